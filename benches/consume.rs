@@ -23,8 +23,8 @@ use consign::{
     broker::{Broker, Queue, QueueSender},
     codecs::{CodecSet, Codecs, Json, MessagePack},
     consumer::Consumer,
-    middleware::encode::{EncodeLayer, Outgoing},
-    routing::{Body, Raw, Router},
+    middleware::encode::{EncodeLayer, OutboundMessage},
+    routing::{Body, RawBody, Router},
     settlement::Transient,
     time::{Clock, ManualClock, SystemClock, Timestamp},
     transport::{SendExt, SendService, Sender},
@@ -95,12 +95,12 @@ fn decoding<T: DeserializeOwned + 'static>(
 }
 
 fn bytes(done: Done, _: QueueSender) -> impl Service<Message, Response = Disposition, Error = Infallible> {
-    let handler = move |Raw(body): Raw| {
+    let handler = move |RawBody(body): RawBody| {
         black_box(&body);
         done.one();
         async {}
     };
-    Router::new(Codecs::json()).otherwise(handler).build().expect("one handler")
+    Router::new(Codecs::json()).fallback(handler).build().expect("one handler")
 }
 
 /// Eight routes. The message takes the fifth.
@@ -136,7 +136,9 @@ fn reply(done: Done, to: QueueSender) -> impl Service<Message, Response = Dispos
     let handler = move |Body(order): Body<Order>| {
         let mut sender = sender.clone();
         done.one();
-        async move { sender.send(Outgoing::new(Confirmation { id: black_box(order.id) })).await.map_err(Transient::new) }
+        async move {
+            sender.send(OutboundMessage::new(Confirmation { id: black_box(order.id) })).await.map_err(Transient::new)
+        }
     };
     Router::new(codecs()).route(SUBJECT, handler).build().expect("one route")
 }

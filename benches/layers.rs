@@ -27,7 +27,7 @@ use consign::{
         busy_pause::BusyPauseLayer,
         catch_panic::CatchPanicLayer,
         circuit_breaker::CircuitBreakerLayer,
-        claim_check::{CheckInLayer, CheckOutLayer, MemoryBlobs},
+        claim_check::{MemoryBlobs, ResolveClaimLayer, StoreClaimLayer},
         content_encoding::{CompressLayer, DecompressLayer, Encoding},
         dead_letter::DeadLetterLayer,
         dedup::{DedupLayer, MemoryStore},
@@ -39,7 +39,7 @@ use consign::{
         lock_renewal::{LockRenewalLayer, Renew},
         message_id::MessageIdLayer,
         renewal::Renewal,
-        retry::{Backoff, DelayedRetries, RetryLayer},
+        retry::{Backoff, DelayPolicy, RetryLayer},
         signing::{SignLayer, VerifyLayer},
         size_limit::SizeLimitLayer,
         trace::TraceLayer,
@@ -65,11 +65,11 @@ scenarios! {
     "decompress" => |messages| receive(messages, |handler, _| DecompressLayer::new([Encoding::Gzip]).layer(handler)),
     "decompress_1k" => |messages| receive_of(messages, &kilobyte_through(&CompressLayer::new(Encoding::Gzip).threshold(0)), |handler, _| DecompressLayer::new([Encoding::Gzip]).layer(handler)),
     "decompress_1k_zstd" => |messages| receive_of(messages, &kilobyte_through(&CompressLayer::new(Encoding::Zstd).threshold(0)), |handler, _| DecompressLayer::new([Encoding::Zstd]).layer(handler)),
-    "check_out" => |messages| receive(messages, |handler, _| CheckOutLayer::new(MemoryBlobs::new(0)).layer(handler)),
+    "check_out" => |messages| receive(messages, |handler, _| ResolveClaimLayer::new(MemoryBlobs::new(0)).layer(handler)),
     "check_out_1k" => |messages| {
         let blobs = MemoryBlobs::new(1 << 20);
-        let first = kilobyte_through(&CheckInLayer::new(blobs.clone()).threshold(0));
-        receive_of(messages, &first, |handler, _| CheckOutLayer::new(blobs).layer(handler));
+        let first = kilobyte_through(&StoreClaimLayer::new(blobs.clone()).threshold(0));
+        receive_of(messages, &first, |handler, _| ResolveClaimLayer::new(blobs).layer(handler));
     },
     "decrypt_1k" => |messages| {
         receive_of(messages, &kilobyte_through(&EncryptLayer::new(key())), |handler, _| DecryptLayer::new(key()).layer(handler));
@@ -86,9 +86,9 @@ scenarios! {
     "compress" => |messages| send(messages, |transport| CompressLayer::new(Encoding::Gzip).layer(transport)),
     "compress_1k" => |messages| send_of(messages, &kilobyte(), |transport| CompressLayer::new(Encoding::Gzip).threshold(0).layer(transport)),
     "compress_1k_zstd" => |messages| send_of(messages, &kilobyte(), |transport| CompressLayer::new(Encoding::Zstd).threshold(0).layer(transport)),
-    "check_in" => |messages| send(messages, |transport| CheckInLayer::new(MemoryBlobs::new(0)).layer(transport)),
+    "check_in" => |messages| send(messages, |transport| StoreClaimLayer::new(MemoryBlobs::new(0)).layer(transport)),
     "check_in_1k" => |messages| {
-        let layer = CheckInLayer::new(MemoryBlobs::new(usize::MAX)).threshold(0);
+        let layer = StoreClaimLayer::new(MemoryBlobs::new(usize::MAX)).threshold(0);
         send_of(messages, &kilobyte(), |transport| layer.layer(transport));
     },
     "encrypt_1k" => |messages| send_of(messages, &kilobyte(), |transport| EncryptLayer::new(key()).layer(transport)),
@@ -126,8 +126,8 @@ async fn through_sending(message: Message, next: SendNext<Transport>) -> Result<
     next.run(message).await
 }
 
-fn later(to: QueueSender) -> DelayedRetries<QueueSender> {
-    DelayedRetries::new(to, Backoff::exponential(LOCK)).expect("a queue schedules messages")
+fn later(to: QueueSender) -> DelayPolicy<QueueSender> {
+    DelayPolicy::new(to, Backoff::exponential(LOCK)).expect("a queue schedules messages")
 }
 
 /// Every layer of a receiving stack, in its order.

@@ -28,7 +28,7 @@ use consign::{
     consumer::Consumer,
     middleware::{
         catch_panic::CatchPanicLayer,
-        claim_check::{CheckInLayer, CheckOutLayer, MemoryBlobs},
+        claim_check::{MemoryBlobs, ResolveClaimLayer, StoreClaimLayer},
         content_encoding::{CompressLayer, DecompressLayer, Encoding},
         dedup::{DedupLayer, MemoryStore},
         encryption::{DecryptLayer, EncryptLayer},
@@ -62,7 +62,7 @@ scenarios! {
     "encrypted_zstd" => |messages| receive(messages, &encrypted(Encoding::Zstd), |done| row(done, MemoryBlobs::new(0))),
     "claimed_encrypted_gzip" => |messages| {
         let blobs = MemoryBlobs::new(usize::MAX);
-        let sending = Stack::new(CheckInLayer::new(blobs.clone()).threshold(0), encrypted(Encoding::Gzip));
+        let sending = Stack::new(StoreClaimLayer::new(blobs.clone()).threshold(0), encrypted(Encoding::Gzip));
         receive(messages, &sending, |done| row(done, blobs));
     },
     "cloud_event" => cloud_events,
@@ -108,7 +108,7 @@ fn router(
         done.one();
         ready(Ok(()))
     };
-    Router::new(codecs()).otherwise(handler).build().expect("one handler")
+    Router::new(codecs()).fallback(handler).build().expect("one handler")
 }
 
 /// The row. What is not encrypted passes, so that one row has messages of all kinds.
@@ -119,7 +119,7 @@ fn row(done: Done, blobs: MemoryBlobs) -> impl Service<Message, Response = Dispo
         .layer(LockRenewalLayer::new(|_: &Message| ready(Ok(())), Renewal::new(LOCK)))
         .layer(ExpiryLayer::new(Still))
         .layer(DedupLayer::new(MemoryStore::with_clock(LOCK, Still), "orders"))
-        .layer(CheckOutLayer::new(blobs))
+        .layer(ResolveClaimLayer::new(blobs))
         .layer(DecryptLayer::new(keys()).allow_plaintext())
         .layer(DecompressLayer::new([Encoding::Gzip, Encoding::Zstd]))
         .service(router(done))

@@ -65,7 +65,7 @@ fn schedule(bills: &Queue) -> Result<(), BoxError> {
 /// The order is completed and its bill is sent, or neither.
 async fn bill(broker: &Broker, orders: &Queue, bills: &Queue) -> Result<(), BoxError> {
     let order = orders.receiver().receive().await?;
-    println!("order {:?}: {:?}", order.message.message_id(), order.message.application());
+    println!("order {:?}: {:?}", order.message.message_id(), order.message.application_properties());
     let mut transaction = broker.transaction();
     transaction.complete(order)?;
     transaction.send(&bills.sender()?.via_topic(&broker.topic("shop")?), Message::new("one bill"))?;

@@ -11,7 +11,7 @@ use consign::{
     broker::{Broker, Queue},
     codecs::{Codecs, Json, MessagePack},
     consumer::Consumer,
-    dead_letters::{DeadLetters, End, Filter, MAX_HOPS},
+    dead_letters::{DeadLetterFilter, DeadLetters, MAX_HOPS, RunOutcome},
     message::SequenceNumber,
     routing::{Body, Router},
     settlement::Permanent,
@@ -41,18 +41,18 @@ async fn main() -> Result<(), BoxError> {
     consume(&queue).await?;
 
     println!("\n# What is there");
-    for letter in dead.list(&Filter::all(), SequenceNumber::default(), 100).await? {
+    for letter in dead.list(&DeadLetterFilter::all(), SequenceNumber::default(), 100).await? {
         println!("{letter}");
     }
 
     println!("\n# MessagePack that was declared as JSON");
     let codecs = Codecs::builder().with(Json::default()).with(MessagePack).fallback(["json", "msgpack"]).build()?;
-    let legacy = Filter::all().subject("order.legacy");
+    let legacy = DeadLetterFilter::all().subject("order.legacy");
     let run = dead.resubmit(legacy, queue.sender()?).transcode(codecs, "application/json");
     println!("{}", run.run().await?);
 
     println!("\n# A typing error");
-    let misspelt = Filter::all().reason("DeserializationFailed").matching(|letter| {
+    let misspelt = DeadLetterFilter::all().reason("DeserializationFailed").matching(|letter| {
         letter.message().payload().is_some_and(|body| String::from_utf8_lossy(body).contains("cuont"))
     });
     let edited = dead.resubmit(misspelt, queue.sender()?).edit(|_, body| {
@@ -63,23 +63,23 @@ async fn main() -> Result<(), BoxError> {
     println!("{}", edited.run().await?);
 
     println!("\n# Noise");
-    let noise = Filter::all().content_type("application/octet-stream");
+    let noise = DeadLetterFilter::all().content_type("application/octet-stream");
     println!("{}", dead.purge(noise).run().await?);
 
     println!("\n# A bomb");
     let mut hops = 0;
     loop {
         consume(&queue).await?;
-        let bomb = Filter::all().reason("HandlerPermanent");
+        let bomb = DeadLetterFilter::all().reason("HandlerPermanent");
         let report = dead.resubmit(bomb, queue.sender()?).run().await?;
-        assert_eq!(report.end, End::Done);
+        assert_eq!(report.end, RunOutcome::Done);
         if report.stopped_at_hop_limit == 1 {
             break;
         }
         hops += 1;
     }
     println!("resubmitted {hops} times, and there it is:");
-    for letter in dead.list(&Filter::all(), SequenceNumber::default(), 100).await? {
+    for letter in dead.list(&DeadLetterFilter::all(), SequenceNumber::default(), 100).await? {
         println!("{}", letter.with_body(100));
     }
     assert_eq!((hops, queue.dead_letter().counts().active, queue.counts().active), (MAX_HOPS, 1, 0));
@@ -105,7 +105,7 @@ async fn send(queue: &Queue) -> Result<(), BoxError> {
 
 /// Handles what is there.
 async fn consume(queue: &Queue) -> Result<(), BoxError> {
-    let router = Router::new(Codecs::json()).otherwise(handle).build()?;
+    let router = Router::new(Codecs::json()).fallback(handle).build()?;
     let quiet = async {
         while queue.counts().active + queue.counts().locked > 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;

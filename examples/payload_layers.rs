@@ -15,9 +15,9 @@ use consign::{
     consumer::Consumer,
     message::SequenceNumber,
     middleware::{
-        claim_check::{CheckInLayer, CheckOutLayer, MemoryBlobs},
+        claim_check::{MemoryBlobs, ResolveClaimLayer, StoreClaimLayer},
         content_encoding::{CompressLayer, DecompressLayer, Encoding},
-        encode::{EncodeLayer, Outgoing},
+        encode::{EncodeLayer, OutboundMessage},
         encryption::{DecryptLayer, EncryptLayer},
         keys::{Key, Keys},
         size_limit::SizeLimitLayer,
@@ -41,11 +41,11 @@ async fn main() -> Result<(), BoxError> {
         .layer(EncodeLayer::new(Codecs::json()))
         .layer(CompressLayer::new(Encoding::Zstd))
         .layer(EncryptLayer::new(keys.clone()))
-        .layer(CheckInLayer::new(blobs.clone()).threshold(64 << 10))
+        .layer(StoreClaimLayer::new(blobs.clone()).threshold(64 << 10))
         .layer(SizeLimitLayer::default())
         .service(SendService::new(queue.sender()?));
     let lines: Vec<_> = (0..50_000_u32).map(|n| (n, format!("sku-{}", n.wrapping_mul(2_654_435_761)))).collect();
-    sender.send(Outgoing::new(lines)).await?;
+    sender.send(OutboundMessage::new(lines)).await?;
     queue.sender()?.send(Message::builder().message_id("forged").build("[]")?).await?;
     for message in queue.peek(SequenceNumber::default(), 2) {
         println!("{:?}: {} bytes in the queue, {} blob", message.message_id(), message.size(), blobs.len());
@@ -54,10 +54,10 @@ async fn main() -> Result<(), BoxError> {
     let limits = Limits::default().with_bytes(4 << 20);
     let large = Codecs::builder().with(Json::default()).limits(limits).build()?;
     let stack = ServiceBuilder::new()
-        .layer(CheckOutLayer::new(blobs))
+        .layer(ResolveClaimLayer::new(blobs))
         .layer(DecryptLayer::new(keys))
         .layer(DecompressLayer::new([Encoding::Zstd]).max_bytes(4 << 20))
-        .service(Router::new(large).otherwise(order).build()?);
+        .service(Router::new(large).fallback(order).build()?);
     let consumer = Consumer::new(queue.receiver(), stack);
     let stats = consumer.run_until(tokio::time::sleep(Duration::from_millis(100))).await?;
 
@@ -71,7 +71,7 @@ async fn main() -> Result<(), BoxError> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn it_runs() {
+    fn the_example_runs() {
         super::main().expect("it runs");
     }
 }

@@ -94,6 +94,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 #[test]
-fn it_runs() -> Result<(), Box<dyn Error>> {
+fn the_example_runs() -> Result<(), Box<dyn Error>> {
     main()
 }

@@ -35,7 +35,7 @@ async fn priced(Body((_sku, cents)): Body<(String, u64)>) -> Result<(), Transien
 async fn main() -> Result<(), BoxError> {
     let orders = [("ok", r#"["a",1]"#), ("later", r#"["a",9999]"#), ("panics", r#"["a",0]"#), ("bad", "[1]")];
     let mut client = Client(orders.into(), Vec::new());
-    let router = Router::new(Codecs::json()).otherwise(priced).build()?;
+    let router = Router::new(Codecs::json()).fallback(priced).build()?;
     let panicked = |error: &BoxError| Some(DeadLetter::new(DeadLetterReason::HandlerPermanent, error.to_string()));
     let mut stack = ServiceBuilder::new()
         .layer(DeadLetterLayer::new().classify(panicked))
@@ -55,6 +55,6 @@ async fn main() -> Result<(), BoxError> {
 }
 
 #[test]
-fn it_runs() {
+fn the_example_runs() {
     main().unwrap();
 }

@@ -1,5 +1,5 @@
 //! The sending stack around a client that you have: values go in, calls of the client come out.
-use consign::middleware::encode::{EncodeLayer, Outgoing};
+use consign::middleware::encode::{EncodeLayer, OutboundMessage};
 use consign::middleware::{in_flight::InFlightLayer, message_id::MessageIdLayer, size_limit::SizeLimitLayer};
 use consign::transport::{ErrorKind, SendError, SendExt};
 use consign::{Message, codecs::Codecs};
@@ -47,7 +47,7 @@ async fn main() -> Result<(), BoxError> {
             let sent = CLIENT.publish(id, content_type, message.payload().unwrap_or(b"")).await;
             sent.map_err(|error| SendError::new(ErrorKind::CommunicationProblem).with_source(error))
         }));
-    sender.send(Outgoing::new(("sku-7", 3)).subject("order.created")).await?;
+    sender.send(OutboundMessage::new(("sku-7", 3)).subject("order.created")).await?;
     let calls = CLIENT.0.lock().expect("no call panics");
     assert_eq!(calls[0], calls[1], "the same id and the same bytes, after the connection was reset");
     assert!(calls.len() == 2 && calls[0].0.ends_with(" application/json") && calls[0].1 == br#"["sku-7",3]"#);
@@ -55,6 +55,6 @@ async fn main() -> Result<(), BoxError> {
 }
 
 #[test]
-fn it_runs() {
+fn the_example_runs() {
     main().unwrap();
 }

@@ -2,7 +2,7 @@
 
 use consign_codecs::{CodecSet, Codecs, ContentType, Decode, Decoded};
 
-use crate::{Message, content_encoding, message::Body, settlement::Undecodable};
+use crate::{Message, content_encoding, message::MessageBody, settlement::Undecodable};
 
 /// Decodes the body of a [`Message`] by its ContentType.
 ///
@@ -20,14 +20,15 @@ pub trait MessageExt: sealed::Sealed {
     /// Decodes the body as a `T`, by the message's ContentType and the rules of `codecs`. The value may borrow from the
     /// message.
     ///
-    /// An AMQP string value without a ContentType is decoded as text. A compressed body is refused: the layer
+    /// An AMQP string value without a ContentType is decoded as text. Other AMQP values, and sequences, are decoded by the codec
+    /// `amqp-value`, with the feature of this name, and refused without it. A compressed body is refused: the layer
     /// `middleware::content_encoding::DecompressLayer` decompresses it first. A `ContentEncoding` that names a charset,
     /// `identity`, `binary`, `7bit` or `8bit` is ignored.
     ///
     /// # Errors
     ///
     /// [`Undecodable`], which converts into the dead letter: no codec could read the body, the body is compressed, or it is
-    /// an AMQP value without bytes.
+    /// an AMQP value that is not a `T`.
     fn decode<'m, T: Decode<'m>, C: CodecSet>(&'m self, codecs: &Codecs<C>) -> Result<T, Undecodable>;
 
     /// Decodes the body as [`decode`](Self::decode) does, and returns the codec and the attempts that failed before it.
@@ -44,19 +45,49 @@ pub trait MessageExt: sealed::Sealed {
 impl MessageExt for Message {
     #[inline]
     fn decode<'m, T: Decode<'m>, C: CodecSet>(&'m self, codecs: &Codecs<C>) -> Result<T, Undecodable> {
-        let (content_type, body) = encoded(self)?;
-        codecs.decode(content_type, body).map_err(Undecodable::codecs)
+        match encoded(self) {
+            Ok((content_type, body)) => codecs.decode(content_type, body).map_err(Undecodable::codecs),
+            Err(refused) => decode_value(self, codecs, refused).map(Decoded::into_value),
+        }
     }
 
     #[inline]
     fn decode_traced<'m, T: Decode<'m>, C: CodecSet>(&'m self, codecs: &Codecs<C>) -> Result<Decoded<T>, Undecodable> {
-        let (content_type, body) = encoded(self)?;
-        codecs.decode_traced(content_type, body).map_err(Undecodable::codecs)
+        match encoded(self) {
+            Ok((content_type, body)) => codecs.decode_traced(content_type, body).map_err(Undecodable::codecs),
+            Err(refused) => decode_value(self, codecs, refused),
+        }
     }
 
     fn parsed_content_type(&self) -> Option<ContentType> {
         self.content_type().map(ContentType::parse)
     }
+}
+
+/// Decodes a body that was refused because it is not bytes.
+#[cfg(feature = "amqp-value")]
+#[cold]
+fn decode_value<'m, T: Decode<'m>, C: CodecSet>(
+    message: &'m Message,
+    codecs: &Codecs<C>,
+    refused: Undecodable,
+) -> Result<Decoded<T>, Undecodable> {
+    match crate::amqp_value::Content::of(message.body()) {
+        Some(value) if refused.is_not_bytes() => {
+            codecs.decode_amqp_value(message.content_type(), value).map_err(Undecodable::codecs)
+        }
+        _ => Err(refused),
+    }
+}
+
+#[cfg(not(feature = "amqp-value"))]
+#[cold]
+fn decode_value<'m, T: Decode<'m>, C: CodecSet>(
+    _: &'m Message,
+    _: &Codecs<C>,
+    refused: Undecodable,
+) -> Result<Decoded<T>, Undecodable> {
+    Err(refused)
 }
 
 /// Returns the ContentType and the bytes that a codec gets.
@@ -75,7 +106,7 @@ pub(crate) fn encoded(message: &Message) -> Result<(Option<&str>, &[u8]), Undeco
 }
 
 fn is_text(message: &Message) -> bool {
-    matches!(message.body(), Body::Value(value) if value.as_str().is_some())
+    matches!(message.body(), MessageBody::Value(value) if value.as_str().is_some())
 }
 
 mod sealed {

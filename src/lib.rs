@@ -1,9 +1,10 @@
-//! A tower-based messaging library: a consumer is a [`tower_service::Service`] from a [`Message`] to a [`Disposition`].
+//! A tower-based messaging library: a handler is a [`tower_service::Service`] from a [`Message`] to a [`Disposition`].
 //!
-//! The layers choose a codec by a message's ContentType, try a fallback chain that you define, and dead-letter what cannot be
-//! decoded with the reason and each codec that was tried. The message model is that of Azure Service Bus. `broker` is an
-//! embedded broker with it, in memory or on a disk. Transport crates for RabbitMQ, NATS JetStream and PostgreSQL implement
-//! [`transport`]; the layers also work around a client of your own.
+//! A set of codecs reads a body with the codec of its ContentType. If that codec fails, the codecs of a fallback chain that
+//! you define are tried in order. A message that none of them can read is dead-lettered with the reason and the codecs that
+//! were tried. The message model is that of Azure Service Bus. `broker` is an embedded broker, in memory or on a disk.
+//! Transport crates for RabbitMQ, NATS JetStream and PostgreSQL implement the traits of [`transport`]. The layers also work
+//! around a client of your own.
 //!
 //! # Quick start
 //!
@@ -47,15 +48,15 @@
 //!
 //! # Wrapping a client
 //!
-//! A sending stack is a service whose innermost service calls your client. A receiving stack is a service that your loop
-//! calls; the loop settles the delivery by the disposition.
+//! The innermost service of a sending stack calls your client. Your receive loop calls a receiving stack, and settles the
+//! delivery as the disposition says.
 //!
 //! ```
 //! # #[cfg(feature = "json")] {
 //! use consign::{
 //!     Disposition, Message,
 //!     codecs::Codecs,
-//!     middleware::{encode::{EncodeLayer, Outgoing}, message_id::MessageIdLayer},
+//!     middleware::{encode::{EncodeLayer, OutboundMessage}, message_id::MessageIdLayer},
 //!     routing::{Body, Router},
 //!     transport::SendError,
 //! };
@@ -70,9 +71,9 @@
 //!         assert_eq!(message.content_type(), Some("application/json"));
 //!         Ok::<_, SendError>(())
 //!     }));
-//! sender.oneshot(Outgoing::new(("sku-7", 3))).await?;
+//! sender.oneshot(OutboundMessage::new(("sku-7", 3))).await?;
 //!
-//! let stack = Router::new(Codecs::json()).otherwise(async |Body((_sku, _count)): Body<(String, u32)>| {}).build()?;
+//! let stack = Router::new(Codecs::json()).fallback(async |Body((_sku, _count)): Body<(String, u32)>| {}).build()?;
 //! match stack.oneshot(Message::new(r#"["sku-7",3]"#)).await? {
 //!     Disposition::Complete => { /* here it acknowledges */ }
 //!     other => panic!("{other:?}"),
@@ -94,7 +95,7 @@
 //! let codecs =
 //!     Codecs::builder().with(Json::default()).with(MessagePack).with(Cbor).fallback(["json", "msgpack", "cbor"]).build()?;
 //!
-//! // Declared as JSON, and MessagePack.
+//! // The ContentType is JSON, and the body is MessagePack.
 //! let message = Message::builder().content_type("application/json").build(b"\x92\xa5sku-7\x03")?;
 //! let order: Decoded<(&str, u32)> = message.decode_traced(&codecs)?;
 //! assert_eq!((order.value, order.by), (("sku-7", 3), "msgpack"));
@@ -112,33 +113,37 @@
 //! | `json` | yes | the JSON codec |
 //! | `embedded` | yes | the embedded broker in memory: `broker` |
 //! | `durable` | | the embedded broker on a disk: `broker::Broker::open` |
-//! | `msgpack`, `cbor`, `postcard`, `bincode`, `protobuf` | | these codecs; `postcard` and `bincode` are positional, and join a fallback chain only by name |
-//! | `erased` | | codecs that are chosen at run time, as plug-ins |
-//! | `derive` | | [`types::MessageTypes`] as a derive: an enum of message types |
+//! | `msgpack`, `cbor`, `postcard`, `bincode`, `protobuf` | | these codecs; `postcard` and `bincode` are positional (their bytes contain no types and no field names) and can be in a fallback chain only with `allow_positional` |
+//! | `dotnet` | | `codecs::DataContractBinary`, `codecs::DataContractXml`: read bodies of .NET's `DataContractSerializer` |
+//! | `erased` | | `codecs::Plugin`: codecs as trait objects, chosen at run time |
+//! | `amqp-value` | | bodies that are AMQP values are decoded, and not dead-lettered: `amqp_value` |
+//! | `derive` | | [`message_types::MessageTypes`] as a derive: an enum of message types |
 //! | `gzip`, `deflate`, `zstd` | | compression: `middleware::content_encoding`; `zstd` needs a C compiler |
 //! | `encryption`, `signing` | | `middleware::encryption`, `middleware::signing` |
 //! | `claim-check` | | large bodies in a blob store: `middleware::claim_check` |
 //! | `cloud-events` | | CloudEvents in and out of messages: `cloud_events` |
-//! | `interop` | | messages of NServiceBus and MassTransit: `middleware::interop` |
-//! | `testing` | | for tests: a broker on virtual time, connections that fail, a record: `testing` |
+//! | `interop` | | messages of NServiceBus and MassTransit: `middleware::interop`. Includes `dotnet` |
+//! | `testing` | | for tests: a broker on virtual time, fault injection, a record of sends and settlements: `testing` |
 //! | `full` | | all of the above |
 //!
 //! # Modules
 //!
 //! - [`routing`]: routers, handlers and extractors.
-//! - [`types`]: an enum of message types, and conversions from old versions to the newest.
-//! - [`codecs`]: formats, fallback chains and the record of what was tried.
+//! - [`message_types`]: an enum of message types, and conversions of old versions to the newest one.
+//! - [`codecs`]: formats, fallback chains and the trail of the codecs that were tried.
 //! - [`middleware`]: the layers, in their order.
-//! - [`pipeline`]: a stack that is checked when it is built, and describes itself.
+//! - [`pipeline`]: a stack that is checked when it is built, and can print its layers, routes and types.
 //! - [`consumer`]: the loop that receives, calls a stack and settles.
 //! - [`rpc`]: typed requests, replies and faults.
 //! - [`rules`]: filters and actions of subscriptions.
-//! - [`settlement`]: dispositions, dead letters and the errors that become them.
+//! - [`settlement`]: dispositions, dead letters, and error types of handlers that convert into dispositions.
 //! - [`dead_letters`]: explain, filter, edit, resubmit and purge dead letters.
 //! - [`transport`]: the traits that a transport implements.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "amqp-value")]
+pub mod amqp_value;
 #[cfg(feature = "cloud-events")]
 pub mod cloud_events;
 pub mod consumer;
@@ -146,6 +151,7 @@ mod content_encoding;
 mod counters;
 pub mod dead_letters;
 mod decode;
+pub mod message_types;
 pub mod middleware;
 pub mod pipeline;
 pub mod routing;
@@ -153,7 +159,6 @@ pub mod rpc;
 pub mod settlement;
 #[cfg(feature = "testing")]
 pub mod testing;
-pub mod types;
 
 pub use crate::decode::MessageExt;
 #[cfg(feature = "embedded")]
@@ -168,6 +173,7 @@ pub use consign_rules as rules;
     feature = "msgpack",
     feature = "cbor",
     feature = "bincode",
+    feature = "dotnet",
     feature = "derive",
     feature = "embedded"
 ))]

@@ -17,7 +17,7 @@ use std::{sync::Arc, time::Duration};
 
 use consign::{
     Disposition, Message,
-    middleware::dedup::{Begin, DedupLayer, DedupStore, Key, StoreErrorKind},
+    middleware::dedup::{Begin, DedupKey, DedupLayer, DedupStore, StoreErrorKind},
 };
 use tower::{BoxError, Layer, ServiceExt, service_fn};
 
@@ -27,7 +27,7 @@ pub(crate) const WINDOW: Duration = Duration::from_secs(600);
 pub(crate) const LEASE: Duration = Duration::from_secs(60);
 
 pub(crate) async fn begin<S: DedupStore>(store: &S, id: &[u8]) -> Begin<S::Token> {
-    store.begin(Key::new("orders", id), LEASE).await.unwrap()
+    store.begin(DedupKey::new("orders", id), LEASE).await.unwrap()
 }
 
 pub(crate) async fn reserve<S: DedupStore>(store: &S, id: &[u8]) -> S::Token {
@@ -73,7 +73,7 @@ async fn a_layer_knows_what_was_handled_before_its_store_was_opened() {
 async fn ids_belong_to_their_scope() {
     let bench = Bench::new().await;
     commit(bench.store(), b"a").await;
-    let elsewhere = bench.store().begin(Key::new("bills", b"a"), LEASE).await.unwrap();
+    let elsewhere = bench.store().begin(DedupKey::new("bills", b"a"), LEASE).await.unwrap();
     assert!(matches!(elsewhere, Begin::New(_)));
     assert!(is_committed(bench.store(), b"a").await);
 }
@@ -140,7 +140,7 @@ async fn a_lease_is_renewed_until_another_process_has_the_id() {
 
 /// Rules: W-06.
 #[tokio::test]
-async fn what_is_forgotten_is_unknown_and_what_is_committed_is_not_forgotten() {
+async fn a_forgotten_id_is_unknown_and_a_committed_id_is_not_forgotten() {
     let mut bench = Bench::new().await;
     let forgotten = reserve(bench.store(), b"a").await;
     bench.store().forget(&forgotten).await.unwrap();

@@ -27,14 +27,14 @@ impl Broker {
     pub fn create_queue(&self, path: &str, settings: QueueSettings) -> Result<Queue, ManageError> {
         let path = EntityPath::new(path)?;
         let store = self.create(path.clone(), Change::Queue(settings))?;
-        Ok(Queue { namespace: Arc::clone(&self.namespace), store, part: Part::Main, entity: path })
+        Ok(Queue { shared: Arc::clone(&self.shared), store, part: Part::Main, entity: path })
     }
 
     /// Creates a topic. Errors: those of [`Broker::create_queue`].
     pub fn create_topic(&self, path: &str, settings: TopicSettings) -> Result<Topic, ManageError> {
         let path = EntityPath::new(path)?;
         let store = self.create(path.clone(), Change::Topic(settings))?;
-        Ok(Topic { namespace: Arc::clone(&self.namespace), store, path })
+        Ok(Topic { shared: Arc::clone(&self.shared), store, path })
     }
 
     /// Returns the queue at `path` with these settings, and creates it if it does not exist. Its messages stay. This
@@ -45,27 +45,27 @@ impl Broker {
     /// changes it.
     pub fn declare_queue(&self, path: &str, settings: QueueSettings) -> Result<Queue, ManageError> {
         let (store, entity) = self.declare(path, Change::Queue(settings))?;
-        Ok(Queue { namespace: Arc::clone(&self.namespace), store, part: Part::Main, entity })
+        Ok(Queue { shared: Arc::clone(&self.shared), store, part: Part::Main, entity })
     }
 
     /// Returns the topic at `path` with these settings, and creates it if it does not exist. Its subscriptions stay.
     /// Errors: those of [`Broker::declare_queue`].
     pub fn declare_topic(&self, path: &str, settings: TopicSettings) -> Result<Topic, ManageError> {
         let (store, path) = self.declare(path, Change::Topic(settings))?;
-        Ok(Topic { namespace: Arc::clone(&self.namespace), store, path })
+        Ok(Topic { shared: Arc::clone(&self.shared), store, path })
     }
 
     fn declare(&self, path: &str, change: Change) -> Result<(StoreId, EntityPath), ManageError> {
         let path = EntityPath::new(path)?;
-        self.namespace.check_open::<ManageError>()?;
-        let now = self.namespace.now();
-        self.namespace.with(|state| state.engine.declare(now, path, change, None))
+        self.shared.check_open::<ManageError>()?;
+        let now = self.shared.now();
+        self.shared.with(|state| state.engine.declare(now, path, change, None))
     }
 
     fn create(&self, path: EntityPath, change: Change) -> Result<StoreId, ManageError> {
-        self.namespace.check_open::<ManageError>()?;
-        let now = self.namespace.now();
-        self.namespace.with(|state| state.engine.create(now, path, change, None))
+        self.shared.check_open::<ManageError>()?;
+        let now = self.shared.now();
+        self.shared.with(|state| state.engine.create(now, path, change, None))
     }
 
     /// Changes the settings of a queue. Locks are released without a count if their duration changes.
@@ -77,13 +77,13 @@ impl Broker {
     /// [`InvalidOperation`](ErrorKind::InvalidOperation) for a setting that is fixed when the queue is created.
     pub fn update_queue(&self, path: &str, settings: QueueSettings) -> Result<(), ManageError> {
         let (store, _) = self.find(path, EntityKind::Queue)?;
-        self.namespace.update(store, Change::Queue(settings))
+        self.shared.update(store, Change::Queue(settings))
     }
 
     /// Changes the settings of a topic. Errors: those of [`Broker::update_queue`].
     pub fn update_topic(&self, path: &str, settings: TopicSettings) -> Result<(), ManageError> {
         let (store, _) = self.find(path, EntityKind::Topic)?;
-        self.namespace.update(store, Change::Topic(settings))
+        self.shared.update(store, Change::Topic(settings))
     }
 
     /// Deletes a queue or a subscription with its messages, or a topic with its subscriptions. Errors:
@@ -92,11 +92,13 @@ impl Broker {
     pub fn delete(&self, path: &str) -> Result<(), ManageError> {
         let path = EntityPath::new(path)?;
         if path.is_sub_queue() {
-            return Err(ManageError::new(ErrorKind::InvalidOperation).with_detail("a sub-queue goes with its entity"));
+            return Err(
+                ManageError::new(ErrorKind::InvalidOperation).with_detail("a sub-queue is deleted with its entity")
+            );
         }
-        self.namespace.check_open::<ManageError>()?;
-        let now = self.namespace.now();
-        self.namespace.with(|state| match state.engine.find(now, &path.key()) {
+        self.shared.check_open::<ManageError>()?;
+        let now = self.shared.now();
+        self.shared.with(|state| match state.engine.find(now, &path.key()) {
             Some((store, ..)) => state.engine.delete(now, store),
             None => Err(missing(&path)),
         })
@@ -112,25 +114,25 @@ impl Broker {
             (_, true) => Part::TransferDeadLetter,
             _ => Part::Main,
         };
-        self.namespace.check_open::<ManageError>()?;
-        let now = self.namespace.now();
-        match self.namespace.with(|state| state.engine.find(now, &asked.parent().key())) {
+        self.shared.check_open::<ManageError>()?;
+        let now = self.shared.now();
+        match self.shared.with(|state| state.engine.find(now, &asked.parent().key())) {
             Some((store, kind, entity)) if kind != EntityKind::Topic || part == Part::TransferDeadLetter => {
-                Ok(Queue { namespace: Arc::clone(&self.namespace), store, part, entity })
+                Ok(Queue { shared: Arc::clone(&self.shared), store, part, entity })
             }
             _ => Err(missing(&asked)),
         }
     }
 
-    /// Returns a sender to the queue or the topic at `path`: for addresses that come with a message, such as a
-    /// ReplyTo. Errors: [`EntityNotFound`](ErrorKind::EntityNotFound), and
-    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for an entity that accepts no sends; see [`Queue::sender`].
+    /// Returns a sender to the queue or the topic at `path`, for example the ReplyTo of a message. Errors:
+    /// [`EntityNotFound`](ErrorKind::EntityNotFound), and [`InvalidOperation`](ErrorKind::InvalidOperation) for an entity
+    /// that accepts no sends; see [`Queue::sender`].
     pub fn sender(&self, path: &EntityPath) -> Result<QueueSender, SendError> {
-        self.namespace.check_open::<SendError>()?;
-        let now = self.namespace.now();
-        match self.namespace.with(|state| state.engine.find(now, &path.parent().key())) {
+        self.shared.check_open::<SendError>()?;
+        let now = self.shared.now();
+        match self.shared.with(|state| state.engine.find(now, &path.parent().key())) {
             Some((store, kind @ (EntityKind::Queue | EntityKind::Topic), entity)) if !path.is_sub_queue() => {
-                Ok(QueueSender::new(Arc::clone(&self.namespace), store, entity, kind))
+                Ok(QueueSender::new(Arc::clone(&self.shared), store, entity, kind))
             }
             Some(_) => Err(SendError::new(ErrorKind::InvalidOperation)),
             None => Err(SendError::new(ErrorKind::EntityNotFound)),
@@ -141,22 +143,22 @@ impl Broker {
     /// [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub fn topic(&self, path: &str) -> Result<Topic, ManageError> {
         let (store, path) = self.find(path, EntityKind::Topic)?;
-        Ok(Topic { namespace: Arc::clone(&self.namespace), store, path })
+        Ok(Topic { shared: Arc::clone(&self.shared), store, path })
     }
 
     /// Returns all entities, in the order of their paths.
     #[must_use]
     pub fn entities(&self) -> Vec<Entity> {
-        let now = self.namespace.now();
-        let entities = self.namespace.with(|state| state.engine.entities(now));
+        let now = self.shared.now();
+        let entities = self.shared.with(|state| state.engine.entities(now));
         entities.into_iter().map(|(path, kind)| Entity::new(path, kind)).collect()
     }
 
     fn find(&self, path: &str, wanted: EntityKind) -> Result<(StoreId, EntityPath), ManageError> {
         let path = EntityPath::new(path)?;
-        self.namespace.check_open::<ManageError>()?;
-        let now = self.namespace.now();
-        match self.namespace.with(|state| state.engine.find(now, &path.key())) {
+        self.shared.check_open::<ManageError>()?;
+        let now = self.shared.now();
+        match self.shared.with(|state| state.engine.find(now, &path.key())) {
             Some((store, kind, path)) if kind == wanted => Ok((store, path)),
             _ => Err(missing(&path)),
         }

@@ -1,6 +1,7 @@
 use std::{
     fmt,
     future::{Ready, ready},
+    ops::Range,
     sync::Arc,
     time::Duration,
 };
@@ -9,13 +10,13 @@ use consign_core::{
     Disposition, Message,
     message::{LockToken, Stored},
     time::Timestamp,
-    transport::{Delivery, ErrorKind, Lease, SettleError},
+    transport::{CompleteAll, Delivery, ErrorKind, Lease, SettleError},
 };
 
 use super::{
     Acknowledged,
     engine::{Locked, PlannedSettlement, Refused, Settlement, Source, StoreId},
-    namespace::Namespace,
+    shared::Shared,
 };
 
 /// The right to settle a message of the embedded broker.
@@ -26,7 +27,7 @@ use super::{
 /// session instead. [`InvalidArgument`](ErrorKind::InvalidArgument) for a reason or description that is too long.
 /// [`EntityDisabled`](ErrorKind::EntityDisabled) while the entity is closed to receivers, except for a release.
 pub struct QueueLease {
-    namespace: Arc<Namespace>,
+    shared: Arc<Shared>,
     /// The two halves of the entity's name, apart for a tighter layout.
     serial: u64,
     index: u32,
@@ -40,17 +41,12 @@ pub struct QueueLease {
 }
 
 impl QueueLease {
-    pub(super) fn deliver(
-        namespace: &Arc<Namespace>,
-        store: StoreId,
-        source: Source,
-        locked: Locked,
-    ) -> Delivery<Self> {
+    pub(super) fn deliver(shared: &Arc<Shared>, store: StoreId, source: Source, locked: Locked) -> Delivery<Self> {
         let Locked { message, key, lock, lock_millis } = locked;
         let in_session = matches!(source, Source::Session { .. });
-        let namespace = Arc::clone(namespace);
+        let shared = Arc::clone(shared);
         let lease = Self {
-            namespace,
+            shared,
             serial: store.serial,
             index: store.index,
             key,
@@ -62,10 +58,10 @@ impl QueueLease {
         Delivery { message, lease }
     }
 
-    pub(super) fn deliver_removed(namespace: &Arc<Namespace>, store: StoreId, message: Message) -> Delivery<Self> {
-        let namespace = Arc::clone(namespace);
+    pub(super) fn deliver_removed(shared: &Arc<Shared>, store: StoreId, message: Message) -> Delivery<Self> {
+        let shared = Arc::clone(shared);
         let lease = Self {
-            namespace,
+            shared,
             serial: store.serial,
             index: store.index,
             key: 0,
@@ -82,8 +78,8 @@ impl QueueLease {
         StoreId { serial: self.serial, index: self.index }
     }
 
-    pub(super) fn namespace(&self) -> &Arc<Namespace> {
-        &self.namespace
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     /// Returns what a transaction does with it.
@@ -108,16 +104,15 @@ impl QueueLease {
         if lock == 0 {
             return Err(received_and_deleted());
         }
-        self.namespace.check_open::<SettleError>()?;
+        self.shared.check_open::<SettleError>()?;
         Ok(lock)
     }
 
     #[cold]
     fn abandon(&mut self) {
-        let (now, store) = (self.namespace.now(), self.store());
+        let (now, store) = (self.shared.now(), self.store());
         // A lock that is lost already has been counted.
-        let _ =
-            self.namespace.with(|state| state.engine.settle(now, store, self.key, self.lock, &Disposition::ABANDON));
+        let _ = self.shared.with(|state| state.engine.settle(now, store, self.key, self.lock, &Disposition::ABANDON));
     }
 
     fn answer(&self, refused: Refused) -> SettleError {
@@ -136,7 +131,7 @@ impl From<Refused> for SettleError {
             Refused::LockLost => Self::new(ErrorKind::MessageLockLost),
             Refused::SessionLockLost => Self::new(ErrorKind::SessionLockLost),
             Refused::Invalid(error) => (*error).into(),
-            Refused::AlreadyDead => invalid("it is a dead letter already"),
+            Refused::AlreadyDead => invalid("the message is already a dead letter"),
             Refused::InSession => invalid("the session is renewed, not its messages"),
             Refused::StateTooLarge { limit } => {
                 Self::new(ErrorKind::MessageSizeExceeded).with_detail(format!("at most {limit} bytes"))
@@ -152,8 +147,6 @@ fn received_and_deleted() -> SettleError {
 }
 
 impl Lease for QueueLease {
-    const COMPLETES_TOGETHER: bool = true;
-
     type Settle = Acknowledged<(), SettleError>;
     type Renew = Ready<Result<Timestamp, SettleError>>;
 
@@ -162,48 +155,69 @@ impl Lease for QueueLease {
     #[inline]
     fn settle(mut self, disposition: Disposition) -> Self::Settle {
         let settled = self.take_lock().and_then(|lock| {
-            let now = self.namespace.now();
-            let settle =
-                self.namespace.with(|state| state.engine.settle(now, self.store(), self.key, lock, &disposition));
+            let now = self.shared.now();
+            let settle = self.shared.with(|state| state.engine.settle(now, self.store(), self.key, lock, &disposition));
             settle.map(drop).map_err(|refused| self.answer(refused))
         });
-        self.namespace.acknowledge(settled)
+        self.shared.acknowledge(settled)
     }
 
-    fn complete_together(batch: &mut [Self], failures: &mut Vec<SettleError>) -> Option<Self::Settle> {
-        let mut rest = batch;
-        let mut answer = None;
+    fn complete_all(batch: &mut Vec<Self>) -> CompleteAll<Self::Settle> {
+        let mut all = CompleteAll::done();
+        // Messages of one broker on a disk, and its last answer, which is that to all of them.
+        let mut open: Option<(Arc<Shared>, Range<usize>, Self::Settle)> = None;
+        let mut done = 0;
         // Nearly always all are of one entity.
-        while let Some(first) = rest.first() {
-            let (namespace, store) = (Arc::clone(&first.namespace), first.store());
-            let now = namespace.now();
-            let done = namespace.with(|state| {
+        while let Some(first) = batch.get(done) {
+            let (shared, store) = (Arc::clone(&first.shared), first.store());
+            let now = shared.now();
+            let before = done;
+            done = shared.with(|state| {
                 let mut entity = state.engine.completing(now, store);
-                for (done, lease) in rest.iter_mut().enumerate() {
-                    if lease.serial != store.serial || !Arc::ptr_eq(&lease.namespace, &namespace) {
-                        return done;
+                for (nth, lease) in batch[before..].iter_mut().enumerate() {
+                    if lease.serial != store.serial || !Arc::ptr_eq(&lease.shared, &shared) {
+                        return before + nth;
                     }
                     let completed = lease
                         .take_lock()
                         .and_then(|lock| entity.complete(lease.key, lock).map_err(|refused| lease.answer(refused)));
                     match completed {
                         Ok(removed) => lease.removed = Some(removed),
-                        Err(failure) => failures.push(failure),
+                        Err(failure) => all.fail(before + nth, failure),
                     }
                 }
-                rest.len()
+                batch.len()
             });
-            rest = &mut rest[done..];
-            answer = namespace.unanswered();
+            if let Some(answer) = shared.unanswered() {
+                match &mut open {
+                    Some((last, messages, waits)) if messages.end == before && Arc::ptr_eq(last, &shared) => {
+                        (messages.end, *waits) = (done, answer);
+                    }
+                    _ => {
+                        if let Some((_, messages, waits)) = open.replace((shared, before..done, answer)) {
+                            all.wait_for(messages, waits);
+                        }
+                    }
+                }
+            }
         }
-        answer
+        if let Some((_, messages, waits)) = open {
+            all.wait_for(messages, waits);
+        }
+        batch.clear();
+        all
+    }
+
+    #[inline]
+    fn completes_in_batches(&self) -> bool {
+        true
     }
 
     fn release(mut self) -> Self::Settle {
         // The disk needs no record of it: a lock does not outlive the process.
         Acknowledged::ready(self.take_lock().and_then(|lock| {
-            let now = self.namespace.now();
-            let released = self.namespace.with(|state| state.engine.release(now, self.store(), self.key, lock));
+            let now = self.shared.now();
+            let released = self.shared.with(|state| state.engine.release(now, self.store(), self.key, lock));
             released.map_err(|refused| self.answer(refused))
         }))
     }
@@ -212,16 +226,16 @@ impl Lease for QueueLease {
         if self.lock == 0 {
             return ready(Err(received_and_deleted()));
         }
-        let renewed = self.namespace.check_open().and_then(|()| {
-            let now = self.namespace.now();
-            let renewed = self.namespace.with(|state| state.engine.renew(now, self.store(), self.key, self.lock));
+        let renewed = self.shared.check_open().and_then(|()| {
+            let now = self.shared.now();
+            let renewed = self.shared.with(|state| state.engine.renew(now, self.store(), self.key, self.lock));
             renewed.map_err(|refused| self.answer(refused))
         });
         ready(renewed)
     }
 
     fn lock_token(&self) -> Option<LockToken> {
-        (self.lock != 0).then(|| self.namespace.lock_token(self.lock))
+        (self.lock != 0).then(|| self.shared.lock_token(self.lock))
     }
 
     fn lock_duration(&self) -> Option<Duration> {

@@ -1,8 +1,9 @@
 //! The embedded broker: queues and topics with peek-lock, sessions, scheduling, expiry, duplicate detection, rules,
-//! forwarding, transactions and dead letters, in this process and in memory.
+//! forwarding, transactions and dead letters, in this process. It stores messages in memory or, with the feature `durable`,
+//! on a disk.
 //!
-//! It is a transport like any other, and the default. It runs no task of its own: the next call that could notice a
-//! due event, such as a lock that runs out, applies it. A receiver that waits has a timer for it.
+//! The broker implements the traits of a transport. In memory it has no task and no thread: the next call applies events that
+//! are due, such as a lock that has run out. A waiting receiver has a timer for the next event.
 //!
 //! ```
 //! use consign::{Message, administration::QueueSettings, broker::Broker, transport::{ReceiverExt, Sender}};
@@ -32,7 +33,6 @@ mod engine;
 mod lease;
 #[cfg(feature = "durable")]
 mod lines;
-mod namespace;
 mod panics;
 mod queue;
 mod quirks;
@@ -42,6 +42,7 @@ mod rejection;
 mod sabotage;
 mod sender;
 mod session;
+mod shared;
 mod snapshot;
 mod sync;
 mod topic;
@@ -52,7 +53,7 @@ mod waiters;
 
 use std::{fmt, sync::Arc};
 
-use self::namespace::Namespace;
+use self::shared::Shared;
 pub use self::{
     acknowledged::Acknowledged,
     connector::connector,
@@ -84,7 +85,7 @@ pub use self::{
 /// Put unrelated entities that are busy on many cores into several brokers.
 #[derive(Clone)]
 pub struct Broker {
-    namespace: Arc<Namespace>,
+    shared: Arc<Shared>,
 }
 
 /// The capabilities of the engine itself.
@@ -175,7 +176,7 @@ impl Broker {
     /// Creates an empty broker that has some behaviours of the hosted service.
     #[must_use]
     pub fn with_quirks(clock: impl Clock, quirks: Quirks) -> Self {
-        Self { namespace: Arc::new(Namespace::new(Arc::new(clock), quirks)) }
+        Self { shared: Arc::new(Shared::new(Arc::new(clock), quirks)) }
     }
 
     /// Opens the broker in the folder at `path`, or creates it there, with the defaults of [`OpenOptions`].
@@ -194,7 +195,7 @@ impl Broker {
     /// of an entity. Errors: the disk failed, or the broker was closed. For a broker in memory it is ready at once.
     #[cfg(feature = "durable")]
     pub fn flush(&self) -> Acknowledged<(), StorageError> {
-        self.namespace.flushed()
+        self.shared.flushed()
     }
 
     /// Writes all pending changes, closes the store, and ends: every later call fails, and every lease is lost.
@@ -207,26 +208,26 @@ impl Broker {
     /// Errors: the disk failed before. The store is closed then as well, and can be opened again.
     #[cfg(feature = "durable")]
     pub async fn close(&self) -> Result<(), StorageError> {
-        self.namespace.close().await
+        self.shared.close().await
     }
 
     /// Returns when a call is acknowledged; `None` in memory, where nothing outlives the process.
     #[cfg(feature = "durable")]
     #[must_use]
     pub fn durability(&self) -> Option<Durability> {
-        self.namespace.recorder().map(durable::Recorder::durability)
+        self.shared.recorder().map(durable::Recorder::durability)
     }
 
     /// Returns what was found when this broker was opened; `None` in memory.
     #[cfg(feature = "durable")]
     #[must_use]
     pub fn recovery(&self) -> Option<Recovery> {
-        self.namespace.recorder().map(durable::Recorder::recovery)
+        self.shared.recorder().map(durable::Recorder::recovery)
     }
 
     /// Begins a transaction.
     pub fn transaction(&self) -> Transaction {
-        Transaction::new(Arc::clone(&self.namespace))
+        Transaction::new(Arc::clone(&self.shared))
     }
 }
 

@@ -69,7 +69,7 @@ fn settle(waiting: &mut Vec<(u64, Acknowledged<(), SendError>)>) -> Result<(), I
     waiting.drain(..).try_for_each(|(number, sent)| sent.wait().map_err(refused(number)))
 }
 
-/// Why an import ended early.
+/// The error of an import, which ended early.
 #[derive(Debug)]
 pub struct ImportError(Cause);
 

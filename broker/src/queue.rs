@@ -12,7 +12,7 @@ use super::{
     Acknowledged, Ages, QueueReceiver, QueueSender, SessionAcceptor, SessionReceiver,
     engine::{Part, Source, StoreId},
     lease::QueueLease,
-    namespace::Namespace,
+    shared::Shared,
 };
 
 /// A queue of the embedded broker, or the part of a subscription that is received from, or a sub-queue of either.
@@ -21,7 +21,7 @@ use super::{
 /// nothing, also if another entity of the same path is created.
 #[derive(Clone)]
 pub struct Queue {
-    pub(super) namespace: Arc<Namespace>,
+    pub(super) shared: Arc<Shared>,
     pub(super) store: StoreId,
     pub(super) part: Part,
     /// The path of the entity, whatever the part.
@@ -59,14 +59,14 @@ impl Queue {
         let refused = match self.part {
             Part::Main if self.entity.subscription().is_none() => {
                 return Ok(QueueSender::new(
-                    Arc::clone(&self.namespace),
+                    Arc::clone(&self.shared),
                     self.store,
                     self.entity.clone(),
                     EntityKind::Queue,
                 ));
             }
-            Part::Main => "a subscription takes messages from its topic only",
-            Part::DeadLetter | Part::TransferDeadLetter => "a dead-letter sub-queue takes no messages",
+            Part::Main => "a subscription gets messages from its topic only",
+            Part::DeadLetter | Part::TransferDeadLetter => "sending to a dead-letter sub-queue is not allowed",
         };
         Err(SendError::new(ErrorKind::InvalidOperation).with_detail(refused))
     }
@@ -93,7 +93,8 @@ impl Queue {
         QueueReceiver::new(self.clone(), ReceiveMode::PeekLock)
     }
 
-    /// Creates a receiver that removes each message as it delivers it. A message that is not processed is lost.
+    /// Creates a receiver in receive-and-delete mode: a message is removed when it is delivered. A message that is not
+    /// processed is lost.
     #[must_use]
     pub fn receive_and_delete(&self) -> QueueReceiver {
         QueueReceiver::new(self.clone(), ReceiveMode::ReceiveAndDelete)
@@ -122,18 +123,18 @@ impl Queue {
     /// Returns the ids of the sessions that have a message or a state, in order. Visits every session once.
     #[must_use]
     pub fn sessions(&self) -> Vec<String> {
-        let now = self.namespace.now();
-        self.namespace.with(|state| state.engine.session_ids(now, self.store))
+        let now = self.shared.now();
+        self.shared.with(|state| state.engine.session_ids(now, self.store))
     }
 
     /// Locks deferred messages by their sequence numbers. Errors: [`MessageNotFound`](ErrorKind::MessageNotFound) if
     /// one of them is not deferred here, or has expired; then none is locked. Also those of a receive.
     /// [`SessionReceiver::receive_deferred`] fetches messages of a session.
     pub fn receive_deferred(&self, numbers: &[SequenceNumber]) -> Result<Vec<Delivery<QueueLease>>, ReceiveError> {
-        self.namespace.check_open::<ReceiveError>()?;
-        let (now, source) = (self.namespace.now(), Source::Part(self.part));
-        let locked = self.namespace.with(|state| state.engine.receive_deferred(now, self.store, source, numbers))?;
-        Ok(locked.into_iter().map(|locked| QueueLease::deliver(&self.namespace, self.store, source, locked)).collect())
+        self.shared.check_open::<ReceiveError>()?;
+        let (now, source) = (self.shared.now(), Source::Part(self.part));
+        let locked = self.shared.with(|state| state.engine.receive_deferred(now, self.store, source, numbers))?;
+        Ok(locked.into_iter().map(|locked| QueueLease::deliver(&self.shared, self.store, source, locked)).collect())
     }
 
     /// Returns up to `max` messages from sequence number `from` on, in order, without locking or counting. Locked,
@@ -142,8 +143,8 @@ impl Queue {
     /// Visits every locked message of the entity once; if it is partitioned or has sessions, every message.
     #[must_use]
     pub fn peek(&self, from: SequenceNumber, max: usize) -> Vec<Message> {
-        let (now, source) = (self.namespace.now(), Source::Part(self.part));
-        self.namespace.here(self.namespace.with(|state| state.engine.peek(now, self.store, source, from, max)))
+        let (now, source) = (self.shared.now(), Source::Part(self.part));
+        self.shared.here(self.shared.with(|state| state.engine.peek(now, self.store, source, from, max)))
     }
 
     /// Removes up to `max` messages, at most [`Queue::MAX_DELETED`], that are neither locked nor scheduled, the
@@ -159,39 +160,39 @@ impl Queue {
             }
             Err(refused) => return Acknowledged::ready(Err(refused)),
         }
-        let (now, max) = (self.namespace.now(), max.min(Self::MAX_DELETED));
+        let (now, max) = (self.shared.now(), max.min(Self::MAX_DELETED));
         let (store, part) = (self.store, self.part);
-        let deleted = self.namespace.with(|state| state.engine.delete_messages(now, store, part, max, enqueued_before));
-        self.namespace.acknowledge(Ok(deleted))
+        let deleted = self.shared.with(|state| state.engine.delete_messages(now, store, part, max, enqueued_before));
+        self.shared.acknowledge(Ok(deleted))
     }
 
     /// Ends every lock early, as if it had run out. An external broker does this when it restarts or when a
     /// connection breaks; here a test sees how settlements fail.
     pub fn lose_locks(&self) {
-        let now = self.namespace.now();
-        self.namespace.with(|state| state.engine.lose_locks(now, self.store, self.part));
+        let now = self.shared.now();
+        self.shared.with(|state| state.engine.lose_locks(now, self.store, self.part));
     }
 
     /// Returns the number of messages, by state. All are 0 if the entity is deleted.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let now = self.namespace.now();
-        self.namespace.with(|state| state.engine.counts(now, self.store, self.part))
+        let now = self.shared.now();
+        self.shared.with(|state| state.engine.counts(now, self.store, self.part))
     }
 
     /// Returns since when the oldest messages wait. Visits every message once.
     #[must_use]
     pub fn ages(&self) -> Ages {
-        let now = self.namespace.now();
-        self.namespace.with(|state| state.engine.ages(now, self.store, self.part))
+        let now = self.shared.now();
+        self.shared.with(|state| state.engine.ages(now, self.store, self.part))
     }
 
     /// Returns the settings; for a subscription in the form of a queue's. Errors:
     /// [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub fn settings(&self) -> Result<QueueSettings, ManageError> {
-        self.namespace.check_open::<ManageError>()?;
-        let now = self.namespace.now();
-        let settings = self.namespace.with(|state| state.engine.queue_settings(now, self.store));
+        self.shared.check_open::<ManageError>()?;
+        let now = self.shared.now();
+        let settings = self.shared.with(|state| state.engine.queue_settings(now, self.store));
         settings.ok_or_else(|| ManageError::new(ErrorKind::EntityNotFound).with_detail(self.entity.to_string()))
     }
 }

@@ -41,7 +41,7 @@ pub struct QueueReceiver {
 
 impl QueueReceiver {
     pub(super) fn new(queue: Queue, mode: ReceiveMode) -> Self {
-        let wait = Wait::new(Arc::clone(&queue.namespace), Line::Messages(queue.store, queue.part));
+        let wait = Wait::new(Arc::clone(&queue.shared), Line::Messages(queue.store, queue.part));
         Self { queue, mode, wait, removed: Removed::default(), cursor: SequenceNumber::new(1) }
     }
 
@@ -82,7 +82,7 @@ impl Receiver for QueueReceiver {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Broker { namespace: Arc::clone(&self.queue.namespace) }.capabilities()
+        Broker { shared: Arc::clone(&self.queue.shared) }.capabilities()
     }
 
     fn entity_info(&self) -> EntityInfo {
@@ -129,8 +129,8 @@ pub(super) fn poll_source(
     max: usize,
     out: &mut Vec<Delivery<QueueLease>>,
 ) -> Poll<Result<usize, ReceiveError>> {
-    let (Queue { namespace, store, .. }, max) = (queue, max.max(1));
-    namespace.check_open::<ReceiveError>()?;
+    let (Queue { shared, store, .. }, max) = (queue, max.max(1));
+    shared.check_open::<ReceiveError>()?;
     #[cfg(feature = "durable")]
     if let Some(received) = std::task::ready!(removed.poll(cx, out)) {
         return Poll::Ready(received);
@@ -140,10 +140,10 @@ pub(super) fn poll_source(
     let polled = wait.poll(cx, |engine, now| {
         let taken = match mode {
             ReceiveMode::PeekLock => engine.receive(now, *store, source, max, |locked| {
-                out.push(QueueLease::deliver(namespace, *store, source, locked));
+                out.push(QueueLease::deliver(shared, *store, source, locked));
             }),
             ReceiveMode::ReceiveAndDelete => engine.receive_and_delete(now, *store, source, max, |message| {
-                out.push(QueueLease::deliver_removed(namespace, *store, message));
+                out.push(QueueLease::deliver_removed(shared, *store, message));
             }),
         };
         match taken {
@@ -154,7 +154,7 @@ pub(super) fn poll_source(
     #[cfg(feature = "durable")]
     if mode == ReceiveMode::ReceiveAndDelete
         && matches!(polled, Poll::Ready(Ok(_)))
-        && let Some(commit) = namespace.recorder().and_then(Recorder::pending)
+        && let Some(commit) = shared.recorder().and_then(Recorder::pending)
     {
         removed.waiting = Some((commit, out.split_off(first)));
         let received = std::task::ready!(removed.poll(cx, out));

@@ -15,8 +15,8 @@ use consign_core::{
 use super::{
     Acknowledged, Broker,
     engine::{Engine, Now, StoreId, arrival},
-    namespace::Namespace,
     rejection::rejection,
+    shared::Shared,
 };
 
 /// Sends to a queue or a topic of the embedded broker. A send has happened when the call returns. Its future is ready
@@ -31,12 +31,12 @@ use super::{
 /// [`EntityNotFound`](consign_core::transport::ErrorKind::EntityNotFound).
 #[derive(Clone)]
 pub struct QueueSender {
-    pub(super) namespace: Arc<Namespace>,
+    pub(super) shared: Arc<Shared>,
     pub(super) store: StoreId,
     pub(super) path: EntityPath,
     kind: EntityKind,
     /// The entity that transfers its messages in a transaction.
-    pub(super) via: Option<(Arc<Namespace>, StoreId)>,
+    pub(super) via: Option<(Arc<Shared>, StoreId)>,
 }
 
 impl QueueSender {
@@ -44,18 +44,18 @@ impl QueueSender {
     /// be.
     pub const MAX_BATCH: usize = 1 << 20;
 
-    pub(super) fn new(namespace: Arc<Namespace>, store: StoreId, path: EntityPath, kind: EntityKind) -> Self {
-        Self { namespace, store, path, kind, via: None }
+    pub(super) fn new(shared: Arc<Shared>, store: StoreId, path: EntityPath, kind: EntityKind) -> Self {
+        Self { shared, store, path, kind, via: None }
     }
 
     #[inline]
     fn with<T>(&self, command: impl FnOnce(&mut Engine, Now) -> Result<T, SendError>) -> Acknowledged<T, SendError> {
-        if let Err(failure) = self.namespace.check_open() {
+        if let Err(failure) = self.shared.check_open() {
             return Acknowledged::ready(Err(failure));
         }
-        let now = self.namespace.now();
-        let answer = self.namespace.with(|state| command(&mut state.engine, now));
-        self.namespace.acknowledge(answer.map_err(|error| self.rejection(error, now.utc)))
+        let now = self.shared.now();
+        let answer = self.shared.with(|state| command(&mut state.engine, now));
+        self.shared.acknowledge(answer.map_err(|error| self.rejection(error, now.utc)))
     }
 
     /// Returns a refusal of this sender, with the fields that the broker adds to each.
@@ -74,14 +74,14 @@ impl QueueSender {
     /// transaction it makes no difference.
     #[must_use]
     pub fn via(&self, entity: &super::Queue) -> Self {
-        Self { via: Some((Arc::clone(&entity.namespace), entity.store)), ..self.clone() }
+        Self { via: Some((Arc::clone(&entity.shared), entity.store)), ..self.clone() }
     }
 
     /// Does the same as [`QueueSender::via`] for a transaction on a topic, such as one that receives from a
     /// subscription.
     #[must_use]
     pub fn via_topic(&self, entity: &super::Topic) -> Self {
-        Self { via: Some((Arc::clone(&entity.namespace), entity.store)), ..self.clone() }
+        Self { via: Some((Arc::clone(&entity.shared), entity.store)), ..self.clone() }
     }
 
     /// Sends messages that cannot be received before `at`; if that has passed they are sent as any other. All are
@@ -126,10 +126,10 @@ impl PresettledSender for QueueSender {
     type HandOver = Ready<()>;
 
     fn send_presettled(&self, message: Message) -> Self::HandOver {
-        let (arrival, now) = (arrival(message, None), self.namespace.now());
+        let (arrival, now) = (arrival(message, None), self.shared.now());
         // No caller reads its outcome.
-        if self.namespace.check_open::<SendError>().is_ok() {
-            let _ = self.namespace.with(|state| state.engine.send(now, self.store, arrival));
+        if self.shared.check_open::<SendError>().is_ok() {
+            let _ = self.shared.with(|state| state.engine.send(now, self.store, arrival));
         }
         ready(())
     }

@@ -34,11 +34,11 @@ pub struct SessionAcceptor {
 
 impl SessionAcceptor {
     pub(super) fn new(queue: Queue) -> Self {
-        let wait = Wait::new(Arc::clone(&queue.namespace), Line::Sessions(queue.store));
+        let wait = Wait::new(Arc::clone(&queue.shared), Line::Sessions(queue.store));
         Self { queue, mode: ReceiveMode::PeekLock, wait }
     }
 
-    /// Makes the receivers of this acceptor remove each message as they deliver it.
+    /// Sets receive-and-delete mode for the receivers of this acceptor: a message is removed when it is delivered.
     #[must_use]
     pub fn receive_and_delete(mut self) -> Self {
         self.mode = ReceiveMode::ReceiveAndDelete;
@@ -51,9 +51,9 @@ impl SessionAcceptor {
         if limits::is_longer_than(id, limits::ID) {
             return Err(InvalidArgument::new(Field::SessionId, Problem::TooLong { limit: limits::ID }).into());
         }
-        self.queue.namespace.check_open::<ReceiveError>()?;
-        let (now, store) = (self.queue.namespace.now(), self.queue.store);
-        let accepted = self.queue.namespace.with(|state| state.engine.accept_session(now, store, Some(id)))?;
+        self.queue.shared.check_open::<ReceiveError>()?;
+        let (now, store) = (self.queue.shared.now(), self.queue.store);
+        let accepted = self.queue.shared.with(|state| state.engine.accept_session(now, store, Some(id)))?;
         let accepted = accepted.ok_or_else(|| ReceiveError::new(ErrorKind::General))?;
         Ok(SessionReceiver::new(self.queue.clone(), self.mode, accepted))
     }
@@ -66,8 +66,8 @@ impl SessionAcceptor {
         poll_fn(|cx| waiting.0.poll_accept(cx)).await
     }
 
-    /// Does the same as [`SessionAcceptor::accept_next`]; [`ServiceTimeout`](ErrorKind::ServiceTimeout) if there is
-    /// none within `wait`.
+    /// Accepts the next session, like [`SessionAcceptor::accept_next`], or fails as
+    /// [`ServiceTimeout`](ErrorKind::ServiceTimeout) after `wait`.
     pub async fn accept_next_within(&mut self, wait: Duration) -> Result<SessionReceiver, ReceiveError> {
         match tokio::time::timeout(wait, self.accept_next()).await {
             Ok(accepted) => accepted,
@@ -89,7 +89,7 @@ impl SessionSource for SessionAcceptor {
 
     fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<Result<SessionReceiver, ReceiveError>> {
         let (queue, mode) = (&self.queue, self.mode);
-        queue.namespace.check_open::<ReceiveError>()?;
+        queue.shared.check_open::<ReceiveError>()?;
         self.wait
             .poll(cx, |engine, now| engine.accept_session(now, queue.store, None).transpose())
             .map_ok(|accepted| SessionReceiver::new(queue.clone(), mode, accepted))
@@ -114,7 +114,7 @@ impl AcceptSession for SessionAcceptor {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Broker { namespace: Arc::clone(&self.queue.namespace) }.capabilities()
+        Broker { shared: Arc::clone(&self.queue.shared) }.capabilities()
     }
 }
 
@@ -153,7 +153,7 @@ pub struct SessionReceiver {
 impl SessionReceiver {
     fn new(queue: Queue, mode: ReceiveMode, accepted: Accepted) -> Self {
         let Accepted { id, lane, lock, until } = accepted;
-        let wait = Wait::new(Arc::clone(&queue.namespace), Line::Session(queue.store, lane));
+        let wait = Wait::new(Arc::clone(&queue.shared), Line::Session(queue.store, lane));
         let (removed, cursor) = (Removed::default(), SequenceNumber::new(1));
         Self { queue, mode, id, lane, lock, until, wait, removed, cursor, is_open: true }
     }
@@ -181,16 +181,16 @@ impl SessionReceiver {
     }
 
     fn renewed(&self) -> Result<Timestamp, SettleError> {
-        self.queue.namespace.check_open::<SettleError>()?;
-        let (now, store) = (self.queue.namespace.now(), self.queue.store);
-        Ok(self.queue.namespace.with(|state| state.engine.renew_session(now, store, self.lane, self.lock))?)
+        self.queue.shared.check_open::<SettleError>()?;
+        let (now, store) = (self.queue.shared.now(), self.queue.store);
+        Ok(self.queue.shared.with(|state| state.engine.renew_session(now, store, self.lane, self.lock))?)
     }
 
     /// Returns the state, `None` if it was never set or is cleared. It outlives its holders.
     pub fn state(&self) -> Result<Option<Bytes>, SettleError> {
-        self.queue.namespace.check_open::<SettleError>()?;
-        let (now, store) = (self.queue.namespace.now(), self.queue.store);
-        let state = self.queue.namespace.with(|state| state.engine.session_state(now, store, self.lane, self.lock));
+        self.queue.shared.check_open::<SettleError>()?;
+        let (now, store) = (self.queue.shared.now(), self.queue.store);
+        let state = self.queue.shared.with(|state| state.engine.session_state(now, store, self.lane, self.lock));
         Ok(state?)
     }
 
@@ -198,31 +198,31 @@ impl SessionReceiver {
     /// [`MessageSizeExceeded`](ErrorKind::MessageSizeExceeded) if it is larger than a message may be,
     /// [`QuotaExceeded`](ErrorKind::QuotaExceeded) if the entity is full.
     pub fn set_state(&self, mut to: Option<Bytes>) -> Acknowledged<(), SettleError> {
-        if let Err(failure) = self.queue.namespace.check_open() {
+        if let Err(failure) = self.queue.shared.check_open() {
             return Acknowledged::ready(Err(failure));
         }
-        let (now, store) = (self.queue.namespace.now(), self.queue.store);
+        let (now, store) = (self.queue.shared.now(), self.queue.store);
         let (lane, lock) = (self.lane, self.lock);
         // The user may own the previous state, and the refused one: both are dropped here.
-        let set = self.queue.namespace.with(|state| state.engine.set_session_state(now, store, lane, lock, &mut to));
-        self.queue.namespace.acknowledge(set.map_err(Into::into))
+        let set = self.queue.shared.with(|state| state.engine.set_session_state(now, store, lane, lock, &mut to));
+        self.queue.shared.acknowledge(set.map_err(Into::into))
     }
 
     /// Locks deferred messages of this session by their sequence numbers: [`Queue::receive_deferred`].
     pub fn receive_deferred(&self, numbers: &[SequenceNumber]) -> Result<Vec<Delivery<QueueLease>>, ReceiveError> {
-        let Queue { namespace, store, .. } = &self.queue;
-        namespace.check_open::<ReceiveError>()?;
-        let (now, source) = (namespace.now(), self.source());
-        let locked = namespace.with(|state| state.engine.receive_deferred(now, *store, source, numbers))?;
-        Ok(locked.into_iter().map(|locked| QueueLease::deliver(namespace, *store, source, locked)).collect())
+        let Queue { shared, store, .. } = &self.queue;
+        shared.check_open::<ReceiveError>()?;
+        let (now, source) = (shared.now(), self.source());
+        let locked = shared.with(|state| state.engine.receive_deferred(now, *store, source, numbers))?;
+        Ok(locked.into_iter().map(|locked| QueueLease::deliver(shared, *store, source, locked)).collect())
     }
 
     /// Returns up to `max` messages of this session as [`Queue::peek`] does, from after the last one that was peeked.
     /// Returns none once the lock is lost.
     pub fn peek(&mut self, max: usize) -> Vec<Message> {
-        let (now, store, source) = (self.queue.namespace.now(), self.queue.store, self.source());
-        let peeked = self.queue.namespace.with(|state| state.engine.peek(now, store, source, self.cursor, max));
-        let peeked = self.queue.namespace.here(peeked);
+        let (now, store, source) = (self.queue.shared.now(), self.queue.store, self.source());
+        let peeked = self.queue.shared.with(|state| state.engine.peek(now, store, source, self.cursor, max));
+        let peeked = self.queue.shared.here(peeked);
         if let Some(last) = peeked.last().and_then(Message::received) {
             self.cursor = last.sequence_number.next();
         }
@@ -231,7 +231,7 @@ impl SessionReceiver {
 
     /// Releases the lock at once. Messages that are not settled are released without a count.
     pub fn close(mut self) -> Result<(), SettleError> {
-        self.queue.namespace.check_open::<SettleError>()?;
+        self.queue.shared.check_open::<SettleError>()?;
         Ok(self.end()?)
     }
 
@@ -240,8 +240,8 @@ impl SessionReceiver {
         if !std::mem::take(&mut self.is_open) {
             return Ok(());
         }
-        let (now, store) = (self.queue.namespace.now(), self.queue.store);
-        self.queue.namespace.with(|state| state.engine.close_session(now, store, self.lane, self.lock))
+        let (now, store) = (self.queue.shared.now(), self.queue.store);
+        self.queue.shared.with(|state| state.engine.close_session(now, store, self.lane, self.lock))
     }
 }
 
@@ -263,7 +263,7 @@ impl Receiver for SessionReceiver {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Broker { namespace: Arc::clone(&self.queue.namespace) }.capabilities()
+        Broker { shared: Arc::clone(&self.queue.shared) }.capabilities()
     }
 
     fn entity_info(&self) -> EntityInfo {
@@ -291,11 +291,11 @@ impl Session for SessionReceiver {
         ready(self.close())
     }
 
-    fn state(&self) -> impl Future<Output = Result<Option<Bytes>, SettleError>> + Send {
+    fn state(&self) -> impl Future<Output = Result<Option<Bytes>, SettleError>> + Send + use<> {
         ready(Self::state(self))
     }
 
-    fn set_state(&self, state: Option<Bytes>) -> impl Future<Output = Result<(), SettleError>> + Send {
+    fn set_state(&self, state: Option<Bytes>) -> impl Future<Output = Result<(), SettleError>> + Send + use<> {
         Self::set_state(self, state)
     }
 

@@ -79,8 +79,8 @@ impl Broker {
     /// ```
     #[must_use]
     pub fn snapshot(&self) -> BrokerSnapshot {
-        let now = self.namespace.now();
-        let found = self.namespace.with(|state| state.engine.snapshot(now));
+        let now = self.shared.now();
+        let found = self.shared.with(|state| state.engine.snapshot(now));
         let taken_at = now.utc;
         let entities = found.into_iter().map(|(path, kind, counts, ages, max_size)| {
             let since = |at: Option<Timestamp>| at.map(|at| taken_at.saturating_since(at));

@@ -12,7 +12,7 @@ use consign_rules::Rule;
 use super::{
     Acknowledged, Queue, QueueSender,
     engine::{Change, Engine, Now, Part, Source, StoreId},
-    namespace::Namespace,
+    shared::Shared,
 };
 
 /// A topic of the embedded broker: a sent message is copied to each subscription whose rules match it.
@@ -41,7 +41,7 @@ use super::{
 /// ```
 #[derive(Clone)]
 pub struct Topic {
-    pub(super) namespace: Arc<Namespace>,
+    pub(super) shared: Arc<Shared>,
     pub(super) store: StoreId,
     pub(super) path: EntityPath,
 }
@@ -63,7 +63,7 @@ impl Topic {
     /// Creates a sender.
     #[must_use]
     pub fn sender(&self) -> QueueSender {
-        QueueSender::new(Arc::clone(&self.namespace), self.store, self.path.clone(), EntityKind::Topic)
+        QueueSender::new(Arc::clone(&self.shared), self.store, self.path.clone(), EntityKind::Topic)
     }
 
     /// Sends messages that are copied at `at`: [`QueueSender::schedule`]. They wait at the topic.
@@ -80,14 +80,14 @@ impl Topic {
     #[must_use]
     pub fn peek(&self, from: SequenceNumber, max: usize) -> Vec<Message> {
         let source = Source::Part(Part::Main);
-        self.namespace.here(self.with(|engine, now| engine.peek(now, self.store, source, from, max)))
+        self.shared.here(self.with(|engine, now| engine.peek(now, self.store, source, from, max)))
     }
 
     /// Returns the sub-queue of messages that this topic could not transfer in a transaction. A topic has no other.
     #[must_use]
     pub fn transfer_dead_letter(&self) -> Queue {
-        let namespace = Arc::clone(&self.namespace);
-        Queue { namespace, store: self.store, part: Part::TransferDeadLetter, entity: self.path.clone() }
+        let shared = Arc::clone(&self.shared);
+        Queue { shared, store: self.store, part: Part::TransferDeadLetter, entity: self.path.clone() }
     }
 
     /// Returns the number of scheduled messages, and the bytes that the topic and its subscriptions hold.
@@ -98,7 +98,7 @@ impl Topic {
 
     /// Returns the settings. Errors: [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub fn settings(&self) -> Result<TopicSettings, ManageError> {
-        self.namespace.check_open::<ManageError>()?;
+        self.shared.check_open::<ManageError>()?;
         self.with(|engine, now| engine.topic_settings(now, self.store)).ok_or_else(|| self.missing())
     }
 
@@ -180,13 +180,13 @@ impl Topic {
     /// [`InvalidOperation`](ErrorKind::InvalidOperation) for a setting that is fixed.
     pub fn update_subscription(&self, name: &str, settings: SubscriptionSettings) -> Result<(), ManageError> {
         let subscription = self.subscription(name)?;
-        self.namespace.update(subscription.queue.store, Change::Subscription(settings))
+        self.shared.update(subscription.queue.store, Change::Subscription(settings))
     }
 
     /// Returns the subscription of this name; case does not matter. Errors:
     /// [`InvalidArgument`](ErrorKind::InvalidArgument), [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub fn subscription(&self, name: &str) -> Result<Subscription, ManageError> {
-        self.namespace.check_open::<ManageError>()?;
+        self.shared.check_open::<ManageError>()?;
         let path = self.path.subscription_of(name)?;
         let found = self.with(|engine, now| engine.find(now, &path.key()));
         match found {
@@ -205,13 +205,13 @@ impl Topic {
     }
 
     fn handle(&self, store: StoreId, entity: EntityPath, name: &str) -> Subscription {
-        let queue = Queue { namespace: Arc::clone(&self.namespace), store, part: Part::Main, entity };
+        let queue = Queue { shared: Arc::clone(&self.shared), store, part: Part::Main, entity };
         Subscription { queue, name: name.into() }
     }
 
     fn with<T>(&self, command: impl FnOnce(&mut Engine, Now) -> T) -> T {
-        let now = self.namespace.now();
-        self.namespace.with(|state| command(&mut state.engine, now))
+        let now = self.shared.now();
+        self.shared.with(|state| command(&mut state.engine, now))
     }
 
     fn missing(&self) -> ManageError {
@@ -234,9 +234,9 @@ impl Subscription {
 
     /// Returns the settings. Errors: [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub fn subscription_settings(&self) -> Result<SubscriptionSettings, ManageError> {
-        self.queue.namespace.check_open::<ManageError>()?;
-        let (now, store) = (self.queue.namespace.now(), self.queue.store);
-        let settings = self.queue.namespace.with(|state| state.engine.subscription_settings(now, store));
+        self.queue.shared.check_open::<ManageError>()?;
+        let (now, store) = (self.queue.shared.now(), self.queue.store);
+        let settings = self.queue.shared.with(|state| state.engine.subscription_settings(now, store));
         settings.ok_or_else(|| ManageError::new(ErrorKind::EntityNotFound).with_detail(self.queue.entity.to_string()))
     }
 
@@ -244,9 +244,9 @@ impl Subscription {
     /// the limits of a [`RuleSet`](consign_rules::RuleSet), [`EntityNotFound`](ErrorKind::EntityNotFound).
     #[expect(clippy::needless_pass_by_value, reason = "one that is refused is dropped here, where no lock is held")]
     pub fn create_rule(&self, rule: Rule) -> Result<(), ManageError> {
-        self.queue.namespace.check_open::<ManageError>()?;
-        let (now, store) = (self.queue.namespace.now(), self.queue.store);
-        self.queue.namespace.with(|state| state.engine.change_rules(now, store, |rules| rules.create(rule.clone())))
+        self.queue.shared.check_open::<ManageError>()?;
+        let (now, store) = (self.queue.shared.now(), self.queue.store);
+        self.queue.shared.with(|state| state.engine.change_rules(now, store, |rules| rules.create(rule.clone())))
     }
 
     /// Adds a rule, unless the same rule exists. Errors: those of [`Subscription::create_rule`]. Here
@@ -254,24 +254,24 @@ impl Subscription {
     /// its text.
     #[expect(clippy::needless_pass_by_value, reason = "one that is refused is dropped here, where no lock is held")]
     pub fn declare_rule(&self, rule: Rule) -> Result<(), ManageError> {
-        self.queue.namespace.check_open::<ManageError>()?;
-        let (now, store) = (self.queue.namespace.now(), self.queue.store);
-        self.queue.namespace.with(|state| state.engine.declare_rule(now, store, &rule))
+        self.queue.shared.check_open::<ManageError>()?;
+        let (now, store) = (self.queue.shared.now(), self.queue.store);
+        self.queue.shared.with(|state| state.engine.declare_rule(now, store, &rule))
     }
 
     /// Removes a rule. Without any rule the subscription gets no message. Errors:
     /// [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub fn delete_rule(&self, name: &str) -> Result<Rule, ManageError> {
-        self.queue.namespace.check_open::<ManageError>()?;
-        let (now, store) = (self.queue.namespace.now(), self.queue.store);
-        self.queue.namespace.with(|state| state.engine.change_rules(now, store, |rules| rules.remove(name)))
+        self.queue.shared.check_open::<ManageError>()?;
+        let (now, store) = (self.queue.shared.now(), self.queue.store);
+        self.queue.shared.with(|state| state.engine.change_rules(now, store, |rules| rules.remove(name)))
     }
 
     /// Returns the rules, by name.
     #[must_use]
     pub fn rules(&self) -> Vec<Rule> {
-        let (now, store) = (self.queue.namespace.now(), self.queue.store);
-        self.queue.namespace.with(|state| state.engine.rules(now, store))
+        let (now, store) = (self.queue.shared.now(), self.queue.store);
+        self.queue.shared.with(|state| state.engine.rules(now, store))
     }
 }
 

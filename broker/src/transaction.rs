@@ -2,18 +2,18 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use consign_core::{
     Disposition, Message,
-    message::SequenceNumber,
+    message::{EntityPath, SequenceNumber},
     time::Timestamp,
-    transport::{Delivery, ErrorKind, SendError, SettleError},
+    transport::{self, Delivery, ErrorKind, SendError, SettleError},
 };
 
 use super::{
-    Acknowledged, QueueLease, QueueSender,
+    Acknowledged, Broker, QueueLease, QueueSender,
     engine::{Operations, PlannedSend, Rejected, Settlement, StoreId, Ticks, arrival},
-    namespace::Namespace,
+    shared::Shared,
 };
 
-/// A group of sends and settlements of which all happen, or none.
+/// A group of sends and settlements that take effect as a whole, or not at all.
 ///
 /// A transaction is on one entity: that of its first operation, where a subscription counts as its topic. To send to
 /// another entity, use a sender that transfers messages [`via`](QueueSender::via) the first. Before
@@ -46,7 +46,7 @@ use super::{
 /// ```
 #[must_use = "a transaction that is dropped has no effect, and abandons what it was to settle"]
 pub struct Transaction {
-    namespace: Arc<Namespace>,
+    shared: Arc<Shared>,
     /// The entity that it is on.
     top_level: Option<StoreId>,
     /// The key that its messages on a partitioned entity share.
@@ -66,30 +66,13 @@ pub struct Committed {
     pub scheduled: Vec<SequenceNumber>,
 }
 
-/// Why a transaction had no effect, or did not take a settlement. The messages that were to be settled are still
-/// locked: [`into_leases`](TransactionError::into_leases) returns their leases, and dropping the error abandons them.
-#[derive(Debug)]
-pub struct TransactionError {
-    cause: Cause,
-    leases: Vec<QueueLease>,
-}
-
-#[derive(Debug)]
-enum Cause {
-    /// A message would not have been accepted.
-    Send(SendError),
-    /// A settlement would have had no effect.
-    Settle(SettleError),
-    TimedOut,
-    /// The disk failed, and its contents are unknown.
-    #[cfg(feature = "durable")]
-    Storage(super::StorageError),
-}
+/// The error of a [`Transaction`].
+pub type TransactionError = transport::TransactionError<QueueLease>;
 
 #[cfg(feature = "durable")]
 impl From<super::StorageError> for TransactionError {
     fn from(failure: super::StorageError) -> Self {
-        Self { cause: Cause::Storage(failure), leases: Vec::new() }
+        SettleError::from(failure).into()
     }
 }
 
@@ -99,9 +82,9 @@ impl Transaction {
     /// Its maximum duration, from its first operation on.
     pub const TIMEOUT: Duration = Duration::from_secs(120);
 
-    pub(super) fn new(namespace: Arc<Namespace>) -> Self {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
         Self {
-            namespace,
+            shared,
             top_level: None,
             partition_key: None,
             operations: Operations::default(),
@@ -127,23 +110,23 @@ impl Transaction {
 
     fn add_send(&mut self, sender: &QueueSender, message: Message, at: Option<Timestamp>) -> Result<(), SendError> {
         let added = self.try_add_send(sender, message, at);
-        added.map_err(|error| sender.rejection(error, self.namespace.now().utc))
+        added.map_err(|error| sender.rejection(error, self.shared.now().utc))
     }
 
     fn try_add_send(&mut self, sender: &QueueSender, message: Message, at: Option<Timestamp>) -> Result<(), SendError> {
         let refuse = |kind| SendError::new(kind).with_detail(describe(kind));
         let via = match &sender.via {
-            Some((namespace, _)) if !Arc::ptr_eq(namespace, &sender.namespace) => {
+            Some((shared, _)) if !Arc::ptr_eq(shared, &sender.shared) => {
                 return Err(refuse(ErrorKind::InvalidOperation));
             }
             Some((_, via)) if *via != sender.store => Some(*via),
             _ => None,
         };
-        let top_level = self.check(&sender.namespace, via.unwrap_or(sender.store)).map_err(refuse)?;
+        let top_level = self.check(&sender.shared, via.unwrap_or(sender.store)).map_err(refuse)?;
         // The topic of a subscription transfers the messages that go via that subscription, as the size is the
         // topic's.
         let via = via.map(|_| top_level).filter(|&via| via != sender.store);
-        let key = self.namespace.with(|state| state.engine.partition_key(top_level, &message, via.is_some()))?;
+        let key = self.shared.with(|state| state.engine.partition_key(top_level, &message, via.is_some()))?;
         if self.partition_key.is_some() && key.is_some() && self.partition_key != key {
             let detail = "the messages of a transaction on a partitioned entity have one key";
             return Err(SendError::new(ErrorKind::InvalidOperation).with_detail(detail));
@@ -162,7 +145,7 @@ impl Transaction {
     pub fn settle(&mut self, lease: QueueLease, disposition: Disposition) -> Result<(), TransactionError> {
         match self.add_settlement(&lease, Settlement::By(disposition)) {
             Ok(()) => self.leases.push(lease),
-            Err(error) => return Err(TransactionError { cause: Cause::Settle(error), leases: vec![lease] }),
+            Err(error) => return Err(TransactionError::from(error).with_leases([lease])),
         }
         Ok(())
     }
@@ -181,27 +164,27 @@ impl Transaction {
     fn add_settlement(&mut self, lease: &QueueLease, settlement: Settlement) -> Result<(), SettleError> {
         let planned = lease.planned(settlement)?;
         let refuse = |kind| SettleError::new(kind).with_detail(describe(kind));
-        let top_level = self.check(lease.namespace(), lease.store()).map_err(refuse)?;
+        let top_level = self.check(lease.shared(), lease.store()).map_err(refuse)?;
         self.begin(top_level);
         self.operations.settlements.push(planned);
         Ok(())
     }
 
     /// Checks that one more operation may be on this entity. Returns the entity that the transaction is on then.
-    fn check(&self, namespace: &Arc<Namespace>, store: StoreId) -> Result<StoreId, ErrorKind> {
+    fn check(&self, shared: &Arc<Shared>, store: StoreId) -> Result<StoreId, ErrorKind> {
         if self.is_over() {
             return Err(ErrorKind::Transaction);
         }
         if self.operations.len() >= Self::MAX_MESSAGES {
             return Err(ErrorKind::QuotaExceeded);
         }
-        let now = self.namespace.now();
-        let top_level = self.namespace.with(|state| {
+        let now = self.shared.now();
+        let top_level = self.shared.with(|state| {
             // An entity that is due to be deleted is gone.
             state.engine.advance(now);
             state.engine.top_level(store)
         });
-        if !Arc::ptr_eq(namespace, &self.namespace) || self.top_level.is_some_and(|first| first != top_level) {
+        if !Arc::ptr_eq(shared, &self.shared) || self.top_level.is_some_and(|first| first != top_level) {
             return Err(ErrorKind::InvalidOperation);
         }
         Ok(top_level)
@@ -209,13 +192,13 @@ impl Transaction {
 
     fn begin(&mut self, top_level: StoreId) {
         self.top_level = Some(top_level);
-        self.begun.get_or_insert(self.namespace.now().ticks);
+        self.begun.get_or_insert(self.shared.now().ticks);
     }
 
     fn is_over(&self) -> bool {
         let Some(begun) = self.begun else { return false };
         let timeout = Self::TIMEOUT.as_secs() * 1_000_000_000;
-        self.namespace.now().ticks.saturating_sub(begun) >= timeout
+        self.shared.now().ticks.saturating_sub(begun) >= timeout
     }
 
     /// Commits all operations: the settlements first, then the sends in order. On an error nothing has happened, and
@@ -225,29 +208,29 @@ impl Transaction {
         match self.try_commit() {
             Ok(scheduled) => {
                 self.leases.drain(..).for_each(QueueLease::forget);
-                self.namespace.acknowledge(Ok(Committed { scheduled }))
+                self.shared.acknowledge(Ok(Committed { scheduled }))
             }
-            Err(cause) => Acknowledged::ready(Err(TransactionError { cause, leases: self.rollback() })),
+            Err(error) => Acknowledged::ready(Err(error.with_leases(self.rollback()))),
         }
     }
 
-    fn try_commit(&mut self) -> Result<Vec<SequenceNumber>, Cause> {
+    fn try_commit(&mut self) -> Result<Vec<SequenceNumber>, TransactionError> {
         if self.is_over() {
-            return Err(Cause::TimedOut);
+            return Err(SettleError::new(ErrorKind::Transaction).with_detail(describe(ErrorKind::Transaction)).into());
         }
         #[cfg(feature = "durable")]
-        if let Some(failure) = self.namespace.failure() {
-            return Err(Cause::Storage(failure.clone()));
+        if let Some(failure) = self.shared.failure() {
+            return Err(failure.clone().into());
         }
-        self.namespace.check_whole().map_err(Cause::Send)?;
-        let now = self.namespace.now();
-        let Self { namespace, operations, senders, .. } = self;
-        namespace.with(|state| state.engine.commit(now, operations)).map_err(|rejected| match rejected {
-            Rejected::Send(error, at) => Cause::Send(match senders.get(at) {
-                Some(sender) => sender.rejection(error, now.utc),
-                None => error,
-            }),
-            Rejected::Settle(refused) => Cause::Settle(refused.into()),
+        self.shared.check_whole::<SettleError>()?;
+        let now = self.shared.now();
+        let Self { shared, operations, senders, .. } = self;
+        shared.with(|state| state.engine.commit(now, operations)).map_err(|rejected| match rejected {
+            Rejected::Send(error, at) => match senders.get(at) {
+                Some(sender) => sender.rejection(error, now.utc).into(),
+                None => error.into(),
+            },
+            Rejected::Settle(refused) => SettleError::from(refused).into(),
         })
     }
 
@@ -262,7 +245,7 @@ fn describe(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Transaction => "the transaction has timed out",
         ErrorKind::QuotaExceeded => "more than 100 messages in a single transaction",
-        _ => "another entity than the one that the transaction is about",
+        _ => "the transaction belongs to another entity",
     }
 }
 
@@ -272,46 +255,34 @@ impl fmt::Debug for Transaction {
     }
 }
 
-impl TransactionError {
-    /// Returns the kind of the error.
-    #[must_use]
-    pub fn kind(&self) -> ErrorKind {
-        match &self.cause {
-            Cause::Send(error) => error.kind(),
-            Cause::Settle(error) => error.kind(),
-            Cause::TimedOut => ErrorKind::Transaction,
-            #[cfg(feature = "durable")]
-            Cause::Storage(_) => ErrorKind::General,
-        }
-    }
-
-    /// Returns the leases, in the order in which they were added. Leases with a lost lock are included.
-    #[must_use]
-    pub fn into_leases(self) -> Vec<QueueLease> {
-        self.leases
+impl Transaction {
+    fn sender(&self, to: &EntityPath) -> Result<QueueSender, SendError> {
+        Broker { shared: Arc::clone(&self.shared) }.sender(to)
     }
 }
 
-impl fmt::Display for TransactionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.cause {
-            Cause::Send(_) => "a message of the transaction was refused",
-            Cause::Settle(_) => "a settlement of the transaction was refused",
-            Cause::TimedOut => "the transaction has timed out",
-            #[cfg(feature = "durable")]
-            Cause::Storage(_) => "whether the transaction is on the disk is unknown",
-        })
-    }
-}
+impl transport::Transaction for Transaction {
+    type Lease = QueueLease;
 
-impl std::error::Error for TransactionError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.cause {
-            Cause::Send(error) => Some(error),
-            Cause::Settle(error) => Some(error),
-            Cause::TimedOut => None,
-            #[cfg(feature = "durable")]
-            Cause::Storage(failure) => Some(failure),
-        }
+    async fn send(&mut self, to: &EntityPath, message: Message) -> Result<(), SendError> {
+        let sender = self.sender(to)?;
+        Self::send(self, &sender, message)
+    }
+
+    async fn schedule(&mut self, to: &EntityPath, message: Message, at: Timestamp) -> Result<(), SendError> {
+        let sender = self.sender(to)?;
+        Self::schedule(self, &sender, message, at)
+    }
+
+    async fn settle(&mut self, lease: QueueLease, disposition: Disposition) -> Result<(), TransactionError> {
+        Self::settle(self, lease, disposition)
+    }
+
+    async fn commit(self) -> Result<Vec<SequenceNumber>, TransactionError> {
+        Ok(Self::commit(self).await?.scheduled)
+    }
+
+    fn rollback(self) -> Vec<QueueLease> {
+        Self::rollback(self)
     }
 }

@@ -7,13 +7,14 @@ use consign_core::{
     time::Timestamp,
     transport::{
         Capabilities, Delivery, DynTransport, ErrorKind, ManageError, PeekMessages, PurgeMessages, ReceiveDeferred,
-        ReceiveError, ReceiveMode, ScheduleMessages, SendError, Sessions, Transport,
+        ReceiveError, ReceiveMode, ScheduleMessages, SendError, Sessions, Transactions, Transport,
     },
 };
 use consign_rules::{DynRules, ManageRules, Rule};
 
 use crate::{
     Broker, Queue, QueueLease, QueueReceiver, QueueSender, SessionAcceptor, SessionReceiver, Subscription, Topic,
+    Transaction, TransactionError,
 };
 
 /// A path that does not exist is an error of the operation that was called.
@@ -125,6 +126,14 @@ impl Sessions for Broker {
     }
 }
 
+impl Transactions for Broker {
+    type Transaction = Transaction;
+
+    async fn begin(&self) -> Result<Transaction, TransactionError> {
+        Ok(self.transaction())
+    }
+}
+
 impl Administration for Broker {
     async fn create(&self, path: &EntityPath, settings: &EntitySettings) -> Result<(), ManageError> {
         match settings {
@@ -207,6 +216,7 @@ impl From<Broker> for DynTransport {
             .receive_deferred()
             .purge()
             .sessions()
+            .transactions()
             .administration()
             .extension(DynRules::new(broker.clone()))
             .extension(broker)

@@ -10,7 +10,7 @@ use tokio::time::Sleep;
 
 use super::{
     engine::{Engine, Line, Now, Ticks},
-    namespace::Namespace,
+    shared::Shared,
 };
 
 /// One place in a line of receivers that wait for something of an entity.
@@ -18,7 +18,7 @@ use super::{
 /// While it waits it may have the broker's timer for the next event that is due. It is therefore polled in a tokio
 /// runtime with time enabled.
 pub(super) struct Wait {
-    pub(super) namespace: Arc<Namespace>,
+    pub(super) shared: Arc<Shared>,
     line: Line,
     /// New with each wait.
     id: u64,
@@ -33,8 +33,8 @@ enum Outcome<T> {
 }
 
 impl Wait {
-    pub(super) fn new(namespace: Arc<Namespace>, line: Line) -> Self {
-        Self { namespace, line, id: 0, waiting: false, timer: None }
+    pub(super) fn new(shared: Arc<Shared>, line: Line) -> Self {
+        Self { shared, line, id: 0, waiting: false, timer: None }
     }
 
     /// Is ready with the result of `attempt`, or waits until there may be one.
@@ -45,9 +45,9 @@ impl Wait {
         mut attempt: impl FnMut(&mut Engine, Now) -> Option<T>,
     ) -> Poll<T> {
         loop {
-            let now = self.namespace.now();
+            let now = self.shared.now();
             let (line, id, waiting) = (self.line, self.id, self.waiting);
-            let (outcome, waker) = self.namespace.with(|state| {
+            let (outcome, waker) = self.shared.with(|state| {
                 if let Some(found) = attempt(&mut state.engine, now) {
                     if !waiting {
                         return (Outcome::Done(found), None);
@@ -87,7 +87,7 @@ impl Wait {
         };
         // The time counts from now, not from the start of the attempt, which may have waited for the lock. tokio's
         // timers tick in milliseconds and round up.
-        let wait = Duration::from_nanos(deadline.saturating_sub(self.namespace.now().ticks));
+        let wait = Duration::from_nanos(deadline.saturating_sub(self.shared.now().ticks));
         let timer = match &mut self.timer {
             Some(timer) => {
                 timer.as_mut().reset(tokio::time::Instant::now() + wait);
@@ -105,8 +105,8 @@ impl Wait {
             return;
         }
         let (line, id) = (self.line, self.id);
-        let now = self.namespace.now();
-        let waker = self.namespace.with(|state| {
+        let now = self.shared.now();
+        let waker = self.shared.with(|state| {
             state.engine.end_waiting(now, line.store());
             let waker = state.waiters.leave(line, id);
             if waker.is_none() && has_more(&state.engine) {

@@ -2,7 +2,7 @@ use std::{borrow::Cow, error, fmt};
 
 use crate::ValueKind;
 
-/// Why a codec refused a body. The name of a kind is also its code in a trail.
+/// The kind of a [`DecodeError`]: the reason why a codec refused a body. The name of a kind is also its code in a trail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DecodeErrorKind {
@@ -70,7 +70,7 @@ impl DecodeErrorKind {
             Self::Truncated => "the body ends inside the value",
             Self::Trailing => "bytes follow the value",
             Self::Type => "the value is not of the expected type",
-            Self::DuplicateKey => "a key stands twice",
+            Self::DuplicateKey => "a key occurs twice",
             Self::Utf8 => "not valid text in its charset",
             Self::EmptyBody => "the body is empty",
             Self::UnsupportedCharset => "the declared charset is not supported",
@@ -204,7 +204,9 @@ impl DecodeError {
         feature = "cbor",
         feature = "bincode",
         feature = "postcard",
-        feature = "erased"
+        feature = "erased",
+        feature = "dotnet",
+        feature = "amqp-value"
     ))]
     pub(crate) fn with_words_of(mut self, other: &Self) -> Self {
         (self.0.detail, self.0.expected, self.0.found) =
@@ -322,7 +324,7 @@ impl fmt::Debug for DecodeError {
 
 impl error::Error for DecodeError {}
 
-/// Why a value could not be written.
+/// The kind of an [`EncodeError`]: the reason why a value could not be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EncodeErrorKind {
@@ -374,8 +376,8 @@ impl EncodeError {
 impl fmt::Display for EncodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.kind {
-            EncodeErrorKind::Unsupported => "the format cannot hold the value",
-            EncodeErrorKind::Value => "the value refused to be written",
+            EncodeErrorKind::Unsupported => "the format cannot represent the value",
+            EncodeErrorKind::Value => "the value could not be serialized",
             EncodeErrorKind::NoSuchMediaType => "no codec of the set writes the media type",
         })?;
         match &self.detail {

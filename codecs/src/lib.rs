@@ -1,8 +1,8 @@
 //! Codecs chosen by ContentType, with bounded fallback chains and a record of every attempt.
 //!
-//! A body may have a ContentType, none, or a wrong one. A set of codecs tries them in a configured order. For a body that it
-//! cannot read, it reports what was tried and why it failed. It depends on bytes, media types and serde types, and not on
-//! messages or brokers.
+//! A message may have a ContentType, no ContentType, or a wrong one. A set of codecs reads a body with the codec of the
+//! ContentType, and then tries the codecs of a fallback chain. If no codec can read a body, the error lists every attempt
+//! with its cause. The crate depends on bytes, media types and serde, and not on messages or brokers.
 //!
 //! ```
 //! # #[cfg(all(feature = "json", feature = "msgpack"))] {
@@ -30,7 +30,7 @@
 //! let decoded = codecs.decode_traced::<Order>(None, b"\x82\xa2id\x07\xa8customer\xa3Ada").unwrap();
 //! assert_eq!((decoded.by, decoded.chosen, decoded.attempts.len()), ("msgpack", Chosen::Fallback, 1));
 //!
-//! // One that sends noise.
+//! // One that sends a body that is cut off.
 //! let failure = codecs.decode::<Order>(Some("application/json"), b"{\"id\":").err().unwrap();
 //! assert_eq!(failure.reason().code(), "DeserializationFailed");
 //! assert_eq!(failure.trail().to_string(), "json;exact;Truncated;1:6;id,msgpack;fallback;Trailing;1");
@@ -39,22 +39,22 @@
 //!
 //! # Choosing a codec
 //!
-//! 1. The codec one of whose exact [media types](MediaType) is the declared one, whatever the case, the white space and the
-//!    parameters of the text. Of two, the one whose media type has more of the declared parameters.
+//! 1. The codec that has the declared media type among its exact [media types](MediaType). Case, white space and parameters
+//!    of the text do not matter. If two codecs have it, the one whose media type has more of the declared parameters is used.
 //! 2. The codec that reads the declared suffix: `application/vnd.acme.order+json` is JSON.
 //! 3. If there is neither, the codec that reads every subtype of the declared top-level type.
-//! 4. The codecs that the [`Policy`] of the case names. The cases are: the ContentType is *missing* (or blank), *unknown* to
-//!    the set, *malformed*, *not allowed* here (see [`CodecsBuilder::allow`]), or the codecs that read it *failed*. By default,
-//!    missing means the first codec and then the chain; the other four mean the chain. Without a chain they mean a refusal.
-//!    There is no chain unless [`CodecsBuilder::fallback`] names it.
+//! 4. The codecs of a [`Policy`]. There is one policy for each of five cases: the ContentType is *missing* (or blank),
+//!    *unknown* to the set, *malformed*, *not allowed* (see [`CodecsBuilder::allow`]), or the codecs that read it *failed*.
+//!    By default, a missing ContentType selects the first codec and then the fallback chain. The other four cases select the
+//!    chain; without a chain the body is refused. [`CodecsBuilder::fallback`] sets the chain; by default there is none.
 //!
-//! Each codec tries at most once for a body, from its first byte and with a decoder of its own. The size is checked before a
-//! codec gets the body, and a panic in a codec or in a type is a failed attempt. [`Codecs::describe`] prints these decisions
-//! for a set.
+//! Each codec is tried at most once for a body, from the first byte and with a decoder of its own. The size is checked before
+//! a codec gets the body, and a panic in a codec or in a type is a failed attempt. [`Codecs::describe`] prints these
+//! decisions for a set.
 //!
 //! # Media types
 //!
-//! The first media type of each codec is the one that it writes.
+//! Each codec writes the first media type of its row as the ContentType.
 //!
 //! | codec | reads |
 //! |---|---|
@@ -63,6 +63,8 @@
 //! | `Cbor` | `application/cbor`, `application/x-cbor`, `+cbor` |
 //! | `Bincode` | `application/x-bincode`, `application/x-bincode;encoding=varint` |
 //! | `Postcard` | `application/x-postcard` |
+//! | `DataContractBinary` | `application/msbin1`; read only |
+//! | `DataContractXml` | `application/xml`, `text/xml`, `+xml`; read only |
 //! | `Protobuf` | `application/protobuf`, `application/x-protobuf`, `application/vnd.google.protobuf` |
 //! | [`Text`] | `text/plain`, `text/*` |
 //! | [`Raw`] | `application/octet-stream` |
@@ -70,13 +72,13 @@
 //! # The `mime` crate
 //!
 //! A [`Mime`](mime::Mime) is accepted wherever a ContentType is set: `codecs.encode_as(&value, mime::APPLICATION_JSON)`,
-//! [`CodecsBuilder::allow`]. [`ContentType::mime`] returns one. It does not parse received texts, because
-//! it refuses texts that producers send, and accepts texts that are not a media type of a message:
+//! [`CodecsBuilder::allow`]. [`ContentType::mime`] returns one. This crate does not parse received texts with `mime`, because
+//! `mime` refuses texts that producers send, and accepts texts that are not a media type of a message:
 //!
 //! | text | `mime` | [`ContentType`] |
 //! |---|---|---|
 //! | `text/plain; charset=us-ascii (Plain text)` (RFC 2045) | refused | the comment is dropped |
-//! | `text/plain ;charset=utf-8`, a tab after `;`, white space or a line break at the end | refused | not counted (RFC 9110) |
+//! | `text/plain ;charset=utf-8`, a tab after `;`, white space or a line break at the end | refused | ignored (RFC 9110) |
 //! | `text/plain;;charset=utf-8`, `text/plain;charset` | refused | empty parameters are ignored |
 //! | `text/plain;charset=` | the charset is the empty text | empty parameters are ignored |
 //! | `text/plain;a=""`, `text/plain;a="x\"y"` | refused | the values are the empty text, and `x"y` |
@@ -87,10 +89,11 @@
 //!
 //! # Fallback chains
 //!
-//! A codec that accepts bytes of another format turns a failure into a wrong value, so a set is checked when it is built
-//! ([`ConfigError`] names the change to make). A chain has at most 4 codecs by default; [`CodecsBuilder::max_fallbacks`]
-//! permits up to 8. Self-describing codecs come first. A positional codec, which accepts nearly any bytes, needs
-//! [`CodecsBuilder::allow_positional`]; there is one at most, and only opaque ones come after it.
+//! A codec that accepts bytes of another format returns a wrong value instead of an error. So a set is checked when it is
+//! built, and a [`ConfigError`] names the change to make. A chain has at most 4 codecs by default;
+//! [`CodecsBuilder::max_fallbacks`] permits up to 8. Self-describing codecs (JSON, MessagePack, CBOR) come first. A
+//! positional codec (bincode, postcard) accepts nearly any bytes, so it requires [`CodecsBuilder::allow_positional`]. A chain
+//! has at most one, and after it only opaque codecs ([`Text`], [`Raw`]), which accept any text or any bytes.
 //!
 //! # Errors
 //!
@@ -98,8 +101,8 @@
 //! for machines. None of them contains bytes of the body, and quotations of the ContentType are escaped and cut.
 //!
 //! A [`DecodeError`] has the place and the cause: the path in the type, the line and column or the byte, what the type
-//! expected, and which kind of value it found. To find these, a refused body is read a second time; an accepted one costs
-//! nothing more.
+//! expected, and which kind of value it found. To find these, a refused body is read a second time. An accepted body is read
+//! once.
 //!
 //! ```
 //! # #[cfg(feature = "json")] {
@@ -174,9 +177,9 @@
 //!
 //! # Performance
 //!
-//! A set is one type: the codec is chosen at run time and compiled for each value type. A ContentType whose bytes are a codec's
-//! own is compared in place; another text is parsed once and cached with the last 32 of its kind. Neither allocates, and values
-//! may borrow from the body.
+//! A set is one type. Its codec is chosen at run time, and the code of each codec is compiled for each value type. A
+//! ContentType that is byte for byte a media type of a codec is compared in place. Any other text is parsed once; the last 32
+//! well-formed texts are cached. Neither case allocates. Values may borrow from the body.
 //!
 //! # Features
 //!
@@ -186,16 +189,21 @@
 //! | `msgpack`, `cbor` | `MessagePack`, `Cbor` |
 //! | `bincode`, `postcard` | `Bincode`, `Postcard`: positional |
 //! | `protobuf` | `Protobuf`, a type with a format of its own |
+//! | `dotnet` | `DataContractBinary`, `DataContractXml`: bodies of .NET's `DataContractSerializer`, read only |
 //! | `erased` | `Plugin`: a codec that is chosen at run time |
+//! | `amqp-value` | `amqp_value`, `Codecs::decode_amqp_value`: values of AMQP 1.0, which are not bytes |
 //! | `full` | all of them |
 //!
 //! [`Text`] and [`Raw`] need no feature.
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "amqp-value")]
+pub mod amqp_value;
 mod codec;
+mod codecs;
 mod content_type;
-mod door;
+mod decode;
 mod error;
 #[cfg(any(
     feature = "json",
@@ -203,7 +211,9 @@ mod error;
     feature = "cbor",
     feature = "bincode",
     feature = "postcard",
-    feature = "erased"
+    feature = "erased",
+    feature = "dotnet",
+    feature = "amqp-value"
 ))]
 mod explain;
 mod formats;
@@ -212,14 +222,20 @@ pub mod instant;
 mod limits;
 mod media_type;
 mod one_of;
-mod registry;
 mod set;
 mod transcode;
 mod value_kind;
 
 pub use codec::{Codec, DecodeContext, Format};
+#[cfg(feature = "json")]
+pub use codecs::JsonCodecs;
+pub use codecs::{
+    Attempt, Chosen, CodecEntry, Codecs, CodecsBuilder, CodecsDescription, ConfigError, ConfigErrorKind, DecisionTable,
+    Declared, DecodeFailure, Decoded, Encoded, FailureReason, Observe, OwnFormat, Policy, Reading, Trail, TrailEntry,
+    TrailError,
+};
 pub use content_type::{ContentType, MalformedContentType};
-pub use door::{Decode, DecodeOwned, Encode};
+pub use decode::{Decode, DecodeOwned, Encode};
 pub use error::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Position};
 #[cfg(feature = "bincode")]
 pub use formats::Bincode;
@@ -233,6 +249,8 @@ pub use formats::MessagePack;
 pub use formats::Postcard;
 #[cfg(feature = "protobuf")]
 pub use formats::Protobuf;
+#[cfg(feature = "dotnet")]
+pub use formats::{DataContractBinary, DataContractXml};
 #[cfg(feature = "erased")]
 pub use formats::{Plugin, PluginCodec, Visit};
 pub use formats::{Raw, Text};
@@ -241,13 +259,6 @@ pub use media_type::MediaType;
 /// The crate [`mime`](https://docs.rs/mime), whose [`Mime`](mime::Mime) is accepted wherever a ContentType is set.
 pub use mime;
 pub use one_of::{Alternatives, Of2, Of3, Of4, OneOf};
-#[cfg(feature = "json")]
-pub use registry::JsonCodecs;
-pub use registry::{
-    Attempt, Chosen, CodecEntry, Codecs, CodecsBuilder, ConfigError, ConfigErrorKind, DecisionTable, Declared,
-    DecodeFailure, Decoded, Description, Encoded, FailureReason, Observe, OwnFormat, Policy, Reading, Trail,
-    TrailEntry, TrailError,
-};
 pub use set::{And, CodecInfo, CodecSet, NoCodec};
 pub use transcode::{Losses, TranscodeError};
 pub use value_kind::ValueKind;

@@ -132,6 +132,25 @@ macro_rules! one_of {
                 )+
                 Err(all(&refused))
             }
+
+            #[cfg(feature = "amqp-value")]
+            fn decode_from_amqp_value<Codec: CodecSet>(
+                codecs: &Codecs<Codec>,
+                content_type: Option<&str>,
+                value: impl crate::amqp_value::Node<'de>,
+            ) -> Result<Decoded<Self>, DecodeFailure> {
+                let mut refused = Vec::new();
+                $(
+                    match codecs.decode_amqp_value::<$type>(content_type, value) {
+                        Ok(decoded) => {
+                            let decoded = matched(decoded, &refused, $of::$variant);
+                            return Ok(decoded.map(|value| Self { value, refused }));
+                        }
+                        Err(failure) => refuse(&mut refused, failure)?,
+                    }
+                )+
+                Err(all(&refused))
+            }
         }
     )*};
     (@first $of:ident $first:ident $first_variant:ident $(, $type:ident $variant:ident)+) => {

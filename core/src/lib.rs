@@ -7,6 +7,7 @@ pub mod message;
 pub mod settlement;
 pub mod time;
 pub mod transport;
+pub mod wire;
 
 pub use mime;
 

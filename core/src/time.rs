@@ -1,4 +1,4 @@
-//! Time as the library sees it: a monotonic instant for locks and a UTC timestamp for properties, from one [`Clock`].
+//! The clock of the library: a monotonic instant for locks and a UTC timestamp for properties, from one [`Clock`].
 
 mod instant;
 mod rfc3339;
@@ -48,7 +48,7 @@ impl Timestamp {
     /// 1970-01-01.
     pub const EPOCH: Self = Self(0);
 
-    /// From milliseconds since the Unix epoch, saturating at [`Timestamp::MAX`].
+    /// Creates a timestamp from milliseconds since the Unix epoch, saturating at [`Timestamp::MAX`].
     #[must_use]
     pub const fn from_millis(millis: i64) -> Self {
         if millis > Self::MAX.0 { Self::MAX } else { Self(millis) }
@@ -120,7 +120,8 @@ pub struct Moment {
     pub utc: Timestamp,
 }
 
-/// Where time comes from. Locks and deadlines follow [`Moment::elapsed`], properties show [`Moment::utc`].
+/// A source of time: a monotonic instant and UTC. Locks and deadlines follow [`Moment::elapsed`], properties show
+/// [`Moment::utc`].
 pub trait Clock: Send + Sync + 'static {
     /// Reads the clock.
     fn now(&self) -> Moment;

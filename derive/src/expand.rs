@@ -77,8 +77,8 @@ fn write(name: &Ident, all: &Attributes, types: &[Typed<'_>]) -> TokenStream {
     let table = table(&root, name, all, types);
     let mut written = quote! {
         #[automatically_derived]
-        impl #root::types::MessageTypes for #name {
-            const TYPES: #root::types::TypeTable = #table;
+        impl #root::message_types::MessageTypes for #name {
+            const TYPES: #root::message_types::TypeTable = #table;
         }
     };
     if is_received {
@@ -88,11 +88,11 @@ fn write(name: &Ident, all: &Attributes, types: &[Typed<'_>]) -> TokenStream {
         });
         written.extend(quote! {
             #[automatically_derived]
-            impl #root::types::ReceiveTypes for #name {
+            impl #root::message_types::ReceiveTypes for #name {
                 fn read<__C: #root::codecs::CodecSet>(
                     index: usize,
-                    incoming: &#root::types::Incoming<'_, __C>,
-                ) -> ::core::result::Result<Self, #root::types::TypeError> {
+                    incoming: &#root::message_types::Incoming<'_, __C>,
+                ) -> ::core::result::Result<Self, #root::message_types::TypeError> {
                     match index {
                         #(#reads)*
                         _ => ::core::result::Result::Err(incoming.unknown()),
@@ -102,17 +102,17 @@ fn write(name: &Ident, all: &Attributes, types: &[Typed<'_>]) -> TokenStream {
 
             #[automatically_derived]
             impl<__S, __C: #root::codecs::CodecSet> #root::routing::FromMessage<__S, __C> for #name {
-                type Rejection = #root::types::TypeError;
+                type Rejection = #root::message_types::TypeError;
 
                 fn from_message(
                     message: &#root::Message,
                     cx: &#root::routing::Context<__S, __C>,
-                ) -> ::core::result::Result<Self, #root::types::TypeError> {
-                    #root::types::read(message, cx.codecs())
+                ) -> ::core::result::Result<Self, #root::message_types::TypeError> {
+                    #root::message_types::read(message, cx.codecs())
                 }
 
-                fn type_table() -> ::core::option::Option<&'static #root::types::TypeTable> {
-                    ::core::option::Option::Some(const { &<Self as #root::types::MessageTypes>::TYPES })
+                fn type_table() -> ::core::option::Option<&'static #root::message_types::TypeTable> {
+                    ::core::option::Option::Some(const { &<Self as #root::message_types::MessageTypes>::TYPES })
                 }
             }
         });
@@ -128,7 +128,7 @@ fn write(name: &Ident, all: &Attributes, types: &[Typed<'_>]) -> TokenStream {
         });
         written.extend(quote! {
             #[automatically_derived]
-            impl #root::types::SendTypes for #name {
+            impl #root::message_types::SendTypes for #name {
                 fn index(&self) -> usize {
                     match *self {
                         #(#indices)*
@@ -137,7 +137,7 @@ fn write(name: &Ident, all: &Attributes, types: &[Typed<'_>]) -> TokenStream {
 
                 fn write<__C: #root::codecs::CodecSet>(
                     &self,
-                    outlet: &#root::types::Outlet<'_, __C>,
+                    outlet: &#root::message_types::Outlet<'_, __C>,
                 ) -> ::core::result::Result<#root::codecs::Encoded, #root::codecs::EncodeError> {
                     match self {
                         #(#bodies)*
@@ -156,11 +156,11 @@ fn table(root: &syn::Path, name: &Ident, all: &Attributes, types: &[Typed<'_>]) 
         let versions = of.versions();
         let versions = (!versions.is_empty()).then(|| quote! { .versions(&[#(#versions),*]) });
         let codec = codec.as_ref().map(|codec| quote! { .codec(#codec) });
-        quote! { #root::types::MessageType::new(#name).aliases(&[#(#aliases),*]) #versions #codec }
+        quote! { #root::message_types::MessageType::new(#name).aliases(&[#(#aliases),*]) #versions #codec }
     });
     let property = all.property.as_ref().map(|property| quote! { .by_property(#property) });
     let version = all.version_property.as_ref().map(|property| quote! { .version_property(#property) });
-    quote! { #root::types::TypeTable::new(#shown, &[#(#rows),*]) #property #version }
+    quote! { #root::message_types::TypeTable::new(#shown, &[#(#rows),*]) #property #version }
 }
 
 impl Typed<'_> {

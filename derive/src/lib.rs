@@ -1,4 +1,4 @@
-//! The derive macro of `consign`: an enum whose variants are types of messages. It is used as `consign::types::MessageTypes`,
+//! The derive macro of `consign`: an enum whose variants are types of messages. It is used as `consign::message_types::MessageTypes`,
 //! whose page describes it.
 #![forbid(unsafe_code)]
 
@@ -8,7 +8,7 @@ mod expand;
 use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
 
-/// Makes an enum, or a struct, of types of messages out of it: see `consign::types`.
+/// Implements the traits of message types for an enum or a struct: see `consign::message_types`.
 ///
 /// On a variant with one field, whose type is the body, or without one, and on a struct that is a body itself:
 ///

@@ -41,7 +41,7 @@ pub fn stack<C: CodecSet>(
     books: Option<QueueSender>,
 ) -> Result<impl Service<Message, Response = Disposition, Error = BoxError, Future: Send> + Clone + Send, RouteError> {
     let router = Router::with_state(codecs, Arc::clone(&ledger))
-        .otherwise(anything)
+        .fallback(anything)
         .route("push", push)
         .route("issues", issues)
         .route("pull_request", pull_request)

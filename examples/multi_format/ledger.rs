@@ -138,7 +138,7 @@ impl Ledger {
 
     /// Enters a dead letter, and compares its body with what was sent.
     pub fn dead<C: CodecSet>(&self, message: &Message, codecs: &Codecs<C>) {
-        let text = |key| message.application().get(key).and_then(PropertyValue::as_str).unwrap_or_default();
+        let text = |key| message.application_properties().get(key).and_then(PropertyValue::as_str).unwrap_or_default();
         let reason = text(DeadLetter::REASON);
         let tried = text(DeadLetter::TRAIL).parse().map_or_else(|_| String::from("(no trail)"), |trail| tried(&trail));
         let number = self.plan.number(message);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_sent_and_what_is_read_wrongly_is_noticed() {
+    fn unsent_and_wrongly_read_messages_are_noticed() {
         let ledger = ledger();
         enter(&ledger, 0, 100);
         assert_eq!(counts(&ledger), (0, 0, 1));

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_named() {
+    fn an_unknown_option_is_named() {
         for line in ["--messages", "--messages 0", "--messages x", "--seed -1", "--input", "--store", "--jsn", "file"] {
             let error = parse(line).unwrap_err();
             let first = line.split(' ').next().unwrap();

@@ -8,7 +8,7 @@ use super::RuleError;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Copies {
-    /// Whether it gets the unchanged message: once, however many rules without action match.
+    /// Whether the subscription gets the unchanged message: once, whatever the number of matching rules without an action.
     pub plain: bool,
     /// One changed message for each matching rule with an action, in the order of the rules' names. It carries that name
     /// as the application property [`Copies::RULE_NAME`].

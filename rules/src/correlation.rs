@@ -41,7 +41,7 @@ impl Key {
     }
 }
 
-/// Takes the messages that have all of the given properties with the given values.
+/// A filter that matches the messages with all of the given properties and values.
 ///
 /// Texts and the keys of application properties are case-sensitive. A value equals one of the same type only: the
 /// 32-bit integer 1 is not the 64-bit integer 1. To compare across types, use an [`SqlFilter`](super::SqlFilter).
@@ -62,7 +62,7 @@ impl CorrelationFilter {
     #[must_use]
     pub fn matches(&self, message: &Message) -> bool {
         self.texts.iter().all(|(key, text)| key.of(message.properties()) == Some(&**text))
-            && self.properties.iter().all(|(key, value)| message.application().get(key) == Some(value))
+            && self.properties.iter().all(|(key, value)| message.application_properties().get(key) == Some(value))
     }
 
     /// The property that tells most messages apart, for an index.

@@ -2,7 +2,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use consign_core::message::Properties;
 
-use super::{Filter, correlation::Key, set::Entry};
+use super::{Filter, correlation::Key, entry::Entry};
 
 /// Rules by what a message must have to be taken. A correlation filter is found by its most telling property; what has
 /// none is tried for each message.

@@ -1,9 +1,9 @@
-//! The rules of a subscription: which messages it gets, and what is changed on its copies.
+//! The rules of a subscription: filters that select its messages, and actions that change its copies.
 //!
-//! A [`Rule`] has a name, a [`Filter`] and perhaps an [action](SqlAction). A filter sees the properties of a message,
-//! never its body. A [`RuleSet`] is the rules of one subscription; [`RuleSet::evaluate`] returns the [`Copies`] of a
-//! message: one unchanged copy if a rule without action matches, however many do, and one changed copy for each rule
-//! with an action that matches. A changed copy carries the rule's name in the application property `RuleName`.
+//! A [`Rule`] has a name, a [`Filter`] and optionally an [action](SqlAction). A filter uses the properties of a message,
+//! never its body. A [`RuleSet`] has the rules of one subscription. [`RuleSet::evaluate`] returns the [`Copies`] of a
+//! message: one unchanged copy if any rule without an action matches, and one changed copy for each matching rule with an
+//! action. A changed copy has the rule's name in the application property `RuleName`.
 //!
 //! ```
 //! use consign::{
@@ -26,7 +26,7 @@
 //!     .build("")?;
 //! let copies = rules.evaluate(&order)?;
 //! assert!(copies.plain);
-//! let dear = &copies.changed[0].application();
+//! let dear = &copies.changed[0].application_properties();
 //! assert_eq!(dear.get("priority").and_then(|value| value.as_str()), Some("high"));
 //! assert_eq!(dear.get("RuleName").and_then(|value| value.as_str()), Some("dear"));
 //! assert_eq!(dear.get("colour"), None);
@@ -35,7 +35,7 @@
 //!
 //! # The language
 //!
-//! Words and names of properties are read without regard to case; text is compared with it.
+//! Keywords and names of properties are case-insensitive; text is case-sensitive.
 //!
 //! ```text
 //! predicate  := NOT predicate | predicate AND predicate | predicate OR predicate | ( predicate )
@@ -53,17 +53,18 @@
 //!
 //! Signs bind closest, then `* / %`, `+ -`, comparisons with `IS`, `IN` and `LIKE`, `NOT`, `AND`, `OR`.
 //!
-//! A property that a message lacks is *unknown*, and so is one that is null, and what is computed from either. `AND` is
-//! false if one side is, `OR` true if one side is, and otherwise an unknown side makes them unknown; `NOT` unknown is
-//! unknown. A filter matches when it is true. Sides are evaluated from left to right, and no further than the result needs.
+//! A property that a message lacks, or that is null, is *unknown*, and so is a value that is computed from it. `AND` is
+//! false if one side is, `OR` is true if one side is, and otherwise an unknown side makes them unknown; `NOT` unknown is
+//! unknown. A filter matches when it is true. Sides are evaluated from left to right, as far as necessary.
 //!
-//! Integers have 64 bits; with a floating-point number they become one. Text and numbers do not compare: the result is
-//! unknown, as it is for the order of things that have none. `+` joins text to text. A number out of range, a division of
-//! integers by zero and a system property that does not exist are [errors](EvaluationError).
+//! Integers have 64 bits, and are converted in operations with floating-point numbers. Comparing text with a number is
+//! unknown, and so is comparing the order of values without one. `+` joins text to text. A number out of range, an integer
+//! division by zero and a system property that does not exist are [errors](EvaluationError).
 #![forbid(unsafe_code)]
 
 mod copies;
 mod correlation;
+mod entry;
 mod error;
 mod filter;
 mod index;

@@ -40,7 +40,7 @@ impl Rule {
         self
     }
 
-    /// Its name, as it was given. Case does not matter when names are compared.
+    /// Returns the name of the rule. Case does not matter when names are compared.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

@@ -5,7 +5,7 @@ use consign_core::{
     transport::{ErrorKind, ManageError},
 };
 
-use super::{Copies, Filter, Rule, RuleError, RuleFailure, index::Index, sql::MAX_STEPS_OF_SET};
+use super::{Copies, Filter, Rule, RuleError, RuleFailure, entry::Entry, index::Index, sql::MAX_STEPS_OF_SET};
 
 /// The rules of one subscription, in the order of their names. Names that differ in case only are one name.
 ///
@@ -16,13 +16,6 @@ pub struct RuleSet {
     rules: BTreeMap<Box<str>, Arc<Entry>>,
     index: Index,
     correlation: usize,
-}
-
-#[derive(Debug)]
-pub(super) struct Entry {
-    /// What equal names share: lower case.
-    key: Box<str>,
-    pub(super) rule: Rule,
 }
 
 impl RuleSet {
@@ -63,7 +56,7 @@ impl RuleSet {
         Ok(())
     }
 
-    /// Takes a rule away.
+    /// Removes a rule and returns it.
     pub fn remove(&mut self, name: &str) -> Result<Rule, RuleSetError> {
         let entry = self.rules.remove(&key(name)).ok_or(RuleSetError::NotFound)?;
         self.correlation -= usize::from(is_correlation(&entry.rule));
@@ -186,7 +179,7 @@ impl fmt::Display for RuleSetError {
         match self {
             Self::AlreadyExists => f.write_str("the rule exists"),
             Self::NotFound => f.write_str("no such rule"),
-            Self::TooManyRules { limit } => write!(f, "there are {limit} rules of that kind already"),
+            Self::TooManyRules { limit } => write!(f, "the subscription has the maximum of {limit} rules of this kind"),
         }
     }
 }

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_or_read_is_an_error() {
+    fn an_invalid_rule_cannot_be_written_or_read() {
         let number = CorrelationFilter::builder().property("n", 7).build().unwrap();
         assert_eq!(WrittenRule::of(&Rule::new("a", number).unwrap(), text).unwrap_err(), "text only");
         for text in [

@@ -10,12 +10,12 @@ use super::{
 };
 use crate::{
     Message,
-    message::{Body, PropertyValue},
+    message::{MessageBody, PropertyValue},
 };
 
 pub(super) fn read(message: &Message) -> Result<CloudEvent, CloudEventError> {
     let named = || {
-        let properties = message.application().iter();
+        let properties = message.application_properties().iter();
         properties.filter_map(|(property, value)| Some((Family::split(property)?, value)))
     };
     // Other properties may begin with a prefix by chance.
@@ -31,7 +31,7 @@ pub(super) fn read(message: &Message) -> Result<CloudEvent, CloudEventError> {
     if !counts.contains(&true) {
         return Err(CloudEventError::Version);
     }
-    let Body::Data(data) = message.body() else { return Err(CloudEventError::NotBytes) };
+    let MessageBody::Data(data) = message.body() else { return Err(CloudEventError::NotBytes) };
     let content_type = message.content_type();
     let mut declared = None;
     let mut attributes = Vec::with_capacity(most + 1);

@@ -7,8 +7,8 @@ use crate::{
     transport::{ErrorKind, SendError},
 };
 
-/// Why a message is not a CloudEvent, or an event cannot be written. As a [`Disposition`] it is a dead letter with the reason
-/// `DeserializationFailed`. It holds no values of attributes and no data.
+/// The error of a message that is not a CloudEvent, or of an event that cannot be written. As a [`Disposition`] it is a
+/// dead letter with the reason `DeserializationFailed`. It holds no values of attributes and no data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloudEventError {
@@ -105,7 +105,7 @@ impl fmt::Display for CloudEventError {
             Self::InBatch { index, error } => write!(f, "event {index} of the batch: {error}"),
             Self::Version => f.write_str("the `specversion` of the CloudEvent is missing or not `1.0`"),
             Self::Missing(name) => write!(f, "the `{name}` of the CloudEvent is missing or empty"),
-            Self::Invalid(name) => write!(f, "the `{name}` of the CloudEvent has a value that it cannot have"),
+            Self::Invalid(name) => write!(f, "the `{name}` of the CloudEvent is invalid"),
             Self::Name(name) => write!(
                 f,
                 "`{name}` is not the name of an attribute: expected 1 to 128 letters, digits, `_`, `-` and `.`"
@@ -118,7 +118,7 @@ impl fmt::Display for CloudEventError {
             Self::Json { line, column } => {
                 write!(f, "the CloudEvent is not a JSON object, or the batch not an array: line {line} column {column}")
             }
-            Self::Data => f.write_str("the data of the CloudEvent is there twice, or not of the type that is declared"),
+            Self::Data => f.write_str("the CloudEvent has its data twice, or not of the declared type"),
             Self::NotBytes => f.write_str("the body is an AMQP value or sequence, and bytes were expected"),
             Self::Message(error) => fmt::Display::fmt(error, f),
         }

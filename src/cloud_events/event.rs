@@ -14,14 +14,14 @@ use crate::{
     settlement::Undecodable,
 };
 
-/// How an event is encoded in a message.
+/// The mode in which an event is encoded in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// The data is the body, and the attributes are application properties: `cloudEvents_` and the name.
     Binary,
-    /// As `Binary`, with another prefix.
+    /// Binary mode with another prefix.
     BinaryWith(Prefix),
-    /// All of it is the body, as JSON.
+    /// Structured mode: the body is the whole event, as JSON.
     Structured,
 }
 

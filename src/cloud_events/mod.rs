@@ -1,4 +1,4 @@
-//! CloudEvents 1.0.2, in binary and in structured mode: read from messages and written to them.
+//! CloudEvents 1.0.2, in binary and in structured mode: conversions from messages and to them.
 //!
 //! ```
 //! use consign::{Message, cloud_events::{CloudEvent, Mode}, codecs::Codecs};
@@ -16,13 +16,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A handler takes a [`CloudEvent`] or a [`CloudEventBatch`] as an argument; any other message is dead-lettered. To send an
-//! event, send the message of [`CloudEvent::to_message`] or [`CloudEventBatch::to_message`].
+//! A handler takes a [`CloudEvent`] or a [`CloudEventBatch`] as an argument; a message that is not one is dead-lettered. To
+//! send an event, send the message of [`CloudEvent::to_message`] or [`CloudEventBatch::to_message`].
 //!
 //! # Binary mode
 //!
 //! The body is the data, the message's ContentType is `datacontenttype`, and every other attribute is an application
-//! property: a prefix and its name.
+//! property whose key is a prefix and the attribute's name.
 //!
 //! | prefix | comes from | is read | is written |
 //! |---|---|---|---|
@@ -32,8 +32,8 @@
 //! | `ce_` | the Kafka binding, over a bridge | in any case | no |
 //!
 //! A prefix counts if the message has `specversion` under it. With more than one, an attribute that differs between them is
-//! an error. Values under `ce-` are read and written as they are: the percent encoding of the NATS and the HTTP binding
-//! belongs to the transport.
+//! an error. Values under `ce-` are not decoded: the percent encoding of the NATS and the HTTP binding belongs to the
+//! transport.
 //!
 //! | value | is read as |
 //! |---|---|
@@ -46,31 +46,31 @@
 //!
 //! # Structured mode
 //!
-//! The JSON event format, by the ContentType `application/cloudevents+json`, in any case and with any parameters; a byte
-//! order mark is skipped. Data is in `data`, as JSON where `datacontenttype` is a JSON type or missing, and as text where it
-//! is a text or XML type; what is not valid as either, and all else, is in `data_base64`. JSON data is kept to the byte.
-//! Other formats, such as `application/cloudevents+avro`, are an error.
+//! The JSON event format, with the ContentType `application/cloudevents+json`, in any case and with any parameters; a byte
+//! order mark is skipped. Data is in `data`, as JSON if `datacontenttype` is a JSON type or missing, and as text if it is a
+//! text or XML type. Other data, and data that is not valid as that, is in `data_base64`. JSON data is unchanged, byte for
+//! byte. Other formats, such as `application/cloudevents+avro`, are an error.
 //!
 //! # Batches
 //!
-//! A [`CloudEventBatch`] is a JSON array of events in one message, by the ContentType `application/cloudevents-batch+json`.
-//! One event that breaks a rule is an error of the whole batch, which names its index.
+//! A [`CloudEventBatch`] is a JSON array of events in one message, with the ContentType
+//! `application/cloudevents-batch+json`. An invalid event is an error of the whole batch, with its index.
 //!
 //! # Signed and encrypted messages
 //!
 //! [Signing](crate::middleware::signing) and [encryption](crate::middleware::encryption) authenticate all attributes of
-//! both modes: an attribute that is changed, added or removed, or whose prefix is, makes a dead letter.
+//! both modes: if an attribute is changed, added or removed, or gets another prefix, the message is a dead letter.
 //!
-//! # Rules
+//! # Validation
 //!
-//! `specversion` is `1.0`; `id`, `source` and `type` are there and not empty, as are `subject`, `dataschema` and `time`
-//! where they are there; `time` has the form of RFC 3339, where a space before the time becomes `T`. In JSON an attribute
-//! that is null is a missing one, and no member stands twice.
+//! `specversion` is `1.0`. `id`, `source` and `type` are present and not empty. `subject`, `dataschema` and `time` are not
+//! empty if present. `time` has the form of RFC 3339, where a space before the time becomes `T`. In JSON an attribute that
+//! is null is missing, and no member occurs twice.
 //!
-//! A name has 1 to 128 characters of `a` to `z` and `0` to `9`. Received events may also have upper case, `_`, `-` and `.` in
-//! the names of extensions, as SDKs let them through; such an event is not written again.
+//! A name has 1 to 128 characters of `a` to `z` and `0` to `9`. In received events the names of extensions may also have
+//! upper case, `_`, `-` and `.`, because SDKs permit them; such an event cannot be written.
 //!
-//! What breaks a rule is a [`CloudEventError`]: for a sender the caller's error, for a receiver a dead letter with the reason
+//! A violation is a [`CloudEventError`]: for a sender an error of the call, for a receiver a dead letter with the reason
 //! `DeserializationFailed`.
 
 mod attribute;

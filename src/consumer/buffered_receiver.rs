@@ -2,7 +2,7 @@
 
 use std::{
     mem,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -15,7 +15,10 @@ use super::{
 };
 use crate::{
     Message,
-    transport::{Delivery, ErrorKind, ReceiveError, Receiver},
+    transport::{
+        Delivery, ErrorKind, ReceiveError, Receiver,
+        deadline::{Countdown, Unanswered},
+    },
 };
 
 /// A receiver with a batch of received messages, which are released before their locks are lost.
@@ -29,6 +32,14 @@ pub(super) struct BufferedReceiver<R: Receiver> {
     paused_until: Option<Instant>,
     /// Failures in a row.
     failures: u32,
+    stopping: Stopping,
+}
+
+/// How far the receiver has come that receives no more.
+enum Stopping {
+    No,
+    Waiting(Countdown),
+    Done,
 }
 
 impl<R: Receiver> BufferedReceiver<R> {
@@ -40,7 +51,30 @@ impl<R: Receiver> BufferedReceiver<R> {
             pace: Pace::default(),
             paused_until: None,
             failures: 0,
+            stopping: Stopping::No,
         }
+    }
+
+    /// Receives no more.
+    pub(super) fn stop(&mut self) {
+        self.receiver.stop();
+        self.stopping = Stopping::Waiting(Countdown::default());
+    }
+
+    /// Waits until the receiver has released what it had locked. `Err` if it does not within `timeout`.
+    pub(super) fn poll_stopped(&mut self, cx: &mut Context<'_>, timeout: Duration) -> Poll<Result<(), Unanswered>> {
+        let Stopping::Waiting(countdown) = &mut self.stopping else { return Poll::Ready(Ok(())) };
+        let stopped = match self.receiver.poll_stopped(cx) {
+            Poll::Ready(()) => Ok(()),
+            Poll::Pending => Err(ready!(countdown.poll(timeout, cx))),
+        };
+        self.stopping = Stopping::Done;
+        Poll::Ready(stopped)
+    }
+
+    /// Waits for it no longer. Returns whether it was waited for.
+    pub(super) fn give_up_stop(&mut self) -> bool {
+        matches!(mem::replace(&mut self.stopping, Stopping::Done), Stopping::Waiting(_))
     }
 
     #[inline]
@@ -112,7 +146,7 @@ impl<R: Receiver> BufferedReceiver<R> {
                 Poll::Ready(Ok(()))
             }
             Poll::Ready(result) => {
-                let nothing = || ReceiveError::new(ErrorKind::General).with_detail("the receiver delivered nothing");
+                let nothing = || ReceiveError::new(ErrorKind::General).with_detail("the receiver returned no message");
                 Poll::Ready(Err(result.err().unwrap_or_else(nothing)))
             }
         }

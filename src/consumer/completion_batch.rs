@@ -1,37 +1,45 @@
 use std::{
     future::Future,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
-use tokio::time::Instant;
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 
-use crate::transport::{Lease, SettleError};
+use crate::transport::{
+    CompleteAll, CompleteAllError, Lease, SettleError,
+    deadline::{Timed, Unanswered},
+};
 
-/// Messages whose handlers are done with them and that are completed in one step.
+/// Messages whose handlers have ended and that are completed in one step.
 pub(super) struct CompletionBatch<L: Lease> {
     batch: Vec<L>,
-    failures: Vec<SettleError>,
-    /// Completions that are not answered yet, and those that have come since. Later answers wait for the earlier ones, so
-    /// the last stands for all.
-    waiting: Option<Waiting<L::Settle>>,
-    next: Option<Waiting<L::Settle>>,
+    /// Batches whose completion is not answered yet.
+    waiting: FuturesUnordered<Waiting<L::Settle>>,
+    /// Messages in them.
+    messages: usize,
     /// How long an answer may take.
     timeout: Duration,
 }
 
-struct Waiting<S> {
-    answer: Pin<Box<S>>,
-    messages: u64,
-    /// When it is given up.
-    by: Instant,
+/// How a batch of messages was answered.
+pub(super) struct Answered {
+    pub(super) messages: usize,
+    pub(super) result: Result<Result<(), CompleteAllError>, Unanswered>,
 }
 
+struct Waiting<S> {
+    answer: Pin<Box<Timed<CompleteAll<S>>>>,
+    messages: usize,
+}
+
+/// Messages whose completion is not answered, at most. Further ones keep their slots until they are completed.
+const MOST: usize = 1_024;
+
 impl<L: Lease> CompletionBatch<L> {
-    pub(super) fn with_capacity(count: usize, timeout: Duration) -> Self {
-        let count = if L::COMPLETES_TOGETHER { count } else { 0 };
-        Self { batch: Vec::with_capacity(count), failures: Vec::new(), waiting: None, next: None, timeout }
+    pub(super) fn new(timeout: Duration) -> Self {
+        Self { batch: Vec::new(), waiting: FuturesUnordered::new(), messages: 0, timeout }
     }
 
     #[inline]
@@ -39,72 +47,72 @@ impl<L: Lease> CompletionBatch<L> {
         self.batch.is_empty()
     }
 
+    /// Whether so many answers are missing that a message has to wait in its slot.
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.messages >= MOST
+    }
+
     #[inline]
     pub(super) fn push(&mut self, lease: L) {
         self.batch.push(lease);
     }
 
-    /// Completes everything. Answers how many were completed for sure, after it has said why some were not.
-    pub(super) fn complete(&mut self, mut failed: impl FnMut(SettleError)) -> u64 {
-        let answer = L::complete_together(&mut self.batch, &mut self.failures);
-        let completed = (self.batch.len() - self.failures.len()) as u64;
-        self.batch.clear();
-        if !self.failures.is_empty() {
-            self.failures.drain(..).for_each(&mut failed);
-        }
-        match answer {
-            None => completed,
-            Some(answer) => {
-                self.wait_for(answer, completed);
-                0
-            }
-        }
-    }
-
-    #[cold]
-    fn wait_for(&mut self, answer: L::Settle, messages: u64) {
-        let (answer, by) = (Box::pin(answer), Instant::now() + self.timeout);
-        if self.waiting.is_none() {
-            self.waiting = Some(Waiting { answer, messages, by });
-        } else {
-            let before = self.next.take().map_or(0, |next| next.messages);
-            self.next = Some(Waiting { answer, messages: before + messages, by });
-        }
-    }
-
-    /// When the next answer is given up.
+    /// Completes everything. Returns how many messages were completed for sure, and the outcome if some were not.
     #[inline]
-    pub(super) fn due(&self) -> Option<Instant> {
-        self.waiting.as_ref().map(|waiting| waiting.by)
+    pub(super) fn complete(&mut self) -> (usize, Option<Answered>) {
+        let messages = self.batch.len();
+        let completing = L::complete_all(&mut self.batch);
+        // A lease that is left would be abandoned with the next batch.
+        self.batch.clear();
+        if completing.failures() == Some(0) { (messages, None) } else { (0, self.not_all(completing, messages)) }
     }
 
-    /// Gives up what should have been answered. Tells how many completions that are.
     #[cold]
-    pub(super) fn give_up_due(&mut self, now: Instant) -> u64 {
-        let mut messages = 0;
-        while let Some(waiting) = self.waiting.take_if(|waiting| waiting.by <= now) {
-            messages += waiting.messages;
-            self.waiting = self.next.take();
+    fn not_all(&mut self, completing: CompleteAll<L::Settle>, messages: usize) -> Option<Answered> {
+        if completing.failures().is_some() {
+            return completing.now_or_never().map(|result| Answered { messages, result: Ok(result) });
         }
-        messages
+        self.wait_for(completing, messages);
+        None
+    }
+
+    fn wait_for(&mut self, completing: CompleteAll<L::Settle>, messages: usize) {
+        self.messages += messages;
+        self.waiting.push(Waiting { answer: Box::pin(Timed::new(completing, self.timeout)), messages });
     }
 
     #[inline]
     pub(super) fn is_answered(&self) -> bool {
-        self.waiting.is_none()
+        self.waiting.is_empty()
     }
 
-    /// The next answer, and to how many completions it is.
-    pub(super) fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Option<(Result<(), SettleError>, u64)>> {
-        let Some(waiting) = &mut self.waiting else { return Poll::Ready(None) };
-        let answer = std::task::ready!(waiting.answer.as_mut().poll(cx));
-        let messages = waiting.messages;
-        self.waiting = self.next.take();
-        Poll::Ready(Some((answer, messages)))
+    /// The next answer. `None` if there is none for now.
+    pub(super) fn poll_answer(&mut self, cx: &mut Context<'_>) -> Option<Answered> {
+        match self.waiting.poll_next_unpin(cx) {
+            Poll::Ready(Some(answered)) => {
+                self.messages -= answered.messages;
+                Some(answered)
+            }
+            Poll::Ready(None) | Poll::Pending => None,
+        }
     }
 
-    /// Waits for no answer any more. Tells how many completions had none.
-    pub(super) fn give_up(&mut self) -> u64 {
-        [self.waiting.take(), self.next.take()].into_iter().flatten().map(|waiting| waiting.messages).sum()
+    /// Waits for no answer any more. Returns how many completions had none.
+    pub(super) fn give_up(&mut self) -> usize {
+        self.waiting.clear();
+        std::mem::take(&mut self.messages)
+    }
+}
+
+impl<S> Future for Waiting<S>
+where
+    S: Future<Output = Result<(), SettleError>> + Send + 'static,
+{
+    type Output = Answered;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answered> {
+        let result = ready!(self.answer.as_mut().poll(cx));
+        Poll::Ready(Answered { messages: self.messages, result })
     }
 }

@@ -11,7 +11,7 @@ use tower_service::Service;
 
 use super::{
     error::ConsumeError,
-    health::Failure,
+    health::ConsumerFailure,
     log::Receiving,
     run::ConsumerRun,
     slot::{Ended, Unsettled},
@@ -70,7 +70,7 @@ where
     /// A failure that may pass is met with a pause.
     #[cold]
     fn receive_failed(&mut self, error: ReceiveError) {
-        self.options.health.failed(Failure::Receive(error.kind()));
+        self.options.health.failed(ConsumerFailure::Receive(error.kind()));
         let info = self.incoming.receiver.entity_info();
         if !error.is_retryable() {
             self.options.log.receive_failed(&info, Receiving::Messages, &error, None);

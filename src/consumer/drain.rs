@@ -22,7 +22,7 @@ where
     /// Stops receiving and releases what no handler has seen.
     #[cold]
     pub(super) fn begin_drain(&mut self, cause: Option<ConsumeError>) {
-        self.incoming.receiver.stop();
+        self.incoming.stop();
         while let Some(delivery) = self.incoming.pop() {
             self.release(delivery);
         }
@@ -42,7 +42,8 @@ where
             if !self.timers.is_draining() {
                 return Poll::Pending;
             }
-            if self.settlements.is_answered() && self.slots.is_idle() {
+            let is_stopped = self.poll_stopped(cx);
+            if is_stopped && self.settlements.is_answered() && self.slots.is_idle() {
                 return Poll::Ready(self.drained());
             }
             match self.timers.poll_drain(cx) {
@@ -54,6 +55,16 @@ where
                 }
             }
         }
+    }
+
+    /// Waits until the receiver has released what it had locked ahead, up to the operation timeout.
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> bool {
+        match self.incoming.poll_stopped(cx, self.options.operation) {
+            Poll::Pending => return false,
+            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Err(_)) => self.report().unanswered(1, None),
+        }
+        true
     }
 
     #[inline]
@@ -76,7 +87,7 @@ where
     /// Waits for no answer any more.
     #[cold]
     fn give_up_all(&mut self) {
-        let mut unanswered = self.settlements.give_up();
+        let mut unanswered = self.settlements.give_up() + u64::from(self.incoming.give_up_stop());
         for slot in self.slots.iter_mut().filter(|slot| slot.is_settling()) {
             slot.forget_settling();
             unanswered += 1;

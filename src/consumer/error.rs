@@ -4,7 +4,7 @@ use tower::BoxError;
 
 use crate::transport::{ErrorKind, ReceiveError};
 
-/// Why a consumer stopped by itself. The messages that it had received are settled or released.
+/// The error of a consumer that stopped. The messages that it had received are settled or released.
 #[derive(Debug)]
 pub struct ConsumeError(Cause);
 
@@ -52,7 +52,7 @@ impl fmt::Display for ConsumeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
             Cause::Receive(_) => "the consumer stopped because its receiver failed",
-            Cause::Service(_) => "the consumer stopped because its stack is not ready any more",
+            Cause::Service(_) => "the consumer stopped because its stack failed to become ready",
         })
     }
 }

@@ -29,7 +29,7 @@ struct Shared {
     in_use: AtomicUsize,
     waiting: AtomicUsize,
     state: AtomicU8,
-    last: Mutex<Option<Failure>>,
+    last: Mutex<Option<ConsumerFailure>>,
 }
 
 /// The state of a consumer.
@@ -51,7 +51,7 @@ pub enum ConsumerState {
 /// answer within the operation timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Failure {
+pub enum ConsumerFailure {
     /// A call of the stack answered with an error.
     Handler,
     /// A call of the stack panicked.
@@ -96,7 +96,7 @@ pub struct ConsumerSnapshot {
     /// Operations of the transport that were not answered in time: [`Stats::timed_out`].
     pub timed_out: u64,
     /// The last failure, if there was one.
-    pub last_failure: Option<Failure>,
+    pub last_failure: Option<ConsumerFailure>,
 }
 
 /// What one run adds to the handle, which several may share.
@@ -150,7 +150,7 @@ impl Health {
     }
 
     #[cold]
-    pub(super) fn failed(&self, failure: Failure) {
+    pub(super) fn failed(&self, failure: ConsumerFailure) {
         *self.shared.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
     }
 
@@ -192,7 +192,7 @@ impl fmt::Display for ConsumerState {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for ConsumerFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Handler => f.write_str("handler"),
@@ -208,7 +208,7 @@ impl fmt::Display for Failure {
 }
 
 /// As its text.
-impl Serialize for Failure {
+impl Serialize for ConsumerFailure {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }

@@ -12,7 +12,7 @@ use tower_service::Service;
 
 use super::{
     cause::Cause,
-    health::Failure,
+    health::ConsumerFailure,
     held::{HeldMessage, LockState, Next},
     report::{Report, is_last},
     run::ConsumerRun,
@@ -68,7 +68,7 @@ where
         if self.timers.is_draining() {
             return self.settle(slot, held, Disposition::Abandon(changes));
         }
-        tracing::debug!("the transport has no delay: the consumer keeps the message meanwhile");
+        tracing::debug!("the transport does not support delays: the consumer holds the message");
         let due = now.checked_add(delay).unwrap_or_else(|| now + LONGEST_LOCK);
         self.keep_outside(slot, held, now, due, Next::Abandon(changes));
     }
@@ -182,7 +182,7 @@ where
     #[cold]
     fn lose_held(&mut self, at: usize) {
         self.options.stats.count_lock_lost();
-        self.options.health.failed(Failure::LockLost);
+        self.options.health.failed(ConsumerFailure::LockLost);
         let (lost, freed) = self.settlements.held.remove(at);
         self.options.log.held_lost(&self.incoming.receiver.entity_info(), Some(&lost.message));
         self.slots.set_all_free(freed);

@@ -238,9 +238,9 @@ impl Log {
     pub(super) fn undeliverable(&mut self, info: &EntityInfo, message: &Message, error: Option<&str>, has_sink: bool) {
         let is_dead = message.received().is_some_and(|received| received.dead_lettered);
         let text = match (has_sink, is_dead) {
-            (true, _) => "a message cannot be dead-lettered: it is given to on_undeliverable",
+            (true, _) => "a message cannot be dead-lettered: it is passed to on_undeliverable",
             (false, true) => "a dead letter failed again: it is deferred in the dead-letter queue",
-            (false, false) => "a message was removed when it was received, and was not handled: it is lost",
+            (false, false) => "a message of receive-and-delete mode was not handled: it is lost",
         };
         self.write(info, Some(message), &Line { error: error.map(first_line), ..Line::warn("Undeliverable", text) });
     }
@@ -295,7 +295,7 @@ impl Log {
     /// The message was held outside of the slots.
     #[cold]
     pub(super) fn held_lost(&mut self, info: &EntityInfo, message: Option<&Message>) {
-        let text = "the lock ended while another process had the message's id: the message will be redelivered";
+        let text = "the lock ended while another consumer handled the same id: the message will be redelivered";
         self.write(info, message, &Line::warn("LockLost", text));
     }
 
@@ -307,7 +307,7 @@ impl Log {
 
     #[cold]
     pub(super) fn session_not_closed(&mut self, info: &EntityInfo, error: &SettleError) {
-        let text = "a session was not closed: it is free when its lock has ended";
+        let text = "a session was not closed: it is free when its lock ends";
         self.write(info, None, &Line { error: Some(&cause_of(error)), ..Line::warn("SessionNotClosed", text) });
     }
 
@@ -347,7 +347,7 @@ impl Log {
 
     #[cold]
     pub(super) fn stack_failed(&mut self, info: &EntityInfo, error: &(dyn std::error::Error + 'static)) {
-        let line = Line::warn("StackFailed", "the stack is not ready any more: the consumer stops");
+        let line = Line::warn("StackFailed", "the stack failed to become ready: the consumer stops");
         self.write(info, None, &Line { error: Some(&cause_of(error)), ..line });
     }
 

@@ -1,4 +1,4 @@
-//! The driver of a receiving stack: it receives, calls the stack, settles by what the stack answers, renews locks while
+//! The receive loop of an application: a consumer receives, calls a stack, settles by the disposition, renews locks while
 //! handlers run, and drains.
 //!
 //! ```
@@ -33,34 +33,35 @@
 //!
 //! # Guarantees
 //!
-//! - It receives as many messages as it has free slots, so the lock of a message starts when a slot is free for it.
-//! - The stack is made ready only when a message has arrived, and is called at once, on the instance that was ready.
-//! - Only the consumer settles. A call that answers with an error, panics, or is dropped abandons its message: that is
-//!   one failed delivery, and the consumer goes on. An error that is an [`Undecodable`](crate::settlement::Undecodable)
-//!   dead-letters it, for no further delivery can be read.
-//! - A message is settled when its handler has ended. The embedded broker, for one, can complete several messages in
-//!   one step. With such a broker, and handlers that take less than a millisecond each, the messages of one batch are
-//!   completed together. That happens before the consumer receives again, polls a handler that was waiting, or waits
-//!   itself.
-//! - A settlement is counted when the broker has answered it. A broker on a disk answers when it has written. Messages
-//!   that are completed together do not hold up their slots for that; the end of the consumer waits for it.
+//! - It receives at most as many messages as it has free slots, so the lock of a message starts when a slot is free for it.
+//! - The stack is made ready only when a message has arrived, and that instance is called at once.
+//! - Only the consumer settles. A call that returns an error, panics, or is dropped abandons its message: that is one
+//!   failed delivery, and the consumer continues. An error that is an [`Undecodable`](crate::settlement::Undecodable)
+//!   dead-letters the message, because no later delivery can be decoded.
+//! - A message is settled when its handler has ended. Most transports complete several messages
+//!   [in one step](crate::transport::Lease::complete_all). With such a transport, and handlers that take less than a
+//!   millisecond each, the messages of one batch are completed together. That happens before the consumer receives again,
+//!   polls a pending handler, or waits.
+//! - A settlement is counted when the broker has confirmed it. A broker on a disk confirms when it has written. Messages
+//!   that are completed together do not wait for that in their slots, until 1,024 of them are unconfirmed. The end of the
+//!   consumer waits for all.
 //! - A message whose id another consumer is handling takes no slot: see [`Consumer::max_held`].
-//! - A handler that is still running at half of the lock has its lock renewed, for five minutes in total. If the lock
-//!   is lost all the same, the handler's future is dropped, and the message is redelivered.
-//! - On shutdown it stops receiving and releases what no handler has seen, without counting a delivery. It waits for
-//!   handlers up to the drain timeout, then drops the rest and abandons their messages. A shutdown ends within the
-//!   drain timeout plus 1 second for those settlements; that of a [`SessionConsumer`] within the drain timeout plus 2
-//!   seconds, for it also closes sessions. When it has ended its settlements are answered: a broker on a disk has them,
-//!   and can be [closed](crate::broker::Broker::close).
-//! - An operation of the transport that is not answered within the [operation timeout](Consumer::operation_timeout) has
-//!   failed as [`ServiceTimeout`](crate::transport::ErrorKind::ServiceTimeout): [`Health`] shows it,
-//!   [`Stats::timed_out`] counts it, and a warning is logged. Only a receive, and the acceptance of the next session,
-//!   wait without a deadline.
-//! - The consumer holds a place in the stack, such as a permit of a concurrency limit, only while it holds a message.
-//!   When it has released its last message and the stack is not ready yet, it goes on with a clone of the stack.
-//! - A dead letter is cut to what a broker takes before it is sent there.
+//! - A lock is renewed if its handler is still running at half of the lock, for five minutes in total. If the lock is lost
+//!   nevertheless, the handler's future is dropped, and the message is redelivered.
+//! - On shutdown it stops receiving and releases messages that no handler has got, without counting a delivery. It waits
+//!   until [the receiver](crate::transport::Receiver::poll_stopped) has released what it had locked ahead, and
+//!   for handlers up to the drain timeout, then drops the others and abandons their messages. A shutdown ends within the
+//!   drain timeout plus 1 second for those settlements, that of a [`SessionConsumer`] within the drain timeout plus 2
+//!   seconds, because it also closes sessions. After the end all settlements are confirmed: a broker on a disk has written
+//!   them, and can be [closed](crate::broker::Broker::close).
+//! - An operation that the transport does not answer within the [operation timeout](Consumer::operation_timeout) fails as
+//!   [`ServiceTimeout`](crate::transport::ErrorKind::ServiceTimeout): [`Health`] shows it, [`Stats::timed_out`] counts it,
+//!   and a warning is logged. Only a receive, and the acceptance of the next session, wait without a deadline.
+//! - The consumer holds a resource of the stack, such as a permit of a concurrency limit, only while it holds a message.
+//!   When it has released its last message and the stack is not ready yet, it replaces the stack by a clone.
+//! - A dead letter is cut to the limits of the broker before it is sent.
 //!
-//! All handlers of one consumer run in its task. For more cores run several consumers, each with a receiver of its own.
+//! All handlers of one consumer run in its task. To use more cores, run several consumers, each with a receiver of its own.
 
 mod buffered_receiver;
 mod cause;
@@ -103,9 +104,9 @@ use tower_service::Service;
 use self::options::Options;
 pub use self::{
     error::{ConsumeError, ConsumeErrorKind},
-    health::{ConsumerSnapshot, ConsumerState, Failure, Health},
+    health::{ConsumerFailure, ConsumerSnapshot, ConsumerState, Health},
     run::ConsumerRun,
-    sessions::SessionConsumer,
+    sessions::{NoSession, SessionConsumer, SessionHandle},
     settings::{Settings, SettingsError, SettingsErrorKind},
     stats::Stats,
     undeliverable::Undeliverable,

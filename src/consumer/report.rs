@@ -4,7 +4,7 @@ use tower::BoxError;
 
 use super::{
     cause::Cause,
-    health::Failure,
+    health::ConsumerFailure,
     options::Options,
     slot::{Settling, caught},
     undeliverable::NotSettled,
@@ -39,7 +39,7 @@ impl<R: Receiver> Report<'_, R> {
         match disposition {
             Some(disposition) => {
                 self.options.stats.count_failed();
-                self.options.health.failed(Failure::Handler);
+                self.options.health.failed(ConsumerFailure::Handler);
                 disposition
             }
             None => self.call_panicked(&Panicked::in_error()),
@@ -49,13 +49,13 @@ impl<R: Receiver> Report<'_, R> {
     #[cold]
     pub(super) fn call_panicked(&mut self, panicked: &Panicked) -> Disposition {
         self.options.stats.count_panicked();
-        self.options.health.failed(Failure::Panic);
+        self.options.health.failed(ConsumerFailure::Panic);
         Disposition::Abandon(Changes::coded("Panicked", cause_of(panicked)))
     }
 
     #[cold]
     pub(super) fn stack_failed(&mut self, error: &BoxError) {
-        self.options.health.failed(Failure::Stack);
+        self.options.health.failed(ConsumerFailure::Stack);
         let (log, info) = (&mut self.options.log, self.receiver.entity_info());
         // Showing the error is the user's code.
         caught(|| log.stack_failed(&info, &**error));
@@ -113,23 +113,34 @@ impl<R: Receiver> Report<'_, R> {
         let Self { options, receiver } = self;
         let info = receiver.entity_info();
         if error.is_lock_lost() {
-            options.health.failed(Failure::LockLost);
+            options.health.failed(ConsumerFailure::LockLost);
             options.stats.count_lock_lost();
             options.log.settled_too_late(&info, message, settling.name(), cause);
         } else {
-            options.health.failed(Failure::Settle(error.kind()));
+            options.health.failed(ConsumerFailure::Settle(error.kind()));
             options.stats.count_settle_failed();
             options.log.settle_failed(&info, message, error, settling.name(), None, cause);
         }
     }
 
-    /// So many messages that were completed together were not.
+    /// Messages of a completion batch that were not completed. Failures of one kind, as those of a broken connection, are one
+    /// log line.
     #[cold]
-    pub(super) fn completions_failed(&mut self, messages: u64, error: &SettleError) {
-        let info = self.receiver.entity_info();
-        self.options.log.settle_failed(&info, None, error, "complete", Some(messages), None);
-        self.options.health.failed(Failure::Settle(error.kind()));
-        self.options.stats.count_all_settle_failed(messages);
+    pub(super) fn completions_failed(&mut self, failures: Vec<(usize, SettleError)>) {
+        let (lost, others): (Vec<_>, Vec<_>) = failures.into_iter().partition(|(_, error)| error.is_lock_lost());
+        for (_, error) in lost {
+            self.settle_failed(Settling::Complete, &error, None, None);
+        }
+        for failures in others.chunk_by(|(_, one), (_, other)| one.kind() == other.kind()) {
+            let messages = failures.len() as u64;
+            let info = self.receiver.entity_info();
+            if let Some((_, error)) = failures.first() {
+                let of = (messages > 1).then_some(messages);
+                self.options.log.settle_failed(&info, None, error, "complete", of, None);
+                self.options.health.failed(ConsumerFailure::Settle(error.kind()));
+            }
+            self.options.stats.count_all_settle_failed(messages);
+        }
     }
 
     /// So many settlements or releases were not answered in time.
@@ -137,7 +148,7 @@ impl<R: Receiver> Report<'_, R> {
     pub(super) fn unanswered(&mut self, settlements: u64, message: Option<&Message>) {
         let messages = message.is_none().then_some(settlements);
         self.options.log.not_answered(&self.receiver.entity_info(), message, messages);
-        self.options.health.failed(Failure::Settle(ErrorKind::ServiceTimeout));
+        self.options.health.failed(ConsumerFailure::Settle(ErrorKind::ServiceTimeout));
         self.options.stats.count_all_unanswered(settlements);
     }
 
@@ -145,7 +156,7 @@ impl<R: Receiver> Report<'_, R> {
     #[cold]
     pub(super) fn renewal_failed(&mut self, message: Option<&Message>, error: &SettleError) {
         self.options.log.not_renewed(&self.receiver.entity_info(), message, error);
-        self.options.health.failed(Failure::Renew(error.kind()));
+        self.options.health.failed(ConsumerFailure::Renew(error.kind()));
     }
 
     /// A renewal was not answered in time. It is repeated while the lock holds.
@@ -165,7 +176,7 @@ impl<R: Receiver> Report<'_, R> {
         }
         self.options.stats.count_cancelled();
         self.options.stats.count_lock_lost();
-        self.options.health.failed(Failure::LockLost);
+        self.options.health.failed(ConsumerFailure::LockLost);
     }
 }
 

@@ -68,10 +68,7 @@ where
             incoming: BufferedReceiver::new(receiver, count + options.prefetch),
             stack: Stack::new(service, clone_service),
             slots: Slots::new(count),
-            settlements: Settlements::new(
-                CompletionBatch::with_capacity(count + options.prefetch, options.operation),
-                HeldMessages::new(options.max_held),
-            ),
+            settlements: Settlements::new(CompletionBatch::new(options.operation), HeldMessages::new(options.max_held)),
             timers: Timers::new(shutdown),
             share: Share::default(),
             options,
@@ -188,7 +185,6 @@ where
         let mut report = Report { options: &mut self.options, receiver: &self.incoming.receiver };
         self.slots.renew_due(now, &mut self.timers.deadline, &mut report);
         self.held_due(now, cx);
-        self.give_up_completions(now);
         while self.release_if_old() {}
         if !self.incoming.is_empty() {
             self.batch_waits(turn);

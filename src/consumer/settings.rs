@@ -127,7 +127,7 @@ impl Settings {
         let Self { concurrency, prefetch, lock, renew_for, operation_timeout, .. } = *self;
         let max = Self::MAX_CONCURRENCY;
         let wrong = if concurrency == 0 {
-            (Kind::NoConcurrency, "the consumer handles 0 messages at once, so none ever: set at least 1".to_owned())
+            (Kind::NoConcurrency, "the consumer handles 0 messages at once: set at least 1".to_owned())
         } else if concurrency > max {
             let advice =
                 format!("the consumer handles {concurrency} messages at once: set at most {max}, and run several");

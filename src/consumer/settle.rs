@@ -12,7 +12,8 @@ use tower_service::Service;
 
 use super::{
     cause::Cause,
-    report::{Report, is_last},
+    completion_batch::Answered,
+    report::is_last,
     run::ConsumerRun,
     slot::{Ended, Settling, Unsettled, settled_within},
     turn::Turn,
@@ -74,7 +75,10 @@ where
     pub(super) fn is_batched(&self, lease: &R::Lease) -> bool {
         // The last of a batch is completed next, if no other handler goes on.
         let is_next = || self.incoming.is_empty() && self.slots.free() + 1 == self.slots.len();
-        R::Lease::COMPLETES_TOGETHER && (self.incoming.pace.is_quick() || is_next()) && lease.must_settle()
+        lease.completes_in_batches()
+            && (self.incoming.pace.is_quick() || is_next())
+            && lease.must_settle()
+            && !self.settlements.completions.is_full()
     }
 
     /// Completes the messages of the completion batch.
@@ -86,30 +90,10 @@ where
     }
 
     fn complete_open_batch(&mut self) {
-        let mut report = Report { options: &mut self.options, receiver: &self.incoming.receiver };
-        let completed = self
-            .settlements
-            .completions
-            .complete(|failure| report.settle_failed(Settling::Complete, &failure, None, None));
-        self.options.stats.count_all_completed(completed);
-        if let Some(by) = self.settlements.completions.due() {
-            self.timers.include(by);
-        }
-    }
-
-    /// Gives up completions that should have been answered.
-    #[inline]
-    pub(super) fn give_up_completions(&mut self, now: Instant) {
-        match self.settlements.completions.due() {
-            None => {}
-            Some(by) if now < by => self.timers.include(by),
-            Some(_) => {
-                let messages = self.settlements.completions.give_up_due(now);
-                self.report().unanswered(messages, None);
-                if let Some(next) = self.settlements.completions.due() {
-                    self.timers.include(next);
-                }
-            }
+        let (completed, not_all) = self.settlements.completions.complete();
+        self.options.stats.count_all_completed(completed as u64);
+        if let Some(answered) = not_all {
+            self.batch_completed(answered);
         }
     }
 
@@ -122,14 +106,22 @@ where
     #[cold]
     fn poll_answers(&mut self, cx: &mut Context<'_>) -> bool {
         let mut is_any = false;
-        while let Poll::Ready(Some((answer, messages))) = self.settlements.completions.poll_answer(cx) {
+        while let Some(answered) = self.settlements.completions.poll_answer(cx) {
             is_any = true;
-            match answer {
-                Ok(()) => self.options.stats.count_all_completed(messages),
-                Err(error) => self.report().completions_failed(messages, &error),
-            }
+            self.batch_completed(answered);
         }
         is_any
+    }
+
+    #[cold]
+    fn batch_completed(&mut self, Answered { messages, result }: Answered) {
+        let failures = match result {
+            Ok(Ok(())) => Vec::new(),
+            Ok(Err(error)) => error.into_failures(),
+            Err(_) => return self.report().unanswered(messages as u64, None),
+        };
+        self.options.stats.count_all_completed((messages - failures.len()) as u64);
+        self.report().completions_failed(failures);
     }
 
     /// Settles the message of a call that is over.

@@ -52,7 +52,7 @@ impl<L: Lease> Settlements<L> {
 
     /// Waits for no answer any more. Returns how many there were not.
     pub(super) fn give_up(&mut self) -> u64 {
-        let unanswered = self.releases.len() as u64 + self.completions.give_up();
+        let unanswered = (self.releases.len() + self.completions.give_up()) as u64;
         self.releases.clear();
         unanswered
     }

@@ -53,7 +53,7 @@ impl<S> Stack<S> {
         {
             let service = &mut self.service;
             if caught(|| *service = clone(service)).is_none() {
-                tracing::warn!("the stack panicked when it was cloned: it may still hold a place");
+                tracing::warn!("the stack panicked when it was cloned: it may still hold a permit");
             }
         }
     }

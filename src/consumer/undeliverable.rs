@@ -4,7 +4,7 @@ use crate::{
 };
 
 /// A message that a handler, or a decoder, dead-lettered where no dead-letter sub-queue can take it: it was removed when
-/// it was received, or it is a dead letter already.
+/// it was received, or the message is already a dead letter.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Undeliverable {

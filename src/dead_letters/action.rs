@@ -10,7 +10,7 @@ use tower::BoxError;
 use super::{ActionError, Explained, MAX_HOPS, RESUBMIT_COUNT, Run};
 use crate::{
     Message,
-    message::{Body, Properties, random_id::random_id},
+    message::{MessageBody, Properties, random_id::random_id},
     middleware::retry::RetryHistory,
     settlement::DeadLetter,
     transport::{SendError, Sender},
@@ -60,7 +60,7 @@ pub struct Resubmit<S> {
     changes: Vec<Change>,
 }
 
-type Change = Box<dyn Fn(&mut Properties, &mut Body) -> Result<(), BoxError> + Send + Sync>;
+type Change = Box<dyn Fn(&mut Properties, &mut MessageBody) -> Result<(), BoxError> + Send + Sync>;
 
 impl<S: Sender> Resubmit<S> {
     pub(super) fn new(sender: S) -> Self {
@@ -74,7 +74,7 @@ impl<S: Sender> Resubmit<S> {
             return Err(Refused::HopLimit);
         }
         let (mut properties, mut body) = (dead.message().properties().clone(), dead.message().body().clone());
-        let application = properties.application_mut();
+        let application = properties.application_properties_mut();
         // With its old failures counted, the copy would be given up at its first one.
         for name in [DeadLetter::REASON, DeadLetter::DESCRIPTION, DeadLetter::TRAIL, RetryHistory::PROPERTY] {
             application.remove(name);
@@ -83,7 +83,7 @@ impl<S: Sender> Resubmit<S> {
             change(&mut properties, &mut body).map_err(|error| Refused::Failed(ActionError::change(error)))?;
         }
         properties.renew_message_token(random_id());
-        let application = properties.application_mut();
+        let application = properties.application_properties_mut();
         application.insert(RESUBMIT_COUNT, hops + 1);
         if let Some(first) = dead.original_message_id() {
             application.insert(Properties::ORIGINAL_MESSAGE_ID, first);
@@ -106,7 +106,7 @@ impl<Q, S> Run<'_, Q, Resubmit<S>> {
     /// nothing is sent, and the dead letter stays. The copy's id, its first id and its count are not to be changed.
     pub fn edit(
         mut self,
-        change: impl Fn(&mut Properties, &mut Body) -> Result<(), BoxError> + Send + Sync + 'static,
+        change: impl Fn(&mut Properties, &mut MessageBody) -> Result<(), BoxError> + Send + Sync + 'static,
     ) -> Self {
         self.action.changes.push(Box::new(change));
         self

@@ -25,7 +25,7 @@ impl Explained {
     /// Explains a message, whatever is in it. Ages are counted to `now`.
     #[must_use]
     pub fn new(message: Message, now: Timestamp) -> Self {
-        let (attempts, trail_unreadable) = match message.application().get(DeadLetter::TRAIL) {
+        let (attempts, trail_unreadable) = match message.application_properties().get(DeadLetter::TRAIL) {
             Some(trail) => trail.as_str().map_or((Vec::new(), true), attempts),
             None => (Vec::new(), false),
         };
@@ -140,7 +140,7 @@ fn attempts(text: &str) -> (Vec<TrailEntry>, bool) {
 
 /// A broker on the way may have made text, or another type, of the number.
 pub(super) fn resubmit_count(properties: &Properties) -> u32 {
-    let count = properties.application().get(RESUBMIT_COUNT).and_then(PropertyValue::to_u64);
+    let count = properties.application_properties().get(RESUBMIT_COUNT).and_then(PropertyValue::to_u64);
     count.map_or(0, |count| u32::try_from(count).unwrap_or(u32::MAX))
 }
 
@@ -150,7 +150,7 @@ mod tests {
 
     /// Rules: L-02.
     #[test]
-    fn what_can_be_read_of_a_trail_is_read() {
+    fn the_valid_part_of_a_trail_is_read() {
         let entry = "json;exact;Syntax;1:5";
         for (text, read, unreadable) in [
             (entry.to_owned(), 1, false),
@@ -170,7 +170,7 @@ mod tests {
     fn a_count_of_any_type_is_read() {
         let of = |value: PropertyValue| {
             let mut properties = Properties::new();
-            properties.application_mut().insert(RESUBMIT_COUNT, value);
+            properties.application_properties_mut().insert(RESUBMIT_COUNT, value);
             resubmit_count(&properties)
         };
         for value in [3_u8.into(), 3_u16.into(), 3_u32.into(), 3_u64.into(), 3_i8.into(), 3_i16.into(), 3_i32.into()] {

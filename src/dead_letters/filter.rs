@@ -11,19 +11,19 @@ type Test = Arc<dyn Fn(&Explained) -> bool + Send + Sync>;
 ///
 /// ```
 /// use std::time::Duration;
-/// use consign::dead_letters::Filter;
+/// use consign::dead_letters::DeadLetterFilter;
 ///
-/// let filter = Filter::all().reason("DeserializationFailed").codec("json").older_than(Duration::from_secs(3_600));
-/// let either = filter.or(Filter::all().reason("UnsupportedContentType"));
+/// let filter = DeadLetterFilter::all().reason("DeserializationFailed").codec("json").older_than(Duration::from_secs(3_600));
+/// let either = filter.or(DeadLetterFilter::all().reason("UnsupportedContentType"));
 /// # let _ = either.not();
 /// ```
 #[derive(Clone, Default)]
 #[must_use = "a filter does nothing by itself"]
-pub struct Filter {
+pub struct DeadLetterFilter {
     tests: Vec<Test>,
 }
 
-impl Filter {
+impl DeadLetterFilter {
     /// Selects every dead letter.
     pub fn all() -> Self {
         Self::default()
@@ -34,26 +34,26 @@ impl Filter {
         Self::all().matching(move |dead| dead.sequence_number() == number)
     }
 
-    /// Keeps those with this code as reason, case-sensitive.
+    /// Selects dead letters with this reason, case-sensitive.
     pub fn reason(self, reason: impl Into<String>) -> Self {
         let reason = reason.into();
         self.matching(move |dead| dead.reason() == Some(&reason))
     }
 
-    /// Keeps those whose body a codec of this name tried to decode.
+    /// Selects dead letters whose body a codec of this name tried to decode.
     pub fn codec(self, codec: impl Into<String>) -> Self {
         let codec = codec.into();
         self.matching(move |dead| dead.attempts().iter().any(|attempt| attempt.codec() == codec))
     }
 
-    /// Keeps those with this subject, which is the type of message, case-sensitive.
+    /// Selects dead letters with this subject, which is the message type, case-sensitive.
     pub fn subject(self, subject: impl Into<String>) -> Self {
         let subject = subject.into();
         self.matching(move |dead| dead.message().subject() == Some(&subject))
     }
 
-    /// Keeps those of this media type, whatever its parameters and its case. A text that is not a media type has to be
-    /// equal; an empty one selects those without a ContentType.
+    /// Selects dead letters of this media type, in any case and with any parameters. A text that is not a media type has to
+    /// be equal; an empty one selects those without a ContentType.
     pub fn content_type(self, content_type: impl AsRef<str>) -> Self {
         let wanted = ContentType::parse(content_type.as_ref());
         self.matching(move |dead| {
@@ -65,22 +65,22 @@ impl Filter {
         })
     }
 
-    /// Keeps those that their queue accepted longer ago than this.
+    /// Selects dead letters that were accepted longer ago than `age`.
     pub fn older_than(self, age: Duration) -> Self {
         self.matching(move |dead| dead.age().is_some_and(|of| of > age))
     }
 
-    /// Keeps those that their queue accepted before this instant.
+    /// Selects dead letters that were accepted before this time.
     pub fn enqueued_before(self, time: Timestamp) -> Self {
         self.matching(move |dead| dead.enqueued_time().is_some_and(|of| of < time))
     }
 
-    /// Keeps those that their queue accepted at this instant or later.
+    /// Selects dead letters that were accepted at this time or later.
     pub fn enqueued_from(self, time: Timestamp) -> Self {
         self.matching(move |dead| dead.enqueued_time().is_some_and(|of| of >= time))
     }
 
-    /// Keeps those for which `test` returns `true`. It may be called more than once for each.
+    /// Selects dead letters for which `test` returns `true`. It may be called more than once for each.
     pub fn matching(mut self, test: impl Fn(&Explained) -> bool + Send + Sync + 'static) -> Self {
         self.tests.push(Arc::new(test));
         self
@@ -104,9 +104,9 @@ impl Filter {
     }
 }
 
-impl fmt::Debug for Filter {
+impl fmt::Debug for DeadLetterFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Filter").field("tests", &self.tests.len()).finish_non_exhaustive()
+        f.debug_struct("DeadLetterFilter").field("tests", &self.tests.len()).finish_non_exhaustive()
     }
 }
 
@@ -134,16 +134,19 @@ mod tests {
     fn each_test_tells_apart() {
         let later = ENQUEUED.saturating_add(Duration::from_millis(1));
         for (passes, fails) in [
-            (Filter::all(), Filter::all().not()),
-            (Filter::number(SequenceNumber::new(7)), Filter::number(SequenceNumber::new(8))),
-            (Filter::all().reason("Reason"), Filter::all().reason("reason")),
-            (Filter::all().codec("json"), Filter::all().codec("msgpack")),
-            (Filter::all().codec("cbor"), Filter::all().codec("")),
-            (Filter::all().subject("order"), Filter::all().subject("orders")),
-            (Filter::all().older_than(Duration::from_secs(9)), Filter::all().older_than(Duration::from_secs(10))),
-            (Filter::all().enqueued_before(later), Filter::all().enqueued_before(ENQUEUED)),
-            (Filter::all().enqueued_from(ENQUEUED), Filter::all().enqueued_from(later)),
-            (Filter::all().matching(|_| true), Filter::all().matching(|_| false)),
+            (DeadLetterFilter::all(), DeadLetterFilter::all().not()),
+            (DeadLetterFilter::number(SequenceNumber::new(7)), DeadLetterFilter::number(SequenceNumber::new(8))),
+            (DeadLetterFilter::all().reason("Reason"), DeadLetterFilter::all().reason("reason")),
+            (DeadLetterFilter::all().codec("json"), DeadLetterFilter::all().codec("msgpack")),
+            (DeadLetterFilter::all().codec("cbor"), DeadLetterFilter::all().codec("")),
+            (DeadLetterFilter::all().subject("order"), DeadLetterFilter::all().subject("orders")),
+            (
+                DeadLetterFilter::all().older_than(Duration::from_secs(9)),
+                DeadLetterFilter::all().older_than(Duration::from_secs(10)),
+            ),
+            (DeadLetterFilter::all().enqueued_before(later), DeadLetterFilter::all().enqueued_before(ENQUEUED)),
+            (DeadLetterFilter::all().enqueued_from(ENQUEUED), DeadLetterFilter::all().enqueued_from(later)),
+            (DeadLetterFilter::all().matching(|_| true), DeadLetterFilter::all().matching(|_| false)),
         ] {
             let dead = dead("application/json");
             assert!(passes.matches(&dead) && !fails.matches(&dead), "{passes:?}");
@@ -165,20 +168,24 @@ mod tests {
             ("", "", true),
             ("", "application/json", false),
         ] {
-            assert_eq!(Filter::all().content_type(wanted).matches(&dead(declared)), is_match, "{wanted} {declared}");
+            assert_eq!(
+                DeadLetterFilter::all().content_type(wanted).matches(&dead(declared)),
+                is_match,
+                "{wanted} {declared}"
+            );
         }
     }
 
     #[test]
-    fn what_is_not_known_of_a_message_passes_no_test_of_it() {
+    fn an_unknown_property_passes_no_filter() {
         let unknown = Explained::new(Message::new(""), ENQUEUED);
         for filter in [
-            Filter::all().reason(""),
-            Filter::all().codec(""),
-            Filter::all().subject(""),
-            Filter::all().older_than(Duration::ZERO),
-            Filter::all().enqueued_before(Timestamp::MAX),
-            Filter::all().enqueued_from(Timestamp::EPOCH),
+            DeadLetterFilter::all().reason(""),
+            DeadLetterFilter::all().codec(""),
+            DeadLetterFilter::all().subject(""),
+            DeadLetterFilter::all().older_than(Duration::ZERO),
+            DeadLetterFilter::all().enqueued_before(Timestamp::MAX),
+            DeadLetterFilter::all().enqueued_from(Timestamp::EPOCH),
         ] {
             assert!(!filter.matches(&unknown));
         }

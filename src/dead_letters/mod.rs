@@ -8,7 +8,7 @@
 //!     broker::Broker,
 //!     codecs::{Codecs, Json, MessagePack},
 //!     consumer::Consumer,
-//!     dead_letters::{DeadLetters, Filter},
+//!     dead_letters::{DeadLetters, DeadLetterFilter},
 //!     message::SequenceNumber,
 //!     routing::{Body, Router},
 //!     transport::{ReceiverExt, Sender},
@@ -19,12 +19,12 @@
 //! // Declared as JSON, and MessagePack; the consumer reads JSON alone.
 //! let order = Message::builder().content_type("application/json").build(b"\x92\xa5sku-7\x03")?;
 //! queue.sender()?.send(order).await?;
-//! let router = Router::new(Codecs::json()).otherwise(async |Body(_): Body<(String, u32)>| {}).build()?;
+//! let router = Router::new(Codecs::json()).fallback(async |Body(_): Body<(String, u32)>| {}).build()?;
 //! let mut first = queue.dead_letter().receiver();
 //! Consumer::new(queue.receiver(), router).run_until(first.receive()).await?;
 //!
 //! let dead = DeadLetters::new(queue.dead_letter());
-//! let undecodable = Filter::all().reason("DeserializationFailed").codec("json");
+//! let undecodable = DeadLetterFilter::all().reason("DeserializationFailed").codec("json");
 //! for letter in dead.list(&undecodable, SequenceNumber::default(), 10).await? {
 //!     println!("{letter}");
 //!     assert_eq!(letter.attempts()[0].codec(), "json");
@@ -42,48 +42,46 @@
 //!
 //! # A run
 //!
-//! [`DeadLetters::resubmit`] and [`DeadLetters::purge`] go once over the queue, under peek-lock. First they peek to
-//! find the last match; on a transport without peek they receive until no dead letter is left for [`Run::patience`]. Messages behind it are left alone, and so are copies of the run that are dead-lettered again.
-//! Then they receive from the front. A dead letter that passes the filter is handled at once. One that stays is held,
-//! and its lock renewed, until the end of the run, and then released uncounted. So no message is received twice, and
-//! none hides those behind it. Other receivers cannot get the messages that a run holds: make two runs with different
-//! filters one after the other.
+//! [`DeadLetters::resubmit`] and [`DeadLetters::purge`] go over the queue once, under peek-lock. First they peek to find
+//! the last match; on a transport without peek they receive until no dead letter arrives for [`Run::lock_wait`]. Later
+//! messages are not touched, and neither are copies of the run that are dead-lettered again. Then they receive from the
+//! front. A dead letter that passes the filter is handled at once. A dead letter that stays is held, and its lock renewed,
+//! until the end of the run, and then released uncounted. So no message is received twice, and none blocks those behind it.
+//! Other receivers cannot get the messages that a run holds: start two runs with different filters one after the other.
 //!
-//! A resubmitted copy has a new `MessageId`, for a broker may drop the old one as a duplicate. Its first one is in
-//! [`x-original-message-id`](crate::message::Properties::ORIGINAL_MESSAGE_ID). The property [`RESUBMIT_COUNT`] counts
-//! the resubmissions; after [`MAX_HOPS`] of them the dead letter stays, and is reported. Reason, description and
-//! attempts are not on it. Everything else is as it was sent, unless it is [edited](Run::edit) or
-//! [transcoded](Run::transcode).
+//! A resubmitted copy has a new `MessageId`, because a broker may drop the old one as a duplicate. The first one is in
+//! [`x-original-message-id`](crate::message::Properties::ORIGINAL_MESSAGE_ID). The property [`RESUBMIT_COUNT`] counts the
+//! resubmissions; after [`MAX_HOPS`] of them the dead letter stays, and is reported. The copy does not have the reason,
+//! description and attempts. All else is as it was sent, unless it is [edited](Run::edit) or [transcoded](Run::transcode).
 //!
 //! # Failure
 //!
-//! The copy is accepted first, the dead letter removed then. If the copy is refused the dead letter stays. If the copy
-//! is accepted and the removal fails, the run tries once more when it receives the dead letter again, and sends no
-//! second copy. A later run does, with the same first id, by which a consumer can
-//! [detect the duplicate](crate::middleware::dedup). The same holds where a run is dropped between the two. Nothing is
-//! ever lost.
+//! The copy is sent first; when it is accepted the dead letter is removed. If the copy is refused the dead letter stays. If
+//! the copy is accepted and the removal fails, the run tries the removal once more when it receives the dead letter again,
+//! and sends no second copy. A later run sends a second copy, with the same first id, by which a consumer can [detect the
+//! duplicate](crate::middleware::dedup). The same applies if a run is dropped between the two. No message is lost.
 //!
-//! What fails is in the [`Report`], by number; after [`Report::MAX_FAILURES`] the run ends. A peek or a receive that fails
-//! ends it with a [`RunError`], which has the report too. To run again is safe, and so are several runs at once: each dead
-//! letter is handled under its lock. One that others hold is waited for no longer than [`Run::patience`], and is
-//! [`missed`](Report::missed) then.
+//! Failures are in the [`Report`], by number; after [`Report::MAX_FAILURES`] the run ends. A failed peek or receive ends it
+//! with a [`RunError`], which has the report too. A run can be repeated, and several runs can work at once: each dead
+//! letter is handled under its lock. A run waits at most [`Run::lock_wait`] for a dead letter that is locked elsewhere, and
+//! then counts it as [`missed`](Report::missed).
 //!
 //! # Signed and encrypted messages
 //!
-//! A copy that is resubmitted is as authentic as the dead letter, for `x-original-message-id` counts as its MessageId. The
-//! reason, the description, the trail and the number of resubmissions are not authenticated. A signed body that a run
-//! transcodes is refused by its receiver: transcode such messages where they are verified.
+//! A resubmitted copy is as authentic as the dead letter, because `x-original-message-id` counts as its MessageId. The
+//! reason, the description, the trail and the number of resubmissions are not authenticated. Its receiver refuses a signed
+//! body that a run has transcoded: transcode such messages where they are verified.
 //!
 //! # Bounds
 //!
-//! A run handles [`Run::concurrency`] dead letters at once. Of those that stay it keeps the leases, up to
-//! [`Run::most_held`]; if what it looks for is behind more of them, it ends as [`End::TooManyHeld`]. No message that it
-//! is done with is kept.
+//! A run handles [`Run::concurrency`] dead letters at once. It keeps the leases of those that stay, up to
+//! [`Run::max_held`]; if there are more before the last match, it ends as [`RunOutcome::TooManyHeld`]. It keeps no message that
+//! it has handled.
 //!
 //! # Order
 //!
-//! Copies are sent in the order of the numbers, and a send does not wait for the one before. Where the order of a session
-//! matters, take a [`concurrency`](Run::concurrency) of 1, and mind that a copy that is refused does not hold up the next.
+//! Copies are sent in the order of the numbers, and a send does not wait for the previous one. If the order of a session
+//! matters, use a [`concurrency`](Run::concurrency) of 1. A copy that is refused does not stop the next one.
 
 mod action;
 mod explained;
@@ -99,9 +97,9 @@ use std::{fmt, sync::Arc, time::Duration};
 pub use self::{
     action::{Action, Purge, Resubmit},
     explained::Explained,
-    filter::Filter,
+    filter::DeadLetterFilter,
     queue::{DeadLetterQueue, EntityDeadLetters},
-    report::{ActionError, ActionErrorKind, End, Failure, Report, RunError},
+    report::{ActionError, ActionErrorKind, FailedAction, Report, RunError, RunOutcome},
     run::Run,
     transcode::TranscodeError,
 };
@@ -134,7 +132,7 @@ impl DeadLetters<EntityDeadLetters> {
     /// use consign::{
     ///     administration::QueueSettings,
     ///     broker::Broker,
-    ///     dead_letters::{DeadLetters, Filter},
+    ///     dead_letters::{DeadLetters, DeadLetterFilter},
     ///     message::{EntityPath, SequenceNumber},
     /// };
     ///
@@ -143,7 +141,7 @@ impl DeadLetters<EntityDeadLetters> {
     /// let broker = Broker::new();
     /// broker.create_queue("orders", QueueSettings::default())?;
     /// let dead = DeadLetters::of(broker, &EntityPath::new("orders")?);
-    /// for letter in dead.list(&Filter::all(), SequenceNumber::default(), 100).await? {
+    /// for letter in dead.list(&DeadLetterFilter::all(), SequenceNumber::default(), 100).await? {
     ///     println!("{letter}");
     /// }
     /// # Ok(())
@@ -192,7 +190,7 @@ impl<Q: DeadLetterQueue> DeadLetters<Q> {
     /// Those of the transport; [`InvalidOperation`](ErrorKind::InvalidOperation) if the queue is not a dead-letter sub-queue.
     pub async fn list(
         &self,
-        filter: &Filter,
+        filter: &DeadLetterFilter,
         from: SequenceNumber,
         max: usize,
     ) -> Result<Vec<Explained>, ReceiveError> {
@@ -215,12 +213,12 @@ impl<Q: DeadLetterQueue> DeadLetters<Q> {
 
     /// Sends a copy of each dead letter that passes `filter` by `sender`, and removes it when the copy is accepted. Nothing is
     /// done until [`Run::run`].
-    pub fn resubmit<S: Sender>(&self, filter: Filter, sender: S) -> Run<'_, Q, Resubmit<S>> {
+    pub fn resubmit<S: Sender>(&self, filter: DeadLetterFilter, sender: S) -> Run<'_, Q, Resubmit<S>> {
         Run::new(self, filter, Resubmit::new(sender))
     }
 
     /// Removes each dead letter that passes `filter`. Nothing is done until [`Run::run`].
-    pub fn purge(&self, filter: Filter) -> Run<'_, Q, Purge> {
+    pub fn purge(&self, filter: DeadLetterFilter) -> Run<'_, Q, Purge> {
         Run::new(self, filter, Purge)
     }
 
@@ -246,7 +244,7 @@ impl<Q: DeadLetterQueue> DeadLetters<Q> {
 }
 
 fn no_dead_letter() -> ReceiveError {
-    ReceiveError::new(ErrorKind::InvalidOperation).with_detail("the queue is no dead-letter sub-queue")
+    ReceiveError::new(ErrorKind::InvalidOperation).with_detail("the queue is not a dead-letter sub-queue")
 }
 
 impl<Q> fmt::Debug for DeadLetters<Q> {

@@ -26,10 +26,10 @@ pub struct Report {
     /// Those that passed the filter when the run began and that it has not received, or whose removal is in doubt.
     /// Another receiver has them locked, or they are gone by now. It is counted at the end.
     pub missed: u64,
-    /// Why others stay, at most [`Report::MAX_FAILURES`].
-    pub failures: Vec<Failure>,
-    /// What made the run end.
-    pub end: End,
+    /// The failures, at most [`Report::MAX_FAILURES`].
+    pub failures: Vec<FailedAction>,
+    /// The reason why the run ended.
+    pub end: RunOutcome,
 }
 
 impl Report {
@@ -48,10 +48,10 @@ impl fmt::Display for Report {
     }
 }
 
-/// What made a run end.
+/// The reason why a run ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum End {
+pub enum RunOutcome {
     /// All dead letters that passed the filter were received, or are locked elsewhere.
     #[default]
     Done,
@@ -63,12 +63,12 @@ pub enum End {
     Failed,
 }
 
-impl fmt::Display for End {
+impl fmt::Display for RunOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Done => "done",
             Self::TooManyFailures => "ended after too many failures",
-            Self::TooManyHeld => "ended, for too many were held",
+            Self::TooManyHeld => "ended: too many dead letters were held",
             Self::Failed => "ended by an error",
         })
     }
@@ -77,14 +77,14 @@ impl fmt::Display for End {
 /// A dead letter that stays.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Failure {
+pub struct FailedAction {
     /// Its number.
     pub sequence_number: SequenceNumber,
-    /// Why it stays.
+    /// The error because of which the dead letter stays.
     pub error: ActionError,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for FailedAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "#{}: {}", self.sequence_number, self.error)
     }
@@ -97,7 +97,7 @@ pub struct ActionError {
     source: BoxError,
 }
 
-/// What could not be done.
+/// The step that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ActionErrorKind {
@@ -151,7 +151,7 @@ impl fmt::Display for ActionError {
         let what = match self.kind {
             ActionErrorKind::Change => "not changed",
             ActionErrorKind::Send => "not sent",
-            ActionErrorKind::Settle { copied: true } => "sent, and not removed",
+            ActionErrorKind::Settle { copied: true } => "copy sent, dead letter not removed",
             ActionErrorKind::Settle { copied: false } => "not removed",
         };
         write!(f, "{what}: {}", self.source)

@@ -91,7 +91,7 @@ impl fmt::Display for Explained {
             }
         }
         if self.is_trail_unreadable() {
-            f.write_str("\n  tried something that the trail does not say legibly")?;
+            f.write_str("\n  the trail has attempts that cannot be parsed")?;
         }
         Ok(())
     }
@@ -172,7 +172,7 @@ mod tests {
   the second
   tried json (exact): Type at 1:5 in lines[3].price, expected f64, found text
   tried msgpack (fallback): Trailing at 17
-  tried something that the trail does not say legibly";
+  the trail has attempts that cannot be parsed";
         let explained = explained(message, 200);
         assert_eq!(explained.to_string(), expected);
         assert_eq!(explained.with_body(3).to_string(), format!("{expected}\n  body can…"));

@@ -8,7 +8,7 @@ use super::{Resubmit, Run};
 use crate::{
     Message,
     decode::encoded,
-    message::{Body, Properties},
+    message::{MessageBody, Properties},
     settlement::Undecodable,
 };
 
@@ -32,7 +32,7 @@ fn transcode<C: CodecSet>(
     codecs: &Codecs<C>,
     to: &str,
     properties: &mut Properties,
-    body: &mut Body,
+    body: &mut MessageBody,
 ) -> Result<(), TranscodeError> {
     let message = Message::from_parts(properties.clone(), body.clone());
     let (content_type, bytes) = encoded(&message).map_err(TranscodeError::Undecodable)?;
@@ -42,7 +42,7 @@ fn transcode<C: CodecSet>(
     Ok(())
 }
 
-/// Why a body was not written in another format.
+/// The error of a conversion to another format.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TranscodeError {
@@ -51,7 +51,7 @@ pub enum TranscodeError {
     /// It cannot be encoded: there is no codec for the ContentType, or the format cannot represent
     /// it.
     Unencodable(EncodeError),
-    /// What was written does not say the same.
+    /// The written body is not equal to the original.
     Lossy,
 }
 
@@ -70,7 +70,7 @@ impl fmt::Display for TranscodeError {
         match self {
             Self::Undecodable(error) => fmt::Display::fmt(error, f),
             Self::Unencodable(error) => fmt::Display::fmt(error, f),
-            Self::Lossy => f.write_str("the other format does not hold all of the body"),
+            Self::Lossy => f.write_str("the other format cannot represent the body"),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Leaves a busy broker alone for a while.
+//! A layer that pauses all sends after the broker reported that it is busy.
 //!
-//! A broker that answers [`ServiceBusy`](ErrorKind::ServiceBusy) asks its client to stop, and not only the call that
-//! was refused. From that answer on every call through any clone of the layer waits: ten seconds, unless set. A later
-//! answer of that kind makes it ten seconds from then.
+//! With [`ServiceBusy`](ErrorKind::ServiceBusy) a broker requests that its client stops sending, and not only the refused
+//! call. From that error on, every call through any clone of the layer waits, by default for ten seconds. A later error of
+//! that kind begins another ten seconds.
 //!
 //! ```
 //! use std::time::Duration;
@@ -34,20 +34,20 @@
 //!
 //! # Receiving
 //!
-//! A client that receives by the same connection pauses with it: [`BusyPauseLayer::receiver`]. Settlements and renewals
-//! do not wait, for a lock would run out meanwhile; what they are answered does not begin a pause.
+//! A client that receives over the same connection pauses with it: [`BusyPauseLayer::receiver`]. Settlements and renewals
+//! do not wait, because a lock would run out meanwhile. Their errors do not begin a pause.
 //!
 //! # Failure
 //!
-//! It has no failure of its own, and passes every error on at once: trying again is for a retry outside of it, which then
-//! waits here. A call that is dropped while it waits has sent nothing. When the pause is over all waiting calls go on
-//! together; how many of them reach the broker at once is for [`in_flight`](super::in_flight) inside.
+//! The layer has no failure of its own, and returns every error at once. To try again, add a retry outside of it; its
+//! attempts then wait here. A call that is dropped while it waits has sent nothing. When the pause is over all waiting
+//! calls continue at once; use [`in_flight`](super::in_flight) inside to limit their number.
 //!
 //! # Order
 //!
-//! Inside of retry. A timeout around it has to be longer than the pause, or calls fail as
-//! [`ServiceTimeout`](ErrorKind::ServiceTimeout) that were never sent. A call that waits holds no place in the service
-//! inside, such as a permit of a concurrency limit: that is made ready again when the pause is over.
+//! Inside of retry. A timeout outside has to be longer than the pause; otherwise calls fail as
+//! [`ServiceTimeout`](ErrorKind::ServiceTimeout) before they are sent. A call that waits holds no resource of the inner
+//! service, such as a permit of a concurrency limit: the inner service is made ready again when the pause is over.
 //!
 //! # Cost
 //!
@@ -74,7 +74,8 @@ use tower_service::Service;
 
 use crate::transport::{Capabilities, Delivery, EntityInfo, ErrorKind, ReceiveError, Receiver, SendError};
 
-/// Makes [`BusyPause`] services. All services, receivers and clones of one layer pause together.
+/// A layer that pauses sends while the broker is busy; see the [module](self). All services, receivers and clones of one
+/// layer pause together.
 #[derive(Clone)]
 pub struct BusyPauseLayer {
     shared: Arc<Shared>,
@@ -129,7 +130,7 @@ impl Shared {
 }
 
 impl BusyPauseLayer {
-    /// The pause unless set: what Azure Service Bus asks for.
+    /// The default pause, which Azure Service Bus recommends.
     pub const DEFAULT: Duration = Duration::from_secs(10);
 
     /// Pauses for ten seconds.
@@ -224,6 +225,7 @@ where
 pin_project! {
     /// The future of a send: waits for the end of a pause, then for the answer.
     #[must_use = "a send does nothing until it is awaited"]
+    #[doc(hidden)]
     pub struct ResponseFuture<S: Service<R>, R> {
         #[pin]
         state: State<S, R>,
@@ -316,6 +318,10 @@ impl<R: Receiver> Receiver for PausingReceiver<R> {
     fn stop(&mut self) {
         self.timer = None;
         self.receiver.stop();
+    }
+
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.receiver.poll_stopped(cx)
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -1,4 +1,4 @@
-//! Turns a panic of the handler into an error, so that it costs one delivery and not the loop.
+//! A layer that turns a panic of the handler into an error, so that it fails one delivery and not the receive loop.
 //!
 //! ```
 //! use consign::{Disposition, Message, middleware::catch_panic::{CatchPanicLayer, Panicked}};
@@ -17,21 +17,20 @@
 //!
 //! # Failure
 //!
-//! A panic while the service inside is made ready, called or polled is answered as [`Panicked`]; the future inside is
-//! dropped with it. The panic hook has run by then. With `panic = "abort"` nothing can be caught.
+//! A panic of the inner service in `poll_ready`, in `call` or in a poll of its future becomes the error [`Panicked`], and
+//! the future is dropped. The panic hook runs before. With `panic = "abort"` no panic can be caught.
 //!
-//! What the panic left behind is up to the service: a value that calls share must stand being left half-way, as with a
-//! poisoned mutex.
+//! The service must tolerate a call that ended half-way: check values that calls share, as with a poisoned mutex.
 //!
 //! # Order
 //!
-//! Outside of every layer whose panic should cost one delivery only, and inside of what maps errors to dispositions.
-//! With the library's own driver this layer is not needed, for the driver catches panics.
+//! Outside of every layer whose panic should fail one delivery only, and inside of layers that map errors to dispositions.
+//! A [`Consumer`](crate::consumer::Consumer) does not need this layer, because it catches panics itself.
 //!
 //! # Cost
 //!
-//! The call and each poll are made where a panic is caught, which takes a few instructions. Nothing is allocated but by
-//! a panic. Counted in the table *Layers* of `docs/benchmarks.md`.
+//! The call and each poll run in a frame that catches panics, which takes a few instructions. Only a panic allocates. The
+//! table *Layers* of `docs/benchmarks.md` has the figures.
 
 use std::{
     any::Any,
@@ -47,7 +46,7 @@ use tower::BoxError;
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// Makes [`CatchPanic`] services.
+/// A layer that turns a panic into an error; see the [module](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CatchPanicLayer(());
 
@@ -104,6 +103,7 @@ where
 pin_project! {
     /// The future of a service whose panics are caught.
     #[derive(Debug)]
+    #[doc(hidden)]
     pub struct ResponseFuture<F> {
         #[pin]
         state: State<F>,

@@ -1,5 +1,4 @@
-//! Makes dead letters that a broker accepts, and of chosen errors makes dead letters, for stacks whose loop is the user's
-//! own.
+//! A layer that maps chosen errors to dead letters, and cuts dead letters to the limits of a broker.
 //!
 //! ```
 //! use consign::{
@@ -29,21 +28,21 @@
 //!
 //! # Failure
 //!
-//! An error that the classifier answers with a [`DeadLetter`] becomes that disposition. Any other error is passed on
-//! unchanged, and the consumer abandons the message. Without a classifier every error is passed on.
+//! An error for which the classifier returns a [`DeadLetter`] becomes that disposition. Any other error is returned
+//! unchanged, and the consumer abandons the message. Without a classifier every error is returned unchanged.
 //!
-//! Every dead letter, of the handler's too, gets the named properties; those that it has already stay. It is cut to
-//! what a broker accepts beside the message's own properties, as [`DeadLetter::fit`] does it.
+//! Every dead letter, also one of the handler, gets the configured properties; properties that it already has stay. It is
+//! cut to the limits of a broker, with the message's own properties, by [`DeadLetter::fit`].
 //!
 //! # Order
 //!
-//! Outermost, so that the errors of all layers pass through it. With the library's own driver it is needed for a
-//! classifier or for properties only, for the driver cuts what is too long.
+//! Outermost, so that it gets the errors of all layers. A [`Consumer`](crate::consumer::Consumer) needs this layer only for
+//! a classifier or for properties, because it cuts dead letters itself.
 //!
 //! # Cost
 //!
-//! A clone of the message, which is a reference count and a few words, is kept until the answer. Nothing is allocated
-//! but by a dead letter. Counted in the table *Layers* of `docs/benchmarks.md`.
+//! The layer keeps a clone of the message until the call returns: a reference count and a few words. Only a dead letter
+//! allocates. The table *Layers* of `docs/benchmarks.md` has the figures.
 
 use std::{
     borrow::Cow,
@@ -95,7 +94,7 @@ impl Classify for PassOn {
     }
 }
 
-/// Makes [`DeadLettering`] services.
+/// A layer that maps errors to dead letters; see the [module](self).
 pub struct DeadLetterLayer<C = PassOn> {
     classify: Arc<C>,
     properties: ApplicationProperties,
@@ -116,13 +115,13 @@ impl Default for DeadLetterLayer {
 }
 
 impl<C> DeadLetterLayer<C> {
-    /// Dead-letters the errors that `classify` says.
+    /// Sets the function that maps errors to dead letters.
     #[must_use]
     pub fn classify<D: Classify>(self, classify: D) -> DeadLetterLayer<D> {
         DeadLetterLayer { classify: Arc::new(classify), properties: self.properties }
     }
 
-    /// Adds a property to every dead letter that has none of that name.
+    /// Adds a property to every dead letter, unless it has one of that name.
     #[must_use]
     pub fn property(mut self, key: impl Into<Cow<'static, str>>, value: impl Into<PropertyValue>) -> Self {
         self.properties.insert(key.into(), value);
@@ -191,6 +190,7 @@ where
 
 pin_project! {
     /// The future of a handler whose dead letters are made to fit.
+    #[doc(hidden)]
     pub struct ResponseFuture<F, C> {
         #[pin]
         handler: F,

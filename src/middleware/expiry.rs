@@ -1,7 +1,7 @@
-//! Keeps messages from the handler whose time is over.
+//! A layer that keeps messages from the handler if they have expired, or if their lock has run out.
 //!
-//! A lock ticks while its message waits in a buffer of a client or of the stack. What a handler does after that is done
-//! twice, for the message is delivered again.
+//! The lock of a message runs while the message waits in a buffer of a client or of the stack. If the handler ran after
+//! that, it would run twice, because the message is redelivered.
 //!
 //! ```
 //! use std::time::Duration;
@@ -33,25 +33,26 @@
 //!
 //! # Failure
 //!
-//! A message whose lock has run out is answered with [`LockExpired`]: nothing that is said of it can be carried out. A
-//! message that has expired is answered with [`Disposition::ABANDON`], so that the broker applies its rule for expired
-//! messages at once. Neither reaches the service inside, and both are counted: [`ExpiryLayer::counts`]. In a dead-letter
-//! sub-queue nothing expires.
+//! For a message whose lock has run out the call returns [`LockExpired`], because it cannot be settled. For a message that
+//! has expired it returns [`Disposition::ABANDON`], so that the broker applies its rule for expired messages at once.
+//! Neither reaches the inner service, and [`ExpiryLayer::counts`] counts both. Messages in a dead-letter sub-queue do not
+//! expire.
 //!
-//! The instants are the broker's, the clock is this process's: they should agree to within a small part of a lock.
+//! The times are the broker's, and the clock is that of this process: they should differ by a small part of the lock
+//! duration only.
 //!
 //! # Signed and encrypted messages
 //!
-//! The time to live, and everything that the broker says of a message, is not authenticated.
+//! The time to live, and all properties that the broker sets, are not authenticated.
 //!
 //! # Order
 //!
-//! Right before the first layer that does work, inside of everything that may make a message wait.
+//! Directly outside of the first layer that does work, and inside of every layer that may make a message wait.
 //!
 //! # Cost
 //!
-//! The clock is read once for each message, and that may cost more than the rest. Nothing is allocated. Counted in the
-//! table *Layers* of `docs/benchmarks.md`.
+//! The clock is read once for each message, which may cost more than the rest. Nothing is allocated. The table *Layers* of
+//! `docs/benchmarks.md` has the figures.
 
 use std::{
     error, fmt,
@@ -71,7 +72,7 @@ use tower_service::Service;
 
 use crate::{Disposition, Message, time::Clock};
 
-/// Makes [`Expiry`] services. All of them count together.
+/// A layer that keeps expired messages and lost locks from the handler; see the [module](self). All of them count together.
 pub struct ExpiryLayer<C> {
     shared: Arc<Shared<C>>,
 }
@@ -136,7 +137,7 @@ impl<S, C> Layer<S> for ExpiryLayer<C> {
     }
 }
 
-/// Keeps messages from the handler whose time is over; see the [module](self).
+/// The service of [`ExpiryLayer`].
 pub struct Expiry<S, C> {
     inner: S,
     shared: Arc<Shared<C>>,
@@ -210,6 +211,7 @@ where
 pin_project! {
     /// The future of a handler, or of a message that does not reach it.
     #[derive(Debug)]
+    #[doc(hidden)]
     pub struct ResponseFuture<F> {
         #[pin]
         state: State<F>,
@@ -249,7 +251,7 @@ pub struct LockExpired(());
 
 impl fmt::Display for LockExpired {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the lock of the message had run out before it was handled")
+        f.write_str("the lock of the message ran out before it was handled")
     }
 }
 

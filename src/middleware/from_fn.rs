@@ -1,4 +1,4 @@
-//! A layer from an `async fn`, without a `poll_ready` to write.
+//! A layer that is an `async fn`.
 //!
 //! ```
 //! use consign::{Disposition, Message, middleware::from_fn::from_fn, settlement::DeadLetterReason};
@@ -19,26 +19,27 @@
 //! # }
 //! ```
 //!
-//! A closure that holds values clones them for each call: `move |message, next| { let state = state.clone(); async move {
-//! .. } }`. A function names the service inside by a parameter: `async fn f<S>(message: Message, next: Next<S>)` where `S`
-//! is a `Service<Message, Response = Disposition>`.
+//! A closure clones the values that it captures for each call: `move |message, next| { let state = state.clone(); async
+//! move { .. } }`. A function names the inner service by a type parameter: `async fn f<S>(message: Message, next: Next<S>)`
+//! where `S` is a `Service<Message, Response = Disposition>`.
 //!
-//! A layer of a sending stack is made by [`from_send_fn`].
+//! [`from_send_fn`] makes a layer of a sending stack.
 //!
 //! # Failure
 //!
-//! What the function answers is the answer. Where it does not call [`Next::run`], the service inside is not called.
+//! The call returns what the function returns. If the function does not call [`Next::run`], the inner service is not
+//! called.
 //!
 //! # Order
 //!
-//! Anywhere. The service inside is made ready before the function runs, and stays so until the function calls it or drops
-//! `next`: a function that waits for long before that keeps what readiness reserved, such as a permit of a concurrency
-//! limit inside.
+//! Anywhere. The inner service is made ready before the function runs, and stays ready until the function calls it or drops
+//! `next`. A function that waits before that holds what the inner service reserved when it became ready, such as a permit
+//! of a concurrency limit.
 //!
 //! # Cost
 //!
-//! The stack inside is cloned for each call, and the function's own future is around that of the stack. Nothing is
-//! allocated but by the function. Counted in the table *Layers* of `docs/benchmarks.md`.
+//! The inner stack is cloned for each call, and the future of the function contains that of the stack. Only the function
+//! may allocate. The table *Layers* of `docs/benchmarks.md` has the figures.
 
 use std::{
     fmt,
@@ -56,7 +57,7 @@ use tower_service::Service;
 
 use crate::{Disposition, Message, transport::SendError};
 
-/// A layer of a receiving stack from a function of a message and what comes next.
+/// Creates a layer of a receiving stack from a function of a message and the inner service.
 pub fn from_fn<F, S, Fut>(function: F) -> FromFnLayer<F, S>
 where
     F: Fn(Message, Next<S>) -> Fut,
@@ -65,7 +66,8 @@ where
     FromFnLayer { function, kind: PhantomData }
 }
 
-/// A layer of a sending stack from a function of a request (a message, a batch, a value to encode) and what comes next.
+/// Creates a layer of a sending stack from a function of a request (a message, a batch, a value to encode) and the inner
+/// service.
 ///
 /// ```
 /// use consign::{Message, middleware::from_fn::from_send_fn, transport::SendError};
@@ -104,10 +106,12 @@ pub trait Direction: sealed::Sealed {
 
 /// The stack around a handler.
 #[derive(Clone, Copy, Debug)]
+#[doc(hidden)]
 pub enum Receiving {}
 
 /// The stack before a transport.
 #[derive(Clone, Copy, Debug)]
+#[doc(hidden)]
 pub enum Sending {}
 
 impl Direction for Receiving {
@@ -126,7 +130,7 @@ mod sealed {
     impl Sealed for super::Sending {}
 }
 
-/// Makes [`FromFn`] services. `S` is the service inside and `R` its request.
+/// A layer that is an `async fn`; see the [module](self). `S` is the service inside and `R` its request.
 pub struct FromFnLayer<F, S, R = Message, D = Receiving> {
     function: F,
     kind: Kind<S, R, D>,
@@ -231,6 +235,7 @@ pin_project! {
     // It names the future and not the service: a projection in what an `async fn` holds over an `await` keeps the compiler
     // from seeing that it is `Send`.
     #[must_use = "a request goes no further until this is awaited"]
+    #[doc(hidden)]
     pub struct Run<F, D = Receiving> {
         #[pin]
         future: F,

@@ -10,9 +10,10 @@ use tower::BoxError;
 use crate::Disposition;
 
 pin_project! {
-    /// The future of a receiving layer that either answers by itself or passes the message on.
+    /// The future of a receiving layer that either returns a disposition itself or passes the message on.
     #[derive(Debug)]
     #[must_use = "a handler does nothing until it is awaited"]
+    #[doc(hidden)]
     pub struct HandleFuture<F> {
         #[pin]
         state: State<F>,

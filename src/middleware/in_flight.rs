@@ -1,7 +1,7 @@
-//! Bounds how many sends are under way.
+//! A layer that limits the number of sends in flight.
 //!
-//! A send is under way from its first poll until the broker's answer; memory is bounded by the bound times the largest
-//! message. The next send waits, in the order of arrival, until one that is under way settles, fails or is dropped.
+//! A send is in flight from its first poll until the broker's answer. Memory is bounded by the limit times the maximum
+//! message size. At the limit, further sends wait in the order of arrival until one in flight ends or is dropped.
 //!
 //! ```
 //! use consign::{Message, middleware::in_flight::InFlightLayer, transport::SendError};
@@ -23,19 +23,20 @@
 //!
 //! # Failure
 //!
-//! It has no failure of its own. Dropping the future gives the permit back, and whether the message was sent is unknown.
-//! That the service inside is not ready any more is an error of the call, not of `poll_ready`.
+//! The layer has no failure of its own. Dropping the future releases the permit, and it is unknown whether the message was
+//! sent. If the inner service fails to become ready, the call returns that error, and not `poll_ready`.
 //!
 //! # Order
 //!
-//! Last before the transport, so that a permit is held only while something is under way: inside of retry, whose pauses
-//! then hold no permit, and inside of timeout, which counts the wait. The service is always ready and the permit belongs
-//! to the call, so idle clones of a stack hold none; what is inside is cloned for each call and made ready there.
+//! Innermost, directly outside of the transport, so that a permit is held only while a send is in flight. That is inside of
+//! retry, whose pauses then hold no permit, and inside of timeout, which includes the wait. The service is always ready,
+//! and the permit belongs to the call, so idle clones of a stack hold none. The inner stack is cloned for each call and
+//! made ready there.
 //!
 //! # Cost
 //!
-//! A permit is taken from a semaphore and given back, and the stack inside is cloned. Only a send that waits for its
-//! permit allocates. Counted in the table *Layers* of `docs/benchmarks.md`.
+//! Each send acquires a permit of a semaphore, releases it, and clones the inner stack. Only a send that waits for its
+//! permit allocates. The table *Layers* of `docs/benchmarks.md` has the figures.
 
 use std::{
     fmt,
@@ -53,7 +54,8 @@ use tower_service::Service;
 
 use crate::transport::{ErrorKind, SendError};
 
-/// Makes [`InFlight`] services. All services and clones of one layer share one bound; the default is 100.
+/// A layer that limits the sends in flight; see the [module](self). All services and clones of one layer share one bound;
+/// the default is 100.
 #[derive(Clone)]
 pub struct InFlightLayer {
     slots: Arc<Semaphore>,
@@ -152,6 +154,7 @@ where
 pin_project! {
     /// The future of a send: waits for a permit, then for readiness, then for the answer.
     #[must_use = "a send does nothing until it is awaited"]
+    #[doc(hidden)]
     pub struct ResponseFuture<S: Service<R>, R> {
         // Dropped after the send, so that nothing is under way without a permit.
         #[pin]

@@ -1,7 +1,7 @@
-//! Stamps a `MessageId` on what has none.
+//! A layer that sets a `MessageId` on messages without one.
 //!
-//! A broker that detects duplicates, and a consumer that does, know a message by its `MessageId`. This layer gives one to
-//! every message that goes by without one; an id that is there stays.
+//! Duplicate detection, by a broker or by a consumer, compares the `MessageId`. A `MessageId` that a message already has is
+//! not changed.
 //!
 //! ```
 //! use consign::{Message, middleware::message_id::MessageIdLayer, transport::SendError};
@@ -19,19 +19,20 @@
 //!
 //! # Failure
 //!
-//! The random ids cannot fail. An id from a [`MakeMessageId`] is invalid if it is empty or over 128 UTF-16 code units.
-//! The send then fails as a [`SendError`] of the kind
-//! [`InvalidArgument`](crate::transport::ErrorKind::InvalidArgument), and nothing is sent, of a batch neither.
+//! Generating random ids cannot fail. An id from a [`MakeMessageId`] is invalid if it is empty or has more than 128 UTF-16
+//! code units. The send then fails as a [`SendError`] of the kind
+//! [`InvalidArgument`](crate::transport::ErrorKind::InvalidArgument), and nothing is sent, also of a batch.
 //!
 //! # Order
 //!
-//! Outside every retry. A retry clones the request that it was given: stamped before, all attempts carry one id and the
-//! broker drops the second of them; stamped after, every attempt is a new message and a lost acknowledgement makes two.
+//! Outside of every retry. A retry clones the request that it gets. With the id set outside, all attempts have one id, and
+//! the broker drops the second one. With the id set inside, every attempt is a new message, and a lost acknowledgement
+//! leaves two messages.
 //!
 //! # Cost
 //!
-//! A message that has its id is looked at and passed on, and not copied though others share it. A random id is made
-//! from random bytes, and allocated. Counted in the table *Layers* of `docs/benchmarks.md`.
+//! A message that has an id is passed on without being copied, also if it is shared. Generating a random id allocates. The
+//! table *Layers* of `docs/benchmarks.md` has the figures.
 
 use std::{
     borrow::Cow,
@@ -79,7 +80,7 @@ impl MakeMessageId for RandomId {
     }
 }
 
-/// Makes [`MessageId`] services.
+/// A layer that sets a `MessageId` on messages without one; see the [module](self).
 #[derive(Clone, Copy, Default)]
 pub struct MessageIdLayer<M = RandomId>(M);
 

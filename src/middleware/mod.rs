@@ -1,40 +1,40 @@
 //! The layers of a sending and of a receiving stack.
 //!
 //! A receiving stack is a `Service<Message, Response = Disposition>` whose error converts into a
-//! [`BoxError`](tower::BoxError); a sending stack is a `Service<R, Response = ()>` whose error converts into a
-//! [`SendError`](crate::transport::SendError), where `R` is a `Message`, a `Batch` or what becomes one. tower's own layers
-//! fit between ours in any order.
+//! [`BoxError`](tower::BoxError). A sending stack is a `Service<R, Response = ()>` whose error converts into a
+//! [`SendError`](crate::transport::SendError), where `R` is a `Message`, a `Batch`, or a type that converts into one.
+//! tower's own layers can be anywhere between these.
 //!
 //! | outer to inner | layers |
 //! |---|---|
 //! | sending | [`trace`] · [`message_id`] · timeout · retry · [`busy_pause`] · [`encode`] · `content_encoding` · `encryption`, `signing` · `claim_check` · [`size_limit`] · [`in_flight`] · transport |
 //! | receiving | [`trace`] · [`dead_letter`] · [`catch_panic`] · timeout · [`lock_renewal`] · [`expiry`] · [`mod@retry`] · [`circuit_breaker`] · [`dedup`] · `claim_check` · `signing`, `encryption` · `content_encoding` · `interop` · handler |
 //!
-//! A layer of the user's own is an `async fn`: [`from_fn`].
+//! To write your own layer as an `async fn`, use [`from_fn`].
 //!
-//! # Too fast, or failing
+//! # Failures and overload
 //!
-//! | what is too much | layer | meanwhile |
+//! | case | layer | effect |
 //! |---|---|---|
 //! | one message fails, and may succeed soon | [`mod@retry`], at once | it keeps its slot and its lock |
-//! | one message fails, and may succeed in a while | [`mod@retry`], later | a copy waits at the broker |
-//! | all messages fail | [`circuit_breaker`] | the stack is not ready: messages wait in their queue, and use no deliveries up |
-//! | more messages in a second than a dependency bears | tower's rate limit | the same, until its next period |
+//! | one message fails, and may succeed later | [`mod@retry`], delayed | the broker has a copy, or delays the message |
+//! | all messages fail | [`circuit_breaker`] | the stack is not ready: messages wait in their queue, and no deliveries are counted |
+//! | more messages per second than a dependency can handle | tower's rate limit | the stack is not ready until the next period |
 //! | more messages at once | [`Consumer::concurrency`](crate::consumer::Consumer::concurrency) | they wait in their queue |
 //! | the broker is busy | [`busy_pause`] | sends wait |
 //! | more sends at once | [`in_flight`] | sends wait, in their order |
 //!
-//! # What they cost
+//! # Performance
 //!
-//! Each layer's page says what it does for a message that it has no reason to stop, under *Cost*. How many instructions and
-//! allocations that is stands in the table *Layers* of `docs/benchmarks.md`, counted one by one over an empty stack; `cargo
-//! xtask bench --only layers` counts it again. tower's own layers add what their documentation says, and *buffer* a task.
+//! The page of each layer has, under *Cost*, the cost for a message that the layer passes on. The table *Layers* of
+//! `docs/benchmarks.md` has the instructions and allocations of each layer over an empty stack; `cargo xtask bench --only
+//! layers` measures them. For tower's own layers see their documentation; *buffer* adds a task.
 //!
 //! # Readiness
 //!
-//! Every layer is ready when the service inside is, but for [`circuit_breaker`], which is not while its circuit is open,
-//! and [`in_flight`], which waits inside the call; [`busy_pause`] does both. tower's concurrency limit and buffer reserve a
-//! place when they become ready: make a stack ready when the message is at hand, and call it at once.
+//! Every layer is ready when its inner service is, with two exceptions. [`circuit_breaker`] is not ready while its circuit
+//! is open. [`in_flight`] is always ready and waits in the call; [`busy_pause`] does both. tower's concurrency limit and
+//! buffer reserve a permit when they become ready: make a stack ready when the message has arrived, and call it at once.
 
 pub mod busy_pause;
 pub mod catch_panic;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// When the lock of a message is renewed while it is handled.
+/// The policy of renewals: when the lock of a message is renewed while it is handled.
 ///
 /// Instants are readings of one monotonic clock, [`Moment::elapsed`](crate::time::Moment::elapsed); answers are how long
 /// to wait from `now`.

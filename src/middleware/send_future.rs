@@ -12,6 +12,7 @@ pin_project! {
     /// The future of a sending layer that either refuses the call or passes it on.
     #[derive(Debug)]
     #[must_use = "a send does nothing until it is awaited"]
+    #[doc(hidden)]
     pub struct SendFuture<F> {
         #[pin]
         state: State<F>,

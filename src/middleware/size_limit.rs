@@ -1,4 +1,4 @@
-//! Refuses messages that are larger than the broker takes, before they are sent.
+//! A layer that refuses messages above a maximum size before they are sent.
 //!
 //! ```
 //! use consign::{Message, middleware::size_limit::SizeLimitLayer, transport::{ErrorKind, SendError}};
@@ -16,19 +16,19 @@
 //!
 //! # Failure
 //!
-//! A message, or the messages of a batch together, over the limit are answered as a [`SendError`] of the kind
-//! [`MessageSizeExceeded`](ErrorKind::MessageSizeExceeded) that names size and limit. The service inside is not called;
-//! of a batch nothing is sent.
+//! If a message, or a batch as a whole, is larger than the limit, the call fails as a [`SendError`] of the kind
+//! [`MessageSizeExceeded`](ErrorKind::MessageSizeExceeded). The error has the size and the limit. The inner service is not
+//! called, and nothing of a batch is sent.
 //!
 //! # Order
 //!
-//! After everything that changes the size: encode, compression, encryption, claim check. It takes encoded messages only,
-//! so it does not compile before encode.
+//! Inside of all layers that change the size: encode, compression, encryption, claim check. It takes encoded messages only,
+//! so it does not compile outside of encode.
 //!
 //! # Cost
 //!
-//! The sizes of all properties are added up for each message, so it grows with their number. Nothing is allocated.
-//! Counted in the table *Layers* of `docs/benchmarks.md`.
+//! It adds the sizes of all properties of each message, so the cost grows with their number. Nothing is allocated. The
+//! table *Layers* of `docs/benchmarks.md` has the figures.
 
 use std::task::{Context, Poll};
 
@@ -41,7 +41,7 @@ use crate::{
     transport::{EncodedRequest, ErrorKind, SendError},
 };
 
-/// Makes [`SizeLimit`] services. The default is 256 KiB.
+/// A layer that refuses messages above a maximum size; see the [module](self). The default is 256 KiB.
 #[derive(Clone, Copy, Debug)]
 pub struct SizeLimitLayer(usize);
 

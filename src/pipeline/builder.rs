@@ -4,11 +4,11 @@ use consign_codecs::CodecSet;
 use tower::ServiceBuilder;
 use tower_layer::{Identity, Layer, Stack};
 
-use super::{Describe, Description, LayerInfo, PipelineError, PipelineErrorKind as Kind, Side};
+use super::{Describe, LayerInfo, PipelineDescription, PipelineError, PipelineErrorKind as Kind, Side};
 use crate::{
     consumer::Settings,
+    message_types::{SendTypes, TypeTable},
     routing::{Router, RouterDescription},
-    types::{SendTypes, TypeTable},
 };
 
 /// Collects the layers of a stack, as tower's `ServiceBuilder` does, and their descriptions. The first layer is the
@@ -27,16 +27,17 @@ pub struct Pipeline<L> {
 #[derive(Clone, Debug)]
 pub struct Pipelined<S> {
     service: S,
-    description: Description,
+    description: PipelineDescription,
 }
 
 impl Pipeline<Identity> {
-    /// From a broker to a handler. The name is for people: that of the entity, say.
+    /// Creates the pipeline of a receiving stack, from a broker to a handler. The name is for people: that of the entity,
+    /// say.
     pub fn receiving(name: impl Into<String>) -> Self {
         Self::new(name.into(), Side::Receiving)
     }
 
-    /// From the application to a broker.
+    /// Creates the pipeline of a sending stack, from the application to a broker.
     pub fn sending(name: impl Into<String>) -> Self {
         Self::new(name.into(), Side::Sending)
     }
@@ -106,7 +107,7 @@ impl<L> Pipeline<L> {
         self.check_bound(router.as_ref())?;
         let Self { builder, name, side, layers, consumer, sends } = self;
         let sends = sends.into_iter().copied().collect();
-        let description = Description { name, side, consumer, layers, sends, router };
+        let description = PipelineDescription { name, side, consumer, layers, sends, router };
         Ok(Pipelined { service: builder.service(service), description })
     }
 
@@ -200,7 +201,7 @@ impl<L> Pipeline<L> {
 
 impl<S> Pipelined<S> {
     /// Returns the description of the stack.
-    pub fn describe(&self) -> &Description {
+    pub fn describe(&self) -> &PipelineDescription {
         &self.description
     }
 

@@ -3,12 +3,12 @@ use std::fmt;
 use serde::Serialize;
 
 use super::{LayerInfo, Side};
-use crate::{consumer::Settings, routing::RouterDescription, types::TypeTable};
+use crate::{consumer::Settings, message_types::TypeTable, routing::RouterDescription};
 
 /// A whole pipeline, as data, and by `Display` as text for people. The text is stable: one pipeline has one text.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
-pub struct Description {
+pub struct PipelineDescription {
     /// The name of the stack.
     pub name: String,
     /// The direction of messages.
@@ -26,7 +26,7 @@ pub struct Description {
     pub router: Option<RouterDescription>,
 }
 
-impl fmt::Display for Description {
+impl fmt::Display for PipelineDescription {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {}", self.name, self.side)?;
         if let Some(consumer) = &self.consumer {

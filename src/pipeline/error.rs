@@ -1,6 +1,6 @@
 use std::{error, fmt};
 
-use crate::{consumer::SettingsErrorKind, types::TypesErrorKind};
+use crate::{consumer::SettingsErrorKind, message_types::TypesErrorKind};
 
 /// The rule that a pipeline breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -10,7 +10,7 @@ pub enum PipelineErrorKind {
     WrongSide,
     /// A layer that is allowed once is added twice.
     DuplicateLayer,
-    /// Two layers stand in an order that breaks what one of them does.
+    /// Two layers are in an order in which one of them does not work.
     LayerOrder,
     /// A setting of a layer is wrong.
     LayerSetting,

@@ -38,9 +38,9 @@ impl<L: Describe + ?Sized> Describe for &L {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// From the broker to a handler.
+    /// A receiving stack, from the broker to a handler.
     Receiving,
-    /// From the application to the broker.
+    /// A sending stack, from the application to the broker.
     Sending,
 }
 
@@ -137,14 +137,15 @@ impl LayerInfo {
         self
     }
 
-    /// Stands inside of every layer called `other`, if there is one; `why` ends the sentence "or else".
+    /// Declares that the layer has to be inside of every layer `other`, if there is one; `why` ends the sentence "or else".
     #[must_use]
     pub fn inside_of(mut self, other: &'static str, why: &'static str) -> Self {
         self.order.push(Order { other, is_inside: true, why });
         self
     }
 
-    /// Stands outside of every layer called `other`, if there is one; `why` ends the sentence "or else".
+    /// Declares that the layer has to be outside of every layer `other`, if there is one; `why` ends the sentence "or
+    /// else".
     #[must_use]
     pub fn outside_of(mut self, other: &'static str, why: &'static str) -> Self {
         self.order.push(Order { other, is_inside: false, why });

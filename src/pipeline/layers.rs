@@ -29,7 +29,7 @@ pub(super) fn sending(name: &'static str) -> LayerInfo {
 
 impl<C> Describe for DeadLetterLayer<C> {
     fn info(&self) -> LayerInfo {
-        let why = "errors of what is outside do not pass through it";
+        let why = "it does not get the errors of outer layers";
         let payload = ["check_out", "verify", "decrypt", "decompress", "masstransit", "nservicebus"];
         ["catch_panic", "lock_renewal", "expiry", "retry", "circuit_breaker", "dedup"]
             .into_iter()
@@ -53,7 +53,7 @@ impl<N> Describe for LockRenewalLayer<N> {
             .setting("lock", format_args!("{lock:?}"))
             .setting("every", format_args!("{every:?}"))
             .outside_of("retry", "the lock runs out between two attempts")
-            .outside_of("dedup", "the lock runs out while a duplicate waits for the first of its kind");
+            .outside_of("dedup", "the lock runs out while a duplicate waits for the first message");
         if every < lock {
             return info;
         }
@@ -65,11 +65,11 @@ impl<N> Describe for LockRenewalLayer<N> {
 
 impl<C> Describe for ExpiryLayer<C> {
     fn info(&self) -> LayerInfo {
-        let why = "what expires meanwhile is handled";
+        let why = "messages that expire meanwhile are handled";
         receiving("expiry")
             .once()
             .inside_of("lock_renewal", why)
-            .outside_of("dedup", "an expired message leaves its id")
+            .outside_of("dedup", "the id of an expired message stays reserved")
     }
 }
 
@@ -80,8 +80,8 @@ impl<L: Later> Describe for RetryLayer<L> {
             .settings()
             .into_iter()
             .fold(info, |info, (name, value)| info.setting(name, value))
-            .inside_of("expiry", "the copy of an expired message is sent")
-            .outside_of("circuit_breaker", "a failure that is sent again counts as a success")
+            .inside_of("expiry", "a copy of an expired message is sent")
+            .outside_of("circuit_breaker", "a failure with a delayed retry counts as a success")
     }
 }
 
@@ -93,14 +93,14 @@ impl Describe for CircuitBreakerLayer {
 
 impl<St, K, D> Describe for DedupLayer<St, K, D> {
     fn info(&self) -> LayerInfo {
-        let why = "a copy that is sent for later is taken for a message that is done, and lost";
+        let why = "the copy of a delayed retry counts as a duplicate, and is lost";
         receiving("dedup").once().setting("scope", self.scope()).inside_of("retry", why)
     }
 }
 
 impl<M> Describe for MessageIdLayer<M> {
     fn info(&self) -> LayerInfo {
-        let why = "the message has a random id by then";
+        let why = "the message already has a random MessageId";
         sending("message_id")
             .once()
             .outside_of("retry", "every attempt is a new message")
@@ -132,7 +132,7 @@ impl Describe for SizeLimitLayer {
         let info = sending("size_limit").setting("bytes", limit);
         let info = ["compress", "sign", "encrypt", "check_in"]
             .into_iter()
-            .fold(info, |info, other| info.inside_of(other, "the size that is limited is not that which is sent"));
+            .fold(info, |info, other| info.inside_of(other, "the limit does not apply to the size that is sent"));
         if limit > 0 {
             return info;
         }
@@ -144,7 +144,7 @@ impl Describe for InFlightLayer {
     fn info(&self) -> LayerInfo {
         sending("in_flight")
             .setting("limit", self.limit())
-            .inside_of("retry", "a permit is held while nothing is under way")
+            .inside_of("retry", "a permit is held while no send is in flight")
             .inside_of("encode", "a permit is held while a value is encoded")
             .inside_of("check_in", "a permit is held while a body is stored")
     }

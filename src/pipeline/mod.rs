@@ -51,19 +51,20 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`Pipeline`] composes layers as tower's `ServiceBuilder` does, into the same type of service: what it adds is gone when the
-//! stack is built. A layer says its name, its settings, and which others it has to stand inside or outside of, by
-//! [`Describe`]; one that does not gets a name by [`Pipeline::other`]. The description is data too, by serde.
+//! [`Pipeline`] composes layers as tower's `ServiceBuilder` does, into the same type of service, without a cost at run
+//! time. By [`Describe`] a layer declares its name, its settings, and which other layers it has to be inside or outside of.
+//! [`Pipeline::other`] adds a layer without a description under a name. The description is also available as data, by
+//! serde.
 //!
-//! # What is refused
+//! # Checks
 //!
-//! | | by |
+//! | error | type |
 //! |---|---|
-//! | two codecs for one media type, a chain that is never reached, positional codecs in it, unknown names | [`ConfigError`](crate::codecs::ConfigError), when a set is built |
-//! | two routes for one message, and types whose names, other names, versions or codecs are wrong | [`RouteError`](crate::routing::RouteError), when a router is built |
-//! | layers in an order that breaks them, twice, or on the wrong side; settings of layers and consumer; types that are sent; properties that decide how a body is read and that a signature does not cover | [`PipelineError`], when a pipeline is built |
+//! | two codecs for one media type, an unused chain, positional codecs in it, unknown names | [`ConfigError`](crate::codecs::ConfigError), when a set is built |
+//! | two routes for one message, and types with wrong names, aliases, versions or codecs | [`RouteError`](crate::routing::RouteError), when a router is built |
+//! | layers in a wrong order, twice, or on the wrong side; settings of layers and consumer; types that are sent; properties that affect decoding and are not bound by a signature | [`PipelineError`], when a pipeline is built |
 //!
-//! Each is one error of one kind, for the first rule that is broken, and states what to change.
+//! Each error is the first violation that is found, has a kind, and says what to change.
 
 mod builder;
 mod description;
@@ -83,7 +84,7 @@ mod trace;
 
 pub use self::{
     builder::{Pipeline, Pipelined},
-    description::Description,
+    description::PipelineDescription,
     error::{PipelineError, PipelineErrorKind},
     layer::{Describe, LayerInfo, Setting, Side},
 };

@@ -24,18 +24,18 @@ impl Describe for TraceLayer<Receiving> {
             "masstransit",
             "nservicebus",
         ];
-        outside_of_all(receiving("trace"), &answer, "what that answers is in no span")
+        outside_of_all(receiving("trace"), &answer, "messages that it settles have no span")
             .setting("destination", self.destination())
-            .outside_of("retry", "each attempt has a span of its own, and what becomes of the message is in none")
+            .outside_of("retry", "each attempt has a span, and no span has the final result")
     }
 }
 
 impl Describe for TraceLayer<Sending> {
     fn info(&self) -> LayerInfo {
         let refuse = ["encode", "sign", "encrypt", "check_in", "size_limit"];
-        outside_of_all(sending("trace"), &refuse, "what that refuses is in no span")
+        outside_of_all(sending("trace"), &refuse, "messages that it refuses have no span")
             .setting("destination", self.destination())
-            .outside_of("retry", "each attempt has a span of its own, and what becomes of the message is in none")
+            .outside_of("retry", "each attempt has a span, and no span has the final result")
     }
 }
 

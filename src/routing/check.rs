@@ -5,7 +5,7 @@ use std::{
     error, fmt,
 };
 
-use crate::types::{TypeTable, TypesError, TypesErrorKind};
+use crate::message_types::{TypeTable, TypesError, TypesErrorKind};
 
 /// A route, and the types of its handler's arguments.
 #[derive(Clone, Debug)]
@@ -68,7 +68,7 @@ impl RouteError {
         self.kind
     }
 
-    /// Returns the subject or the type that is concerned; where it is none of them, the enum.
+    /// Returns the subject or the type that the error is about, or else the enum.
     #[must_use]
     pub fn subject(&self) -> &str {
         &self.subject
@@ -91,7 +91,7 @@ pub(super) fn check(entries: &[Entry], has_codec: impl Fn(&str) -> bool) -> Resu
         }
         if let [first, second, ..] = &*entry.tables {
             let advice = format!(
-                "a handler takes both `{}` and `{}`, and a message is of one type: take one of them",
+                "a handler takes both `{}` and `{}`, but a message has one type: take one of them",
                 first.name(),
                 second.name()
             );
@@ -102,24 +102,24 @@ pub(super) fn check(entries: &[Entry], has_codec: impl Fn(&str) -> bool) -> Resu
     let mut place = None;
     for entry in entries.iter().filter(|entry| matches!(entry.takes, Takes::Types)) {
         let Some(table) = entry.tables.first() else {
-            let advice = "a handler of `types` takes no enum of types: let it take one that derives `MessageTypes`";
+            let advice = "a handler of `types` has no argument that derives `MessageTypes`: add one";
             return Err(RouteError::new(Kind::NoTypes, "", advice));
         };
         let (first, property) = *place.get_or_insert((table.name(), table.type_property()));
         if property != table.type_property() {
-            let advice = format!("`{first}` and `{}` look for the type in different places: use one", table.name());
+            let advice = format!("`{first}` and `{}` read the type from different properties: use one", table.name());
             return Err(RouteError::new(Kind::SeveralProperties, table.name(), advice));
         }
         for of in table.types() {
             for name in [of.name()].iter().chain(of.other_names()) {
                 if let Some(other) = taken.insert(*name, table.name()) {
                     let advice =
-                        format!("`{other}` and `{}` both take the type `{name}`: leave it to one", table.name());
+                        format!("`{other}` and `{}` both have the type `{name}`: remove it from one", table.name());
                     return Err(RouteError::new(Kind::TypeTakenTwice, name, advice));
                 }
                 if property.is_none() && subjects.contains(name) {
                     let advice = format!(
-                        "a route has the subject `{name}`, which is a type of `{}`: leave it to one of them",
+                        "a route has the subject `{name}`, which is a type of `{}`: remove one of them",
                         table.name()
                     );
                     return Err(RouteError::new(Kind::TypeTakenTwice, name, advice));

@@ -4,7 +4,7 @@ use consign_codecs::{CodecSet, DecisionTable};
 use serde::Serialize;
 
 use super::{Router, check::Takes};
-use crate::types::TypeTable;
+use crate::message_types::TypeTable;
 
 /// The description of a router, as data, and by `Display` as text for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -14,7 +14,7 @@ pub struct RouterDescription {
     pub subjects: Vec<String>,
     /// The types that have a handler.
     pub types: Vec<TypeTable>,
-    /// Whether a handler takes all others. Else they are dead-lettered.
+    /// Whether a handler gets all other messages. Else they are dead-lettered.
     pub has_otherwise: bool,
     /// The codecs of the handlers.
     pub codecs: DecisionTable,

@@ -6,9 +6,9 @@ use consign_codecs::{CodecSet, Codecs, Decode, DecodeOwned, Decoded};
 use super::Context;
 use crate::{
     Disposition, Message, MessageExt,
-    message::{Body as MessageBody, Received},
+    message::{MessageBody, Received},
+    message_types::TypeTable,
     settlement::{DeadLetterReason, IntoDisposition, Undecodable},
-    types::TypeTable,
 };
 
 /// An argument of a handler: what can be taken out of a message without waiting. What must wait is a layer, or a call on
@@ -16,7 +16,7 @@ use crate::{
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be taken out of a message",
     label = "not an argument of a handler",
-    note = "the arguments are `Body<T>`, `Decoded<T>`, `Payload<C>`, `Raw`, `Message`, `State<S>`, `Received`, `MessageId` and the other properties, enums that derive `MessageTypes`, and types of yours that implement `FromMessage`",
+    note = "the arguments are `Body<T>`, `Decoded<T>`, `Payload<C>`, `RawBody`, `Message`, `State<S>`, `Received`, `SessionHandle`, `MessageId` and the other properties, enums that derive `MessageTypes`, and types of yours that implement `FromMessage`",
     note = "`State<S>` needs the `S` that `Router::with_state` was given",
     note = "`Body<T>` needs a `T` that owns its data: borrow through `Payload<C>` instead"
 )]
@@ -24,7 +24,7 @@ pub trait FromMessage<S, C>: Sized {
     /// The settlement of a message from which this cannot be extracted.
     type Rejection: IntoDisposition;
 
-    /// Takes it out.
+    /// Makes the argument from a message.
     fn from_message(message: &Message, cx: &Context<S, C>) -> Result<Self, Self::Rejection>;
 
     /// The types of message that it can be, if it is an enum of them: for [`types`](super::RouterBuilder::types), and to be
@@ -73,12 +73,12 @@ impl<S, C> FromMessage<S, C> for Message {
 /// The bytes of the body, unchanged: the data sections, joined, or the bytes of an AMQP binary or string value. A body
 /// of another kind is dead-lettered as `DeserializationFailed`; take [`Message`] to handle it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Raw(
+pub struct RawBody(
     /// The bytes.
     pub Bytes,
 );
 
-impl Raw {
+impl RawBody {
     #[cold]
     fn of_value(body: &MessageBody) -> Result<Self, Undecodable> {
         let bytes = body.codec_view().ok_or_else(|| Undecodable::not_bytes(body))?;
@@ -86,7 +86,7 @@ impl Raw {
     }
 }
 
-impl<S, C> FromMessage<S, C> for Raw {
+impl<S, C> FromMessage<S, C> for RawBody {
     type Rejection = Undecodable;
 
     #[inline]
@@ -127,7 +127,7 @@ impl<C: CodecSet> Payload<C> {
         self.message.decode(&self.codecs)
     }
 
-    /// Reads the body as [`decode`](Self::decode) does, and says how.
+    /// Decodes the body, like [`decode`](Self::decode), and returns the attempts.
     #[inline]
     pub fn decode_traced<'p, T: Decode<'p>>(&'p self) -> Result<Decoded<T>, Undecodable> {
         self.message.decode_traced(&self.codecs)

@@ -7,7 +7,7 @@ use std::{
 use pin_project_lite::pin_project;
 
 use super::{Context, FromMessage};
-use crate::{Disposition, Message, settlement::IntoDisposition, types::TypeTable};
+use crate::{Disposition, Message, message_types::TypeTable, settlement::IntoDisposition};
 
 /// An `async fn` whose arguments are extracted from the message, none to eight of them in any order, and whose return
 /// value settles it. [`Ignore`](super::Ignore) and [`Forward`](super::Forward) are handlers too; the trait is not meant to be
@@ -23,7 +23,7 @@ pub trait Handler<Args, S, C>: Call<Args> + 'static {
     /// The handler's own future, or the rejection of an argument. It is not boxed.
     type Future: Future<Output = Disposition>;
 
-    /// Takes the arguments out of the message and calls the handler.
+    /// Makes the arguments from the message and calls the handler.
     fn handle(&self, message: Message, cx: &Context<S, C>) -> Self::Future;
 
     /// Returns the tables of those of its arguments that are enums of types of messages.
@@ -48,7 +48,7 @@ pub trait Invoke<Args, S, C>: Call<Args> + 'static {
     /// The function's own future.
     type Future: Future;
 
-    /// Takes the arguments out of the message and calls the function; or says what becomes of a message that lacks one.
+    /// Makes the arguments from the message and calls the function, or returns the disposition of a message that lacks one.
     fn invoke(&self, message: &Message, cx: &Context<S, C>) -> Result<Self::Future, Disposition>;
 }
 

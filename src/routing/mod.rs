@@ -1,4 +1,4 @@
-//! Handlers: `async fn`s whose arguments are taken out of the message, and the router that chooses between them.
+//! Handlers, which are `async fn`s whose arguments are made from the message, and the router that selects one.
 //!
 //! ```
 //! use consign::{
@@ -32,27 +32,27 @@
 //! # Ok::<(), consign::routing::RouteError>(())
 //! ```
 //!
-//! A router is a `Service<Message, Response = Disposition>`: the innermost service of a receiving stack. Routes compose as
-//! types, so choosing one is a comparison of strings and no future is boxed. Where the type gets in the way, erase it at
-//! the edge: `tower::util::BoxCloneSyncService::new(router)`.
+//! A router is a `Service<Message, Response = Disposition>`: the innermost service of a receiving stack. The routes are
+//! part of its type, so selecting one is a comparison of strings and no future is boxed. To erase the type, box the router:
+//! `tower::util::BoxCloneSyncService::new(router)`.
 //!
-//! An argument that cannot be taken out of the message decides what becomes of it, and the handler is not called: a body
-//! that cannot be decoded is dead-lettered with the attempts, a missing property as `MissingProperty`.
+//! If an argument cannot be made from the message, the handler is not called, and the message is settled by the error. A
+//! body that cannot be decoded is dead-lettered with the attempts, a missing property as `MissingProperty`.
 //!
-//! A handler of several types takes an enum of them, and [`RouterBuilder::types`] sends it those: see
-//! [`types`](crate::types).
+//! A handler of several message types takes an enum, and [`RouterBuilder::types`] adds it to the router: see
+//! [`types`](crate::message_types).
 //!
 //! # Signed and encrypted messages
 //!
 //! [Signing](crate::middleware::signing) and [encryption](crate::middleware::encryption) authenticate the Subject, by which
-//! routes are chosen, and the ContentType. Of what handlers take as arguments they do not authenticate To, the partition
-//! key, the times, what the broker says, and application properties that are not bound.
+//! routes are selected, and the ContentType. They do not authenticate these arguments of handlers: To, the partition key,
+//! the times, the properties that the broker sets, and application properties that are not bound.
 //!
 //! # Borrowing from the body
 //!
-//! A handler's arguments are owned, so `Body<OrderRef<'_>>` cannot be one: the compiler says that the implementation of
-//! `Decode` is not general enough. Take the [`Payload`], which owns the message, and decode from it; the value lives as long
-//! as the payload, also across awaits:
+//! A handler's arguments are owned, so `Body<OrderRef<'_>>` cannot be one: the compiler reports that the implementation of
+//! `Decode` is not general enough. Take the [`Payload`], which owns the message, and decode from it. The value lives as
+//! long as the payload, also across awaits:
 //!
 //! ```
 //! use consign::{codecs::CodecSet, routing::Payload, settlement::Undecodable};
@@ -87,7 +87,7 @@ pub use self::{
     check::{RouteError, RouteErrorKind},
     context::Context,
     describe::RouterDescription,
-    extract::{Body, FromMessage, NotReceived, Payload, Raw, State},
+    extract::{Body, FromMessage, NotReceived, Payload, RawBody, State},
     handler::Handler,
     property::{CorrelationId, MessageId, MissingProperty, ReplyTo, ReplyToSessionId, SessionId, Subject},
     router::{Router, RouterBuilder, RouterFuture},

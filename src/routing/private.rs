@@ -2,6 +2,6 @@
 
 pub use super::{
     handler::{Call, HandlerFuture, Invoke},
-    route::{NoRoute, OpenEnd, Otherwise, Route, Routes, RoutesFuture, TypedRoute},
+    route::{Fallback, NoRoute, OpenEnd, Route, Routes, RoutesFuture, TypedRoute},
     unknown::Forwarding,
 };

@@ -80,8 +80,8 @@ properties! {
     Subject: subject;
     /// The session.
     SessionId: session_id;
-    /// Where an answer goes.
+    /// The entity for replies.
     ReplyTo: reply_to;
-    /// The session that an answer goes to.
+    /// The session for replies.
     ReplyToSessionId: reply_to_session_id;
 }

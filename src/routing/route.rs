@@ -12,8 +12,8 @@ use super::{Context, Handler};
 use crate::{
     Disposition, Message,
     message::PropertyValue,
+    message_types::{TypeTable, nobody_takes},
     settlement::DeadLetterReason,
-    types::{TypeTable, nobody_takes},
 };
 
 /// A list of routes as a type.
@@ -36,7 +36,7 @@ impl<S, C> Routes<S, C> for NoRoute {
     fn dispatch(&self, message: Message, cx: &Context<S, C>) -> Ready<Disposition> {
         let said = match cx.type_property {
             None => message.subject(),
-            Some(property) => message.application().get(property).and_then(PropertyValue::as_str),
+            Some(property) => message.application_properties().get(property).and_then(PropertyValue::as_str),
         };
         let description = nobody_takes(cx.type_property, said);
         ready(Disposition::dead_letter(DeadLetterReason::UnknownMessageType, description))
@@ -46,7 +46,7 @@ impl<S, C> Routes<S, C> for NoRoute {
 /// A list of routes whose end is still open, so that a handler of all other messages can be put there.
 #[diagnostic::on_unimplemented(
     message = "these routes have a handler of all other messages already",
-    note = "`otherwise` is called once, before or after the routes"
+    note = "`fallback` is called once, before or after the routes"
 )]
 pub trait OpenEnd<E> {
     /// The list with its end.
@@ -86,18 +86,18 @@ impl<H, A, R: OpenEnd<E>, E> OpenEnd<E> for TypedRoute<H, A, R> {
 }
 
 /// The handler of all messages that no route takes.
-pub struct Otherwise<H, A> {
+pub struct Fallback<H, A> {
     handler: H,
     arguments: PhantomData<fn() -> A>,
 }
 
-impl<H, A> Otherwise<H, A> {
+impl<H, A> Fallback<H, A> {
     pub(super) fn new(handler: H) -> Self {
         Self { handler, arguments: PhantomData }
     }
 }
 
-impl<H: Handler<A, S, C>, A: 'static, S, C> Routes<S, C> for Otherwise<H, A> {
+impl<H: Handler<A, S, C>, A: 'static, S, C> Routes<S, C> for Fallback<H, A> {
     type Future = H::Future;
 
     #[inline]
@@ -193,9 +193,9 @@ impl<A: Future<Output = Disposition>, B: Future<Output = Disposition>> Future fo
     }
 }
 
-impl<H, A> fmt::Debug for Otherwise<H, A> {
+impl<H, A> fmt::Debug for Fallback<H, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Otherwise")
+        f.write_str("Fallback")
     }
 }
 

@@ -14,7 +14,7 @@ use tower_service::Service;
 use super::{
     Context, Handler, RouteError,
     check::{Entry, Takes, check},
-    private::{Call, NoRoute, OpenEnd, Otherwise, Route, Routes, TypedRoute},
+    private::{Call, Fallback, NoRoute, OpenEnd, Route, Routes, TypedRoute},
 };
 use crate::{Disposition, Message};
 
@@ -59,8 +59,8 @@ impl<S, C, R> RouterBuilder<S, C, R> {
     }
 
     /// Dispatches messages of the types of an enum to `handler`, which has the enum among its arguments: as it is if it
-    /// derives [`MessageTypes`](crate::types::MessageTypes), or as [`Typed`](super::Typed). Those of other types go on
-    /// to the routes that were added before, and to [`otherwise`](Self::otherwise).
+    /// derives [`MessageTypes`](crate::message_types::MessageTypes), or as [`Typed`](super::Typed). Those of other types go on
+    /// to the routes that were added before, and to [`fallback`](Self::fallback).
     pub fn types<H, A>(mut self, handler: H) -> RouterBuilder<S, C, TypedRoute<H, A, R>>
     where
         H: Call<A> + Handler<A, S, C>,
@@ -75,14 +75,14 @@ impl<S, C, R> RouterBuilder<S, C, R> {
     /// Dispatches every message that matches no route to `handler`, whether the routes come before or after. Without
     /// it such messages are dead-lettered as `UnknownMessageType`. [`Ignore`](super::Ignore) completes them, and
     /// [`Forward`](super::Forward) forwards them.
-    pub fn otherwise<H, A>(mut self, handler: H) -> RouterBuilder<S, C, R::Ended>
+    pub fn fallback<H, A>(mut self, handler: H) -> RouterBuilder<S, C, R::Ended>
     where
         H: Call<A> + Handler<A, S, C>,
         A: 'static,
-        R: OpenEnd<Otherwise<H, A>>,
+        R: OpenEnd<Fallback<H, A>>,
     {
         self.entries.push(Entry { takes: Takes::Others, tables: handler.type_tables() });
-        let routes = self.routes.end_with(Otherwise::new(handler));
+        let routes = self.routes.end_with(Fallback::new(handler));
         RouterBuilder { cx: self.cx, routes, entries: self.entries }
     }
 
@@ -118,6 +118,7 @@ impl<S, C, R: Routes<S, C>> Service<Message> for Router<S, C, R> {
 pin_project! {
     /// The future of a router.
     #[derive(Debug)]
+    #[doc(hidden)]
     pub struct RouterFuture<F> {
         #[pin]
         future: F,

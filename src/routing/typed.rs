@@ -3,11 +3,11 @@ use consign_codecs::CodecSet;
 use super::{Context, FromMessage};
 use crate::{
     Message,
-    types::{ReceiveTypes, TypeError, TypeTable, read_as},
+    message_types::{ReceiveTypes, TypeError, TypeTable, read_as},
 };
 
 /// A message as a value of an enum of types, with what it was received as. An enum that is derived is an argument of a
-/// handler by itself too. A message that is not a value of the enum is dead-lettered, see [`types`](crate::types).
+/// handler by itself too. A message that is not a value of the enum is dead-lettered, see [`types`](crate::message_types).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Typed<E> {

@@ -17,7 +17,7 @@ use crate::{
     transport::{SendError, Sender},
 };
 
-/// Completes messages without looking at them: `.otherwise(Ignore)` drops what no route takes.
+/// Completes messages without looking at them: `.fallback(Ignore)` drops what no route takes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ignore;
 
@@ -31,7 +31,7 @@ impl<S, C> Handler<(), S, C> for Ignore {
     }
 }
 
-/// Sends messages unchanged to another entity, with the same MessageId: `.otherwise(Forward::to(sender))` forwards
+/// Sends messages unchanged to another entity, with the same MessageId: `.fallback(Forward::to(sender))` forwards
 /// every message that matches no route.
 ///
 /// The message is completed after the broker has accepted the copy, and abandoned if it does not. The property
@@ -65,12 +65,12 @@ where
     type Future = Forwarding<F::Send>;
 
     fn handle(&self, message: Message, _: &Context<S, C>) -> Self::Future {
-        let hops = message.application().get(Forward::COUNT).and_then(PropertyValue::to_u64).unwrap_or(0);
+        let hops = message.application_properties().get(Forward::COUNT).and_then(PropertyValue::to_u64).unwrap_or(0);
         if hops >= Forward::MAX_HOPS {
             return Forwarding { progress: Progress::Refused };
         }
         let mut copy = message.without_received();
-        copy.properties_mut().application_mut().insert(Forward::COUNT, hops + 1);
+        copy.properties_mut().application_properties_mut().insert(Forward::COUNT, hops + 1);
         Forwarding { progress: Progress::Sending { send: self.sender.send(copy) } }
     }
 }

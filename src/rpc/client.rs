@@ -44,7 +44,7 @@ impl<S, C: CodecSet> Client<S, C> {
         self
     }
 
-    /// How long a call waits: above zero, in whole milliseconds. Otherwise the requester's default.
+    /// Sets how long a call waits: above zero, in whole milliseconds. Otherwise the requester's default.
     pub fn timeout(mut self, timeout: std::time::Duration) -> Result<Self, InvalidArgument> {
         self.properties.set_time_to_live(timeout)?;
         Ok(self)
@@ -54,7 +54,7 @@ impl<S, C: CodecSet> Client<S, C> {
     /// `application/cbor;q=0.5, application/json`. Otherwise responders answer in the format of the request.
     #[must_use]
     pub fn accept(mut self, formats: &str) -> Self {
-        self.properties.application_mut().insert(ACCEPT, formats.to_owned());
+        self.properties.application_properties_mut().insert(ACCEPT, formats.to_owned());
         self
     }
 
@@ -114,8 +114,8 @@ fn read<Reply: DecodeOwned, C: CodecSet>(reply: &Message, codecs: &Codecs<C>) ->
     }
 }
 
-/// The replies to one request, read as they come: a stream that ends after the requested number, or at the deadline. A
-/// reply that is a fault, or that cannot be decoded, is an error among the others, and the stream goes on.
+/// A stream of the decoded replies to one request, which ends after the requested number or at the deadline. A reply that
+/// is a fault, or that cannot be decoded, is an error among the others, and the stream goes on.
 pub struct TypedAnswers<Reply, C> {
     answers: Answers,
     codecs: Codecs<C>,
@@ -123,7 +123,7 @@ pub struct TypedAnswers<Reply, C> {
 }
 
 impl<Reply: DecodeOwned, C: CodecSet> TypedAnswers<Reply, C> {
-    /// The next reply; `None` when no further reply can come. Cancel-safe.
+    /// Returns the next reply, or `None` when there are no further replies. Cancel-safe.
     pub async fn next(&mut self) -> Option<Result<Reply, CallError>> {
         let reply = self.answers.next().await?;
         Some(reply.and_then(|reply| read(&reply, &self.codecs)))

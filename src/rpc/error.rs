@@ -7,8 +7,8 @@ use crate::{message::InvalidArgument, settlement::Undecodable, transport::SendEr
 
 type BoxError = Box<dyn error::Error + Send + Sync>;
 
-/// Why a call has no answer. It says of what kind the failure is and keeps its cause; what came from the other side is in
-/// [`fault`](Self::fault).
+/// The error of a call without a reply. It says of what kind the failure is and keeps its cause; what came from the other
+/// side is in [`fault`](Self::fault).
 pub struct CallError(Box<Cause>);
 
 /// The kind of a failed call.
@@ -99,7 +99,7 @@ impl CallError {
         }
     }
 
-    /// Why the reply could not be decoded.
+    /// Returns the error with which the reply could not be decoded.
     #[must_use]
     pub fn undecodable(&self) -> Option<&Undecodable> {
         match &*self.0 {
@@ -108,7 +108,7 @@ impl CallError {
         }
     }
 
-    /// Why the request could not be sent.
+    /// Returns the error with which the request could not be sent.
     #[must_use]
     pub fn send_error(&self) -> Option<&SendError> {
         match &*self.0 {
@@ -201,7 +201,7 @@ impl fmt::Display for CallError {
                 CallErrorKind::Timeout => "no reply before the deadline",
                 CallErrorKind::Disconnected => "replies cannot be received",
                 CallErrorKind::Closed => "the requester is closed",
-                _ => "for a reason that is not known",
+                _ => "the cause is unknown",
             }),
             Cause::Send(error) => fmt::Display::fmt(error, f),
             Cause::Encode(error) => fmt::Display::fmt(error, f),

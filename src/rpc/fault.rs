@@ -115,7 +115,7 @@ impl Fault {
     /// The fault that `reply` is, or `None` if it is a reply.
     #[must_use]
     pub fn of_reply(reply: &Message) -> Option<Self> {
-        let properties = reply.application();
+        let properties = reply.application_properties();
         let code = properties.get(Self::CODE)?;
         Some(Self {
             code: code.as_str().map_or(FaultCode::Unrecognised, FaultCode::of),
@@ -128,7 +128,7 @@ impl Fault {
 
     /// Writes the fault into the properties of a reply.
     pub(super) fn write(&self, reply: &mut Properties) {
-        let properties = reply.application_mut();
+        let properties = reply.application_properties_mut();
         properties.insert(Self::CODE, self.code.as_str().to_owned());
         let trail = (!self.trail.is_empty()).then(|| self.trail.to_string());
         let rest = [
@@ -177,7 +177,7 @@ impl Fault {
 impl FaultCode {
     const UNRECOGNISED: &'static str = "Unrecognised";
 
-    /// Returns the code as it travels.
+    /// Returns the code that is sent.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {

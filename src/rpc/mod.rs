@@ -1,4 +1,4 @@
-//! Calls over queues: a request goes to one entity, its reply comes to another, and ids correlate them.
+//! Requests and replies over queues: a client sends a request to one entity, and receives the reply from another.
 //!
 //! ```
 //! # #[cfg(all(feature = "json", feature = "embedded"))] {
@@ -47,35 +47,35 @@
 //!
 //! # Client
 //!
-//! A [`Requester`] is a `Service<Message, Response = Message>`. Layers of tower go around it: a timeout, a limit, load
-//! shedding, a retry, for which each attempt is a call of its own with an id of its own. A [`Client`] around such a stack
-//! writes values and reads them. One request with several replies is a [`Gather`], or
-//! [`Client::call_many`].
+//! A [`Requester`] is a `Service<Message, Response = Message>`. Put layers of tower around it: a timeout, a limit, load
+//! shedding, or a retry, for which each attempt is a call with an id of its own. A [`Client`] around such a stack encodes
+//! requests and decodes replies. A [`Gather`], or [`Client::call_many`], is one request with several replies.
 //!
-//! Replies come to a queue of the process, [`ReplyQueue`], or to a session of an entity that many processes share,
-//! [`ReplySession`]. [`Replies::run`] receives them; it runs beside the calls, in a task.
+//! Replies arrive in a queue of the process, [`ReplyQueue`], or in a session of an entity that many processes share,
+//! [`ReplySession`]. [`Replies::run`] receives them, in a task beside the calls.
 //!
-//! A call takes an entry of a table until it is answered, fails, or is dropped; the number of places is
-//! [bounded](RequesterBuilder::max_in_flight).
+//! A call takes an entry of a table until it is answered, fails, or is dropped. The [size of the
+//! table](RequesterBuilder::max_in_flight) is limited.
 //!
 //! # Server
 //!
-//! A [`Responder`] is a `Service<Message, Response = Disposition>`, as a router is. Its handlers return a [`Reply`], or
-//! a `Result`. The error is a [`Fault`], which the requester gets, or a disposition of the request. A request that
-//! cannot be decoded is dead-lettered, and answered with a fault that has the attempts.
+//! A [`Responder`] is a `Service<Message, Response = Disposition>`, like a router. Its handlers return a [`Reply`], or a
+//! `Result`. The error is a [`Fault`], which the requester gets, or a disposition of the request. A request that cannot be
+//! decoded is dead-lettered, and answered with a fault that has the attempts.
 //!
-//! Requests come at least once, so a handler may run twice for one call. A requester takes one reply and drops the other.
+//! Requests are delivered at least once, so a handler may run twice for one call. A requester accepts one reply and drops
+//! the other.
 //!
 //! # Untrusted input
 //!
-//! The sender of a request names the address of the reply; see [`ResponderBuilder::allow`]. A reply is only taken if it
-//! has the id of a call, which is 122 random bits. The text of a [`Fault`] is bounded, and is shown escaped.
+//! The sender of a request names the entity for the reply; see [`ResponderBuilder::allow`]. A reply is only accepted if it
+//! has the id of a call, which is 122 random bits. The text of a [`Fault`] has a maximum length, and is displayed escaped.
 //!
 //! # Signed and encrypted calls
 //!
-//! Requests and replies are signed and encrypted like other messages: by the sending layers around the requester's sender
-//! and in the stacks of [`ReplySenders`], and by the receiving layers around the [`Responder`]. A reply does not come through
-//! a receiving stack, so verify and decrypt it around the requester:
+//! Requests and replies are signed and encrypted like other messages: by sending layers around the requester's sender and
+//! in the stacks of [`ReplySenders`], and by receiving layers around the [`Responder`]. A reply does not pass through a
+//! receiving stack, so verify and decrypt it around the requester:
 //!
 //! ```
 //! # #[cfg(all(feature = "encryption", feature = "signing"))] {
@@ -97,11 +97,11 @@
 //! # }
 //! ```
 //!
-//! Both authenticate ReplyTo, `ReplyToSessionId`, `x-accept`, the fault in a reply, and the MessageId of the request,
-//! which the reply has as its CorrelationId. They do not authenticate the token that RabbitMQ appends to the ReplyTo of
-//! a direct reply, and the time to live.
+//! Both authenticate ReplyTo, `ReplyToSessionId`, `x-accept`, the fault in a reply, and the MessageId of the request, which
+//! is the CorrelationId of the reply. They do not authenticate the token that RabbitMQ appends to the ReplyTo of a direct
+//! reply, and the time to live.
 //!
-//! The rows R-01 to R-37 of `docs/semantics.md` specify the exact behaviour.
+//! The specification rules of family R in `docs/semantics.md` describe the exact behaviour.
 
 mod client;
 mod correlate;

@@ -8,7 +8,7 @@ use consign_core::settlement::{DeadLetter, Disposition};
     note = "return `()`, a `Disposition`, or a `Result` of such whose error is a `Transient`, a `Permanent`, or a type of yours that implements `IntoDisposition`"
 )]
 pub trait IntoDisposition {
-    /// What becomes of the message.
+    /// Converts the value into a disposition.
     fn into_disposition(self) -> Disposition;
 }
 

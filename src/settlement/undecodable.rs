@@ -5,7 +5,7 @@ use consign_codecs::{DecodeFailure, FailureReason};
 use super::{DeadLetter, DeadLetterReason, Disposition, IntoDisposition};
 use crate::{
     content_encoding,
-    message::{ApplicationProperties, Body},
+    message::{ApplicationProperties, MessageBody},
 };
 
 /// A message that could not be decoded. As a [`Disposition`] it is a dead letter with the reason, a line for each attempt,
@@ -34,8 +34,13 @@ impl Undecodable {
     }
 
     #[cold]
-    pub(crate) fn not_bytes(body: &Body) -> Self {
+    pub(crate) fn not_bytes(body: &MessageBody) -> Self {
         Self(Box::new(Cause::NotBytes(body.kind())))
+    }
+
+    #[cfg(feature = "amqp-value")]
+    pub(crate) fn is_not_bytes(&self) -> bool {
+        matches!(&*self.0, Cause::NotBytes(_))
     }
 
     /// Returns the attempts of the codecs, unless the body never reached them.

@@ -10,7 +10,7 @@ use crate::{
     administration::QueueSettings,
     broker::{Broker, Queue, QueueLease},
     consumer::{Consumer, Stats},
-    message::{Body, SequenceNumber},
+    message::{MessageBody, SequenceNumber},
     settlement::DeadLetterReason,
     time::{Clock, Timestamp},
     transport::{Delivery, ErrorKind, ReceiverExt, SendError, Sender},
@@ -119,7 +119,7 @@ impl TestQueue {
 
     /// Sends a body without properties.
     #[track_caller]
-    pub fn send(&self, body: impl Into<Body>) {
+    pub fn send(&self, body: impl Into<MessageBody>) {
         self.send_message(Message::new(body));
     }
 
@@ -170,8 +170,8 @@ impl TestQueue {
         self.queue.dead_letter().peek(SequenceNumber::new(0), Self::LOOK)
     }
 
-    /// Dispatches each message that can be received to `service`, one at a time, and settles it by the answer, until
-    /// there is none left. An abandoned message is redelivered, up to the queue's `max_delivery_count`.
+    /// Receives each available message, calls `service`, and settles the message by the result, one at a time, until the
+    /// queue is empty. An abandoned message is redelivered, up to the queue's `max_delivery_count`.
     ///
     /// A handler that waits needs tokio's time, paused.
     pub async fn run<S>(&self, service: S) -> Stats

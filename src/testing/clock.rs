@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn it_follows_paused_time_and_what_is_skipped() {
+    async fn the_clock_follows_paused_and_skipped_time() {
         let clock = TestClock::new();
         let second = Duration::from_secs(1);
         assert_eq!(clock.now(), Moment { elapsed: Duration::ZERO, utc: TestClock::START });
@@ -76,12 +76,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_never_follows_real_time() {
+    async fn the_clock_never_follows_real_time() {
         assert_eq!(TestClock::new().start, None);
     }
 
     #[test]
-    fn it_needs_no_runtime() {
+    fn the_clock_needs_no_runtime() {
         let clock = TestClock::new();
         clock.skip(Duration::from_millis(5));
         assert_eq!(clock.now().elapsed, Duration::from_millis(5));

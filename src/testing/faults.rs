@@ -12,7 +12,7 @@ pub enum SendFault {
     LoseAnswer(ErrorKind),
     /// The broker refuses the message, as one with this kind of error does: with a condition and a tracking id.
     Reject(ErrorKind),
-    /// The broker takes the message twice, as it does when something below the sender repeats the transfer.
+    /// The broker accepts the message twice, as if a client below the sender repeated the transfer.
     Duplicate,
     /// The broker takes the message, and its answer waits for [`Link::answer`](super::Link::answer).
     Withhold,
@@ -79,7 +79,7 @@ impl<F: Copy> Plan<F> {
 }
 
 impl Faults {
-    /// Nothing goes wrong.
+    /// Returns a plan without faults.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
@@ -92,7 +92,7 @@ impl Faults {
         Self { seed, random: Some(fastrand::Rng::with_seed(seed)), ..Self::default() }
     }
 
-    /// Returns the seed, 0 if there is none.
+    /// Returns the seed, or 0 without one.
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.seed
@@ -114,14 +114,15 @@ impl Faults {
         self
     }
 
-    /// A send goes wrong with this probability, 0 to 1. Several faults add up, at most to 1. Without a seed it is 0.
+    /// Sets the probability, 0 to 1, with which a send has the fault. Several faults add up, at most to 1. Without a seed
+    /// it is 0.
     #[must_use]
     pub fn sends(mut self, probability: f64, fault: SendFault) -> Self {
         self.sends.odds.push((probability.clamp(0.0, 1.0), fault));
         self
     }
 
-    /// A delivery goes wrong with this probability, as [`sends`](Self::sends) has it.
+    /// Sets the probability, 0 to 1, with which a delivery has the fault.
     #[must_use]
     pub fn deliveries(mut self, probability: f64, fault: DeliveryFault) -> Self {
         self.deliveries.odds.push((probability.clamp(0.0, 1.0), fault));

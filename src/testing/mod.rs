@@ -1,18 +1,18 @@
 //! Test tools for applications: a broker whose time the test advances, a connection with delays and failures, and a
 //! record of what was sent and settled. Nothing here waits on a real clock.
 //!
-//! | | what it is for |
+//! | type | purpose |
 //! |---|---|
 //! | [`TestBroker`] | an embedded broker on virtual time, with calls that do not wait |
-//! | [`Recorder`] | what went through a sender or a receiver, with assertions that print it when they fail |
-//! | [`Link`] | round trips, pipelining, slow stores and broken connections around any sender or receiver |
-//! | [`Faults`] | what goes wrong on a link: by number, or at random from a seed |
+//! | [`Recorder`] | a record of what a sender sent or a receiver received, with assertions that print it when they fail |
+//! | [`Link`] | latency, pipelining, slow stores and broken connections around any sender or receiver |
+//! | [`Faults`] | the faults of a link: by number, or at random from a seed |
 //!
 //! # A handler, tested
 //!
-//! The handler charges an order and sends a receipt. Three tests: it succeeds, it meets an order that can never be
-//! charged, and it loses its lock while it works. In a test file each test has `#[tokio::test(start_paused = true)]` above
-//! it, for which tokio needs its feature `test-util`.
+//! The handler charges an order and sends a receipt. The three tests are: it succeeds, an order can never be charged, and
+//! the lock is lost while it works. In a test file each test has the attribute `#[tokio::test(start_paused = true)]`, which
+//! needs tokio's feature `test-util`.
 //!
 //! ```
 //! # #[cfg(feature = "json")] {
@@ -111,7 +111,7 @@
 //!
 //! # Bounds
 //!
-//! A link has at most [`Link::MAX_TRANSFERS`] sends without an answer, a record keeps the latest [`Recorder::MOST`], and a
+//! A link has at most [`Link::MAX_TRANSFERS`] unanswered sends, a record has the latest [`Recorder::MOST`] entries, and a
 //! queue its own quota.
 #![allow(clippy::missing_panics_doc, reason = "an assertion panics, and its page says when")]
 

@@ -55,7 +55,7 @@ impl fmt::Display for Shown<'_> {
                 write!(f, ", {name} {text:?}")?;
             }
         }
-        for (name, value) in message.application().iter() {
+        for (name, value) in message.application_properties().iter() {
             match value.as_str() {
                 _ if [DeadLetter::REASON, DeadLetter::DESCRIPTION].contains(&name) => {}
                 Some(text) => write!(f, ", {name:?} = {text:?}")?,

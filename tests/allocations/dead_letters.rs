@@ -4,7 +4,7 @@ use consign::{
     Message,
     administration::QueueSettings,
     broker::{Broker, Queue},
-    dead_letters::{DeadLetters, Filter},
+    dead_letters::{DeadLetterFilter, DeadLetters},
     message::SequenceNumber,
     settlement::{DeadLetter, DeadLetterReason},
     transport::{Delivery, ReceiverExt, Sender},
@@ -36,13 +36,13 @@ async fn a_run_keeps_tens_of_bytes_of_what_it_skips_and_of_what_it_has_handled()
     let per_dead_letter = |at_end: isize| (at_end - LIVE.get()) / 10_000;
 
     let mut at_end = 0;
-    let last = Filter::number(SequenceNumber::new(DEAD));
+    let last = DeadLetterFilter::number(SequenceNumber::new(DEAD));
     let report = dead.purge(last).on_progress(|_| at_end = LIVE.get()).run().await.expect("a run");
     assert_eq!((report.purged, report.skipped), (1, DEAD - 1));
     let skipped = per_dead_letter(at_end);
     assert!((1..100).contains(&skipped), "{skipped} bytes");
 
-    let report = dead.purge(Filter::all()).on_progress(|_| at_end = LIVE.get()).run().await.expect("a run");
+    let report = dead.purge(DeadLetterFilter::all()).on_progress(|_| at_end = LIVE.get()).run().await.expect("a run");
     assert_eq!(report.purged, DEAD - 1);
     let handled = per_dead_letter(at_end);
     assert!((1..100).contains(&handled), "{handled} bytes");

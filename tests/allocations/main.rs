@@ -24,8 +24,8 @@ use consign::{
     consumer::Consumer,
     middleware::{
         circuit_breaker::CircuitBreakerLayer,
-        dedup::{Begin, DedupLayer, DedupStore, Key, MemoryStore, StoreErrorKind},
-        retry::{Backoff, DelayedRetries, RetryLayer},
+        dedup::{Begin, DedupKey, DedupLayer, DedupStore, MemoryStore, StoreErrorKind},
+        retry::{Backoff, DelayPolicy, RetryLayer},
     },
     rules::{CorrelationFilter, Rule, RuleSet, SqlFilter},
     transport::{Receiver, Sender},
@@ -156,7 +156,7 @@ fn an_eighth_of_a_million_handled_ids_take_at_most_12_mib() {
     let mut most = 0;
     let mut offer = |n: usize| {
         let id = n.to_le_bytes();
-        let begun = poll_once(store.begin(Key::new("orders", &id), Duration::from_secs(60)));
+        let begun = poll_once(store.begin(DedupKey::new("orders", &id), Duration::from_secs(60)));
         most = most.max(LIVE.get() - before);
         let committed = begun.map(|begun| match begun {
             Begin::New(token) => poll_once(store.commit(&token)).is_ok(),
@@ -281,7 +281,7 @@ fn a_success_through_retries_and_a_circuit_breaker_allocates_nothing() {
     let handler = service_fn(|_: Message| ready(Ok::<_, Infallible>(Disposition::Complete)));
     let queue = Broker::new().create_queue("orders", QueueSettings::default()).expect("a new queue");
     let backoff = Backoff::exponential(Duration::from_secs(1));
-    let later = DelayedRetries::new(queue.sender().expect("a queue takes messages"), backoff).expect("it schedules");
+    let later = DelayPolicy::new(queue.sender().expect("a queue takes messages"), backoff).expect("it schedules");
     let retry = RetryLayer::new().immediate(2).delayed(later);
     for slots in [1, 16] {
         let stack = retry.layer(CircuitBreakerLayer::new(1, 2, Duration::from_secs(1)).layer(handler));
@@ -356,7 +356,7 @@ mod json {
             assert_eq!((blob.name, blob.data.len()), ("blob", 1 << 20));
             Ok::<(), Undecodable>(())
         };
-        let mut router = Router::new(codecs).otherwise(handler).build().expect("one handler");
+        let mut router = Router::new(codecs).fallback(handler).build().expect("one handler");
         let body = format!(r#"{{"name":"blob","data":"{}"}}"#, "x".repeat(1 << 20));
         let message = Message::builder().content_type("application/json").build(body).expect("a valid message");
         let bytes = allocated_bytes(|| {

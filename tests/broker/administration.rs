@@ -113,7 +113,7 @@ fn a_setting_out_of_its_range_makes_no_entity() {
 
 /// Rules: S-05, S-06, S-08, S-10, S-11.
 #[test]
-fn what_is_not_set() {
+fn default_settings() {
     let queue = QueueSettings::default();
     assert!(!queue.requires_session && !queue.partitioned && queue.duplicate_detection.is_none());
     assert!(queue.forward_to.is_none() && queue.forward_dead_letters_to.is_none());
@@ -130,7 +130,7 @@ fn what_is_not_set() {
 
 /// Rules: S-06.
 #[test]
-fn what_is_fixed_at_creation_cannot_be_updated() {
+fn settings_fixed_at_creation_cannot_be_updated() {
     let namespace = Namespace::new();
     let window = 60 * SECOND;
     let all = [
@@ -572,7 +572,7 @@ fn a_waiting_receiver_of_a_subscription_hears_that_its_topic_was_deleted() {
 }
 
 #[test]
-fn what_is_left_of_a_deleted_entity_answers_with_errors() {
+fn handles_of_a_deleted_entity_return_errors() {
     let namespace = Namespace::new();
     let queue = namespace.queue("orders");
     for body in ["a", "b", "c"] {

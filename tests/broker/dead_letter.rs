@@ -6,7 +6,7 @@ use bytes::Bytes;
 use consign::{
     Disposition, Message,
     administration::{QueueSettings, SubscriptionSettings},
-    message::{ApplicationProperties, Body, PropertyValue, SequenceNumber},
+    message::{ApplicationProperties, MessageBody, PropertyValue, SequenceNumber},
     settlement::{DeadLetter, DeadLetterReason},
     transport::ErrorKind,
 };
@@ -115,10 +115,10 @@ fn nothing_can_be_sent_there() {
 
 /// Rules: S-105, M-03.
 #[test]
-fn what_was_sent_survives() {
+fn a_dead_letter_keeps_body_and_properties() {
     let bench = Bench::new(settings());
     bench.send(["other"]);
-    let body = Body::sections(vec![Bytes::from_static(b"\xff\0a"), Bytes::new(), Bytes::from_static(b"b")]);
+    let body = MessageBody::sections(vec![Bytes::from_static(b"\xff\0a"), Bytes::new(), Bytes::from_static(b"b")]);
     let sent = Message::builder().message_id("m-1").content_type("x; y").property("k", 1.5_f64).build(body).unwrap();
     bench.try_send(sent.clone()).unwrap();
     let other = bench.receive();
@@ -129,7 +129,7 @@ fn what_was_sent_survives() {
     let dead = bench.receive_dead().message;
     assert_eq!(dead.body(), sent.body());
     assert_eq!((dead.message_id(), dead.content_type()), (Some("m-1"), Some("x; y")));
-    assert_eq!(dead.application().get("k"), Some(&PropertyValue::F64(1.5)));
+    assert_eq!(dead.application_properties().get("k"), Some(&PropertyValue::F64(1.5)));
     assert_eq!(facts(&dead).sequence_number, SequenceNumber::new(2));
     assert_eq!(facts(&dead).enqueued_time, START);
     assert_eq!(dead.dead_letter_source(), None);
@@ -155,7 +155,7 @@ fn a_dead_letter_that_outgrows_the_limit_says_so_and_keeps_nothing_else() {
     let full = |bench: &Bench| {
         let mut message = Message::new("a");
         for key in ["k", "l"] {
-            message.properties_mut().application_mut().insert(key, "x".repeat(32_700));
+            message.properties_mut().application_properties_mut().insert(key, "x".repeat(32_700));
         }
         bench.try_send(message).unwrap();
     };
@@ -176,7 +176,7 @@ fn a_dead_letter_that_outgrows_the_limit_says_so_and_keeps_nothing_else() {
         let (reason, description) = why(&dead);
         assert_eq!(reason, "HeaderSizeExceeded");
         assert!(!description.is_empty() && !description.starts_with('d'));
-        let keys: Vec<_> = dead.application().iter().map(|(key, _)| key).collect();
+        let keys: Vec<_> = dead.application_properties().iter().map(|(key, _)| key).collect();
         assert_eq!(keys, ["DeadLetterErrorDescription", "DeadLetterReason", "k", "l"]);
     }
 }

@@ -114,7 +114,7 @@ fn a_deferral_counts_nothing() {
 
 /// Rules: T-91.
 #[test]
-fn what_is_received_ahead_may_die_unseen() {
+fn a_prefetched_message_may_be_dead_lettered_unseen() {
     let bench = Bench::new(settings().with_max_delivery_count(2));
     bench.send(["a", "b", "c"]);
     for deliveries in 1..=2 {
@@ -132,7 +132,7 @@ fn what_is_received_ahead_may_die_unseen() {
 
 /// Rules: T-91.
 #[test]
-fn what_comes_back_is_behind_what_was_received_ahead() {
+fn redelivered_messages_come_after_prefetched_ones() {
     let bench = Bench::new(settings());
     bench.send(["a", "b", "c", "d"]);
     let mut receiver = bench.queue.receiver();

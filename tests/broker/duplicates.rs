@@ -153,7 +153,7 @@ fn utc_that_is_set_does_not_move_the_window() {
 
 /// Rules: T-43.
 #[test]
-fn it_does_not_matter_what_became_of_the_first() {
+fn the_fate_of_the_first_message_does_not_matter() {
     type Fate = fn(&Bench);
     let fates: [Fate; 6] = [
         |bench| bench.receive().complete().ok(),

@@ -62,7 +62,7 @@ fn a_message_cannot_be_had_from_its_expiry_on() {
 
 /// Rules: T-04.
 #[test]
-fn what_is_finer_than_a_millisecond_does_not_lengthen_a_life() {
+fn a_fraction_of_a_millisecond_does_not_extend_the_time_to_live() {
     let bench = bench(false);
     bench.send_with_ttl("a", Duration::from_micros(1_999));
     let expires_at = facts(&bench.queue.peek(SequenceNumber::new(1), 1)[0]).expires_at;
@@ -177,7 +177,7 @@ fn a_peek_shows_no_active_message_that_has_expired() {
 /// Rules: T-08.
 /// The lock ended at its last delivery, and only then the message would have expired. Nobody looked in between.
 #[test]
-fn what_is_due_happens_at_its_instant() {
+fn due_events_are_applied_at_their_time() {
     let bench = Bench::new(settings().with_max_delivery_count(1));
     bench.send_with_ttl("a", LOCK + MS);
     let held = bench.receive();

@@ -69,7 +69,7 @@ fn an_entity_that_forwards_has_no_receivers() {
 
 /// Rules: T-60.
 #[test]
-fn what_is_there_is_forwarded_when_the_setting_is_made() {
+fn existing_messages_are_forwarded_when_forwarding_is_set() {
     let namespace = Namespace::new();
     let target = namespace.queue("target");
     let source = namespace.queue("source");
@@ -459,7 +459,7 @@ fn a_subscription_forwards_its_dead_letters_whatever_they_died_of() {
 
 /// Rules: T-65.
 #[test]
-fn what_an_update_lets_go_leaves_in_order_of_acceptance() {
+fn messages_released_by_an_update_are_forwarded_in_order_of_acceptance() {
     let namespace = Namespace::new();
     let target = namespace.queue("target");
     let source = namespace.queue("source");
@@ -505,7 +505,7 @@ fn take_of(session: &mut SessionReceiver) -> Delivery<QueueLease> {
 
 /// Rules: T-65, S-37.
 #[test]
-fn what_expires_at_one_instant_is_forwarded_in_order_of_acceptance() {
+fn messages_that_expire_together_are_forwarded_in_order_of_acceptance() {
     let namespace = Namespace::new();
     let grave = namespace.queue("grave");
     let source = namespace.queue_with("source", dead_to("grave").with_dead_letter_on_expiration(true));
@@ -521,7 +521,7 @@ fn what_expires_at_one_instant_is_forwarded_in_order_of_acceptance() {
 
 /// Rules: T-63.
 #[test]
-fn what_cannot_be_forwarded_is_forwarded_as_a_dead_letter() {
+fn a_message_that_cannot_be_forwarded_is_forwarded_as_a_dead_letter() {
     let namespace = Namespace::new();
     let grave = namespace.queue("grave");
     namespace.queue_with("target", settings().with_status(Status::Disabled));
@@ -864,7 +864,7 @@ fn the_target_shortens_what_the_source_had_shortened() {
 /// Rules: T-64.
 /// Nobody called for a hundred years, in which it would have been tried 315 million times.
 #[test]
-fn what_was_due_between_calls_is_tried_once() {
+fn forwards_due_between_calls_are_tried_once() {
     let namespace = Namespace::new();
     let target = namespace.queue_with("target", settings().with_status(Status::SendDisabled));
     let source = namespace.queue_with("source", dead_to("target"));

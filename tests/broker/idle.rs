@@ -56,7 +56,7 @@ fn an_unused_queue_is_deleted_with_its_messages() {
 
 /// Rules: T-11.
 #[test]
-fn what_uses_a_queue() {
+fn uses_of_a_queue() {
     type Use = fn(&Namespace, &Queue);
     let uses: [Use; 10] = [
         |_, queue| send(queue, "a"),
@@ -93,7 +93,7 @@ fn what_uses_a_queue() {
 
 /// Rules: T-11.
 #[test]
-fn what_becomes_of_a_delivery_uses_its_queue() {
+fn settlements_use_the_queue() {
     type Use = fn(&Namespace, consign::transport::Delivery<consign::broker::QueueLease>);
     let uses: [Use; 6] = [
         |_, held| held.complete().ok(),
@@ -129,7 +129,7 @@ fn what_becomes_of_a_delivery_uses_its_queue() {
 
 /// Rules: T-11.
 #[test]
-fn what_is_done_with_a_session_uses_its_queue() {
+fn session_operations_use_the_queue() {
     type Use = fn(consign::broker::SessionReceiver) -> Option<consign::broker::SessionReceiver>;
     let uses: [Use; 6] = [
         |session| {
@@ -244,7 +244,7 @@ fn a_topic_is_used_by_sends_schedules_and_updates_alone() {
 
 /// Rules: T-11.
 #[test]
-fn what_happens_in_its_subscriptions_does_not_use_a_topic_which_takes_them_along() {
+fn uses_of_subscriptions_do_not_use_the_topic_which_deletes_them() {
     let namespace = Namespace::new();
     let settings = TopicSettings::default().with_auto_delete_on_idle(IDLE);
     let topic = namespace.broker.create_topic("events", settings).unwrap();

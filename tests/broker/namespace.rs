@@ -6,7 +6,7 @@ use consign::{
     Message,
     administration::{EntityKind, QueueSettings, TopicSettings},
     broker::{Broker, Queue, QueueLease, QueueSender, Topic},
-    message::{Body, SequenceNumber},
+    message::{MessageBody, SequenceNumber},
     time::ManualClock,
     transport::{Delivery, ErrorKind, ReceiverExt, Sender},
 };
@@ -82,11 +82,11 @@ pub(crate) fn try_send(sender: &QueueSender, message: Message) -> Result<(), Err
 }
 
 /// Sends a message that is accepted.
-pub(crate) fn send(queue: &Queue, body: impl Into<Body>) {
+pub(crate) fn send(queue: &Queue, body: impl Into<MessageBody>) {
     try_send(&queue.sender().unwrap(), Message::new(body)).unwrap();
 }
 
-pub(crate) fn publish(topic: &Topic, body: impl Into<Body>) {
+pub(crate) fn publish(topic: &Topic, body: impl Into<MessageBody>) {
     try_send(&topic.sender(), Message::new(body)).unwrap();
 }
 

@@ -166,7 +166,7 @@ fn a_schedule_call_is_refused_as_a_whole() {
 
 /// Rules: T-86.
 #[test]
-fn what_is_dead_from_the_start_counts_its_reason() {
+fn a_message_dead_lettered_on_arrival_counts_its_reason() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     let sessions = SubscriptionSettings::default().with_sessions(true);
@@ -211,7 +211,7 @@ fn a_changed_copy_counts_what_was_sent_and_what_the_action_made_of_it() {
 
 /// Rules: T-86, T-41.
 #[test]
-fn what_adds_nothing_is_taken_by_an_entity_that_has_grown_past_its_limit() {
+fn a_full_entity_accepts_operations_that_add_no_bytes() {
     let namespace = Namespace::new();
     let limited = settings().with_max_size(1_024).with_duplicate_detection(60 * SECOND);
     let queue = namespace.queue_with("orders", limited);

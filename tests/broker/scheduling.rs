@@ -109,7 +109,7 @@ fn at_its_time_it_enters_as_if_it_were_sent() {
 
 /// Rules: Q-22, T-09.
 #[test]
-fn its_time_to_live_begins_when_it_is_due() {
+fn a_time_to_live_begins_when_the_message_is_due() {
     let bench = Bench::new(settings().with_default_time_to_live(10 * SECOND));
     for (body, ttl) in [("own", Some(2 * SECOND)), ("default", None), ("longer", Some(MINUTE))] {
         let message = Message::builder().scheduled_enqueue_time(after(MINUTE));

@@ -78,7 +78,7 @@ fn a_batch_is_accepted_or_refused_as_a_whole() {
 fn the_broker_checks_the_properties_again() {
     let bench = Bench::new(settings());
     let mut message = Message::new("a");
-    message.properties_mut().application_mut().insert("k", "x".repeat(40_000));
+    message.properties_mut().application_properties_mut().insert("k", "x".repeat(40_000));
     let error = bench.try_send(message).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert!(error.to_string().contains("\"k\""), "{error}");

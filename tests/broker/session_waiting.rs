@@ -39,7 +39,7 @@ async fn accepting(queue: &Queue) -> JoinHandle<Result<SessionReceiver, ReceiveE
 
 /// Rules: N-04.
 #[tokio::test(start_paused = true)]
-async fn who_waits_gets_the_session_of_a_message_that_arrives() {
+async fn a_waiting_accept_gets_the_session_of_an_arriving_message() {
     let queue = queue();
     let mut acceptor = queue.session_acceptor().unwrap();
     let mut waiting = task::spawn(acceptor.accept_next());
@@ -108,7 +108,7 @@ async fn a_wait_that_is_limited_ends_in_a_timeout() {
 
 /// Rules: N-06.
 #[tokio::test(start_paused = true)]
-async fn who_waits_gets_a_session_when_its_lock_ends() {
+async fn a_waiting_accept_gets_a_session_when_its_lock_ends() {
     let queue = queue();
     send(&queue, "a");
     let held = queue.accept_session("a").unwrap();
@@ -135,7 +135,7 @@ async fn a_renewal_makes_those_who_wait_wait_longer() {
 
 /// Rules: N-09.
 #[tokio::test(start_paused = true)]
-async fn who_waits_gets_a_session_at_once_when_it_is_closed() {
+async fn a_waiting_accept_gets_a_session_when_it_is_closed() {
     let queue = queue();
     for _ in 0..2 {
         send(&queue, "a");

@@ -4,7 +4,7 @@ use consign::{
     Disposition, Message,
     message::{ApplicationProperties, Field, InvalidArgument, Problem, PropertyValue, SequenceNumber},
     settlement::{Changes, DeadLetter, DeadLetterReason},
-    transport::{ErrorKind, Lease},
+    transport::{Delivery, ErrorKind, Lease},
 };
 
 use crate::support::{ALMOST_LOCK, Bench, Ended, LOCK, MS, START, facts, settings, take, text, texts, why};
@@ -44,6 +44,24 @@ fn complete_removes() {
     bench.receive().complete().ok();
     assert_eq!(bench.counts(), [0; 4]);
     assert_eq!(bench.queue.counts().size, 0);
+}
+
+/// Rules: S-65, S-54.
+#[tokio::test]
+async fn of_several_completed_at_once_a_lost_lock_fails_alone() {
+    let [first, second] = [Bench::new(settings()), Bench::new(settings())];
+    first.send(["a", "b", "c"]);
+    second.send(["d"]);
+    let lost = first.receive();
+    first.advance(LOCK);
+    // Of two brokers, in turns, with the delivery that came after the lost one.
+    let mut batch = take(&mut first.queue.receiver(), 3);
+    batch.insert(1, lost);
+    batch.insert(2, second.receive());
+    let error = Delivery::complete_all(batch).await.unwrap_err();
+    let failures: Vec<_> = error.failures().map(|(index, error)| (index, error.kind())).collect();
+    assert_eq!(failures, [(1, ErrorKind::MessageLockLost)]);
+    assert_eq!((first.counts(), second.counts()), ([0; 4], [0; 4]));
 }
 
 /// Rules: S-27, S-71.
@@ -338,7 +356,7 @@ fn changes<const N: usize>(entries: [(&'static str, u32); N]) -> Changes {
 }
 
 fn numbers<const N: usize>(message: &Message, keys: [&str; N]) -> [Option<u32>; N] {
-    keys.map(|key| match message.application().get(key) {
+    keys.map(|key| match message.application_properties().get(key) {
         Some(PropertyValue::U32(number)) => Some(*number),
         _ => None,
     })

@@ -157,8 +157,9 @@ fn a_first_rule_of_its_own_takes_the_place_of_default() {
 
 /// The names in the property `RuleName` of what a peek shows, sorted; `-` where there is none.
 fn rule_names(subscription: &Subscription) -> Vec<String> {
-    let name =
-        |copy: &Message| copy.application().get("RuleName").and_then(|name| name.as_str()).unwrap_or("-").to_owned();
+    let name = |copy: &Message| {
+        copy.application_properties().get("RuleName").and_then(|name| name.as_str()).unwrap_or("-").to_owned()
+    };
     let mut names: Vec<_> = peek(subscription).iter().map(name).collect();
     names.sort();
     names
@@ -223,8 +224,9 @@ fn an_action_changes_its_own_copy_only() {
     let message = Message::builder().property("colour", "red").property("size", 3).build("x").unwrap();
     try_send(&topic.sender(), message).unwrap();
     let properties = |copy: &Message| {
-        let colour = copy.application().get("colour").and_then(|value| value.as_str()).unwrap_or("-").to_owned();
-        (colour, copy.application().get("size").is_some())
+        let colour =
+            copy.application_properties().get("colour").and_then(|value| value.as_str()).unwrap_or("-").to_owned();
+        (colour, copy.application_properties().get("size").is_some())
     };
     let mut copies: Vec<_> = peek(&changed).iter().map(properties).collect();
     copies.sort();
@@ -486,7 +488,7 @@ fn a_copy_whose_action_fails_is_dead_lettered_as_it_came() {
     assert_eq!(counts(&failing), [0, 0, 0, 0, 1]);
     let dead = receive(&failing.dead_letter()).message;
     assert_eq!(dead.dead_letter_reason(), Some("RuleActionException"));
-    assert_eq!(dead.application().get("first"), None);
+    assert_eq!(dead.application_properties().get("first"), None);
 }
 
 /// Rules: S-104.

@@ -722,7 +722,7 @@ fn a_topic_has_a_transfer_dead_letter_queue() {
 /// Rules: T-76, T-77.
 /// Its limits are those of the topic.
 #[test]
-fn what_is_sent_via_a_subscription_is_handed_over_by_its_topic() {
+fn a_send_via_a_subscription_is_transferred_by_its_topic() {
     let namespace = Namespace::new();
     let settings_of_topic = TopicSettings::default().with_max_size(1_024);
     let topic = namespace.broker.create_topic("events", settings_of_topic).unwrap();
@@ -873,7 +873,7 @@ fn the_via_key_is_the_common_one_of_what_is_handed_over() {
 /// Rules: T-76, T-78.
 /// They are no batch.
 #[test]
-fn what_is_handed_over_has_its_own_keys_in_a_partitioned_target() {
+fn a_transferred_message_has_its_own_keys_in_a_partitioned_target() {
     let (namespace, queue, _) = via();
     let target = namespace.queue_with("partitioned", settings().with_partitioned(true));
     let sender = target.sender().unwrap().via(&queue);
@@ -887,7 +887,7 @@ fn what_is_handed_over_has_its_own_keys_in_a_partitioned_target() {
 
 /// Rules: T-79.
 #[test]
-fn what_was_undone_is_not_tried_again() {
+fn an_undone_transaction_is_not_retried() {
     let (namespace, queue, target) = via();
     let mut transaction = namespace.broker.transaction();
     transaction.send(&target.sender().unwrap().via(&queue), Message::new("x".repeat(900))).unwrap();

@@ -10,7 +10,7 @@ use std::{
 use consign::{
     Message,
     broker::{Broker, Queue, QueueLease, QueueReceiver},
-    message::Body,
+    message::MessageBody,
     transport::{Delivery, ErrorKind, Receiver, ReceiverExt, Sender},
 };
 use tokio::{
@@ -26,7 +26,7 @@ fn queue() -> Queue {
     Broker::new().create_queue("orders", settings()).unwrap()
 }
 
-fn send(queue: &Queue, body: impl Into<Body>) {
+fn send(queue: &Queue, body: impl Into<MessageBody>) {
     queue.sender().unwrap().send(Message::new(body)).wait().unwrap();
 }
 

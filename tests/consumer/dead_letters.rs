@@ -37,7 +37,10 @@ async fn a_huge_dead_letter_is_cut_and_taken_at_once() {
         let queue = queue_with_lock(60);
         let mut message = Message::new("canary");
         for n in 0..3 {
-            message.properties_mut().application_mut().insert(format!("own-{n}"), text.repeat(10_000 / text.len()));
+            message
+                .properties_mut()
+                .application_properties_mut()
+                .insert(format!("own-{n}"), text.repeat(10_000 / text.len()));
         }
         queue.sender().unwrap().send(message).await.unwrap();
         let handler = service_fn(move |_: Message| ready(Ok::<_, Infallible>(huge(text))));
@@ -47,16 +50,18 @@ async fn a_huge_dead_letter_is_cut_and_taken_at_once() {
         assert_eq!((stats.handled(), stats.dead_lettered(), stats.settle_failed()), (1, 1, 0));
 
         let dead = queue.dead_letter().receiver().receive().await.unwrap().message;
-        let property = |key| dead.properties().application().get(key).and_then(|value| value.as_str()).unwrap();
+        let property =
+            |key| dead.properties().application_properties().get(key).and_then(|value| value.as_str()).unwrap();
         assert_eq!(property(DeadLetter::REASON), "HandlerPermanent");
         let description = property(DeadLetter::DESCRIPTION);
         let units = description.encode_utf16().count();
         assert!((4_000..=limits::DEAD_LETTER_TEXT).contains(&units), "{units}");
         assert!(!description.contains("canary"));
         assert!(dead.properties().size() <= limits::ALL_PROPERTIES_BYTES, "{}", dead.properties().size());
-        let largest = dead.properties().application().iter().map(|(key, value)| key.len() + value.size()).max();
+        let largest =
+            dead.properties().application_properties().iter().map(|(key, value)| key.len() + value.size()).max();
         assert!(largest.unwrap() <= limits::PROPERTY_BYTES);
-        assert!(dead.properties().application().get("property-0").is_some(), "what fits is kept");
+        assert!(dead.properties().application_properties().get("property-0").is_some(), "what fits is kept");
     }
 }
 
@@ -70,7 +75,7 @@ fn sink() -> (Sunk, impl FnMut(Undeliverable) + Send) {
 
 /// Rules: P-46.
 #[tokio::test(start_paused = true)]
-async fn what_was_received_and_deleted_goes_to_the_sink() {
+async fn a_message_of_receive_and_delete_goes_to_the_sink() {
     let queue = queue_with_lock(60);
     fill(&queue, 4).await;
     let handler = service_fn(|message: Message| {

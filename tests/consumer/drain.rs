@@ -1,18 +1,23 @@
 //! How a consumer stops.
 
-use std::{convert::Infallible, future::pending};
+use std::{
+    convert::Infallible,
+    future::{Future, pending},
+    pin::Pin,
+    task::{Context, Poll},
+};
 
 use consign::{
     Disposition, Message,
     consumer::Consumer,
-    transport::{ErrorKind, ReceiverExt},
+    transport::{Delivery, ErrorKind, ReceiveError, Receiver, ReceiverExt},
 };
-use tokio::time::{Duration, Instant, sleep};
+use tokio::time::{Duration, Instant, Sleep, sleep};
 use tower::service_fn;
 
 use crate::{
     Gauge, assert_empty, delivery,
-    fake::{Answer, Asked, Fake, Script, Step},
+    fake::{Answer, Asked, Fake, FakeLease, FakeReceiver, Script, Step},
     fill, queue_with_lock, seconds,
     settle_once::{Random, Replay, seeds},
     until, within,
@@ -20,7 +25,7 @@ use crate::{
 
 /// Rules: I-37.
 #[tokio::test(start_paused = true)]
-async fn it_stops_receiving_and_waits_for_handlers() {
+async fn a_drain_stops_receiving_and_waits_for_handlers() {
     let queue = queue_with_lock(60);
     fill(&queue, 10).await;
     let handler = service_fn(|_: Message| async {
@@ -104,7 +109,7 @@ async fn a_settlement_that_fails_is_not_repeated() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_received_and_deleted_is_not_lost_at_the_deadline() {
+async fn messages_of_receive_and_delete_are_not_lost_at_the_deadline() {
     let queue = queue_with_lock(60);
     fill(&queue, 2).await;
     let handler = service_fn(|_: Message| pending::<Result<Disposition, Infallible>>());
@@ -155,5 +160,53 @@ async fn no_lock_is_left_and_nothing_is_lost() {
         let (seen, rest) = (second.stats(), messages - stats.completed());
         within(60, second.run_until(until(move || seen.completed() == rest))).await.unwrap();
         assert_empty(&queue);
+    }
+}
+
+/// A receiver that has something to release when it is stopped.
+struct SlowStop {
+    receiver: FakeReceiver,
+    takes: Duration,
+    releasing: Option<Pin<Box<Sleep>>>,
+}
+
+impl Receiver for SlowStop {
+    type Lease = FakeLease;
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<FakeLease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        self.receiver.poll_receive(cx, max, out)
+    }
+
+    fn stop(&mut self) {
+        self.receiver.stop();
+    }
+
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let takes = self.takes;
+        self.releasing.get_or_insert_with(|| Box::pin(sleep(takes))).as_mut().poll(cx)
+    }
+}
+
+/// Rules: J-233.
+/// Its end is within the drain timeout and a second.
+#[tokio::test(start_paused = true)]
+async fn it_waits_until_its_receiver_has_released_what_it_had_locked() {
+    for (takes, operation, ends, timed_out) in [(3, 60, 3, 0), (3, 2, 2, 1), (3_600, 60, 11, 1)] {
+        let fake = Fake::new([Step::Deliver(Script::default())]);
+        let receiver = SlowStop { receiver: fake.receiver(), takes: seconds(takes), releasing: None };
+        let handler = service_fn(|_: Message| async { Ok::<_, Infallible>(Disposition::Complete) });
+        let consumer =
+            Consumer::new(receiver, handler).drain_timeout(seconds(10)).operation_timeout(seconds(operation));
+        let health = consumer.health();
+        let started = Instant::now();
+        let stats = within(3_600, consumer.run_until(sleep(Duration::from_millis(500)))).await.unwrap();
+        assert_eq!((started.elapsed().as_secs(), stats.completed(), stats.timed_out()), (ends, 1, timed_out));
+        assert_eq!(fake.stops(), 1);
+        assert_eq!(health.snapshot().timed_out, timed_out);
     }
 }

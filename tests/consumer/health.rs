@@ -6,7 +6,7 @@ use consign::{
     Disposition, Message,
     administration::QueueSettings,
     broker::Broker,
-    consumer::{Consumer, ConsumerState, Failure, SessionConsumer},
+    consumer::{Consumer, ConsumerFailure, ConsumerState, SessionConsumer},
     transport::{ErrorKind, Sender},
 };
 use tokio::time::sleep;
@@ -61,7 +61,7 @@ async fn a_consumer_that_is_dropped_holds_nothing() {
 }
 
 /// What a consumer says after each failure.
-async fn after(steps: Vec<Step>, answer: fn() -> Result<Disposition, BoxError>) -> Option<Failure> {
+async fn after(steps: Vec<Step>, answer: fn() -> Result<Disposition, BoxError>) -> Option<ConsumerFailure> {
     let fake = Fake::new(steps);
     let consumer = Consumer::new(fake.receiver(), service_fn(move |_: Message| async move { answer() }));
     let health = consumer.health();
@@ -76,12 +76,15 @@ async fn the_last_failure_is_shown_by_its_kind() {
     let settling = |settle| vec![Step::Deliver(Script { settle, ..Script::default() })];
     let complete = || Ok(Disposition::Complete);
     assert_eq!(after(one(), complete).await, None);
-    assert_eq!(after(one(), || Err("refused".into())).await, Some(Failure::Handler));
-    assert_eq!(after(one(), || panic!("a handler panics")).await, Some(Failure::Panic));
-    let receive = Failure::Receive(ErrorKind::ServiceBusy);
+    assert_eq!(after(one(), || Err("refused".into())).await, Some(ConsumerFailure::Handler));
+    assert_eq!(after(one(), || panic!("a handler panics")).await, Some(ConsumerFailure::Panic));
+    let receive = ConsumerFailure::Receive(ErrorKind::ServiceBusy);
     assert_eq!(after(vec![Step::Fail(ErrorKind::ServiceBusy)], complete).await, Some(receive));
-    assert_eq!(after(settling(Answer::Fails(ErrorKind::MessageLockLost)), complete).await, Some(Failure::LockLost));
-    let settle = Failure::Settle(ErrorKind::ServiceTimeout);
+    assert_eq!(
+        after(settling(Answer::Fails(ErrorKind::MessageLockLost)), complete).await,
+        Some(ConsumerFailure::LockLost)
+    );
+    let settle = ConsumerFailure::Settle(ErrorKind::ServiceTimeout);
     assert_eq!(after(settling(Answer::Fails(ErrorKind::ServiceTimeout)), complete).await, Some(settle));
     assert_eq!(after(settling(Answer::Never), complete).await, Some(settle));
     assert_eq!(

@@ -14,7 +14,7 @@ use consign::{
     consumer::{Consumer, Settings, Stats},
     middleware::{
         circuit_breaker::CircuitBreakerLayer,
-        dedup::{Begin, DedupLayer, DedupStore, Key, MemoryStore},
+        dedup::{Begin, DedupKey, DedupLayer, DedupStore, MemoryStore},
         expiry::ExpiryLayer,
         retry::RetryLayer,
     },
@@ -53,7 +53,7 @@ impl World {
         for number in 0..gone + others {
             let id = if number < gone { format!("gone-{number}") } else { format!("other-{number}") };
             if number < gone {
-                let begun = store.begin(Key::new("orders", id.as_bytes()), DedupLayer::<MemoryStore>::LEASE).await;
+                let begun = store.begin(DedupKey::new("orders", id.as_bytes()), DedupLayer::<MemoryStore>::LEASE).await;
                 assert!(matches!(begun.unwrap(), Begin::New(_)));
             }
             sender.send(Message::builder().message_id(id).build("an order").unwrap()).await.unwrap();
@@ -203,7 +203,7 @@ fn delayed() -> impl tower::Service<Message, Response = Disposition, Error = Box
 
 /// Rules: K-210.
 #[tokio::test(start_paused = true)]
-async fn where_a_transport_has_no_delay_the_consumer_keeps_the_message_meanwhile() {
+async fn without_delays_of_the_transport_the_consumer_holds_the_message() {
     let fake = Fake::new([Step::Deliver(Script::default())]);
     let consumer = Consumer::new(fake.receiver(), delayed()).concurrency(1);
     let health = consumer.health();

@@ -20,7 +20,7 @@ use consign::{
     broker::{Broker, Queue},
     codecs::Codecs,
     consumer::{Consumer, SessionConsumer},
-    message::{Body as MessageBody, Received},
+    message::{MessageBody, Received},
     middleware::{catch_panic::CatchPanicLayer, trace::TraceLayer},
     routing::{Body, MessageId, Router},
     settlement::{DeadLetter, DeadLetterReason, Transient},
@@ -43,7 +43,7 @@ use crate::{
     hush, panic_on_purpose, seconds, until, within,
 };
 
-/// The lines of this thread from `consign::consumer`, as `LEVEL text field=value`.
+/// The lines of this thread from `consign::consumer` and `consign::transport`, as `LEVEL text field=value`.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<String>>>, Arc<AtomicU64>);
 
@@ -90,7 +90,7 @@ impl Subscriber for Lines {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        if event.metadata().target() == "consign::consumer" {
+        if ["consign::consumer", "consign::transport"].contains(&event.metadata().target()) {
             let mut fields = Fields(String::new(), String::new());
             event.record(&mut fields);
             self.0.lock().unwrap().push(format!("{} {}{}", event.metadata().level(), fields.0, fields.1));
@@ -114,7 +114,8 @@ async fn send(queue: &Queue, id: &str, body: impl Into<MessageBody>) {
 
 async fn description(queue: &Queue) -> (String, String) {
     let dead = queue.dead_letter().receiver().receive_within(seconds(1)).await.unwrap().message;
-    let text = |key| dead.application().get(key).and_then(|value| value.as_str()).unwrap_or_default().to_owned();
+    let text =
+        |key| dead.application_properties().get(key).and_then(|value| value.as_str()).unwrap_or_default().to_owned();
     (text(DeadLetter::REASON), text(DeadLetter::DESCRIPTION))
 }
 
@@ -124,7 +125,7 @@ async fn a_body_that_cannot_be_read_is_one_warning() {
     let (lines, _guard) = Lines::capture();
     let queue = queue("log/undecodable", 10);
     send(&queue, "order-17", "{\"quantity\": secret}").await;
-    let router = Router::new(Codecs::json()).otherwise(async |Body(_): Body<u32>| {}).build().unwrap();
+    let router = Router::new(Codecs::json()).fallback(async |Body(_): Body<u32>| {}).build().unwrap();
     let stats = within(60, Consumer::new(queue.receiver(), router).run_until(sleep(seconds(1)))).await.unwrap();
     assert_eq!(stats.dead_lettered(), 1);
     let lines = lines.all();
@@ -254,7 +255,7 @@ async fn a_flood_of_bad_messages_is_ten_lines_and_a_summary() {
     for number in 0..1_000 {
         send(&queue, &format!("bad-{number}"), "not json").await;
     }
-    let router = Router::new(Codecs::json()).otherwise(async |Body(_): Body<u32>| {}).build().unwrap();
+    let router = Router::new(Codecs::json()).fallback(async |Body(_): Body<u32>| {}).build().unwrap();
     let consumer = Consumer::new(queue.receiver(), router);
     let seen = Rc::new(RefCell::new(Vec::new()));
     let (looked, stats, shown) = (Rc::clone(&seen), consumer.stats(), lines.clone());
@@ -282,7 +283,7 @@ async fn the_end_of_a_consumer_has_the_summary_too() {
         let message = Message::builder().message_id(format!("m-{number}")).session_id(format!("s-{number}"));
         queue.sender().unwrap().send(message.build("not json").unwrap()).await.unwrap();
     }
-    let router = Router::new(Codecs::json()).otherwise(async |Body(_): Body<u32>| {}).build().unwrap();
+    let router = Router::new(Codecs::json()).fallback(async |Body(_): Body<u32>| {}).build().unwrap();
     let consumer = SessionConsumer::new(queue.session_acceptor().unwrap(), router).concurrency(40);
     let stats = consumer.stats();
     within(60, consumer.run_until(until(move || stats.dead_lettered() == 40))).await.unwrap();
@@ -376,7 +377,7 @@ async fn failures_of_the_transport_are_warnings() {
 
 /// Rules: O-277.
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_dead_lettered_is_a_warning() {
+async fn a_message_that_cannot_be_dead_lettered_is_a_warning() {
     let (lines, _guard) = Lines::capture();
     let lost = Step::Deliver(Script { lock: None, ..Script::default() });
     let fake = Fake::new([lost]);
@@ -402,7 +403,7 @@ async fn the_log_in_the_documentation_is_what_a_consumer_writes() {
         send(&queue, id, "{\"quantity\":1}").await;
     }
     let router = Router::new(Codecs::json())
-        .otherwise(async |id: MessageId, attempt: Received, Body(Order { .. }): Body<Order>| {
+        .fallback(async |id: MessageId, attempt: Received, Body(Order { .. }): Body<Order>| {
             match &*id {
                 "order-2" => {
                     let refused = io::Error::other("connection refused (127.0.0.1:5432)");
@@ -460,4 +461,19 @@ impl std::error::Error for Unpaid {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.0)
     }
+}
+
+/// Rules: K-210.
+/// Without a consumer the message is redelivered at once.
+#[tokio::test(start_paused = true)]
+async fn a_delay_that_a_delivery_cannot_have_is_a_warning() {
+    let (lines, _guard) = Lines::capture();
+    let queue = queue("log/no-delay", 10);
+    send(&queue, "m-1", "1").await;
+    let mut receiver = queue.receiver();
+    receiver.receive().await.unwrap().settle(Disposition::abandon_after(seconds(5))).await.unwrap();
+    let delivery = receiver.receive().await.unwrap().abandon_after(seconds(5)).err().unwrap();
+    delivery.settle(Disposition::Complete).await.unwrap();
+    let expected = "WARN the transport cannot delay this message: it is abandoned at once delay=5s suppressed=0";
+    assert_eq!(lines.all(), [expected]);
 }

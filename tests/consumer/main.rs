@@ -15,6 +15,7 @@ mod log;
 mod prefetch;
 mod receiving;
 mod renewal;
+mod session_handle;
 mod sessions;
 mod settle_once;
 mod slots;

@@ -77,7 +77,7 @@ async fn block(concurrency: usize, prefetch: usize) {
 
 /// What was given back is there to be received at once, and there is room for it.
 #[tokio::test(start_paused = true)]
-async fn what_was_given_back_after_a_handler_that_blocked_is_received_again() {
+async fn messages_released_after_a_blocking_handler_are_redelivered() {
     let queue = queue_with_lock(10);
     fill(&queue, 3).await;
     let handler = service_fn(|message: Message| async move {
@@ -116,7 +116,7 @@ async fn a_lock_that_is_taken_after_a_handler_blocked_is_a_new_one() {
 
 /// Rules: S-60.
 #[tokio::test(start_paused = true)]
-async fn what_waits_behind_busy_slots_is_released_uncounted() {
+async fn messages_waiting_for_a_slot_are_released_uncounted() {
     for renew in [300, 0] {
         let queue = queue_with_lock(10);
         fill(&queue, 10).await;
@@ -139,7 +139,7 @@ async fn what_waits_behind_busy_slots_is_released_uncounted() {
 
 /// Rules: T-89.
 #[tokio::test(start_paused = true)]
-async fn what_is_prefetched_is_released_at_shutdown_uncounted() {
+async fn prefetched_messages_are_released_at_shutdown_uncounted() {
     let queue = queue_with_lock(60);
     fill(&queue, 20).await;
     let handler = service_fn(|_: Message| async {
@@ -209,7 +209,7 @@ async fn releases_that_hang_take_no_slot_and_are_bounded() {
 
 /// Rules: T-90.
 #[tokio::test(start_paused = true)]
-async fn what_was_received_and_deleted_ahead_is_not_lost_at_shutdown() {
+async fn prefetched_messages_of_receive_and_delete_are_not_lost_at_shutdown() {
     let queue = queue_with_lock(60);
     fill(&queue, 10).await;
     let handler = service_fn(|_: Message| async {
@@ -228,7 +228,7 @@ async fn what_was_received_and_deleted_ahead_is_not_lost_at_shutdown() {
 
 /// Rules: T-90.
 #[tokio::test(start_paused = true)]
-async fn what_was_received_and_deleted_is_not_lost_with_a_dropped_run() {
+async fn messages_of_receive_and_delete_are_not_lost_with_a_dropped_run() {
     let queue = queue_with_lock(60);
     fill(&queue, 10).await;
     let handler = service_fn(|_: Message| std::future::pending::<Result<Disposition, Infallible>>());

@@ -44,7 +44,7 @@ async fn never_more_handlers_than_slots_and_no_more_locks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_asks_for_as_many_messages_as_it_has_free_slots() {
+async fn a_receive_requests_as_many_messages_as_there_are_free_slots() {
     let deliver = |n| (0..n).map(|_| Step::Deliver(Script::default()));
     let fake = Fake::new(deliver(3));
     let handler = service_fn(|_: Message| async {

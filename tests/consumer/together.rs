@@ -42,14 +42,14 @@ async fn while_handlers_are_quick_a_batch_is_completed_in_one_step() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_slow_handler_has_done_is_completed_before_the_next() {
+async fn messages_of_slow_handlers_are_completed_before_the_next() {
     let behind = behind(40, Duration::from_millis(2)).await;
     assert!(behind.iter().all(|&behind| behind == 0), "{behind:?}");
 }
 
 /// A handler that goes on may hold the thread, so what is done is completed before it does.
 #[tokio::test(start_paused = true)]
-async fn what_is_done_does_not_wait_for_a_handler_that_goes_on() {
+async fn completions_do_not_wait_for_a_running_handler() {
     let queue = queue_with_lock(10);
     fill(&queue, 162).await;
     let (go, locked) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));

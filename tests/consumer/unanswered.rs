@@ -9,12 +9,15 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use consign::{
     Disposition, Message,
-    consumer::{Consumer, Failure, SessionConsumer, Settings, SettingsErrorKind},
+    consumer::{Consumer, ConsumerFailure, SessionConsumer, Settings, SettingsErrorKind},
     message::LockToken,
     time::Timestamp,
-    transport::{BoxFuture, Delivery, ErrorKind, Lease, ReceiveError, Receiver, Session, SessionSource, SettleError},
+    transport::{
+        BoxFuture, CompleteAll, Delivery, ErrorKind, Lease, ReceiveError, Receiver, Session, SessionSource, SettleError,
+    },
 };
 use tokio::{
     sync::Semaphore,
@@ -50,7 +53,7 @@ async fn an_unanswered_settlement_is_given_up_after_a_minute() {
     assert_eq!(started.elapsed().as_secs(), 60);
     assert_eq!((stats.settle_failed(), stats.timed_out()), (1, 1));
     let snapshot = health.snapshot();
-    assert_eq!((snapshot.timed_out, snapshot.last_failure), (1, Some(Failure::Settle(TIMED_OUT))));
+    assert_eq!((snapshot.timed_out, snapshot.last_failure), (1, Some(ConsumerFailure::Settle(TIMED_OUT))));
     assert!(snapshot.to_string().ends_with(", 1 timed out, last failure settle: ServiceTimeout"), "{snapshot}");
 }
 
@@ -72,7 +75,7 @@ async fn unanswered_releases_do_not_stop_receiving() {
     fake.push([deliver(&Script::default())]);
     within(60, until(move || stats.completed() == 1)).await;
     let snapshot = health.snapshot();
-    assert_eq!((snapshot.timed_out, snapshot.last_failure), (2, Some(Failure::Settle(TIMED_OUT))));
+    assert_eq!((snapshot.timed_out, snapshot.last_failure), (2, Some(ConsumerFailure::Settle(TIMED_OUT))));
     run.abort();
 }
 
@@ -88,7 +91,7 @@ async fn an_unanswered_renewal_is_repeated_while_the_lock_holds() {
     let health = consumer.health();
     let stats = within(600, consumer.run_until(sleep(seconds(90)))).await.unwrap();
     assert_eq!((stats.completed(), stats.cancelled(), stats.timed_out()), (1, 0, 1));
-    assert_eq!(health.snapshot().last_failure, Some(Failure::Renew(TIMED_OUT)));
+    assert_eq!(health.snapshot().last_failure, Some(ConsumerFailure::Renew(TIMED_OUT)));
 }
 
 struct Together(FakeReceiver, Vec<Delivery<FakeLease>>);
@@ -116,14 +119,17 @@ impl Lease for TogetherLease {
     type Settle = BoxFuture<Result<(), SettleError>>;
     type Renew = BoxFuture<Result<Timestamp, SettleError>>;
 
-    const COMPLETES_TOGETHER: bool = true;
-
     fn settle(self, disposition: Disposition) -> Self::Settle {
         self.0.settle(disposition)
     }
 
-    fn complete_together(_: &mut [Self], _: &mut Vec<SettleError>) -> Option<Self::Settle> {
-        Some(Box::pin(pending()))
+    fn complete_all(batch: &mut Vec<Self>) -> CompleteAll<Self::Settle> {
+        batch.clear();
+        CompleteAll::from_future(pending())
+    }
+
+    fn completes_in_batches(&self) -> bool {
+        true
     }
 
     fn release(self) -> Self::Settle {
@@ -155,7 +161,7 @@ async fn unanswered_completions_of_several_messages_are_given_up() {
     assert_eq!((stats.handled(), stats.timed_out()), (3, 0));
     sleep(seconds(2)).await;
     assert_eq!((stats.timed_out(), stats.settle_failed(), stats.completed()), (3, 3, 0));
-    assert_eq!(health.snapshot().last_failure, Some(Failure::Settle(TIMED_OUT)));
+    assert_eq!(health.snapshot().last_failure, Some(ConsumerFailure::Settle(TIMED_OUT)));
     run.abort();
 }
 
@@ -252,6 +258,15 @@ impl Session for FakeSession {
     fn close(self) -> Self::Close {
         self.close.future()
     }
+
+    fn state(&self) -> impl Future<Output = Result<Option<Bytes>, SettleError>> + Send + use<> {
+        pending()
+    }
+}
+
+/// A source of one session, whose state is not answered.
+pub(crate) fn session_with_one_message() -> impl SessionSource {
+    Sessions([FakeSession::new(1, Answer::Now, Answer::Now)].into())
 }
 
 /// Rules: J-231.
@@ -268,7 +283,7 @@ async fn a_session_that_is_not_closed_holds_a_shutdown_up_for_two_seconds_at_mos
         let ends = ends.start() * 1_000 + 500..=ends.end() * 1_000 + 500;
         assert!(ends.contains(&took), "{took}");
         assert_eq!((stats.completed(), stats.timed_out()), (1, 1));
-        assert_eq!(health.snapshot().last_failure, Some(Failure::Close(TIMED_OUT)));
+        assert_eq!(health.snapshot().last_failure, Some(ConsumerFailure::Close(TIMED_OUT)));
     }
 }
 
@@ -305,7 +320,7 @@ async fn a_close_that_is_not_answered_gives_its_slot_to_the_next_session() {
     within(3_600, until(move || seen.completed() == 2 && seen.timed_out() == 1)).await;
     assert!(started.elapsed() <= seconds(7), "{:?}", started.elapsed());
     assert_eq!((stats.sessions(), stats.timed_out()), (2, 1));
-    assert_eq!(health.snapshot().last_failure, Some(Failure::Close(TIMED_OUT)));
+    assert_eq!(health.snapshot().last_failure, Some(ConsumerFailure::Close(TIMED_OUT)));
     run.abort();
 }
 
@@ -325,7 +340,7 @@ async fn a_session_whose_renewal_is_not_answered_is_given_up_with_its_lock() {
         within(3_600, until(move || seen.completed() == 1)).await;
         assert!(started.elapsed() <= seconds(11), "{:?}", started.elapsed());
         assert_eq!((stats.sessions(), stats.timed_out()), (2, timed_out));
-        assert_eq!(health.snapshot().last_failure, Some(Failure::Renew(kind)));
+        assert_eq!(health.snapshot().last_failure, Some(ConsumerFailure::Renew(kind)));
         run.abort();
     }
 }

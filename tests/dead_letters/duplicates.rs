@@ -14,7 +14,7 @@ use consign::{
     Disposition, Message,
     broker::Queue,
     consumer::Consumer,
-    dead_letters::{DeadLetterQueue, DeadLetters, Filter},
+    dead_letters::{DeadLetterFilter, DeadLetterQueue, DeadLetters},
     message::SequenceNumber,
     middleware::dedup::{DedupLayer, DedupStats, MemoryStore},
     settlement::DeadLetterReason,
@@ -94,9 +94,9 @@ async fn resubmitted_twice(dedup: Option<&DedupLayer<MemoryStore>>) -> Vec<u32> 
     let lost = DeliveryFault::LoseSettlement(ErrorKind::CommunicationProblem);
     let link = Link::new(LinkSettings::default().with_faults(Faults::seeded(1).deliveries(1.0, lost)));
     let dead = DeadLetters::new(NothingSettles(bench.queue.dead_letter(), link));
-    let report = dead.resubmit(Filter::all(), bench.queue.sender().unwrap()).run().await.unwrap();
+    let report = dead.resubmit(DeadLetterFilter::all(), bench.queue.sender().unwrap()).run().await.unwrap();
     assert_eq!((report.resubmitted, bench.queue.dead_letters().len()), (MESSAGES as u64, MESSAGES));
-    let report = bench.dead().resubmit(Filter::all(), bench.queue.sender().unwrap()).run().await.unwrap();
+    let report = bench.dead().resubmit(DeadLetterFilter::all(), bench.queue.sender().unwrap()).run().await.unwrap();
     assert_eq!((report.resubmitted, bench.queue.dead_letters().len()), (MESSAGES as u64, 0));
     assert_eq!(bench.queue.counts().active, 2 * MESSAGES);
 

@@ -14,7 +14,7 @@ use consign::{
     Message,
     administration::QueueSettings,
     broker::{Queue, QueueReceiver},
-    dead_letters::{ActionErrorKind, DeadLetterQueue, DeadLetters, End, Filter, Report},
+    dead_letters::{ActionErrorKind, DeadLetterFilter, DeadLetterQueue, DeadLetters, Report, RunOutcome},
     message::SequenceNumber,
     testing::{
         DeliveryFault, Faults, Link, LinkReceiver, LinkSettings, RecordedReceiver, Recorder, SendFault, Settlement,
@@ -87,7 +87,7 @@ async fn a_dead_letter_stays_until_its_copy_is_accepted() {
             Ok(())
         })
     });
-    let report = bench.dead().resubmit(Filter::all(), sender).concurrency(5).run().await.unwrap();
+    let report = bench.dead().resubmit(DeadLetterFilter::all(), sender).concurrency(5).run().await.unwrap();
     assert_eq!((report.resubmitted, seen.load(Ordering::Relaxed)), (5, 5));
     assert_free(&bench, 0);
 }
@@ -102,7 +102,7 @@ async fn one_whose_copy_is_refused_stays_and_the_others_go() {
         .on_send(4, SendFault::LoseMessage(ErrorKind::CommunicationProblem));
     let copies = Recorder::new();
     let sender = link(faults).sender(copies.accepting());
-    let report = bench.dead().resubmit(Filter::all(), sender).run().await.unwrap();
+    let report = bench.dead().resubmit(DeadLetterFilter::all(), sender).run().await.unwrap();
     assert_eq!((report.resubmitted, report.failures.len(), report.missed), (3, 2, 0));
     let failed: BTreeSet<_> = report.failures.iter().map(|failure| failure.sequence_number.get()).collect();
     assert_eq!(failed, BTreeSet::from([2, 4]));
@@ -114,7 +114,7 @@ async fn one_whose_copy_is_refused_stays_and_the_others_go() {
     );
     assert_free(&bench, 2);
 
-    let again = bench.dead().resubmit(Filter::all(), copies.accepting()).run().await.unwrap();
+    let again = bench.dead().resubmit(DeadLetterFilter::all(), copies.accepting()).run().await.unwrap();
     assert_eq!(again.resubmitted, 2);
     copies.assert_sent_count(5);
     assert_free(&bench, 0);
@@ -128,7 +128,7 @@ async fn a_lost_settlement_sends_no_second_copy_in_the_same_run() {
     let lost = DeliveryFault::LoseSettlement(ErrorKind::CommunicationProblem);
     let copies = Recorder::new();
     let dead = linked(&bench, Faults::none().on_delivery(2, lost));
-    let report = dead.resubmit(Filter::all(), copies.accepting()).run().await.unwrap();
+    let report = dead.resubmit(DeadLetterFilter::all(), copies.accepting()).run().await.unwrap();
     assert_eq!((report.resubmitted, report.missed, report.purged, report.examined), (3, 0, 0, 4));
     assert!(report.failures.is_empty(), "{report}");
     copies.assert_sent_count(3);
@@ -144,13 +144,13 @@ async fn a_lost_settlement_makes_the_next_run_send_a_copy_with_the_same_first_id
     // Nothing can be settled.
     let lost = DeliveryFault::LoseSettlement(ErrorKind::CommunicationProblem);
     let dead = linked(&bench, Faults::seeded(1).deliveries(1.0, lost));
-    let report = dead.resubmit(Filter::all(), copies.accepting()).run().await.unwrap();
+    let report = dead.resubmit(DeadLetterFilter::all(), copies.accepting()).run().await.unwrap();
     let [failure] = &report.failures[..] else { panic!("{report}") };
     assert!(failure.error.is_copied() && report.resubmitted == 1, "{report}");
     copies.assert_sent_count(1);
     assert_eq!(bench.queue.dead_letters().len(), 1);
 
-    let report = bench.dead().resubmit(Filter::all(), copies.accepting()).run().await.unwrap();
+    let report = bench.dead().resubmit(DeadLetterFilter::all(), copies.accepting()).run().await.unwrap();
     assert_eq!((report.resubmitted, report.failures.len()), (1, 0));
     let [one, two] = &copies.sent()[..] else { panic!("two") };
     assert_ne!(one.message.message_id(), two.message.message_id());
@@ -162,12 +162,13 @@ async fn a_lost_settlement_makes_the_next_run_send_a_copy_with_the_same_first_id
 
 /// Rules: L-12.
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_removed_ends_a_purge() {
+async fn failed_removals_end_a_purge() {
     let bench = bench();
     bench.bury_many(0, 3, &OTHER).await;
     let lost = DeliveryFault::LoseSettlement(ErrorKind::CommunicationProblem);
-    let report = linked(&bench, Faults::seeded(1).deliveries(1.0, lost)).purge(Filter::all()).run().await.unwrap();
-    assert_eq!((report.purged, report.failures.len(), report.end), (0, 3, End::Done));
+    let report =
+        linked(&bench, Faults::seeded(1).deliveries(1.0, lost)).purge(DeadLetterFilter::all()).run().await.unwrap();
+    assert_eq!((report.purged, report.failures.len(), report.end), (0, 3, RunOutcome::Done));
     assert!(report.failures.iter().all(|failure| failure.error.kind() == ActionErrorKind::Settle { copied: false }));
     assert_eq!(bench.queue.dead_letters().len(), 3);
 }
@@ -179,7 +180,7 @@ async fn a_transport_that_delivers_twice_makes_no_second_copy() {
     bench.bury_many(0, 50, &OTHER).await;
     let copies = Recorder::new();
     let dead = linked(&bench, Faults::seeded(1).deliveries(0.5, DeliveryFault::Duplicate));
-    let report = dead.resubmit(Filter::all(), copies.accepting()).run().await.unwrap();
+    let report = dead.resubmit(DeadLetterFilter::all(), copies.accepting()).run().await.unwrap();
     assert_eq!((report.resubmitted, report.failures.len()), (50, 0));
     copies.assert_sent_count(50);
     assert_free(&bench, 0);
@@ -187,7 +188,7 @@ async fn a_transport_that_delivers_twice_makes_no_second_copy() {
 
 /// Rules: L-17.
 #[tokio::test(start_paused = true)]
-async fn what_is_skipped_is_met_once_released_uncounted_and_hides_nothing() {
+async fn skipped_dead_letters_are_received_once_and_released_uncounted() {
     let bench = bench();
     bench.bury_many(0, 200, &OTHER).await;
     bench.bury_many(200, 20, &UNDECODABLE).await;
@@ -201,7 +202,7 @@ async fn what_is_skipped_is_met_once_released_uncounted_and_hides_nothing() {
             sent.await
         })
     });
-    let filter = Filter::all().reason(UNDECODABLE.as_str());
+    let filter = DeadLetterFilter::all().reason(UNDECODABLE.as_str());
     let report = bench.dead().resubmit(filter, sender).concurrency(4).run().await.unwrap();
     assert_eq!((report.skipped, report.resubmitted, report.examined), (200, 20, 220));
     copies.assert_sent_count(20);
@@ -210,7 +211,7 @@ async fn what_is_skipped_is_met_once_released_uncounted_and_hides_nothing() {
 
 /// Rules: L-17.
 #[tokio::test(start_paused = true)]
-async fn what_stays_is_released_and_is_not_tried_again_when_its_lock_is_lost() {
+async fn a_held_dead_letter_is_not_tried_again_when_its_lock_is_lost() {
     let bench = bench();
     bench.bury_many(0, 3, &OTHER).await;
     let (queue, copies, edits) = (bench.queue.dead_letter(), Recorder::new(), Arc::new(AtomicU64::new(0)));
@@ -224,7 +225,7 @@ async fn what_stays_is_released_and_is_not_tried_again_when_its_lock_is_lost() {
     let counted = Arc::clone(&edits);
     let deliveries = Recorder::new();
     let dead = over(&bench, link(Faults::none()), &deliveries);
-    let run = dead.resubmit(Filter::all(), sender).concurrency(1).edit(move |properties, _| {
+    let run = dead.resubmit(DeadLetterFilter::all(), sender).concurrency(1).edit(move |properties, _| {
         if properties.message_id() != Some("0") {
             return Ok(());
         }
@@ -241,16 +242,16 @@ async fn what_stays_is_released_and_is_not_tried_again_when_its_lock_is_lost() {
 
 /// Rules: L-15.
 #[tokio::test(start_paused = true)]
-async fn what_others_hold_is_waited_for_and_missed() {
+async fn dead_letters_held_elsewhere_are_waited_for_and_missed() {
     let bench = bench();
     bench.bury_many(0, 3, &OTHER).await;
     let [one, two] = [0, 1].map(|_| bench.queue.receive_dead_letter_now().unwrap());
     let dead = bench.dead();
-    let mut run = task::spawn(dead.purge(Filter::all()).patience(LOCK / 4).run());
+    let mut run = task::spawn(dead.purge(DeadLetterFilter::all()).lock_wait(LOCK / 4).run());
     assert!(run.poll().is_pending());
     one.lease.release().await.unwrap();
     let report = run.await.unwrap();
-    assert_eq!((report.matching, report.purged, report.missed, report.end), (3, 2, 1, End::Done));
+    assert_eq!((report.matching, report.purged, report.missed, report.end), (3, 2, 1, RunOutcome::Done));
     two.lease.release().await.unwrap();
     assert_free(&bench, 1);
 }
@@ -262,12 +263,12 @@ async fn a_run_ends_at_a_hundred_failures() {
     bench.bury_many(0, 150, &OTHER).await;
     let refusing = link(Faults::seeded(1).sends(1.0, SendFault::Reject(ErrorKind::QuotaExceeded)));
     let sender = refusing.sender(Recorder::new().accepting());
-    let report = bench.dead().resubmit(Filter::all(), sender).run().await.unwrap();
-    assert_eq!((report.failures.len(), report.end), (Report::MAX_FAILURES, End::TooManyFailures));
+    let report = bench.dead().resubmit(DeadLetterFilter::all(), sender).run().await.unwrap();
+    assert_eq!((report.failures.len(), report.end), (Report::MAX_FAILURES, RunOutcome::TooManyFailures));
     assert_eq!((report.resubmitted, report.missed), (0, 50));
     assert_free(&bench, 150);
     let dead = bench.dead();
-    let edited = dead.resubmit(Filter::all(), Recorder::new().accepting()).edit(|_, _| Err("no".into()));
+    let edited = dead.resubmit(DeadLetterFilter::all(), Recorder::new().accepting()).edit(|_, _| Err("no".into()));
     assert_eq!(edited.run().await.unwrap().failures.len(), Report::MAX_FAILURES);
     assert_free(&bench, 150);
 }
@@ -279,12 +280,12 @@ async fn a_run_holds_no_more_than_it_may() {
     bench.bury_many(0, 100, &OTHER).await;
     bench.bury_many(100, 1, &UNDECODABLE).await;
     let purge = || bench.dead();
-    let filter = Filter::all().reason(UNDECODABLE.as_str());
-    let report = purge().purge(filter.clone()).most_held(100).run().await.unwrap();
-    assert_eq!((report.end, report.purged, report.skipped, report.missed), (End::TooManyHeld, 0, 100, 1));
+    let filter = DeadLetterFilter::all().reason(UNDECODABLE.as_str());
+    let report = purge().purge(filter.clone()).max_held(100).run().await.unwrap();
+    assert_eq!((report.end, report.purged, report.skipped, report.missed), (RunOutcome::TooManyHeld, 0, 100, 1));
     assert_free(&bench, 101);
-    let report = purge().purge(filter).most_held(101).run().await.unwrap();
-    assert_eq!((report.end, report.purged, report.skipped), (End::Done, 1, 100));
+    let report = purge().purge(filter).max_held(101).run().await.unwrap();
+    assert_eq!((report.end, report.purged, report.skipped), (RunOutcome::Done, 1, 100));
     assert_free(&bench, 100);
 }
 
@@ -311,7 +312,7 @@ async fn a_run_that_is_dropped_loses_nothing_and_leaves_no_lock() {
     };
     let deliveries = Recorder::new();
     let dead = over(&bench, Link::new(LinkSettings::default()), &deliveries);
-    let filter = Filter::all().reason(UNDECODABLE.as_str());
+    let filter = DeadLetterFilter::all().reason(UNDECODABLE.as_str());
     let mut run = task::spawn(dead.resubmit(filter.clone(), to()).concurrency(4).run());
     assert!(run.poll().is_pending());
     assert_eq!(bench.queue.dead_letter().counts().locked, 14);
@@ -345,8 +346,11 @@ async fn a_receive_that_fails_ends_the_run_with_what_was_done() {
         }
         Box::pin(accepting.send(message))
     });
-    let error = dead.resubmit(Filter::all(), sender).concurrency(1).run().await.unwrap_err();
-    assert_eq!((error.receive_error().kind(), error.report().end), (ErrorKind::CommunicationProblem, End::Failed));
+    let error = dead.resubmit(DeadLetterFilter::all(), sender).concurrency(1).run().await.unwrap_err();
+    assert_eq!(
+        (error.receive_error().kind(), error.report().end),
+        (ErrorKind::CommunicationProblem, RunOutcome::Failed)
+    );
     assert_eq!((error.report().resubmitted, error.report().failures.len()), (10, 1));
     assert_eq!(bench.queue.dead_letter().counts().active, 31);
 }
@@ -356,12 +360,12 @@ async fn a_receive_that_fails_ends_the_run_with_what_was_done() {
 async fn ten_thousand_dead_letters() {
     let bench = bench();
     bench.bury_many(0, 10_000, &OTHER).await;
-    let hundredth = Filter::all().matching(|dead| dead.sequence_number().get() % 100 == 0);
+    let hundredth = DeadLetterFilter::all().matching(|dead| dead.sequence_number().get() % 100 == 0);
     let report = bench.dead().purge(hundredth).run().await.unwrap();
     assert_eq!((report.matching, report.purged, report.skipped, report.examined), (100, 100, 9_900, 10_000));
     assert_eq!(bench.queue.dead_letter().counts().locked, 0);
     let copies = Recorder::new();
-    let report = bench.dead().resubmit(Filter::all(), copies.accepting()).run().await.unwrap();
+    let report = bench.dead().resubmit(DeadLetterFilter::all(), copies.accepting()).run().await.unwrap();
     assert_eq!((report.resubmitted, report.missed), (9_900, 0));
     assert_free(&bench, 0);
 }

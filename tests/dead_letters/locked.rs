@@ -5,7 +5,7 @@ use std::time::Duration;
 use consign::{
     Message,
     broker::{Broker, QueueLease, QueueReceiver, QueueSender},
-    dead_letters::{DeadLetters, EntityDeadLetters, Filter},
+    dead_letters::{DeadLetterFilter, DeadLetters, EntityDeadLetters},
     message::{EntityPath, SequenceNumber},
     settlement::DeadLetter,
     transport::{
@@ -57,10 +57,13 @@ async fn dead_letters_are_listed_under_locks_that_are_released_uncounted() {
     let ids = |letters: &[consign::dead_letters::Explained]| -> Vec<String> {
         letters.iter().map(|letter| letter.message().message_id().unwrap().to_owned()).collect()
     };
-    let listed = dead.list(&Filter::all(), SequenceNumber::default(), 10).await.unwrap();
+    let listed = dead.list(&DeadLetterFilter::all(), SequenceNumber::default(), 10).await.unwrap();
     assert_eq!(ids(&listed), ["0", "1", "2", "3", "4"]);
     assert_eq!(listed[0].reason(), Some("DeserializationFailed"));
-    let page = dead.list(&Filter::all().reason(OTHER.as_str()), listed[3].sequence_number().next(), 10).await.unwrap();
+    let page = dead
+        .list(&DeadLetterFilter::all().reason(OTHER.as_str()), listed[3].sequence_number().next(), 10)
+        .await
+        .unwrap();
     assert_eq!(ids(&page), ["4"]);
     assert_eq!(free(&bench), (5, 0));
     for letter in bench.queue.dead_letters() {
@@ -84,11 +87,11 @@ async fn a_run_ends_when_no_dead_letter_is_left_and_leaves_its_own_copies() {
             Ok(())
         })
     });
-    let undecodable = Filter::all().reason(UNDECODABLE.as_str());
-    let report = dead(&bench).resubmit(undecodable, sender).patience(Duration::from_millis(100)).run().await.unwrap();
+    let undecodable = DeadLetterFilter::all().reason(UNDECODABLE.as_str());
+    let report = dead(&bench).resubmit(undecodable, sender).lock_wait(Duration::from_millis(100)).run().await.unwrap();
     assert_eq!((report.matching, report.resubmitted, report.failures.len(), report.missed), (20, 20, 0, 0));
     assert_eq!(free(&bench), (22, 0), "the copies stay, and the two others");
 
-    let report = dead(&bench).purge(Filter::all()).run().await.unwrap();
+    let report = dead(&bench).purge(DeadLetterFilter::all()).run().await.unwrap();
     assert_eq!((report.purged, free(&bench)), (22, (0, 0)));
 }

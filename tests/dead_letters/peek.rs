@@ -4,8 +4,8 @@ use bytes::Bytes;
 use consign::{
     Message,
     codecs::{Codecs, Json, MessagePack},
-    dead_letters::{DeadLetters, Explained, Filter},
-    message::{Body, SequenceNumber, Value},
+    dead_letters::{DeadLetterFilter, DeadLetters, Explained},
+    message::{MessageBody, SequenceNumber, Value},
     routing::{Body as Decoded, Router},
     settlement::DeadLetter,
     time::ManualClock,
@@ -24,11 +24,11 @@ async fn an_undecodable_message_says_what_was_tried() {
         Codecs::builder().with(Json::default()).with(MessagePack).fallback(["json", "msgpack"]).build().unwrap();
     let order = Message::builder().message_id("m-1").subject("order").content_type("application/json");
     bench.queue.send_message(order.build("{\"canary").unwrap());
-    bench.queue.run(Router::new(codecs).otherwise(async |_: Decoded<BTreeMap<String, u32>>| {}).build().unwrap()).await;
+    bench.queue.run(Router::new(codecs).fallback(async |_: Decoded<BTreeMap<String, u32>>| {}).build().unwrap()).await;
 
     let clock = ManualClock::new(bench.broker.now().saturating_add(Duration::from_secs(90)));
     let dead = DeadLetters::with_clock(bench.queue.dead_letter(), clock);
-    let [letter] = &dead.list(&Filter::all(), START, 10).await.unwrap()[..] else { panic!("one") };
+    let [letter] = &dead.list(&DeadLetterFilter::all(), START, 10).await.unwrap()[..] else { panic!("one") };
 
     assert_eq!(letter.reason(), Some("DeserializationFailed"));
     let tried: Vec<_> = letter.attempts().iter().map(|attempt| (attempt.codec(), attempt.code())).collect();
@@ -46,24 +46,24 @@ async fn an_undecodable_message_says_what_was_tried() {
 #[tokio::test(start_paused = true)]
 async fn one_that_cannot_be_read_hides_nothing() {
     let bench = Bench::new();
-    let odd = |body: Body| {
+    let odd = |body: MessageBody| {
         let odd = Message::builder().subject("\u{1b}").content_type("\u{7f};;").property("x-resubmit-count", "\u{0}");
         odd.property("x-original-message-id", Bytes::from_static(b"\xff")).build(body).unwrap()
     };
-    for body in [Body::from(&b"\xff\xfe"[..]), Body::from(Value::List(vec![])), Body::from("")] {
+    for body in [MessageBody::from(&b"\xff\xfe"[..]), MessageBody::from(Value::List(vec![])), MessageBody::from("")] {
         bench.bury(odd(body), OTHER).await;
         bench.bury(Message::new("good"), OTHER).await;
     }
     // What the broker does not let in: reason, description and trail that are no text.
-    let mut worst = odd(Body::from(""));
+    let mut worst = odd(MessageBody::from(""));
     for name in [DeadLetter::REASON, DeadLetter::DESCRIPTION, DeadLetter::TRAIL] {
-        worst.properties_mut().application_mut().insert(name, Bytes::from_static(b"\xff"));
+        worst.properties_mut().application_properties_mut().insert(name, Bytes::from_static(b"\xff"));
     }
     let worst = Explained::new(worst, bench.broker.now());
     assert!(worst.is_trail_unreadable() && worst.reason().is_none() && worst.age().is_none());
     assert!(worst.to_string().starts_with("#0 (no reason)"), "{worst}");
 
-    let letters = bench.dead().list(&Filter::all(), START, 10).await.unwrap();
+    let letters = bench.dead().list(&DeadLetterFilter::all(), START, 10).await.unwrap();
     assert_eq!(letters.len(), 6);
     for letter in letters {
         assert!(letter.to_string().contains(OTHER.as_str()) && letter.with_body(10).to_string().contains("body"));
@@ -76,7 +76,7 @@ async fn a_peek_goes_on_over_pages_and_locks_nothing() {
     let bench = Bench::new();
     bench.bury_many(0, 350, &OTHER).await;
     bench.bury_many(350, 3, &UNDECODABLE).await;
-    let wanted = Filter::all().reason(UNDECODABLE.as_str());
+    let wanted = DeadLetterFilter::all().reason(UNDECODABLE.as_str());
 
     let held = bench.queue.receive_dead_letter_now().unwrap();
     let found = bench.dead().list(&wanted, START, 2).await.unwrap();
@@ -84,7 +84,7 @@ async fn a_peek_goes_on_over_pages_and_locks_nothing() {
     assert_eq!(numbers, [351, 352].map(SequenceNumber::new));
     let rest = bench.dead().list(&wanted, numbers[1].next(), 2).await.unwrap();
     assert_eq!(rest.len(), 1);
-    assert_eq!(bench.dead().list(&Filter::all(), START, 1_000).await.unwrap().len(), 353);
+    assert_eq!(bench.dead().list(&DeadLetterFilter::all(), START, 1_000).await.unwrap().len(), 353);
     assert!(bench.dead().list(&wanted, START, 0).await.unwrap().is_empty());
     assert_eq!(bench.queue.dead_letter().counts().locked, 1);
     held.complete().await.unwrap();
@@ -96,6 +96,6 @@ async fn live_messages_are_no_dead_letters() {
     let bench = Bench::new();
     bench.queue.send("alive");
     let live = DeadLetters::new(consign::broker::Queue::clone(&bench.queue));
-    let refused = live.list(&Filter::all(), START, 10).await.unwrap_err();
+    let refused = live.list(&DeadLetterFilter::all(), START, 10).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidOperation);
 }

@@ -11,8 +11,8 @@ use consign::{
     Message,
     administration::QueueSettings,
     broker::Broker,
-    dead_letters::{ActionErrorKind, DeadLetters, Filter, MAX_HOPS, RESUBMIT_COUNT},
-    message::{Body, Properties, PropertyValue, SequenceNumber, Value},
+    dead_letters::{ActionErrorKind, DeadLetterFilter, DeadLetters, MAX_HOPS, RESUBMIT_COUNT},
+    message::{MessageBody, Properties, PropertyValue, SequenceNumber, Value},
     middleware::retry::RetryHistory,
     settlement::DeadLetter,
     testing::Recorder,
@@ -36,24 +36,24 @@ async fn a_copy_is_as_it_was_sent_with_another_id() {
         .time_to_live(Duration::from_secs(7))
         .property("mine", 7)
         .content_type("Application/JSON; Charset=utf-8")
-        .build(Body::sections(vec!["a".into(), "\u{0}b".into()]))
+        .build(MessageBody::sections(vec!["a".into(), "\u{0}b".into()]))
         .unwrap();
     message.properties_mut().pass_through_mut().priority = Some(3);
     bench.bury(message.clone(), OTHER).await;
 
     // What the broker strips itself is stripped before it gets there, for others do not.
     let copies = Recorder::new();
-    let report = bench.dead().resubmit(Filter::all(), copies.accepting()).run().await.unwrap();
+    let report = bench.dead().resubmit(DeadLetterFilter::all(), copies.accepting()).run().await.unwrap();
     assert_eq!((report.matching, report.resubmitted, report.missed), (1, 1, 0));
     let [copy] = &copies.sent()[..] else { panic!("one") };
     let (copy, new_id) = (copy.message.clone(), copy.message.message_id().unwrap().to_owned());
     assert!(new_id != "first" && copy.original_message_id() == Some("first"));
-    assert_eq!(copy.application().get(RESUBMIT_COUNT), Some(&PropertyValue::U32(1)));
+    assert_eq!(copy.application_properties().get(RESUBMIT_COUNT), Some(&PropertyValue::U32(1)));
     assert_eq!(copy.body(), message.body());
     let mut expected = message.properties().clone();
     expected.set_message_id(new_id).unwrap();
-    expected.application_mut().insert(RESUBMIT_COUNT, 1_u32);
-    expected.application_mut().insert(Properties::ORIGINAL_MESSAGE_ID, "first");
+    expected.application_properties_mut().insert(RESUBMIT_COUNT, 1_u32);
+    expected.application_properties_mut().insert(Properties::ORIGINAL_MESSAGE_ID, "first");
     assert_eq!(copy.properties(), &expected);
     assert!(bench.queue.dead_letters().is_empty());
 }
@@ -76,10 +76,10 @@ async fn a_thousand_messages_come_through_unchanged() {
     let message = |i: usize| {
         let bits = |bit: usize| i >> bit & 1 == 1;
         let body = match i % 4 {
-            0 => Body::from(vec![u8::try_from(i % 256).unwrap(); i]),
-            1 => Body::from(Value::Map(vec![(i.to_string().into(), values[i % 8].clone().into())])),
-            2 => Body::Sequence([vec![Value::Symbol("s".into()), Value::List(vec![])]].into()),
-            _ => Body::sections(vec!["".into(), vec![0xff; i % 7].into()]),
+            0 => MessageBody::from(vec![u8::try_from(i % 256).unwrap(); i]),
+            1 => MessageBody::from(Value::Map(vec![(i.to_string().into(), values[i % 8].clone().into())])),
+            2 => MessageBody::Sequence([vec![Value::Symbol("s".into()), Value::List(vec![])]].into()),
+            _ => MessageBody::sections(vec!["".into(), vec![0xff; i % 7].into()]),
         };
         let mut message = Message::builder().message_id(i.to_string());
         for (at, value) in values.iter().enumerate().filter(|(at, _)| bits(*at)) {
@@ -97,13 +97,13 @@ async fn a_thousand_messages_come_through_unchanged() {
         bench.bury(message(i), OTHER).await;
     }
     let copies = Recorder::new();
-    bench.dead().resubmit(Filter::all(), copies.accepting()).run().await.unwrap();
+    bench.dead().resubmit(DeadLetterFilter::all(), copies.accepting()).run().await.unwrap();
     let copies = copies.sent();
     assert_eq!(copies.len(), MANY);
     for (i, copy) in copies.into_iter().enumerate() {
         let (mut copy, original) = (copy.message, message(i));
         assert_eq!(copy.body(), original.body());
-        let application = copy.properties_mut().application_mut();
+        let application = copy.properties_mut().application_properties_mut();
         assert!(application.remove(RESUBMIT_COUNT).is_some());
         assert_eq!(application.remove(Properties::ORIGINAL_MESSAGE_ID), Some(i.to_string().into()));
         copy.properties_mut().set_message_id(i.to_string()).unwrap();
@@ -116,14 +116,14 @@ async fn a_thousand_messages_come_through_unchanged() {
 async fn a_copy_that_is_too_large_stays_until_an_edit_shrinks_it() {
     let bench = Bench::new();
     let mut message = Message::new("body");
-    let full = message.properties_mut().application_mut();
+    let full = message.properties_mut().application_properties_mut();
     (0..consign::message::limits::PROPERTIES).for_each(|i| drop(full.insert(i.to_string(), true)));
     bench.bury(message, OTHER).await;
     let (dead, sender) = (bench.dead(), || bench.queue.sender().unwrap());
-    let report = dead.resubmit(Filter::all(), sender()).run().await.unwrap();
+    let report = dead.resubmit(DeadLetterFilter::all(), sender()).run().await.unwrap();
     assert_eq!((report.resubmitted, report.failures[0].error.kind()), (0, ActionErrorKind::Send));
-    let edited = dead.resubmit(Filter::all(), sender()).edit(|properties, _| {
-        let application = properties.application_mut();
+    let edited = dead.resubmit(DeadLetterFilter::all(), sender()).edit(|properties, _| {
+        let application = properties.application_properties_mut();
         drop((application.remove("0"), application.remove("1")));
         Ok(())
     });
@@ -133,12 +133,12 @@ async fn a_copy_that_is_too_large_stays_until_an_edit_shrinks_it() {
 
 /// Rules: L-10.
 #[tokio::test(start_paused = true)]
-async fn what_other_transports_leave_on_a_dead_letter_is_stripped() {
+async fn properties_of_other_transports_are_removed_from_a_dead_letter() {
     let bench = Bench::new();
     bench.bury(Message::new("body"), UNDECODABLE).await;
     let copies = Recorder::new();
-    let trail = |properties: &mut Properties, _: &mut Body| {
-        let application = properties.application();
+    let trail = |properties: &mut Properties, _: &mut MessageBody| {
+        let application = properties.application_properties();
         assert!(
             [DeadLetter::REASON, DeadLetter::DESCRIPTION, DeadLetter::TRAIL]
                 .iter()
@@ -146,7 +146,7 @@ async fn what_other_transports_leave_on_a_dead_letter_is_stripped() {
         );
         Ok(())
     };
-    bench.dead().resubmit(Filter::all(), copies.accepting()).edit(trail).run().await.unwrap();
+    bench.dead().resubmit(DeadLetterFilter::all(), copies.accepting()).edit(trail).run().await.unwrap();
     let [copy] = &copies.sent()[..] else { panic!("one") };
     assert_eq!((copy.message.dead_letter_reason(), copy.message.dead_letter_description()), (None, None));
 }
@@ -158,18 +158,18 @@ async fn a_copy_starts_without_the_failures_of_its_retries() {
     let tried = Message::builder().property(RetryHistory::PROPERTY, "7;1700000000000;no stock").build("body").unwrap();
     bench.bury(tried, UNDECODABLE).await;
     let copies = Recorder::new();
-    bench.dead().resubmit(Filter::all(), copies.accepting()).run().await.unwrap();
+    bench.dead().resubmit(DeadLetterFilter::all(), copies.accepting()).run().await.unwrap();
     let [copy] = &copies.sent()[..] else { panic!("one") };
-    assert_eq!(copy.message.application().get(RetryHistory::PROPERTY), None);
+    assert_eq!(copy.message.application_properties().get(RetryHistory::PROPERTY), None);
 }
 
 /// Rules: L-10.
 #[tokio::test(start_paused = true)]
-async fn it_passes_a_broker_that_detects_duplicates() {
+async fn a_copy_passes_duplicate_detection() {
     let bench = Bench::with(QueueSettings::default().with_duplicate_detection(Duration::from_secs(600)));
     bench.bury(Message::builder().message_id("m-1").build("body").unwrap(), OTHER).await;
     let sender = bench.queue.sender().unwrap();
-    bench.dead().resubmit(Filter::all(), sender).run().await.unwrap();
+    bench.dead().resubmit(DeadLetterFilter::all(), sender).run().await.unwrap();
     let [again] = &bench.queue.messages()[..] else { panic!("one") };
     assert_eq!((again.original_message_id(), again.payload()), (Some("m-1"), Some(&b"body"[..])));
 }
@@ -181,7 +181,7 @@ async fn a_bomb_stops_at_its_fourth_hop() {
     bench.bury(Message::builder().message_id("bomb").build("bomb").unwrap(), OTHER).await;
     let (mut resubmitted, mut stopped) = (0, 0);
     for _ in 0..100 {
-        let report = bench.dead().resubmit(Filter::all(), bench.queue.sender().unwrap()).run().await.unwrap();
+        let report = bench.dead().resubmit(DeadLetterFilter::all(), bench.queue.sender().unwrap()).run().await.unwrap();
         resubmitted += report.resubmitted;
         stopped += report.stopped_at_hop_limit;
         if report.resubmitted == 1 {
@@ -211,7 +211,7 @@ async fn a_run_leaves_alone_what_dies_while_it_runs() {
             Ok(())
         })
     });
-    let report = bench.dead().resubmit(Filter::all(), bomb).run().await.unwrap();
+    let report = bench.dead().resubmit(DeadLetterFilter::all(), bomb).run().await.unwrap();
     assert_eq!((report.resubmitted, report.missed), (20, 0));
     assert!(bench.queue.dead_letters().iter().all(|dead| dead.received().unwrap().sequence_number.get() > 20));
     assert_eq!(bench.queue.dead_letter().counts().active, 20);
@@ -241,8 +241,8 @@ async fn two_at_once() {
     let run = || {
         let (dead, sender) = (bench.dead(), queue.sender().unwrap());
         tokio::spawn(async move {
-            let filter = Filter::all().reason(UNDECODABLE.as_str());
-            dead.resubmit(filter, sender).patience(Duration::from_millis(50)).run().await.unwrap()
+            let filter = DeadLetterFilter::all().reason(UNDECODABLE.as_str());
+            dead.resubmit(filter, sender).lock_wait(Duration::from_millis(50)).run().await.unwrap()
         })
     };
     let (one, two) = (run(), run());
@@ -267,14 +267,14 @@ async fn an_edit_changes_the_copy_alone_and_a_failed_one_sends_nothing() {
     let copies = Recorder::new();
     let run = bench.dead();
     let report = run
-        .resubmit(Filter::all(), copies.accepting())
+        .resubmit(DeadLetterFilter::all(), copies.accepting())
         .edit(|properties, body| {
             if properties.subject() == Some("bad") {
                 return Err("no".into());
             }
             properties.set_subject("better").set_message_id("stolen")?;
-            properties.application_mut().insert(RESUBMIT_COUNT, 0);
-            *body = Body::from("new");
+            properties.application_properties_mut().insert(RESUBMIT_COUNT, 0);
+            *body = MessageBody::from("new");
             Ok(())
         })
         .edit(|properties, body| {
@@ -291,7 +291,7 @@ async fn an_edit_changes_the_copy_alone_and_a_failed_one_sends_nothing() {
         (Some("better"), Some(&b"new"[..]), Some("good"))
     );
     assert_ne!(copy.message_id(), Some("stolen"));
-    assert_eq!(copy.application().get(RESUBMIT_COUNT), Some(&PropertyValue::U32(1)));
+    assert_eq!(copy.application_properties().get(RESUBMIT_COUNT), Some(&PropertyValue::U32(1)));
     let [failure] = &report.failures[..] else { panic!("one") };
     assert_eq!((failure.sequence_number.get(), failure.error.kind()), (2, ActionErrorKind::Change));
     let [left] = &bench.queue.dead_letters()[..] else { panic!("one") };
@@ -305,13 +305,13 @@ async fn a_purge_removes_what_passes_and_nothing_else() {
     bench.bury_many(0, 3, &OTHER).await;
     bench.bury_many(3, 5, &UNDECODABLE).await;
     bench.queue.send("alive");
-    let report = bench.dead().purge(Filter::all().reason(UNDECODABLE.as_str())).run().await.unwrap();
+    let report = bench.dead().purge(DeadLetterFilter::all().reason(UNDECODABLE.as_str())).run().await.unwrap();
     assert_eq!((report.purged, report.resubmitted, report.skipped), (5, 0, 3));
     let ids: BTreeSet<_> =
         bench.queue.dead_letters().iter().filter_map(|dead| Some(dead.message_id()?.to_owned())).collect();
     assert_eq!(ids, ["0", "1", "2"].map(String::from).into());
     assert_eq!(bench.queue.messages().len(), 1);
-    let one = Filter::number(SequenceNumber::new(2));
+    let one = DeadLetterFilter::number(SequenceNumber::new(2));
     assert_eq!(bench.dead().purge(one).run().await.unwrap().purged, 1);
     assert_eq!(bench.queue.dead_letters().len(), 2);
 }
@@ -322,7 +322,7 @@ async fn a_run_touches_no_live_message() {
     let bench = Bench::new();
     bench.queue.send("alive");
     let live = DeadLetters::new(consign::broker::Queue::clone(&bench.queue));
-    let error = live.purge(Filter::all()).run().await.unwrap_err();
+    let error = live.purge(DeadLetterFilter::all()).run().await.unwrap_err();
     assert_eq!(error.receive_error().kind(), consign::transport::ErrorKind::InvalidOperation);
     assert_eq!((error.report().purged, bench.queue.messages().len()), (0, 1));
 }
@@ -337,7 +337,7 @@ async fn progress_is_reported_and_ends_as_the_report() {
     let told = Arc::clone(&seen);
     let report = bench
         .dead()
-        .purge(Filter::all())
+        .purge(DeadLetterFilter::all())
         .concurrency(7)
         .on_progress(|so_far| {
             calls.fetch_add(1, Ordering::Relaxed);

@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use consign::{
     Message, MessageExt,
     codecs::{And, Bincode, Cbor, CodecSet, Codecs, Json, MessagePack, NoCodec, Postcard},
-    dead_letters::{ActionErrorKind, Filter, Report, TranscodeError},
-    message::{Body, Value},
+    dead_letters::{ActionErrorKind, DeadLetterFilter, Report, TranscodeError},
+    message::{MessageBody, Value},
     testing::Recorder,
 };
 use proptest::prelude::*;
@@ -27,18 +27,19 @@ fn codecs() -> Codecs<Set> {
 }
 
 /// What becomes of one dead letter, and the copies of it.
-async fn transcoded(from: &'static str, body: impl Into<Body>, to: &str) -> (Report, Vec<Message>) {
+async fn transcoded(from: &'static str, body: impl Into<MessageBody>, to: &str) -> (Report, Vec<Message>) {
     let bench = Bench::new();
     bench.bury(Message::builder().content_type(from).build(body).unwrap(), UNDECODABLE).await;
     let copies = Recorder::new();
     let dead = bench.dead();
-    let report = dead.resubmit(Filter::all(), copies.accepting()).transcode(codecs(), to).run().await.unwrap();
+    let report =
+        dead.resubmit(DeadLetterFilter::all(), copies.accepting()).transcode(codecs(), to).run().await.unwrap();
     let copies = copies.sent().into_iter().map(|sent| sent.message).collect::<Vec<_>>();
     assert_eq!(copies.len() + bench.queue.dead_letters().len(), 1, "{report} {copies:?}");
     (report, copies)
 }
 
-async fn refused(from: &'static str, body: impl Into<Body>, to: &str) -> TranscodeError {
+async fn refused(from: &'static str, body: impl Into<MessageBody>, to: &str) -> TranscodeError {
     let body = body.into();
     let shown = body.codec_view().map(|body| body.escape_ascii().to_string());
     let (mut report, copies) = transcoded(from, body, to).await;
@@ -50,7 +51,7 @@ async fn refused(from: &'static str, body: impl Into<Body>, to: &str) -> Transco
 
 /// Rules: L-23.
 #[tokio::test(start_paused = true)]
-async fn what_was_labelled_wrongly_is_written_as_what_it_was_declared() {
+async fn a_wrongly_declared_body_is_written_as_declared() {
     let order = codecs().encode_with(&BTreeMap::from([("id", 7)]), "msgpack").unwrap();
     let (report, copies) = transcoded("application/json", order.body.to_vec(), "application/json").await;
     assert_eq!((report.resubmitted, copies[0].payload()), (1, Some(&br#"{"id":7}"#[..])));
@@ -67,9 +68,9 @@ async fn the_content_type_is_the_one_that_is_written() {
 
 /// Rules: L-24.
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_read_is_not_sent() {
+async fn an_undecodable_body_is_not_sent() {
     for (from, body) in [
-        ("application/json", Body::from("")),
+        ("application/json", MessageBody::from("")),
         ("application/json", "\u{0}{".into()),
         ("application/msgpack", "".into()),
         ("application/unknown/odd", "{,".into()),
@@ -85,7 +86,7 @@ async fn what_cannot_be_read_is_not_sent() {
 
 /// Rules: L-24.
 #[tokio::test(start_paused = true)]
-async fn what_the_other_format_does_not_hold_is_not_sent() {
+async fn a_body_that_the_format_cannot_represent_is_not_sent() {
     for (what, body, to) in [
         ("bytes", &b"\xc4\x01a"[..], "application/json"),
         ("a key that is a number", b"\x81\x01\x02", "application/json"),
@@ -108,9 +109,9 @@ async fn a_missing_content_type_is_read_as_the_codecs_say() {
     let strict = Codecs::builder().with(Json::default()).with(Cbor).on_missing(consign::codecs::Policy::Reject).build();
     let dead = bench.dead();
     let copies = Recorder::new();
-    let run = dead.resubmit(Filter::all(), copies.accepting()).transcode(strict.unwrap(), "application/cbor");
+    let run = dead.resubmit(DeadLetterFilter::all(), copies.accepting()).transcode(strict.unwrap(), "application/cbor");
     assert_eq!(run.run().await.unwrap().failures.len(), 1);
-    let run = dead.resubmit(Filter::all(), copies.accepting()).transcode(codecs(), "application/cbor");
+    let run = dead.resubmit(DeadLetterFilter::all(), copies.accepting()).transcode(codecs(), "application/cbor");
     run.run().await.unwrap();
     assert_eq!(copies.sent()[0].message.payload(), Some(&b"\xa1\x62id\x07"[..]));
 }

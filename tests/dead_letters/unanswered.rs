@@ -12,7 +12,7 @@ use consign::{
     Disposition, Message,
     administration::QueueSettings,
     broker::{Queue, QueueLease, QueueReceiver},
-    dead_letters::{ActionErrorKind, DeadLetterQueue, DeadLetters, Filter},
+    dead_letters::{ActionErrorKind, DeadLetterFilter, DeadLetterQueue, DeadLetters},
     message::SequenceNumber,
     time::Timestamp,
     transport::{BoxFuture, Delivery, ErrorKind, Lease, ReceiveError, Receiver, SendError, SettleError},
@@ -107,14 +107,14 @@ fn silent_to(bench: &Bench, delivered: &Delivered) -> DeadLetters<Silent> {
 
 /// Rules: L-230.
 #[tokio::test(start_paused = true)]
-async fn what_is_not_answered_is_a_failure_in_the_report() {
+async fn an_unanswered_call_is_a_failure_in_the_report() {
     let bench = Bench::new();
     // The run holds what stays until its end.
     bench.bury_many(0, 2, &UNDECODABLE).await;
     bench.bury_many(2, 3, &OTHER).await;
     let dead = silent(&bench);
     // One operation timeout for the settlements, one for the releases of the two others, and what the run waits for more.
-    let run = dead.purge(Filter::all().reason(OTHER.as_str())).run();
+    let run = dead.purge(DeadLetterFilter::all().reason(OTHER.as_str())).run();
     let report = timeout(3 * TIMEOUT, run).await.expect("the run ends").unwrap();
     assert_eq!((report.matching, report.skipped, report.failures.len()), (3, 2, 3));
     let kinds: Vec<_> = report.failures.iter().map(|failure| failure.error.kind()).collect();
@@ -124,7 +124,7 @@ async fn what_is_not_answered_is_a_failure_in_the_report() {
 
     let never = sending(|_| Box::pin(pending()));
     let dead = bench.dead().operation_timeout(TIMEOUT);
-    let run = dead.resubmit(Filter::all(), never).run();
+    let run = dead.resubmit(DeadLetterFilter::all(), never).run();
     let report = timeout(2 * TIMEOUT, run).await.expect("the run ends").unwrap();
     assert_eq!((report.resubmitted, report.failures.len()), (0, 2));
     let source = std::error::Error::source(&report.failures[0].error).unwrap();
@@ -134,7 +134,7 @@ async fn what_is_not_answered_is_a_failure_in_the_report() {
 /// Rules: L-230.
 #[tokio::test(start_paused = true)]
 async fn a_peek_that_is_not_answered_fails() {
-    let (dead, all) = (silent(&Bench::new()), Filter::all());
+    let (dead, all) = (silent(&Bench::new()), DeadLetterFilter::all());
     let peek = dead.list(&all, SequenceNumber::new(u64::MAX), 1);
     let error = timeout(2 * TIMEOUT, peek).await.expect("the peek ends").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ServiceTimeout);
@@ -157,7 +157,7 @@ async fn renewals_that_are_not_answered_do_not_stop_the_others() {
     let delivered = Delivered::default();
     let dead = silent_to(&bench, &delivered).operation_timeout(Duration::from_secs(60));
     let queue = bench.queue.dead_letter();
-    let mut run = pin!(dead.resubmit(Filter::all().reason(OTHER.as_str()), slow).run());
+    let mut run = pin!(dead.resubmit(DeadLetterFilter::all().reason(OTHER.as_str()), slow).run());
     assert!(timeout(Duration::from_secs(50), run.as_mut()).await.is_err());
     assert_eq!(queue.counts().locked, 3);
     // What has lost its lock is delivered again.

@@ -1,6 +1,6 @@
 //! What is left when a broker is closed, or dropped.
 
-use std::error::Error;
+use std::{error::Error, iter::successors};
 
 use consign::{
     Message,
@@ -15,7 +15,8 @@ use crate::support::{Disk, START, receive};
 #[track_caller]
 fn assert_closed<T, E: Error>(answer: Result<T, E>) {
     let Err(error) = answer else { panic!("the call has happened") };
-    let source = error.source().and_then(|source| source.downcast_ref::<StorageError>());
+    let mut sources = successors(error.source(), |&source| source.source());
+    let source = sources.find_map(|source| source.downcast_ref::<StorageError>());
     assert_eq!(source.map(StorageError::kind), Some(StorageErrorKind::Closed), "{error}");
 }
 
@@ -52,10 +53,9 @@ async fn every_call_on_a_closed_broker_says_so() {
     assert_closed(lease.renew().await);
     assert_closed(lease.settle(consign::Disposition::Complete).await);
     assert_closed(leases.pop().unwrap().release().await);
-    let mut failures = Vec::new();
-    Lease::complete_together(&mut leases[..2], &mut failures);
-    assert_eq!(failures.len(), 2);
-    for failure in failures {
+    let failures = Lease::complete_all(&mut leases).await.unwrap_err().into_failures();
+    assert_eq!(failures.len(), 3);
+    for (_, failure) in failures {
         assert_closed(Err::<(), _>(failure));
     }
     assert_closed(session.renew());

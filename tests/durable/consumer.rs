@@ -27,7 +27,7 @@ async fn filled(broker: &Broker) -> Queue {
 /// The writer waits so long that nothing is on the disk unless somebody waits for it. A consumer of one slot completes
 /// nothing alone.
 #[tokio::test]
-async fn what_a_consumer_has_completed_is_on_the_disk_when_it_ends() {
+async fn completions_are_on_the_disk_when_the_consumer_ends() {
     let folder = tempfile::tempdir().unwrap();
     let broker = Broker::options().group_delay(Duration::from_millis(200)).open(folder.path()).unwrap();
     let queue = filled(&broker).await;

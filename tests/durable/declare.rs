@@ -40,7 +40,7 @@ fn declare_all(broker: &Broker) -> Result<(), ManageError> {
 
 /// Rules: D-11.
 #[tokio::test]
-async fn what_is_declared_is_created_once() {
+async fn a_declared_entity_is_created_once() {
     let disk = Disk::new();
     for process in 1..=3 {
         let (broker, _) = disk.open();
@@ -90,7 +90,7 @@ fn a_queue_with_another_setting_is_refused_and_stays() {
         (QueueSettings::default().with_status(Status::SendDisabled), "status"),
     ];
     for (settings, named) in others {
-        assert_other(broker.declare_queue("Orders", settings), &format!("its {named} is another"));
+        assert_other(broker.declare_queue("Orders", settings), &format!("its {named} differs"));
         assert_eq!(broker.queue("orders").unwrap().settings().unwrap(), QueueSettings::default());
     }
     let changed = QueueSettings::default().with_max_delivery_count(3);
@@ -110,22 +110,22 @@ fn another_topic_subscription_or_rule_is_refused() {
     declare_all(&broker).unwrap();
     assert_other(broker.declare_queue("prices", QueueSettings::default()), "prices: it is a topic");
     assert_other(broker.declare_topic("orders", TopicSettings::default()), "orders: it is a queue");
-    assert_other(broker.declare_topic("prices", TopicSettings::default()), "its max_size is another");
+    assert_other(broker.declare_topic("prices", TopicSettings::default()), "its max_size differs");
     let topic = broker.topic("prices").unwrap();
     let audit = SubscriptionSettings::default().with_max_delivery_count(3);
     let other = audit.clone().with_dead_letter_on_filter_error(false);
-    assert_other(topic.declare_subscription("audit", other), "its dead_letter_on_filter_error is another");
+    assert_other(topic.declare_subscription("audit", other), "its dead_letter_on_filter_error differs");
     let other = audit.clone().with_max_delivery_count(4);
-    assert_other(topic.declare_subscription("audit", other), "its max_delivery_count is another");
+    assert_other(topic.declare_subscription("audit", other), "its max_delivery_count differs");
     let declared = topic.declare_subscription_with("audit", audit.clone(), rule("amount > 2"));
-    assert_other(declared, "the rule large is another");
+    assert_other(declared, "the rule large differs");
     let unknown = Rule::new("small", Filter::True).unwrap();
     assert_other(topic.declare_subscription_with("audit", audit.clone(), unknown), "it has no rule small");
     let audit = topic.declare_subscription("audit", audit).unwrap();
     audit.declare_rule(rule("amount > 1")).unwrap();
     let with_action = rule("amount > 1").with_action(SqlAction::parse("SET a = 1").unwrap());
     for other in [rule("amount > 2"), with_action] {
-        assert_other(audit.declare_rule(other), "the rule large is another");
+        assert_other(audit.declare_rule(other), "the rule large differs");
     }
     assert_eq!(audit.rules().len(), 2);
     broker.delete("prices").unwrap();
@@ -138,7 +138,7 @@ fn another_topic_subscription_or_rule_is_refused() {
 /// Rules: D-11.
 /// Who declares an entity uses it.
 #[test]
-fn what_is_declared_again_is_not_idle() {
+fn an_entity_that_is_declared_again_is_not_idle() {
     let hour = Duration::from_secs(3_600);
     let clock = std::sync::Arc::new(consign::time::ManualClock::new(crate::support::START));
     let broker = Broker::with_clock(std::sync::Arc::clone(&clock));

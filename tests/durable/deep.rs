@@ -84,7 +84,7 @@ async fn messages_beyond_the_budget_are_read_from_the_disk() {
 
 /// Rules: D-05.
 #[tokio::test]
-async fn what_is_beyond_the_budget_is_not_read_when_a_broker_is_opened() {
+async fn messages_beyond_the_budget_are_not_read_when_a_broker_is_opened() {
     let disk = Disk::new();
     let (broker, _) = open(&disk);
     fill(&broker.create_queue("deep", QueueSettings::default()).unwrap(), None).await;
@@ -108,8 +108,9 @@ async fn messages_expire_on_the_disk_as_they_do_in_memory() {
     assert_eq!((queue.counts().active, dead.counts().active), (0, COUNT));
     let size = queue.counts().size;
     let peeked = dead.peek(SequenceNumber::new(1_500), 1).pop().unwrap();
-    let reason =
-        |message: &Message| message.application().get(DeadLetter::REASON).map(|it| it.as_str().unwrap().to_owned());
+    let reason = |message: &Message| {
+        message.application_properties().get(DeadLetter::REASON).map(|it| it.as_str().unwrap().to_owned())
+    };
     assert_eq!(reason(&peeked).as_deref(), Some("TTLExpiredException"));
     let mut receiver = dead.receiver();
     let mut held = Vec::new();

@@ -3,7 +3,7 @@
 use consign::{Message, administration::QueueSettings, broker::Broker, message::SequenceNumber, transport::Sender};
 
 #[tokio::test]
-async fn what_was_exported_can_be_imported() {
+async fn exported_messages_can_be_imported() {
     let broker = Broker::new();
     let [from, to] = ["from", "to"].map(|path| broker.create_queue(path, QueueSettings::default()).unwrap());
     for number in 0..1_000_u64 {

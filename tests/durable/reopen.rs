@@ -7,7 +7,7 @@ use consign::{
     Disposition, Message,
     administration::{QueueSettings, SubscriptionSettings, TopicSettings},
     broker::{Broker, Durability},
-    message::{Body, SequenceNumber, Value},
+    message::{MessageBody, SequenceNumber, Value},
     rules::{CorrelationFilter, Rule},
     settlement::{DeadLetter, DeadLetterReason},
     transport::{Capability, ErrorKind, Level, ReceiverExt, Sender},
@@ -54,13 +54,16 @@ async fn every_state_of_a_message_survives() {
     let seen = |at: usize| ready[at].message.received().unwrap();
     assert_eq!([0, 1, 2].map(|at| seen(at).delivery_count), [2, 1, 1]);
     assert_eq!([0, 1, 2].map(|at| seen(at).sequence_number.get()), [3, 4, 6]);
-    assert_eq!(ready[0].message.application().get("body").and_then(|body| body.as_str()), Some("abandoned"));
+    assert_eq!(ready[0].message.application_properties().get("body").and_then(|body| body.as_str()), Some("abandoned"));
     let deferred = queue.receive_deferred(&[SequenceNumber::new(1)]).unwrap();
     assert_eq!(texts(&deferred), ["deferred"]);
     let dead = receive(&queue.dead_letter()).await;
     assert_eq!(texts(&dead), ["dead"]);
     let dead = &dead[0].message;
-    assert_eq!(dead.application().get(DeadLetter::REASON).and_then(|reason| reason.as_str()), Some("Broken"));
+    assert_eq!(
+        dead.application_properties().get(DeadLetter::REASON).and_then(|reason| reason.as_str()),
+        Some("Broken")
+    );
     clock.advance(29 * SECOND);
     assert_eq!(queue.counts().scheduled, 1);
     clock.advance(SECOND);
@@ -190,7 +193,7 @@ async fn a_value_that_is_too_deep_is_refused() {
     let (broker, _) = disk.open();
     let sender = broker.create_queue("orders", QueueSettings::default()).unwrap().sender().unwrap();
     let nested = |depth| (0..depth).fold(Value::from(1_u8), |inner, _| Value::List(vec![inner]));
-    sender.send(Message::new(Body::Value(Box::new(nested(31))))).await.unwrap();
-    let refused = sender.send(Message::new(Body::Value(Box::new(nested(32))))).await.unwrap_err();
+    sender.send(Message::new(MessageBody::Value(Box::new(nested(31))))).await.unwrap();
+    let refused = sender.send(Message::new(MessageBody::Value(Box::new(nested(32))))).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
 }

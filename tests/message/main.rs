@@ -10,7 +10,7 @@ use consign::{
     administration::QueueSettings,
     broker::Broker,
     codecs::ContentType,
-    message::{Body, Field, MessageBuilder, Problem, Properties, PropertyValue, Value},
+    message::{Field, MessageBody, MessageBuilder, Problem, Properties, PropertyValue, Value},
     mime,
     rules::CorrelationFilter,
     time::Timestamp,
@@ -118,11 +118,11 @@ fn a_partition_key_equals_the_session() {
 fn a_body_of_any_kind_is_opaque() {
     let nested = Value::List(vec![Value::from(1_u8), Value::Map(vec![(Value::from("k"), Value::Symbol("v".into()))])]);
     let bodies = [
-        Body::empty(),
-        Body::from(&b"\xff\xfe\0"[..]),
-        Body::sections(vec![Bytes::from_static(b"a"), Bytes::new(), Bytes::from_static(b"b")]),
-        Body::from(nested.clone()),
-        Body::Sequence([vec![nested], vec![]].into()),
+        MessageBody::empty(),
+        MessageBody::from(&b"\xff\xfe\0"[..]),
+        MessageBody::sections(vec![Bytes::from_static(b"a"), Bytes::new(), Bytes::from_static(b"b")]),
+        MessageBody::from(nested.clone()),
+        MessageBody::Sequence([vec![nested], vec![]].into()),
     ];
     for body in bodies {
         assert_eq!(through(Message::new(body.clone())).body(), &body);
@@ -155,12 +155,12 @@ fn each_type_is_kept() {
     let values = values();
     let mut message = Message::new("");
     for (at, value) in values.iter().enumerate() {
-        message.properties_mut().application_mut().insert(at.to_string(), value.clone());
+        message.properties_mut().application_properties_mut().insert(at.to_string(), value.clone());
     }
     let received = through(message);
-    assert_eq!(received.application().len(), values.len());
+    assert_eq!(received.application_properties().len(), values.len());
     for (at, value) in values.iter().enumerate() {
-        assert_eq!(received.application().get(&at.to_string()), Some(value));
+        assert_eq!(received.application_properties().get(&at.to_string()), Some(value));
     }
 }
 
@@ -169,7 +169,7 @@ fn each_type_is_kept() {
 fn keys_are_compared_as_they_are() {
     let message = Message::builder().property("key", 1_u8).property("Key", 2_u8).property("", 3_u8).build("").unwrap();
     let received = through(message);
-    let get = |key| received.application().get(key).cloned();
+    let get = |key| received.application_properties().get(key).cloned();
     assert_eq!(
         ["key", "Key", "", "KEY"].map(get),
         [Some(1_u8), Some(2), Some(3), None].map(|it| it.map(PropertyValue::U8))
@@ -181,7 +181,7 @@ fn keys_are_compared_as_they_are() {
 fn a_date_counts_milliseconds() {
     let value = PropertyValue::from(Timestamp::from_millis(-1));
     let message = Message::builder().property("at", value.clone()).build("").unwrap();
-    assert_eq!(through(message).application().get("at"), Some(&value));
+    assert_eq!(through(message).application_properties().get("at"), Some(&value));
 }
 
 /// Rules: U-11.
@@ -194,7 +194,7 @@ fn maps_lists_and_arrays_are_refused() {
         (Value::Array(vec![]), "array"),
         (described, "described value"),
     ] {
-        let error = Properties::new().application_mut().try_insert("k", value).unwrap_err();
+        let error = Properties::new().application_properties_mut().try_insert("k", value).unwrap_err();
         assert_eq!(error.field(), &Field::ApplicationProperty("k".into()));
         assert_eq!(error.problem(), &Problem::UnsupportedType(name));
     }

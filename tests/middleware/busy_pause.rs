@@ -158,7 +158,7 @@ async fn the_pause_can_be_set() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_ready_is_what_is_called_after_the_pause() {
+async fn the_instance_that_was_ready_is_called_after_the_pause() {
     let (mut stack, mut handle) = mock::spawn_layer::<Message, (), _>(BusyPauseLayer::new());
     handle.allow(2);
     assert_ready_ok!(stack.poll_ready::<Message>());

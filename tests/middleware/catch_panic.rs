@@ -68,7 +68,7 @@ async fn a_panic_is_caught_wherever_it_happens() {
 
 /// Rules: I-33.
 #[tokio::test]
-async fn what_a_panicking_handler_held_is_dropped_and_may_panic_again() {
+async fn values_of_a_panicking_handler_are_dropped_and_may_panic_again() {
     struct PanicsOnDrop(Arc<AtomicBool>);
     impl Drop for PanicsOnDrop {
         fn drop(&mut self) {

@@ -51,7 +51,7 @@ fn failure() -> Answer {
 
 /// Rules: Y-30.
 #[tokio::test(start_paused = true)]
-async fn it_opens_when_so_many_of_the_latest_calls_have_failed() {
+async fn the_circuit_opens_when_enough_of_the_latest_calls_have_failed() {
     let (layer, mut stack, mut handle) = stack(3, 5);
     // Two in five, for ever, are not enough; nor is what says nothing.
     for n in 0..50 {
@@ -152,7 +152,7 @@ async fn an_idle_clone_that_is_ready_holds_no_probe() {
 
 /// Rules: Y-31.
 #[tokio::test(start_paused = true)]
-async fn what_began_before_it_opened_changes_nothing() {
+async fn calls_from_before_the_circuit_opened_have_no_effect() {
     let (layer, mut stack, mut handle) = stack(1, 1);
     let mut slow = task::spawn(stack.ready().await.unwrap().call(message("slow")));
     let mut slower = task::spawn(stack.ready().await.unwrap().call(message("slower")));

@@ -94,7 +94,7 @@ receiving! {
     #[cfg(feature = "signing")]
     verify: consign::middleware::signing::VerifyLayer::new(keys()).allow_unsigned();
     #[cfg(feature = "claim-check")]
-    check_out: consign::middleware::claim_check::CheckOutLayer::new(blobs());
+    check_out: consign::middleware::claim_check::ResolveClaimLayer::new(blobs());
     circuit_breaker: CircuitBreakerLayer::new(1, 1, Duration::from_secs(1));
     retry: RetryLayer::new().immediate(2);
     trace: TraceLayer::receiving("orders");
@@ -109,7 +109,7 @@ sending! {
     #[cfg(feature = "signing")]
     sign: consign::middleware::signing::SignLayer::new(keys());
     #[cfg(feature = "claim-check")]
-    check_in: consign::middleware::claim_check::CheckInLayer::new(blobs()).threshold(4);
+    check_in: consign::middleware::claim_check::StoreClaimLayer::new(blobs()).threshold(4);
     in_flight: InFlightLayer::new(4);
     message_id: MessageIdLayer::new();
     size_limit: SizeLimitLayer::default();

@@ -56,7 +56,7 @@ async fn every_dead_letter_fits_beside_the_properties_of_its_message() {
     for present in [0, 30_000, 60_000, 61_400, 65_000] {
         let mut full = message("m");
         for (key, share) in ["a", "b"].iter().zip([present / 2, present - present / 2]) {
-            full.properties_mut().application_mut().insert(*key, "x".repeat(share));
+            full.properties_mut().application_properties_mut().insert(*key, "x".repeat(share));
         }
         let size = full.properties().size();
         let letter = letter(stack.clone().oneshot(full).await.unwrap());

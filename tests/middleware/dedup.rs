@@ -12,9 +12,10 @@ use std::{
 
 use consign::{
     Disposition, Message,
-    message::{Body, Properties, Value},
+    message::{MessageBody, Properties, Value},
     middleware::dedup::{
-        Begin, BodyBytes, DedupLayer, DedupStats, DedupStore, Key, MakeKey, MemoryStore, StoreError, StoreErrorKind,
+        Begin, BodyBytes, DedupKey, DedupLayer, DedupStats, DedupStore, MakeKey, MemoryStore, StoreError,
+        StoreErrorKind,
     },
     settlement::DeadLetterReason,
     time::{ManualClock, Timestamp},
@@ -68,7 +69,7 @@ impl Runs {
 
 /// Rules: W-01.
 #[tokio::test]
-async fn what_was_handled_is_completed_and_counted() {
+async fn a_handled_message_is_completed_and_counted() {
     let layer = layer();
     let (mut stack, mut handle) = mock::spawn_layer::<Message, Disposition, _>(layer.clone());
     assert_ready_ok!(stack.poll_ready::<Message>());
@@ -79,7 +80,7 @@ async fn what_was_handled_is_completed_and_counted() {
 
     // A retry, and a resubmission: a new id, and the first one as a property.
     let mut again = with_id("b");
-    again.properties_mut().application_mut().insert(Properties::ORIGINAL_MESSAGE_ID, "a");
+    again.properties_mut().application_properties_mut().insert(Properties::ORIGINAL_MESSAGE_ID, "a");
     for duplicate in [with_id("a"), again] {
         assert_ready_ok!(stack.poll_ready::<Message>());
         assert_eq!(assert_ready_ok!(task::spawn(stack.call(duplicate)).poll()), Disposition::Complete);
@@ -122,7 +123,7 @@ async fn the_key_is_of_choice_and_without_one_a_message_is_handled() {
     assert_eq!(runs_by(BodyBytes, [same(), other(), with_id("a")]).await, (2, 0));
     assert_eq!(runs_by(by_subject, [same(), other(), same()]).await, (2, 0));
     assert_eq!(runs_by(by_subject, [with_id("a"), with_id("a"), same()]).await, (3, 2));
-    let value = || Message::new(Body::Value(Box::new(Value::from(1))));
+    let value = || Message::new(MessageBody::Value(Box::new(Value::from(1))));
     assert_eq!(runs_by(BodyBytes, [value(), Message::new(""), value()]).await, (3, 3));
     let without_id = || Message::new("no id");
     assert_eq!(
@@ -153,7 +154,7 @@ async fn the_window_is_exact_and_does_not_slide() {
 
 /// Rules: W-06.
 #[tokio::test(start_paused = true)]
-async fn what_did_not_complete_is_handled_again() {
+async fn a_message_that_was_not_completed_is_handled_again() {
     let dead = Disposition::dead_letter(DeadLetterReason::HandlerPermanent, "never");
     for (end, name) in
         ["an error", "a panic", "a panic of the call", "dropped", "abandon", "defer", "dead"].iter().enumerate()
@@ -214,7 +215,7 @@ async fn a_duplicate_waits_for_what_is_in_progress() {
 
 /// Rules: W-07.
 #[tokio::test(start_paused = true)]
-async fn what_has_waited_long_enough_is_abandoned() {
+async fn a_duplicate_that_waited_too_long_is_abandoned() {
     for (wait, waited) in [(seconds(0), seconds(0)), (seconds(30), seconds(30))] {
         let (layer, runs) = (layer().wait(wait), Runs::default());
         let hangs = layer.layer(service_fn(|_: Message| pending::<Result<Disposition, BoxError>>()));
@@ -279,7 +280,8 @@ async fn the_ids_of_a_killed_process_are_free_after_half_a_minute() {
     let store = Arc::new(MemoryStore::new(WINDOW));
     let layer = DedupLayer::new(Arc::clone(&store), "orders");
     assert_eq!(DedupLayer::<MemoryStore>::LEASE, seconds(30));
-    let Begin::New(_) = store.begin(Key::new("orders", b"a"), DedupLayer::<MemoryStore>::LEASE).await.unwrap() else {
+    let Begin::New(_) = store.begin(DedupKey::new("orders", b"a"), DedupLayer::<MemoryStore>::LEASE).await.unwrap()
+    else {
         panic!("unknown")
     };
     let (runs, start) = (Runs::default(), Instant::now());
@@ -291,7 +293,7 @@ async fn the_ids_of_a_killed_process_are_free_after_half_a_minute() {
 #[tokio::test(start_paused = true)]
 async fn a_reservation_ends_with_its_lease() {
     let store = Arc::new(MemoryStore::new(WINDOW));
-    let key = Key::new("orders", b"a");
+    let key = DedupKey::new("orders", b"a");
     let Begin::New(gone) = store.begin(key, seconds(60)).await.unwrap() else { panic!("unknown") };
     advance(seconds(10)).await;
     assert!(matches!(store.begin(key, seconds(60)).await.unwrap(), Begin::InProgress { left } if left == seconds(50)));
@@ -311,7 +313,7 @@ async fn a_reservation_ends_with_its_lease() {
 #[tokio::test(start_paused = true)]
 async fn a_late_commit_holds_unless_the_id_is_reserved_anew() {
     let store = MemoryStore::new(WINDOW);
-    let key = Key::new("orders", b"a");
+    let key = DedupKey::new("orders", b"a");
     let Begin::New(late) = store.begin(key, seconds(60)).await.unwrap() else { panic!("unknown") };
     advance(seconds(60)).await;
     let Begin::New(second) = store.begin(key, seconds(60)).await.unwrap() else { panic!("the lease is over") };
@@ -331,7 +333,7 @@ struct Failing {
 impl DedupStore for Failing {
     type Token = <MemoryStore as DedupStore>::Token;
 
-    async fn begin(&self, key: Key<'_>, lease: Duration) -> Result<Begin<Self::Token>, StoreError> {
+    async fn begin(&self, key: DedupKey<'_>, lease: Duration) -> Result<Begin<Self::Token>, StoreError> {
         let less = |failures: u32| failures.checked_sub(1);
         if self.failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok() {
             return Err(StoreError::new(StoreErrorKind::Unavailable).with_source("out of reach"));
@@ -365,7 +367,7 @@ struct Renewing {
 impl DedupStore for Renewing {
     type Token = <MemoryStore as DedupStore>::Token;
 
-    async fn begin(&self, key: Key<'_>, lease: Duration) -> Result<Begin<Self::Token>, StoreError> {
+    async fn begin(&self, key: DedupKey<'_>, lease: Duration) -> Result<Begin<Self::Token>, StoreError> {
         self.store.begin(key, lease).await
     }
 
@@ -483,23 +485,25 @@ async fn a_full_store_refuses_and_forgets_nothing_early() {
     let store = MemoryStore::with_clock(WINDOW, Arc::clone(&clock)).max_ids(100);
     let id = |n: u32| n.to_le_bytes();
     for n in 0..100 {
-        let Begin::New(token) = store.begin(Key::new("", &id(n)), seconds(1)).await.unwrap() else { panic!("{n}") };
+        let Begin::New(token) = store.begin(DedupKey::new("", &id(n)), seconds(1)).await.unwrap() else {
+            panic!("{n}")
+        };
         store.commit(&token).await.unwrap();
         clock.advance(millis(1));
     }
-    let full = store.begin(Key::new("", &id(100)), seconds(1)).await.unwrap_err();
+    let full = store.begin(DedupKey::new("", &id(100)), seconds(1)).await.unwrap_err();
     assert_eq!(full.kind(), StoreErrorKind::Full);
     for n in 0..100 {
-        assert!(matches!(store.begin(Key::new("", &id(n)), seconds(1)).await.unwrap(), Begin::Committed), "{n}");
+        assert!(matches!(store.begin(DedupKey::new("", &id(n)), seconds(1)).await.unwrap(), Begin::Committed), "{n}");
     }
     // The window of the first is over, and of no other.
     clock.advance(millis(599_900));
-    assert!(matches!(store.begin(Key::new("", &id(100)), seconds(1)).await.unwrap(), Begin::New(_)));
-    assert_eq!(store.begin(Key::new("", &id(0)), seconds(1)).await.unwrap_err().kind(), StoreErrorKind::Full);
-    assert!(matches!(store.begin(Key::new("", &id(1)), seconds(1)).await.unwrap(), Begin::Committed));
+    assert!(matches!(store.begin(DedupKey::new("", &id(100)), seconds(1)).await.unwrap(), Begin::New(_)));
+    assert_eq!(store.begin(DedupKey::new("", &id(0)), seconds(1)).await.unwrap_err().kind(), StoreErrorKind::Full);
+    assert!(matches!(store.begin(DedupKey::new("", &id(1)), seconds(1)).await.unwrap(), Begin::Committed));
     // A lease that is over makes room too.
     clock.advance(seconds(1));
-    assert!(matches!(store.begin(Key::new("", &id(101)), seconds(1)).await.unwrap(), Begin::New(_)));
+    assert!(matches!(store.begin(DedupKey::new("", &id(101)), seconds(1)).await.unwrap(), Begin::New(_)));
 }
 
 /// Rules: W-04.
@@ -508,7 +512,7 @@ async fn many_windows_that_end_at_once_are_exact_too() {
     let clock = Arc::new(ManualClock::new(Timestamp::EPOCH));
     let store = MemoryStore::with_clock(WINDOW, Arc::clone(&clock));
     let ids: Vec<_> = (0..500_u32).map(u32::to_le_bytes).collect();
-    let new = async |id| match store.begin(Key::new("", id), seconds(1)).await.unwrap() {
+    let new = async |id| match store.begin(DedupKey::new("", id), seconds(1)).await.unwrap() {
         Begin::New(token) => store.commit(&token).await.is_ok(),
         _ => false,
     };
@@ -528,16 +532,19 @@ async fn many_windows_that_end_at_once_are_exact_too() {
 
 /// Rules: W-11.
 #[tokio::test]
-async fn what_is_in_progress_has_a_bound_of_its_own() {
+async fn ids_in_progress_have_a_separate_bound() {
     let store = MemoryStore::new(WINDOW).max_ids(8_000);
     let mut tokens = vec![];
     for n in 0..2_000_u32 {
-        let Begin::New(token) = store.begin(Key::new("", &n.to_le_bytes()), seconds(60)).await.unwrap() else {
+        let Begin::New(token) = store.begin(DedupKey::new("", &n.to_le_bytes()), seconds(60)).await.unwrap() else {
             panic!()
         };
         tokens.push(token);
     }
-    assert_eq!(store.begin(Key::new("", b"one more"), seconds(60)).await.unwrap_err().kind(), StoreErrorKind::Full);
+    assert_eq!(
+        store.begin(DedupKey::new("", b"one more"), seconds(60)).await.unwrap_err().kind(),
+        StoreErrorKind::Full
+    );
     store.forget(&tokens[0]).await.unwrap();
-    assert!(matches!(store.begin(Key::new("", b"one more"), seconds(60)).await.unwrap(), Begin::New(_)));
+    assert!(matches!(store.begin(DedupKey::new("", b"one more"), seconds(60)).await.unwrap(), Begin::New(_)));
 }

@@ -13,7 +13,9 @@ use std::{
 
 use consign::{
     Disposition, Message,
-    middleware::dedup::{Begin, DedupLayer, DedupStore, Key, MemoryStore, MemoryToken, StoreError, StoreErrorKind},
+    middleware::dedup::{
+        Begin, DedupKey, DedupLayer, DedupStore, MemoryStore, MemoryToken, StoreError, StoreErrorKind,
+    },
 };
 use tokio::task::yield_now;
 use tower::{BoxError, Layer, Service, ServiceExt, service_fn};
@@ -55,7 +57,7 @@ impl Distant {
 impl DedupStore for Distant {
     type Token = MemoryToken;
 
-    async fn begin(&self, key: Key<'_>, lease: Duration) -> Result<Begin<MemoryToken>, StoreError> {
+    async fn begin(&self, key: DedupKey<'_>, lease: Duration) -> Result<Begin<MemoryToken>, StoreError> {
         self.ask(self.store.begin(key, lease)).await
     }
 

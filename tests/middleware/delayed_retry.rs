@@ -14,7 +14,7 @@ use consign::{
     codecs::{Codecs, Text},
     consumer::{Consumer, Stats},
     message::{ApplicationProperties, Properties, PropertyValue, limits},
-    middleware::retry::{Backoff, DelayedRetries, Jitter, RetryHistory, RetryLayer},
+    middleware::retry::{Backoff, DelayPolicy, Jitter, RetryHistory, RetryLayer},
     routing::Router,
     settlement::{DeadLetter, DeadLetterReason, Transient},
     testing::{DeliveryFault, Faults, Link, LinkSettings, SendFault, TestBroker, TestQueue},
@@ -49,8 +49,8 @@ impl World {
         Self { broker, queue, seen: Seen::default() }
     }
 
-    fn retries(&self, backoff: Backoff) -> DelayedRetries<impl Sender + Clone, Arc<dyn Clock>> {
-        DelayedRetries::new(self.queue.sender().unwrap(), backoff).unwrap().clock(self.broker.clock())
+    fn retries(&self, backoff: Backoff) -> DelayPolicy<impl Sender + Clone, Arc<dyn Clock>> {
+        DelayPolicy::new(self.queue.sender().unwrap(), backoff).unwrap().clock(self.broker.clock())
     }
 
     /// A handler that fails so often.
@@ -142,7 +142,7 @@ async fn the_same_seed_is_the_same_schedule() {
 
 /// Rules: Y-10.
 #[tokio::test(start_paused = true)]
-async fn what_comes_later_is_the_same_message_under_another_id() {
+async fn a_delayed_copy_is_the_same_message_with_another_id() {
     let world = World::new();
     world.queue.send_message(full());
     let layer = RetryLayer::new().delayed(world.retries(without_jitter(SECOND)));
@@ -162,7 +162,7 @@ async fn what_comes_later_is_the_same_message_under_another_id() {
             let due = seen.scheduled_enqueue_time().unwrap();
             assert_eq!(due, TestBroker::START.saturating_add(Duration::from_millis(world.times()[n])));
             expected.set_scheduled_enqueue_time(due);
-            let application = properties.application_mut();
+            let application = properties.application_properties_mut();
             let first = application.remove(Properties::ORIGINAL_MESSAGE_ID);
             assert_eq!(first.as_ref().and_then(PropertyValue::as_str), Some("m-1"));
             application.remove(RetryHistory::PROPERTY).unwrap();
@@ -215,13 +215,16 @@ async fn changes_of_an_abandon_travel_too() {
     let stack = RetryLayer::new().delayed(world.retries(Backoff::fixed(SECOND)).deliveries(2)).layer(service_fn(
         |message: Message| {
             let changes = changes.clone();
-            assert_eq!(message.application().get("step").is_some(), !message.application().is_empty());
+            assert_eq!(
+                message.application_properties().get("step").is_some(),
+                !message.application_properties().is_empty()
+            );
             async { Ok::<_, BoxError>(Disposition::Abandon(changes.into())) }
         },
     ));
     world.run(60 * SECOND, stack).await;
     let dead = world.queue.assert_dead_lettered(&DeadLetterReason::RetriesExhausted);
-    assert_eq!(dead.application().get("step"), Some(&PropertyValue::from(2)));
+    assert_eq!(dead.application_properties().get("step"), Some(&PropertyValue::from(2)));
 }
 
 /// Rules: Y-14.
@@ -247,7 +250,7 @@ async fn a_handler_of_a_router_is_quoted_too() {
     let world = World::new();
     world.queue.send_message(message("m"));
     let away = async || Err::<(), _>(Transient::new("the bank is away"));
-    let router = Router::new(Codecs::builder().with(Text).build().unwrap()).otherwise(away).build().unwrap();
+    let router = Router::new(Codecs::builder().with(Text).build().unwrap()).fallback(away).build().unwrap();
     let retries = world.retries(Backoff::fixed(SECOND)).deliveries(2);
     world.run(60 * SECOND, RetryLayer::new().delayed(retries).layer(router)).await;
     let dead = world.queue.assert_dead_lettered(&DeadLetterReason::RetriesExhausted);
@@ -266,7 +269,8 @@ async fn no_delivery_begins_after_the_longest_age() {
     world.run(60 * SECOND, RetryLayer::new().delayed(retries).layer(world.handler(usize::MAX))).await;
     assert_eq!(world.times(), [0, 3_000, 6_000].map(|at| 3_600_000 + at));
     let dead = world.queue.assert_dead_lettered(&DeadLetterReason::RetriesExhausted);
-    let why = "the next delivery would come too late; 3 failed since 2023-11-14T23:13:20.000Z: the bank is away";
+    let why =
+        "the next delivery would exceed the maximum age; 3 failed since 2023-11-14T23:13:20.000Z: the bank is away";
     assert_eq!(dead.dead_letter_description(), Some(why));
 }
 
@@ -328,7 +332,7 @@ async fn a_queue_that_detects_duplicates_loses_nothing() {
 #[tokio::test(start_paused = true)]
 async fn the_message_is_settled_after_the_copy_is_accepted() {
     let broker = Broker::default();
-    let retries = DelayedRetries::new(broker.clone(), Backoff::fixed(SECOND)).unwrap();
+    let retries = DelayPolicy::new(broker.clone(), Backoff::fixed(SECOND)).unwrap();
     let stack =
         RetryLayer::new().delayed(retries).layer(service_fn(|_: Message| async { Err::<Disposition, _>("away") }));
     let mut call = task::spawn(stack.oneshot(message("m")));
@@ -344,7 +348,7 @@ async fn the_message_is_settled_after_the_copy_is_accepted() {
 async fn a_copy_that_is_not_accepted_leaves_the_message_abandoned() {
     for kind in [ErrorKind::QuotaExceeded, ErrorKind::ServiceTimeout, ErrorKind::MessageSizeExceeded] {
         let broker = Broker::default();
-        let layer = RetryLayer::new().delayed(DelayedRetries::new(broker.clone(), Backoff::fixed(SECOND)).unwrap());
+        let layer = RetryLayer::new().delayed(DelayPolicy::new(broker.clone(), Backoff::fixed(SECOND)).unwrap());
         let error = layer.layer(service_fn(|_: Message| async { Err::<Disposition, _>("away") }));
         let abandon = layer.layer(service_fn(|_: Message| async { Ok::<_, BoxError>(Disposition::ABANDON) }));
         let (mut first, mut second) =
@@ -383,7 +387,7 @@ impl Sender for Can {
 #[test]
 fn a_policy_that_the_transport_cannot_do_is_refused_when_it_is_built() {
     let none = Capabilities::none();
-    let new = |can| DelayedRetries::new(Can(can), Backoff::fixed(SECOND));
+    let new = |can| DelayPolicy::new(Can(can), Backoff::fixed(SECOND));
     let refused = new(none).unwrap_err();
     assert_eq!(refused.capability(), Capability::DelayedRetry);
     assert!(refused.to_string().contains("delayed retry"), "{refused}");
@@ -398,7 +402,7 @@ fn a_policy_that_the_transport_cannot_do_is_refused_when_it_is_built() {
 #[tokio::test(start_paused = true)]
 async fn a_transport_that_delays_messages_is_sent_no_copy() {
     let can = consign::broker::Broker::CAPABILITIES.with(Capability::DelayedRetry, Level::Native);
-    let retries = DelayedRetries::new(Can(can), without_jitter(SECOND)).unwrap().deliveries(3);
+    let retries = DelayPolicy::new(Can(can), without_jitter(SECOND)).unwrap().deliveries(3);
     let layer = RetryLayer::new().immediate(1).delayed(retries);
     let fails = layer.layer(service_fn(|_: Message| async { Err::<Disposition, _>("away") }));
     let mut message = message("m");
@@ -406,7 +410,7 @@ async fn a_transport_that_delays_messages_is_sent_no_copy() {
         let Disposition::Abandon(changes) = fails.clone().oneshot(message.clone()).await.unwrap() else { panic!() };
         assert_eq!(changes.delay(), Some(delay));
         // The transport keeps the changes.
-        message.properties_mut().application_mut().merge(changes.into_properties());
+        message.properties_mut().application_properties_mut().merge(changes.into_properties());
         let history = RetryHistory::of(message.properties()).unwrap();
         assert_eq!((history.failures, &*history.last_error), (failures, "away"));
     }
@@ -424,7 +428,7 @@ async fn a_copy_that_is_not_accepted_is_no_reason_to_fail_at_once_again() {
         (1..10).fold(Faults::none(), |faults, n| faults.on_send(n, SendFault::Reject(ErrorKind::QuotaExceeded)));
     let link = Link::new(LinkSettings::default().with_faults(faults));
     let sender = link.sender(world.queue.sender().unwrap());
-    let retries = DelayedRetries::new(sender, Backoff::fixed(10 * SECOND)).unwrap().clock(world.broker.clock());
+    let retries = DelayPolicy::new(sender, Backoff::fixed(10 * SECOND)).unwrap().clock(world.broker.clock());
     world.run(60 * SECOND, RetryLayer::new().delayed(retries).layer(world.handler(9))).await;
     assert_eq!(world.times(), [0, 10_000, 20_000]);
     world.queue.assert_dead_lettered(&DeadLetterReason::MaxDeliveryCountExceeded);
@@ -440,7 +444,7 @@ async fn done_under(faults: Faults, detecting: bool) -> (Vec<usize>, Stats) {
         world.queue.send_message(Message::builder().message_id(format!("m-{n}")).build("").unwrap());
     }
     let sender = link.sender(world.queue.sender().unwrap());
-    let retries = DelayedRetries::new(sender, without_jitter(SECOND)).unwrap().clock(world.broker.clock());
+    let retries = DelayPolicy::new(sender, without_jitter(SECOND)).unwrap().clock(world.broker.clock());
     let done = Mutex::new(vec![0; 20]);
     let stack = RetryLayer::new().delayed(retries).layer(service_fn(|message: Message| {
         let failed = RetryHistory::of(message.properties()).is_some();
@@ -499,7 +503,7 @@ async fn dropped_anywhere_no_message_is_lost() {
         world.queue.send_message(message("m"));
         let link = Link::new(LinkSettings::default().with_round_trip(Duration::from_millis(20)));
         let sender = link.sender(world.queue.sender().unwrap());
-        let retries = DelayedRetries::new(sender, without_jitter(SECOND)).unwrap().clock(world.broker.clock());
+        let retries = DelayPolicy::new(sender, without_jitter(SECOND)).unwrap().clock(world.broker.clock());
         let stack = RetryLayer::new().immediate(1).delayed(retries).layer(service_fn(|_: Message| async {
             sleep(SECOND).await;
             Err::<Disposition, _>("away")
@@ -548,7 +552,7 @@ async fn a_dead_letter_is_never_delayed_out_of_its_queue() {
 
 /// Rules: Y-18.
 #[tokio::test(start_paused = true)]
-async fn what_has_expired_under_its_lock_is_the_brokers() {
+async fn a_message_that_expired_while_locked_is_left_to_the_broker() {
     let world = World::with(QueueSettings::default().with_dead_letter_on_expiration(true));
     let mut sent = message("m");
     sent.properties_mut().set_time_to_live(SECOND).unwrap();
@@ -574,7 +578,7 @@ async fn a_message_without_space_for_a_history_ends_as_a_dead_letter_and_not_in_
         let world = World::new();
         let mut sent = Message::builder().message_id("m-1").build("").unwrap();
         let fill = limits::ALL_PROPERTIES_BYTES - sent.properties().size() - "abc".len() - room;
-        let application = sent.properties_mut().application_mut();
+        let application = sent.properties_mut().application_properties_mut();
         application.insert("a", "x".repeat(32_000));
         application.insert("b", "x".repeat(32_000));
         application.insert("c", "x".repeat(fill - 64_000));
@@ -616,7 +620,7 @@ async fn a_history_from_elsewhere_is_not_trusted_further_than_it_counts() {
     let ahead = TestBroker::START.saturating_add(3_600 * SECOND).as_millis();
     for (history, seen) in [("no history".to_owned(), 2), (format!("1;{ahead};"), 1), (format!("{};0;", u32::MAX), 1)] {
         let mut sent = message("m");
-        sent.properties_mut().application_mut().insert(RetryHistory::PROPERTY, history);
+        sent.properties_mut().application_properties_mut().insert(RetryHistory::PROPERTY, history);
         world.queue.send_message(sent);
         let before = world.times().len();
         let retries = world.retries(Backoff::fixed(SECOND)).deliveries(2);
@@ -662,7 +666,7 @@ where
 
 /// Rules: Y-19.
 #[tokio::test(start_paused = true)]
-async fn what_recognises_messages_stands_inside_of_retries() {
+async fn duplicate_detection_is_inside_of_retries() {
     for is_inside in [true, false] {
         let world = World::with(QueueSettings::default().with_lock_duration(5 * SECOND));
         world.queue.send_message(message("m"));
@@ -701,7 +705,7 @@ async fn a_copy_that_is_not_answered_is_given_up() {
     let withheld = Faults::none().on_send(1, SendFault::Withhold);
     let link = Link::new(LinkSettings::default().with_faults(withheld));
     let sender = link.sender(world.queue.sender().unwrap());
-    let later = DelayedRetries::new(sender, without_jitter(SECOND)).unwrap().operation_timeout(5 * SECOND);
+    let later = DelayPolicy::new(sender, without_jitter(SECOND)).unwrap().operation_timeout(5 * SECOND);
     let retry = RetryLayer::new().delayed(later);
     let mut call = task::spawn(retry.layer(world.handler(1)).oneshot(message("m")));
     assert_pending!(call.poll());

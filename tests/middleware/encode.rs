@@ -4,7 +4,7 @@ use consign::{
     Message,
     codecs::Codecs,
     middleware::{
-        encode::{EncodeLayer, Outgoing, OutgoingBatch},
+        encode::{EncodeLayer, OutboundBatch, OutboundMessage},
         message_id::MessageIdLayer,
         size_limit::SizeLimitLayer,
     },
@@ -38,12 +38,12 @@ impl Serialize for Unwritable {
 #[tokio::test]
 async fn a_value_becomes_a_message_that_says_its_format() {
     let (mut stack, mut handle) = mock::spawn_layer::<Message, (), _>(EncodeLayer::new(Codecs::json()));
-    assert_ready_ok!(stack.poll_ready::<Outgoing<Order>>());
-    let mut send = task::spawn(stack.call(Outgoing::new(Order { id: 7 }).subject("order").property("k", 1)));
+    assert_ready_ok!(stack.poll_ready::<OutboundMessage<Order>>());
+    let mut send = task::spawn(stack.call(OutboundMessage::new(Order { id: 7 }).subject("order").property("k", 1)));
     assert_pending!(send.poll());
     let (seen, answer) = handle.next_request().await.unwrap();
     assert_eq!((seen.payload(), seen.content_type()), (Some(&br#"{"id":7}"#[..]), Some("application/json")));
-    assert_eq!((seen.subject(), seen.application().len()), (Some("order"), 1));
+    assert_eq!((seen.subject(), seen.application_properties().len()), (Some("order"), 1));
     answer.send_response(());
     assert_ready_ok!(send.poll());
 }
@@ -51,12 +51,12 @@ async fn a_value_becomes_a_message_that_says_its_format() {
 #[tokio::test]
 async fn a_value_that_cannot_be_encoded_is_an_error_and_not_an_empty_body() {
     let (mut stack, mut handle) = mock::spawn_layer::<Message, (), _>(EncodeLayer::new(Codecs::json()));
-    assert_ready_ok!(stack.poll_ready::<Outgoing<Unwritable>>());
-    let error = assert_ready_err!(task::spawn(stack.call(Outgoing::new(Unwritable))).poll());
+    assert_ready_ok!(stack.poll_ready::<OutboundMessage<Unwritable>>());
+    let error = assert_ready_err!(task::spawn(stack.call(OutboundMessage::new(Unwritable))).poll());
     assert_eq!(error.kind(), ErrorKind::Serialization);
     assert!(std::error::Error::source(&error).is_some());
     let bad_key = HashMap::from([((1, 2), 3)]);
-    let error = assert_ready_err!(task::spawn(stack.call(Outgoing::new(bad_key))).poll());
+    let error = assert_ready_err!(task::spawn(stack.call(OutboundMessage::new(bad_key))).poll());
     assert_eq!(error.kind(), ErrorKind::Serialization);
     assert_pending!(handle.poll_request());
 }
@@ -65,11 +65,12 @@ async fn a_value_that_cannot_be_encoded_is_an_error_and_not_an_empty_body() {
 fn the_first_property_that_is_not_allowed_is_the_answer() {
     let broker = Broker::default();
     let mut stack = EncodeLayer::new(Codecs::json()).layer(SendService::new(broker.clone()));
-    let outgoing = Outgoing::new(1).message_id("").session_id("x".repeat(129)).time_to_live(Duration::ZERO);
+    let outgoing = OutboundMessage::new(1).message_id("").session_id("x".repeat(129)).time_to_live(Duration::ZERO);
     let error = assert_ready_err!(task::spawn(stack.call(outgoing)).poll());
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert!(error.to_string().contains("MessageId must not be empty"), "{error}");
-    let error = assert_ready_err!(task::spawn(stack.call(Outgoing::new(1).property("k", "x".repeat(40_000)))).poll());
+    let error =
+        assert_ready_err!(task::spawn(stack.call(OutboundMessage::new(1).property("k", "x".repeat(40_000)))).poll());
     assert_eq!((error.kind(), broker.transfers()), (ErrorKind::InvalidArgument, 0));
 }
 
@@ -81,7 +82,7 @@ fn a_batch_goes_through_every_layer_and_is_one_transfer() {
         .layer(EncodeLayer::new(Codecs::json()))
         .layer(SizeLimitLayer::new(1_000))
         .service(SendService::new(broker.clone()));
-    let orders = |count: u32| (0..count).map(|id| Outgoing::new(Order { id })).collect::<OutgoingBatch<_>>();
+    let orders = |count: u32| (0..count).map(|id| OutboundMessage::new(Order { id })).collect::<OutboundBatch<_>>();
     assert_pending!(task::spawn(stack.call(orders(3))).poll());
     let sent = broker.messages(0);
     assert_eq!((broker.transfers(), sent.len()), (1, 3));
@@ -104,7 +105,8 @@ fn one_value_that_cannot_be_encoded_stops_its_whole_batch() {
     }
     let broker = Broker::default();
     let mut stack = EncodeLayer::new(Codecs::json()).layer(SendService::new(broker.clone()));
-    let batch = OutgoingBatch::from(vec![Outgoing::new(Either::Good(1)), Outgoing::new(Either::Bad(Unwritable))]);
+    let batch =
+        OutboundBatch::from(vec![OutboundMessage::new(Either::Good(1)), OutboundMessage::new(Either::Bad(Unwritable))]);
     let error = assert_ready_err!(task::spawn(stack.call(batch)).poll());
     assert_eq!((error.kind(), broker.transfers()), (ErrorKind::Serialization, 0));
 }
@@ -132,7 +134,7 @@ async fn retries_of_a_value_repeat_id_and_bytes_and_a_failed_encode_is_not_retri
         .layer(RetryLayer::new(Retryable))
         .layer(EncodeLayer::new(Codecs::json()))
         .service(SendService::new(broker.clone()));
-    let send = tokio::spawn(stack.oneshot(Outgoing::new(Order { id: 1 })));
+    let send = tokio::spawn(stack.oneshot(OutboundMessage::new(Order { id: 1 })));
     for transfer in 0..3 {
         while broker.transfers() == transfer {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -153,13 +155,13 @@ async fn retries_of_a_value_repeat_id_and_bytes_and_a_failed_encode_is_not_retri
         .layer(EncodeLayer::new(Codecs::json()))
         .service(service_fn(|_: Message| async { Ok::<_, SendError>(()) }));
     let bad_key = HashMap::from([((1, 2), 3)]);
-    assert_eq!(refusing.oneshot(Outgoing::new(bad_key)).await.unwrap_err().kind(), ErrorKind::Serialization);
+    assert_eq!(refusing.oneshot(OutboundMessage::new(bad_key)).await.unwrap_err().kind(), ErrorKind::Serialization);
 }
 
 /// Rules: I-40.
 #[test]
 fn debug_shows_no_value() {
-    let shown = format!("{:?}", OutgoingBatch::from(vec![Outgoing::new("canary").subject("s")]));
+    let shown = format!("{:?}", OutboundBatch::from(vec![OutboundMessage::new("canary").subject("s")]));
     assert!(!shown.contains("canary"), "{shown}");
 }
 
@@ -168,8 +170,11 @@ fn debug_shows_no_value() {
 async fn the_encode_layer_calls_only_a_ready_service() {
     use super::{contract::exercise, support::Probe};
     let layer = EncodeLayer::new(Codecs::json());
-    exercise(layer.layer(Probe::new(())), || Outgoing::new(1)).await;
-    exercise(layer.layer(Probe::new(())), || OutgoingBatch::from(vec![Outgoing::new(1), Outgoing::new(2)])).await;
+    exercise(layer.layer(Probe::new(())), || OutboundMessage::new(1)).await;
+    exercise(layer.layer(Probe::new(())), || {
+        OutboundBatch::from(vec![OutboundMessage::new(1), OutboundMessage::new(2)])
+    })
+    .await;
     let mut stack = layer.layer(service_fn(|_: Batch| async { Ok::<_, SendError>(()) }));
-    stack.call(OutgoingBatch::from(vec![Outgoing::new(1)])).await.unwrap();
+    stack.call(OutboundBatch::from(vec![OutboundMessage::new(1)])).await.unwrap();
 }

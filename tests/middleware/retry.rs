@@ -44,7 +44,7 @@ fn undecodable() -> BoxError {
 
 /// Rules: Y-01.
 #[tokio::test]
-async fn what_may_pass_is_tried_again_up_to_the_number() {
+async fn transient_failures_are_retried_up_to_the_number() {
     let (answer, calls) = attempts(|_| Err("away".into())).await;
     assert_eq!((answer.unwrap_err().to_string().as_str(), calls), ("away", 3));
     let (answer, calls) = attempts(|call| if call == 2 { Ok(Disposition::Complete) } else { Err("away".into()) }).await;
@@ -56,7 +56,7 @@ async fn what_may_pass_is_tried_again_up_to_the_number() {
 
 /// Rules: Y-02.
 #[tokio::test]
-async fn what_cannot_pass_is_never_tried_again() {
+async fn permanent_failures_are_never_retried() {
     let (answer, calls) = attempts(|_| Err(undecodable())).await;
     assert!(answer.unwrap_err().is::<consign::settlement::Undecodable>());
     assert_eq!(calls, 1);
@@ -165,8 +165,8 @@ async fn a_panic_may_pass_and_all_attempts_see_the_same_message() {
     let stack = ServiceBuilder::new().layer(RetryLayer::new().immediate(1)).layer(CatchPanicLayer::new()).service(
         service_fn(|mut message: Message| {
             // What one attempt does to its copy the next one does not see.
-            assert!(message.application().is_empty());
-            message.properties_mut().application_mut().insert("seen", PropertyValue::Bool(true));
+            assert!(message.application_properties().is_empty());
+            message.properties_mut().application_properties_mut().insert("seen", PropertyValue::Bool(true));
             let first = seen.fetch_add(1, Ordering::Relaxed) == 0;
             async move {
                 assert!(!first, "the first attempt panics");

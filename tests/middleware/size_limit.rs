@@ -35,7 +35,7 @@ fn properties_count() {
     let broker = Broker::default();
     let mut stack = SizeLimitLayer::new(100).layer(SendService::new(broker.clone()));
     let mut message = bytes(98);
-    message.properties_mut().application_mut().insert("key", "value");
+    message.properties_mut().application_properties_mut().insert("key", "value");
     let error = assert_ready_err!(task::spawn(stack.call(message)).poll());
     assert_eq!(error.kind(), ErrorKind::MessageSizeExceeded);
     assert_eq!(broker.transfers(), 0);

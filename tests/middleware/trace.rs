@@ -238,7 +238,7 @@ fn no_control_character_reaches_a_span() {
 
 /// Rules: O-32.
 #[test]
-fn what_a_failure_is_called_is_from_a_closed_list() {
+fn error_types_are_from_a_closed_list() {
     let dead = Disposition::dead_letter(DeadLetterReason::UnknownMessageType, "");
     let own = Disposition::dead_letter(DeadLetterReason::Application("mine".into()), "");
     for (answer, disposition, error) in [

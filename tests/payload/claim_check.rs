@@ -13,9 +13,11 @@ use consign::{
     administration::QueueSettings,
     broker::Broker as Embedded,
     consumer::Consumer,
-    message::{Body, SequenceNumber, Value},
+    message::{MessageBody, SequenceNumber, Value},
     middleware::{
-        claim_check::{BlobError, BlobErrorKind, BlobId, BlobStore, CheckInLayer, CheckOutLayer, Claim, MemoryBlobs},
+        claim_check::{
+            BlobError, BlobErrorKind, BlobId, BlobStore, Claim, MemoryBlobs, ResolveClaimLayer, StoreClaimLayer,
+        },
         content_encoding::{CompressLayer, DecompressLayer, Encoding},
         encryption::{DecryptLayer, EncryptLayer},
         keys::{Key, Keys},
@@ -84,30 +86,33 @@ fn a_large_body_goes_and_comes_as_a_claim() {
     let blobs = blobs();
     let body = vec![7; 5 << 20];
     let out =
-        ServiceBuilder::new().layer(CheckInLayer::new(blobs.clone())).layer(SizeLimitLayer::default()).into_inner();
+        ServiceBuilder::new().layer(StoreClaimLayer::new(blobs.clone())).layer(SizeLimitLayer::default()).into_inner();
     let message = sent(&out, Message::builder().message_id("m").property("k", 1).build(body.clone()).unwrap());
-    assert!(message.size() < 256 && message.body() == &Body::empty(), "{message:?}");
+    assert!(message.size() < 256 && message.body() == &MessageBody::empty(), "{message:?}");
     assert_eq!((blobs.len(), claim(&message).length()), (1, 5 << 20));
 
-    let seen = received(&CheckOutLayer::new(blobs.clone()), message).unwrap();
-    assert_eq!((seen.payload(), seen.message_id(), seen.application().len()), (Some(&body[..]), Some("m"), 1));
+    let seen = received(&ResolveClaimLayer::new(blobs.clone()), message).unwrap();
+    assert_eq!(
+        (seen.payload(), seen.message_id(), seen.application_properties().len()),
+        (Some(&body[..]), Some("m"), 1)
+    );
     assert_eq!(blobs.len(), 1, "it stays");
 }
 
 /// Rules: H-40.
 #[test]
-fn what_is_small_or_no_bytes_stays_in_the_message() {
+fn small_bodies_and_bodies_without_bytes_stay_in_the_message() {
     let blobs = blobs();
-    let layer = CheckInLayer::new(blobs.clone()).threshold(100);
+    let layer = StoreClaimLayer::new(blobs.clone()).threshold(100);
     for (body, stays) in [
-        (Body::from(vec![0; 99]), true),
-        (Body::from(vec![0; 100]), false),
-        (Body::from(Value::from("x".repeat(1_000))), true),
-        (Body::sections(vec![Bytes::from(vec![1; 60]), Bytes::from(vec![2; 60])]), false),
+        (MessageBody::from(vec![0; 99]), true),
+        (MessageBody::from(vec![0; 100]), false),
+        (MessageBody::from(Value::from("x".repeat(1_000))), true),
+        (MessageBody::sections(vec![Bytes::from(vec![1; 60]), Bytes::from(vec![2; 60])]), false),
     ] {
         let message = sent(&layer, Message::new(body.clone()));
         assert_eq!(message.body() == &body, stays, "{body:?}");
-        let seen = received(&CheckOutLayer::new(blobs.clone()), message).unwrap();
+        let seen = received(&ResolveClaimLayer::new(blobs.clone()), message).unwrap();
         assert_eq!(seen.payload(), Message::new(body).payload());
     }
     assert_eq!(blobs.len(), 2);
@@ -118,7 +123,7 @@ fn what_is_small_or_no_bytes_stays_in_the_message() {
 fn a_batch_is_checked_in_before_any_of_it_is_sent() {
     let blobs = blobs();
     let broker = Broker::default();
-    let mut stack = CheckInLayer::new(blobs.clone()).threshold(5).layer(SendService::new(broker.clone()));
+    let mut stack = StoreClaimLayer::new(blobs.clone()).threshold(5).layer(SendService::new(broker.clone()));
     let batch = ["first", "no", "third"].map(Message::new).to_vec();
     assert_pending!(task::spawn(stack.call(Batch::from(batch))).poll());
     let messages = broker.messages(0);
@@ -156,26 +161,26 @@ fn a_claim_has_one_spelling_and_is_no_address() {
     ] {
         wrong.parse::<Claim>().expect_err(&wrong);
         let mut message = Message::new("");
-        message.properties_mut().application_mut().insert(Claim::PROPERTY, wrong);
-        let DeadLetter { reason, description, .. } = received(&CheckOutLayer::new(blobs()), message).unwrap_err();
-        assert_eq!((reason, &*description), (DeadLetterReason::ClaimMissing, "the claim to the body is malformed"));
+        message.properties_mut().application_properties_mut().insert(Claim::PROPERTY, wrong);
+        let DeadLetter { reason, description, .. } = received(&ResolveClaimLayer::new(blobs()), message).unwrap_err();
+        assert_eq!((reason, &*description), (DeadLetterReason::ClaimMissing, "the claim is malformed"));
     }
     let mut message = Message::new("");
-    message.properties_mut().application_mut().insert(Claim::PROPERTY, 7);
-    received(&CheckOutLayer::new(blobs()), message).unwrap_err();
+    message.properties_mut().application_properties_mut().insert(Claim::PROPERTY, 7);
+    received(&ResolveClaimLayer::new(blobs()), message).unwrap_err();
 }
 
 /// Rules: H-42.
 #[tokio::test]
-async fn what_is_gone_or_altered_is_a_dead_letter_at_once() {
+async fn a_missing_or_changed_blob_is_a_dead_letter_at_once() {
     let blobs = blobs();
-    let message = sent(&CheckInLayer::new(blobs.clone()).threshold(1), Message::new("a body"));
+    let message = sent(&StoreClaimLayer::new(blobs.clone()).threshold(1), Message::new("a body"));
     let id = *claim(&message).id();
-    let layer = CheckOutLayer::new(blobs.clone());
+    let layer = ResolveClaimLayer::new(blobs.clone());
     for (body, why) in [
-        (Some("A body"), "the blob is not what was stored"),
-        (Some("a body."), "the blob has another length"),
-        (None, "there is no such blob"),
+        (Some("A body"), "the digest of the blob is not that of the claim"),
+        (Some("a body."), "the blob has a different length"),
+        (None, "the blob does not exist"),
     ] {
         match body {
             Some(body) => blobs.put(&id, body.into()).await.unwrap(),
@@ -211,12 +216,12 @@ impl BlobStore for AnyLength {
 #[tokio::test]
 async fn a_store_that_ignores_the_length_is_not_trusted() {
     let blobs = blobs();
-    let mut message = sent(&CheckInLayer::new(blobs.clone()).threshold(1), Message::new("a body"));
+    let mut message = sent(&StoreClaimLayer::new(blobs.clone()).threshold(1), Message::new("a body"));
     let less = claim(&message).to_string().replace(":6:", ":5:");
-    message.properties_mut().application_mut().insert(Claim::PROPERTY, less);
+    message.properties_mut().application_properties_mut().insert(Claim::PROPERTY, less);
     let never = service_fn(|_: Message| async { Err::<Disposition, BoxError>("a handler saw it".into()) });
     // By the claim alone it is within the limit.
-    let stack = CheckOutLayer::new(AnyLength(blobs)).max_bytes(5).layer(never);
+    let stack = ResolveClaimLayer::new(AnyLength(blobs)).max_bytes(5).layer(never);
     let Disposition::DeadLetter(letter) = stack.oneshot(message).await.unwrap() else { panic!("a dead letter") };
     assert_eq!(letter.reason, DeadLetterReason::ClaimMissing);
 }
@@ -225,11 +230,11 @@ async fn a_store_that_ignores_the_length_is_not_trusted() {
 #[tokio::test]
 async fn one_delivery_and_no_more() {
     let queue = Embedded::new().create_queue("orders", QueueSettings::default()).unwrap();
-    let layer = CheckInLayer::new(blobs()).threshold(1);
+    let layer = StoreClaimLayer::new(blobs()).threshold(1);
     layer.layer(SendService::new(queue.sender().unwrap())).send(Message::new("a body")).await.unwrap();
     let handler = service_fn(|_: Message| async { Ok::<_, BoxError>(Disposition::Complete) });
     // Another store, where nothing is.
-    let stack = RetryLayer::new().immediate(5).layer(CheckOutLayer::new(blobs()).layer(handler));
+    let stack = RetryLayer::new().immediate(5).layer(ResolveClaimLayer::new(blobs()).layer(handler));
     let stats =
         Consumer::new(queue.receiver(), stack).run_until(tokio::time::sleep(Duration::from_millis(50))).await.unwrap();
     assert_eq!((stats.dead_lettered(), stats.abandoned(), stats.completed()), (1, 0, 0));
@@ -242,20 +247,20 @@ async fn one_delivery_and_no_more() {
 #[test]
 fn a_length_over_the_limit_is_not_read() {
     let blobs = blobs();
-    let message = sent(&CheckInLayer::new(blobs.clone()).threshold(1), Message::new(vec![0; 1_000]));
-    received(&CheckOutLayer::new(blobs.clone()).max_bytes(1_000), message.clone()).unwrap();
-    let letter = received(&CheckOutLayer::new(blobs.clone()).max_bytes(999), message.clone()).unwrap_err();
+    let message = sent(&StoreClaimLayer::new(blobs.clone()).threshold(1), Message::new(vec![0; 1_000]));
+    received(&ResolveClaimLayer::new(blobs.clone()).max_bytes(1_000), message.clone()).unwrap();
+    let letter = received(&ResolveClaimLayer::new(blobs.clone()).max_bytes(999), message.clone()).unwrap_err();
     assert_eq!(letter.reason, DeadLetterReason::LimitExceeded);
-    let both = received(&CheckOutLayer::new(blobs), message.with_body("more")).unwrap_err();
+    let both = received(&ResolveClaimLayer::new(blobs), message.with_body("more")).unwrap_err();
     assert_eq!(
         (both.reason, &*both.description),
-        (DeadLetterReason::ClaimMissing, "there is a claim to the body, and a body")
+        (DeadLetterReason::ClaimMissing, "the message has both a claim and a body")
     );
     // Whatever the length that is claimed.
     let mut message = Message::new("");
     let claim = format!("1:{}:{}:{}", BlobId::random(), u64::MAX, "0".repeat(64));
-    message.properties_mut().application_mut().insert(Claim::PROPERTY, claim);
-    let layer = CheckOutLayer::new(MemoryBlobs::new(0)).max_bytes(u64::MAX);
+    message.properties_mut().application_properties_mut().insert(Claim::PROPERTY, claim);
+    let layer = ResolveClaimLayer::new(MemoryBlobs::new(0)).max_bytes(u64::MAX);
     assert_eq!(received(&layer, message).unwrap_err().reason, DeadLetterReason::LimitExceeded);
 }
 
@@ -264,7 +269,7 @@ fn a_length_over_the_limit_is_not_read() {
 async fn a_store_that_does_not_answer_is_tried_again() {
     let start = tokio::time::Instant::now();
     let blobs = blobs();
-    let sender = CheckInLayer::new(Slow::new(blobs.clone(), 1)).threshold(1);
+    let sender = StoreClaimLayer::new(Slow::new(blobs.clone(), 1)).threshold(1);
     let broker = Arc::new(AtomicU32::new(0));
     let sends = Arc::clone(&broker);
     let transport = service_fn(move |message: Message| {
@@ -277,12 +282,12 @@ async fn a_store_that_does_not_answer_is_tried_again() {
     sender.layer(transport).oneshot(Message::new("a body")).await.unwrap();
     assert_eq!((broker.load(Ordering::Relaxed), start.elapsed()), (1, Duration::from_secs(2)));
 
-    let message = sent(&CheckInLayer::new(blobs.clone()).threshold(1), Message::new("a body"));
+    let message = sent(&StoreClaimLayer::new(blobs.clone()).threshold(1), Message::new("a body"));
     let handler = service_fn(|message: Message| async move {
         assert_eq!(message.payload(), Some(&b"a body"[..]));
         Ok::<_, BoxError>(Disposition::Complete)
     });
-    let layer = CheckOutLayer::new(Slow::new(blobs.clone(), 2));
+    let layer = ResolveClaimLayer::new(Slow::new(blobs.clone(), 2));
     let error = layer.layer(handler).oneshot(message.clone()).await.unwrap_err();
     assert_eq!(error.downcast_ref::<BlobError>().map(BlobError::kind), Some(BlobErrorKind::Unavailable));
     let stack = RetryLayer::new().immediate(1).layer(layer.layer(handler));
@@ -297,10 +302,10 @@ fn claim_of(message: &Message) -> Result<(), SendError> {
 /// Rules: H-45.
 #[tokio::test]
 async fn a_full_store_and_a_claim_of_the_senders_own_are_refused() {
-    let layer = CheckInLayer::new(MemoryBlobs::new(10)).threshold(1);
+    let layer = StoreClaimLayer::new(MemoryBlobs::new(10)).threshold(1);
     assert_eq!(not_sent(&layer, Message::new("eleven byte")).kind(), ErrorKind::QuotaExceeded);
     let mut message = Message::new("");
-    message.properties_mut().application_mut().insert(Claim::PROPERTY, "1:");
+    message.properties_mut().application_properties_mut().insert(Claim::PROPERTY, "1:");
     assert_eq!(not_sent(&layer, message).kind(), ErrorKind::InvalidArgument);
 }
 
@@ -313,11 +318,11 @@ fn the_store_has_what_is_compressed_and_encrypted() {
     let out = ServiceBuilder::new()
         .layer(CompressLayer::new(Encoding::Zstd))
         .layer(EncryptLayer::new(keys.clone()))
-        .layer(CheckInLayer::new(blobs.clone()).threshold(100));
+        .layer(StoreClaimLayer::new(blobs.clone()).threshold(100));
     let message = sent(&out.into_inner(), Message::new(lines.clone()));
     assert!((100..10_000).contains(&claim(&message).length()), "{}", claim(&message));
     let into = ServiceBuilder::new()
-        .layer(CheckOutLayer::new(blobs))
+        .layer(ResolveClaimLayer::new(blobs))
         .layer(DecryptLayer::new(keys))
         .layer(DecompressLayer::new([Encoding::Zstd]));
     assert_eq!(received(&into.into_inner(), message).unwrap().payload(), Some(lines.as_bytes()));
@@ -326,7 +331,7 @@ fn the_store_has_what_is_compressed_and_encrypted() {
 #[tokio::test(start_paused = true)]
 async fn a_small_message_does_not_wait_for_the_store() {
     let start = tokio::time::Instant::now();
-    let layer = CheckOutLayer::new(Slow::new(blobs(), 0));
+    let layer = ResolveClaimLayer::new(Slow::new(blobs(), 0));
     let stack = layer.layer(service_fn(|_: Message| async { Ok::<_, BoxError>(Disposition::Complete) }));
     stack.oneshot(Message::new("a body")).await.unwrap();
     assert_eq!(start.elapsed(), Duration::ZERO);
@@ -341,7 +346,7 @@ async fn a_claim_holds_no_place_in_the_stack_inside_while_the_store_answers() {
     let slow = Slow::new(blobs(), 0);
     let broker = Broker::default();
     let mut sending =
-        CheckInLayer::new(slow.clone()).threshold(1).layer(limited.layer(SendService::new(broker.clone())));
+        StoreClaimLayer::new(slow.clone()).threshold(1).layer(limited.layer(SendService::new(broker.clone())));
     let mut send =
         task::spawn(ServiceExt::<Message>::ready(&mut sending).await.unwrap().call(Message::new("a large body")));
     assert_pending!(send.poll());
@@ -353,7 +358,7 @@ async fn a_claim_holds_no_place_in_the_stack_inside_while_the_store_answers() {
     drop(send);
 
     let handler = service_fn(|_: Message| async { Ok::<_, BoxError>(Disposition::Complete) });
-    let mut receiving = CheckOutLayer::new(slow).layer(limited.layer(handler));
+    let mut receiving = ResolveClaimLayer::new(slow).layer(limited.layer(handler));
     let mut call = task::spawn(receiving.ready().await.unwrap().call(with_claim));
     assert_pending!(call.poll());
     drop(limit.try_acquire().expect("the call that fetches its body holds the permit"));

@@ -3,7 +3,7 @@ use std::time::Duration;
 use consign::{
     Disposition, Message, MessageExt,
     codecs::Trail,
-    message::{Body, PropertyValue, Value},
+    message::{MessageBody, PropertyValue, Value},
     middleware::content_encoding::{CompressLayer, DecompressLayer, Encoding},
     settlement::{DeadLetter, DeadLetterReason},
     transport::{Batch, SendService},
@@ -43,7 +43,7 @@ fn lines() -> String {
     (0..100).map(|n| format!("{{\"id\":{n},\"sku\":\"sku-{}\"}}\n", n % 7)).collect::<Vec<_>>().concat()
 }
 
-fn encoded(encoding: &str, body: impl Into<Body>) -> Message {
+fn encoded(encoding: &str, body: impl Into<MessageBody>) -> Message {
     let mut message = Message::builder().content_type("application/json").build(body).unwrap();
     message.properties_mut().pass_through_mut().content_encoding = Some(encoding.to_owned().into());
     message
@@ -77,7 +77,7 @@ fn a_compressed_body_says_so_and_comes_back() {
         let seen = received(&every(), sent).unwrap();
         assert_eq!(seen.payload(), Some(lines().as_bytes()));
         assert_eq!(
-            (encoding_of(&seen), seen.content_type(), seen.application().len()),
+            (encoding_of(&seen), seen.content_type(), seen.application_properties().len()),
             (None, Some("application/json"), 1)
         );
     }
@@ -85,7 +85,7 @@ fn a_compressed_body_says_so_and_comes_back() {
 
 /// Rules: H-01.
 #[test]
-fn what_others_have_written_is_read() {
+fn output_of_other_encoders_is_read() {
     for (name, body) in [("gzip", GZIP), ("X-GZip", GZIP), ("zstd", ZSTD), (" ZSTD\t", ZSTD), ("zstd", ZSTD_STREAMED)] {
         assert_eq!(received(&every(), encoded(name, body)).unwrap().payload(), Some(lines().as_bytes()), "{name}");
     }
@@ -127,7 +127,7 @@ fn any_body_comes_back() {
 
 /// Rules: H-02.
 #[test]
-fn what_gains_nothing_stays_as_it_is() {
+fn bodies_that_do_not_get_smaller_are_unchanged() {
     let layer = CompressLayer::new(Encoding::Zstd);
     let noise: Vec<u8> =
         (0..4_096_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).rotate_left(n % 31).to_le_bytes()).collect();
@@ -147,7 +147,7 @@ fn what_gains_nothing_stays_as_it_is() {
 
 /// Rules: H-03.
 #[test]
-fn what_a_receiver_would_refuse_by_its_ratio_is_sent_as_it_is() {
+fn bodies_beyond_the_ratio_are_sent_uncompressed() {
     for encoding in ALL {
         let zeros = sent(&CompressLayer::new(encoding), Message::new(vec![0; 200 << 10]));
         assert_eq!((encoding_of(&zeros), zeros.body().size()), (None, 200 << 10));
@@ -293,7 +293,7 @@ fn every_truncation_and_what_follows_is_distinguished() {
 
 /// Rules: H-102.
 #[test]
-fn what_python_has_written_is_read() {
+fn output_of_python_is_read() {
     for (name, body) in PYTHON {
         assert_eq!(received(&every(), encoded(name, body)).unwrap().payload(), Some(lines().as_bytes()), "{name}");
     }
@@ -412,7 +412,7 @@ fn a_refusal_names_what_is_missing() {
 
 /// Rules: H-100.
 #[test]
-fn what_is_only_labelled_is_read_without_a_layer() {
+fn encodings_that_do_not_change_bytes_are_read_without_a_layer() {
     for name in ["utf-8", "UTF-8", "binary", "us-ascii", "iso-8859-1", "8bit", "identity, utf-8"] {
         let message = encoded(name, "7");
         assert_eq!(message.decode::<u8, _>(&consign::codecs::Codecs::json()).unwrap(), 7, "{name}");
@@ -533,7 +533,7 @@ fn without_the_layer_a_codec_sees_no_encoded_body() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_takes_no_time_of_its_own_and_passes_errors_on() {
+async fn the_layer_adds_no_wait_and_returns_errors() {
     let (refused, taken) = (encoded("gzip", "plain"), encoded("gzip", GZIP));
     no_time_of_its_own(&every(), refused, taken, &CompressLayer::new(Encoding::Gzip), Message::new(lines())).await;
 }

@@ -1,6 +1,6 @@
 use consign::{
     Message,
-    message::{Body, PropertyValue, Value},
+    message::{MessageBody, PropertyValue, Value},
     middleware::{
         content_encoding::{CompressLayer, DecompressLayer, Encoding},
         encryption::{DecryptLayer, EncryptLayer},
@@ -38,7 +38,7 @@ fn bytes(message: &Message) -> Vec<u8> {
 #[test]
 fn an_encrypted_body_comes_back_and_says_by_which_key() {
     let message = encrypted();
-    let property = |name| message.application().get(name).and_then(PropertyValue::as_str);
+    let property = |name| message.application_properties().get(name).and_then(PropertyValue::as_str);
     assert_eq!(property(EncryptLayer::ALGORITHM), Some("2:xchacha20poly1305"));
     assert_eq!(property(EncryptLayer::KEY_ID), Some("new"));
     assert_eq!(message.body().size(), 8 + 40);
@@ -52,7 +52,7 @@ fn an_encrypted_body_comes_back_and_says_by_which_key() {
 #[test]
 fn any_body_comes_back() {
     let result = runner(100).run(&vec(vec(any::<u8>(), 0..300), 0..4), |sections| {
-        let body = Body::sections(sections.iter().cloned().map(Into::into).collect());
+        let body = MessageBody::sections(sections.iter().cloned().map(Into::into).collect());
         let seen = received(&DecryptLayer::new(keys()), sent(&EncryptLayer::new(keys()), Message::new(body)));
         prop_assert_eq!(bytes(&seen.unwrap()), sections.concat());
         Ok(())
@@ -69,14 +69,14 @@ fn no_two_nonces_are_the_same() {
 
 /// Rules: H-21.
 #[test]
-fn what_is_not_encrypted_is_a_dead_letter_before_any_codec() {
+fn a_message_without_encryption_is_a_dead_letter_before_any_codec() {
     assert_eq!(refused(&DecryptLayer::new(keys()), bound()), "the message is not encrypted");
     // Unless it is allowed, and then only what does not pretend.
     let lenient = DecryptLayer::new(keys()).allow_plaintext();
     assert_eq!(received(&lenient, bound()).unwrap().body(), bound().body());
     for name in [EncryptLayer::ALGORITHM, EncryptLayer::KEY_ID] {
         let mut pretends = encrypted();
-        pretends.properties_mut().application_mut().remove(name);
+        pretends.properties_mut().application_properties_mut().remove(name);
         refused(&lenient, pretends);
     }
     received(&lenient, encrypted()).unwrap();
@@ -94,7 +94,7 @@ fn each_bit_counts() {
             changed[at] ^= 1 << bit;
             assert_eq!(
                 refused(&layer, message.clone().with_body(changed)),
-                "not what was encrypted by the key `new`",
+                "not authentic: the encryption by the key `new` does not match",
                 "bit {bit} of {at}"
             );
         }
@@ -113,7 +113,7 @@ fn bound_properties_cannot_be_changed() {
     for (n, change) in CHANGES.into_iter().chain([no_encoding]).enumerate() {
         let mut message = encrypted();
         change(&mut message);
-        assert_eq!(refused(&layer, message), "not what was encrypted by the key `new`", "{n}");
+        assert_eq!(refused(&layer, message), "not authentic: the encryption by the key `new` does not match", "{n}");
     }
 }
 
@@ -140,7 +140,7 @@ fn a_value_is_bound_in_one_form() {
 
 /// Rules: H-154.
 #[test]
-fn what_a_broker_or_a_retry_changes_is_not_bound() {
+fn properties_of_brokers_and_retries_are_not_bound() {
     for (n, change) in HARMLESS.into_iter().enumerate() {
         let mut message = encrypted();
         change(&mut message);
@@ -164,7 +164,7 @@ fn another_version_or_algorithm_is_an_error_of_its_own() {
         ("2:xchacha20poly1305:", algorithm),
     ] {
         let mut other = encrypted();
-        other.properties_mut().application_mut().insert(EncryptLayer::ALGORITHM, text);
+        other.properties_mut().application_properties_mut().insert(EncryptLayer::ALGORITHM, text);
         assert_eq!(refused(&layer, other), says, "{text}");
     }
 }
@@ -195,23 +195,26 @@ fn keys_rotate() {
         }
     }
     let gone = refused(&receivers[3], sent(&senders[0], bound()));
-    assert_eq!(gone, "no key `2025` to decrypt by");
+    assert_eq!(gone, "there is no key `2025` to decrypt with");
     // The same id, and another secret.
     let other = DecryptLayer::new(Keys::new(key("2025", 9)));
-    assert_eq!(refused(&other, sent(&senders[0], bound())), "not what was encrypted by the key `2025`");
+    assert_eq!(
+        refused(&other, sent(&senders[0], bound())),
+        "not authentic: the encryption by the key `2025` does not match"
+    );
     // From wherever they come, at the time of the call.
     let now = std::sync::Arc::new(std::sync::Mutex::new(key("a", 1)));
     let provider = std::sync::Arc::clone(&now);
     let layer = EncryptLayer::new(move |_: Option<&str>| Some(provider.lock().unwrap().clone()));
     let id = |message: &Message| {
-        message.application().get(EncryptLayer::KEY_ID).and_then(|id| id.as_str().map(String::from))
+        message.application_properties().get(EncryptLayer::KEY_ID).and_then(|id| id.as_str().map(String::from))
     };
     assert_eq!(id(&sent(&layer, bound())).as_deref(), Some("a"));
     *now.lock().unwrap() = key("b", 2);
     assert_eq!(id(&sent(&layer, bound())).as_deref(), Some("b"));
     // A provider that answers with a key that was not asked for.
     let careless = DecryptLayer::new(|_: Option<&str>| Some(key("x", 1)));
-    assert_eq!(refused(&careless, encrypted()), "no key `new` to decrypt by");
+    assert_eq!(refused(&careless, encrypted()), "there is no key `new` to decrypt with");
 }
 
 /// Rules: H-24.
@@ -224,7 +227,7 @@ fn a_key_has_an_id_that_can_travel_and_a_secret_that_does_not_show() {
     let shown = format!("{:?} {:?} {:?}", key("id", 77), keys(), EncryptLayer::new(keys()));
     assert!(shown.contains("id") && !shown.contains("77"), "{shown}");
     let mut forged = encrypted();
-    forged.properties_mut().application_mut().insert(EncryptLayer::KEY_ID, "\u{1b}[31m".repeat(100));
+    forged.properties_mut().application_properties_mut().insert(EncryptLayer::KEY_ID, "\u{1b}[31m".repeat(100));
     let description = refused(&DecryptLayer::new(keys()), forged);
     assert!(description.len() < 500 && !description.contains('\u{1b}'), "{description}");
 }
@@ -252,7 +255,7 @@ fn compression_is_inside() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_takes_no_time_of_its_own_and_passes_errors_on() {
+async fn the_layer_adds_no_wait_and_returns_errors() {
     let (sending, receiving) = (EncryptLayer::new(keys()), DecryptLayer::new(keys()));
     no_time_of_its_own(&receiving, bound(), encrypted(), &sending, bound()).await;
 }

@@ -41,11 +41,11 @@ pub(crate) fn bound() -> Message {
 }
 
 fn set(message: &mut Message, name: &str, value: impl Into<PropertyValue>) {
-    message.properties_mut().application_mut().insert(name, value);
+    message.properties_mut().application_properties_mut().insert(name, value);
 }
 
 fn remove(message: &mut Message, name: &str) {
-    message.properties_mut().application_mut().remove(name).unwrap();
+    message.properties_mut().application_properties_mut().remove(name).unwrap();
 }
 
 /// Each makes another message of it than the one that was bound.
@@ -225,8 +225,10 @@ where
                 let sealed = sent(sending, original);
                 // The body and what the layer wrote, with other properties.
                 let mut changed = message().with_body(sealed.payload().unwrap().to_vec());
-                for (name, value) in sealed.application().iter().filter(|(name, _)| *name != "x-message-version") {
-                    changed.properties_mut().application_mut().insert(name, value.clone());
+                for (name, value) in
+                    sealed.application_properties().iter().filter(|(name, _)| *name != "x-message-version")
+                {
+                    changed.properties_mut().application_properties_mut().insert(name, value.clone());
                 }
                 if let Some(text) = after {
                     set(&mut changed, text);
@@ -270,7 +272,7 @@ where
         message
     };
     let sealed = sent(sending, original());
-    assert_eq!(sealed.application().get(list).and_then(PropertyValue::as_str), Some("a%2Cb%25,kind"));
+    assert_eq!(sealed.application_properties().get(list).and_then(PropertyValue::as_str), Some("a%2Cb%25,kind"));
     for layer in [receiving, requiring] {
         let seen = received(layer, sealed.clone()).unwrap();
         assert_eq!(seen.properties(), original().properties());
@@ -287,15 +289,15 @@ where
     for (n, change) in changes.into_iter().enumerate() {
         let mut changed = sealed.clone();
         change(&mut changed, list);
-        assert!(refused(receiving, changed).starts_with("not what was"), "{n}");
+        assert!(refused(receiving, changed).starts_with("not authentic: "), "{n}");
     }
     // What is not in the list of a sender that binds nothing else is free, unless the receiver requires it.
     let mut loose = sent(plain, original());
-    assert_eq!(loose.application().get(list), None);
+    assert_eq!(loose.application_properties().get(list), None);
     assert!(refused(requiring, loose.clone()).ends_with("does not cover the property `kind`"));
     set(&mut loose, "kind", "order.shipped");
     received(receiving, loose.clone()).unwrap();
     // A list that was added.
     set(&mut loose, list, "kind");
-    assert!(refused(requiring, loose).starts_with("not what was"));
+    assert!(refused(requiring, loose).starts_with("not authentic: "));
 }

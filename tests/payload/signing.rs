@@ -20,13 +20,13 @@ fn signed() -> Message {
 
 /// What stands before the digits.
 const BEFORE: &str = "2:hmac-sha256:";
-const WRONG: &str = "not what was signed by the key `new`";
+const WRONG: &str = "not authentic: the signature by the key `new` does not match";
 
 /// Rules: H-30.
 #[test]
 fn a_signature_is_beside_the_body() {
     let message = signed();
-    let property = |name| message.application().get(name).and_then(PropertyValue::as_str);
+    let property = |name| message.application_properties().get(name).and_then(PropertyValue::as_str);
     let digits = property(SignLayer::SIGNATURE).and_then(|text| text.strip_prefix(BEFORE)).unwrap();
     assert_eq!(digits.len(), 64);
     assert_eq!(property(SignLayer::KEY_ID), Some("new"));
@@ -38,13 +38,13 @@ fn a_signature_is_beside_the_body() {
 
 /// Rules: H-31.
 #[test]
-fn what_is_not_signed_is_a_dead_letter_before_any_codec() {
+fn an_unsigned_message_is_a_dead_letter_before_any_codec() {
     assert_eq!(refused(&VerifyLayer::new(keys()), bound()), "the message is not signed");
     let lenient = VerifyLayer::new(keys()).allow_unsigned();
     received(&lenient, bound()).unwrap();
     for name in [SignLayer::SIGNATURE, SignLayer::KEY_ID] {
         let mut pretends = signed();
-        pretends.properties_mut().application_mut().remove(name);
+        pretends.properties_mut().application_properties_mut().remove(name);
         refused(&lenient, pretends);
     }
 }
@@ -65,14 +65,14 @@ fn each_bit_counts() {
     }
     refused(&layer, message.clone().with_body(Value::from("text")));
 
-    let text = message.application().get(SignLayer::SIGNATURE).and_then(PropertyValue::as_str).unwrap();
+    let text = message.application_properties().get(SignLayer::SIGNATURE).and_then(PropertyValue::as_str).unwrap();
     let signature = text.strip_prefix(BEFORE).unwrap();
     for at in 0..signature.len() {
         let mut digits = signature.as_bytes().to_vec();
         digits[at] = if digits[at] == b'0' { b'1' } else { b'0' };
         let mut forged = message.clone();
         let digits = String::from_utf8(digits).unwrap();
-        forged.properties_mut().application_mut().insert(SignLayer::SIGNATURE, format!("{BEFORE}{digits}"));
+        forged.properties_mut().application_properties_mut().insert(SignLayer::SIGNATURE, format!("{BEFORE}{digits}"));
         assert_eq!(refused(&layer, forged), WRONG, "{at}");
     }
     let none = "the signature is not 64 hexadecimal digits in lower case";
@@ -86,7 +86,7 @@ fn each_bit_counts() {
         &format!("+{}", &signature[1..]),
     ] {
         let mut forged = message.clone();
-        forged.properties_mut().application_mut().insert(SignLayer::SIGNATURE, format!("{BEFORE}{text}"));
+        forged.properties_mut().application_properties_mut().insert(SignLayer::SIGNATURE, format!("{BEFORE}{text}"));
         assert_eq!(refused(&layer, forged), none, "{text}");
     }
 }
@@ -96,7 +96,7 @@ fn each_bit_counts() {
 fn another_version_or_algorithm_is_an_error_of_its_own() {
     let layer = VerifyLayer::new(keys());
     let signed = signed();
-    let text = signed.application().get(SignLayer::SIGNATURE).and_then(PropertyValue::as_str).unwrap();
+    let text = signed.application_properties().get(SignLayer::SIGNATURE).and_then(PropertyValue::as_str).unwrap();
     let digits = text.strip_prefix(BEFORE).unwrap();
     let version = "the version of the signature's format is not 2";
     let algorithm = "the algorithm of the signature is not hmac-sha256";
@@ -110,11 +110,11 @@ fn another_version_or_algorithm_is_an_error_of_its_own() {
         (&format!("2:hmac-sha512:{digits}"), algorithm),
     ] {
         let mut other = signed.clone();
-        other.properties_mut().application_mut().insert(SignLayer::SIGNATURE, text);
+        other.properties_mut().application_properties_mut().insert(SignLayer::SIGNATURE, text);
         assert_eq!(refused(&layer, other), says, "{text}");
     }
     let mut number = signed.clone();
-    number.properties_mut().application_mut().insert(SignLayer::SIGNATURE, 2);
+    number.properties_mut().application_properties_mut().insert(SignLayer::SIGNATURE, 2);
     assert_eq!(refused(&layer, number), version);
 }
 
@@ -134,16 +134,16 @@ fn bound_properties_cannot_be_changed() {
 
 /// Rules: H-150, H-33.
 #[test]
-fn how_a_body_is_encrypted_is_signed() {
+fn the_encryption_properties_are_signed() {
     let layer = VerifyLayer::new(keys());
     for name in ["x-encryption", "x-encryption-key", "x-encryption-bound"] {
         let mut message = bound();
-        message.properties_mut().application_mut().insert(name, "1");
+        message.properties_mut().application_properties_mut().insert(name, "1");
         let signed = sent(&SignLayer::new(keys()), message);
         received(&layer, signed.clone()).unwrap();
         for value in [None, Some("2")] {
             let mut changed = signed.clone();
-            let properties = changed.properties_mut().application_mut();
+            let properties = changed.properties_mut().application_properties_mut();
             drop(match value {
                 Some(value) => properties.insert(name, value),
                 None => properties.remove(name),
@@ -176,7 +176,7 @@ fn a_value_is_bound_in_one_form() {
 
 /// Rules: H-154.
 #[test]
-fn what_a_broker_or_a_retry_changes_is_not_signed() {
+fn properties_of_brokers_and_retries_are_not_signed() {
     for (n, change) in HARMLESS.into_iter().enumerate() {
         let mut message = signed();
         change(&mut message);
@@ -193,16 +193,16 @@ fn keys_rotate() {
     let both = VerifyLayer::new(Keys::new(first.clone()).and_old(second.clone()));
     received(&both, before.clone()).unwrap();
     received(&both, after.clone()).unwrap();
-    assert_eq!(refused(&VerifyLayer::new(Keys::new(second)), before), "no key `2025` to verify by");
-    assert_eq!(refused(&VerifyLayer::new(Keys::new(first)), after.clone()), "no key `2026` to verify by");
+    assert_eq!(refused(&VerifyLayer::new(Keys::new(second)), before), "there is no key `2025` to verify with");
+    assert_eq!(refused(&VerifyLayer::new(Keys::new(first)), after.clone()), "there is no key `2026` to verify with");
     let other = VerifyLayer::new(Keys::new(key("2026", 9)));
-    assert_eq!(refused(&other, after.clone()), "not what was signed by the key `2026`");
+    assert_eq!(refused(&other, after.clone()), "not authentic: the signature by the key `2026` does not match");
     // A provider that has one key for every id.
     let any = VerifyLayer::new(|_: Option<&str>| Some(key("2026", 2)));
     received(&any, after.clone()).unwrap();
     let mut renamed = after;
-    renamed.properties_mut().application_mut().insert(SignLayer::KEY_ID, "2027");
-    assert_eq!(refused(&any, renamed), "no key `2027` to verify by");
+    renamed.properties_mut().application_properties_mut().insert(SignLayer::KEY_ID, "2027");
+    assert_eq!(refused(&any, renamed), "there is no key `2027` to verify with");
 }
 
 /// Rules: H-35.
@@ -216,7 +216,7 @@ fn nothing_is_sent_unsigned() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_takes_no_time_of_its_own_and_passes_errors_on() {
+async fn the_layer_adds_no_wait_and_returns_errors() {
     let (sending, receiving) = (SignLayer::new(keys()), VerifyLayer::new(keys()));
     no_time_of_its_own(&receiving, bound(), signed(), &sending, bound()).await;
 }

@@ -132,7 +132,7 @@ fn from_the_tags_of_cbor() {
 
 /// Rules: P-111.
 #[test]
-fn where_serde_reads_a_value_twice() {
+fn timestamps_that_serde_reads_twice() {
     let (placed, time) = (at(1_700_000_000_000), "6174");
     for (content_type, at, tagged) in [
         (MSGPACK, "d6ff6553f100", "82 a474797065 a6506c61636564 a2"),

@@ -77,7 +77,7 @@ fn message(json: &Json) -> Message {
         }
     }
     for (name, json) in json["application"].as_object().unwrap() {
-        properties.application_mut().insert(&**name, value(json));
+        properties.application_properties_mut().insert(&**name, value(json));
     }
     message
 }
@@ -97,7 +97,7 @@ fn written(message: &Message) -> Json {
     ];
     let texts = texts.into_iter().filter_map(|(name, text)| Some((name.to_owned(), json!(text?))));
     let application: Map<_, _> = message
-        .application()
+        .application_properties()
         .iter()
         .map(|(name, value)| {
             let value = match value {
@@ -163,7 +163,7 @@ fn assert_same(one: &Message, other: &Message, name: &Json) {
     assert_eq!(one.body(), other.body(), "{name}");
     let shown = |message: &Message| {
         let mut properties = message.properties().clone();
-        let application = std::mem::take(properties.application_mut());
+        let application = std::mem::take(properties.application_properties_mut());
         let values: Vec<_> =
             application.iter().map(|(name, value)| format!("{name} {value:?} {:?}", value.as_str())).collect();
         (properties, values)
@@ -213,11 +213,11 @@ const ERRORS: [(&str, &str); 10] = [
     ("NotEncrypted", "the message is not encrypted"),
     ("Version", "format is not 2"),
     ("Algorithm", "the algorithm of the "),
-    ("UnknownKey", "no key `"),
+    ("UnknownKey", "there is no key `"),
     ("NoSignature", "the signature is not 64 "),
     ("NotBytes", "the body is an AMQP value"),
     ("TooShort", "the body is too short"),
-    ("NotAuthentic", "not what was "),
+    ("NotAuthentic", "not authentic: "),
     ("NotBound", "does not cover the property"),
 ];
 
@@ -291,7 +291,7 @@ fn python_reads_what_is_written_here_and_the_other_way() {
         let seen = if is_signing { received(&verify, theirs.clone()) } else { received(&decrypt, theirs.clone()) };
         assert_eq!(written(&seen.unwrap()), written(&original()));
         let mut changed = theirs;
-        changed.properties_mut().application_mut().insert("kind", "invoice");
+        changed.properties_mut().application_properties_mut().insert("kind", "invoice");
         assert!(if is_signing { received(&verify, changed) } else { received(&decrypt, changed) }.is_err());
     }
     drop(to);

@@ -10,11 +10,11 @@ use consign::{
         catch_panic::CatchPanicLayer,
         dead_letter::DeadLetterLayer,
         dedup::{DedupLayer, MemoryStore},
-        encode::{EncodeLayer, Outgoing},
+        encode::{EncodeLayer, OutboundMessage},
         expiry::ExpiryLayer,
         in_flight::InFlightLayer,
         message_id::MessageIdLayer,
-        retry::{Backoff, DelayedRetries, RetryLayer},
+        retry::{Backoff, DelayPolicy, RetryLayer},
         size_limit::SizeLimitLayer,
     },
     pipeline::{Describe, LayerInfo, Pipeline, Side},
@@ -35,7 +35,7 @@ fn settings() -> Settings {
 #[tokio::test]
 async fn a_receiving_pipeline_says_what_it_is_made_of() {
     let router =
-        Router::new(codecs()).types(async |_: Event| {}).route("raw", Ignore).otherwise(Ignore).build().unwrap();
+        Router::new(codecs()).types(async |_: Event| {}).route("raw", Ignore).fallback(Ignore).build().unwrap();
     let pipeline = Pipeline::receiving("orders")
         .consumer(&settings())
         .layer(DeadLetterLayer::new())
@@ -100,7 +100,7 @@ fn a_description_has_the_delayed_retries() {
             "1 retry: immediate 2, delayed 1.5s, deliveries 5, max age 7200s, by scheduled copies",
         ),
     ] {
-        let later = DelayedRetries::new(queue.sender().unwrap(), backoff).unwrap();
+        let later = DelayPolicy::new(queue.sender().unwrap(), backoff).unwrap();
         let later = later.deliveries(5).max_age(Duration::from_secs(7_200));
         let layer = RetryLayer::new().immediate(2).delayed(later);
         let pipeline = Pipeline::receiving("orders").layer(layer).service(handler()).unwrap();
@@ -135,7 +135,7 @@ sends Event by Subject
 codecs
   json: self-describing";
     assert!(text.starts_with(head), "{text}");
-    pipeline.into_service().send(Outgoing::typed(Event::Shipped(7))).await.unwrap();
+    pipeline.into_service().send(OutboundMessage::typed(Event::Shipped(7))).await.unwrap();
     assert_eq!(queue.counts().active, 1);
 }
 

@@ -8,7 +8,7 @@ use std::{
 use consign::{
     Message,
     middleware::{
-        claim_check::{CheckInLayer, CheckOutLayer, MemoryBlobs},
+        claim_check::{MemoryBlobs, ResolveClaimLayer, StoreClaimLayer},
         content_encoding::{CompressLayer, DecompressLayer, Encoding},
         dedup::{DedupLayer, MemoryStore},
         encryption::{DecryptLayer, EncryptLayer},
@@ -56,12 +56,12 @@ pub(crate) fn encrypt() -> EncryptLayer {
     EncryptLayer::new(to_encrypt())
 }
 
-pub(crate) fn check_in() -> CheckInLayer<MemoryBlobs> {
-    CheckInLayer::new(blobs())
+pub(crate) fn check_in() -> StoreClaimLayer<MemoryBlobs> {
+    StoreClaimLayer::new(blobs())
 }
 
-pub(crate) fn check_out() -> CheckOutLayer<MemoryBlobs> {
-    CheckOutLayer::new(blobs())
+pub(crate) fn check_out() -> ResolveClaimLayer<MemoryBlobs> {
+    ResolveClaimLayer::new(blobs())
 }
 
 pub(crate) fn verify() -> VerifyLayer {

@@ -11,7 +11,7 @@ mod wrong;
 
 use consign::{
     codecs::{CodecSet, Codecs, Json, MessagePack},
-    types::MessageTypes,
+    message_types::MessageTypes,
 };
 use serde::{Deserialize, Serialize};
 

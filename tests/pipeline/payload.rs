@@ -5,13 +5,14 @@ use consign::{
     administration::QueueSettings,
     broker::Broker,
     codecs::Codecs,
+    message_types::MessageTypes,
     middleware::{
         catch_panic::CatchPanicLayer,
         circuit_breaker::CircuitBreakerLayer,
-        claim_check::{CheckInLayer, CheckOutLayer},
+        claim_check::{ResolveClaimLayer, StoreClaimLayer},
         content_encoding::{CompressLayer, DecompressLayer, Encoding},
         dead_letter::DeadLetterLayer,
-        encode::{EncodeLayer, Outgoing},
+        encode::{EncodeLayer, OutboundMessage},
         encryption::{DecryptLayer, EncryptLayer},
         expiry::ExpiryLayer,
         in_flight::InFlightLayer,
@@ -25,7 +26,6 @@ use consign::{
     routing::{Body, Router},
     time::SystemClock,
     transport::{ReceiverExt, SendExt, SendService},
-    types::MessageTypes,
 };
 use tower::{
     ServiceExt,
@@ -48,7 +48,7 @@ async fn a_full_stack_says_what_it_is_made_of() {
         .layer(CompressLayer::new(Encoding::Zstd))
         .layer(EncryptLayer::new(to_encrypt()))
         .layer(SignLayer::new(to_sign()))
-        .layer(CheckInLayer::new(blobs.clone()).threshold(64))
+        .layer(StoreClaimLayer::new(blobs.clone()).threshold(64))
         .layer(SizeLimitLayer::new(1_000))
         .layer(InFlightLayer::new(100))
         .service(SendService::new(queue.sender().unwrap()))
@@ -69,7 +69,7 @@ layers, outer to inner
 codecs";
     assert!(text.starts_with(head), "{text}");
     let order = vec!["a line that comes again and again".to_owned(); 100];
-    sending.into_service().send(Outgoing::new(order)).await.unwrap();
+    sending.into_service().send(OutboundMessage::new(order)).await.unwrap();
 
     let read = async |Body(lines): Body<Vec<String>>| assert_eq!(lines.len(), 100);
     let receiving = Pipeline::receiving("orders")
@@ -81,11 +81,11 @@ codecs";
         .layer(RetryLayer::new().immediate(2))
         .layer(CircuitBreakerLayer::new(5, 10, MINUTE))
         .layer(dedup())
-        .layer(CheckOutLayer::new(blobs).max_bytes(1 << 20))
+        .layer(ResolveClaimLayer::new(blobs).max_bytes(1 << 20))
         .layer(VerifyLayer::new(to_sign()).allow_unsigned())
         .layer(DecryptLayer::new(to_encrypt()))
         .layer(decompress().max_ratio(200))
-        .router(Router::new(Codecs::json()).otherwise(read).build().unwrap())
+        .router(Router::new(Codecs::json()).fallback(read).build().unwrap())
         .unwrap();
     let text = receiving.describe().to_string();
     let head = "\
@@ -108,7 +108,7 @@ routes";
 
     // And they are the stacks that they say: the one reads what the other has written.
     let message = queue.receiver().receive().await.unwrap().message;
-    assert_eq!((message.body().size(), message.application().len()), (0, 5));
+    assert_eq!((message.body().size(), message.application_properties().len()), (0, 5));
     assert_eq!(receiving.into_service().oneshot(message).await.unwrap(), Disposition::Complete);
 }
 

@@ -69,7 +69,7 @@ fn nothing_is_changed_before_it_is_encoded() {
 
 /// Rules: J-46.
 #[test]
-fn what_is_encrypted_is_compressed_before() {
+fn compression_is_before_encryption() {
     orders! {
         sending: compress(), outside, encrypt(), "what is encrypted does not get smaller";
     }
@@ -98,19 +98,19 @@ fn the_store_has_what_is_compressed_signed_and_encrypted() {
 #[test]
 fn an_id_is_there_before_it_is_bound() {
     orders! {
-        sending: MessageIdLayer::new(), outside, sign(), "the message has a random id by then";
-        sending: MessageIdLayer::new(), outside, encrypt(), "the message has a random id by then";
+        sending: MessageIdLayer::new(), outside, sign(), "the message already has a random MessageId";
+        sending: MessageIdLayer::new(), outside, encrypt(), "the message already has a random MessageId";
     }
 }
 
 /// Rules: J-46.
 #[test]
-fn what_is_limited_is_what_is_sent() {
+fn the_size_limit_applies_to_the_sent_message() {
     orders! {
-        sending: SizeLimitLayer::default(), inside, compress(), "the size that is limited is not that which is sent";
-        sending: SizeLimitLayer::default(), inside, sign(), "the size that is limited is not that which is sent";
-        sending: SizeLimitLayer::default(), inside, encrypt(), "the size that is limited is not that which is sent";
-        sending: SizeLimitLayer::default(), inside, check_in(), "the size that is limited is not that which is sent";
+        sending: SizeLimitLayer::default(), inside, compress(), "the limit does not apply to the size that is sent";
+        sending: SizeLimitLayer::default(), inside, sign(), "the limit does not apply to the size that is sent";
+        sending: SizeLimitLayer::default(), inside, encrypt(), "the limit does not apply to the size that is sent";
+        sending: SizeLimitLayer::default(), inside, check_in(), "the limit does not apply to the size that is sent";
         sending: InFlightLayer::default(), inside, check_in(), "a permit is held while a body is stored";
     }
 }
@@ -163,7 +163,7 @@ fn a_signature_is_of_what_has_come() {
 
 /// Rules: J-47.
 #[test]
-fn what_is_decompressed_is_decrypted_before() {
+fn decryption_is_before_decompression() {
     orders! {
         receiving: decompress(), inside, decrypt(), "what it gets is encrypted";
     }
@@ -177,8 +177,8 @@ fn an_envelope_is_opened_last() {
         receiving: MassTransitLayer::new(), inside, verify(), "the signature is of another message than the one that is verified";
         receiving: MassTransitLayer::new(), inside, decrypt(), "what it gets is encrypted";
         receiving: NServiceBusLayer::new(), inside, decompress(), "what it gets is compressed";
-        receiving: DeadLetterLayer::new(), outside, NServiceBusLayer::new(), "errors of what is outside do not pass through it";
-        receiving: TraceLayer::receiving("q"), outside, MassTransitLayer::new(), "what that answers is in no span";
+        receiving: DeadLetterLayer::new(), outside, NServiceBusLayer::new(), "it does not get the errors of outer layers";
+        receiving: TraceLayer::receiving("q"), outside, MassTransitLayer::new(), "messages that it settles have no span";
     }
 }
 
@@ -186,10 +186,10 @@ fn an_envelope_is_opened_last() {
 #[test]
 fn dead_letters_are_cut_outside_of_what_makes_them() {
     orders! {
-        receiving: DeadLetterLayer::new(), outside, check_out(), "errors of what is outside do not pass through it";
-        receiving: DeadLetterLayer::new(), outside, verify(), "errors of what is outside do not pass through it";
-        receiving: DeadLetterLayer::new(), outside, decrypt(), "errors of what is outside do not pass through it";
-        receiving: DeadLetterLayer::new(), outside, decompress(), "errors of what is outside do not pass through it";
+        receiving: DeadLetterLayer::new(), outside, check_out(), "it does not get the errors of outer layers";
+        receiving: DeadLetterLayer::new(), outside, verify(), "it does not get the errors of outer layers";
+        receiving: DeadLetterLayer::new(), outside, decrypt(), "it does not get the errors of outer layers";
+        receiving: DeadLetterLayer::new(), outside, decompress(), "it does not get the errors of outer layers";
     }
 }
 
@@ -197,15 +197,15 @@ fn dead_letters_are_cut_outside_of_what_makes_them() {
 #[test]
 fn a_span_is_around_whatever_answers() {
     orders! {
-        receiving: TraceLayer::receiving("q"), outside, DeadLetterLayer::new(), "what that answers is in no span";
-        receiving: TraceLayer::receiving("q"), outside, CatchPanicLayer::new(), "what that answers is in no span";
-        receiving: TraceLayer::receiving("q"), outside, renewal(), "what that answers is in no span";
-        receiving: TraceLayer::receiving("q"), outside, ExpiryLayer::new(SystemClock::new()), "what that answers is in no span";
-        receiving: TraceLayer::receiving("q"), outside, dedup(), "what that answers is in no span";
-        receiving: TraceLayer::receiving("q"), outside, check_out(), "what that answers is in no span";
-        receiving: TraceLayer::receiving("q"), outside, verify(), "what that answers is in no span";
-        receiving: TraceLayer::receiving("q"), outside, decrypt(), "what that answers is in no span";
-        receiving: TraceLayer::receiving("q"), outside, decompress(), "what that answers is in no span";
+        receiving: TraceLayer::receiving("q"), outside, DeadLetterLayer::new(), "messages that it settles have no span";
+        receiving: TraceLayer::receiving("q"), outside, CatchPanicLayer::new(), "messages that it settles have no span";
+        receiving: TraceLayer::receiving("q"), outside, renewal(), "messages that it settles have no span";
+        receiving: TraceLayer::receiving("q"), outside, ExpiryLayer::new(SystemClock::new()), "messages that it settles have no span";
+        receiving: TraceLayer::receiving("q"), outside, dedup(), "messages that it settles have no span";
+        receiving: TraceLayer::receiving("q"), outside, check_out(), "messages that it settles have no span";
+        receiving: TraceLayer::receiving("q"), outside, verify(), "messages that it settles have no span";
+        receiving: TraceLayer::receiving("q"), outside, decrypt(), "messages that it settles have no span";
+        receiving: TraceLayer::receiving("q"), outside, decompress(), "messages that it settles have no span";
     }
 }
 
@@ -213,18 +213,18 @@ fn a_span_is_around_whatever_answers() {
 #[test]
 fn a_span_is_around_whatever_refuses() {
     orders! {
-        sending: TraceLayer::sending("q"), outside, EncodeLayer::new(Codecs::json()), "what that refuses is in no span";
-        sending: TraceLayer::sending("q"), outside, sign(), "what that refuses is in no span";
-        sending: TraceLayer::sending("q"), outside, encrypt(), "what that refuses is in no span";
-        sending: TraceLayer::sending("q"), outside, check_in(), "what that refuses is in no span";
-        sending: TraceLayer::sending("q"), outside, SizeLimitLayer::default(), "what that refuses is in no span";
+        sending: TraceLayer::sending("q"), outside, EncodeLayer::new(Codecs::json()), "messages that it refuses have no span";
+        sending: TraceLayer::sending("q"), outside, sign(), "messages that it refuses have no span";
+        sending: TraceLayer::sending("q"), outside, encrypt(), "messages that it refuses have no span";
+        sending: TraceLayer::sending("q"), outside, check_in(), "messages that it refuses have no span";
+        sending: TraceLayer::sending("q"), outside, SizeLimitLayer::default(), "messages that it refuses have no span";
     }
 }
 
 /// Rules: J-49.
 #[test]
 fn a_message_has_one_span_for_all_its_attempts() {
-    let why = "each attempt has a span of its own, and what becomes of the message is in none";
+    let why = "each attempt has a span, and no span has the final result";
     orders! {
         receiving: TraceLayer::receiving("q"), outside, RetryLayer::new(), why;
         sending: TraceLayer::sending("q"), outside, Named(LayerInfo::new("retry")), why;

@@ -1,5 +1,5 @@
 //! Configurations that are wrong, each with one error of one kind that says what to change. What is wrong with tables of types
-//! and with routes alone is in `tests/types/wrong.rs`.
+//! and with routes alone is in `tests/message_types/wrong.rs`.
 
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use consign::{
         MediaType, Policy,
     },
     consumer::{Consumer, Settings, SettingsErrorKind},
+    message_types::TypesErrorKind,
     middleware::{
         catch_panic::CatchPanicLayer,
         dead_letter::DeadLetterLayer,
@@ -26,7 +27,6 @@ use consign::{
     pipeline::{Pipeline, PipelineError, PipelineErrorKind as Kind},
     routing::{Ignore, Router},
     transport::SettleError,
-    types::TypesErrorKind,
 };
 use serde::Serialize;
 use tower::{BoxError, layer::util::Identity, service_fn};
@@ -118,8 +118,7 @@ fn a_positional_codec_in_a_chain() {
 #[test]
 fn duplicate_detection_outside_of_a_retry() {
     let built = Pipeline::receiving("q").layer(dedup()).layer(RetryLayer::new()).service(handler!());
-    let says = "put `dedup` inside of `retry`, or else a copy that is sent for later is taken for a message that is done, and \
-                lost";
+    let says = "put `dedup` inside of `retry`, or else the copy of a delayed retry counts as a duplicate, and is lost";
     refused(built, Kind::LayerOrder, says);
     Pipeline::receiving("q").layer(RetryLayer::new()).layer(dedup()).service(handler!()).unwrap();
 }
@@ -129,7 +128,7 @@ fn duplicate_detection_outside_of_a_retry() {
 fn dead_lettering_inside_of_what_fails() {
     let built =
         Pipeline::receiving("q").layer(CatchPanicLayer::new()).layer(DeadLetterLayer::new()).service(handler!());
-    let says = "put `dead_letter` outside of `catch_panic`, or else errors of what is outside do not pass through it";
+    let says = "put `dead_letter` outside of `catch_panic`, or else it does not get the errors of outer layers";
     refused(built, Kind::LayerOrder, says);
 }
 
@@ -156,7 +155,7 @@ fn a_layer_of_the_other_side() {
     refused(built, Kind::WrongSide, "`message_id` is for a sending stack, and `q` is receiving: move it there");
     let built = Pipeline::sending("q").layer(dedup()).service(sender!());
     refused(built, Kind::WrongSide, "`dedup` is for a receiving stack, and `q` is sending: move it there");
-    let router = Router::new(codecs()).otherwise(Ignore).build().unwrap();
+    let router = Router::new(codecs()).fallback(Ignore).build().unwrap();
     refused(
         Pipeline::sending("q").router(router),
         Kind::WrongSide,
@@ -202,7 +201,7 @@ fn no_settings(settings: &Settings, kind: SettingsErrorKind, says: &str) {
 /// Rules: J-45.
 #[test]
 fn a_consumer_that_handles_nothing() {
-    let says = "the consumer handles 0 messages at once, so none ever: set at least 1";
+    let says = "the consumer handles 0 messages at once: set at least 1";
     no_settings(&Settings::new().concurrency(0), SettingsErrorKind::NoConcurrency, says);
 }
 

@@ -8,7 +8,7 @@ use consign::{
         Bincode, Cbor, Codec, CodecSet, Codecs, DecodeOwned, Decoded, EncodeError, Encoded, Json, MessagePack,
         Postcard, Raw, Text,
     },
-    message::Body,
+    message::MessageBody,
     routing::{Router, State},
     transport::{Batch, Sender},
 };
@@ -42,7 +42,7 @@ where
     let queue = queue();
     send(&queue, messages).await;
     let log: Log<T> = Arc::default();
-    let router = Router::with_state(codecs, Arc::clone(&log)).otherwise(keep::<T>).build().unwrap();
+    let router = Router::with_state(codecs, Arc::clone(&log)).fallback(keep::<T>).build().unwrap();
     consume(&queue, router).await;
     let handled = std::mem::take(&mut *log.lock().unwrap());
     Outcome { handled, dead: dead_letters(&queue).await }
@@ -78,7 +78,7 @@ fn encoded(codec: impl Codec, value: &impl Serialize) -> Encoded {
 }
 
 /// A message as its producer labels it.
-fn labelled(content_type: Option<&'static str>, body: impl Into<Body>) -> Message {
+fn labelled(content_type: Option<&'static str>, body: impl Into<MessageBody>) -> Message {
     let builder = Message::builder();
     match content_type {
         Some(content_type) => builder.content_type(content_type),
@@ -119,7 +119,7 @@ async fn a_mixed_fleet_in_one_batch() {
     let queue = queue();
     queue.sender().unwrap().send_batch(Batch::from(four_generations())).await.unwrap();
     let log: Log<Order> = Arc::default();
-    let router = Router::with_state(chain(), Arc::clone(&log)).otherwise(keep::<Order>).build().unwrap();
+    let router = Router::with_state(chain(), Arc::clone(&log)).fallback(keep::<Order>).build().unwrap();
     consume(&queue, router).await;
     let handled = std::mem::take(&mut *log.lock().unwrap());
     assert_four_generations(&Outcome { handled, dead: dead_letters(&queue).await });
@@ -203,7 +203,7 @@ async fn the_declared_type_wins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_odd_but_clear_is_read() {
+async fn unusual_but_valid_bodies_are_read() {
     let types = [
         "APPLICATION/JSON ; Charset=\"UTF-8\"",
         "application/json;",
@@ -301,5 +301,5 @@ impl Serialize for Unspeakable {
 #[test]
 fn a_failed_encode_gives_nothing_to_send() {
     let error: EncodeError = every_format().encode(&Unspeakable).unwrap_err();
-    assert_eq!(error.to_string(), "the value refused to be written");
+    assert_eq!(error.to_string(), "the value could not be serialized");
 }

@@ -179,7 +179,7 @@ async fn a_codec_that_panics_has_failed() {
     send(&queue, [message(b"[7]"), message(JSON_SYNTAX), message(b"[8]")]).await;
     let codecs = Codecs::builder().with(Json::default()).with(Brittle).fallback(["json"]).build().unwrap();
     let router = Router::with_state(codecs, Arc::clone(&seen))
-        .otherwise(|State(seen): State<Arc<Mutex<Vec<u64>>>>, Body(numbers): Body<Vec<u64>>| async move {
+        .fallback(|State(seen): State<Arc<Mutex<Vec<u64>>>>, Body(numbers): Body<Vec<u64>>| async move {
             seen.lock().unwrap().extend(numbers);
         })
         .build()
@@ -195,7 +195,7 @@ async fn a_codec_that_panics_has_failed() {
 
 /// Rules: P-46.
 #[tokio::test(start_paused = true)]
-async fn what_was_received_and_deleted_is_dispatched() {
+async fn a_message_of_receive_and_delete_is_dispatched() {
     let queue = queue();
     send(&queue, [poison(), good(7)]).await;
     let (handled, lost) = (handled(), Arc::new(Mutex::new(Vec::new())));
@@ -277,7 +277,7 @@ async fn a_lock_that_is_lost_while_decoding_dead_letters_nothing() {
     let queue = Broker::with_clock(Arc::clone(&clock)).create_queue("orders", QueueSettings::default()).unwrap();
     send(&queue, [Message::new(JSON_SYNTAX)]).await;
     let codecs = Codecs::builder().with(Slow(clock, AtomicU32::new(0))).build().unwrap();
-    let router = Router::new(codecs).otherwise(|_: Body<u64>| async {}).build().unwrap();
+    let router = Router::new(codecs).fallback(|_: Body<u64>| async {}).build().unwrap();
     let stats = consume(&queue, router).await;
     assert_eq!((stats.lock_lost(), stats.dead_lettered(), stats.settle_failed()), (1, 1, 0));
     let dead = dead_letters(&queue).await;

@@ -8,7 +8,7 @@ use consign::{
     administration::QueueSettings,
     broker::Broker,
     codecs::Codecs,
-    message::{Body, PropertyValue, Value},
+    message::{MessageBody, PropertyValue, Value},
     routing::{self, Router},
     time::Timestamp,
 };
@@ -41,7 +41,7 @@ async fn random_messages_are_kept_to_the_byte() {
     let sent: Vec<_> = (0..cases).map(|number| message(&mut rng, number)).collect();
     let queue = Broker::new().create_queue("orders", QueueSettings::default()).unwrap();
     send(&queue, sent.iter().cloned()).await;
-    let router = Router::new(Codecs::json()).otherwise(never).route("no-body", |_: routing::SessionId| async {});
+    let router = Router::new(Codecs::json()).fallback(never).route("no-body", |_: routing::SessionId| async {});
     let stats = consume(&queue, router.build().unwrap()).await;
     assert_eq!((stats.handled(), stats.dead_lettered()), (cases, cases), "{replay}");
 
@@ -87,14 +87,14 @@ fn message(rng: &mut Rng, number: u64) -> Message {
     message
 }
 
-fn body(rng: &mut Rng) -> Body {
+fn body(rng: &mut Rng) -> MessageBody {
     match rng.u8(0..8) {
-        0 => Body::empty(),
-        1 => Body::sections((0..rng.usize(0..4)).map(|_| Bytes::from(bytes(rng))).collect()),
-        2 => Body::from(value(rng, 3)),
-        3 => Body::Sequence(vec![vec![value(rng, 2), value(rng, 2)]].into()),
-        4 => Body::from(format!(r#"{{"text":{:?}}}"#, text(rng))),
-        _ => Body::from(bytes(rng)),
+        0 => MessageBody::empty(),
+        1 => MessageBody::sections((0..rng.usize(0..4)).map(|_| Bytes::from(bytes(rng))).collect()),
+        2 => MessageBody::from(value(rng, 3)),
+        3 => MessageBody::Sequence(vec![vec![value(rng, 2), value(rng, 2)]].into()),
+        4 => MessageBody::from(format!(r#"{{"text":{:?}}}"#, text(rng))),
+        _ => MessageBody::from(bytes(rng)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use consign::{
     Message,
-    message::{Body, PropertyValue, Value},
+    message::{MessageBody, PropertyValue, Value},
 };
 
 use crate::{attacks::*, handlers::Endpoint};
@@ -17,7 +17,7 @@ pub(crate) struct Row {
     subject: Option<String>,
     encoding: Option<&'static str>,
     reply_to: Option<&'static str>,
-    body: Body,
+    body: MessageBody,
 }
 
 const JSON: &str = "application/json";
@@ -30,7 +30,7 @@ const TEXT: &str = "text/plain";
 
 impl Row {
     /// An order for the endpoint without a chain, without a ContentType.
-    fn new(name: &'static str, body: impl Into<Body>) -> Self {
+    fn new(name: &'static str, body: impl Into<MessageBody>) -> Self {
         Self {
             name,
             endpoint: Endpoint::Alone,
@@ -148,12 +148,12 @@ fn json() -> Vec<Row> {
         row("json_field_twice", JSON_DUPLICATE_FIELD).fails(
             "DeserializationFailed",
             "json;exact;DuplicateKey;1:33",
-            "json: a key stands twice: duplicate field `sku` at line 1, column 33",
+            "json: a key occurs twice: duplicate field `sku` at line 1, column 33",
         ),
         row("json_key_twice", JSON_DUPLICATE_KEY).at(Endpoint::Strict).about("value").fails(
             "DeserializationFailed",
             "json;exact;DuplicateKey;1:18",
-            "json: a key stands twice at line 1, column 18",
+            "json: a key occurs twice at line 1, column 18",
         ),
         row("json_unknown_variant", JSON_UNKNOWN_VARIANT).fails(
             "DeserializationFailed",
@@ -240,7 +240,7 @@ fn msgpack() -> Vec<Row> {
         row("msgpack_field_twice", MSGPACK_DUPLICATE_FIELD).fails(
             "DeserializationFailed",
             "msgpack;exact;DuplicateKey;0",
-            "msgpack: a key stands twice: duplicate field `id` at byte 0",
+            "msgpack: a key occurs twice: duplicate field `id` at byte 0",
         ),
         row("msgpack_not_utf_8", MSGPACK_NOT_UTF_8).fails(
             "DeserializationFailed",
@@ -575,13 +575,15 @@ fn others() -> Vec<Row> {
             .without_reply_to()
             .refused("MissingProperty", "the message has no ReplyTo"),
         json("refused_for_good").about("refused").refused("HandlerPermanent", "the order is closed"),
-        Row::new("a_list", list.clone()).refused(
+        Row::new("a_list", list.clone()).fails(
             "DeserializationFailed",
-            "the body is an AMQP list value, and bytes were expected: data sections, or an AMQP binary or string value",
+            "amqp-value;exact;Type;;id;u64;text",
+            "amqp-value: the value is not of the expected type: expected u64, found text at `id`",
         ),
-        Row::new("a_list_that_declares_json", list).declared(JSON).refused(
+        Row::new("a_list_that_declares_json", list).declared(JSON).fails(
             "DeserializationFailed",
-            "the body is an AMQP list value, and bytes were expected: data sections, or an AMQP binary or string value",
+            "amqp-value;exact;Type;;id;u64;text",
+            "amqp-value: the value is not of the expected type: expected u64, found text at `id`",
         ),
         Row::new("null", Value::Simple(PropertyValue::Null)).fails(
             "DeserializationFailed",

@@ -10,7 +10,7 @@ use consign::{
     administration::QueueSettings,
     broker::{Broker, Queue},
     consumer::{Consumer, Stats},
-    message::{Body, Properties},
+    message::{MessageBody, Properties},
     settlement::DeadLetter,
     transport::{ReceiverExt, Sender},
 };
@@ -80,7 +80,7 @@ pub(crate) fn handled() -> Handled {
 
 /// A text property of a dead letter.
 pub(crate) fn property<'m>(message: &'m Message, key: &str) -> Option<&'m str> {
-    message.application().get(key).map(|value| value.as_str().expect("the property is text"))
+    message.application_properties().get(key).map(|value| value.as_str().expect("the property is text"))
 }
 
 pub(crate) fn reason(dead: &Message) -> &str {
@@ -99,16 +99,16 @@ pub(crate) fn trail(dead: &Message) -> Option<&str> {
 pub(crate) fn sent_properties(dead: &Message) -> Properties {
     let mut properties = dead.properties().clone();
     for key in [DeadLetter::REASON, DeadLetter::DESCRIPTION, DeadLetter::TRAIL] {
-        properties.application_mut().remove(key);
+        properties.application_properties_mut().remove(key);
     }
     properties
 }
 
 /// The hash of a body, section by section.
-pub(crate) fn hash(body: &Body) -> u64 {
+pub(crate) fn hash(body: &MessageBody) -> u64 {
     let mut hasher = DefaultHasher::new();
     match body {
-        Body::Data(data) => data.sections().hash(&mut hasher),
+        MessageBody::Data(data) => data.sections().hash(&mut hasher),
         other => other.codec_view().hash(&mut hasher),
     }
     hasher.finish()

@@ -1,9 +1,9 @@
 use consign::{
     Disposition, Message,
     codecs::{Chosen, CodecSet, Decoded},
-    message::{Body as MessageBody, Received, Value},
+    message::{MessageBody, Received, Value},
     routing::{
-        Body, Context, CorrelationId, FromMessage, MessageId, MissingProperty, NotReceived, Payload, Raw, ReplyTo,
+        Body, Context, CorrelationId, FromMessage, MessageId, MissingProperty, NotReceived, Payload, RawBody, ReplyTo,
         ReplyToSessionId, SessionId, State, Subject,
     },
     settlement::{DeadLetterReason, IntoDisposition, Permanent, Transient, Undecodable},
@@ -154,7 +154,7 @@ async fn borrow<C: CodecSet>(State(seen): State<Seen>, payload: Payload<C>) -> R
 }
 
 #[tokio::test]
-async fn what_is_borrowed_from_a_payload_lives_across_an_await() {
+async fn values_borrowed_from_a_payload_live_across_an_await() {
     let seen = Seen::default();
     assert_eq!(handle(codecs(), &seen, borrow, delivered(full())).await, Disposition::Complete);
     assert_eq!(taken(&seen), [r#"7 nail json Some("order.created")"#]);
@@ -165,13 +165,14 @@ async fn what_is_borrowed_from_a_payload_lives_across_an_await() {
 #[tokio::test]
 async fn the_raw_bytes_and_the_message_itself() {
     let seen = Seen::default();
-    let handler = |Raw(bytes): Raw, message: Message, State(seen): State<Seen>| async move {
+    let handler = |RawBody(bytes): RawBody, message: Message, State(seen): State<Seen>| async move {
         assert_eq!(bytes.as_ptr(), message.payload().unwrap().as_ptr(), "nothing is copied");
         note(&seen, format!("{} {:?}", bytes.len(), message.message_id()));
     };
     handle(codecs(), &seen, handler, delivered(full())).await;
     assert_eq!(taken(&seen), [r#"21 Some("m")"#]);
-    let bytes = |Raw(bytes): Raw, State(seen): State<Seen>| async move { note(&seen, format!("{}", bytes.len())) };
+    let bytes =
+        |RawBody(bytes): RawBody, State(seen): State<Seen>| async move { note(&seen, format!("{}", bytes.len())) };
     handle(codecs(), &seen, bytes, Message::new(Value::from("four"))).await;
     assert_eq!(taken(&seen), ["4"]);
 }
@@ -180,7 +181,8 @@ async fn the_raw_bytes_and_the_message_itself() {
 #[tokio::test]
 async fn a_body_that_is_not_bytes_is_refused_as_raw_bytes() {
     let seen = Seen::default();
-    let bytes = |Raw(bytes): Raw, State(seen): State<Seen>| async move { note(&seen, format!("{}", bytes.len())) };
+    let bytes =
+        |RawBody(bytes): RawBody, State(seen): State<Seen>| async move { note(&seen, format!("{}", bytes.len())) };
     let sequence = MessageBody::Sequence([vec![Value::from(1)]].into());
     for (body, kind) in [
         (Value::List(Vec::new()).into(), "an AMQP list value"),
@@ -213,7 +215,7 @@ impl<S, C> FromMessage<S, C> for Tenant {
     type Rejection = Unassigned;
 
     fn from_message(message: &Message, _: &Context<S, C>) -> Result<Self, Unassigned> {
-        let tenant = message.application().get("tenant").and_then(|value| value.as_str());
+        let tenant = message.application_properties().get("tenant").and_then(|value| value.as_str());
         tenant.map(|tenant| Self(tenant.to_owned())).ok_or(Unassigned)
     }
 }
@@ -240,7 +242,7 @@ async fn rejections_go_by_the_order_of_the_arguments() {
 }
 
 #[tokio::test]
-async fn what_a_handler_returns_is_what_becomes_of_the_message() {
+async fn the_return_value_of_a_handler_is_the_disposition() {
     let seen = Seen::default();
     let message = Message::new("");
     let transient = || async { Err::<(), _>(Transient::new("away")) };

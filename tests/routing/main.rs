@@ -3,6 +3,7 @@
 // Clippy lets them pass in test functions, not in what those call.
 #![allow(clippy::unwrap_used)]
 
+mod amqp_value;
 mod extractors;
 mod own_format;
 mod router;

@@ -2,7 +2,7 @@ use std::{convert::Infallible, sync::Arc};
 
 use consign::{
     Disposition, Message,
-    codecs::Codecs,
+    codecs::{Codecs, DataContractBinary, Json, MessagePack},
     routing::{Body, Router, State, Subject},
     settlement::DeadLetterReason,
 };
@@ -19,7 +19,7 @@ async fn say(State(seen): State<Seen>, subject: Option<Subject>) {
     note(&seen, format!("{:?}", subject.as_deref()));
 }
 
-async fn otherwise(State(seen): State<Seen>, subject: Option<Subject>) {
+async fn fallback(State(seen): State<Seen>, subject: Option<Subject>) {
     note(&seen, format!("otherwise {:?}", subject.as_deref()));
 }
 
@@ -27,7 +27,7 @@ async fn otherwise(State(seen): State<Seen>, subject: Option<Subject>) {
 async fn a_message_goes_to_the_route_of_its_subject() {
     let seen = Seen::default();
     let router = Router::with_state(codecs(), Arc::clone(&seen))
-        .otherwise(otherwise)
+        .fallback(fallback)
         .route("order.created", say)
         .route("order.cancelled", |State(seen): State<Seen>| async move { note(&seen, "cancelled") })
         .build()
@@ -47,8 +47,33 @@ async fn a_message_goes_to_the_route_of_its_subject() {
     assert_eq!(taken(&seen), expected);
 }
 
+/// Rules: P-55, P-58.
 #[tokio::test]
-async fn what_no_route_takes_is_an_unknown_message_type() {
+async fn a_handler_gets_bodies_of_dotnet_json_and_messagepack() {
+    let codecs = Codecs::builder()
+        .with(Json::default())
+        .with(MessagePack)
+        .with(DataContractBinary::default())
+        .fallback(["json", "msgpack", "datacontract-binary"])
+        .build()
+        .unwrap();
+    let dotnet = b"\x40\x05Order\x08\x2chttp://schemas.datacontract.org/2004/07/Shop\x40\x02id\x89\x07\x40\x03sku\x99\x04nail\x01";
+    let seen = Seen::default();
+    let handler = |State(seen): State<Seen>, Body(order): Body<Order>| async move { note(&seen, format!("{order:?}")) };
+    let router = Router::with_state(codecs, Arc::clone(&seen)).fallback(handler).build().unwrap();
+    let bodies: [&[u8]; 3] = [br#"{"id":7,"sku":"nail"}"#, b"\x82\xa2id\x07\xa3sku\xa4nail", dotnet];
+    for body in bodies {
+        assert_eq!(call(&router, Message::new(body)).await, Disposition::Complete);
+    }
+    assert_eq!(taken(&seen), [r#"Order { id: 7, sku: "nail" }"#; 3]);
+    let (reason, description) = dead(call(&router, Message::new(&dotnet[..70])).await);
+    assert_eq!(reason, DeadLetterReason::DeserializationFailed);
+    let text = "datacontract-binary: the body ends inside the value at byte 70";
+    assert!(description.lines().any(|line| line == text), "{description}");
+}
+
+#[tokio::test]
+async fn a_message_without_a_route_is_an_unknown_message_type() {
     let router = Router::new(codecs()).route("order.created", || async {}).build().unwrap();
     let found = dead(call(&router, about("order.deleted")).await);
     let text = r#"no handler takes the subject "order.deleted""#;
@@ -126,7 +151,7 @@ async fn a_clone_is_the_same_router() {
 /// Handlers of all kinds, erased at the edge.
 fn erased(seen: &Seen) -> BoxCloneSyncService<Message, Disposition, Infallible> {
     let router = Router::with_state(Codecs::json(), Arc::clone(seen))
-        .otherwise(otherwise)
+        .fallback(fallback)
         .route("order.created", |State(seen): State<Seen>, Body(order): Body<Order>| async move {
             note(&seen, order.sku);
         })
@@ -147,10 +172,10 @@ async fn a_router_is_erased_by_towers_own_box() {
 }
 
 #[test]
-fn what_is_printed_of_a_router_is_its_subjects() {
-    let router = Router::new(codecs()).otherwise(|| async {}).route("a", || async {}).build().unwrap();
+fn debug_of_a_router_has_its_subjects() {
+    let router = Router::new(codecs()).fallback(|| async {}).route("a", || async {}).build().unwrap();
     let text = format!("{router:?}");
-    assert!(text.contains("\"a\"") && text.contains("Otherwise"), "{text}");
+    assert!(text.contains("\"a\"") && text.contains("Fallback"), "{text}");
 }
 
 #[tokio::test]
@@ -161,17 +186,17 @@ async fn otherwise_stands_before_between_or_after_the_routes() {
         let seen = Seen::default();
         match place {
             0 => {
-                let router = builder(&seen).otherwise(otherwise).route("a", routed).route("b", routed).build().unwrap();
+                let router = builder(&seen).fallback(fallback).route("a", routed).route("b", routed).build().unwrap();
                 call(&router, about("b")).await;
                 call(&router, about("c")).await;
             }
             1 => {
-                let router = builder(&seen).route("a", routed).otherwise(otherwise).route("b", routed).build().unwrap();
+                let router = builder(&seen).route("a", routed).fallback(fallback).route("b", routed).build().unwrap();
                 call(&router, about("a")).await;
                 call(&router, about("c")).await;
             }
             _ => {
-                let router = builder(&seen).route("a", routed).route("b", routed).otherwise(otherwise).build().unwrap();
+                let router = builder(&seen).route("a", routed).route("b", routed).fallback(fallback).build().unwrap();
                 call(&router, about("a")).await;
                 call(&router, about("c")).await;
             }

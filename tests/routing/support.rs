@@ -65,7 +65,7 @@ where
     H: Handler<A, Seen, C>,
     A: 'static,
 {
-    let router = Router::with_state(codecs, Arc::clone(seen)).otherwise(handler).build().unwrap();
+    let router = Router::with_state(codecs, Arc::clone(seen)).fallback(handler).build().unwrap();
     call(&router, message).await
 }
 

@@ -395,7 +395,7 @@ async fn an_id_that_a_message_brings_along_is_not_its_own() {
     let sent_again = Message::builder().property("x-original-message-id", "first").build("ask").unwrap();
     let call = tokio::spawn(requester.clone().oneshot(sent_again));
     let request = bench.request().await;
-    assert!(request.message.application().get("x-original-message-id").is_none());
+    assert!(request.message.application_properties().get("x-original-message-id").is_none());
     bench.reply(answer(&request.message, "42")).await;
     assert_eq!(text(&within(call).await.unwrap().unwrap()), "42");
 }
@@ -443,7 +443,7 @@ async fn a_reply_of_the_wrong_type_is_an_error_and_no_hang() {
 }
 
 #[tokio::test]
-async fn what_breaks_a_rule_is_refused_when_it_is_built() {
+async fn an_invalid_requester_is_refused_when_it_is_built() {
     let bench = Bench::new();
     let sender = || SendService::new(bench.requests.sender().unwrap());
     let zero = Requester::builder(sender()).timeout(seconds(0)).build(bench.reply_queue());

@@ -23,7 +23,7 @@ async fn next(Body(order): Body<Order>) -> Reply<Order> {
 
 /// Answers with these codecs, of which the first is the default.
 fn serve<C: CodecSet>(bench: &Bench, codecs: Codecs<C>) {
-    let responder = Responder::builder(bench.senders()).codecs(codecs).answer_others(next).build().unwrap();
+    let responder = Responder::builder(bench.senders()).codecs(codecs).fallback(next).build().unwrap();
     tokio::spawn(Consumer::new(bench.requests.receiver(), responder).run());
 }
 

@@ -140,7 +140,7 @@ async fn replies_may_go_to_a_topic() {
     let topic = bench.broker.create_topic("answers", TopicSettings::default()).unwrap();
     let mine = topic.create_subscription("mine", SubscriptionSettings::default()).unwrap();
     let double = async |Body(number): Body<u32>| Reply(number * 2);
-    let responder = Responder::builder(bench.senders()).codecs(Codecs::json()).answer_others(double).build().unwrap();
+    let responder = Responder::builder(bench.senders()).codecs(Codecs::json()).fallback(double).build().unwrap();
     tokio::spawn(Consumer::new(bench.requests.receiver(), responder).run());
     let requester = bench.requester_with(ReplyQueue::new("answers", mine.queue().receiver()));
     assert_eq!(within(Client::new(requester, Codecs::json()).call::<u32>(&21)).await.unwrap(), 42);

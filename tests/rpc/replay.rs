@@ -15,7 +15,7 @@ use consign::{
     codecs::Codecs,
     consumer::Consumer,
     message::{MessageBuilder, Properties},
-    middleware::dedup::{DedupLayer, DedupStats, Key, MemoryStore, StoreError, StoreErrorKind},
+    middleware::dedup::{DedupKey, DedupLayer, DedupStats, MemoryStore, StoreError, StoreErrorKind},
     routing::Body,
     rpc::{Fault, MemoryReplies, RecordedReplies, RecordedReply, Reply, ReplyStore, Responder, ResponderStats},
     testing::{DeliveryFault, Faults, Link, LinkSettings},
@@ -114,18 +114,18 @@ async fn the_reply_goes_where_the_duplicate_wants_it() {
     served.send(again.property(Properties::ORIGINAL_MESSAGE_ID, "question").build("7").unwrap()).await;
     let reply = first(&others).await;
     assert_eq!((text(&reply), reply.correlation_id(), served.runs()), ("1", Some("question"), 1));
-    assert!(reply.application().is_empty(), "the trace is another one");
+    assert!(reply.application_properties().is_empty(), "the trace is another one");
 }
 
 /// Rules: W-15.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_repeated_under_a_key_of_its_own_is_answered_from_the_record() {
-    let key = |request: &Message| Some(request.application().get("order")?.as_str()?.to_owned());
+    let key = |request: &Message| Some(request.application_properties().get("order")?.as_str()?.to_owned());
     let (bench, runs) = (Bench::new(), Arc::new(AtomicU32::new(0)));
     let counted = Arc::clone(&runs);
     let responder = Responder::builder(bench.senders()).record(recorded().key(key)).codecs(Codecs::json());
     let responder = responder
-        .answer_others(move || {
+        .fallback(move || {
             let run = counted.fetch_add(1, Ordering::Relaxed);
             async move { Reply(run) }
         })
@@ -183,13 +183,13 @@ impl Failing {
 }
 
 impl ReplyStore for Failing {
-    async fn put(&self, key: Key<'_>, reply: RecordedReply) -> Result<(), StoreError> {
+    async fn put(&self, key: DedupKey<'_>, reply: RecordedReply) -> Result<(), StoreError> {
         sleep(seconds(1)).await;
         Self::fails(&self.puts)?;
         self.replies.put(key, reply).await
     }
 
-    async fn find(&self, key: Key<'_>) -> Result<Option<RecordedReply>, StoreError> {
+    async fn find(&self, key: DedupKey<'_>) -> Result<Option<RecordedReply>, StoreError> {
         sleep(seconds(1)).await;
         Self::fails(&self.finds)?;
         self.replies.find(key).await

@@ -79,7 +79,7 @@ async fn the_fields_of_a_reply() {
     assert_eq!((reply.reply_to(), reply.reply_to_session_id()), (None, None));
     assert_eq!((reply.subject(), reply.content_type()), (Some("doubled"), Some("application/json")));
     assert_eq!(reply.time_to_live(), Some(seconds(10)));
-    let names: Vec<_> = reply.application().iter().map(|(name, _)| name.to_owned()).collect();
+    let names: Vec<_> = reply.application_properties().iter().map(|(name, _)| name.to_owned()).collect();
     assert_eq!(names, ["Diagnostic-Id", "traceparent", "tracestate"]);
     settle().await;
     assert!(bench.is_idle());
@@ -368,7 +368,7 @@ async fn a_hostile_address_is_refused_before_the_handler_runs() {
 
 /// Rules: R-28.
 #[tokio::test(start_paused = true)]
-async fn what_the_reply_is_known_by() {
+async fn correlation_ids_of_replies() {
     for (by, with, without) in [
         (Correlate::MessageIdOrCorrelationId, "question", Some("question")),
         (Correlate::MessageId, "question", Some("question")),
@@ -405,7 +405,7 @@ async fn refuse(id: MessageId) -> Result<u32, Refusal> {
 
 /// Rules: R-34.
 #[tokio::test(start_paused = true)]
-async fn what_a_handler_refuses_is_settled_so_and_a_dead_letter_is_a_fault() {
+async fn a_disposition_of_a_handler_settles_the_request_and_a_dead_letter_is_a_fault() {
     let bench = Bench::new();
     let responder =
         Responder::builder(bench.senders()).codecs(Codecs::json()).answer("refuse", refuse).build().unwrap();
@@ -457,7 +457,7 @@ async fn handlers_share_state_and_some_answer_nothing() {
     let responder = Responder::builder(bench.senders())
         .codecs_and_state(Codecs::json(), Arc::clone(&noted))
         .route("note", note)
-        .answer_others(add)
+        .fallback(add)
         .build()
         .unwrap();
     let stats = responder.stats();

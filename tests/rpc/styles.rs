@@ -22,7 +22,7 @@ fn shared(bench: &Bench) -> Queue {
 
 fn serve(bench: &Bench) {
     let double = async |Body(number): Body<u32>| Reply(number * 2);
-    let responder = Responder::builder(bench.senders()).codecs(Codecs::json()).answer_others(double).build().unwrap();
+    let responder = Responder::builder(bench.senders()).codecs(Codecs::json()).fallback(double).build().unwrap();
     tokio::spawn(Consumer::new(bench.requests.receiver(), responder).run());
 }
 

@@ -13,7 +13,7 @@ use consign::{
     broker::{QueueLease, QueueReceiver},
     codecs::Codecs,
     message::EntityPath,
-    middleware::dedup::{Key, StoreError},
+    middleware::dedup::{DedupKey, StoreError},
     routing::Body,
     rpc::{RecordedReplies, RecordedReply, Reply, ReplySession, ReplyStore, Responder},
     time::Timestamp,
@@ -77,11 +77,11 @@ async fn a_reply_that_is_not_accepted_in_time_abandons_the_request() {
 struct SilentStore;
 
 impl ReplyStore for SilentStore {
-    async fn put(&self, _: Key<'_>, _: RecordedReply) -> Result<(), StoreError> {
+    async fn put(&self, _: DedupKey<'_>, _: RecordedReply) -> Result<(), StoreError> {
         pending().await
     }
 
-    async fn find(&self, _: Key<'_>) -> Result<Option<RecordedReply>, StoreError> {
+    async fn find(&self, _: DedupKey<'_>) -> Result<Option<RecordedReply>, StoreError> {
         pending().await
     }
 }

@@ -23,7 +23,7 @@ fn apply(action: &str, message: &Message) -> Result<Message, ActionErrorKind> {
 }
 
 fn value(action: &str, key: &str) -> Option<PropertyValue> {
-    apply(action, &message()).unwrap().application().get(key).cloned()
+    apply(action, &message()).unwrap().application_properties().get(key).cloned()
 }
 
 /// Rules: T-56.
@@ -47,11 +47,11 @@ fn set_adds_and_replaces() {
 #[test]
 fn set_finds_a_name_in_another_case() {
     let changed = apply("SET COLOUR = 'blue'; SET BOTH = 1", &message()).unwrap();
-    assert_eq!(changed.application().get("colour"), Some(&"blue".into()));
-    assert_eq!(changed.application().get("COLOUR"), None);
+    assert_eq!(changed.application_properties().get("colour"), Some(&"blue".into()));
+    assert_eq!(changed.application_properties().get("COLOUR"), None);
     // The first key, as a filter reads it.
-    assert_eq!(changed.application().get("Both"), Some(&1_i64.into()));
-    assert_eq!(changed.application().get("both"), Some(&"lower".into()));
+    assert_eq!(changed.application_properties().get("Both"), Some(&1_i64.into()));
+    assert_eq!(changed.application_properties().get("both"), Some(&"lower".into()));
 }
 
 /// Rules: T-56.
@@ -70,7 +70,7 @@ fn a_number_takes_the_type_that_it_replaces() {
 #[test]
 fn remove_takes_every_spelling_and_minds_none() {
     let changed = apply("REMOVE BOTH REMOVE missing; REMOVE [the name]", &message()).unwrap();
-    assert_eq!(changed.application().len(), message().application().len() - 3);
+    assert_eq!(changed.application_properties().len(), message().application_properties().len() - 3);
     let changed = apply("REMOVE sys.Label; REMOVE sys.CorrelationId; REMOVE sys.To", &message()).unwrap();
     assert_eq!((changed.subject(), changed.correlation_id(), changed.to()), (None, None, None));
 }
@@ -79,13 +79,13 @@ fn remove_takes_every_spelling_and_minds_none() {
 #[test]
 fn statements_go_in_order() {
     let changed = apply("SET a = 1; SET a = a + 1 SET b = a * 10; REMOVE a;", &message()).unwrap();
-    assert_eq!(changed.application().get("a"), None);
-    assert_eq!(changed.application().get("b"), Some(&20_i64.into()));
+    assert_eq!(changed.application_properties().get("a"), None);
+    assert_eq!(changed.application_properties().get("b"), Some(&20_i64.into()));
 }
 
 /// Rules: T-56.
 #[test]
-fn what_a_sender_sets_can_be_set() {
+fn properties_of_the_sender_can_be_set() {
     let message = builder()
         .property("time", Timestamp::from_millis(5_000))
         .property("offset", PropertyValue::DateTimeOffset(621_355_968_000_000_000 + 60_000_000))
@@ -139,7 +139,7 @@ fn what_a_sender_sets_can_be_set() {
     let null = removed.map(|name| format!("SET sys.{name} = missing")).join(" ");
     for action in [remove, null] {
         let mut bare = apply(&action, &changed).unwrap();
-        *bare.properties_mut().application_mut() = ApplicationProperties::new();
+        *bare.properties_mut().application_properties_mut() = ApplicationProperties::new();
         let only_id = Message::builder().message_id("d").build("").unwrap();
         assert_eq!(bare.properties(), only_id.properties());
     }

@@ -60,12 +60,13 @@ fn five_rules_make_three_copies() {
     assert_eq!(copies.len(), 3);
     assert!(copies.plain);
     let [b, e] = &copies.changed[..] else { panic!("two") };
-    let name =
-        |copy: &Message| copy.application().get(Copies::RULE_NAME).and_then(|name| name.as_str()).map(str::to_owned);
+    let name = |copy: &Message| {
+        copy.application_properties().get(Copies::RULE_NAME).and_then(|name| name.as_str()).map(str::to_owned)
+    };
     assert_eq!((name(b).as_deref(), b.subject()), (Some("b"), Some("b")));
     assert_eq!((name(e).as_deref(), e.subject()), (Some("e"), Some("order.created")));
-    assert_eq!(e.application().get("from"), Some(&"e".into()));
-    assert_eq!(b.application().get("from"), None);
+    assert_eq!(e.application_properties().get("from"), Some(&"e".into()));
+    assert_eq!(b.application_properties().get("from"), None);
     assert_eq!((b.message_id(), b.payload()), (original.message_id(), original.payload()));
     assert_eq!(original.properties(), message().properties());
 }
@@ -82,7 +83,7 @@ fn rules_without_action_make_one_copy() {
 fn the_name_of_the_rule_is_written_last() {
     let rule = sql("Mine", "1=1").with_action(action("SET RuleName = 'other'"));
     let copies = RuleSet::of(rule).evaluate(&message()).unwrap();
-    assert_eq!(copies.changed[0].application().get("RuleName"), Some(&"Mine".into()));
+    assert_eq!(copies.changed[0].application_properties().get("RuleName"), Some(&"Mine".into()));
 }
 
 /// Rules: S-95.
@@ -227,7 +228,7 @@ fn the_index_finds_what_each_filter_finds() {
         let found: Vec<_> = copies
             .changed
             .iter()
-            .map(|copy| copy.application().get("RuleName").unwrap().as_str().unwrap().to_owned())
+            .map(|copy| copy.application_properties().get("RuleName").unwrap().as_str().unwrap().to_owned())
             .collect();
         assert_eq!(found, expected);
     }

@@ -81,7 +81,7 @@ fn like_has_runs_single_characters_and_an_escape() {
 
 /// Rules: T-59b.
 #[test]
-fn what_is_missing_is_unknown() {
+fn a_missing_property_is_unknown() {
     check(&[
         ("missing = 1", U),
         ("1 <> missing", U),

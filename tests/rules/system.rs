@@ -79,7 +79,7 @@ fn every_property_has_its_name() {
 
 /// Rules: T-59f.
 #[test]
-fn what_a_message_lacks_is_unknown() {
+fn a_missing_system_property_is_unknown() {
     let message = Message::new("");
     for name in VALUES.iter().map(|(name, _)| *name).chain(["DeadLetterSource", "LockToken"]) {
         assert_eq!(evaluate(&format!("sys.{name} = sys.{name}"), &message), Ok(None), "{name}");
@@ -100,7 +100,7 @@ fn the_state_is_a_number() {
 
 /// Rules: T-56.
 #[test]
-fn what_the_broker_sets_is_refused_when_an_action_is_read() {
+fn set_of_a_broker_property_is_refused_when_an_action_is_parsed() {
     use consign::rules::ParseErrorKind as K;
     let settable = [
         "ContentType",

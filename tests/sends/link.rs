@@ -64,7 +64,7 @@ async fn a_dropped_receive_keeps_what_is_on_its_way_and_a_dropped_receiver_gives
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_arrives_meanwhile_is_not_held_up_by_what_is_on_its_way() {
+async fn arrived_deliveries_do_not_wait_for_those_in_transit() {
     let (queue, link, _) = linked(far());
     queue.send_message(numbered(0));
     let mut receiver = link.receiver(queue.receiver());

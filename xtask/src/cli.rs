@@ -1,10 +1,10 @@
 //! The command line: `cargo xtask SUBCOMMAND [OPTIONS]`. Each module has the options of its own subcommand.
 
-use clap::{Args, Parser, Subcommand as Subcommands};
+use clap::{Parser, Subcommand as Subcommands};
 
 use crate::{
-    bench, conformance, deny, error::Error, faults, features, foreign, kill, model, nightly, power_loss, random,
-    recovery, sabotage, shuttle, spec,
+    bench, conformance, deny, error::Error, faults, features, foreign, kill, model, nightly, options::Output,
+    power_loss, random, recovery, sabotage, shuttle, spec,
 };
 
 /// Run the longer checks and the benchmarks of this workspace
@@ -56,14 +56,6 @@ enum Subcommand {
     Spec(Output),
 }
 
-/// The option that every subcommand with a result has.
-#[derive(Debug, Args)]
-pub(crate) struct Output {
-    /// Print the result as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
 impl CommandLine {
     /// Runs the subcommand.
     pub(crate) fn run(&self) -> Result<(), Error> {
@@ -89,23 +81,6 @@ impl CommandLine {
         }
     }
 }
-
-/// Parses a number above 0. Its digits may be grouped, as in `1_000`.
-pub(crate) fn positive(value: &str) -> Result<u64, NotPositive> {
-    value.replace(['_', ','], "").parse().ok().filter(|&number| number > 0).ok_or(NotPositive)
-}
-
-/// The value of an option is not a whole number above 0.
-#[derive(Debug)]
-pub(crate) struct NotPositive;
-
-impl std::fmt::Display for NotPositive {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("expected a whole number above 0")
-    }
-}
-
-impl std::error::Error for NotPositive {}
 
 #[cfg(test)]
 mod tests {

@@ -8,8 +8,8 @@ use std::fs;
 use clap::Args;
 use serde_json::Value;
 
-use crate::cli::Output;
 use crate::error::Error;
+use crate::options::Output;
 use crate::workspace::{cargo, read, root, run as run_command};
 
 const EMBEDDED: &str = "embedded";

@@ -3,8 +3,12 @@
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
-use crate::bench::PlotError;
+use plotters::drawing::DrawingAreaErrorKind;
+
 use crate::spec::Problem;
+
+/// The failure to draw a plot.
+pub(crate) type PlotError = DrawingAreaErrorKind<std::io::Error>;
 
 /// The failure of a subcommand.
 #[derive(Debug)]

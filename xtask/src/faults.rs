@@ -4,10 +4,10 @@
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::{Output, positive};
 use crate::conformance::package;
 use crate::error::Error;
 use crate::model::numbers;
+use crate::options::{Output, positive};
 use crate::workspace::{cargo, for_each_line};
 
 const FILTER: &str = "thousands_of_faults";
@@ -71,7 +71,7 @@ fn sentence(figures: &str) -> String {
 
 fn of_a_handler(options: &Options) -> Result<(), Error> {
     let faults = if options.long { FAULTS_LONG } else { FAULTS };
-    let mut command = cargo(["test", "--package", "consign-dedup-postgres", "--test", "postgres", FILTER]);
+    let mut command = cargo(["test", "--package", "consign-store-postgres", "--test", "postgres", FILTER]);
     command.args(["--", "--nocapture"]).env("CONSIGN_FAULTS", faults.to_string());
     if let Some(seed) = options.seed {
         command.env("SEED", seed.to_string());

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::Output;
 use crate::error::Error;
+use crate::options::Output;
 use crate::workspace::{cargo, output, run as run_command};
 
 /// Features of one kind, whose code takes part in the same modules. The first is checked alone too.
@@ -18,6 +18,9 @@ const GROUPS: &[&[&str]] = &[
     &["json", "msgpack", "cbor"],
     &["bincode", "postcard"],
     &["protobuf", "erased"],
+    &["dotnet"],
+    &["amqp-value"],
+    &["message", "serde"],
     &["embedded", "durable", "testing"],
     &["gzip", "zstd", "deflate"],
     &["encryption", "signing"],

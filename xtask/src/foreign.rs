@@ -1,15 +1,15 @@
 //! `cargo xtask foreign`: this library beside encoders, producers and consumers of Python, Node and Rust.
 //!
 //! `scripts/foreign` installs them. The suite `codecs` is a workspace of its own, for its peers are not held to the policy of
-//! dependencies; the suites `formats` and `peers` are members of this one.
+//! dependencies; the other suites are members of this one.
 
 use std::process::Command;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
-use crate::cli::Output;
 use crate::error::Error;
+use crate::options::Output;
 use crate::workspace::{cargo, for_each_line, output, root, run as build};
 
 /// A program, and how it is built.
@@ -20,7 +20,12 @@ struct Suite {
     program: &'static str,
 }
 
-const SUITES: [Suite; 3] = [
+const SUITES: [Suite; 4] = [
+    Suite {
+        name: "amqp",
+        build: &["--package", "foreign-amqp", "--example", "foreign-amqp"],
+        program: "examples/foreign-amqp",
+    },
     Suite { name: "codecs", build: &["--manifest-path", "tests/foreign/codecs/Cargo.toml"], program: "foreign-codecs" },
     // With the features of `scripts/test`, so that nothing is built again.
     Suite {
@@ -71,7 +76,7 @@ mod tests {
     fn suites_are_found_by_name() {
         let names = |only| suites(only).map(|suite| suite.name).collect::<Vec<_>>();
         assert_eq!(names(Some("codecs")), ["codecs"]);
-        assert_eq!(names(None), ["codecs", "formats", "peers"]);
+        assert_eq!(names(None), ["amqp", "codecs", "formats", "peers"]);
         assert!(CommandLine::try_parse_from(["xtask", "foreign", "--suite", "codecs"]).is_ok());
         assert!(CommandLine::try_parse_from(["xtask", "foreign", "--suite", "codec"]).is_err());
     }

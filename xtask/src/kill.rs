@@ -8,8 +8,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-use crate::cli::{Output, positive};
 use crate::error::Error;
+use crate::options::{Output, positive};
 use crate::workspace::{cargo, for_each_line};
 
 /// What kills, and what tells to end, with one run of the latter for so many of the former.

@@ -7,6 +7,7 @@ use crate::workspace::{cargo, output};
 
 /// A package, and the packages of the workspace that it may depend on. Those that are not named here may depend on all.
 const ALLOWED: &[(&str, &[&str])] = &[
+    ("consign-amqp", &["consign-codecs", "consign-core"]),
     ("consign-core", &[]),
     ("consign-codecs", &[]),
     ("consign-derive", &[]),

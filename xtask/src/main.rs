@@ -13,6 +13,7 @@ mod kill;
 mod layers;
 mod model;
 mod nightly;
+mod options;
 mod power_loss;
 mod random;
 mod recovery;

@@ -9,8 +9,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::{Output, positive};
 use crate::error::Error;
+use crate::options::{Output, positive};
 use crate::workspace::{cargo, for_each_line};
 
 const IN_MEMORY: &str = "random_operations_agree_with_the_model";

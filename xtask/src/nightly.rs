@@ -12,8 +12,8 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
-use crate::cli::Output;
 use crate::error::Error;
+use crate::options::Output;
 use crate::workspace::{root, write};
 
 const FOLDER: &str = "target/nightly";

@@ -9,8 +9,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use clap::Args;
 use serde_json::json;
 
-use crate::cli::{Output, positive};
 use crate::error::Error;
+use crate::options::{Output, positive};
 use crate::workspace::{cargo, for_each_line};
 
 /// Arguments of `cargo test` that choose the tests. The filter is the last.

@@ -1,12 +1,12 @@
-//! `cargo xtask random`: the tests that feed random bytes to the ContentType parser and to every codec, many times over.
+//! `cargo xtask random`: the tests that feed random bytes to the ContentType parser and to every codec, AMQP's too, many times over.
 //!
 //! Built in the profile `checked`, so that the code is optimised and an overflow still panics.
 
 use clap::Args;
 use serde_json::json;
 
-use crate::cli::Output;
 use crate::error::Error;
+use crate::options::Output;
 use crate::workspace::{cargo, for_each_line};
 
 /// A test belongs to this subcommand when its name contains this, and then it runs `CONSIGN_CASES` cases.
@@ -26,8 +26,12 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let cases = if options.long { CASES_LONG } else { CASES };
-    let mut command = cargo(["test", "--profile", "checked", "--package", "consign-codecs", "--features", "full"]);
-    command.args(["--tests", FILTER, "--", "--nocapture"]).env("CONSIGN_CASES", cases.to_string());
+    let mut command =
+        cargo(["test", "--profile", "checked", "--package", "consign-codecs", "--package", "consign-amqp"]);
+    command
+        .args(["--features", "consign-codecs/full"])
+        .args(["--tests", FILTER, "--", "--nocapture"])
+        .env("CONSIGN_CASES", cases.to_string());
 
     let mut tests = 0;
     for_each_line(&mut command, |line| {

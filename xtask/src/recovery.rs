@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 
 use crate::bench::callgrind::figures;
 use crate::bench::programs::RECOVERY;
-use crate::cli::Output;
 use crate::error::Error;
+use crate::options::Output;
 use crate::workspace::{output, root};
 
 const MESSAGES: u64 = 100_000;

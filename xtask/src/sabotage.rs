@@ -7,8 +7,8 @@ use std::env;
 
 use serde_json::json;
 
-use crate::cli::Output;
 use crate::error::Error;
+use crate::options::Output;
 use crate::workspace::{cargo, for_each_line};
 
 /// A defect, and the test that has to notice it.
@@ -24,7 +24,7 @@ const KILL: &[&str] =
 
 /// Needs strace.
 const RECORDED: &[&str] =
-    &["--features", "full", "--test", "durable", "what_was_acknowledged_is_in_every_image_of_the_recorded_calls"];
+    &["--features", "full", "--test", "durable", "acknowledged_messages_are_in_every_image_of_the_recorded_calls"];
 
 const SABOTAGES: &[Sabotage] = &[
     Sabotage {

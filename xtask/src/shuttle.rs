@@ -7,8 +7,8 @@ use std::env;
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::Output;
 use crate::error::Error;
+use crate::options::Output;
 use crate::workspace::{cargo, for_each_line};
 
 const SCHEDULES: u32 = 5_000;

@@ -24,7 +24,8 @@ pub enum StorageErrorKind {
     NewerFormat,
     /// The folder holds something other than a store, such as a file, a symbolic link or a folder with other files.
     NotAStore,
-    /// The stored data is damaged; the detail says what, and where. Nothing was changed. A salvage reads the rest.
+    /// The stored data is damaged; the detail names the damage and its place. Nothing was changed. A salvage reads the
+    /// rest.
     Corrupted,
     /// The disk is full.
     Full,
@@ -65,8 +66,8 @@ impl StorageErrorKind {
     fn describe(self) -> &'static str {
         match self {
             Self::InUse => "another broker has the store open",
-            Self::NewerFormat => "a later version has written the store",
-            Self::NotAStore => "this is not a store of messages",
+            Self::NewerFormat => "the store was written by a later version",
+            Self::NotAStore => "the folder is not a store",
             Self::Corrupted => "the store is damaged",
             Self::Full => "the disk is full",
             Self::Failed => "the disk failed",

@@ -6,8 +6,12 @@ use std::{
 use consign_core::message::Stored;
 use parking_lot::{Condvar, Mutex};
 
-use super::{Commits, StorageError, StorageErrorKind, Table, corrupted, journal::Reader, key, record::MessageRecord};
-use crate::{engine::Wanted, namespace::Namespace, panics::caught};
+use super::{Commits, StorageError, StorageErrorKind, Table, corrupted, journal::Reader, key};
+use crate::{
+    engine::{Wanted, record::MessageRecord},
+    panics::caught,
+    shared::Shared,
+};
 
 /// Reads messages that are on the disk only. A thread of its own reads those that receivers come near; a peek reads
 /// its own.
@@ -64,13 +68,13 @@ impl Fetcher {
     }
 
     /// Fetches requested messages until the broker is gone, or the disk fails.
-    pub(super) fn run(self, namespace: &Weak<Namespace>) {
+    pub(super) fn run(self, shared: &Weak<Shared>) {
         while let Some(wanted) = self.next() {
             for some in wanted.chunks(Self::TOGETHER) {
-                if let Err(failure) = caught("fetcher", || self.fetch_some(some, namespace)) {
+                if let Err(failure) = caught("fetcher", || self.fetch_some(some, shared)) {
                     self.fail(failure);
-                    if let Some(namespace) = namespace.upgrade() {
-                        namespace.wake_all();
+                    if let Some(shared) = shared.upgrade() {
+                        shared.wake_all();
                     }
                     return;
                 }
@@ -78,12 +82,12 @@ impl Fetcher {
         }
     }
 
-    fn fetch_some(&self, some: &[Wanted], namespace: &Weak<Namespace>) -> Result<(), StorageError> {
+    fn fetch_some(&self, some: &[Wanted], shared: &Weak<Shared>) -> Result<(), StorageError> {
         let read = |&wanted: &Wanted| Ok((wanted, self.read(wanted.store.serial, wanted.order)?));
         let fetched = some.iter().map(read).collect::<Result<Vec<_>, StorageError>>()?;
-        let Some(namespace) = namespace.upgrade() else { return Ok(()) };
-        let now = namespace.now();
-        match namespace.with(|state| state.engine.page_in(now, fetched)) {
+        let Some(shared) = shared.upgrade() else { return Ok(()) };
+        let now = shared.now();
+        match shared.with(|state| state.engine.page_in(now, fetched)) {
             None => Ok(()),
             Some(Wanted { store, order, .. }) => {
                 Err(corrupted(Table::Messages, &key(store.serial, order), "it is missing"))
@@ -108,7 +112,7 @@ impl Fetcher {
         if failure.kind() == StorageErrorKind::Closed {
             return;
         }
-        tracing::error!(error = %failure, "a message cannot be read");
+        tracing::error!(error = %failure, "a stored message cannot be read: all calls fail until the store is opened again");
         self.commits.fail(failure);
     }
 }
@@ -124,7 +128,7 @@ mod tests {
     /// Rules: D-08.
     /// Otherwise a broker would report that it is closed while its folder is still locked.
     #[test]
-    fn what_is_fetched_while_a_journal_is_closed_does_not_end_the_broker() {
+    fn a_fetch_while_a_journal_is_closed_does_not_end_the_broker() {
         let journal = RedbJournal::at(SimulatedDisk::new().open().unwrap(), 1 << 20).unwrap();
         let fetcher = Fetcher::new(journal.reader(), Arc::default());
         Box::new(journal).close().unwrap();

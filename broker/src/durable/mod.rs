@@ -20,9 +20,11 @@ pub(super) mod record;
 mod recorder;
 mod redb;
 mod rescue;
+mod restore;
 mod sabotage;
 #[cfg(test)]
 mod samples;
+mod sink;
 #[cfg(test)]
 mod steps;
 #[cfg(test)]

@@ -9,17 +9,17 @@ use tokio::sync::watch;
 use super::{
     Commits, Durability, Journal, OpenOptions, Recorder, StorageError, StorageErrorKind, Table,
     later::Later,
-    record::BrokerRecord,
     redb::{RedbJournal, RedbOptions},
+    restore,
     writer::Writer,
 };
 use crate::{
     Broker,
-    engine::{Identity, Restoring},
-    namespace::Namespace,
+    engine::record::{BrokerRecord, Identity, Restoring},
+    shared::Shared,
 };
 
-/// What was found when a broker was opened.
+/// The state of the store when a broker was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recovery {
@@ -37,23 +37,24 @@ pub(super) fn open(options: &OpenOptions, path: &Path) -> Result<Broker, Storage
     let journal = RedbJournal::open(path, RedbOptions::default())?;
     let (broker, writer) = restore(options, Box::new(journal))?;
     let spawned = spawn("consign-writer", move || writer.run())?;
-    if let Some(recorder) = broker.namespace.recorder() {
+    if let Some(recorder) = broker.shared.recorder() {
         recorder.set_writer(spawned);
-        let (fetcher, namespace) = (recorder.fetcher().clone(), Arc::downgrade(&broker.namespace));
-        spawn("consign-fetcher", move || fetcher.run(&namespace))?;
+        let (fetcher, shared) = (recorder.fetcher().clone(), Arc::downgrade(&broker.shared));
+        spawn("consign-fetcher", move || fetcher.run(&shared))?;
     }
     if let Durability::Relaxed { max_delay } = options.durability {
         tracing::warn!(
             ?path,
             ?max_delay,
-            "relaxed durability: a process crash may lose what was acknowledged within max_delay"
+            "relaxed durability: a crash may lose messages that were acknowledged in the last max_delay"
         );
     }
     Ok(broker)
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<thread::JoinHandle<()>, StorageError> {
-    let failed = |error| StorageError::new(StorageErrorKind::Failed, "a thread was not started").with_source(error);
+    let failed =
+        |error| StorageError::new(StorageErrorKind::Failed, "a thread could not be started").with_source(error);
     thread::Builder::new().name(name.into()).spawn(work).map_err(failed)
 }
 
@@ -80,7 +81,7 @@ pub(super) fn restore(options: &OpenOptions, mut journal: Box<dyn Journal>) -> R
             return Ok(());
         }
         let missing = || super::corrupted(Table::Broker, &[], "it is not there");
-        restoring.as_mut().ok_or_else(missing)?.take(table, key, value)
+        restore::restore(restoring.as_mut().ok_or_else(missing)?, table, key, value)
     })?;
     let (clock, restoring, identity) =
         if let (Some(clock), Some(restoring), Some(identity)) = (clock, restoring, identity) {
@@ -102,7 +103,7 @@ pub(super) fn restore(options: &OpenOptions, mut journal: Box<dyn Journal>) -> R
     let (open, is_open) = watch::channel(());
     let reader = journal.reader();
     let recorder = Recorder::new(Arc::clone(&commits), options.durability, identity, recovery, reader, is_open);
-    let namespace = Arc::new(Namespace::on_disk(Arc::new(clock), engine, recorder));
-    let writer = Writer::new(journal, commits, Arc::downgrade(&namespace), open, delay);
-    Ok((Broker { namespace }, writer))
+    let shared = Arc::new(Shared::on_disk(Arc::new(clock), engine, recorder));
+    let writer = Writer::new(journal, commits, Arc::downgrade(&shared), open, delay);
+    Ok((Broker { shared }, writer))
 }

@@ -5,7 +5,7 @@ use consign_core::time::{Clock, SystemClock};
 use super::StorageError;
 use crate::{Broker, Quirks};
 
-/// When a broker on a disk acknowledges a call.
+/// The durability of a broker on a disk: when it acknowledges a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Durability {

@@ -79,10 +79,10 @@ fn open(disk: &SimulatedDisk, budget: usize, left: usize, reads_panic: bool) -> 
     let journal = Panicking { journal, left, reads_panic };
     let (broker, writer) = restore(&OpenOptions::new().memory_budget(budget), Box::new(journal)).unwrap();
     let writer = std::thread::spawn(move || writer.run());
-    let recorder = broker.namespace.recorder().unwrap();
+    let recorder = broker.shared.recorder().unwrap();
     recorder.set_writer(writer);
-    let (fetcher, namespace) = (recorder.fetcher().clone(), Arc::downgrade(&broker.namespace));
-    std::thread::spawn(move || fetcher.run(&namespace));
+    let (fetcher, shared) = (recorder.fetcher().clone(), Arc::downgrade(&broker.shared));
+    std::thread::spawn(move || fetcher.run(&shared));
     let queue = broker.queue("orders").or_else(|_| broker.create_queue("orders", QueueSettings::default())).unwrap();
     (broker, queue)
 }
@@ -200,9 +200,9 @@ async fn a_waker_or_a_body_that_panics_costs_nothing() {
 /// Changes half of the engine and panics.
 fn panic_half_way(broker: &Broker, queue: &Queue) {
     let half = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        broker.namespace.with(|state| {
+        broker.shared.with(|state| {
             let arrival = crate::engine::arrival(Message::new("half"), None);
-            let now = broker.namespace.now();
+            let now = broker.shared.now();
             drop(state.engine.send(now, queue.store, arrival));
             panic!("a defect");
         })

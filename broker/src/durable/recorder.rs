@@ -14,7 +14,7 @@ use tokio::{runtime::Handle, sync::watch};
 
 use super::{Batch, Commit, Commits, Durability, Recovery, StorageError, fetcher::Fetcher, journal::Reader};
 use crate::{
-    engine::{Identity, Wanted, say_expired},
+    engine::{Wanted, record::Identity, say_expired},
     sync::Mutex,
 };
 

@@ -4,12 +4,14 @@ use std::{collections::BTreeMap, io::Write, path::Path};
 
 use consign_core::message::{EntityPath, Received};
 
-use super::{
-    Line, StorageError, StorageErrorKind, Table,
-    record::{EntityRecord, MessageRecord},
-    redb, write_message,
+use super::{Line, StorageError, StorageErrorKind, Table, redb, write_message};
+use crate::{
+    Acknowledged, Broker,
+    engine::{
+        Part,
+        record::{EntityRecord, MessageRecord},
+    },
 };
-use crate::{Acknowledged, Broker, engine::Part};
 
 /// The result of reading a damaged store: [`Broker::salvage`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +31,7 @@ impl Broker {
     /// Writes a consistent copy of everything on the disk to a new store at `to`, while this broker continues. Blocks
     /// this thread. Errors: something is at `to`, a disk fails, or the broker was closed or is in memory.
     pub fn backup(&self, to: impl AsRef<Path>) -> Result<(), StorageError> {
-        match self.namespace.recorder() {
+        match self.shared.recorder() {
             Some(recorder) => recorder.fetcher().backup(to.as_ref()),
             None => Err(StorageError::new(StorageErrorKind::Closed, "it is in memory")),
         }
@@ -39,7 +41,7 @@ impl Broker {
     /// takes as long as writing the contents. Does nothing while a backup is made. A full disk may not have enough
     /// space for it; then it does nothing either, and logs that.
     pub fn compact(&self) -> Acknowledged<(), StorageError> {
-        self.namespace.compact()
+        self.shared.compact()
     }
 
     /// Reads the good records in the store at `path`, which must not be open, and writes nothing there. It writes

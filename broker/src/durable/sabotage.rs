@@ -1,5 +1,5 @@
-use super::{Batch, StorageError, Table, record::MessageRecord};
-use crate::engine::Part;
+use super::{Batch, StorageError, Table};
+use crate::engine::{Part, record::MessageRecord};
 
 /// The batch as it would be if dead letters were removed from where they were before they are put anywhere.
 pub(super) fn without_dead_letters(batch: &Batch) -> Result<Batch, StorageError> {

@@ -4,7 +4,7 @@ use std::{borrow::Cow, time::Duration};
 
 use bytes::Bytes;
 use consign_core::{
-    message::{ApplicationProperties, Body, Message, PassThrough, Properties, PropertyValue, Stored, Value},
+    message::{ApplicationProperties, Message, MessageBody, PassThrough, Properties, PropertyValue, Stored, Value},
     time::Timestamp,
 };
 use fastrand::Rng;
@@ -78,17 +78,17 @@ pub(super) fn every_value() -> Vec<Value> {
     ]
 }
 
-pub(super) fn every_body() -> Vec<Body> {
+pub(super) fn every_body() -> Vec<MessageBody> {
     let mut bodies = vec![
-        Body::empty(),
-        Body::from("text"),
-        Body::from(&[0, 0xff, 0x80]),
-        Body::sections(vec![Bytes::from_static(b"a"), Bytes::new(), Bytes::from_static(&[0xff])]),
-        Body::Sequence([].into()),
-        Body::Sequence([vec![], every_value()].into()),
+        MessageBody::empty(),
+        MessageBody::from("text"),
+        MessageBody::from(&[0, 0xff, 0x80]),
+        MessageBody::sections(vec![Bytes::from_static(b"a"), Bytes::new(), Bytes::from_static(&[0xff])]),
+        MessageBody::Sequence([].into()),
+        MessageBody::Sequence([vec![], every_value()].into()),
     ];
-    bodies.extend(every_value().into_iter().map(Body::from));
-    bodies.extend(every_simple_value().into_iter().map(|value| Body::from(Value::Simple(value))));
+    bodies.extend(every_value().into_iter().map(MessageBody::from));
+    bodies.extend(every_simple_value().into_iter().map(|value| MessageBody::from(Value::Simple(value))));
     bodies
 }
 
@@ -100,7 +100,7 @@ pub(super) fn every_property() -> Properties {
     properties.set_partition_key("").unwrap().set_transaction_partition_key("p").unwrap();
     properties.set_time_to_live(Duration::new(3, 500_000_001)).unwrap();
     let values = every_simple_value().into_iter().enumerate();
-    *properties.application_mut() = values.map(|(index, value)| (format!("key {index}"), value)).collect();
+    *properties.application_properties_mut() = values.map(|(index, value)| (format!("key {index}"), value)).collect();
     *properties.pass_through_mut() = {
         let mut value = PassThrough::default();
         value.user_id = Some(Bytes::from_static(&[0xff]));
@@ -182,7 +182,7 @@ fn random_properties(random: &mut Rng) -> Properties {
     }
     let application: ApplicationProperties =
         some(random, |random| (text(random), simple_value(random))).into_iter().collect();
-    *properties.application_mut() = application;
+    *properties.application_properties_mut() = application;
     if let Some(rest) = maybe(random, pass_through) {
         *properties.pass_through_mut() = rest;
     }
@@ -207,12 +207,12 @@ fn pass_through(random: &mut Rng) -> PassThrough {
     }
 }
 
-pub(super) fn random_body(random: &mut Rng) -> Body {
+pub(super) fn random_body(random: &mut Rng) -> MessageBody {
     match random.u8(0..4) {
         0 => bytes(random).into(),
-        1 => Body::sections(some(random, bytes)),
+        1 => MessageBody::sections(some(random, bytes)),
         2 => value(random, 4).into(),
-        _ => Body::Sequence(some(random, |random| some(random, |random| value(random, 3))).into()),
+        _ => MessageBody::Sequence(some(random, |random| some(random, |random| value(random, 3))).into()),
     }
 }
 

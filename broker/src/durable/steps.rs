@@ -43,7 +43,7 @@ fn receive(queue: &Queue) -> Option<Delivery<QueueLease>> {
 
 /// Rules: D-244.
 #[tokio::test(start_paused = true)]
-async fn what_waits_is_due_as_if_utc_had_not_stepped_back() {
+async fn waiting_events_are_due_as_if_utc_had_not_stepped_back() {
     let folder = tempfile::tempdir().unwrap();
     let (broker, clock) = open(folder.path(), START);
     let create = |name: &str, settings| broker.create_queue(name, settings).unwrap();
@@ -118,7 +118,7 @@ async fn after_a_kill_it_is_due_a_minute_later_at_most() {
     let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
     drop(queue.schedule(vec![Message::new("due")], after(120)));
     for _ in 0..119 {
-        writer.step(Arc::clone(&broker.namespace)).unwrap();
+        writer.step(Arc::clone(&broker.shared)).unwrap();
         clock.advance(MINUTE);
     }
     let (broker, _writer, clock) = restored(&disk.copy(), after(59));

@@ -193,7 +193,7 @@ fn live(
         if rng.u8(..4) > 0 {
             return Ok(());
         }
-        let written = writer.step(Arc::clone(&broker.namespace));
+        let written = writer.step(Arc::clone(&broker.shared));
         waiting.retain_mut(|(poll, then)| match poll() {
             Poll::Pending => true,
             Poll::Ready(is_done) => {
@@ -355,7 +355,7 @@ async fn a_full_disk_is_compacted_as_far_as_its_space_allows() {
 }
 
 #[tokio::test]
-async fn what_is_opened_stays_within_the_memory_that_it_may_take() {
+async fn opening_stays_within_the_memory_budget() {
     const BUDGET: usize = 64 << 10;
     let disk = SimulatedDisk::new();
     let broker = open_with_writer(&disk);
@@ -366,7 +366,7 @@ async fn what_is_opened_stays_within_the_memory_that_it_may_take() {
     let journal = RedbJournal::at(SimulatedDisk::of(disk.bytes()).open().unwrap(), 1 << 20).unwrap();
     let (broker, _writer) = restore(&OpenOptions::new().memory_budget(BUDGET), Box::new(journal)).unwrap();
     assert_eq!(broker.recovery().unwrap().messages, 500);
-    let (bytes, dropped) = broker.namespace.with(|state| state.engine.in_memory());
+    let (bytes, dropped) = broker.shared.with(|state| state.engine.in_memory());
     assert!(bytes > BUDGET as u64 / 2 && bytes <= BUDGET as u64, "{bytes} bytes");
     assert_eq!(dropped, 0);
 }
@@ -382,7 +382,7 @@ async fn unreceived_dead_letters_do_not_fill_the_memory() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(ManualClock::new(Timestamp::EPOCH));
     let open = || OpenOptions::new().memory_budget(BUDGET).clock(Arc::clone(&clock)).open(folder.path()).unwrap();
-    let resident = |broker: &Broker| broker.namespace.with(|state| state.engine.in_memory().0);
+    let resident = |broker: &Broker| broker.shared.with(|state| state.engine.in_memory().0);
     let broker = open();
     let closed = QueueSettings::default().with_status(Status::SendDisabled);
     broker.create_queue("closed", closed).unwrap();
@@ -428,7 +428,7 @@ fn the_last_handle_is_dropped_without_a_wait_in_a_runtime() {
         let writer = thread::spawn(move || released.recv_timeout(Duration::from_secs(10)).unwrap());
         let (end, ended) = mpsc::channel();
         let writer = thread::spawn(move || end.send(writer.join().is_ok()).unwrap());
-        broker.namespace.recorder().unwrap().set_writer(writer);
+        broker.shared.recorder().unwrap().set_writer(writer);
         if in_runtime {
             runtime.block_on(async { drop(broker) });
             release.send(()).expect("the drop waited for the writer");

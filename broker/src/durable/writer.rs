@@ -8,16 +8,16 @@ use tokio::sync::watch;
 use super::{Batch, Commits, Journal, StorageError, StorageErrorKind, sabotage::without_dead_letters};
 use crate::{
     engine::{Ticks, Wanted},
-    namespace::{Namespace, Stamp},
     panics::caught,
     sabotage::Defect,
+    shared::{Shared, Stamp},
 };
 
 /// Takes the changes, writes them, and reports the commit: the one thread that writes.
 pub(super) struct Writer {
     journal: Box<dyn Journal>,
     commits: Arc<Commits>,
-    namespace: Weak<Namespace>,
+    shared: Weak<Shared>,
     /// Dropped when the journal is closed.
     open: watch::Sender<()>,
     /// How long changes are collected before they are written.
@@ -43,29 +43,29 @@ impl Writer {
     pub(super) fn new(
         journal: Box<dyn Journal>,
         commits: Arc<Commits>,
-        namespace: Weak<Namespace>,
+        shared: Weak<Shared>,
         open: watch::Sender<()>,
         delay: Duration,
     ) -> Self {
         let batch = Batch::default();
-        Self { journal, commits, namespace, open, delay, batch, is_full: false, passed_over: 0, stamped: 0 }
+        Self { journal, commits, shared, open, delay, batch, is_full: false, passed_over: 0, stamped: 0 }
     }
 
     /// Writes until the broker is closed, or dropped, or the disk fails. After a panic nothing is written any more.
     pub(super) fn run(mut self) {
         let written = caught("writer", || self.write_on());
-        let Self { journal, commits, namespace, open, .. } = self;
+        let Self { journal, commits, shared, open, .. } = self;
         // A caller that sees the broker closed can open it.
         let closed = caught("writer", || journal.close());
         drop(open);
         let ended = written.and(closed).err();
         let ended = ended.unwrap_or_else(|| StorageError::new(StorageErrorKind::Closed, ""));
         if ended.kind() != StorageErrorKind::Closed {
-            tracing::error!(error = %ended, "the writer ended: the store takes no more messages, and sends fail");
+            tracing::error!(error = %ended, "the writer failed: all calls fail until the store is opened again");
         }
         commits.fail(ended);
-        if let Some(namespace) = namespace.upgrade() {
-            namespace.wake_all();
+        if let Some(shared) = shared.upgrade() {
+            shared.wake_all();
         }
     }
 
@@ -75,9 +75,9 @@ impl Writer {
             if goes_on && !self.delay.is_zero() {
                 self.commits.linger(self.delay);
             }
-            if let Some(namespace) = self.namespace.upgrade() {
+            if let Some(shared) = self.shared.upgrade() {
                 // It may be the last handle, whose drop leaves the last batch.
-                self.advance(namespace, if goes_on { Stamp::IfDue } else { Stamp::Yes })?;
+                self.advance(shared, if goes_on { Stamp::IfDue } else { Stamp::Yes })?;
             }
             if !goes_on {
                 return match self.commits.take_last() {
@@ -101,14 +101,14 @@ impl Writer {
 
     /// Writes the changes since the last call.
     #[cfg(test)]
-    pub(super) fn step(&mut self, namespace: Arc<Namespace>) -> Result<(), StorageError> {
-        self.advance(namespace, Stamp::IfDue)
+    pub(super) fn step(&mut self, shared: Arc<Shared>) -> Result<(), StorageError> {
+        self.advance(shared, Stamp::IfDue)
     }
 
     /// Writes the changes since the last call.
-    fn advance(&mut self, namespace: Arc<Namespace>, stamp: Stamp) -> Result<(), StorageError> {
-        let (number, written) = self.take(&namespace, stamp);
-        drop(namespace);
+    fn advance(&mut self, shared: Arc<Shared>, stamp: Stamp) -> Result<(), StorageError> {
+        let (number, written) = self.take(&shared, stamp);
+        drop(shared);
         self.write(number)?;
         self.page_out(&written);
         self.look_for_room();
@@ -116,14 +116,14 @@ impl Writer {
     }
 
     /// Takes the changes since the last call.
-    fn take(&mut self, namespace: &Namespace, stamp: Stamp) -> (u64, Vec<Wanted>) {
+    fn take(&mut self, shared: &Shared, stamp: Stamp) -> (u64, Vec<Wanted>) {
         self.batch.clear(Self::KEPT);
-        let (now, every) = (namespace.now().ticks, Self::STAMP.as_secs() * 1_000_000_000);
+        let (now, every) = (shared.now().ticks, Self::STAMP.as_secs() * 1_000_000_000);
         let stamp = match stamp {
             Stamp::IfDue if now.saturating_sub(self.stamped) < every => Stamp::No,
             stamp => stamp,
         };
-        let taken = namespace.take_changes(&mut self.batch, stamp);
+        let taken = shared.take_changes(&mut self.batch, stamp);
         if stamp == Stamp::IfDue || !self.batch.is_empty() {
             self.stamped = now;
         }
@@ -134,8 +134,8 @@ impl Writer {
         if written.is_empty() {
             return;
         }
-        if let Some(namespace) = self.namespace.upgrade() {
-            namespace.with(|state| state.engine.page_out(written));
+        if let Some(shared) = self.shared.upgrade() {
+            shared.with(|state| state.engine.page_out(written));
         }
     }
 
@@ -158,11 +158,11 @@ impl Writer {
         if is_full == self.is_full {
             return;
         }
-        let Some(namespace) = self.namespace.upgrade() else { return };
+        let Some(shared) = self.shared.upgrade() else { return };
         self.is_full = is_full;
-        namespace.with(|state| state.engine.set_full(is_full));
+        shared.with(|state| state.engine.set_full(is_full));
         if is_full {
-            tracing::warn!("the disk is full: sends are refused until there is space");
+            tracing::warn!("the disk is full: sends are refused until there is space. Free disk space");
         } else {
             tracing::info!("the disk has space again");
         }
@@ -181,7 +181,9 @@ impl Writer {
         if self.commits.takes_compaction() {
             match self.journal.compact() {
                 // Compaction needs space itself. The stored data is unchanged.
-                Err(full) if full.kind() == StorageErrorKind::Full => tracing::warn!("no space to compact the store"),
+                Err(full) if full.kind() == StorageErrorKind::Full => {
+                    tracing::warn!("the store was not compacted: there is no disk space");
+                }
                 outcome => outcome?,
             }
         }

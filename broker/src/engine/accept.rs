@@ -15,7 +15,6 @@ use super::{
     entity_mut,
     store::{Arrival, Id, Seen, common_key},
     time::Now,
-    transaction::Balance,
 };
 use crate::QueueSender;
 
@@ -29,6 +28,15 @@ struct Load {
     ids: BTreeSet<Id>,
     /// Whether the size of the copies of a topic is an estimate; `bytes` is not too low.
     is_estimate: bool,
+}
+
+/// The other changes of a transaction to the bytes of an entity.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Balance {
+    /// The bytes that it removes.
+    pub(super) freed: u64,
+    /// The bytes that it keeps as dead letters.
+    pub(super) kept: u64,
 }
 
 impl Engine {
@@ -286,7 +294,7 @@ pub(super) fn check_message(settings: &QueueSettings, arrival: &Arrival) -> Resu
     // Only the limit of their number needs a check.
     let properties = arrival.message.properties();
     let is_small = size + (limits::ID as u64) < limits::PROPERTY_BYTES as u64;
-    if !is_small || !properties.application().is_empty() {
+    if !is_small || !properties.application_properties().is_empty() {
         properties.check()?;
     }
     arrival.message.check_levels()?;
@@ -310,10 +318,10 @@ pub(crate) fn arrival(message: Message, at: Option<Timestamp>) -> Arrival {
     if !message.properties().has_message_id() {
         message.properties_mut().stamp_message_token(random_id());
     }
-    if !message.properties().application().is_empty() {
+    if !message.properties().application_properties().is_empty() {
         for key in [DeadLetter::REASON, DeadLetter::DESCRIPTION, DeadLetter::TRAIL] {
-            if message.properties().application().get(key).is_some() {
-                message.properties_mut().application_mut().remove(key);
+            if message.properties().application_properties().get(key).is_some() {
+                message.properties_mut().application_properties_mut().remove(key);
             }
         }
     }

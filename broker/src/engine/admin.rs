@@ -123,7 +123,7 @@ impl Engine {
             match target.map(|entity| &entity.role) {
                 Some(Role::Queue | Role::Topic(_)) => Ok(Some(key)),
                 Some(Role::Subscription(_)) => {
-                    let detail = "a subscription takes messages from its topic only";
+                    let detail = "a subscription gets messages from its topic only";
                     Err(ManageError::new(ErrorKind::InvalidOperation).with_detail(detail))
                 }
                 None => Err(ManageError::new(ErrorKind::EntityNotFound).with_detail(key.to_string())),

@@ -10,10 +10,10 @@ use consign_core::{
 };
 
 use super::{
-    Engine, Entity, Role, StoreId,
+    Engine, Entity, Part, Role, StoreId,
     effects::Effects,
     entity_mut,
-    store::{Accepted, Ages, Locked, Part, Peeked, Refused, Source},
+    store::{Accepted, Ages, Locked, Peeked, Refused, Source},
     time::Now,
 };
 

@@ -32,7 +32,7 @@ impl Engine {
             (role, _) => return Err(other(&path, of_kind(role.kind()))),
         };
         if let Some(name) = differs {
-            return Err(other(&path, &format!("its {name} is another")));
+            return Err(other(&path, &format!("its {name} differs")));
         }
         if let (Role::Subscription(subscription), Some(rule)) = (&entity.role, &rule) {
             match subscription.rules.get(rule.name()) {
@@ -76,5 +76,5 @@ fn other(path: &EntityPath, how: &str) -> ManageError {
 }
 
 fn other_rule(rule: &Rule) -> ManageError {
-    ManageError::new(ErrorKind::AlreadyExists).with_detail(format!("the rule {} is another", rule.name()))
+    ManageError::new(ErrorKind::AlreadyExists).with_detail(format!("the rule {} differs", rule.name()))
 }

@@ -9,7 +9,8 @@ use consign_core::{message::Stored, time::Timestamp};
 
 use super::{
     Entity,
-    store::{Part, StoreId, Ticks},
+    ids::{Part, StoreId},
+    time::Ticks,
 };
 use crate::panics;
 

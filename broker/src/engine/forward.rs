@@ -4,8 +4,8 @@ use consign_core::{
 };
 
 use super::{
-    Engine, Role, StoreId, entity_mut,
-    store::{Arrival, KEPT, Part},
+    Engine, Part, Role, StoreId, entity_mut,
+    store::{Arrival, KEPT},
     time::Now,
 };
 

@@ -11,8 +11,9 @@ mod commands;
 mod declare;
 mod effects;
 mod forward;
+mod ids;
 #[cfg(feature = "durable")]
-mod record;
+pub(super) mod record;
 mod store;
 mod time;
 mod topic;
@@ -30,13 +31,15 @@ pub(super) use self::{
     accept::arrival,
     admin::Change,
     effects::{Dropped, Line},
-    store::{Accepted, Locked, Part, Peeked, Refused, Settlement, Source, StoreId, Ticks},
-    time::Now,
+    ids::{Part, StoreId},
+    store::{Accepted, Locked, Peeked, Refused, Settlement, Source},
+    time::{Now, Ticks},
     transaction::{Operations, PlannedSend, PlannedSettlement, Rejected},
 };
 use self::{
     effects::Effects,
-    store::{Event, NEVER, Store},
+    store::{Event, Store},
+    time::NEVER,
 };
 use consign_core::{
     administration::{SubscriptionSettings, TopicSettings},
@@ -45,11 +48,7 @@ use consign_core::{
 use consign_rules::RuleSet;
 
 #[cfg(feature = "durable")]
-pub(super) use self::{
-    effects::Wanted,
-    record::{Identity, Restoring},
-    store::say_expired,
-};
+pub(super) use self::{effects::Wanted, store::say_expired};
 use super::Quirks;
 
 /// The number of instants that are kept besides two for each entity.

@@ -2,7 +2,10 @@ use std::time::Duration;
 
 use consign_core::time::{Moment, Timestamp};
 
-use super::store::Ticks;
+/// Nanoseconds of the broker's monotonic clock.
+pub(crate) type Ticks = u64;
+/// "Never", as an instant of the monotonic clock.
+pub(crate) const NEVER: Ticks = Ticks::MAX;
 
 /// The time of a command: monotonic for deadlines, UTC for times that are shown.
 #[derive(Clone, Copy, Debug)]

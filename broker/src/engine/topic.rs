@@ -7,10 +7,10 @@ use consign_core::{
 use consign_rules::{Copies, RuleFailure};
 
 use super::{
-    Engine, Role, StoreId, Subscription,
+    Engine, Part, Role, StoreId, Subscription,
     accept::clamp,
     entity_mut,
-    store::{Arrival, Number, Part},
+    store::{Arrival, Number},
     time::Now,
 };
 

@@ -8,10 +8,10 @@ use consign_core::{
 };
 
 use super::{
-    Engine, Role, StoreId,
-    accept::{check_message, gone},
+    Engine, Part, Role, StoreId,
+    accept::{Balance, check_message, gone},
     entity_mut,
-    store::{Arrival, Part, Refused, Settlement, common_key},
+    store::{Arrival, Refused, Settlement, common_key},
     time::Now,
 };
 
@@ -52,15 +52,6 @@ pub(crate) enum Rejected {
     /// The refusal of a send, and its index.
     Send(SendError, usize),
     Settle(Refused),
-}
-
-/// The other changes of a transaction to the bytes of an entity.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Balance {
-    /// The bytes that it removes.
-    pub(super) freed: u64,
-    /// The bytes that it keeps as dead letters.
-    pub(super) kept: u64,
 }
 
 impl Engine {

@@ -1,6 +1,6 @@
 use std::{error, fmt};
 
-/// Why a text is not a media type.
+/// The reason why a text is not a media type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MalformedContentType {

@@ -19,8 +19,8 @@ pub(crate) use self::{
     parse::{is_blank, is_name},
 };
 
-/// A ContentType as it was sent, with its parsed view. Parsing never fails: text that is not a media type is kept and is
-/// [malformed](ContentType::is_malformed).
+/// The ContentType of a message: the text that was sent, and its parsed form. Parsing never fails: text that is not a media
+/// type is kept and is [malformed](ContentType::is_malformed).
 ///
 /// The grammar is that of RFC 2045, section 5.1, and RFC 9110, section 8.3.1. A comment in parentheses counts as white space.
 /// A quoted value may have characters outside of US-ASCII. A parameter without a value is ignored, and so are white space and
@@ -91,7 +91,7 @@ impl ContentType {
         Self { raw: raw.into(), view: parse::parse(raw) }
     }
 
-    /// Returns the text as it was sent.
+    /// Returns the text that was sent.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.raw

@@ -5,10 +5,8 @@
 //! the type gets errors of this crate ([`Refused`]) in the second reading, and the decoder's error only shows that there was
 //! one.
 
-mod access;
 mod path;
 mod traced;
-mod visitor;
 
 use std::cell::{Cell, RefCell};
 

@@ -4,7 +4,7 @@ use ::bincode::{BincodeRead, DefaultOptions, Deserializer, Error, ErrorKind, Opt
 use bytes::BytesMut;
 use serde::{Deserialize, Serialize, de::Visitor};
 
-use super::{detail, empty, sink::Sink};
+use super::{empty, serde_error, sink::Sink};
 use crate::{
     Codec, ContentType, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, Limits, MediaType, Position,
     explain::{Trace, explain},
@@ -236,7 +236,7 @@ fn refusal(error: &ErrorKind) -> DecodeError {
         ErrorKind::InvalidUtf8Encoding(_) => DecodeError::new(DecodeErrorKind::Utf8),
         ErrorKind::DeserializeAnyNotSupported => needs_names(),
         ErrorKind::Custom(message) if message.starts_with("Bincode does not support ") => needs_names(),
-        ErrorKind::Custom(message) => detail::refusal(message),
+        ErrorKind::Custom(message) => serde_error::refusal(message),
         // The texts of these hold bytes of the body.
         ErrorKind::InvalidBoolEncoding(_)
         | ErrorKind::InvalidCharEncoding
@@ -252,8 +252,8 @@ fn needs_names() -> DecodeError {
 #[cold]
 fn refused_value(error: Error) -> EncodeError {
     match *error {
-        ErrorKind::Custom(_) => detail::refused_value(error),
-        _ => detail::unsupported(error),
+        ErrorKind::Custom(_) => serde_error::refused_value(error),
+        _ => serde_error::unsupported(error),
     }
 }
 

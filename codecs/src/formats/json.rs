@@ -4,7 +4,7 @@ use bytes::BytesMut;
 use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
 
-use super::{charset, detail, empty, sink::Sink};
+use super::{charset, empty, serde_error, sink::Sink};
 use crate::{
     Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType, Position,
     explain::{Trace, explain},
@@ -134,7 +134,7 @@ fn refusal(error: serde_json::Error) -> DecodeError {
     let (line, column) = (error.line(), error.column());
     let refused = match error.classify() {
         Category::Eof => DecodeError::new(DecodeErrorKind::Truncated),
-        Category::Data => detail::refusal(without_place(&error.to_string(), line)),
+        Category::Data => serde_error::refusal(without_place(&error.to_string(), line)),
         // The texts of syntax errors are constants of the parser.
         Category::Syntax | Category::Io => match without_place(&error.to_string(), line) {
             "trailing characters" => DecodeError::new(DecodeErrorKind::Trailing),
@@ -159,8 +159,8 @@ fn without_place(text: &str, line: usize) -> &str {
 #[cold]
 fn refused_value(error: serde_json::Error) -> EncodeError {
     match error.classify() {
-        Category::Data => detail::refused_value(error),
-        Category::Syntax | Category::Eof | Category::Io => detail::unsupported(error),
+        Category::Data => serde_error::refused_value(error),
+        Category::Syntax | Category::Eof | Category::Io => serde_error::unsupported(error),
     }
 }
 

@@ -6,14 +6,16 @@ mod bincode;
 #[cfg(feature = "cbor")]
 mod cbor;
 mod charset;
-mod detail;
+#[cfg(feature = "dotnet")]
+mod dotnet;
 #[cfg(any(
     feature = "json",
     feature = "msgpack",
     feature = "cbor",
     feature = "bincode",
     feature = "postcard",
-    feature = "erased"
+    feature = "erased",
+    feature = "dotnet"
 ))]
 mod empty;
 #[cfg(feature = "json")]
@@ -22,9 +24,8 @@ mod json;
 mod lenient;
 #[cfg(feature = "msgpack")]
 mod msgpack;
-#[cfg(any(feature = "msgpack", feature = "cbor"))]
+#[cfg(any(feature = "msgpack", feature = "cbor", feature = "dotnet"))]
 mod number;
-mod opaque;
 #[cfg(feature = "erased")]
 mod plugin;
 #[cfg(feature = "postcard")]
@@ -34,25 +35,20 @@ mod protobuf;
 mod raw;
 #[cfg(any(feature = "msgpack", feature = "cbor"))]
 mod seconds;
+mod serde_error;
 #[cfg(any(feature = "json", feature = "msgpack", feature = "bincode"))]
 mod sink;
 mod text;
 #[cfg(feature = "msgpack")]
 mod time_text;
+mod unsupported;
 
 #[cfg(feature = "bincode")]
 pub use self::bincode::Bincode;
 #[cfg(feature = "cbor")]
 pub use self::cbor::Cbor;
-#[cfg(any(
-    feature = "json",
-    feature = "msgpack",
-    feature = "cbor",
-    feature = "bincode",
-    feature = "postcard",
-    feature = "erased"
-))]
-pub(crate) use self::detail::Refused;
+#[cfg(feature = "dotnet")]
+pub use self::dotnet::{DataContractBinary, DataContractXml};
 #[cfg(feature = "json")]
 pub use self::json::Json;
 #[cfg(feature = "msgpack")]
@@ -63,4 +59,15 @@ pub use self::plugin::{Plugin, PluginCodec, Visit};
 pub use self::postcard::Postcard;
 #[cfg(feature = "protobuf")]
 pub use self::protobuf::Protobuf;
+#[cfg(any(
+    feature = "json",
+    feature = "msgpack",
+    feature = "cbor",
+    feature = "bincode",
+    feature = "postcard",
+    feature = "erased",
+    feature = "dotnet",
+    feature = "amqp-value"
+))]
+pub(crate) use self::serde_error::Refused;
 pub use self::{raw::Raw, text::Text};

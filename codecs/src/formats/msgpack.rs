@@ -3,8 +3,9 @@ use rmp_serde::{decode, encode};
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 
 use super::{
-    detail, empty,
+    empty,
     lenient::{Lenient, Mode},
+    serde_error,
     sink::Sink,
 };
 use crate::{
@@ -126,7 +127,7 @@ fn read_as<'de, T: Deserialize<'de>>(body: &'de [u8], limits: &Limits, mode: Mod
     // The body ends with the value, but a type may have read less than the value.
     match IgnoredAny::deserialize(&mut reader) {
         Err(decode::Error::InvalidMarkerRead(_)) => Ok(value),
-        _ => Err(DecodeError::new(DecodeErrorKind::Type).with_detail("the type left a part of the value")),
+        _ => Err(DecodeError::new(DecodeErrorKind::Type).with_detail("the type did not read the whole value")),
     }
 }
 
@@ -152,7 +153,7 @@ fn explained<'de, T: Deserialize<'de>>(error: DecodeError, body: &'de [u8], limi
 fn refusal(error: decode::Error) -> DecodeError {
     use decode::Error;
     match error {
-        Error::Syntax(message) => detail::refusal(&message),
+        Error::Syntax(message) => serde_error::refusal(&message),
         Error::Utf8Error(_) => DecodeError::new(DecodeErrorKind::Utf8),
         Error::DepthLimitExceeded => DecodeError::new(DecodeErrorKind::Depth),
         Error::OutOfRange => DecodeError::new(DecodeErrorKind::Type).with_detail("a number out of range"),
@@ -168,7 +169,7 @@ fn refusal(error: decode::Error) -> DecodeError {
 #[cold]
 fn refused_value(error: encode::Error) -> EncodeError {
     match error {
-        encode::Error::Syntax(_) => detail::refused_value(error),
-        _ => detail::unsupported(error),
+        encode::Error::Syntax(_) => serde_error::refused_value(error),
+        _ => serde_error::unsupported(error),
     }
 }

@@ -3,7 +3,7 @@ use std::{fmt, sync::Arc};
 use bytes::BytesMut;
 use serde::{Deserialize, Serialize};
 
-use super::{detail, empty};
+use super::{empty, serde_error};
 use crate::{
     Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType,
     explain::{Trace, explain},
@@ -108,7 +108,7 @@ impl Codec for Plugin {
         let result = self.0.decode(body, cx, &mut |reader| {
             let read = T::deserialize(Guard::new(reader, &watch));
             // The reader may have written more after the expectation of the type, which is read from the type instead.
-            value = Some(read.map_err(|error| detail::refusal(&error.to_string()).without_expected())?);
+            value = Some(read.map_err(|error| serde_error::refusal(&error.to_string()).without_expected())?);
             Ok(())
         });
         if let Some(error) = watch.breach().or(result.err()) {

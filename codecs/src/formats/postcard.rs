@@ -2,7 +2,7 @@ use ::postcard::{Deserializer, Error, de_flavors::Flavor, ser_flavors};
 use bytes::{BufMut, BytesMut};
 use serde::{Deserialize, Serialize};
 
-use super::{detail, empty};
+use super::{empty, serde_error};
 use crate::{
     Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, Limits, MediaType, Position,
     explain::{Trace, explain},
@@ -176,7 +176,7 @@ fn refusal(error: &Error) -> DecodeError {
 #[cold]
 fn refused_value(error: Error) -> EncodeError {
     match error {
-        Error::SerdeSerCustom | Error::CollectStrError => detail::refused_value(error),
-        _ => detail::unsupported(error),
+        Error::SerdeSerCustom | Error::CollectStrError => serde_error::refused_value(error),
+        _ => serde_error::unsupported(error),
     }
 }

@@ -52,7 +52,7 @@ impl<M: Message + Default> Protobuf<M> {
 impl<M: Message> Protobuf<M> {
     /// Appends the message to `out`.
     pub fn write(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
-        self.0.encode(out).map_err(super::detail::unsupported)
+        self.0.encode(out).map_err(super::serde_error::unsupported)
     }
 }
 
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_value_is_read_back() {
         let node = Node { next: Some(Box::default()), name: "n".into(), qty: 7 };
         let mut out = BytesMut::new();
         Protobuf(node.clone()).write(&mut out).unwrap();

@@ -2,7 +2,7 @@
 
 use super::{
     cursor::Cursor,
-    shallow::{Head, OTHER, keeps_limits, uint},
+    fast_path::{Head, OTHER, keeps_limits, uint},
 };
 use crate::{DecodeError, DecodeErrorKind, Limits};
 
@@ -172,7 +172,7 @@ fn chunks(cursor: &mut Cursor<'_>, major: u8) -> Result<(), DecodeError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::shallow::says_yes_only_where, *};
+    use super::{super::fast_path::says_yes_only_where, *};
 
     fn kind(body: &[u8]) -> Option<DecodeErrorKind> {
         check(body, &Limits::default()).err().map(|error| error.kind())
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_grammar_forbids_is_syntax() {
+    fn bytes_outside_of_the_grammar_are_a_syntax_error() {
         let bodies: [&[u8]; 8] = [
             &[0xff],
             &[0x1c],

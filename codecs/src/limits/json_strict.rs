@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_ends_the_scan_without_a_panic() {
+    fn invalid_json_ends_the_scan_without_a_panic() {
         for text in ["", "]", "}}}}", "\"", "\"\\", "{\"", "{\"a\"", "[\"\\u", "{\"\\ud800\":1,\"\\ud800\\u\":2}", "-"]
         {
             let _ = check(text);

@@ -4,6 +4,8 @@
 pub(crate) mod cbor;
 #[cfg(any(feature = "msgpack", feature = "cbor", feature = "protobuf"))]
 mod cursor;
+#[cfg(any(feature = "msgpack", feature = "cbor"))]
+mod fast_path;
 #[cfg(any(feature = "bincode", feature = "postcard", feature = "erased"))]
 pub(crate) mod guard;
 #[cfg(feature = "json")]
@@ -14,8 +16,6 @@ pub(crate) mod json_strict;
 pub(crate) mod msgpack;
 #[cfg(feature = "protobuf")]
 pub(crate) mod protobuf;
-#[cfg(any(feature = "msgpack", feature = "cbor"))]
-mod shallow;
 
 use crate::{DecodeError, DecodeErrorKind};
 
@@ -95,7 +95,7 @@ impl Default for Limits {
 }
 
 /// Returns line and column of an offset.
-#[cfg(feature = "json")]
+#[cfg(any(feature = "json", feature = "dotnet"))]
 #[cold]
 pub(crate) fn text_position(text: &[u8], at: usize) -> crate::Position {
     let before = &text[..at.min(text.len())];

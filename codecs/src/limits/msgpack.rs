@@ -2,7 +2,7 @@
 
 use super::{
     cursor::Cursor,
-    shallow::{Head, OTHER, keeps_limits, uint},
+    fast_path::{Head, OTHER, keeps_limits, uint},
 };
 use crate::{
     DecodeError, DecodeErrorKind, Limits, ValueKind,
@@ -192,7 +192,7 @@ fn after(body: &[u8], mut at: usize, values: usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::shallow::says_yes_only_where, *};
+    use super::{super::fast_path::says_yes_only_where, *};
 
     fn kind(body: &[u8]) -> Option<DecodeErrorKind> {
         check(body, &Limits::default()).err().map(|error| error.kind())
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_allowed_body_can_hold_is_length_or_count() {
+    fn a_length_beyond_every_allowed_body_is_length_or_count() {
         for marker in [0xc6, 0xdb, 0xc9] {
             assert_eq!(kind(&[marker, 0xff, 0xff, 0xff, 0xff, 0, 0, 0]), Some(DecodeErrorKind::Length), "{marker:#x}");
         }

@@ -82,7 +82,7 @@ pub struct Losses {
     pub numbers: usize,
 }
 
-/// Why a body was not written in another format.
+/// The error of a conversion to another format.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TranscodeError {
@@ -99,7 +99,7 @@ impl fmt::Display for TranscodeError {
         match self {
             Self::Undecodable(error) => fmt::Display::fmt(error, f),
             Self::Unencodable(error) => fmt::Display::fmt(error, f),
-            Self::Lossy => f.write_str("the other format does not hold all of the body"),
+            Self::Lossy => f.write_str("the other format cannot represent the body"),
         }
     }
 }

@@ -83,7 +83,7 @@ impl<'de> Visitor<'de> for Any {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value that describes itself")
+        f.write_str("a self-describing value")
     }
 
     fn visit_unit<E: Error>(self) -> Result<Value, E> {

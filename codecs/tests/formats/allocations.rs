@@ -183,7 +183,7 @@ impl ConcatLen for Vec<Vec<Wide>> {
 
 /// Rules: P-124.
 #[test]
-fn what_is_declared_is_counted_before_it_is_reserved() {
+fn declared_elements_are_counted_before_memory_is_reserved() {
     let mut bodies = Vec::new();
     bodies.push((POSTCARD, [0xe8, 0xfb, 0x03].repeat(80_000)));
     bodies.push((Varint, [251, 0xe8, 0xfd].repeat(80_000)));

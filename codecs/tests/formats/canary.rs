@@ -119,7 +119,7 @@ fn no_body_stands_in_an_error() {
 }
 
 #[test]
-fn what_the_type_wants_stands_in_an_error() {
+fn an_error_has_the_expectation_of_the_type() {
     for codec in SELF_DESCRIBING {
         let body = codec.encode(&BTreeMap::from([("id", 1)])).unwrap();
         let error = codec.decode::<Order>(&body).unwrap_err();

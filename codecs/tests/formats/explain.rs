@@ -313,7 +313,7 @@ fn the_position_of_message_pack_is_that_of_the_value() {
 
 /// Rules: P-121.
 #[test]
-fn what_serde_buffers_has_a_partial_path_and_no_wrong_one() {
+fn buffered_values_have_a_partial_path_and_no_wrong_one() {
     #[derive(Debug, Deserialize)]
     #[serde(tag = "type")]
     enum Tagged {
@@ -384,7 +384,7 @@ impl<'de> Deserialize<'de> for Fickle {
 
 /// Rules: P-121.
 #[test]
-fn what_a_type_swallows_or_reads_once_is_not_in_the_path() {
+fn ignored_values_and_values_read_once_are_not_in_the_path() {
     for codec in [JSON, MSGPACK, CBOR] {
         let error = refused::<(Lenient, Lenient, u8)>(codec, &json!(["x", "y", true]));
         assert_eq!((error.path(), error.expected()), (Some("[2]"), Some("u8")), "{codec:?}");

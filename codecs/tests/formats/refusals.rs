@@ -2,7 +2,7 @@
 
 use std::{fmt::Debug, fs};
 
-use consign_codecs::{DecodeContext, DecodeError, Limits, Protobuf};
+use consign_codecs::{Codec, DataContractBinary, DataContractXml, DecodeContext, DecodeError, Limits, Protobuf};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -61,6 +61,17 @@ struct MessageLine {
 }
 
 fn read<T: DeserializeOwned + Debug>(format: &str, body: &[u8]) -> Result<String, DecodeError> {
+    let limits = Limits::default();
+    let cx = DecodeContext::new(&limits);
+    match format {
+        "datacontract-binary" => {
+            return DataContractBinary::default().decode::<T>(body, &cx).map(|value| format!("{value:?}"));
+        }
+        "datacontract-xml" => {
+            return DataContractXml::default().decode::<T>(body, &cx).map(|value| format!("{value:?}"));
+        }
+        _ => {}
+    }
     let codec = match format {
         "json" => JSON,
         "json strict" => Which::Strict,

@@ -262,7 +262,7 @@ fn a_byte_order_mark_is_no_json() {
 }
 
 #[test]
-fn what_a_format_cannot_hold_is_unsupported_and_what_a_value_refuses_is_value() {
+fn an_unsupported_value_is_unsupported_and_a_failed_serialize_is_value() {
     use consign_codecs::EncodeErrorKind::{Unsupported, Value};
 
     struct Refuses;

@@ -160,7 +160,7 @@ fn the_written_form() {
 }
 
 #[test]
-fn what_mime_holds_means_the_same() {
+fn a_mime_and_its_content_type_mean_the_same() {
     for text in ["application/vnd.acme+json; v=2 ; charset=UTF-8", "text/plain;a=\"b c\"", "application/json ;"] {
         let declared = parse(text);
         let held = declared.mime().unwrap();
@@ -214,7 +214,7 @@ fn control_characters_are_malformed() {
 /// Rules: P-145.
 /// The table on the crate's page.
 #[test]
-fn what_mime_refuses_or_reads_otherwise() {
+fn differences_between_mime_and_content_type() {
     let mime = |text: &str| text.parse::<Mime>();
     for text in [
         "text/plain; charset=us-ascii (Plain text)",

@@ -72,7 +72,7 @@ fn a_failure_of_all_says_which_type_did_not_read_it_and_why() {
 
 /// Rules: J-32.
 #[test]
-fn what_is_the_same_for_all_types_is_tried_once() {
+fn a_failure_that_is_the_same_for_all_types_is_tried_once() {
     let codecs = Codecs::json();
     let failure = codecs.decode::<Either>(Some("text/csv"), b"a,b").unwrap_err();
     assert_eq!((failure.reason(), failure.attempts().len()), (FailureReason::UnsupportedContentType, 0));

@@ -39,8 +39,8 @@ fn refused_by_rule(text: &str, theirs: &MediaType<'_>) -> bool {
 }
 
 #[test]
-fn what_mediatype_accepts_means_the_same() {
-    let replay = replay("what_mediatype_accepts_means_the_same");
+fn texts_that_mediatype_accepts_mean_the_same() {
+    let replay = replay("texts_that_mediatype_accepts_mean_the_same");
     let (accepted, refused) = (Cell::new(0), Cell::new(0));
     let result = replay.runner().run(&nearly(), |text| {
         let ours = ContentType::parse(&text);

@@ -29,7 +29,7 @@ fn feature_7_byte_for_byte() {
 
 /// Rules: P-123.
 #[test]
-fn it_is_read_back() {
+fn a_trail_is_read_back() {
     let text = "json;exact;Syntax;1:5,msgpack;fallback;Trailing;17,raw;suffix;Type;,p;range;Count;0,d;default;Utf8;9:1";
     let trail: Trail = text.parse().unwrap();
     assert_eq!(trail.to_string(), text);
@@ -91,7 +91,7 @@ fn other_texts_are_refused() {
 }
 
 #[test]
-fn it_holds_at_most_8_attempts() {
+fn a_trail_has_at_most_8_attempts() {
     let codecs = nine().fallback(["c8", "c7", "c6", "c5", "c4", "c3", "c2"]).max_fallbacks(8).build().unwrap();
     let failure = codecs.decode::<String>(Some("c/0+s"), b"").unwrap_err();
     assert_eq!(failure.attempts().len(), 9);
@@ -140,8 +140,8 @@ fn every_kind_has_its_code() {
 
 /// Rules: P-123.
 #[test]
-fn what_is_read_is_written_again() {
-    let replay = replay("what_is_read_is_written_again");
+fn a_parsed_trail_is_written_again_unchanged() {
+    let replay = replay("a_parsed_trail_is_written_again_unchanged");
     let entry = r"[a-z0-9._-]{1,8};(exact|alias|suffix|range|default|fallback);[A-Z][a-z]{1,8};([0-9]{0,3}|[0-9]{1,3}:[0-9]{1,3})(;[a-z.%0-9]{0,3}(;[a-z%2BC]{0,4}(;(text|null)?)?)?)?";
     let entry = string_regex(entry).unwrap();
     let text = prop::collection::vec(entry, 0..10).prop_map(|entries| entries.join(","));

@@ -68,8 +68,8 @@ fn tree() -> impl Strategy<Value = Tree> {
 
 /// Rules: H-70.
 #[test]
-fn what_all_formats_hold_goes_everywhere_and_comes_back() {
-    let mut replay = replay("what_all_formats_hold_goes_everywhere_and_comes_back");
+fn common_values_are_converted_to_each_format_and_back() {
+    let mut replay = replay("common_values_are_converted_to_each_format_and_back");
     replay.cases /= 50;
     let result = replay.runner().run(&tree(), |tree| {
         for from in ALL {
@@ -143,7 +143,7 @@ fn each_loss_into_json_is_refused_or_declared() {
 
 /// Rules: H-72.
 #[test]
-fn what_has_nothing_near_is_refused_either_way() {
+fn values_without_an_equivalent_are_refused_in_both_modes() {
     for (what, body) in [
         ("two keys that become one", &b"\x82\x01\x01\xa11\x02"[..]),
         ("a list as a key", b"\x81\x91\x01\x02"),
@@ -195,7 +195,7 @@ impl Codec for WriteOnly {
 
 /// Rules: H-72.
 #[test]
-fn what_only_a_fallback_reads_again_is_refused() {
+fn output_that_only_a_fallback_reads_is_refused() {
     let codecs = Codecs::builder().with(Json::default()).with(WriteOnly).fallback(["json"]);
     let codecs = codecs.on_failed(Policy::Chain).build().unwrap();
     let body = codecs.encode_as(&7, "application/x-write-only").unwrap().body;
@@ -207,7 +207,7 @@ fn what_only_a_fallback_reads_again_is_refused() {
 /// Rules: H-73.
 /// Each row: what is read, and all that is left of it.
 #[test]
-fn what_is_lost_in_reading_is_in_the_table() {
+fn losses_of_reading_are_in_the_table() {
     for (what, from, body, left) in [
         ("digits beyond a float", JSON, &b"0.1234567890123456789"[..], "0.12345678901234568"),
         ("an integer beyond 64 bits", JSON, b"36893488147419103232", "3.6893488147419103e+19"),

@@ -7,6 +7,7 @@ mod queue;
 mod settings;
 mod subscription;
 mod topic;
+mod unsupported;
 
 pub use self::{
     counts::Counts,
@@ -16,6 +17,7 @@ pub use self::{
     settings::EntitySettings,
     subscription::SubscriptionSettings,
     topic::TopicSettings,
+    unsupported::unsupported_setting,
 };
 
 /// The directions in which an entity is open.
@@ -27,9 +29,10 @@ pub enum Status {
     /// Neither: a send, a receive, a settlement and a renewal return
     /// [`EntityDisabled`](crate::transport::ErrorKind::EntityDisabled).
     Disabled,
-    /// It can be received from. On a subscription this is the same as [`Status::Active`], as nothing is sent there.
+    /// Receives are permitted, sends are refused. On a subscription this is the same as [`Status::Active`], as nothing is
+    /// sent there.
     SendDisabled,
-    /// It can be sent to. Nothing is received or settled; locks run out as usual.
+    /// Sends are permitted, receives are refused. Nothing is received or settled; locks run out as usual.
     ReceiveDisabled,
 }
 

@@ -59,7 +59,7 @@ impl EntitySettings {
         match self.difference(declared) {
             None => Ok(()),
             Some(setting) => {
-                let detail = format!("{path}: its {setting} is another");
+                let detail = format!("{path}: its {setting} differs");
                 Err(ManageError::new(ErrorKind::AlreadyExists).with_detail(detail))
             }
         }

@@ -4,9 +4,9 @@ use bytes::{Bytes, BytesMut};
 
 use super::Value;
 
-/// The body of a message, opaque to brokers. Codecs write [`Body::Data`].
+/// The body of a message, opaque to brokers. Codecs write [`MessageBody::Data`].
 #[derive(Clone, PartialEq)]
-pub enum Body {
+pub enum MessageBody {
     /// Bytes, in one or more sections.
     Data(Data),
     /// One AMQP value.
@@ -31,7 +31,7 @@ struct Many {
     joined: OnceLock<Bytes>,
 }
 
-impl Body {
+impl MessageBody {
     /// A body of one empty section.
     #[must_use]
     pub const fn empty() -> Self {
@@ -59,7 +59,7 @@ impl Body {
         }
     }
 
-    /// What kind of body it is, for error texts.
+    /// Returns the kind of the body, for error texts.
     #[doc(hidden)]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -115,49 +115,49 @@ impl PartialEq for Data {
     }
 }
 
-impl From<Bytes> for Body {
+impl From<Bytes> for MessageBody {
     fn from(bytes: Bytes) -> Self {
         Self::Data(Data(Sections::One(bytes)))
     }
 }
 
-impl From<Vec<u8>> for Body {
+impl From<Vec<u8>> for MessageBody {
     fn from(bytes: Vec<u8>) -> Self {
         Bytes::from(bytes).into()
     }
 }
 
-impl From<&'static [u8]> for Body {
+impl From<&'static [u8]> for MessageBody {
     fn from(bytes: &'static [u8]) -> Self {
         Bytes::from_static(bytes).into()
     }
 }
 
-impl<const N: usize> From<&'static [u8; N]> for Body {
+impl<const N: usize> From<&'static [u8; N]> for MessageBody {
     fn from(bytes: &'static [u8; N]) -> Self {
         Bytes::from_static(bytes).into()
     }
 }
 
-impl From<&'static str> for Body {
+impl From<&'static str> for MessageBody {
     fn from(text: &'static str) -> Self {
         Bytes::from_static(text.as_bytes()).into()
     }
 }
 
-impl From<String> for Body {
+impl From<String> for MessageBody {
     fn from(text: String) -> Self {
         Bytes::from(text).into()
     }
 }
 
-impl From<Value> for Body {
+impl From<Value> for MessageBody {
     fn from(value: Value) -> Self {
         Self::Value(Box::new(value))
     }
 }
 
-impl fmt::Debug for Body {
+impl fmt::Debug for MessageBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Data(data) => fmt::Debug::fmt(data, f),

@@ -1,4 +1,4 @@
-use super::{Body, IntoContentType, InvalidArgument, Message, Properties, fluent::fluent_properties};
+use super::{IntoContentType, InvalidArgument, Message, MessageBody, Properties, fluent::fluent_properties};
 
 /// Builds a [`Message`]. The first value that is not allowed is remembered, and [`build`](Self::build) answers with it.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ impl MessageBuilder {
 
     /// The message, or the first rule that was broken.
     #[inline]
-    pub fn build(self, body: impl Into<Body>) -> Result<Message, InvalidArgument> {
+    pub fn build(self, body: impl Into<MessageBody>) -> Result<Message, InvalidArgument> {
         if let Some(error) = self.error {
             return Err(error);
         }

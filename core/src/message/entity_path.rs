@@ -137,7 +137,7 @@ impl EntityPath {
         word.eq_ignore_ascii_case(SUBSCRIPTIONS).then_some((topic, name))
     }
 
-    /// What equal paths share: lower case.
+    /// Returns the path in lower case, which is the same for equal paths.
     #[doc(hidden)]
     #[must_use]
     pub fn key(&self) -> Box<str> {
@@ -145,14 +145,14 @@ impl EntityPath {
     }
 }
 
-/// What would look like another path, or mean something in an address or a log.
+/// Returns whether a character could make a path look like another one, or has a meaning in a URL or a log.
 #[doc(hidden)]
 #[must_use]
 pub fn is_forbidden(char: char) -> bool {
     matches!(char, '@' | '?' | '#' | '*' | '\\') || is_hidden(char) || char.is_control()
 }
 
-/// What is not seen, or turns what follows around.
+/// Returns whether a character is invisible, or changes the direction of text.
 #[doc(hidden)]
 #[must_use]
 pub fn is_hidden(char: char) -> bool {

@@ -11,7 +11,7 @@ macro_rules! __fluent_properties {
                 correlation_id, set_correlation_id;
                 /// What the message is about; routing goes by it.
                 subject, set_subject;
-                /// Where an answer goes.
+                /// The entity for replies.
                 reply_to, set_reply_to;
                 /// Where the message goes, for the application.
                 to, set_to;
@@ -49,7 +49,7 @@ macro_rules! __fluent_properties {
                 key: impl Into<Box<str>>,
                 value: impl Into<$crate::message::PropertyValue>,
             ) -> Self {
-                self.properties.application_mut().insert(key, value);
+                self.properties.application_properties_mut().insert(key, value);
                 self
             }
         }

@@ -51,10 +51,10 @@ forwarded! {
     dead_letter_description -> Option<&str>;
     /// Returns the first `MessageId` of a message that was sent again under another one.
     original_message_id -> Option<&str>;
-    /// Returns whether the `MessageId` was made by a broker or a transport, because the sender had set none.
+    /// Returns whether a broker or a transport generated the `MessageId`, because the sender had set none.
     is_message_id_stamped -> bool;
     /// Returns the application properties.
-    application -> &ApplicationProperties;
+    application_properties -> &ApplicationProperties;
     /// Returns the properties that a broker stores and returns unchanged.
     pass_through -> Option<&PassThrough>;
 }

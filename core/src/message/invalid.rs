@@ -60,7 +60,7 @@ pub enum Problem {
     },
     /// It is zero or negative.
     NotPositive,
-    /// It is outside the range that the setting's documentation names.
+    /// It is outside of the range in the setting's documentation.
     OutOfRange,
     /// `PartitionKey` differs from `SessionId`.
     PartitionKeySessionIdMismatch,
@@ -138,7 +138,7 @@ impl fmt::Display for InvalidArgument {
             Problem::PartitionKeySessionIdMismatch => {
                 f.write_str("PartitionKey must equal SessionId when both are set")
             }
-            Problem::UnsupportedType(name) => write!(f, "{field} has the type {name}, which a property cannot have"),
+            Problem::UnsupportedType(name) => write!(f, "{field} has the type {name}, which is not allowed"),
             Problem::TooMany { limit } => write!(f, "{field} are more than {limit}"),
             Problem::TooDeep { limit } => write!(f, "{field} has values more than {limit} deep"),
             Problem::NotMilliseconds => write!(f, "{field} must be a whole number of milliseconds"),

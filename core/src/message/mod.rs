@@ -1,7 +1,7 @@
-//! The thing that travels: two sets of properties and an opaque body.
+//! The message: properties of the sender, properties of the broker, and an opaque body.
 //!
-//! A [`Message`] is what a sender builds and what a handler receives. [`Properties`] are the sender's;
-//! [`Received`] is the broker's, and nothing lets a sender set it. A clone is one reference count.
+//! A sender builds a [`Message`], and a handler receives one. The sender sets [`Properties`]; only a broker sets
+//! [`Received`]. Cloning a message increments a reference count.
 //!
 //! ```
 //! use consign::Message;
@@ -33,7 +33,6 @@ pub mod text;
 mod timeout;
 mod trace_context;
 mod value;
-pub mod wire;
 
 use std::{
     fmt,
@@ -41,10 +40,10 @@ use std::{
 };
 
 #[doc(hidden)]
-pub use self::received::Holding;
+pub use self::received::{Holding, SessionKey};
 pub use self::{
     application_properties::ApplicationProperties,
-    body::{Body, Data},
+    body::{Data, MessageBody},
     builder::MessageBuilder,
     content_type::IntoContentType,
     entity_path::EntityPath,
@@ -58,14 +57,14 @@ pub use self::{
 
 use crate::time::Timestamp;
 
-/// A message: its [`Properties`], its [`Body`] and, once it was received, the broker's [`Received`].
+/// A message: its [`Properties`], its [`MessageBody`] and, once it was received, the broker's [`Received`].
 #[derive(Clone)]
 pub struct Message {
     content: Arc<Content>,
     received: Option<Received>,
 }
 
-/// What a broker stores of a message: one pointer.
+/// The message as a broker stores it: one pointer.
 #[derive(Clone)]
 #[doc(hidden)]
 pub struct Stored(Arc<Content>);
@@ -73,7 +72,7 @@ pub struct Stored(Arc<Content>);
 #[derive(Clone)]
 struct Content {
     properties: Properties,
-    body: Body,
+    body: MessageBody,
     dead_letter_source: Option<Box<str>>,
 }
 
@@ -81,7 +80,7 @@ impl Message {
     /// A message with a body and no properties.
     #[must_use]
     #[inline]
-    pub fn new(body: impl Into<Body>) -> Self {
+    pub fn new(body: impl Into<MessageBody>) -> Self {
         Self::from_parts(Properties::new(), body.into())
     }
 
@@ -93,7 +92,7 @@ impl Message {
     /// A message from its parts. A broker checks the properties when it is sent.
     #[must_use]
     #[inline]
-    pub fn from_parts(properties: Properties, body: Body) -> Self {
+    pub fn from_parts(properties: Properties, body: MessageBody) -> Self {
         Self { content: Arc::new(Content { properties, body, dead_letter_source: None }), received: None }
     }
 
@@ -113,13 +112,13 @@ impl Message {
     /// Returns the body.
     #[must_use]
     #[inline]
-    pub fn body(&self) -> &Body {
+    pub fn body(&self) -> &MessageBody {
         &self.content.body
     }
 
     /// Returns the same message with another body.
     #[must_use]
-    pub fn with_body(mut self, body: impl Into<Body>) -> Self {
+    pub fn with_body(mut self, body: impl Into<MessageBody>) -> Self {
         let body = body.into();
         if let Some(content) = Arc::get_mut(&mut self.content) {
             content.body = body;
@@ -132,7 +131,7 @@ impl Message {
         self
     }
 
-    /// Returns the bytes of the body that a codec reads; see [`Body::codec_view`].
+    /// Returns the bytes of the body that a codec reads; see [`MessageBody::codec_view`].
     #[must_use]
     #[inline]
     pub fn payload(&self) -> Option<&[u8]> {
@@ -146,7 +145,8 @@ impl Message {
         self.received.as_ref()
     }
 
-    /// Says whether the consumer that hands the message out keeps it if a layer asks for that. `false` if it was kept before.
+    /// Sets whether the consumer that dispatches the message can hold it if a layer requests that. `false` if it was kept
+    /// before.
     #[inline]
     #[doc(hidden)]
     pub fn hand_out(&mut self, holding: Holding) -> bool {
@@ -158,11 +158,19 @@ impl Message {
         true
     }
 
-    /// Says whether the consumer that delivers the message keeps it.
+    /// Sets whether the consumer that delivers the message can hold it.
     #[doc(hidden)]
     pub fn set_holding(&mut self, holding: Holding) {
         if let Some(received) = &mut self.received {
             received.holding = holding;
+        }
+    }
+
+    /// Says by which session of a consumer the message is delivered.
+    #[doc(hidden)]
+    pub fn set_session_key(&mut self, key: SessionKey) {
+        if let Some(received) = &mut self.received {
+            received.session = key;
         }
     }
 
@@ -228,7 +236,7 @@ impl Content {
     /// Most messages have no value that could have levels.
     #[inline]
     fn check_levels(&self) -> Result<(), InvalidArgument> {
-        if matches!(self.body, Body::Data(_)) && !self.properties.has_rare() {
+        if matches!(self.body, MessageBody::Data(_)) && !self.properties.has_rare() {
             return Ok(());
         }
         self.check_values()
@@ -239,9 +247,9 @@ impl Content {
         let limit = limits::VALUE_LEVELS;
         let fits = |value: &Value| value.is_within(limit);
         let body = match &self.body {
-            Body::Data(_) => true,
-            Body::Value(value) => fits(value),
-            Body::Sequence(sections) => sections.iter().flatten().all(fits),
+            MessageBody::Data(_) => true,
+            MessageBody::Value(value) => fits(value),
+            MessageBody::Sequence(sections) => sections.iter().flatten().all(fits),
         };
         let rest = self.properties.pass_through();
         if body && rest.is_none_or(|rest| rest.annotations.iter().chain(&rest.footer).all(|(_, value)| fits(value))) {
@@ -265,7 +273,7 @@ impl Stored {
         Self(message.content)
     }
 
-    /// What stands for a message that is not in memory.
+    /// Returns a placeholder for a message that is not in memory.
     #[doc(hidden)]
     pub fn away() -> Self {
         static AWAY: LazyLock<Stored> = LazyLock::new(|| Stored::new(Message::new("")));
@@ -307,7 +315,7 @@ impl Stored {
     #[inline]
     #[doc(hidden)]
     #[must_use]
-    pub fn body(&self) -> &Body {
+    pub fn body(&self) -> &MessageBody {
         &self.0.body
     }
 
@@ -359,9 +367,9 @@ mod tests {
     /// Rules: B-01.
     #[test]
     fn sections_are_joined_for_codecs_and_kept_apart() {
-        let message = Message::new(Body::sections(vec![Bytes::from_static(b"ab"), Bytes::from_static(b"c")]));
+        let message = Message::new(MessageBody::sections(vec![Bytes::from_static(b"ab"), Bytes::from_static(b"c")]));
         assert_eq!(message.payload(), Some(&b"abc"[..]));
-        let Body::Data(data) = message.body() else { panic!("data") };
+        let MessageBody::Data(data) = message.body() else { panic!("data") };
         assert_eq!(data.sections().len(), 2);
     }
 
@@ -376,7 +384,7 @@ mod tests {
     /// Rules: B-03.
     #[test]
     fn a_sequence_has_the_raw_view_only() {
-        assert_eq!(Message::new(Body::Sequence([vec![Value::from(1)]].into())).payload(), None);
+        assert_eq!(Message::new(MessageBody::Sequence([vec![Value::from(1)]].into())).payload(), None);
     }
 
     #[test]
@@ -384,22 +392,22 @@ mod tests {
         let nulls = |count| vec![Value::from(PropertyValue::Null); count];
         let lists = Value::List(vec![Value::List(vec![]); 1_000]);
         for body in [
-            Body::from(Value::List(nulls(1_000))),
-            Body::from(Value::Map(vec![(Value::List(vec![]), Value::Array(vec![])); 1_000])),
-            Body::from(lists),
-            Body::Sequence([nulls(1_000)].into()),
-            Body::Sequence(vec![vec![]; 1_000].into()),
-            Body::sections(vec![Bytes::new(); 1_000]),
+            MessageBody::from(Value::List(nulls(1_000))),
+            MessageBody::from(Value::Map(vec![(Value::List(vec![]), Value::Array(vec![])); 1_000])),
+            MessageBody::from(lists),
+            MessageBody::Sequence([nulls(1_000)].into()),
+            MessageBody::Sequence(vec![vec![]; 1_000].into()),
+            MessageBody::sections(vec![Bytes::new(); 1_000]),
         ] {
             assert!(body.size() >= 1_000, "{body:?}");
         }
-        assert_eq!(Body::from("abc").size(), 3);
+        assert_eq!(MessageBody::from("abc").size(), 3);
     }
 
     /// Rules: B-04.
     #[test]
     fn no_section_is_one_empty_section() {
-        assert_eq!(Message::new(Body::sections(vec![])).payload(), Some(&[][..]));
+        assert_eq!(Message::new(MessageBody::sections(vec![])).payload(), Some(&[][..]));
     }
 
     /// Rules: I-40.

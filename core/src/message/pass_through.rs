@@ -32,6 +32,26 @@ pub struct PassThrough {
 }
 
 impl PassThrough {
+    /// The annotation that holds the AMQP 1.0 type of the `MessageId`: the symbol `ulong`, `uuid` or `binary`. Without it the id is a
+    /// string.
+    ///
+    /// It is never sent to an AMQP 1.0 peer. Other transports and stores keep it like any annotation.
+    pub const MESSAGE_ID_TYPE: &'static str = "x-opt-consign-message-id-type";
+
+    /// The annotation that holds the AMQP 1.0 type of the `CorrelationId`, like [`MESSAGE_ID_TYPE`](Self::MESSAGE_ID_TYPE).
+    pub const CORRELATION_ID_TYPE: &'static str = "x-opt-consign-correlation-id-type";
+
+    /// The annotation that holds `properties.absolute-expiry-time`, which a broker returns unchanged and does not obey.
+    ///
+    /// It is never sent to an AMQP 1.0 peer as an annotation. Other transports and stores keep it like any annotation.
+    pub const ABSOLUTE_EXPIRY_TIME: &'static str = "x-opt-consign-absolute-expiry-time";
+
+    /// Returns the value of the first annotation of this name.
+    #[must_use]
+    pub fn annotation(&self, name: &str) -> Option<&Value> {
+        self.annotations.iter().find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
     pub(super) fn size(&self) -> usize {
         let pairs = self.annotations.iter().chain(&self.footer);
         self.user_id.as_ref().map_or(0, Bytes::len)

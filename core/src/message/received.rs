@@ -2,7 +2,7 @@ use std::fmt;
 
 use crate::time::Timestamp;
 
-/// The number that an entity gives to a message when it has accepted it: dense, ascending, from 1.
+/// The number that an entity assigns to a message when it has accepted it: ascending from 1 without gaps.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct SequenceNumber(u64);
 
@@ -108,7 +108,23 @@ pub struct Received {
     pub partition_id: Option<i16>,
     #[doc(hidden)]
     pub holding: Holding,
+    #[doc(hidden)]
+    pub session: SessionKey,
 }
+
+/// The session of the consumer that delivered a message, by its number in this process; 0 without one. The broker does not set
+/// it, so all values are equal.
+#[derive(Clone, Copy, Debug, Default)]
+#[doc(hidden)]
+pub struct SessionKey(pub u32);
+
+impl PartialEq for SessionKey {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for SessionKey {}
 
 /// Whether the consumer that delivered a message keeps it if a layer requests it. The broker does not set it, so all
 /// values are equal.
@@ -150,7 +166,7 @@ impl fmt::Debug for Received {
 }
 
 impl Received {
-    /// What a transport knows at least; the rest is at its default and can be assigned.
+    /// Creates the properties that every transport sets; the others have their defaults and can be assigned.
     #[must_use]
     pub const fn new(sequence_number: SequenceNumber, enqueued_time: Timestamp, delivery_count: u32) -> Self {
         Self {
@@ -164,6 +180,7 @@ impl Received {
             dead_lettered: false,
             partition_id: None,
             holding: Holding::No,
+            session: SessionKey(0),
         }
     }
 }

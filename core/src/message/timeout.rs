@@ -18,7 +18,7 @@ impl Properties {
     ///
     /// The property is neither an integer nor text in decimal digits, or it is negative.
     pub fn timeout(&self) -> Result<Option<Duration>, InvalidArgument> {
-        let Some(value) = self.application().get(Self::TIMEOUT) else { return Ok(None) };
+        let Some(value) = self.application_properties().get(Self::TIMEOUT) else { return Ok(None) };
         let is_too_large = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let millis = match value {
             PropertyValue::String(text) if is_too_large(text) => Some(text.parse().unwrap_or(u64::MAX)),
@@ -32,7 +32,7 @@ impl Properties {
     /// Sets the application property [`TIMEOUT`](Self::TIMEOUT), in whole milliseconds.
     pub fn set_timeout(&mut self, timeout: Duration) -> &mut Self {
         let millis = i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX);
-        self.application_mut().insert(Self::TIMEOUT, millis);
+        self.application_properties_mut().insert(Self::TIMEOUT, millis);
         self
     }
 }
@@ -43,7 +43,7 @@ mod tests {
 
     fn timeout(value: impl Into<PropertyValue>) -> Result<Option<Duration>, InvalidArgument> {
         let mut properties = Properties::new();
-        properties.application_mut().insert(Properties::TIMEOUT, value);
+        properties.application_properties_mut().insert(Properties::TIMEOUT, value);
         properties.timeout()
     }
 

@@ -4,8 +4,8 @@ use std::{error, fmt};
 
 use super::{InvalidArgument, Properties, PropertyValue};
 
-/// Where a message comes from in a trace: the context of the span that sent it, as
-/// [W3C Trace Context](https://www.w3.org/TR/trace-context/) writes it. It needs no library of tracing.
+/// The trace context of a message: that of the span that sent it, by [W3C Trace
+/// Context](https://www.w3.org/TR/trace-context/). It needs no library of tracing.
 ///
 /// ```
 /// use consign::message::{Properties, TraceContext};
@@ -34,7 +34,8 @@ impl TraceContext {
     pub const TRACESTATE: &'static str = "tracestate";
     /// The property that older clients of Azure Service Bus read and write in place of `traceparent`.
     pub const DIAGNOSTIC_ID: &'static str = "Diagnostic-Id";
-    /// All of these: what a copy of a message, or its reply, takes over so that the trace goes on.
+    /// The names of these properties, which are copied to a copy of a message, and to its reply, so that the trace
+    /// continues.
     pub const PROPERTIES: [&'static str; 3] = [Self::TRACEPARENT, Self::TRACESTATE, Self::DIAGNOSTIC_ID];
 
     /// The property of MassTransit: what `traceparent` holds, or an id of an older form.
@@ -72,7 +73,7 @@ impl TraceContext {
     /// `MT-Activity-Id` of MassTransit is read where it has the form of a `traceparent`. Error: the first of them is
     /// malformed, or not text. A malformed `tracestate` is left out.
     pub fn of(properties: &Properties) -> Result<Option<Self>, MalformedTrace> {
-        let application = properties.application();
+        let application = properties.application_properties();
         if application.is_empty() {
             return Ok(None);
         }
@@ -92,8 +93,8 @@ impl TraceContext {
     /// there is one, and not added. Error: the properties would exceed their limits, see [`Properties::check`]; they
     /// are then unchanged.
     pub fn write(&self, properties: &mut Properties) -> Result<(), InvalidArgument> {
-        let before = Self::PROPERTIES.map(|name| properties.application_mut().remove(name));
-        let application = properties.application_mut();
+        let before = Self::PROPERTIES.map(|name| properties.application_properties_mut().remove(name));
+        let application = properties.application_properties_mut();
         let parent = self.to_string();
         if before[2].is_some() {
             application.insert(Self::DIAGNOSTIC_ID, parent.clone());
@@ -103,7 +104,7 @@ impl TraceContext {
             application.insert(Self::TRACESTATE, state.to_owned());
         }
         properties.check().inspect_err(|_| {
-            let application = properties.application_mut();
+            let application = properties.application_properties_mut();
             for (name, value) in Self::PROPERTIES.into_iter().zip(before) {
                 match value {
                     Some(value) => drop(application.insert(name, value)),
@@ -113,12 +114,12 @@ impl TraceContext {
         })
     }
 
-    /// Takes what `from` has of these properties over to `to`, as it is.
+    /// Copies these properties from `from` to `to`, unchanged.
     #[doc(hidden)]
     pub fn carry(from: &Properties, to: &mut Properties) {
         for name in Self::PROPERTIES {
-            if let Some(value) = from.application().get(name) {
-                to.application_mut().insert(name, value.clone());
+            if let Some(value) = from.application_properties().get(name) {
+                to.application_properties_mut().insert(name, value.clone());
             }
         }
     }
@@ -135,7 +136,7 @@ impl TraceContext {
         self.span_id
     }
 
-    /// Returns whether the trace is recorded where the message comes from.
+    /// Returns whether the sender of the message records the trace.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         self.flags & Self::SAMPLED != 0
@@ -267,14 +268,14 @@ mod tests {
     fn properties(entries: &[(&str, &str)]) -> Properties {
         let mut properties = Properties::new();
         for (name, value) in entries {
-            properties.application_mut().insert(*name, (*value).to_owned());
+            properties.application_properties_mut().insert(*name, (*value).to_owned());
         }
         properties
     }
 
     /// Rules: O-01.
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_value_is_read_back() {
         let context = TraceContext::parse(PARENT).unwrap();
         assert_eq!((context.trace_id()[0], context.span_id()[1], context.is_sampled()), (0x4b, 0xf0, true));
         assert_eq!(context.to_string(), PARENT);
@@ -286,7 +287,7 @@ mod tests {
 
     /// Rules: O-02.
     #[test]
-    fn what_breaks_the_grammar_is_malformed() {
+    fn text_outside_of_the_grammar_is_malformed() {
         let zero_trace = PARENT.replace("4bf92f3577b34da6a3ce929d0e0e4736", &"0".repeat(32));
         let zero_span = PARENT.replace("00f067aa0ba902b7", &"0".repeat(16));
         let upper = PARENT.to_uppercase();
@@ -347,7 +348,7 @@ mod tests {
         assert_eq!(read(&[("MT-Activity-Id", "|old.1.")]), Ok(None));
         assert_eq!(read(&[("MT-Activity-Id", PARENT), ("Diagnostic-Id", "x")]), Err(MalformedTrace(())));
         let mut number = Properties::new();
-        number.application_mut().insert("traceparent", 7_i32);
+        number.application_properties_mut().insert("traceparent", 7_i32);
         assert_eq!(TraceContext::of(&number), Err(MalformedTrace(())));
     }
 
@@ -355,11 +356,11 @@ mod tests {
     #[test]
     fn bytes_of_text_are_read_as_the_text() {
         let mut bytes = Properties::new();
-        bytes.application_mut().insert("traceparent", bytes::Bytes::from_static(PARENT.as_bytes()));
-        bytes.application_mut().insert("tracestate", bytes::Bytes::from_static(b"a=1"));
+        bytes.application_properties_mut().insert("traceparent", bytes::Bytes::from_static(PARENT.as_bytes()));
+        bytes.application_properties_mut().insert("tracestate", bytes::Bytes::from_static(b"a=1"));
         let read = TraceContext::of(&bytes).unwrap().unwrap();
         assert_eq!((read.to_string().as_str(), read.state()), (PARENT, Some("a=1")));
-        bytes.application_mut().insert("traceparent", bytes::Bytes::from_static(b"\xff"));
+        bytes.application_properties_mut().insert("traceparent", bytes::Bytes::from_static(b"\xff"));
         assert_eq!(TraceContext::of(&bytes), Err(MalformedTrace(())));
     }
 
@@ -380,7 +381,7 @@ mod tests {
     fn properties_without_space_stay_unchanged() {
         let context = TraceContext::parse(PARENT).unwrap().with_state("a=1");
         let mut many = Properties::new();
-        *many.application_mut() = (0..limits::PROPERTIES - 1).map(|n| (n.to_string(), true)).collect();
+        *many.application_properties_mut() = (0..limits::PROPERTIES - 1).map(|n| (n.to_string(), true)).collect();
         let mut large = properties(&[("tracestate", "b=2"), ("a", &"x".repeat(32_000)), ("b", &"x".repeat(32_000))]);
         large.set_subject("x".repeat(limits::ALL_PROPERTIES_BYTES - large.size()));
         for full in [many, large] {

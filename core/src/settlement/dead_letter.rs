@@ -6,8 +6,8 @@ use crate::{
     message::{ApplicationProperties, Properties, limits},
 };
 
-/// Why a message was dead-lettered. It travels in the application properties `DeadLetterReason` and
-/// `DeadLetterErrorDescription`.
+/// The reason, description and properties with which a message is dead-lettered. It travels in the application properties
+/// `DeadLetterReason` and `DeadLetterErrorDescription`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DeadLetter {
@@ -197,8 +197,8 @@ impl DeadLetter {
 
 /// A message that lacks the property stays shared.
 fn remove(message: &mut Message, name: &str) {
-    if message.application().get(name).is_some() {
-        message.properties_mut().application_mut().remove(name);
+    if message.application_properties().get(name).is_some() {
+        message.properties_mut().application_properties_mut().remove(name);
     }
 }
 
@@ -211,7 +211,7 @@ struct Room<'p> {
 
 impl<'p> Room<'p> {
     fn beside(properties: &'p Properties) -> Self {
-        let present = properties.application();
+        let present = properties.application_properties();
         Self {
             present,
             bytes: limits::ALL_PROPERTIES_BYTES.saturating_sub(properties.size()),
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_matters_least_is_cut_first() {
+    fn the_least_important_part_is_cut_first() {
         let full = || {
             let mut dead_letter = DeadLetter::new(DeadLetterReason::DeserializationFailed, "d".repeat(4_000));
             let changes: ApplicationProperties =
@@ -305,7 +305,7 @@ mod tests {
     fn there_is_a_reason_beside_the_most_properties() {
         for (present, kept) in [(1_022, (true, true)), (1_023, (true, false)), (1_024, (false, false))] {
             let mut properties = Properties::new();
-            *properties.application_mut() = (0..present).map(|i| (i.to_string(), true)).collect();
+            *properties.application_properties_mut() = (0..present).map(|i| (i.to_string(), true)).collect();
             let mut dead_letter = DeadLetter::new(DeadLetterReason::DeserializationFailed, "why");
             dead_letter.changes =
                 [(DeadLetter::TRAIL, "json;exact;Syntax;1:1")].into_iter().collect::<ApplicationProperties>().into();

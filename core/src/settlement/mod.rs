@@ -19,7 +19,7 @@ pub enum Disposition {
     /// Abandons the message: the lock is released, and the failed delivery counts. The message is redelivered
     /// or, after the last delivery, dead-lettered.
     Abandon(Changes),
-    /// Dead-letters the message: it goes to the dead-letter sub-queue with a reason.
+    /// Moves the message to the dead-letter sub-queue, with a reason.
     DeadLetter(Box<DeadLetter>),
     /// Later, and only by its sequence number.
     Defer(Changes),
@@ -65,8 +65,8 @@ impl Changes {
         self.0.as_deref().map(|inner| &inner.properties).filter(|properties| !properties.is_empty())
     }
 
-    /// Why the handler abandoned the message: the text of its error, with those of the error's sources. It stays in this
-    /// process, and is not compared. A `Consumer` logs it.
+    /// Returns the reason why the handler abandoned the message: the text of its error, with those of the error's sources.
+    /// It stays in this process, and is not compared. A `Consumer` logs it.
     #[must_use]
     pub fn cause(&self) -> Option<&str> {
         Some(&self.0.as_ref()?.cause.as_ref()?.text)
@@ -94,7 +94,7 @@ impl Changes {
         }
     }
 
-    /// The same changes, and no delay.
+    /// Returns the same changes without the delay.
     #[doc(hidden)]
     #[must_use]
     pub fn at_once(mut self) -> Self {
@@ -148,14 +148,14 @@ impl Changes {
         Some(self.0.as_ref()?.cause.as_ref()?.code)
     }
 
-    /// Takes the properties out.
+    /// Returns the changed properties.
     #[must_use]
     pub fn into_properties(self) -> ApplicationProperties {
         self.0.map_or_else(ApplicationProperties::new, |inner| inner.properties)
     }
 
-    /// Takes the properties out that an abandon or a deferral may change: all but the reason and the description of a dead
-    /// letter, which only dead-lettering sets.
+    /// Returns the changed properties that an abandon or a deferral may set: all except the reason and the description of a
+    /// dead letter, which only dead-lettering sets.
     #[must_use]
     pub fn into_permitted(self) -> ApplicationProperties {
         let mut properties = self.into_properties();

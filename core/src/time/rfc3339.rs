@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_rfc_does_not_allow_is_not_an_instant() {
+    fn text_that_the_rfc_does_not_allow_is_not_an_instant() {
         for text in [
             "",
             "2023-11-14",

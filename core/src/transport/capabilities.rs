@@ -26,7 +26,7 @@ macro_rules! capabilities {
                 }
             }
 
-            /// What it is, in a few words.
+            /// Returns the title of the capability, a few words.
             #[must_use]
             pub const fn title(self) -> &'static str {
                 match self {
@@ -41,24 +41,24 @@ capabilities! {
     /// A send ends when the broker has accepted and stored the message.
     Acceptance = "K-01" "a send ends when the message is stored",
     /// A refused send reports the reason, and whether it may succeed later.
-    Rejection = "K-02" "a refused send says why",
-    /// A message is removed as it is delivered.
+    Rejection = "K-02" "a refused send has the reason",
+    /// A message is removed when it is delivered.
     ReceiveAndDelete = "K-03" "receive and delete",
     /// A message is locked until it is settled.
     PeekLock = "K-04" "peek-lock",
-    /// How long a lock holds is a setting of the entity.
+    /// The lock duration is a setting of the entity.
     LockDuration = "K-05" "lock duration by entity",
     /// A lock can be extended.
     LockRenewal = "K-06" "renewal of locks",
     /// A settlement under a lock that is lost fails.
-    LockFencing = "K-07" "a settlement after the lock fails",
-    /// A message can be settled when the receiver that delivered it is gone, over another connection.
+    LockFencing = "K-07" "settling after the lock is lost fails",
+    /// A message can be settled over another connection, after the receiver that delivered it was dropped.
     SettleElsewhere = "K-08" "settlement over another connection",
     /// Failed deliveries count, and nothing else does.
     DeliveryCount = "K-09" "delivery count",
     /// A message that failed as often as the entity allows is dead-lettered.
     MaxDeliveryCount = "K-10" "dead letter after the last delivery",
-    /// A dead letter says why: reason, description, further properties.
+    /// A dead letter has a reason, a description and further properties.
     DeadLetterReason = "K-11" "reason and description of dead letters",
     /// No message is lost or changed when it moves to the dead-letter sub-queue.
     DeadLetterIntact = "K-12" "dead letters without loss",
@@ -106,12 +106,12 @@ capabilities! {
     RequestReply = "K-33" "request and reply",
     /// Several messages are taken ahead of their handlers.
     Prefetch = "K-34" "several messages at once",
-    /// How large a message may be is a setting of the entity, beyond 1 MiB.
+    /// The maximum message size is a setting of the entity, beyond 1 MiB.
     LargeMessages = "K-35" "large messages",
     /// Messages can be removed without receiving them.
     Purge = "K-36" "purge",
     /// A receiver that disconnects releases its messages without a count.
-    ReleaseOnDisconnect = "K-37" "a lost receiver's messages come back uncounted",
+    ReleaseOnDisconnect = "K-37" "a lost receiver's messages are redelivered uncounted",
 }
 
 const COUNT: usize = Capability::ALL.len();
@@ -126,22 +126,22 @@ impl Capability {
     /// What to do on a transport without it, where there is something.
     const fn instead(self) -> Option<&'static str> {
         Some(match self {
-            Self::TimeToLive => "set a limit of age on the entity, or compare the age of the message in the handler",
+            Self::TimeToLive => "limit the age of messages on the entity, or check it in the handler",
             Self::Scheduling => "keep the message and send it when it is due",
             Self::DuplicateDetection => "use `DedupLayer` in the consumer",
             Self::Deferral => "abandon the message, or keep it in a store of the application",
             Self::SqlRules => "use correlation filters, or filter in the handler",
             Self::CorrelationFilters => "filter in the handler",
-            Self::AutoForward => "run a consumer that sends the messages on",
+            Self::AutoForward => "run a consumer that forwards the messages",
             Self::Transactions => "send before the message is completed, and use `DedupLayer` at the receiver",
-            Self::LargeMessages => "use `CheckInLayer` and `CheckOutLayer`",
+            Self::LargeMessages => "use `StoreClaimLayer` and `ResolveClaimLayer`",
             Self::Purge => "receive and complete the messages",
             _ => return None,
         })
     }
 
-    /// Whether it is a promise about other calls and no call of its own. There is then nothing to call that could answer
-    /// [`ErrorKind::NotSupported`], so a program that needs it asks when it builds its stack:
+    /// Returns whether the capability is a promise about other calls, without a call of its own. There is then nothing to
+    /// call that could answer [`ErrorKind::NotSupported`], so a program that needs it asks when it builds its stack:
     /// [`Capabilities::require`].
     #[must_use]
     pub const fn is_promise(self) -> bool {
@@ -174,7 +174,7 @@ impl fmt::Display for Capability {
 pub enum Level {
     /// The broker does it.
     Native,
-    /// The transport does it on top of the broker; its documentation says at what price.
+    /// The transport does it on top of the broker; its documentation gives the cost.
     Emulated,
     /// Not at all. A call of it answers [`ErrorKind::NotSupported`] and has no effect.
     Unsupported,
@@ -198,7 +198,7 @@ impl fmt::Display for Level {
     }
 }
 
-/// What one transport can do: a level for every capability. Each transport publishes one.
+/// The capabilities of a transport: a level for each. Each transport publishes one.
 ///
 /// ```
 /// use consign::transport::{Capabilities, Capability, ErrorKind, Level, SendError};
@@ -258,7 +258,7 @@ impl Capabilities {
         if self.supports(capability) { Ok(()) } else { Err(Unsupported(capability)) }
     }
 
-    /// All of them with their levels, in the order of their ids.
+    /// Iterates over all capabilities with their levels, in the order of their ids.
     #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (Capability, Level)> + '_ {
         Capability::ALL.iter().map(|&capability| (capability, self.level(capability)))
@@ -333,7 +333,7 @@ mod tests {
 
     /// Rules: K-40.
     #[test]
-    fn what_is_unsupported_is_a_typed_error() {
+    fn an_unsupported_capability_is_a_typed_error() {
         const CAN: Capabilities = Capabilities::none()
             .with_each(Capability::ALL, Level::Emulated)
             .with(Capability::Purge, Level::Unsupported);

@@ -15,9 +15,9 @@ pub enum ReceiveMode {
 
 /// A client of a broker, which creates senders and receivers. Clones share its connections.
 ///
-/// The operations that only some brokers have are traits of their own: [`PeekMessages`](super::PeekMessages),
+/// Operations that only some brokers support are separate traits: [`PeekMessages`](super::PeekMessages),
 /// [`ScheduleMessages`](super::ScheduleMessages), [`ReceiveDeferred`](super::ReceiveDeferred),
-/// [`PurgeMessages`](super::PurgeMessages), [`Sessions`](super::Sessions) and
+/// [`PurgeMessages`](super::PurgeMessages), [`Sessions`](super::Sessions), [`Transactions`](super::Transactions) and
 /// [`Administration`](crate::administration::Administration). [`DynTransport`](super::DynTransport) is a transport whose
 /// type is not known at compile time.
 ///

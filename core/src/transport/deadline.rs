@@ -13,7 +13,7 @@ use tokio::time::{Sleep, sleep};
 
 use super::{ErrorKind, ManageError, ReceiveError, SendError, SettleError};
 
-/// How long an operation may take unless set: the operation timeout of the Azure SDKs.
+/// The default deadline of an operation: the operation timeout of the Azure SDKs.
 #[doc(hidden)]
 pub const OPERATION_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -42,7 +42,7 @@ pin_project! {
     }
 }
 
-/// The deadline has come without an answer. Whether the operation had its effect is unknown.
+/// The error of an operation that was not answered before its deadline. Whether the operation had its effect is unknown.
 #[derive(Clone, Copy, Debug)]
 #[doc(hidden)]
 pub struct Unanswered(Duration);

@@ -44,7 +44,7 @@ mod tests {
 
     /// Rules: O-30.
     #[test]
-    fn what_would_forge_a_line_is_escaped() {
+    fn characters_that_could_forge_a_line_are_escaped() {
         for (text, shown) in [
             ("order-17 é 語", "order-17 é 語"),
             ("\u{1b}[31m\u{9b}31m\0", "\\u{1b}[31m\\u{9b}31m\\u{0}"),

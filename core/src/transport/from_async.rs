@@ -12,7 +12,7 @@ use std::{
     task::{Context, Poll, Waker, ready},
 };
 
-use futures_util::FutureExt;
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::{runtime::Handle, sync::oneshot, time::sleep};
 
 use super::{
@@ -38,7 +38,7 @@ pub trait AsyncReceiver: Send + Unpin + 'static {
         stop: Stop,
     ) -> impl Future<Output = Result<Vec<Delivery<Self::Lease>>, ReceiveError>> + Send;
 
-    /// Returns the capabilities of the transport of this receiver. The default claims nothing.
+    /// Returns the capabilities of the transport of this receiver. The default has none.
     fn capabilities(&self) -> Capabilities {
         Capabilities::none()
     }
@@ -73,7 +73,7 @@ impl fmt::Debug for Stop {
     }
 }
 
-/// Makes a [`Receiver`] of an [`AsyncReceiver`]. It allocates twice for each call of the inner receiver.
+/// A [`Receiver`] around an [`AsyncReceiver`]. It allocates twice for each call of the inner receiver.
 ///
 /// A receive that is under way when it is [stopped](Receiver::stop), or dropped, is notified and goes on in a task of
 /// the tokio runtime until it ends. The messages that it has locked are released without a count, unless a caller polls
@@ -81,11 +81,16 @@ impl fmt::Debug for Stop {
 pub struct FromAsync<R: AsyncReceiver> {
     state: State<R>,
     spare: Vec<Delivery<R::Lease>>,
+    /// Releases that are not answered.
+    releases: FuturesUnordered<Release<R>>,
     capabilities: Capabilities,
     entity: EntityInfo,
 }
 
 type Received<R> = (R, Result<Vec<Delivery<<R as AsyncReceiver>::Lease>>, ReceiveError>);
+type Release<R> = <<R as AsyncReceiver>::Lease as Lease>::Settle;
+/// The end of a receive that was stopped, and the releases of what it had locked.
+type Ended<R> = (Received<R>, Vec<Release<R>>);
 
 enum State<R: AsyncReceiver> {
     /// Nothing is there after a panic of the receiver.
@@ -98,7 +103,7 @@ enum State<R: AsyncReceiver> {
     /// A task waits for the end of a receive that was stopped.
     Stopped {
         /// Closed if the receiver has panicked.
-        received: oneshot::Receiver<Received<R>>,
+        received: oneshot::Receiver<Ended<R>>,
         /// Whether a caller polls again.
         is_wanted: Arc<AtomicBool>,
     },
@@ -109,17 +114,28 @@ impl<R: AsyncReceiver> FromAsync<R> {
     #[must_use]
     pub fn new(receiver: R) -> Self {
         let (capabilities, entity) = (receiver.capabilities(), receiver.entity_info());
-        Self { state: State::Idle(Some(receiver)), spare: Vec::new(), capabilities, entity }
+        Self {
+            state: State::Idle(Some(receiver)),
+            spare: Vec::new(),
+            releases: FuturesUnordered::new(),
+            capabilities,
+            entity,
+        }
     }
 
     /// The receive under way has ended after it was stopped.
-    fn stopped(&mut self, (receiver, result): Received<R>) {
+    fn take_ended(&mut self, (receiver, result): Received<R>) {
         self.state = State::Idle(Some(receiver));
         match result {
             Ok(deliveries) => self.spare.extend(deliveries),
             Err(error) => tracing::debug!(%error, "a receive failed after it was stopped"),
         }
-        release(&mut self.spare);
+        self.releases.extend(release::<R>(&mut self.spare));
+    }
+
+    /// Forgets the releases that are answered. The others have begun.
+    fn forget_releases(&mut self) {
+        while let Some(Some(_)) = self.releases.next().now_or_never() {}
     }
 }
 
@@ -186,11 +202,12 @@ impl<R: AsyncReceiver> Receiver for FromAsync<R> {
                 }
                 State::Stopped { received, is_wanted } => {
                     is_wanted.store(true, Ordering::Release);
-                    let Ok((receiver, result)) = ready!(received.poll_unpin(cx)) else {
+                    let Ok(((receiver, result), releases)) = ready!(received.poll_unpin(cx)) else {
                         self.state = State::Idle(None);
                         continue;
                     };
                     self.state = State::Idle(Some(receiver));
+                    self.releases.extend(releases);
                     self.spare = result?;
                 }
             }
@@ -206,7 +223,8 @@ impl<R: AsyncReceiver> Receiver for FromAsync<R> {
     }
 
     fn stop(&mut self) {
-        release(&mut self.spare);
+        self.forget_releases();
+        self.releases.extend(release::<R>(&mut self.spare));
         match &mut self.state {
             State::Idle(_) => {}
             State::Receiving { receive, stop } => {
@@ -216,7 +234,7 @@ impl<R: AsyncReceiver> Receiver for FromAsync<R> {
                 // Most receivers have only to hear of it.
                 let mut unwoken = Context::from_waker(Waker::noop());
                 match catch_unwind(AssertUnwindSafe(|| receive.as_mut().poll(&mut unwoken))) {
-                    Ok(Poll::Ready(received)) => self.stopped(received),
+                    Ok(Poll::Ready(received)) => self.take_ended(received),
                     Ok(Poll::Pending) => {
                         // Without a runtime the next poll goes on with it.
                         if let Ok(runtime) = Handle::try_current()
@@ -234,18 +252,33 @@ impl<R: AsyncReceiver> Receiver for FromAsync<R> {
             }
             State::Stopped { received, is_wanted } => {
                 is_wanted.store(false, Ordering::Release);
-                if let Ok(received) = received.try_recv() {
-                    self.stopped(received);
+                if let Ok((received, releases)) = received.try_recv() {
+                    self.releases.extend(releases);
+                    self.take_ended(received);
                 }
             }
         }
+    }
+
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let State::Stopped { received, .. } = &mut self.state {
+            match ready!(received.poll_unpin(cx)) {
+                Ok((received, releases)) => {
+                    self.releases.extend(releases);
+                    self.take_ended(received);
+                }
+                Err(_) => self.state = State::Idle(None),
+            }
+        }
+        while ready!(self.releases.poll_next_unpin(cx)).is_some() {}
+        Poll::Ready(())
     }
 }
 
 /// Waits for the end of a receive that was stopped.
 async fn finish<R: AsyncReceiver>(
     receive: BoxFuture<Received<R>>,
-    mut back: oneshot::Sender<Received<R>>,
+    mut back: oneshot::Sender<Ended<R>>,
     is_wanted: Arc<AtomicBool>,
 ) {
     let abandoned = async {
@@ -256,35 +289,32 @@ async fn finish<R: AsyncReceiver>(
         biased;
         ended = AssertUnwindSafe(receive).catch_unwind() => ended,
         () = abandoned => {
-            tracing::warn!("a receive did not end after it was stopped: what it has locked stays locked");
+            tracing::warn!("a receive did not end after it was stopped: its messages stay locked until their locks end");
             return;
         }
     };
     let Ok((receiver, mut result)) = ended else { return };
-    if !is_wanted.load(Ordering::Acquire)
-        && let Ok(deliveries) = &mut result
-    {
-        release(deliveries);
-    }
-    if let Err((_, Ok(mut deliveries))) = back.send((receiver, result)) {
-        release(&mut deliveries);
+    let releases = match &mut result {
+        Ok(deliveries) if !is_wanted.load(Ordering::Acquire) => release::<R>(deliveries),
+        _ => Vec::new(),
+    };
+    if let Err(((_, Ok(mut deliveries)), _)) = back.send(((receiver, result), releases)) {
+        drop(release::<R>(&mut deliveries));
         if !deliveries.is_empty() {
             lost(deliveries.len());
         }
     }
 }
 
-/// Releases messages that were not dispatched. Those that were received and deleted stay.
-fn release<L: Lease>(deliveries: &mut Vec<Delivery<L>>) {
-    for Delivery { lease, .. } in deliveries.extract_if(.., |delivery| delivery.lease.must_settle()) {
-        // It begins when it is called, and nothing can wait here.
-        drop(lease.release());
-    }
+/// Releases messages that were not dispatched. Those that were received and deleted stay. Each release has begun.
+fn release<R: AsyncReceiver>(deliveries: &mut Vec<Delivery<R::Lease>>) -> Vec<Release<R>> {
+    let held = deliveries.extract_if(.., |delivery| delivery.lease.must_settle());
+    held.map(|delivery| delivery.lease.release()).collect()
 }
 
 #[cold]
 fn lost(messages: usize) {
-    tracing::warn!(messages, "messages that were received and deleted are lost: their receiver was dropped");
+    tracing::warn!(messages, "messages of receive-and-delete mode are lost: their receiver was dropped");
 }
 
 #[cfg(test)]
@@ -345,7 +375,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_too_much_waits_for_the_next_call() {
+    async fn deliveries_beyond_the_maximum_wait_for_the_next_call() {
         let mut receiver = FromAsync::new(Script(vec![3]));
         assert_eq!(receiver.receive_batch(2).await.unwrap().len(), 2);
         assert_eq!(receiver.receive_batch(2).await.unwrap().len(), 1);
@@ -382,16 +412,19 @@ mod tests {
     struct Locked(Locks);
 
     impl Lease for Locked {
-        type Settle = Ready<Result<(), SettleError>>;
+        type Settle = BoxFuture<Result<(), SettleError>>;
         type Renew = Ready<Result<Timestamp, SettleError>>;
 
         fn settle(self, _: Disposition) -> Self::Settle {
-            ready(Ok(()))
+            Box::pin(ready(Ok(())))
         }
 
         fn release(self) -> Self::Settle {
             self.0.0.lock().unwrap().1 += 1;
-            ready(Ok(()))
+            Box::pin(async {
+                sleep(Duration::from_secs(2)).await;
+                Ok(())
+            })
         }
 
         fn renew(&self) -> Self::Renew {
@@ -434,9 +467,23 @@ mod tests {
         *locks.0.lock().unwrap()
     }
 
+    /// Rules: S-66.
+    #[tokio::test(start_paused = true)]
+    async fn a_stop_that_is_waited_for_ends_with_the_answers_to_the_releases() {
+        for (cancels, takes) in [(true, 3), (false, 12)] {
+            let (mut receiver, all, polls) = long_poll(cancels);
+            let started = tokio::time::Instant::now();
+            assert!(task::spawn(receiver.receive()).poll().is_pending());
+            receiver.stopped().await;
+            assert_eq!((started.elapsed().as_secs(), locks(&all)), (takes, (1, 1)));
+            receiver.stopped().await;
+            assert_eq!((started.elapsed().as_secs(), polls.load(Ordering::Relaxed)), (takes, 1));
+        }
+    }
+
     /// Rules: X-231.
     #[tokio::test(start_paused = true)]
-    async fn what_a_stopped_receive_locks_is_released() {
+    async fn messages_locked_by_a_stopped_receive_are_released() {
         for (cancels, takes) in [(true, 1), (false, 10)] {
             for is_dropped in [true, false] {
                 let (mut receiver, given, _) = long_poll(cancels);

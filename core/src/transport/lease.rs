@@ -1,6 +1,6 @@
 use std::{fmt, future::Future, time::Duration};
 
-use super::SettleError;
+use super::{CompleteAll, SettleError, log_limit};
 use crate::{
     Disposition, Message,
     message::LockToken,
@@ -64,35 +64,40 @@ pub trait Lease: Send + 'static {
     /// The future of [`renew`](Self::renew).
     type Renew: Future<Output = Result<Timestamp, SettleError>> + Send + 'static;
 
-    /// Whether [`complete_together`](Self::complete_together) is implemented. A consumer then gathers the messages that
-    /// quick handlers have done with, and completes them in one step before it receives again or waits.
-    const COMPLETES_TOGETHER: bool = false;
-
     /// Settles the delivery. It does not read a [delay](Changes::delay).
     ///
     /// # Errors
     ///
     /// The future returns [`MessageLockLost`](super::ErrorKind::MessageLockLost) if the message is not locked any more, and
-    /// [`InvalidOperation`](super::ErrorKind::InvalidOperation) for one that was removed when it was received. The lease is used
-    /// up in either case.
+    /// [`InvalidOperation`](super::ErrorKind::InvalidOperation) for one that was removed when it was received. The lease is
+    /// consumed in either case.
     ///
     /// # Cancel safety
     ///
-    /// The future must be driven to its end; whether a dropped one had its effect is unknown.
+    /// Poll the future to its end; if it is dropped, the outcome is unknown.
     fn settle(self, disposition: Disposition) -> Self::Settle;
 
-    /// Completes all of these at once, and returns the errors of those that failed. The leases are of one receiver, and
-    /// are used up: dropping them afterwards does not abandon anything. It is for transports that complete within the
-    /// call, and is called only if [`COMPLETES_TOGETHER`](Self::COMPLETES_TOGETHER) is true.
+    /// Completes several deliveries, which leaves `batch` empty. They may be of several receivers of the transport. A lost lock
+    /// fails one of them, and the others are completed. The future names each message by its index in `batch`.
     ///
-    /// The future is that of the others, where a broker answers later than it acts, as one on a disk does. If it succeeds,
-    /// so do those of all earlier calls.
-    fn complete_together(batch: &mut [Self], failures: &mut Vec<SettleError>) -> Option<Self::Settle>
+    /// The default completes one by one. A transport overrides it where the broker takes several completions in one step, and
+    /// then [`completes_in_batches`](Self::completes_in_batches).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`settle`](Self::settle).
+    fn complete_all(batch: &mut Vec<Self>) -> CompleteAll<Self::Settle>
     where
         Self: Sized,
     {
-        let _ = (batch, failures);
-        None
+        CompleteAll::each(batch.drain(..).map(|lease| lease.settle(Disposition::Complete)))
+    }
+
+    /// Returns whether [`complete_all`](Self::complete_all) of several such deliveries costs less than completing each. A
+    /// consumer then collects the messages of quick handlers, and completes them before it receives again or waits.
+    #[inline]
+    fn completes_in_batches(&self) -> bool {
+        false
     }
 
     /// Releases the lock without counting the delivery: for messages that no handler has seen.
@@ -103,16 +108,16 @@ pub trait Lease: Send + 'static {
     ///
     /// # Cancel safety
     ///
-    /// It begins when it is called: where nothing can wait, as in a drop, the future is dropped.
+    /// It begins when it is called, so the future may be dropped, for example in a `Drop`.
     fn release(self) -> Self::Settle;
 
-    /// Abandons the message so that it is delivered again after `delay` and not before: the failed delivery counts, and after
-    /// the last one the message is dead-lettered at once. The message keeps its number, its MessageId and, once it is due, its
-    /// place, as far as an abandoned message of the transport does.
+    /// Abandons the message so that it is redelivered after `delay` and not before. The failed delivery counts, and after
+    /// the last one the message is dead-lettered at once. The message keeps its number, its MessageId and, once it is due,
+    /// its place, if abandoned messages of the transport do.
     ///
-    /// `Err` gives the lease back, and nothing has happened: the transport cannot do it for this message. A transport
-    /// that can do this reports [`Capability::DelayedRetry`](super::Capability::DelayedRetry), except for messages of
-    /// sessions, which later ones would pass.
+    /// `Err` returns the lease without an effect: the transport does not support it for this message. A transport that
+    /// supports it reports [`Capability::DelayedRetry`](super::Capability::DelayedRetry). Messages of sessions may be an
+    /// exception, because later ones would be delivered first.
     ///
     /// # Errors
     ///
@@ -125,8 +130,8 @@ pub trait Lease: Send + 'static {
         Err(self)
     }
 
-    /// Gives the lock up so that the message is delivered again after `delay` and not before, without counting the delivery;
-    /// otherwise as [`abandon_after`](Self::abandon_after).
+    /// Releases the message so that it is redelivered after `delay` and not before, without counting the delivery;
+    /// otherwise like [`abandon_after`](Self::abandon_after).
     ///
     /// # Errors
     ///
@@ -147,8 +152,8 @@ pub trait Lease: Send + 'static {
     /// [`NotSupported`](super::ErrorKind::NotSupported) for a lock that does not run out.
     fn renew(&self) -> Self::Renew;
 
-    /// Returns how long the lock holds from the delivery or the last renewal. `None` without a lock that runs out: because the
-    /// message was removed when it was received, or because the broker locks it until it is settled.
+    /// Returns how long the lock holds from the delivery or the last renewal, or `None` without a lock that runs out: the
+    /// message was removed when it was received, or the broker locks it until it is settled.
     fn lock_duration(&self) -> Option<Duration>;
 
     /// Returns whether the delivery has to be settled. `false` for a message that was removed when it was received: settling
@@ -160,13 +165,13 @@ pub trait Lease: Send + 'static {
         self.lock_duration().is_some()
     }
 
-    /// Returns the name of the lock, where the broker has one that the application may see.
+    /// Returns the lock token, if the broker has one for the application.
     fn lock_token(&self) -> Option<LockToken> {
         None
     }
 }
 
-/// A received message with the right to settle it. Dropped unsettled it is abandoned.
+/// A received message with the right to settle it. If it is dropped without a settlement, the message is abandoned.
 #[must_use = "a delivery that is dropped is abandoned, and the failed delivery counts"]
 pub struct Delivery<L> {
     /// The message.
@@ -177,7 +182,8 @@ pub struct Delivery<L> {
 
 impl<L: Lease> Delivery<L> {
     /// Settles by a disposition. The [delay](Changes::delay) of an abandoned message has its effect where the transport can
-    /// [delay](Lease::abandon_after) it; elsewhere the message is abandoned at once.
+    /// [delay](Lease::abandon_after) it. Elsewhere the message is abandoned at once, and a warning is logged:
+    /// [`abandon_after`](Self::abandon_after) returns the delivery instead. A consumer holds such a message for the delay.
     pub fn settle(self, disposition: Disposition) -> L::Settle {
         let lease = self.lease;
         match disposition {
@@ -185,14 +191,24 @@ impl<L: Lease> Delivery<L> {
                 let delay = changes.delay().unwrap_or_default();
                 match lease.abandon_after(changes.clone(), delay) {
                     Ok(settle) => settle,
-                    Err(lease) => lease.settle(Disposition::Abandon(changes)),
+                    Err(lease) => {
+                        if let Some(suppressed) = log_limit("settle", "NoDelay") {
+                            tracing::warn!(
+                                target: "consign::transport",
+                                ?delay,
+                                suppressed,
+                                "the transport cannot delay this message: it is abandoned at once"
+                            );
+                        }
+                        lease.settle(Disposition::Abandon(changes))
+                    }
                 }
             }
             disposition => lease.settle(disposition),
         }
     }
 
-    /// Gives the message back for `delay`; the failed delivery counts.
+    /// Abandons the message with a delay; the failed delivery counts.
     ///
     /// # Errors
     ///
@@ -202,17 +218,45 @@ impl<L: Lease> Delivery<L> {
         lease.abandon_after(Changes::NONE, delay).map_err(|lease| Self { message, lease })
     }
 
-    /// Removes the message.
+    /// Completes the message: the broker removes it.
     pub fn complete(self) -> L::Settle {
         self.lease.settle(Disposition::Complete)
     }
 
-    /// Gives the message back; the failed delivery counts.
+    /// Completes several messages, in one step if [the transport can](Lease::complete_all). The future names those that were not
+    /// completed by their index, for instance because their lock was lost; the others are completed.
+    ///
+    /// ```
+    /// use consign::{Message, administration::QueueSettings, broker::Broker, transport::{Delivery, ReceiverExt, Sender}};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let queue = Broker::new().create_queue("orders", QueueSettings::default())?;
+    /// for order in ["first", "second"] {
+    ///     queue.sender()?.send(Message::new(order)).await?;
+    /// }
+    /// let mut receiver = queue.receiver();
+    /// let batch = receiver.receive_batch(100).await?;
+    /// if let Err(error) = Delivery::complete_all(batch).await {
+    ///     for (index, error) in error.failures() {
+    ///         eprintln!("message {index} will be redelivered: {error}");
+    ///     }
+    /// }
+    /// assert_eq!(queue.counts().active, 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn complete_all(deliveries: impl IntoIterator<Item = Self>) -> CompleteAll<L::Settle> {
+        let mut batch: Vec<L> = deliveries.into_iter().map(|delivery| delivery.lease).collect();
+        L::complete_all(&mut batch)
+    }
+
+    /// Abandons the message: it is redelivered, and the failed delivery counts.
     pub fn abandon(self) -> L::Settle {
         self.lease.settle(Disposition::ABANDON)
     }
 
-    /// Sets the message aside; only its sequence number brings it back.
+    /// Defers the message: it is then received by its sequence number only.
     pub fn defer(self) -> L::Settle {
         self.lease.settle(Disposition::Defer(Changes::NONE))
     }

@@ -1,17 +1,17 @@
-//! The transport API between the stack and a broker. It names no broker.
+//! The traits that a transport implements, its capabilities and its errors.
 //!
-//! A transport implements [`Sender`], [`Receiver`] and [`Lease`]. Sending is also plain tower: any
-//! `Service<Message, Response = ()>` can stand at the bottom of a sending stack, so an existing client needs no more
-//! than `tower::service_fn`.
+//! A transport implements [`Sender`], [`Receiver`] and [`Lease`]. For sending, any `Service<Message, Response = ()>` can be
+//! the innermost service of a stack, so `tower::service_fn` is enough for an existing client.
 //!
 //! No broker supports the whole message model. A transport publishes what it supports as [`Capabilities`].
 //!
-//! Every send has an outcome: its future ends when the broker has accepted or rejected the message. For a send without
-//! an outcome there is [`PresettledSender`].
+//! The future of a send ends when the broker has accepted or rejected the message. [`PresettledSender`] sends without an
+//! acknowledgement.
 
 mod batch;
 mod capabilities;
 mod client;
+mod complete_all;
 #[doc(hidden)]
 pub mod deadline;
 mod dynamic;
@@ -28,13 +28,18 @@ mod reply_source;
 mod send_request;
 mod sender;
 mod session;
+mod transaction;
 mod url;
 
 pub use self::{
     batch::{Batch, BatchFull},
     capabilities::{Capabilities, Capability, Level, Unsupported},
     client::{ReceiveMode, Transport},
-    dynamic::{DynLease, DynReceiver, DynSender, DynSession, DynSessionSource, DynTransport, DynTransportBuilder},
+    complete_all::{CompleteAll, CompleteAllError},
+    dynamic::{
+        DynLease, DynReceiver, DynSender, DynSession, DynSessionSource, DynTransaction, DynTransport,
+        DynTransportBuilder,
+    },
     entity_info::EntityInfo,
     error::{ErrorKind, ManageError, ReceiveError, SendError, SessionRequired, SettleError},
     escaped::Escaped,
@@ -48,6 +53,7 @@ pub use self::{
     send_request::SendRequest,
     sender::{SendExt, SendService, Sender},
     session::{AcceptSession, Session, SessionSource},
+    transaction::{Transaction, TransactionError, Transactions},
     url::{ConnectError, ConnectErrorKind, Connector, TransportRegistry, TransportUrl},
 };
 #[doc(hidden)]

@@ -65,7 +65,7 @@ impl<S: PresettledSender> PresettledService<S> {
     /// Bytes that every message counts for beside its own, so that empty ones are bounded too.
     pub const OVERHEAD: u32 = 256;
 
-    /// Creates the service that hands messages over to `sender`.
+    /// Creates a service that sends by `sender`.
     #[must_use]
     pub fn new(sender: S) -> Self {
         Self { sender: Arc::new(sender), room: room(Self::MAX_BYTES), bytes: Self::MAX_BYTES }
@@ -135,6 +135,7 @@ pin_project! {
     /// The future of a send without an outcome: waits for capacity, then for the message to be handed over. Dropped
     /// while it waits for capacity it sends nothing.
     #[must_use = "a send does nothing until it is awaited"]
+    #[doc(hidden)]
     pub struct HandOver<S: PresettledSender> {
         #[pin]
         state: State<S>,
@@ -215,7 +216,7 @@ mod tests {
 
     /// Rules: X-12.
     #[test]
-    fn what_waits_to_be_handed_over_is_bounded_in_bytes() {
+    fn waiting_presettled_sends_are_bounded_in_bytes() {
         let (slow, mut stack) = service(2);
         let mut sends: Vec<_> = (0..3).map(|_| task::spawn(stack.call(Message::new("body")))).collect();
         for send in &mut sends {

@@ -7,14 +7,15 @@ use std::{
 
 use super::{Capabilities, Delivery, EntityInfo, Lease, ReceiveError};
 
-/// Where messages come from.
+/// Receives messages from a queue or a subscription.
 ///
-/// It is a poll function so that its futures need no name and no allocation. A receiver that is easier written as an
-/// `async fn` implements [`AsyncReceiver`](super::AsyncReceiver) and is wrapped in [`FromAsync`](super::FromAsync).
+/// It has a poll function, so that its futures need no name and no allocation. To write a receiver as an `async fn`,
+/// implement [`AsyncReceiver`](super::AsyncReceiver) and wrap it in [`FromAsync`](super::FromAsync).
 ///
 /// # Examples
 ///
-/// A receiver around another one that counts deliveries. It forwards [`stop`](Self::stop), or a wake-up of the inner receiver would be lost:
+/// A receiver around another one that counts deliveries. It forwards [`stop`](Self::stop), or a wake-up of the inner receiver would be lost,
+/// and [`poll_stopped`](Self::poll_stopped):
 ///
 /// ```
 /// use std::task::{Context, Poll, ready};
@@ -44,6 +45,10 @@ use super::{Capabilities, Delivery, EntityInfo, Lease, ReceiveError};
 ///         self.inner.stop();
 ///     }
 ///
+///     fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+///         self.inner.poll_stopped(cx)
+///     }
+///
 ///     fn capabilities(&self) -> Capabilities {
 ///         self.inner.capabilities()
 ///     }
@@ -66,8 +71,8 @@ pub trait Receiver: Send + Unpin {
     /// The right to settle what this receiver delivers.
     type Lease: Lease;
 
-    /// Appends up to `max` deliveries to `out`, and answers how many; at least one. Without a message it is pending,
-    /// and wakes the task when there may be some.
+    /// Appends up to `max` deliveries to `out`, and returns how many; at least one. Without a message it is pending, and
+    /// wakes the task when there may be one.
     ///
     /// # Errors
     ///
@@ -84,25 +89,40 @@ pub trait Receiver: Send + Unpin {
         out: &mut Vec<Delivery<Self::Lease>>,
     ) -> Poll<Result<usize, ReceiveError>>;
 
-    /// The caller will not poll for now: a wake-up that was meant for it goes to another receiver. A receive that goes on at
-    /// the broker is cancelled, and messages that it has locked are released.
+    /// Declares that the caller does not poll for now: its wake-up is passed to another receiver. A receive that is in
+    /// progress at the broker is cancelled, and messages that it has locked are released.
     fn stop(&mut self) {}
 
-    /// Returns the capabilities of the transport of this receiver. The default claims nothing.
+    /// Waits until nothing is locked for a receiver that was stopped: a receive that is in progress at the broker has ended, and the
+    /// broker has the releases of messages that no caller has got. The caller will not poll for messages soon, so a transport
+    /// that keeps a subscription for a while after [`stop`](Self::stop) ends it now.
+    ///
+    /// It is called after `stop`, until it is ready, and again after a further receive. The default is ready at once: nothing is
+    /// locked ahead. A consumer that drains waits for it, up to its operation timeout. A wrapper answers as the receiver inside does.
+    ///
+    /// # Cancel safety
+    ///
+    /// The releases go on when the caller polls no longer.
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let _ = cx;
+        Poll::Ready(())
+    }
+
+    /// Returns the capabilities of the transport of this receiver. The default has none.
     fn capabilities(&self) -> Capabilities {
         Capabilities::none()
     }
 
-    /// Returns the entity, for log lines and dead letters. By default nothing of it is known. A wrapper answers as the
-    /// receiver inside does.
+    /// Returns the entity, for log lines and dead letters. By default it is unknown. A wrapper returns the value of the
+    /// inner receiver.
     fn entity_info(&self) -> EntityInfo {
         EntityInfo::default()
     }
 }
 
-/// `async` calls on every [`Receiver`].
+/// The `async` methods of every [`Receiver`].
 pub trait ReceiverExt: Receiver {
-    /// Receives one message. Cancel-safe: dropping the future loses nothing and leaves no lock.
+    /// Receives one message. Cancel-safe: dropping the future loses no message and leaves no lock.
     fn receive(&mut self) -> impl Future<Output = Result<Delivery<Self::Lease>, ReceiveError>> + Send
     where
         Self: Sized,
@@ -116,8 +136,8 @@ pub trait ReceiverExt: Receiver {
         }
     }
 
-    /// As [`receive`](Self::receive); [`ServiceTimeout`](super::ErrorKind::ServiceTimeout) if there is none within `wait`, by
-    /// tokio's time.
+    /// Receives a message, like [`receive`](Self::receive), or fails as
+    /// [`ServiceTimeout`](super::ErrorKind::ServiceTimeout) after `wait`, by tokio's time.
     fn receive_within(
         &mut self,
         wait: Duration,
@@ -133,7 +153,7 @@ pub trait ReceiverExt: Receiver {
         }
     }
 
-    /// Waits for one message and takes up to `max` that are there. Cancel-safe as [`receive`](Self::receive) is.
+    /// Waits for one message, and returns up to `max` that are available. Cancel-safe, like [`receive`](Self::receive).
     fn receive_batch(
         &mut self,
         max: usize,
@@ -148,6 +168,20 @@ pub trait ReceiverExt: Receiver {
             Ok(out)
         }
     }
+
+    /// Stops the receiver, and waits until it has released what it had locked ahead: before a shutdown, so that other receivers
+    /// get these messages at once. It may receive again afterwards.
+    ///
+    /// # Cancel safety
+    ///
+    /// The receiver is stopped, and the releases go on.
+    fn stopped(&mut self) -> impl Future<Output = ()> + Send
+    where
+        Self: Sized,
+    {
+        self.stop();
+        poll_fn(|cx| self.poll_stopped(cx))
+    }
 }
 
 impl<R: Receiver> ReceiverExt for R {}
@@ -161,5 +195,5 @@ impl<R: Receiver> Drop for Waiting<'_, R> {
     }
 }
 
-/// A boxed future, for transports that cannot name theirs.
+/// A boxed future, for transports whose future has no name.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;

@@ -23,7 +23,7 @@ use crate::{Message, message::Properties};
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a request of a sending stack",
-    note = "send a `Message`, a `Batch`, or a value as `Outgoing::new(value)` or an `OutgoingBatch` through `EncodeLayer`"
+    note = "send a `Message`, a `Batch`, or a value as `OutboundMessage::new(value)` or an `OutboundBatch` through `EncodeLayer`"
 )]
 pub trait SendRequest: Sealed + Sized {
     /// One message of the request: a [`Message`], or before encode a value with its properties.

@@ -9,7 +9,7 @@ use tower_service::Service;
 use super::{Batch, Capabilities, SendError};
 use crate::Message;
 
-/// Where messages go. The future of a send ends when the broker has accepted or rejected the message.
+/// Sends messages to a queue or a topic. The future of a send ends when the broker has accepted or rejected the message.
 ///
 /// # Examples
 ///
@@ -50,37 +50,37 @@ use crate::Message;
 /// # }).unwrap();
 /// ```
 pub trait Sender: Send + Sync + 'static {
-    /// The future of a send. Dropping it leaves the outcome unknown; it never means "cancelled".
+    /// The future of a send. If it is dropped, the outcome is unknown: the message may be sent or not.
     type Send: Future<Output = Result<(), SendError>> + Send + 'static;
 
     /// Sends one message.
     ///
     /// # Errors
     ///
-    /// The future returns why the broker rejected the message, or an error of
-    /// [unknown outcome](SendError::is_outcome_unknown).
+    /// The future returns the error with which the broker rejected the message, or an error of [unknown
+    /// outcome](SendError::is_outcome_unknown).
     ///
     /// # Cancel safety
     ///
     /// The outcome of a send whose future is dropped is unknown.
     fn send(&self, message: Message) -> Self::Send;
 
-    /// Sends several messages as one transfer: all are accepted, or none is.
+    /// Sends several messages as one transfer. The broker accepts all of them or none, except on NATS and RabbitMQ. If these
+    /// accept only a part, the error is of [unknown outcome](SendError::is_outcome_unknown).
     ///
     /// # Errors
     ///
     /// As [`send`](Self::send).
     fn send_batch(&self, batch: Batch) -> Self::Send;
 
-    /// Returns the capabilities of the transport of this sender. A policy that needs more, as
-    /// `DelayedRetries` may, is refused when it is built. The default
-    /// claims nothing.
+    /// Returns the capabilities of the transport of this sender. A policy that needs others, such as `DelayPolicy`, is
+    /// refused when it is built. The default has no capability.
     fn capabilities(&self) -> Capabilities {
         Capabilities::none()
     }
 }
 
-/// `send` on every sending stack.
+/// The method `send` of every sending stack.
 pub trait SendExt {
     /// Makes the stack ready and sends one request: a message, a batch, or a value that a layer encodes.
     fn send<R>(&mut self, request: R) -> impl Future<Output = Result<(), SendError>>
@@ -102,7 +102,7 @@ impl<S> SendExt for S {}
 pub struct SendService<S>(S);
 
 impl<S: Sender> SendService<S> {
-    /// The service that sends by `sender`.
+    /// Creates a service that sends by `sender`.
     pub fn new(sender: S) -> Self {
         Self(sender)
     }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::{Capabilities, Capability, Delivery, EntityInfo, ReceiveError, Receiver, SettleError, Unsupported};
 use crate::{Message, message::SequenceNumber, time::Timestamp};
 
-/// Where sessions come from: one after the other they are locked for this process.
+/// Locks the sessions of an entity for this process, one after the other.
 ///
 /// # Examples
 ///
@@ -59,10 +59,10 @@ pub trait SessionSource: Send + Unpin {
     /// A session is locked in the same poll that returns it, so dropping a future that polls this leaves no lock.
     fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<Result<Self::Session, ReceiveError>>;
 
-    /// The caller will not poll for now: a wake-up that was meant for it goes to another.
+    /// Declares that the caller does not poll for now: its wake-up is passed to another one.
     fn stop(&mut self) {}
 
-    /// Returns the entity, for log lines. By default nothing of it is known.
+    /// Returns the entity, for log lines. By default it is unknown.
     fn entity_info(&self) -> EntityInfo {
         EntityInfo::default()
     }
@@ -123,22 +123,23 @@ pub trait Session: Receiver + 'static {
     fn close(self) -> Self::Close;
 
     /// Returns the state of the session; `None` if it has none. It is opaque bytes that the application sets, and outlives the
-    /// lock.
+    /// lock. The future does not borrow the session, so a handler may read the state while the session receives.
     ///
     /// # Errors
     ///
     /// [`SessionLockLost`](super::ErrorKind::SessionLockLost), and [`NotSupported`](super::ErrorKind::NotSupported) without
     /// [`Capability::SessionState`].
-    fn state(&self) -> impl Future<Output = Result<Option<Bytes>, SettleError>> + Send {
+    fn state(&self) -> impl Future<Output = Result<Option<Bytes>, SettleError>> + Send + use<Self> {
         async { Err(unsupported(Capability::SessionState).into()) }
     }
 
-    /// Sets the state of the session; `None` removes it. The embedded broker takes 256 KiB; a transport says how much it takes.
+    /// Sets the state of the session; `None` removes it. Its maximum is 256 KiB on the embedded broker; the README of a
+    /// transport has its maximum.
     ///
     /// # Errors
     ///
     /// As [`state`](Self::state).
-    fn set_state(&self, state: Option<Bytes>) -> impl Future<Output = Result<(), SettleError>> + Send {
+    fn set_state(&self, state: Option<Bytes>) -> impl Future<Output = Result<(), SettleError>> + Send + use<Self> {
         let _ = state;
         async { Err(unsupported(Capability::SessionState).into()) }
     }
@@ -173,7 +174,7 @@ fn unsupported(capability: Capability) -> Unsupported {
     Unsupported::new(capability)
 }
 
-/// Where one session is locked by its id.
+/// Locks one session of an entity by its id.
 ///
 /// # Examples
 ///
@@ -212,10 +213,10 @@ pub trait AcceptSession: Send + 'static {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future releases the lock that it has taken, or may still take.
+    /// Dropping the future leaves no lock: one that is acquired later is released.
     fn accept(&mut self, id: &str) -> Self::Accept;
 
-    /// Returns the capabilities of the transport. The default claims nothing.
+    /// Returns the capabilities of the transport. The default has none.
     fn capabilities(&self) -> Capabilities {
         Capabilities::none()
     }

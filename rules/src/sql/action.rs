@@ -76,7 +76,7 @@ impl SqlAction {
     pub(crate) fn copy_of(&self, message: &Message, rule: &str) -> Result<Message, ActionError> {
         let mut copy = message.clone();
         self.apply(&mut copy)?;
-        copy.properties_mut().application_mut().insert(Copies::RULE_NAME, rule);
+        copy.properties_mut().application_properties_mut().insert(Copies::RULE_NAME, rule);
         copy.properties().check().map_err(ActionError::after_all)?;
         Ok(copy)
     }
@@ -129,9 +129,9 @@ fn apply(statement: &Statement, message: &mut Message) -> Result<(), ActionError
         Statement::Remove(Target::User(name)) => {
             let same = |key: &&str| is_same_name(key, name);
             let keys: Vec<Box<str>> =
-                message.application().iter().map(|(key, _)| key).filter(same).map(Box::from).collect();
+                message.application_properties().iter().map(|(key, _)| key).filter(same).map(Box::from).collect();
             for key in keys {
-                message.properties_mut().application_mut().remove(&key);
+                message.properties_mut().application_properties_mut().remove(&key);
             }
             Ok(())
         }
@@ -142,7 +142,7 @@ fn set(target: &Target, expression: &Expression, message: &mut Message) -> Resul
     let value = Evaluator::new(message).expression(expression).map_err(ActionErrorKind::Evaluation)?.into_value();
     match target {
         Target::User(name) => {
-            let application = message.properties_mut().application_mut();
+            let application = message.properties_mut().application_properties_mut();
             let key = match application.get(name) {
                 Some(_) => name.clone(),
                 None => application

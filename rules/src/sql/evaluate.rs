@@ -101,7 +101,7 @@ impl<'a> Evaluator<'a> {
             Expression::Named(name) => {
                 let name = self.expression(name)?;
                 let place = &mut [0; 4];
-                let value = name.view().text(place).and_then(|name| find(self.message.application(), name));
+                let value = name.view().text(place).and_then(|name| find(self.message.application_properties(), name));
                 Ok(value.map_or(Operand::Unknown, Operand::Value))
             }
             Expression::Signed { minus, of } => arithmetic::signed(*minus, self.expression(of)?.view()),
@@ -122,7 +122,7 @@ impl<'a> Evaluator<'a> {
     {
         match property {
             Property::User(name) => {
-                let value = find(self.message.application(), name);
+                let value = find(self.message.application_properties(), name);
                 Ok(value.map_or(Operand::Unknown, Operand::Value))
             }
             Property::System(system) => Ok(system.of(self.message)),

@@ -5,7 +5,7 @@ use consign_core::message::Message;
 use super::{ParseError, evaluate::Evaluator, like::MAX_STEPS_OF_SET, parser::Parser, tree::Predicate};
 use crate::{EvaluationError, FilterError};
 
-/// Takes the messages for which an expression is true. The [module](crate) describes the language.
+/// A filter that matches the messages for which an expression is true. The [module](crate) describes the language.
 ///
 /// Two filters are equal if they mean the same tree, however they were written.
 #[derive(Clone, Debug)]

@@ -21,7 +21,7 @@ pub enum ParseErrorKind {
     },
     /// A character that means nothing there.
     UnexpectedCharacter,
-    /// A word, a sign or a constant that cannot stand there.
+    /// A word, a sign or a constant that is not allowed at its place.
     UnexpectedToken {
         /// What could.
         expected: &'static str,
@@ -90,7 +90,7 @@ impl ParseError {
         self.0.kind
     }
 
-    /// Where: bytes from the start of the text.
+    /// Returns the position: bytes from the start of the text.
     #[must_use]
     pub fn position(&self) -> usize {
         self.0.position
@@ -121,8 +121,8 @@ impl fmt::Display for ParseError {
             K::UnexpectedCharacter => write!(f, "unexpected character \"{found}\""),
             K::UnexpectedToken { expected } => write!(f, "expected {expected}, found \"{found}\""),
             K::UnexpectedEnd { expected } => write!(f, "expected {expected}, found the end"),
-            K::UnterminatedString => f.write_str("the text constant is never closed"),
-            K::UnterminatedName => f.write_str("the name is never closed"),
+            K::UnterminatedString => f.write_str("the text constant is not closed"),
+            K::UnterminatedName => f.write_str("the name is not closed"),
             K::EmptyName => f.write_str("the name is empty"),
             K::MalformedNumber => write!(f, "\"{found}\" is not a number"),
             K::NumberOutOfRange => write!(f, "the number \"{found}\" is out of range"),
@@ -130,7 +130,7 @@ impl fmt::Display for ParseError {
                 f.write_str("the escape character of LIKE is not one character, or the pattern ends in it")
             }
             K::UnknownSystemProperty => write!(f, "there is no system property \"{found}\""),
-            K::ReadOnlyProperty => write!(f, "the system property \"{found}\" cannot be changed so"),
+            K::ReadOnlyProperty => write!(f, "the system property \"{found}\" cannot be changed by an action"),
         }
     }
 }

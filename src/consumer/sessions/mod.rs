@@ -1,6 +1,8 @@
 //! Many sessions at once, each by a consumer of its own that handles one message after the other.
 
+mod handle;
 mod receiver;
+mod registry;
 mod sink;
 
 use std::{
@@ -23,10 +25,11 @@ use tokio::{
 use tower::BoxError;
 use tower_service::Service;
 
+pub use self::handle::{NoSession, SessionHandle};
 use self::{receiver::SessionReceiver, sink::Sink};
 use super::{
     ConsumeError, ConsumerState, Health, Stats, Undeliverable,
-    health::Failure,
+    health::ConsumerFailure,
     log::{Log, Receiving},
     options::Options,
     run::ConsumerRun,
@@ -53,6 +56,8 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 3_600);
 /// accepted. The locks of sessions are renewed, between messages and while a handler runs. An abandoned message is
 /// redelivered before those after it. A session whose lock is lost is released, and the next consumer that accepts it
 /// continues.
+///
+/// A handler gets the id and the state of its session by a [`SessionHandle`].
 ///
 /// ```
 /// use consign::{
@@ -240,11 +245,14 @@ where
             match next.await {
                 Next::Drained => return failure.map_or(Ok(self.stats), Err),
                 Next::Overdue => {
-                    tracing::warn!(sessions = sessions.len(), "sessions were not closed before the shutdown ended");
+                    tracing::warn!(
+                        sessions = sessions.len(),
+                        "sessions were not closed before the shutdown ended: they are free when their locks end"
+                    );
                     for _ in 0..sessions.len() {
                         self.stats.count_timed_out();
                     }
-                    self.health.failed(Failure::Close(ErrorKind::ServiceTimeout));
+                    self.health.failed(ConsumerFailure::Close(ErrorKind::ServiceTimeout));
                     return failure.map_or(Ok(self.stats), Err);
                 }
                 Next::Accepted(Ok(session)) => {
@@ -262,7 +270,7 @@ where
                 Next::Shutdown => {}
                 Next::Ended(Err(error)) => failure = failure.or(Some(error)),
                 Next::Accepted(Err(error)) => {
-                    self.health.failed(Failure::Receive(error.kind()));
+                    self.health.failed(ConsumerFailure::Receive(error.kind()));
                     self.log.receive_failed(&self.source.entity_info(), Receiving::Sessions, &error, None);
                     failure = failure.or(Some(ConsumeError::receive(error)));
                 }
@@ -351,7 +359,7 @@ where
             && !error.is_lock_lost()
         {
             log.session_not_closed(&info, &error);
-            health.failed(Failure::Close(error.kind()));
+            health.failed(ConsumerFailure::Close(error.kind()));
         }
     }
     match ended {

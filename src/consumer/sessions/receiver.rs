@@ -9,17 +9,22 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use tokio::time::{Instant, Sleep};
 
-use super::super::log::Log;
+use super::{
+    super::log::Log,
+    registry::{self, HeldSession, Registered},
+};
 use crate::{
     Disposition,
-    consumer::{Health, Stats, health::Failure, options::Options},
+    consumer::{Health, Stats, health::ConsumerFailure, options::Options},
     message::LockToken,
     settlement::Changes,
     time::Timestamp,
     transport::{
-        Delivery, EntityInfo, ErrorKind, Lease, ReceiveError, Receiver, Session, SettleError, deadline::Timed,
+        BoxFuture, Delivery, EntityInfo, ErrorKind, Lease, ReceiveError, Receiver, Session, SettleError,
+        deadline::Timed,
     },
 };
 
@@ -48,11 +53,34 @@ pub(super) struct SessionReceiver<Q: Session> {
 /// What the receiver and the leases of one session have in common.
 pub(super) struct Shared<Q> {
     locked: Mutex<Locked<Q>>,
+    id: Arc<str>,
+    /// How handlers find it.
+    registered: Registered,
     is_done: AtomicBool,
     /// Since when the session could be closed for another one, and how to wake its receiver.
     spare: Mutex<Option<(Instant, Waker)>>,
     /// How many sessions of the consumer could be closed.
     spares: Arc<AtomicUsize>,
+    /// How long the broker may take to answer a call of a handler.
+    operation: Duration,
+}
+
+impl<Q: Session> HeldSession for Shared<Q> {
+    fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    fn operation_timeout(&self) -> Duration {
+        self.operation
+    }
+
+    fn state(&self) -> BoxFuture<Result<Option<Bytes>, SettleError>> {
+        Box::pin(self.locked().session.state())
+    }
+
+    fn set_state(&self, state: Option<Bytes>) -> BoxFuture<Result<(), SettleError>> {
+        Box::pin(self.locked().session.set_state(state))
+    }
 }
 
 struct Locked<Q> {
@@ -104,8 +132,18 @@ impl<Q: Session> Shared<Q> {
 impl<Q: Session> SessionReceiver<Q> {
     pub(super) fn new(session: Q, idle: Duration, options: &Options, spares: Arc<AtomicUsize>) -> Self {
         let lock = session.lock_duration().min(super::LONGEST);
+        let id = session.session_id().into();
         let locked = Mutex::new(Locked { session, lock, at: Instant::now() });
-        let shared = Arc::new(Shared { locked, is_done: AtomicBool::new(false), spare: Mutex::new(None), spares });
+        let operation = options.operation;
+        let shared = registry::register(|registered| Shared {
+            locked,
+            id,
+            registered,
+            operation,
+            is_done: AtomicBool::new(false),
+            spare: Mutex::new(None),
+            spares,
+        });
         Self {
             shared,
             idle,
@@ -150,7 +188,9 @@ impl<Q: Session> SessionReceiver<Q> {
                 drop(locked);
                 (self.empty_since, self.timer, self.has_received) = (None, None, true);
                 drop(self.shared.set_spare(None));
-                out.extend(self.received.drain(..).map(|Delivery { message, lease }| {
+                let key = self.shared.registered.key();
+                out.extend(self.received.drain(..).map(|Delivery { mut message, lease }| {
+                    message.set_session_key(key);
                     let lease = SessionLease { lease, left, shared: Arc::clone(&self.shared) };
                     Delivery { message, lease }
                 }));
@@ -216,7 +256,7 @@ impl<Q: Session> Receiver for SessionReceiver<Q> {
                         return Poll::Ready(Err(ReceiveError::new(ErrorKind::SessionLockLost).with_source(error)));
                     }
                     Err(error) => {
-                        self.health.failed(Failure::Renew(error.kind()));
+                        self.health.failed(ConsumerFailure::Renew(error.kind()));
                         let info = self.entity_info();
                         self.log.session_not_renewed(&info, self.shared.locked().session.session_id(), &error);
                         self.finish(cx);
@@ -249,6 +289,10 @@ impl<Q: Session> Receiver for SessionReceiver<Q> {
     fn stop(&mut self) {
         self.timer = None;
         self.shared.locked().session.stop();
+    }
+
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.shared.locked().session.poll_stopped(cx)
     }
 
     fn entity_info(&self) -> EntityInfo {

@@ -30,7 +30,7 @@ impl Sink {
         self.state().waiting.push_back(undeliverable);
         while let Some((mut call, undeliverable)) = self.take() {
             if caught(|| call(undeliverable)).is_none() {
-                tracing::warn!("the sink of undeliverable messages panicked");
+                tracing::warn!("on_undeliverable panicked: the message is lost");
             }
             self.state().call = Some(call);
         }

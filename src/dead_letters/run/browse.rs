@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::{
-    super::{DeadLetterQueue, DeadLetters, Explained, Filter, no_dead_letter},
+    super::{DeadLetterFilter, DeadLetterQueue, DeadLetters, Explained, no_dead_letter},
     held::{Held, Kept},
 };
 use crate::{
@@ -21,7 +21,7 @@ const ARRIVAL: Duration = Duration::from_secs(1);
 impl<Q: DeadLetterQueue> DeadLetters<Q> {
     pub(in crate::dead_letters) async fn browse(
         &self,
-        filter: &Filter,
+        filter: &DeadLetterFilter,
         from: SequenceNumber,
         max: usize,
     ) -> Result<Vec<Explained>, ReceiveError> {

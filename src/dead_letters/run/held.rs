@@ -18,7 +18,7 @@ impl<L: Lease> Kept<L> {
         Self(Some(lease))
     }
 
-    /// Removes the message.
+    /// Completes the message: the broker removes it.
     pub(super) async fn complete(mut self, operation: Duration) -> Result<(), SettleError> {
         match self.0.take() {
             Some(lease) => Timed::new(lease.settle(Disposition::Complete), operation).await?,
@@ -100,7 +100,7 @@ impl<L: Lease> Held<L> {
                 self.renewed += 1;
             }
             if let Some(Err(unanswered)) = self.renewing.next().await {
-                tracing::warn!(error = %unanswered, "the lock of a dead letter was not renewed");
+                tracing::warn!(error = %unanswered, "the lock of a dead letter was not renewed: the renewal is tried again");
             }
         }
     }
@@ -124,7 +124,10 @@ impl<L: Lease> Held<L> {
             unanswered += usize::from(released.is_err());
         }
         if unanswered > 0 {
-            tracing::warn!(unanswered, "the locks of dead letters were not released in time");
+            tracing::warn!(
+                unanswered,
+                "the locks of dead letters were not released in time: the dead letters are free when their locks end"
+            );
         }
     }
 }

@@ -13,7 +13,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::timeout;
 
 use self::{finish::finish, pass::Pass};
-use super::{DeadLetterQueue, DeadLetters, End, Explained, Filter, Report, RunError, action::Action};
+use super::{DeadLetterFilter, DeadLetterQueue, DeadLetters, Explained, Report, RunError, RunOutcome, action::Action};
 use crate::{
     message::SequenceNumber,
     transport::{ReceiveError, Receiver, ReceiverExt},
@@ -23,20 +23,20 @@ use crate::{
 #[must_use = "nothing is done until `run` is awaited"]
 pub struct Run<'d, Q, A> {
     dead: &'d DeadLetters<Q>,
-    filter: Filter,
+    filter: DeadLetterFilter,
     pub(super) action: A,
     concurrency: usize,
-    most_held: usize,
-    patience: Duration,
+    max_held: usize,
+    lock_wait: Duration,
     progress: Option<Progress<'d>>,
 }
 
 type Progress<'d> = Box<dyn FnMut(&Report) + Send + 'd>;
 
 impl<'d, Q, A> Run<'d, Q, A> {
-    pub(super) fn new(dead: &'d DeadLetters<Q>, filter: Filter, action: A) -> Self {
-        let patience = Duration::from_secs(1);
-        Self { dead, filter, action, concurrency: 16, most_held: 16_384, patience, progress: None }
+    pub(super) fn new(dead: &'d DeadLetters<Q>, filter: DeadLetterFilter, action: A) -> Self {
+        let lock_wait = Duration::from_secs(1);
+        Self { dead, filter, action, concurrency: 16, max_held: 16_384, lock_wait, progress: None }
     }
 
     /// Sets how many are handled at once: 16 by default, at least 1. They begin in the order of their
@@ -48,14 +48,14 @@ impl<'d, Q, A> Run<'d, Q, A> {
 
     /// Sets how many that stay are held at once: 16,384 by default, at least 1. A held one costs a lease, which is tens
     /// of bytes, and the renewal of its lock.
-    pub fn most_held(mut self, most: usize) -> Self {
-        self.most_held = most.max(1);
+    pub fn max_held(mut self, most: usize) -> Self {
+        self.max_held = most.max(1);
         self
     }
 
     /// Sets how long the run waits for dead letters that should be there and that others may have locked: 1 s unless set.
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub fn lock_wait(mut self, lock_wait: Duration) -> Self {
+        self.lock_wait = lock_wait;
         self
     }
 
@@ -70,7 +70,7 @@ impl<Q: DeadLetterQueue, A: Action> Run<'_, Q, A> {
     /// Runs the operation, once over the queue.
     ///
     /// Errors: those of a peek or a receive, and [`InvalidOperation`](crate::transport::ErrorKind::InvalidOperation) if
-    /// the queue is no dead-letter sub-queue. A failure of one dead letter is in the report.
+    /// the queue is not a dead-letter sub-queue. A failure of one dead letter is in the report.
     ///
     /// Dropping the future loses nothing: what was not settled stays, and its lock is released. A copy that was in
     /// transit may have been accepted, see the [module](super).
@@ -88,7 +88,7 @@ impl<Q: DeadLetterQueue, A: Action> Run<'_, Q, A> {
         match passed {
             Ok(()) => Ok(report),
             Err(error) => {
-                report.end = End::Failed;
+                report.end = RunOutcome::Failed;
                 Err(RunError::new(error, report))
             }
         }
@@ -101,7 +101,7 @@ impl<Q: DeadLetterQueue, A: Action> Run<'_, Q, A> {
         let mut pass = Pass::new(last, report, operation);
         let mut failed = None;
         loop {
-            let free = pass.room(self.most_held).min(self.concurrency).saturating_sub(in_flight.len());
+            let free = pass.free_places(self.max_held).min(self.concurrency).saturating_sub(in_flight.len());
             if pass.is_over && in_flight.is_empty() {
                 break;
             }
@@ -109,7 +109,7 @@ impl<Q: DeadLetterQueue, A: Action> Run<'_, Q, A> {
                 biased;
                 Some(finished) = in_flight.next() => pass.finished(finished),
                 never = pass.held.keep() => match never {},
-                received = timeout(self.patience, receiver.receive_batch(free)), if free > 0 && !pass.is_over => {
+                received = timeout(self.lock_wait, receiver.receive_batch(free)), if free > 0 && !pass.is_over => {
                     match received {
                         Ok(Ok(deliveries)) => {
                             let now = self.dead.clock.now().utc;
@@ -146,7 +146,7 @@ impl<Q: DeadLetterQueue, A: Action> Run<'_, Q, A> {
 /// die again among it.
 async fn last_matching<Q: DeadLetterQueue>(
     dead: &DeadLetters<Q>,
-    filter: &Filter,
+    filter: &DeadLetterFilter,
     report: &mut Report,
 ) -> Result<Option<SequenceNumber>, ReceiveError> {
     let mut last = None;

@@ -24,7 +24,8 @@ impl Numbers {
         if let Some(&number) = id.and_then(|id| self.by_id.get(id)) {
             return Some(number);
         }
-        let first = message.application().get(Properties::ORIGINAL_MESSAGE_ID).and_then(|value| value.as_str());
+        let first =
+            message.application_properties().get(Properties::ORIGINAL_MESSAGE_ID).and_then(|value| value.as_str());
         if first.is_some_and(|first| self.met.contains(first)) {
             return None;
         }

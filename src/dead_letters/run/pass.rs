@@ -1,7 +1,10 @@
 use std::time::Duration;
 
 use super::{
-    super::{ActionError, End, Explained, Failure, Filter, Report, action::Action, action::Refused, no_dead_letter},
+    super::{
+        ActionError, DeadLetterFilter, Explained, FailedAction, Report, RunOutcome, action::Action, action::Refused,
+        no_dead_letter,
+    },
     fates::{Fate, Fates},
     finish::{Begun, Finished},
     held::{Held, Kept},
@@ -41,14 +44,14 @@ impl<'r, L: Lease> Pass<'r, L> {
     }
 
     /// How many more dead letters fit beside those that are held, whatever their result.
-    pub(super) fn room(&mut self, most_held: usize) -> usize {
+    pub(super) fn free_places(&mut self, max_held: usize) -> usize {
         let failures = Report::MAX_FAILURES.saturating_sub(self.report.failures.len());
-        let held = most_held.saturating_sub(self.held.len());
+        let held = max_held.saturating_sub(self.held.len());
         if self.last.is_some() && self.done >= self.report.matching {
             self.is_over = true;
         } else if !self.is_over && failures.min(held) == 0 {
             self.is_over = true;
-            self.report.end = if failures == 0 { End::TooManyFailures } else { End::TooManyHeld };
+            self.report.end = if failures == 0 { RunOutcome::TooManyFailures } else { RunOutcome::TooManyHeld };
         }
         failures.min(held)
     }
@@ -58,7 +61,7 @@ impl<'r, L: Lease> Pass<'r, L> {
         &mut self,
         delivery: Delivery<L>,
         now: Timestamp,
-        filter: &Filter,
+        filter: &DeadLetterFilter,
         action: &A,
     ) -> Result<Option<Begun<L, A::Send>>, ReceiveError> {
         let lease = Kept::new(delivery.lease);
@@ -154,6 +157,6 @@ impl<'r, L: Lease> Pass<'r, L> {
     }
 
     fn failed(&mut self, sequence_number: SequenceNumber, error: ActionError) {
-        self.report.failures.push(Failure { sequence_number, error });
+        self.report.failures.push(FailedAction { sequence_number, error });
     }
 }

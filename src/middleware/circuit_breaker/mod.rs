@@ -1,9 +1,10 @@
-//! Stops receiving while handlers fail, so that messages wait in their queue and do not use their deliveries up.
+//! A layer that stops receiving while handlers fail, so that messages wait in their queue and their deliveries are not
+//! counted.
 //!
-//! The circuit is *closed* while handlers succeed. When so many of the latest calls have failed it is *open*: no stack
-//! of the layer is ready, and a [`Consumer`](crate::consumer::Consumer) dispatches nothing. After a pause it is
-//! *half-open*: one message is let through, the probe. If that is handled the circuit is closed, and if not it is open
-//! for another pause.
+//! The circuit is *closed* while handlers succeed. When a configured number of the latest calls have failed it is *open*:
+//! no stack of the layer is ready, and a [`Consumer`](crate::consumer::Consumer) dispatches no message. After a pause it is
+//! *half-open*: it admits one message, the probe. If the probe succeeds the circuit closes; if it fails the circuit stays
+//! open for another pause.
 //!
 //! ```
 //! use std::time::Duration;
@@ -32,35 +33,34 @@
 //! # }
 //! ```
 //!
-//! # What counts
+//! # Failures that count
 //!
-//! A transient failure: what [`retry`](super::retry) would try again, so [`Disposition::Abandon`](crate::Disposition)
-//! and most errors. Complete and defer are successes. A dead letter, a permanent error and a dropped call are left out,
-//! for they do not show the state of what the handler depends on. A probe that ends so is followed by another.
+//! Transient failures count: those that [`retry`](super::retry) would try again, such as
+//! [`Disposition::Abandon`](crate::Disposition) and most errors. Complete and defer are successes. A dead letter, a
+//! permanent error and a dropped call are ignored, because they do not show the state of the handler's dependencies. A
+//! probe with such a result is followed by another one.
 //!
-//! The share is that of the latest calls, however old they are. Calls that began before the circuit opened and end later
-//! change nothing.
+//! The latest calls count whatever their age is. Calls that began before the circuit opened and end later are ignored.
 //!
 //! # Failure
 //!
-//! It has no failure of its own, and passes every answer on. What a consumer has received when the circuit opens waits
-//! in its batch. It is released, without a count, at half of its lock; then the consumer receives others. So it holds
-//! no more than it has slots and prefetch for.
+//! The layer has no failure of its own, and returns every result. Messages that a consumer has received when the circuit
+//! opens wait in its batch. At half of their lock they are released without a count, and the consumer receives others. So
+//! it holds at most as many messages as its slots and prefetch permit.
 //!
 //! # Order
 //!
-//! Inside of [`retry`](super::retry), which turns a failure into a success once it has sent a copy, and outside of
-//! timeout, whose error counts. A further attempt within a delivery waits with its message while the circuit is open: use
-//! it with later deliveries, or with few attempts. All clones and all stacks of one layer have one circuit. Readiness
-//! reserves nothing, so that an idle clone holds no probe; two consumers that become ready in the same instant may make a
-//! probe each.
+//! Inside of [`retry`](super::retry), which turns a failure into a success once it has sent a copy, and outside of timeout,
+//! whose error counts. While the circuit is open, a further attempt within a delivery waits with its message: use the layer
+//! with delayed retries, or with few attempts. All clones and all stacks of one layer share one circuit. Becoming ready
+//! reserves nothing, so an idle clone holds no probe; two consumers that become ready at the same time may each send a
+//! probe.
 //!
 //! # Cost
 //!
-//! While the circuit is closed and the latest calls have succeeded, a flag and a number are read, and the circuit is
-//! shared with the call. A failure among the latest calls makes each outcome an atomic write; only a circuit that opens
-//! or is open takes a lock. Nothing is allocated while it is closed. Counted in the table *Layers* of
-//! `docs/benchmarks.md`.
+//! While the circuit is closed and the latest calls have succeeded, a call reads a flag and a number, and shares the
+//! circuit. After a failure among the latest calls, each result is an atomic write. Only a circuit that opens or is open
+//! takes a lock. Nothing is allocated while it is closed. The table *Layers* of `docs/benchmarks.md` has the figures.
 
 mod gate;
 mod service;

@@ -15,7 +15,7 @@ use tower_service::Service;
 use super::gate::{CircuitCounts, CircuitState, Gate, Outcome, Place};
 use crate::{Disposition, Message, middleware::retry::is_transient};
 
-/// Makes [`CircuitBreaker`] services. All of them have one circuit.
+/// A layer that is not ready while handlers fail; see the [module](super). All of them have one circuit.
 #[derive(Clone)]
 pub struct CircuitBreakerLayer {
     gate: Arc<Gate>,
@@ -59,7 +59,7 @@ impl fmt::Debug for CircuitBreakerLayer {
     }
 }
 
-/// Is not ready while handlers fail; see the [module](super).
+/// The service of [`CircuitBreakerLayer`], which is not ready while handlers fail.
 pub struct CircuitBreaker<S> {
     inner: S,
     gate: Arc<Gate>,
@@ -115,6 +115,7 @@ where
 
 pin_project! {
     /// The future of a handler whose outcome is watched.
+    #[doc(hidden)]
     pub struct ResponseFuture<F> {
         #[pin]
         handler: F,

@@ -12,17 +12,17 @@ use tower_service::Service;
 use super::{BlobId, BlobStore, Claim, ClaimFuture};
 use crate::{
     Message,
-    message::{Body, PropertyValue},
+    message::{MessageBody, PropertyValue},
     transport::{EncodedRequest, ErrorKind, SendError},
 };
 
-/// Makes [`CheckIn`] services.
-pub struct CheckInLayer<B> {
+/// A layer that stores large bodies in a blob store and sends a claim; see the [module](super).
+pub struct StoreClaimLayer<B> {
     blobs: Arc<B>,
     pub(crate) threshold: usize,
 }
 
-impl<B: BlobStore> CheckInLayer<B> {
+impl<B: BlobStore> StoreClaimLayer<B> {
     /// Stores bodies of 192 KiB and more in `blobs`, which leaves 64 KiB of a message of 256 KiB for its
     /// properties.
     #[must_use]
@@ -39,62 +39,62 @@ impl<B: BlobStore> CheckInLayer<B> {
 
     /// The message with a claim, and the body that is to be stored.
     fn check_in(&self, mut message: Message, out: &mut Vec<(BlobId, Bytes)>) -> Result<Message, SendError> {
-        if message.application().get(Claim::PROPERTY).is_some() {
+        if message.application_properties().get(Claim::PROPERTY).is_some() {
             let detail = "a message that is sent has no claim of its own";
             return Err(SendError::new(ErrorKind::InvalidArgument).with_detail(detail));
         }
-        let Body::Data(data) = message.body() else { return Ok(message) };
+        let MessageBody::Data(data) = message.body() else { return Ok(message) };
         if message.body().size() < self.threshold {
             return Ok(message);
         }
         let (id, body) = (BlobId::random(), data.joined().clone());
         let claim = PropertyValue::from(Claim::new(id, &body));
         out.push((id, body));
-        message = message.with_body(Body::empty());
-        message.properties_mut().application_mut().insert(Claim::PROPERTY, claim);
+        message = message.with_body(MessageBody::empty());
+        message.properties_mut().application_properties_mut().insert(Claim::PROPERTY, claim);
         Ok(message)
     }
 }
 
-impl<B> Clone for CheckInLayer<B> {
+impl<B> Clone for StoreClaimLayer<B> {
     fn clone(&self) -> Self {
         Self { blobs: Arc::clone(&self.blobs), threshold: self.threshold }
     }
 }
 
-impl<B> fmt::Debug for CheckInLayer<B> {
+impl<B> fmt::Debug for StoreClaimLayer<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CheckInLayer").field("threshold", &self.threshold).finish_non_exhaustive()
+        f.debug_struct("StoreClaimLayer").field("threshold", &self.threshold).finish_non_exhaustive()
     }
 }
 
-impl<S, B> Layer<S> for CheckInLayer<B> {
-    type Service = CheckIn<S, B>;
+impl<S, B> Layer<S> for StoreClaimLayer<B> {
+    type Service = StoreClaim<S, B>;
 
-    fn layer(&self, inner: S) -> CheckIn<S, B> {
-        CheckIn { inner, rules: self.clone() }
+    fn layer(&self, inner: S) -> StoreClaim<S, B> {
+        StoreClaim { inner, rules: self.clone() }
     }
 }
 
 /// Stores large bodies; see the [module](super).
-pub struct CheckIn<S, B> {
+pub struct StoreClaim<S, B> {
     inner: S,
-    rules: CheckInLayer<B>,
+    rules: StoreClaimLayer<B>,
 }
 
-impl<S: Clone, B> Clone for CheckIn<S, B> {
+impl<S: Clone, B> Clone for StoreClaim<S, B> {
     fn clone(&self) -> Self {
         Self { inner: self.inner.clone(), rules: self.rules.clone() }
     }
 }
 
-impl<S: fmt::Debug, B> fmt::Debug for CheckIn<S, B> {
+impl<S: fmt::Debug, B> fmt::Debug for StoreClaim<S, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CheckIn").field("inner", &self.inner).field("rules", &self.rules).finish()
+        f.debug_struct("StoreClaim").field("inner", &self.inner).field("rules", &self.rules).finish()
     }
 }
 
-impl<S, B, R> Service<R> for CheckIn<S, B>
+impl<S, B, R> Service<R> for StoreClaim<S, B>
 where
     S: Service<R, Response = (), Future: Send> + Clone + Send + 'static,
     S::Error: Into<SendError>,

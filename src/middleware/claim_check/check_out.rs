@@ -11,13 +11,13 @@ use tower_service::Service;
 use super::{BlobStore, Claim, ClaimError, ClaimFuture};
 use crate::{Disposition, Message, settlement::IntoDisposition};
 
-/// Makes [`CheckOut`] services.
-pub struct CheckOutLayer<B> {
+/// A layer that fetches the body of a claim from a blob store; see the [module](super).
+pub struct ResolveClaimLayer<B> {
     blobs: Arc<B>,
     pub(crate) max_bytes: u64,
 }
 
-impl<B: BlobStore> CheckOutLayer<B> {
+impl<B: BlobStore> ResolveClaimLayer<B> {
     /// Fetches bodies of at most 16 MiB from `blobs`.
     #[must_use]
     pub fn new(blobs: B) -> Self {
@@ -44,45 +44,45 @@ impl<B: BlobStore> CheckOutLayer<B> {
     }
 }
 
-impl<B> Clone for CheckOutLayer<B> {
+impl<B> Clone for ResolveClaimLayer<B> {
     fn clone(&self) -> Self {
         Self { blobs: Arc::clone(&self.blobs), max_bytes: self.max_bytes }
     }
 }
 
-impl<B> fmt::Debug for CheckOutLayer<B> {
+impl<B> fmt::Debug for ResolveClaimLayer<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CheckOutLayer").field("max_bytes", &self.max_bytes).finish_non_exhaustive()
+        f.debug_struct("ResolveClaimLayer").field("max_bytes", &self.max_bytes).finish_non_exhaustive()
     }
 }
 
-impl<S, B> Layer<S> for CheckOutLayer<B> {
-    type Service = CheckOut<S, B>;
+impl<S, B> Layer<S> for ResolveClaimLayer<B> {
+    type Service = ResolveClaim<S, B>;
 
-    fn layer(&self, inner: S) -> CheckOut<S, B> {
-        CheckOut { inner, rules: self.clone() }
+    fn layer(&self, inner: S) -> ResolveClaim<S, B> {
+        ResolveClaim { inner, rules: self.clone() }
     }
 }
 
 /// Fetches large bodies; see the [module](super).
-pub struct CheckOut<S, B> {
+pub struct ResolveClaim<S, B> {
     inner: S,
-    rules: CheckOutLayer<B>,
+    rules: ResolveClaimLayer<B>,
 }
 
-impl<S: Clone, B> Clone for CheckOut<S, B> {
+impl<S: Clone, B> Clone for ResolveClaim<S, B> {
     fn clone(&self) -> Self {
         Self { inner: self.inner.clone(), rules: self.rules.clone() }
     }
 }
 
-impl<S: fmt::Debug, B> fmt::Debug for CheckOut<S, B> {
+impl<S: fmt::Debug, B> fmt::Debug for ResolveClaim<S, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CheckOut").field("inner", &self.inner).field("rules", &self.rules).finish()
+        f.debug_struct("ResolveClaim").field("inner", &self.inner).field("rules", &self.rules).finish()
     }
 }
 
-impl<S, B> Service<Message> for CheckOut<S, B>
+impl<S, B> Service<Message> for ResolveClaim<S, B>
 where
     S: Service<Message, Response = Disposition, Future: Send> + Clone + Send + 'static,
     S::Error: Into<BoxError>,
@@ -115,7 +115,7 @@ where
                 Err(error) => return Ok(ClaimError::Blob(error).into_disposition()),
             };
             let mut message = message.with_body(body);
-            message.properties_mut().application_mut().remove(Claim::PROPERTY);
+            message.properties_mut().application_properties_mut().remove(Claim::PROPERTY);
             inner.oneshot(message).await.map_err(Into::into)
         })
     }

@@ -47,7 +47,7 @@ impl Claim {
     /// The claim of a message: `None` without one.
     #[must_use]
     pub fn of(message: &Message) -> Option<Result<Self, InvalidClaim>> {
-        let claim = message.application().get(Self::PROPERTY)?;
+        let claim = message.application_properties().get(Self::PROPERTY)?;
         Some(claim.as_str().ok_or(InvalidClaim(())).and_then(str::parse))
     }
 
@@ -111,7 +111,7 @@ pub struct InvalidClaim(());
 
 impl fmt::Display for InvalidClaim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the claim to the body is malformed")
+        f.write_str("the claim is malformed")
     }
 }
 

@@ -62,11 +62,11 @@ impl BlobError {
 impl fmt::Display for BlobError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.kind {
-            BlobErrorKind::Missing => "there is no such blob",
-            BlobErrorKind::Length => "the blob has another length",
-            BlobErrorKind::Full => "the store of blobs is full",
-            BlobErrorKind::Denied => "the store of blobs denies access",
-            BlobErrorKind::Unavailable => "the store of blobs does not answer",
+            BlobErrorKind::Missing => "the blob does not exist",
+            BlobErrorKind::Length => "the blob has a different length",
+            BlobErrorKind::Full => "the blob store is full",
+            BlobErrorKind::Denied => "the blob store denies access",
+            BlobErrorKind::Unavailable => "the blob store does not answer",
         })
     }
 }
@@ -125,10 +125,10 @@ impl fmt::Display for ClaimError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Invalid(error) => fmt::Display::fmt(error, f),
-            Self::WithBody => f.write_str("there is a claim to the body, and a body"),
+            Self::WithBody => f.write_str("the message has both a claim and a body"),
             Self::TooLarge { length, limit } => write!(f, "the claim is for {length} bytes, the limit is {limit}"),
             Self::Blob(error) => fmt::Display::fmt(error, f),
-            Self::Altered => f.write_str("the blob is not what was stored"),
+            Self::Altered => f.write_str("the digest of the blob is not that of the claim"),
         }
     }
 }

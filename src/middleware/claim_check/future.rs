@@ -10,6 +10,7 @@ pin_project! {
     /// The future of a layer that passes a message on, at once or after a call of the blob
     /// store.
     #[must_use = "it does nothing until it is awaited"]
+    #[doc(hidden)]
     pub struct ClaimFuture<F, T, E> {
         #[pin]
         state: State<F, T, E>,

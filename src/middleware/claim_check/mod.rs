@@ -1,11 +1,11 @@
-//! Puts large bodies into a store of blobs, and lets the message carry a claim to them.
+//! Layers that store large bodies in a blob store, and send a reference to them, the claim.
 //!
 //! ```
 //! use std::convert::Infallible;
 //!
 //! use consign::{
 //!     Disposition, Message,
-//!     middleware::claim_check::{CheckInLayer, CheckOutLayer, MemoryBlobs},
+//!     middleware::claim_check::{StoreClaimLayer, ResolveClaimLayer, MemoryBlobs},
 //!     transport::SendError,
 //! };
 //! use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
@@ -14,13 +14,13 @@
 //! # async fn main() -> Result<(), BoxError> {
 //! let blobs = MemoryBlobs::new(64 << 20);
 //! let receiving = ServiceBuilder::new()
-//!     .layer(CheckOutLayer::new(blobs.clone()).max_bytes(8 << 20))
+//!     .layer(ResolveClaimLayer::new(blobs.clone()).max_bytes(8 << 20))
 //!     .service(service_fn(|message: Message| async move {
 //!         assert_eq!(message.body().size(), 5 << 20);
 //!         Ok::<_, Infallible>(Disposition::Complete)
 //!     }));
 //! let sending = ServiceBuilder::new()
-//!     .layer(CheckInLayer::new(blobs))
+//!     .layer(StoreClaimLayer::new(blobs))
 //!     .service(service_fn(move |message: Message| {
 //!         assert!(message.size() < 256);
 //!         let handled = receiving.clone().oneshot(message);
@@ -34,30 +34,30 @@
 //! # }
 //! ```
 //!
-//! [`MemoryBlobs`] is for tests; the crate `consign-claims-object-store` keeps blobs in files and in the stores of clouds,
-//! and [`BlobStore`] is for yours.
+//! [`MemoryBlobs`] is for tests. The crate `consign-store-object` stores blobs in files and in a cloud's object
+//! store. Implement [`BlobStore`] for your own store.
 //!
 //! # The claim
 //!
-//! A body from the threshold on, 192 KiB by default, is stored under a random id, and the message is sent without it.
-//! The property [`Claim::PROPERTY`] has what the receiving side needs: `1:<id>:<length>:<SHA-256>`, all of a fixed
-//! form. That is no address: the store is the receiver's own, and 32 hexadecimal digits name no path in it. A blob must
-//! have the length, which is checked before it is read, and the digest.
+//! A body from the threshold on, 192 KiB by default, is stored under a random id, and the message is sent without it. The
+//! property [`Claim::PROPERTY`] is `1:<id>:<length>:<SHA-256>`, all in a fixed form. The id is not a path: the receiver
+//! uses its own store, and the 32 hexadecimal digits cannot name another place in it. The length of the blob is compared
+//! before it is read, and its digest after that.
 //!
 //! # Signed and encrypted messages
 //!
-//! `x-claim` is not authenticated, for it is resolved before a message is verified or decrypted. The body that it leads
-//! to is. Without [signing](super::signing) or [encryption](super::encryption), blobs are open to misuse. Someone who
-//! can send messages and knows the id, the length and the digest of a blob can have it delivered as the body of another
-//! message.
+//! `x-claim` is not authenticated, because the claim is resolved before a message is verified or decrypted. The body that
+//! it names is authenticated. Without [signing](super::signing) or [encryption](super::encryption), blobs can be misused:
+//! an attacker who has the id, the length and the digest of a blob can have it delivered as the body of
+//! another message.
 //!
 //! # Lifetime of a blob
 //!
-//! Until you delete it. This layer never does. A message that was completed here may have copies in other
-//! subscriptions, and its completion may fail. A dead letter is useless without its body. A send that fails, or is
-//! repeated by a retry outside, leaves a blob that no message names. So delete blobs by age, once they are older than
-//! any message can be, in dead-letter queues too. Cloud stores have rules for that, and `consign-claims-object-store` a
-//! call. To delete a blob earlier, read the claim with [`Claim::of`] and delete after the settlement.
+//! The layers never delete a blob. A completed message may have copies in other subscriptions, its completion may fail, and
+//! a dead letter needs its body. A send that fails, or that an outer retry repeats, leaves a blob without a message. So
+//! delete blobs when they are older than any message can be, including dead letters. Cloud stores have rules for that, and
+//! `consign-store-object` has a method. To delete a blob earlier, read the claim by [`Claim::of`], and delete the
+//! blob after the settlement.
 //!
 //! # Failure
 //!
@@ -69,25 +69,26 @@
 //!
 //! Receiving:
 //!
-//! | what | what becomes of the message |
+//! | case | result |
 //! |---|---|
-//! | the store does not answer | the [`BlobError`] goes on as an error: a retry outside tries again, or it is abandoned |
+//! | the store does not answer | the [`BlobError`] is returned: an outer retry tries again, or the message is abandoned |
 //! | no blob of that id, another length, another digest | a dead letter, `ClaimMissing`, at once |
-//! | a claim that is malformed, or a body beside it | a dead letter, `ClaimMissing` |
-//! | a length over [`CheckOutLayer::max_bytes`] | a dead letter, `LimitExceeded`; nothing is read |
+//! | a malformed claim, or a message with a claim and a body | a dead letter, `ClaimMissing` |
+//! | a length above [`ResolveClaimLayer::max_bytes`] | a dead letter, `LimitExceeded`; the blob is not read |
 //!
 //! A dead letter keeps its claim. A message without a claim passes.
 //!
 //! # Order
 //!
-//! Sending: after compression and encryption, so that the store has what they make; before the size limit, with a limit of
-//! its own on the message without the body. Receiving: before decryption and decompression, inside of lock renewal, for
-//! the lock ticks meanwhile, and inside of duplicate detection. A retry outside of it sends the claim on, not the body.
+//! Sending: after compression and encryption, so that the compressed and encrypted body is stored; before the size limit,
+//! which then applies to the message without the body. Receiving: before decryption and decompression, inside of lock
+//! renewal, because the lock runs meanwhile, and inside of duplicate detection. An outer retry sends the claim again, and
+//! not the body.
 //!
 //! # Cost
 //!
-//! A message below the threshold or without a claim costs a comparison. For others the body is digested, a future is
-//! boxed, and the store takes its time. Counted in the table *Layers* of `docs/benchmarks.md`.
+//! A message below the threshold or without a claim costs a comparison. For others, the body is hashed, a future is boxed,
+//! and the store is called. The table *Layers* of `docs/benchmarks.md` has the figures.
 
 mod check_in;
 mod check_out;
@@ -98,8 +99,8 @@ mod memory;
 mod store;
 
 pub use self::{
-    check_in::{CheckIn, CheckInLayer},
-    check_out::{CheckOut, CheckOutLayer},
+    check_in::{StoreClaim, StoreClaimLayer},
+    check_out::{ResolveClaim, ResolveClaimLayer},
     claim::{BlobId, Claim, InvalidClaim},
     error::{BlobError, BlobErrorKind, ClaimError},
     future::ClaimFuture,

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::{BlobError, BlobId};
 
-/// Keeps bodies that are too large for a message, each under an id. Methods are called at once and from many tasks.
+/// A store of bodies that are too large for a message, each under an id. Methods are called at once and from many tasks.
 ///
 /// # Cancel safety
 ///

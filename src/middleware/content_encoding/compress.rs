@@ -3,12 +3,12 @@ use tower_layer::Layer;
 use super::{Encoding, RATIO, encoding::is_compressed};
 use crate::{
     Message,
-    message::Body,
+    message::MessageBody,
     middleware::{Rewriter, Rewriting},
     transport::SendError,
 };
 
-/// Makes [`Compress`] services.
+/// A layer that compresses bodies; see the [module](super).
 #[derive(Clone, Copy, Debug)]
 pub struct CompressLayer {
     pub(crate) encoding: Encoding,
@@ -39,7 +39,7 @@ impl CompressLayer {
     }
 
     fn compress(self, mut message: Message) -> Message {
-        let Body::Data(data) = message.body() else { return message };
+        let MessageBody::Data(data) = message.body() else { return message };
         if message.body().size() < self.threshold {
             return message;
         }

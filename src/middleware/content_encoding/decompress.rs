@@ -9,11 +9,11 @@ use super::{
 };
 use crate::{
     Message, content_encoding,
-    message::{Body, limits},
+    message::{MessageBody, limits},
     middleware::{Reader, Reading},
 };
 
-/// Makes [`Decompress`] services.
+/// A layer that decompresses bodies; see the [module](super).
 #[derive(Clone, Debug)]
 pub struct DecompressLayer {
     pub(crate) encodings: Arc<[Encoding]>,
@@ -42,9 +42,9 @@ impl DecompressLayer {
         self
     }
 
-    fn decoded(&self, named: &str, body: &Body) -> Result<Vec<u8>, Kind> {
+    fn decoded(&self, named: &str, body: &MessageBody) -> Result<Vec<u8>, Kind> {
         let encoding = self.encodings.iter().find(|encoding| encoding.is_named(named)).ok_or(Kind::Encoding)?;
-        let Body::Data(data) = body else { return Err(Kind::NotBytes) };
+        let MessageBody::Data(data) = body else { return Err(Kind::NotBytes) };
         let encoded = data.joined();
         let by_ratio = encoded.len().saturating_mul(self.max_ratio);
         let (limit, over) = if by_ratio < self.max_bytes {

@@ -6,7 +6,7 @@ use crate::{
     settlement::{DeadLetter, DeadLetterReason, IntoDisposition},
 };
 
-/// Why a body was not decompressed. As a [`Disposition`] it is a dead letter. It holds no bytes of the body.
+/// The error of a body that was not decompressed. As a [`Disposition`] it is a dead letter. It holds no bytes of the body.
 #[derive(Debug)]
 pub struct DecompressError {
     kind: DecompressErrorKind,
@@ -45,7 +45,7 @@ pub enum DecompressErrorKind {
 }
 
 impl DecompressErrorKind {
-    /// The code that stands in a trail: the name of the variant.
+    /// Returns the code in a trail: the name of the variant.
     #[must_use]
     pub const fn code(self) -> &'static str {
         match self {
@@ -96,13 +96,13 @@ impl fmt::Display for DecompressError {
                 Some(feature) if ENABLED.contains(&feature) => {
                     f.write_str("not read by this layer: name it in `DecompressLayer::new`")
                 }
-                Some(feature) => write!(f, "it is read with the feature `{feature}` of consign"),
+                Some(feature) => write!(f, "enable the feature `{feature}` of consign"),
             },
             Kind::Nested => f.write_str("more than one encoding"),
             Kind::NotBytes => f.write_str("the body is an AMQP value or sequence, and compressed bytes were expected"),
             Kind::Size { limit } => write!(f, "the body has more than {limit} bytes"),
             Kind::Ratio { limit } => write!(f, "the body has more than {limit} times its encoded size"),
-            Kind::Window => f.write_str("it asks for a window above 2 GiB"),
+            Kind::Window => f.write_str("it requires a window above 2 GiB"),
             Kind::Syntax => f.write_str("not well-formed"),
             Kind::Truncated => f.write_str("the body ends too early"),
             Kind::Trailing => f.write_str("bytes follow the encoded body"),

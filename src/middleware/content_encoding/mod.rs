@@ -1,9 +1,9 @@
-//! Compresses bodies on their way out, and decompresses them on their way in, within limits that no sender can widen.
+//! Layers that compress and decompress bodies, within limits that no sender can change.
 //!
-//! Neither is on until its layer is in a stack. How a body is encoded travels where AMQP has a place for it, in the
-//! property `content-encoding`, [`PassThrough::content_encoding`](crate::message::PassThrough::content_encoding), which
-//! every transport carries: `gzip` (RFC 1952), `zstd` (RFC 8878) or `deflate` (RFC 1950), each behind the feature of that
-//! name. The feature `zstd` builds the C library and needs a C compiler. The ContentType stays that of the value.
+//! The property `content-encoding`, [`PassThrough::content_encoding`](crate::message::PassThrough::content_encoding), names
+//! the encoding: `gzip` (RFC 1952), `zstd` (RFC 8878) or `deflate` (RFC 1950), each with the feature of that name. Every
+//! transport carries it. The feature `zstd` builds the C library and needs a C compiler. The ContentType remains that of
+//! the uncompressed body.
 //!
 //! ```
 //! # #[cfg(feature = "gzip")] {
@@ -39,60 +39,59 @@
 //!
 //! # What is compressed
 //!
-//! Bodies of bytes from a threshold on, 1,024 by default, [`CompressLayer::threshold`]. Several sections become one. A
-//! body stays unchanged in these cases: it is an AMQP value or sequence, it already has a content encoding, or it
-//! begins like compressed data. So it does when compression does not make it smaller, or makes it over 100 times
-//! smaller, which a receiver refuses. [`CompressLayer::level`] sets how hard the encoder tries. A frame of zstd has the
-//! size of the body and a checksum.
+//! Bodies of bytes from a threshold on, 1,024 by default, [`CompressLayer::threshold`]. Several sections become one. A body
+//! is not compressed if it is an AMQP value or sequence, has a content encoding, or begins like compressed data. It is sent
+//! uncompressed if compression does not make it smaller, or makes it more than 100 times smaller, which a receiver refuses.
+//! [`CompressLayer::level`] sets the compression level. A zstd frame has the size of the body and a checksum.
 //!
-//! # What is read
+//! # What is decompressed
 //!
-//! The encodings that [`DecompressLayer::new`] names, in one layer only, up to [`DecompressLayer::max_bytes`] and
-//! [`DecompressLayer::max_ratio`]. Several members of gzip, several frames of zstd and frames to be skipped are one body.
-//! `deflate` is read with the header of zlib and without it. Limits are enforced on the way and over the whole body, before
-//! more memory is taken than they say; a frame of zstd is decoded into the body, so that its window takes no memory.
+//! The encodings that [`DecompressLayer::new`] names, within [`DecompressLayer::max_bytes`] and
+//! [`DecompressLayer::max_ratio`]. Consecutive gzip members and zstd frames are one body; skippable frames are skipped.
+//! `deflate` is read with and without the header of zlib. The limits apply to the whole body, and memory never exceeds
+//! them. A zstd frame is decoded directly into the body, so its window takes no memory.
 //!
-//! Producers also write a charset (kombu, Spring AMQP) or a transfer encoding of MIME into this property. A message without
-//! an encoding passes as it is, and so does one with `identity`, `binary`, `7bit`, `8bit` or a charset that is a superset of
-//! US-ASCII: `utf-8`, `us-ascii`, `iso-8859-1` to `-16`, `windows-1250` to `-1258` and a few more. The charset is not used: a
-//! text codec reads UTF-8 unless the ContentType names another charset. In a list these names are left out.
+//! Producers also write a charset (kombu, Spring AMQP) or a transfer encoding of MIME into this property. These names do
+//! not change the bytes, and the message passes unchanged: `identity`, `binary`, `7bit`, `8bit`, and charsets that are a
+//! superset of US-ASCII, such as `utf-8`, `us-ascii`, `iso-8859-1` to `-16` and `windows-1250` to `-1258`. The charset is
+//! not used: a text codec reads UTF-8 unless the ContentType names another charset. In a list these names are ignored.
 //!
 //! # Signed and encrypted messages
 //!
-//! The content encoding is authenticated by [encryption](super::encryption) and [signing](super::signing), and so whether
-//! there is one.
+//! [Encryption](super::encryption) and [signing](super::signing) authenticate the content encoding, and whether there is
+//! one.
 //!
 //! # Failure
 //!
-//! Sending: none. Receiving: a message that cannot be decompressed is a dead letter, by a [`DecompressError`], with its
-//! encoded body unchanged, and the code of the error in `x-decode-trail`:
+//! Sending: none. Receiving: a message that cannot be decompressed is dead-lettered with its encoded body. The error is a
+//! [`DecompressError`], and its code is in `x-decode-trail`:
 //!
-//! | what | reason | code |
+//! | case | reason | code |
 //! |---|---|---|
 //! | an encoding that is not named, or unknown | `UnsupportedEncoding` | `Encoding` |
-//! | two encodings, or something compressed in something compressed | `UnsupportedEncoding` | `Nested` |
-//! | an encoding of a body that is not bytes | `UnsupportedEncoding` | `NotBytes` |
+//! | more than one encoding, by name or after decompression | `UnsupportedEncoding` | `Nested` |
+//! | a body that is not bytes, with an encoding | `UnsupportedEncoding` | `NotBytes` |
 //! | over `max_bytes`, over `max_ratio`, over the window | `LimitExceeded` | `Size`, `Ratio`, `Window` |
-//! | not well-formed, a wrong checksum, a dictionary that nobody has | `DeserializationFailed` | `Syntax` |
+//! | not well-formed, a wrong checksum, a dictionary | `DeserializationFailed` | `Syntax` |
 //! | the end is missing | `DeserializationFailed` | `Truncated` |
-//! | bytes follow that are no further member or frame | `DeserializationFailed` | `Trailing` |
+//! | other bytes follow | `DeserializationFailed` | `Trailing` |
 //!
-//! Without this layer an encoded message is a dead letter too: [`MessageExt::decode`](crate::MessageExt::decode) answers
-//! `UnsupportedEncoding`. A handler that reads the bytes of the body by itself has to look at the property.
+//! Without this layer an encoded message is dead-lettered too: [`MessageExt::decode`](crate::MessageExt::decode) returns
+//! `UnsupportedEncoding`. A handler that reads the raw body has to check the property.
 //!
 //! # Order
 //!
-//! Sending: after [encode](super::encode) and before encryption, for what is encrypted does not get smaller. Receiving:
-//! after decryption, right before the router. A retry and a dead letter outside of it have the encoded body.
+//! Sending: after [encode](super::encode) and before encryption, because encrypted bytes do not compress. Receiving: after
+//! decryption, directly outside of the router. An outer retry, and a dead letter, have the encoded body.
 //!
-//! What an attacker can write beside a secret in one body, and whose size they see, tells them the secret little by
-//! little: do not compress such bodies before encryption.
+//! Do not compress a body before encryption if it has a secret together with text that an attacker can choose. The size of
+//! such bodies reveals the secret step by step.
 //!
 //! # Cost
 //!
-//! Both work in the call, without another thread: a body of 256 KiB takes milliseconds, and its renewals wait for so long.
-//! The decoder's tables (160 KiB for zstd) and the body are allocated for each message; what is below the threshold or not
-//! encoded costs a comparison. Counted in the table *Layers* of `docs/benchmarks.md`.
+//! Both layers work in the call, without another thread. A body of 256 KiB takes milliseconds, during which its lock is not
+//! renewed. The decoder's tables (160 KiB for zstd) and the body are allocated for each message. A message below the
+//! threshold, or without an encoding, costs a comparison. The table *Layers* of `docs/benchmarks.md` has the figures.
 
 mod compress;
 mod decompress;

@@ -45,7 +45,7 @@ impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.kind {
             StoreErrorKind::Full => "the store of handled ids is full",
-            StoreErrorKind::Superseded => "the lease of the id was over, and somebody else has reserved it",
+            StoreErrorKind::Superseded => "the lease of the id has expired, and another consumer has reserved the id",
             StoreErrorKind::Unavailable => "the store of handled ids failed",
         })
     }

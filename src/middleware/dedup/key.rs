@@ -6,12 +6,12 @@ use crate::Message;
 
 /// The key of a message in a store: an id, and its scope.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Key<'a> {
+pub struct DedupKey<'a> {
     scope: &'a str,
     id: &'a [u8],
 }
 
-impl<'a> Key<'a> {
+impl<'a> DedupKey<'a> {
     /// An id in a scope. Equal ids in different scopes have nothing to do with each other.
     #[must_use]
     pub const fn new(scope: &'a str, id: &'a [u8]) -> Self {
@@ -44,7 +44,7 @@ impl<'a> Key<'a> {
 }
 
 /// The id may be a whole body, and so is not shown.
-impl fmt::Debug for Key<'_> {
+impl fmt::Debug for DedupKey<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Key").field("scope", &self.scope).field("bytes", &self.id.len()).finish_non_exhaustive()
     }
@@ -83,7 +83,7 @@ impl MakeKey for OriginalMessageId {
 }
 
 /// The bytes of the body, for senders that have no ids: two messages with the same body are one, whatever their properties
-/// say. A store keeps their [digest](Key::digest), not them. An empty body, and one that is not bytes, is no key.
+/// say. A store keeps their [digest](DedupKey::digest), not them. An empty body, and one that is not bytes, is no key.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BodyBytes;
 
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn scope_id_and_secret_are_all_in_the_digest() {
-        let of = |scope, id, secret: u8| Key::new(scope, id).digest(&[secret; 16]);
+        let of = |scope, id, secret: u8| DedupKey::new(scope, id).digest(&[secret; 16]);
         let digest = of("ab", b"c", 0);
         assert_eq!(digest, of("ab", b"c", 0));
         for other in [of("a", b"bc", 0), of("abc", b"", 0), of("ab", b"d", 0), of("ab", b"c", 1)] {

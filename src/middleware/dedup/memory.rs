@@ -7,7 +7,7 @@ use std::{
 
 use hashbrown::HashTable;
 
-use super::{Begin, DedupStore, Key, StoreError, StoreErrorKind};
+use super::{Begin, DedupKey, DedupStore, StoreError, StoreErrorKind};
 use crate::time::{Clock, SystemClock};
 
 /// Ids in the memory of this process. They are gone with it.
@@ -55,8 +55,8 @@ impl<C: Clock> MemoryStore<C> {
         Self { clock, secret, ids: Mutex::new(Ids::new(window)) }
     }
 
-    /// Keeps at most so many ids: 1 to 2^31; values outside are clamped. Of these at most a quarter, or 1,024 if
-    /// that is more, may be reserved at once.
+    /// Sets how many ids the store has at most: 1 to 2^31; values outside are clamped. Of these at most a quarter, or 1,024
+    /// if that is more, may be reserved at once.
     #[must_use]
     pub fn max_ids(mut self, max: usize) -> Self {
         self.ids.get_mut().unwrap_or_else(PoisonError::into_inner).max = max.clamp(1, 1 << 31);
@@ -88,7 +88,7 @@ impl<C: Clock> MemoryStore<C> {
 impl<C: Clock> DedupStore for MemoryStore<C> {
     type Token = MemoryToken;
 
-    async fn begin(&self, key: Key<'_>, lease: Duration) -> Result<Begin<MemoryToken>, StoreError> {
+    async fn begin(&self, key: DedupKey<'_>, lease: Duration) -> Result<Begin<MemoryToken>, StoreError> {
         let (digest, now) = (digest(key.digest(&self.secret)), self.now());
         self.ids().begin(digest, now, nanos(lease))
     }

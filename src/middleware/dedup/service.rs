@@ -17,10 +17,12 @@ use tower::{BoxError, ServiceExt};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{Begin, DedupStats, DedupStore, Key, MakeKey, OriginalMessageId, StoreError, reservation::Reservation};
+use super::{
+    Begin, DedupKey, DedupStats, DedupStore, MakeKey, OriginalMessageId, StoreError, reservation::Reservation,
+};
 use crate::{Disposition, Message, message::Holding, settlement::Changes};
 
-/// Makes [`Dedup`] services. They share the store, the scope and the counts.
+/// A layer that handles each message once; see the [module](super). They share the store, the scope and the counts.
 pub struct DedupLayer<St, K = OriginalMessageId, D = CompleteDuplicates> {
     ids: Ids<St, K>,
     duplicates: D,
@@ -45,11 +47,11 @@ impl<St: DedupStore> DedupLayer<St> {
     /// How long a reservation lasts by default unless it is renewed: 30 seconds. It is renewed every 15 seconds.
     pub const LEASE: Duration = Duration::from_secs(30);
 
-    /// How long a call waits by default, where no consumer holds the message, for an id that is being handled elsewhere: five
+    /// How long a call waits by default for an id that is being handled elsewhere, if no consumer holds the message: five
     /// minutes.
     pub const WAIT: Duration = Duration::from_secs(300);
 
-    /// Knows ids by `store`, in `scope`: what the messages come from, as a queue or a subscription by its path. Two
+    /// Creates the layer with a store of ids and a scope, for example the path of the queue or subscription. Two
     /// subscriptions of a topic get the same messages, and so must not have the same scope.
     #[must_use]
     pub fn new(store: St, scope: impl Into<Arc<str>>) -> Self {
@@ -243,6 +245,7 @@ impl Service<Message> for CompleteDuplicates {
 
 /// The future of a message: handled, or known.
 #[must_use = "a message is not handled until this is awaited"]
+#[doc(hidden)]
 pub struct ResponseFuture(Pin<Box<dyn Future<Output = Result<Disposition, BoxError>> + Send>>);
 
 impl Future for ResponseFuture {
@@ -345,7 +348,7 @@ impl<St: DedupStore, K: MakeKey> Ids<St, K> {
     /// Reserves the id of a message, and waits for that if it must.
     async fn reserve(&self, message: &Message) -> Result<Verdict<'_, St>, StoreError> {
         let Some(id) = self.key.make_key(message) else { return Ok(Verdict::HandOnWithoutKey) };
-        let key = Key::new(&self.scope, &id);
+        let key = DedupKey::new(&self.scope, &id);
         let mut waiting = Waiting::new(self.times.wait);
         let holding = message.holding();
         let mut met = matches!(holding, Holding::Was);

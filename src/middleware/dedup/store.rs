@@ -4,9 +4,9 @@ use std::{
     time::Duration,
 };
 
-use super::{Key, StoreError};
+use super::{DedupKey, StoreError};
 
-/// Keeps ids: reserved ones for the time of a lease, committed ones for the window of the store.
+/// A store of ids: reserved ones for the time of a lease, committed ones for the window of the store.
 ///
 /// Consumers in several processes share what is handled by sharing a store. Methods are called at once and from many
 /// tasks; between two calls of `begin` for one key only one answers [`Begin::New`], as long as the lease of that one
@@ -23,7 +23,7 @@ use super::{Key, StoreError};
 /// ```
 /// use std::{collections::HashMap, sync::Mutex, time::Duration};
 ///
-/// use consign::middleware::dedup::{Begin, DedupStore, Key, StoreError, StoreErrorKind};
+/// use consign::middleware::dedup::{Begin, DedupStore, DedupKey, StoreError, StoreErrorKind};
 /// use tokio::time::Instant;
 ///
 /// /// The end of each reservation; `None` for an id that is committed.
@@ -36,7 +36,7 @@ use super::{Key, StoreError};
 /// impl DedupStore for Ids {
 ///     type Token = Reserved;
 ///
-///     async fn begin(&self, key: Key<'_>, lease: Duration) -> Result<Begin<Reserved>, StoreError> {
+///     async fn begin(&self, key: DedupKey<'_>, lease: Duration) -> Result<Begin<Reserved>, StoreError> {
 ///         let id = [key.scope().as_bytes(), b"/", key.id()].concat();
 ///         let (mut ids, now) = (self.0.lock().unwrap(), Instant::now());
 ///         match ids.get(&id) {
@@ -64,7 +64,7 @@ use super::{Key, StoreError};
 /// }
 ///
 /// # tokio_test::block_on(async {
-/// let (ids, key) = (Ids::default(), Key::new("orders", b"order-7"));
+/// let (ids, key) = (Ids::default(), DedupKey::new("orders", b"order-7"));
 /// let Begin::New(reserved) = ids.begin(key, Duration::from_secs(60)).await? else { panic!() };
 /// assert!(matches!(ids.begin(key, Duration::from_secs(60)).await?, Begin::InProgress { .. }));
 /// ids.commit(&reserved).await?;
@@ -83,7 +83,7 @@ pub trait DedupStore: Send + Sync + 'static {
     /// [`Full`](super::StoreErrorKind::Full): a store does not forget an id early.
     fn begin(
         &self,
-        key: Key<'_>,
+        key: DedupKey<'_>,
         lease: Duration,
     ) -> impl Future<Output = Result<Begin<Self::Token>, StoreError>> + Send;
 
@@ -124,7 +124,7 @@ impl<S: DedupStore> DedupStore for Arc<S> {
 
     fn begin(
         &self,
-        key: Key<'_>,
+        key: DedupKey<'_>,
         lease: Duration,
     ) -> impl Future<Output = Result<Begin<Self::Token>, StoreError>> + Send {
         (**self).begin(key, lease)

@@ -1,14 +1,14 @@
-//! Encodes a value, and stamps the ContentType that says how.
+//! A layer that encodes a value into a message, and sets its ContentType.
 //!
-//! Below this layer a stack takes a [`Message`](crate::Message) or a [`Batch`](crate::transport::Batch), above it an
-//! [`Outgoing`] value or an [`OutgoingBatch`].
+//! Inside of this layer a stack takes a [`Message`](crate::Message) or a [`Batch`](crate::transport::Batch), outside of it
+//! an [`OutboundMessage`] value or an [`OutboundBatch`].
 //!
 //! ```
 //! # #[cfg(feature = "json")] {
 //! use consign::{
 //!     Message,
 //!     codecs::Codecs,
-//!     middleware::{encode::{EncodeLayer, Outgoing}, message_id::MessageIdLayer},
+//!     middleware::{encode::{EncodeLayer, OutboundMessage}, message_id::MessageIdLayer},
 //!     transport::SendError,
 //! };
 //! use tower::{ServiceBuilder, ServiceExt, service_fn};
@@ -27,44 +27,43 @@
 //!         assert_eq!(message.payload(), Some(&b"{\"id\":1}"[..]));
 //!         Ok::<_, SendError>(())
 //!     }));
-//! sender.oneshot(Outgoing::new(Order { id: 1 }).subject("order.created")).await
+//! sender.oneshot(OutboundMessage::new(Order { id: 1 }).subject("order.created")).await
 //! # }).unwrap();
 //! # }
 //! ```
 //!
-//! # Which codec
+//! # Choice of the codec
 //!
-//! | what names one | by |
+//! | the codec is named by | with |
 //! |---|---|
-//! | the message | [`Outgoing::codec`] |
-//! | else its type | `codec = ".."` in an enum of [`types`](crate::types), sent by [`Outgoing::typed`] |
+//! | the message | [`OutboundMessage::codec`] |
+//! | else its type | `codec = ".."` in an enum of [`types`](crate::message_types), sent by [`OutboundMessage::typed`] |
 //! | else the entity | [`EncodeLayer::codec`] |
-//! | else nothing | the first of the set |
+//! | else | the first of the set is used |
 //!
-//! A type with a format of its own, as protobuf, is written in that, unless the message or its type names a codec: that is an
-//! error.
+//! A type with its own format, such as protobuf, is written in that format. If the message or its type names a codec, that
+//! is an error.
 //!
 //! # Failure
 //!
-//! A value that cannot be encoded is answered as a [`SendError`](crate::transport::SendError) of the kind
-//! [`Serialization`](crate::transport::ErrorKind::Serialization), never sent as an empty body. Properties that break a
-//! rule are answered as [`InvalidArgument`](crate::transport::ErrorKind::InvalidArgument), the first one of them. Nothing
-//! is sent then, of a batch neither.
+//! If a value cannot be encoded, the call fails as a [`SendError`](crate::transport::SendError) of the kind
+//! [`Serialization`](crate::transport::ErrorKind::Serialization); it is never sent as an empty body. An invalid property is
+//! an [`InvalidArgument`](crate::transport::ErrorKind::InvalidArgument). Then nothing is sent, also of a batch.
 //!
 //! # Order
 //!
-//! Inside of everything that only stamps properties, outside of everything that looks at bytes: compression, encryption,
-//! claim check, [size limit](super::size_limit). A retry outside encodes again for each attempt, and needs values that
-//! are `Clone`; a retry inside repeats the bytes.
+//! Inside of layers that only set properties, outside of layers that use the bytes: compression, encryption, claim check,
+//! [size limit](super::size_limit). An outer retry encodes again for each attempt, and needs values that are `Clone`; an
+//! inner retry repeats the bytes.
 //!
 //! # Cost
 //!
-//! That of the codec, and the bytes it writes are allocated: the table *Codecs* of `docs/benchmarks.md`.
+//! The cost is that of the codec and of allocating its output: see the table *Codecs* of `docs/benchmarks.md`.
 
-mod outgoing;
+mod outbound;
 mod service;
 
 pub use self::{
-    outgoing::{Outgoing, OutgoingBatch},
+    outbound::{OutboundBatch, OutboundMessage},
     service::{EncodeLayer, Encoder, UnknownCodec},
 };

@@ -7,14 +7,14 @@ use consign_codecs::{CodecSet, Codecs, Encode, EncodeError, EncodeErrorKind, Enc
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{Outgoing, OutgoingBatch};
+use super::{OutboundBatch, OutboundMessage};
 use crate::{
     Message,
     middleware::SendFuture,
     transport::{Batch, ErrorKind, SendError},
 };
 
-/// Makes [`Encoder`] services.
+/// A layer that encodes values; see the [module](super).
 pub struct EncodeLayer<C> {
     pub(crate) codecs: Codecs<C>,
     pub(crate) codec: Option<&'static str>,
@@ -57,7 +57,7 @@ impl UnknownCodec {
 
 impl fmt::Display for UnknownCodec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no codec of the set is called `{}`: add it, or name one that is there", self.name)
+        write!(f, "the set has no codec `{}`: add it, or name one of the set", self.name)
     }
 }
 
@@ -119,8 +119,8 @@ impl<S, C: CodecSet> Encoder<S, C> {
         }
     }
 
-    fn encode<T: Encode>(&self, outgoing: Outgoing<T>) -> Result<Message, SendError> {
-        let Outgoing { value, mut properties, error, codec } = outgoing;
+    fn encode<T: Encode>(&self, outgoing: OutboundMessage<T>) -> Result<Message, SendError> {
+        let OutboundMessage { value, mut properties, error, codec } = outgoing;
         if let Some(error) = error {
             return Err(error.into());
         }
@@ -141,7 +141,7 @@ fn unencodable(error: EncodeError) -> SendError {
     SendError::new(ErrorKind::Serialization).with_detail(error.to_string()).with_source(error)
 }
 
-impl<S, C, T> Service<Outgoing<T>> for Encoder<S, C>
+impl<S, C, T> Service<OutboundMessage<T>> for Encoder<S, C>
 where
     S: Service<Message, Response = ()>,
     S::Error: Into<SendError>,
@@ -157,7 +157,7 @@ where
         self.inner.poll_ready(cx).map_err(Into::into)
     }
 
-    fn call(&mut self, outgoing: Outgoing<T>) -> Self::Future {
+    fn call(&mut self, outgoing: OutboundMessage<T>) -> Self::Future {
         match self.encode(outgoing) {
             Ok(message) => SendFuture::sending(self.inner.call(message)),
             Err(error) => SendFuture::refused(error),
@@ -165,7 +165,7 @@ where
     }
 }
 
-impl<S, C, T> Service<OutgoingBatch<T>> for Encoder<S, C>
+impl<S, C, T> Service<OutboundBatch<T>> for Encoder<S, C>
 where
     S: Service<Batch, Response = ()>,
     S::Error: Into<SendError>,
@@ -181,7 +181,7 @@ where
         self.inner.poll_ready(cx).map_err(Into::into)
     }
 
-    fn call(&mut self, batch: OutgoingBatch<T>) -> Self::Future {
+    fn call(&mut self, batch: OutboundBatch<T>) -> Self::Future {
         match batch.0.into_iter().map(|outgoing| self.encode(outgoing)).collect::<Result<Batch, _>>() {
             Ok(batch) => SendFuture::sending(self.inner.call(batch)),
             Err(error) => SendFuture::refused(error),

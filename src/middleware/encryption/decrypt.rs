@@ -7,14 +7,14 @@ use super::{
 };
 use crate::{
     Message,
-    message::{Body, PropertyValue},
+    message::{MessageBody, PropertyValue},
     middleware::{
         Reader, Reading,
         keys::{Bound, Held, KeyProvider, Names},
     },
 };
 
-/// Makes [`Decrypt`] services.
+/// A layer that decrypts bodies; see the [module](super).
 #[derive(Clone, Debug)]
 pub struct DecryptLayer {
     pub(crate) keys: Held,
@@ -47,7 +47,7 @@ impl DecryptLayer {
 
     /// Decrypts one message outside of a receiving stack, for example the reply to a call.
     pub fn decrypt(&self, message: Message) -> Result<Message, DecryptError> {
-        let properties = message.application();
+        let properties = message.application_properties();
         let algorithm = properties.get(EncryptLayer::ALGORITHM);
         let id = properties.get(EncryptLayer::KEY_ID);
         if algorithm.is_none() && id.is_none() {
@@ -64,7 +64,7 @@ impl DecryptLayer {
         let key = key.ok_or_else(|| DecryptError::new(Kind::UnknownKey).with(id))?;
         let refused = |kind| DecryptError::new(kind).with(key.id());
 
-        let Body::Data(data) = message.body() else { return Err(refused(Kind::NotBytes)) };
+        let MessageBody::Data(data) = message.body() else { return Err(refused(Kind::NotBytes)) };
         let body = data.joined();
         let (nonce, rest) = body.split_first_chunk::<NONCE>().ok_or_else(|| refused(Kind::TooShort))?;
         let (sealed, tag) = rest.split_last_chunk::<TAG>().ok_or_else(|| refused(Kind::TooShort))?;
@@ -79,7 +79,7 @@ impl DecryptLayer {
         }
 
         let mut message = message.with_body(plain);
-        let properties = message.properties_mut().application_mut();
+        let properties = message.properties_mut().application_properties_mut();
         properties.remove(EncryptLayer::ALGORITHM);
         properties.remove(EncryptLayer::KEY_ID);
         properties.remove(EncryptLayer::BOUND);

@@ -4,7 +4,7 @@ use tower_layer::Layer;
 use super::{NONCE, PURPOSE, TAG, VERSION, XCHACHA};
 use crate::{
     Message,
-    message::Body,
+    message::MessageBody,
     middleware::{
         Rewriter, Rewriting,
         keys::{Bound, Held, KeyProvider, Names},
@@ -13,7 +13,7 @@ use crate::{
     transport::{ErrorKind, SendError},
 };
 
-/// Makes [`Encrypt`] services.
+/// A layer that encrypts bodies; see the [module](super).
 #[derive(Clone, Debug)]
 pub struct EncryptLayer {
     pub(crate) keys: Held,
@@ -21,9 +21,9 @@ pub struct EncryptLayer {
 }
 
 impl EncryptLayer {
-    /// The application property that says how a body is encrypted: `2:xchacha20poly1305`.
+    /// The application property with the format version and the algorithm: `2:xchacha20poly1305`.
     pub const ALGORITHM: &'static str = "x-encryption";
-    /// The application property that says by which key.
+    /// The application property with the id of the key.
     pub const KEY_ID: &'static str = "x-encryption-key";
     /// The application property that lists the properties that [`bind`](Self::bind) added.
     pub const BOUND: &'static str = "x-encryption-bound";
@@ -34,8 +34,8 @@ impl EncryptLayer {
         Self { keys: Held::new(keys), bound: Names::default() }
     }
 
-    /// Also authenticates the application property of this name, and that it is missing if it is. It is not encrypted.
-    /// Give it a name that no broker and no other layer changes, such as the property that names the type of a message.
+    /// Also authenticates the application property of this name, or its absence. It is not encrypted. Give it a name that
+    /// no broker and no other layer changes, such as the property that names the type of a message.
     #[must_use]
     pub fn bind(mut self, property: impl Into<Box<str>>) -> Self {
         self.bound.add(property.into());
@@ -57,7 +57,7 @@ pub type Encrypt<S> = Rewriting<S, EncryptLayer>;
 impl Rewriter for EncryptLayer {
     fn rewrite(&self, mut message: Message) -> Result<Message, SendError> {
         let refused = |detail| SendError::new(ErrorKind::InvalidArgument).with_detail(detail);
-        let Body::Data(data) = message.body() else {
+        let MessageBody::Data(data) = message.body() else {
             return Err(refused("only a body of bytes can be encrypted"));
         };
         let plain = data.joined().clone();
@@ -72,7 +72,7 @@ impl Rewriter for EncryptLayer {
         getrandom::fill(nonce).map_err(|error| SendError::new(ErrorKind::General).with_source(error))?;
         sealed.copy_from_slice(&plain);
         let nonce: &[u8; NONCE] = (&*nonce).try_into().expect("as long as that");
-        self.bound.stamp(PURPOSE.list, message.properties_mut().application_mut());
+        self.bound.stamp(PURPOSE.list, message.properties_mut().application_properties_mut());
         let bound = Bound::new(&PURPOSE, key.id(), message.properties()).expect("the list was just written");
         let made = XChaCha20Poly1305::new(key.secret().into())
             .encrypt_inout_detached(nonce.into(), bound.as_bytes(), sealed.into())
@@ -80,7 +80,7 @@ impl Rewriter for EncryptLayer {
         tag.copy_from_slice(&made);
 
         message = message.with_body(body);
-        let properties = message.properties_mut().application_mut();
+        let properties = message.properties_mut().application_properties_mut();
         properties.insert(Self::ALGORITHM, format!("{VERSION}:{XCHACHA}"));
         properties.insert(Self::KEY_ID, key.id());
         Ok(message)

@@ -6,7 +6,8 @@ use crate::{
     settlement::{DeadLetterReason, IntoDisposition},
 };
 
-/// Why a message was not decrypted. As a [`Disposition`] it is a dead letter with the reason `SignatureInvalid`.
+/// The error of a message that was not decrypted. As a [`Disposition`] it is a dead letter with the reason
+/// `SignatureInvalid`.
 #[derive(Debug)]
 pub struct DecryptError {
     kind: DecryptErrorKind,
@@ -20,7 +21,7 @@ pub struct DecryptError {
 pub enum DecryptErrorKind {
     /// It is not encrypted.
     NotEncrypted,
-    /// It is encrypted in another version of the format, or does not say in which.
+    /// It is encrypted in another version of the format, or has no version.
     Version,
     /// It is encrypted by another algorithm.
     Algorithm,
@@ -61,10 +62,12 @@ impl fmt::Display for DecryptError {
             DecryptErrorKind::NotEncrypted => f.write_str("the message is not encrypted"),
             DecryptErrorKind::Version => f.write_str("the version of the encryption's format is not 2"),
             DecryptErrorKind::Algorithm => f.write_str("the algorithm of the encryption is not xchacha20poly1305"),
-            DecryptErrorKind::UnknownKey => write!(f, "no key `{}` to decrypt by", self.named),
+            DecryptErrorKind::UnknownKey => write!(f, "there is no key `{}` to decrypt with", self.named),
             DecryptErrorKind::NotBytes => f.write_str("the body is an AMQP value or sequence, and not encrypted bytes"),
             DecryptErrorKind::TooShort => f.write_str("the body is too short to be encrypted"),
-            DecryptErrorKind::NotAuthentic => write!(f, "not what was encrypted by the key `{}`", self.named),
+            DecryptErrorKind::NotAuthentic => {
+                write!(f, "not authentic: the encryption by the key `{}` does not match", self.named)
+            }
             DecryptErrorKind::NotBound => write!(f, "the encryption does not cover the property `{}`", self.named),
         }
     }

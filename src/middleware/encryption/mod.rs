@@ -1,4 +1,4 @@
-//! Encrypts bodies on their way out, and on their way in takes nothing that is not encrypted.
+//! Layers that encrypt and decrypt bodies. The receiving layer refuses messages that are not encrypted.
 //!
 //! ```
 //! use consign::{
@@ -21,7 +21,7 @@
 //! let sending = ServiceBuilder::new()
 //!     .layer(EncryptLayer::new(keys))
 //!     .service(service_fn(move |message: Message| {
-//!         assert_eq!(message.application().get(EncryptLayer::KEY_ID).and_then(|id| id.as_str()), Some("2026"));
+//!         assert_eq!(message.application_properties().get(EncryptLayer::KEY_ID).and_then(|id| id.as_str()), Some("2026"));
 //!         let handled = receiving.clone().oneshot(message);
 //!         async move {
 //!             assert_eq!(handled.await?, Disposition::Complete);
@@ -33,20 +33,20 @@
 //! # }
 //! ```
 //!
-//! # How
+//! # Format
 //!
-//! XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03) under the newest of the [keys](super::keys). The body becomes a nonce of 24
-//! bytes, the encrypted bytes and a tag of 16 bytes: 40 bytes more, in one section. The property
-//! [`EncryptLayer::ALGORITHM`] says how, and in which version of the format, [`EncryptLayer::KEY_ID`] by which key.
+//! XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03) under the newest of the [keys](super::keys). The body becomes a nonce of
+//! 24 bytes, the encrypted bytes and a tag of 16 bytes: 40 bytes more, in one section. The property
+//! [`EncryptLayer::ALGORITHM`] has the version of the format and the algorithm, [`EncryptLayer::KEY_ID`] the id of the key.
 //!
 //! Nonces are random: 192 bits from the operating system. One key serves 2 to the power of 64 messages with a chance below
-//! 2 to the power of -64 that a nonce comes twice, so no count is kept.
+//! 2 to the power of -64 that a nonce is used twice, so no count is kept.
 //!
-//! The bytes of the format, with test vectors, are specified in `docs/signed-and-encrypted-messages.md`.
+//! `docs/signed-and-encrypted-messages.md` specifies the format, with test vectors.
 //!
 //! # What is authenticated
 //!
-//! Beside the body, these cannot change without notice, and whether they are missing or empty cannot either:
+//! Besides the body, a change of these is detected, also between missing and empty:
 //!
 //! - the MessageId, of a copy the first one (`x-original-message-id`); a message without one is given a random one;
 //! - ContentType, content encoding, Subject, SessionId, CorrelationId, ReplyTo and `ReplyToSessionId`;
@@ -57,26 +57,24 @@
 //! - further application properties that the sender [binds](EncryptLayer::bind) by name.
 //!
 //! **Bind the property that names the type of a message**, if that is not the Subject
-//! ([`TypeTable::by_property`](crate::types::TypeTable::by_property)), and a version in another property. A
-//! [pipeline](crate::pipeline) is not built without. A receiver that [requires](DecryptLayer::require_bound) such a
-//! property refuses messages whose sender did not bind it.
+//! ([`TypeTable::by_property`](crate::message_types::TypeTable::by_property)), and a version in another property. A
+//! [pipeline](crate::pipeline) requires it. A receiver that [requires](DecryptLayer::require_bound) such a property refuses
+//! messages whose sender did not bind it.
 //!
 //! All other properties are neither secret nor authenticated:
 //!
-//! - To, `PartitionKey`, the time to live, the scheduled time, the priority and the rest of the pass-through
-//!   properties;
-//! - trace context, and what retries, dead-lettering, forwarding and resubmission add;
+//! - To, `PartitionKey`, the time to live, the scheduled time, the priority and the other pass-through properties;
+//! - trace context, and the properties that retries, dead-lettering, forwarding and resubmission add;
 //! - `x-claim`, and every application property that is not named above.
 //!
-//! Brokers and other layers change them. What a handler relies on belongs into the body, or is bound by name. A rule of
-//! a subscription that sets a bound property makes the message unreadable.
+//! Brokers and other layers change them. Put data that a handler relies on into the body, or bind its property by name. A
+//! rule of a subscription that sets a bound property makes the message unreadable.
 //!
-//! Of a ReplyTo for RabbitMQ's direct replies the token that the broker appends is not authenticated, so that calls by
-//! direct replies work. Someone who can change requests in transit can have such a reply delivered to another
-//! connection, where it stays encrypted. They cannot turn it into the answer to another call, whose id it would have to
-//! name.
+//! In a ReplyTo for RabbitMQ's direct replies, the token that the broker appends is not authenticated, so that calls can
+//! use direct replies. An attacker who can change requests in transit can redirect such a reply to another connection,
+//! where it stays encrypted. They cannot turn it into the answer to another call, because it has the id of its own call.
 //!
-//! That a message comes twice is no forgery: [duplicate detection](super::dedup) is for that.
+//! A message that is delivered twice is authentic twice: use [duplicate detection](super::dedup).
 //!
 //! # Failure
 //!
@@ -84,21 +82,26 @@
 //! [`SendError`](crate::transport::SendError) of the kind
 //! [`InvalidArgument`](crate::transport::ErrorKind::InvalidArgument). Nothing is sent in the clear.
 //!
-//! Receiving: what follows is a dead letter, by a [`DecryptError`], with the reason `SignatureInvalid` and the body
-//! unchanged: a message that is not encrypted, unless [`DecryptLayer::allow_plaintext`] says otherwise; another version
-//! of the format or another algorithm; a key that is not there; a body that is no bytes or too short; and bytes or
-//! bound properties that are not what was encrypted. No codec and no handler sees any of them. A key that arrives later
-//! makes them readable: resubmit the dead letters.
+//! Receiving: these messages are dead-lettered unchanged, with the reason `SignatureInvalid`; the error is a
+//! [`DecryptError`]:
+//!
+//! - a message that is not encrypted, unless [`DecryptLayer::allow_plaintext`] admits it;
+//! - another version of the format or another algorithm;
+//! - a key id that the provider does not have;
+//! - a body that is not bytes, or too short;
+//! - a changed body, or a changed bound property.
+//!
+//! No codec and no handler gets any of them. If the key is added later, resubmit the dead letters.
 //!
 //! # Order
 //!
 //! Sending: after compression, before the claim check and the size limit. Receiving: after the claim check, before
-//! decompression. Retries and dead letters outside of it hold what is encrypted.
+//! decompression. Outer retries and dead letters have the encrypted body.
 //!
 //! # Cost
 //!
-//! Both work in the call, without another thread. The body is copied once, and what is bound is written to a buffer; for
-//! the nonce the system is asked. Counted in the table *Layers* of `docs/benchmarks.md`.
+//! Both layers work in the call, without another thread. The body is copied once, the bound properties are written to a
+//! buffer, and the nonce takes a system call. The table *Layers* of `docs/benchmarks.md` has the figures.
 
 mod decrypt;
 mod encrypt;

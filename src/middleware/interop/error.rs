@@ -2,11 +2,12 @@ use std::{error, fmt};
 
 use crate::{
     Disposition,
+    codecs::DecodeError,
     message::InvalidArgument,
     settlement::{DeadLetterReason, IntoDisposition},
 };
 
-/// Why a message of another library is not handled. As a [`Disposition`] it is a dead letter with the reason
+/// The error of a message of another library that cannot be read. As a [`Disposition`] it is a dead letter with the reason
 /// `DeserializationFailed`, or `TTLExpiredException` for [`InteropError::Expired`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -24,8 +25,8 @@ pub enum InteropError {
     NoType,
     /// A property has to be text and is not.
     NotText(&'static str),
-    /// The body is a .NET binary XML document with the bytes inside.
-    Wrapped,
+    /// The body is declared to be a .NET binary XML document with the bytes inside, and is not.
+    Wrapped(DecodeError),
     /// The message has expired by the time that its sender gave.
     Expired,
     /// A value is more than a message may have.
@@ -39,9 +40,9 @@ impl fmt::Display for InteropError {
             Self::Envelope { line, column } => write!(f, "the body is not an envelope, at line {line} column {column}"),
             Self::NoType => f.write_str("the envelope names no type"),
             Self::NotText(name) => write!(f, "the property `{name}` is not text"),
-            Self::Wrapped => f.write_str("the body is `wcf/byte-array`, which is not read"),
-            Self::Expired => f.write_str("the message has expired by the time that its sender gave"),
-            Self::Invalid(_) => f.write_str("the envelope has a value that a message cannot have"),
+            Self::Wrapped(error) => write!(f, "the body is declared as `wcf/byte-array`: {error}"),
+            Self::Expired => f.write_str("the message has expired by its sender's expiration time"),
+            Self::Invalid(_) => f.write_str("the envelope has a value that is not valid in a message"),
         }
     }
 }

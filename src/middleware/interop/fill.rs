@@ -1,7 +1,7 @@
 use super::InteropError;
 use crate::{
     Message,
-    message::{ApplicationProperties, Body, Properties, TraceContext},
+    message::{ApplicationProperties, MessageBody, Properties, TraceContext},
 };
 
 /// What another library says of a message. It fills the fields that are empty.
@@ -49,7 +49,7 @@ pub(super) fn without_mark(message: Message) -> Message {
         let essence = content_type.split(';').next().unwrap_or_default().trim();
         essence.get(essence.len().saturating_sub(4)..).is_some_and(|end| end.eq_ignore_ascii_case("json"))
     });
-    let Body::Data(data) = message.body() else { return message };
+    let MessageBody::Data(data) = message.body() else { return message };
     let data = data.joined();
     if !is_json || !data.starts_with(MARK) {
         return message;
@@ -64,10 +64,10 @@ pub(super) const MARK: &[u8] = b"\xef\xbb\xbf";
 /// Writes the trace that MassTransit carries to where it is carried on from.
 pub(super) fn carry_trace(properties: &mut Properties) {
     let is_there = [TraceContext::TRACEPARENT, TraceContext::DIAGNOSTIC_ID];
-    if is_there.into_iter().any(|name| properties.application().get(name).is_some()) {
+    if is_there.into_iter().any(|name| properties.application_properties().get(name).is_some()) {
         return;
     }
     if let Ok(Some(context)) = TraceContext::of(properties) {
-        properties.application_mut().insert(TraceContext::TRACEPARENT, context.to_string());
+        properties.application_properties_mut().insert(TraceContext::TRACEPARENT, context.to_string());
     }
 }

@@ -15,7 +15,7 @@ const SHORT: usize = 1_024;
 /// that would cut short ones nothing is cut, and [`Properties::check`] refuses them.
 pub(super) fn fit(properties: &mut Properties, added: &[Box<str>]) {
     let size = properties.size();
-    let application = properties.application();
+    let application = properties.application_properties();
     let mut fixed = 0;
     let mut texts = Vec::new();
     for name in added {
@@ -47,8 +47,8 @@ pub(super) fn fit(properties: &mut Properties, added: &[Box<str>]) {
         (length > most && most >= SHORT).then_some((name, most))
     });
     for (name, most) in cuts.collect::<Vec<_>>() {
-        if let Some(PropertyValue::String(text)) = properties.application_mut().remove(name) {
-            properties.application_mut().insert(name.clone(), cut(&text, most));
+        if let Some(PropertyValue::String(text)) = properties.application_properties_mut().remove(name) {
+            properties.application_properties_mut().insert(name.clone(), cut(&text, most));
         }
     }
 }

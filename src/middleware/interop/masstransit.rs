@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Message,
-    message::{ApplicationProperties, Body},
+    message::{ApplicationProperties, MessageBody},
     middleware::{Reader, Reading},
     time::{Clock, Timestamp},
 };
@@ -23,7 +23,7 @@ const URN: &str = "urn:message:";
 /// What MassTransit adds to a message that it moves to an error queue, where nothing expires.
 const MOVED: &str = "MT-Reason";
 
-/// Makes [`MassTransit`] services.
+/// A layer that reads messages of MassTransit; see the [module](super).
 #[derive(Clone, Debug, Default)]
 pub struct MassTransitLayer {
     deadline: Deadline,
@@ -52,7 +52,7 @@ impl MassTransitLayer {
         Self::default()
     }
 
-    /// As [`new`](Self::new), with another clock.
+    /// Creates the layer, like [`new`](Self::new), with another clock.
     #[must_use]
     pub fn with_clock(clock: impl Clock) -> Self {
         Self { deadline: Deadline::new(clock) }
@@ -80,10 +80,10 @@ impl Reader for MassTransitLayer {
         {
             return self.opened(message);
         }
-        if message.application().get(Self::MESSAGE_TYPE).is_none() {
+        if message.application_properties().get(Self::MESSAGE_TYPE).is_none() {
             return Ok(message);
         }
-        let found = found(message.application())?;
+        let found = found(message.application_properties())?;
         let mut message = message;
         found.fill(message.properties_mut())?;
         carry_trace(message.properties_mut());
@@ -94,7 +94,7 @@ impl Reader for MassTransitLayer {
 impl MassTransitLayer {
     /// What is in an envelope goes among the properties, and is read from there.
     fn opened(&self, message: Message) -> Result<Message, InteropError> {
-        let Body::Data(data) = message.body() else { return Err(InteropError::NotBytes) };
+        let MessageBody::Data(data) = message.body() else { return Err(InteropError::NotBytes) };
         let data = data.joined();
         let body = if data.starts_with(MARK) { data.slice(MARK.len()..) } else { data.clone() };
         let envelope: Envelope<'_> = serde_json::from_slice(&body)
@@ -105,20 +105,20 @@ impl MassTransitLayer {
         let could_be_sent = properties.check().is_ok();
         let mut added = Vec::new();
         for (name, value) in envelope.properties {
-            if properties.application().get(&name).is_none() {
-                properties.application_mut().insert(name.clone(), value);
+            if properties.application_properties().get(&name).is_none() {
+                properties.application_properties_mut().insert(name.clone(), value);
                 added.push(name);
             }
         }
         properties.set_content_type("application/json");
-        found(properties.application())?.fill(properties)?;
+        found(properties.application_properties())?.fill(properties)?;
         carry_trace(properties);
         fit(properties, &added);
         if could_be_sent {
             properties.check()?;
         }
         let message = message.with_body(inner);
-        match expiration(message.application()) {
+        match expiration(message.application_properties()) {
             Some(at) => self.deadline.check(message, at),
             None => Ok(message),
         }

@@ -32,18 +32,17 @@
 //! # }
 //! ```
 //!
-//! Each layer reads the messages of its library and passes every other message on unchanged. It fills the fields of the
-//! message that are empty, and no other: what the broker says stands. Everything that the other library has written is an
-//! application property afterwards, so that nothing is lost.
+//! Each layer reads the messages of its library and passes every other message on unchanged. It sets only properties that
+//! the message does not have, and never those of the broker. All headers of the other library become application
+//! properties, so nothing is lost.
 //!
 //! # MassTransit
 //!
-//! By the ContentType `application/vnd.masstransit+json` the body is an envelope. The member `message` becomes the body,
-//! to the byte, and `application/json` its ContentType. A byte order mark before the envelope is skipped.
+//! With the ContentType `application/vnd.masstransit+json` the body is an envelope. Its member `message` becomes the body,
+//! byte for byte, with the ContentType `application/json`. A byte order mark before the envelope is skipped.
 //!
 //! Without an envelope, as MassTransit's raw JSON serializer sends with transport headers, the same is read from the
 //! application properties.
-//!
 //! | in the envelope | as a property | becomes |
 //! |---|---|---|
 //! | `messageId` | `MessageId` | MessageId |
@@ -59,8 +58,8 @@
 //! | any other member | `MT-` and its name | |
 //! | the header `MT-Activity-Id` | `MT-Activity-Id` | the trace context, in `traceparent`, if the message has none |
 //!
-//! Text, truth values and numbers become properties of that type, and lists and objects JSON. Times are text, as they are
-//! written. The other envelopes, in XML, in BSON and encrypted, have each a ContentType of its own, and are dead letters
+//! Text, truth values and numbers become properties of that type, and lists and objects JSON text. Times are text, as they
+//! are written. The other envelopes, in XML, in BSON and encrypted, each have their own ContentType. They are dead-lettered
 //! unless a codec is registered for it.
 //!
 //! # NServiceBus
@@ -75,22 +74,25 @@
 //! | the first of `NServiceBus.EnclosedMessageTypes` | Subject: the full name of the type, without its assembly |
 //! | `NServiceBus.TimeSent` and `NServiceBus.TimeToBeReceived` | `expires_at` of [`Received`](crate::message::Received), if it is earlier |
 //!
+//! With the value `wcf/byte-array` of `NServiceBus.Transport.Encoding` the body is a .NET binary XML document with a byte array.
+//! The array becomes the body, and the property is removed.
+//!
 //! On RabbitMQ NServiceBus writes the name of the type up to its first comma into the property `type`, which is the
-//! Subject here. Where that cuts the arguments of a generic type off, the full name takes its place.
+//! Subject. If that cuts off the arguments of a generic type, the full name replaces it.
 //!
 //! # Expiry
 //!
-//! A message that has expired by the time that its sender gave is a dead letter, with the reason `TTLExpiredException`. Nothing
-//! expires in a dead-letter sub-queue, nor what MassTransit or NServiceBus has moved to an error queue or copied to an audit
-//! queue. A time that cannot be read stays a property, and the message does not expire by it. The instants are the
-//! sender's and the clock is this process's; see `with_clock`.
+//! A message that has expired by its sender's expiration time is a dead letter, with the reason `TTLExpiredException`.
+//! Messages do not expire in a dead-letter sub-queue, or after MassTransit or NServiceBus has moved them to an error queue
+//! or copied them to an audit queue. A time that cannot be parsed stays a property and has no effect. The times are the
+//! sender's and the clock is that of this process; see `with_clock`.
 //!
 //! # Long headers
 //!
-//! Error queues add stack traces of many KiB. Headers that the transport delivers stay whole, also beyond the limits of
-//! a message that is sent. What an envelope adds is kept within these limits, so that the message can be sent on:
-//! 32,767 bytes for one property and 65,534 for all. Of the added texts the longest are cut, none to less than 1 KiB,
-//! and end with ` ... [cut]`. More than 1,024 properties, or texts that do not fit when cut like that, are an error.
+//! Error queues add stack traces of many KiB. Headers that the transport delivers are never cut, also beyond the limits of
+//! a message that is sent. Properties of an envelope are cut to these limits, so that the message can be sent again: 32,767
+//! bytes for one property and 65,534 for all. The longest texts are cut first, but none to less than 1 KiB, and end with `
+//! ... [cut]`. More than 1,024 properties, or texts that do not fit after that, are an error.
 //!
 //! # Signed and encrypted messages
 //!
@@ -102,23 +104,24 @@
 //!
 //! # No replies
 //!
-//! Neither layer sets `ReplyTo`: both libraries take a reply only with an envelope or with headers of their own, which
-//! nothing here writes.
+//! Neither layer sets `ReplyTo`: both libraries accept a reply only with their own envelope or headers, which this library
+//! does not write.
 //!
 //! # Failure
 //!
-//! A message of one of them that cannot be read is a dead letter, by an [`InteropError`], with the reason
-//! `DeserializationFailed` and everything unchanged. An unknown type is for the router to report: names are looked up, and
-//! nothing is loaded by one.
+//! A message of one of these libraries that cannot be read is dead-lettered unchanged, with the reason
+//! `DeserializationFailed`; the error is an [`InteropError`]. The router reports an unknown type: names are only looked up,
+//! and nothing is loaded by name.
 //!
 //! # Order
 //!
-//! Around the handler, inside of all that changes bodies: what is compressed or encrypted is not an envelope yet.
+//! Directly outside of the handler, inside of all layers that change bodies, because an envelope cannot be read before it
+//! is decompressed and decrypted.
 //!
 //! # Cost
 //!
-//! For other messages, a comparison of the ContentType and a look-up for each property above. An envelope is read once, and
-//! the new body shares its bytes.
+//! Another message costs a comparison of the ContentType and a look-up of each property above. An envelope is parsed once,
+//! and the new body shares its bytes.
 
 mod deadline;
 mod envelope;

@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use tower_layer::Layer;
 
 use super::{
@@ -8,7 +10,8 @@ use super::{
 };
 use crate::{
     Message,
-    message::{ApplicationProperties, PropertyValue},
+    codecs::{DataContractBinary, Limits},
+    message::{ApplicationProperties, MessageBody, PropertyValue},
     middleware::{Reader, Reading},
     time::{Clock, Timestamp},
 };
@@ -16,7 +19,7 @@ use crate::{
 /// What NServiceBus adds to a message that it moves to an error queue or copies to an audit queue, where nothing expires.
 const MOVED: [&str; 2] = ["NServiceBus.FailedQ", "NServiceBus.ProcessingEnded"];
 
-/// Makes [`NServiceBus`] services.
+/// A layer that reads messages of NServiceBus; see the [module](super).
 #[derive(Clone, Debug, Default)]
 pub struct NServiceBusLayer {
     deadline: Deadline,
@@ -31,8 +34,10 @@ impl NServiceBusLayer {
     pub const CORRELATION_ID: &'static str = "NServiceBus.CorrelationId";
     /// The application property of the ContentType.
     pub const CONTENT_TYPE: &'static str = "NServiceBus.ContentType";
-    /// The application property that says what is around the body.
+    /// The application property with the encoding of the body.
     pub const ENCODING: &'static str = "NServiceBus.Transport.Encoding";
+    /// The value of [`ENCODING`](Self::ENCODING) for a body that is a .NET binary XML document with the bytes inside.
+    pub const BYTE_ARRAY: &'static str = "wcf/byte-array";
 
     /// The application property of the instant when it was sent.
     pub const TIME_SENT: &'static str = "NServiceBus.TimeSent";
@@ -45,7 +50,7 @@ impl NServiceBusLayer {
         Self::default()
     }
 
-    /// As [`new`](Self::new), with another clock.
+    /// Creates the layer, like [`new`](Self::new), with another clock.
     #[must_use]
     pub fn with_clock(clock: impl Clock) -> Self {
         Self { deadline: Deadline::new(clock) }
@@ -67,12 +72,12 @@ impl Reader for NServiceBusLayer {
     type Error = InteropError;
 
     fn read(&self, message: Message) -> Result<Message, InteropError> {
-        let properties = message.application();
+        let properties = message.application_properties();
         if properties.is_empty() {
             return Ok(message);
         }
-        if text(properties, Self::ENCODING)?.is_some_and(|encoding| &*encoding == "wcf/byte-array") {
-            return Err(InteropError::Wrapped);
+        if text(properties, Self::ENCODING)?.is_some_and(|encoding| &*encoding == Self::BYTE_ARRAY) {
+            return self.read(unwrapped(message)?);
         }
         let types = text(properties, Self::ENCLOSED_MESSAGE_TYPES)?;
         let found = Found {
@@ -95,11 +100,28 @@ impl Reader for NServiceBusLayer {
         }
         found.fill(properties)?;
         let message = without_mark(message);
-        match expiration(message.application()) {
+        match expiration(message.application_properties()) {
             Some(at) => self.deadline.check(message, at),
             None => Ok(message),
         }
     }
+}
+
+/// Returns the message with the bytes inside of its body as the body. The property that declares the encoding is removed: it is
+/// no longer true, and the next layer of this kind would read the body again.
+fn unwrapped(message: Message) -> Result<Message, InteropError> {
+    let MessageBody::Data(data) = message.body() else { return Err(InteropError::NotBytes) };
+    let data = data.joined();
+    // Only the size could exceed a limit, and the body is in memory.
+    let limits = Limits::default().with_bytes(Limits::MAX_BYTES);
+    let contents = DataContractBinary::contents(data, &limits).map_err(InteropError::Wrapped)?;
+    let contents = match contents {
+        Cow::Borrowed(inside) => data.slice_ref(inside),
+        Cow::Owned(inside) => inside.into(),
+    };
+    let mut message = message.with_body(contents);
+    message.properties_mut().application_properties_mut().remove(NServiceBusLayer::ENCODING);
+    Ok(message)
 }
 
 /// Whether a subject is the name of the first type up to its first comma, where NServiceBus cuts it for RabbitMQ, although

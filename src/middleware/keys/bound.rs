@@ -68,7 +68,7 @@ impl Bound {
             bound.optional(field);
         }
         let listed = Listed::new(list);
-        for (name, value) in properties.application().iter() {
+        for (name, value) in properties.application_properties().iter() {
             if purpose.binds(name, &listed) {
                 bound.byte(1);
                 bound.text(name);
@@ -157,7 +157,7 @@ impl Bound {
 impl Purpose {
     /// The list of further names, if there is one.
     fn list_in<'p>(&self, properties: &'p Properties) -> Result<Option<&'p str>, NotText> {
-        properties.application().get(self.list).map(|list| list.as_str().ok_or(NotText)).transpose()
+        properties.application_properties().get(self.list).map(|list| list.as_str().ok_or(NotText)).transpose()
     }
 
     fn binds(&self, name: &str, listed: &Listed<'_>) -> bool {

@@ -1,8 +1,7 @@
 //! Keys for [encryption](super::encryption) and [signing](super::signing), and their rotation.
 //!
-//! A key has an id, which travels with each message, and 32 secret bytes, which do not. A [`KeyProvider`] answers two
-//! questions: which key is the newest, and which one has an id. [`Keys`] is one that is told its keys; a closure is
-//! another, over whatever holds yours.
+//! A key has an id, which each message contains, and 32 secret bytes. A [`KeyProvider`] returns the newest key, and the key
+//! of an id. [`Keys`] is a provider with a fixed list of keys. A closure is a provider too, for your own key store.
 //!
 //! ```
 //! use consign::middleware::keys::{Key, KeyProvider, Keys};
@@ -17,15 +16,14 @@
 //!
 //! # Rotation
 //!
-//! A new key goes to all receivers first, as one that is not the newest, then to the senders, as the newest. Remove the
-//! old one when no message is left that names it, in dead-letter queues too. A provider is called for each message, in
-//! the middle of a call, and must not block. So one that loads its keys keeps them in memory. A
-//! [pipeline](crate::pipeline) calls it once more when it is built, to refuse a sender without a key.
+//! Add a new key to all receivers first, as one that is not the newest, then to the senders, as the newest. Remove the old
+//! key when no message names it, including dead letters. A provider is called for each message, during the call, and must
+//! not block. So a provider that loads its keys caches them in memory. A [pipeline](crate::pipeline) calls it once more
+//! when it is built, to refuse a sender without a key.
 //!
 //! Do not use one key for both layers, or outside of them.
 //!
-//! What keys authenticate is on the page of each layer, under *What is authenticated*, and specified to the byte in
-//! `docs/signed-and-encrypted-messages.md`.
+//! The page of each layer lists what its keys authenticate, and `docs/signed-and-encrypted-messages.md` specifies it.
 
 mod bound;
 mod held;

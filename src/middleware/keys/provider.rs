@@ -12,9 +12,9 @@ struct Inner {
 }
 
 impl Key {
-    /// How long a secret is: 32 bytes, which have to be random.
+    /// The length of a secret: 32 bytes, which have to be random.
     pub const BYTES: usize = 32;
-    /// How long an id is at most: 64 characters of visible US-ASCII.
+    /// The maximum length of an id: 64 characters of visible US-ASCII.
     pub const ID_BYTES: usize = 64;
 
     /// A key by this id: 1 to 64 characters of visible US-ASCII, for it travels with each message.
@@ -50,7 +50,7 @@ pub struct InvalidKey(());
 
 impl fmt::Display for InvalidKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the id of a key is 1 to 64 characters of visible US-ASCII")
+        f.write_str("the id of a key must have 1 to 64 visible US-ASCII characters")
     }
 }
 
@@ -115,8 +115,7 @@ impl Keys {
         Self { newest, old: Vec::new() }
     }
 
-    /// One more that is read and never written with: an old one, or one that is yet to come. Of two with the same id the
-    /// first counts.
+    /// Adds a key that is used for reading only: an old one, or a future one. Of two with the same id the first counts.
     #[must_use]
     pub fn and_old(mut self, key: Key) -> Self {
         self.old.push(key);

@@ -1,7 +1,7 @@
-//! Renews the lock of a message while it is handled, for stacks whose loop is the user's own.
+//! A layer that renews the lock of a message while it is handled, for your own receive loop.
 //!
-//! The renewals run beside the handler in its own task: nothing is spawned, and nothing outlives the call. No timer is
-//! made for a handler that is done at its first poll.
+//! The renewals run in the task of the handler: nothing is spawned, and nothing outlives the call. A handler that ends at
+//! its first poll needs no timer.
 //!
 //! ```
 //! use std::time::Duration;
@@ -32,30 +32,29 @@
 //!
 //! # Failure
 //!
-//! When the lock is lost the call answers [`LockLost`], for whatever the handler would say of the message can no longer
-//! be carried out. The handler's future is dropped at once: **a handler is cancelled by drop**, at whichever `await` it
-//! stands, so what has to be whole belongs in a task of its own.
+//! When the lock is lost the call returns [`LockLost`], because the message can no longer be settled. The handler's future
+//! is dropped at once: **a handler is cancelled by drop**, at its current `await`. Run work that must not be interrupted in
+//! a task of its own.
 //!
 //! The lock is lost when the renewal reports it
-//! ([`SettleError::is_lock_lost`](crate::transport::SettleError::is_lock_lost)), or when it has run out and no renewal
-//! has succeeded. Any other failure of a renewal is repeated while the lock holds. After
-//! [`Renewal::total`](super::renewal::Renewal::total) no more renewals are made; that is no error, and the handler runs
-//! on.
+//! ([`SettleError::is_lock_lost`](crate::transport::SettleError::is_lock_lost)), or when it has run out without a
+//! successful renewal. Any other failure of a renewal is repeated while the lock holds. Renewals end after
+//! [`Renewal::total`](super::renewal::Renewal::total); that is not an error, and the handler continues.
 //!
 //! A message that was received without a lock is handled without renewals.
 //!
 //! # Order
 //!
-//! Outside of everything that takes time, and inside of timeout: a call that is cut off needs no lock. With the
-//! library's own driver this layer is not needed, for the driver renews.
+//! Outside of every layer that takes time, and inside of timeout, because a call that timed out needs no lock. A
+//! [`Consumer`](crate::consumer::Consumer) does not need this layer, because it renews locks itself.
 //!
 //! # Cost
 //!
-//! A clone of the message is kept beside the handler. A handler that is done at its first poll has no timer and no
-//! renewal; for one that is not, a timer is set, in the future of the call. Nothing is allocated. Counted in the table
-//! *Layers* of `docs/benchmarks.md`.
+//! The layer keeps a clone of the message. A handler that ends at its first poll has no timer and no renewal; otherwise a
+//! timer is set, in the future of the call. Nothing is allocated. The table *Layers* of `docs/benchmarks.md` has the
+//! figures.
 
-mod keeper;
+mod renewer;
 mod service;
 
 pub use self::service::{LockLost, LockRenewal, LockRenewalLayer, Renew, ResponseFuture};

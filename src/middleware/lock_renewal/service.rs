@@ -11,7 +11,7 @@ use tower::BoxError;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::keeper::{Keeper, Shared};
+use super::renewer::{Renewer, Shared};
 use crate::{Disposition, Message, middleware::renewal::Renewal, time::SystemClock, transport::SettleError};
 
 /// Renews the lock of a message: a closure `Fn(&Message) -> Future`, or your own type.
@@ -40,7 +40,7 @@ where
     }
 }
 
-/// Makes [`LockRenewal`] services.
+/// A layer that renews the lock of a message while it is handled; see the [module](super).
 pub struct LockRenewalLayer<N> {
     shared: Arc<Shared<N>>,
 }
@@ -118,18 +118,19 @@ where
     }
 
     fn call(&mut self, message: Message) -> Self::Future {
-        let keeper = Keeper::new(Arc::clone(&self.shared), message.clone());
+        let keeper = Renewer::new(Arc::clone(&self.shared), message.clone());
         ResponseFuture { handler: Some(self.inner.call(message)), keeper }
     }
 }
 
 pin_project! {
     /// The future of a handler beside the renewals of its message's lock.
+    #[doc(hidden)]
     pub struct ResponseFuture<F, N: Renew> {
         #[pin]
         handler: Option<F>,
         #[pin]
-        keeper: Keeper<N>,
+        keeper: Renewer<N>,
     }
 }
 

@@ -6,8 +6,8 @@ use std::{
 
 use crate::message::random_id::random_uuid;
 
-/// How long a message waits before its next delivery: so long after the first failure, and after each further one a
-/// multiple of it, up to a longest delay. Delays are whole milliseconds.
+/// The delays before the next delivery: a first one, which is multiplied after each further failure, up to a maximum.
+/// Delays are whole milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     first: Duration,
@@ -16,16 +16,16 @@ pub struct Backoff {
     jitter: Jitter,
 }
 
-/// How the delays of messages that failed together are spread.
+/// The jitter, which spreads the delays of messages that failed together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Jitter {
     /// Not at all.
     None,
-    /// From half of the delay to all of it, so that a minimum holds.
+    /// From half of the delay to all of it, which guarantees a minimum.
     #[default]
     Equal,
-    /// From zero to all of the delay: the widest spread, and no minimum.
+    /// From zero to all of the delay: the widest spread, without a minimum.
     Full,
 }
 
@@ -54,7 +54,7 @@ impl Backoff {
         Self { first, factor: 2, longest: Self::LONGEST, jitter: Jitter::Equal }
     }
 
-    /// The same delay each time, without jitter.
+    /// Creates a policy with the same delay each time, without jitter.
     #[must_use]
     pub const fn fixed(delay: Duration) -> Self {
         Self { first: delay, factor: 1, longest: delay, jitter: Jitter::None }

@@ -8,7 +8,7 @@ use super::{
     Backoff, RetryHistory,
     backoff::Random,
     counts::RetryCounts,
-    failure::{Cause, Failure},
+    failure::{Cause, HandlerFailure},
 };
 use crate::{
     Message,
@@ -22,14 +22,14 @@ use crate::{
     },
 };
 
-/// The policy for a failed delivery: none, or [`DelayedRetries`].
+/// The policy for a failed delivery: none, or [`DelayPolicy`].
 #[doc(hidden)]
 pub trait Later: sealed::Sealed {
     /// The future of the send of a copy.
     type Send: Future<Output = Result<(), SendError>>;
 
     #[doc(hidden)]
-    fn after(&self, message: &Message, failure: &Failure, counts: &RetryCounts) -> Plan<Self::Send>;
+    fn after(&self, message: &Message, failure: &HandlerFailure, counts: &RetryCounts) -> Plan<Self::Send>;
 
     /// Returns what a description shows, as pairs of a name and a value.
     #[doc(hidden)]
@@ -66,14 +66,14 @@ impl sealed::Sealed for NoDelay {}
 impl Later for NoDelay {
     type Send = Ready<Result<(), SendError>>;
 
-    fn after(&self, _: &Message, _: &Failure, _: &RetryCounts) -> Plan<Self::Send> {
+    fn after(&self, _: &Message, _: &HandlerFailure, _: &RetryCounts) -> Plan<Self::Send> {
         Plan::PassOn
     }
 }
 
 /// Later deliveries: by the transport where it delays messages itself, else each by a copy of the message that is sent with a
 /// `ScheduledEnqueueTime`.
-pub struct DelayedRetries<X, C = SystemClock> {
+pub struct DelayPolicy<X, C = SystemClock> {
     sender: X,
     by: By,
     backoff: Backoff,
@@ -84,7 +84,7 @@ pub struct DelayedRetries<X, C = SystemClock> {
     clock: C,
 }
 
-impl<X: Sender> DelayedRetries<X> {
+impl<X: Sender> DelayPolicy<X> {
     /// Deliveries unless set, the first one included.
     pub const DELIVERIES: u32 = 10;
 
@@ -132,7 +132,7 @@ impl By {
     }
 }
 
-impl<X, C> DelayedRetries<X, C> {
+impl<X, C> DelayPolicy<X, C> {
     /// Sets how often a message is delivered, the first time included: by default ten times. With 0 and 1 there is no second
     /// time.
     #[must_use]
@@ -165,15 +165,15 @@ impl<X, C> DelayedRetries<X, C> {
 
     /// Takes the time from `clock`, whose UTC should be that of the broker.
     #[must_use]
-    pub fn clock<D: Clock>(self, clock: D) -> DelayedRetries<X, D> {
+    pub fn clock<D: Clock>(self, clock: D) -> DelayPolicy<X, D> {
         let Self { sender, by, backoff, deliveries, max_age, operation, random, .. } = self;
-        DelayedRetries { sender, by, backoff, deliveries, max_age, operation, random, clock }
+        DelayPolicy { sender, by, backoff, deliveries, max_age, operation, random, clock }
     }
 }
 
-impl<X, C> fmt::Debug for DelayedRetries<X, C> {
+impl<X, C> fmt::Debug for DelayPolicy<X, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DelayedRetries")
+        f.debug_struct("DelayPolicy")
             .field("by", &self.by)
             .field("backoff", &self.backoff)
             .field("deliveries", &self.deliveries)
@@ -182,12 +182,12 @@ impl<X, C> fmt::Debug for DelayedRetries<X, C> {
     }
 }
 
-impl<X, C> sealed::Sealed for DelayedRetries<X, C> {}
+impl<X, C> sealed::Sealed for DelayPolicy<X, C> {}
 
-impl<X: Sender, C: Clock> Later for DelayedRetries<X, C> {
+impl<X: Sender, C: Clock> Later for DelayPolicy<X, C> {
     type Send = X::Send;
 
-    fn after(&self, message: &Message, failure: &Failure, counts: &RetryCounts) -> Plan<X::Send> {
+    fn after(&self, message: &Message, failure: &HandlerFailure, counts: &RetryCounts) -> Plan<X::Send> {
         if self.by == By::Transport {
             return self.after_by_transport(message, failure, counts);
         }
@@ -209,10 +209,7 @@ impl<X: Sender, C: Clock> Later for DelayedRetries<X, C> {
             return Plan::Send { send: self.sender.send(copy), delay, timeout: self.operation };
         }
         if let Some(suppressed) = log_limit("retry", "NoRoom") {
-            tracing::warn!(
-                suppressed,
-                "a message has no space left for its retry history: it is abandoned without one"
-            );
+            tracing::warn!(suppressed, "a message has no space for its retry history: it is abandoned without one");
         }
         counts.count_not_sent();
         Plan::Delay(failure.changes().clone(), delay)
@@ -228,13 +225,13 @@ impl<X: Sender, C: Clock> Later for DelayedRetries<X, C> {
     }
 }
 
-impl<X, C: Clock> DelayedRetries<X, C> {
+impl<X, C: Clock> DelayPolicy<X, C> {
     /// Why there is no next delivery at `due`.
     fn is_last(&self, history: &RetryHistory, due: Timestamp, expires: Timestamp) -> Option<&'static str> {
         if history.failures >= self.deliveries {
             Some("it was the last delivery")
         } else if due.saturating_since(history.first_failure) > self.max_age {
-            Some("the next delivery would come too late")
+            Some("the next delivery would exceed the maximum age")
         } else if expires <= due {
             Some("it would expire before the next delivery")
         } else {
@@ -243,7 +240,7 @@ impl<X, C: Clock> DelayedRetries<X, C> {
     }
 
     /// The message stays where it is, and its history is one of its properties from now on.
-    fn after_by_transport<F>(&self, message: &Message, failure: &Failure, counts: &RetryCounts) -> Plan<F> {
+    fn after_by_transport<F>(&self, message: &Message, failure: &HandlerFailure, counts: &RetryCounts) -> Plan<F> {
         let now = self.clock.now().utc;
         let expires = expires_at(message);
         if message.received().is_some_and(|received| received.dead_lettered) || expires <= now {
@@ -261,13 +258,13 @@ impl<X, C: Clock> DelayedRetries<X, C> {
 }
 
 /// The changes of a failure, with as much of the history as fits.
-fn with_history(message: &Message, failure: &Failure, mut history: RetryHistory) -> Changes {
+fn with_history(message: &Message, failure: &HandlerFailure, mut history: RetryHistory) -> Changes {
     let mut properties = message.properties().clone();
     if let Some(changes) = failure.changes().properties() {
-        properties.application_mut().merge(changes.clone());
+        properties.application_properties_mut().merge(changes.clone());
     }
     let mut fits = |history: &RetryHistory| {
-        properties.application_mut().insert(RetryHistory::PROPERTY, history.to_property());
+        properties.application_properties_mut().insert(RetryHistory::PROPERTY, history.to_property());
         properties.check().is_ok()
     };
     let is_whole = fits(&history);
@@ -278,9 +275,7 @@ fn with_history(message: &Message, failure: &Failure, mut history: RetryHistory)
     if is_whole || fits(&history) {
         changes.insert(RetryHistory::PROPERTY, history.to_property());
     } else {
-        tracing::warn!(
-            "the properties of a message leave no space for its retry history: its failures are counted anew"
-        );
+        tracing::warn!("a message has no space for its retry history: counting its failures begins again");
     }
     Changes::from(changes)
 }
@@ -297,7 +292,7 @@ fn expires_at(message: &Message) -> Timestamp {
 /// The same message under another id, due at `due`. `None` if its history does not fit beside its other properties.
 fn copy(
     message: &Message,
-    failure: &Failure,
+    failure: &HandlerFailure,
     mut history: RetryHistory,
     due: Timestamp,
     expires: Timestamp,
@@ -315,7 +310,7 @@ fn copy(
         // It counts from when the copy is due.
         properties.set_timeout(received.enqueued_time.saturating_add(timeout).saturating_since(due));
     }
-    let application = properties.application_mut();
+    let application = properties.application_properties_mut();
     if let Some(changes) = failure.changes().properties() {
         application.merge(changes.clone());
     }
@@ -326,14 +321,14 @@ fn copy(
     if copy.properties().check().is_err() {
         // The text of an error is worth less than the attempt.
         history.last_error.clear();
-        copy.properties_mut().application_mut().insert(RetryHistory::PROPERTY, history.to_property());
+        copy.properties_mut().application_properties_mut().insert(RetryHistory::PROPERTY, history.to_property());
         copy.properties().check().ok()?;
     }
     Some(copy)
 }
 
 #[cold]
-fn dead_letter(message: &Message, failure: &Failure, history: &RetryHistory, last: &str) -> DeadLetter {
+fn dead_letter(message: &Message, failure: &HandlerFailure, history: &RetryHistory, last: &str) -> DeadLetter {
     let RetryHistory { failures, first_failure, .. } = history;
     let description = format!("{last}; {failures} failed since {first_failure}: {}", Cause(failure));
     let mut letter = DeadLetter::new(DeadLetterReason::RetriesExhausted, description);

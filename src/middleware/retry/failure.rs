@@ -11,12 +11,12 @@ use crate::{
 /// An answer of a handler after which the message would be abandoned.
 #[doc(hidden)]
 #[derive(Debug)]
-pub enum Failure {
+pub enum HandlerFailure {
     Abandon(Changes),
     Error(BoxError),
 }
 
-impl Failure {
+impl HandlerFailure {
     /// Whether a further attempt has any sense, whatever the user says.
     pub(super) fn may_pass(&self) -> bool {
         match self {
@@ -57,13 +57,15 @@ pub(in crate::middleware) fn is_transient(error: &BoxError) -> bool {
 }
 
 /// Why an attempt failed.
-pub(super) struct Cause<'f>(pub(super) &'f Failure);
+pub(super) struct Cause<'f>(pub(super) &'f HandlerFailure);
 
 impl fmt::Display for Cause<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Failure::Abandon(changes) => f.write_str(changes.cause().unwrap_or("the handler abandoned the message")),
-            Failure::Error(error) => f.write_str(&cause_of(&**error)),
+            HandlerFailure::Abandon(changes) => {
+                f.write_str(changes.cause().unwrap_or("the handler abandoned the message"))
+            }
+            HandlerFailure::Error(error) => f.write_str(&cause_of(&**error)),
         }
     }
 }

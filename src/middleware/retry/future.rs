@@ -11,11 +11,12 @@ use pin_project_lite::pin_project;
 use tower::BoxError;
 use tower_service::Service;
 
-use super::{Later, RetryLayer, delayed::Plan, failure::Failure};
+use super::{Later, RetryLayer, delayed::Plan, failure::HandlerFailure};
 use crate::{Disposition, Message, transport::deadline::Timed};
 
 pin_project! {
     /// The future of a handler, of its further attempts, and of the copy that is sent when they have failed.
+    #[doc(hidden)]
     pub struct ResponseFuture<S: Service<Message>, L: Later> {
         #[pin]
         state: State<S::Future, L::Send>,
@@ -32,7 +33,7 @@ pin_project! {
     enum State<F, X> {
         Calling { #[pin] call: F },
         MakingReady,
-        Sending { #[pin] send: Timed<X>, failure: Option<(Failure, Duration)> },
+        Sending { #[pin] send: Timed<X>, failure: Option<(HandlerFailure, Duration)> },
         Done,
     }
 }
@@ -52,7 +53,7 @@ where
 {
     /// What is done about a failure. The answer, if nothing is.
     #[cold]
-    fn failed(self: Pin<&mut Self>, failure: Failure) -> Option<Result<Disposition, BoxError>> {
+    fn failed(self: Pin<&mut Self>, failure: HandlerFailure) -> Option<Result<Disposition, BoxError>> {
         let mut this = self.project();
         let may_pass = this.rules.may_pass(&failure);
         if may_pass && *this.left > 0 {
@@ -92,9 +93,9 @@ where
             match this.state.as_mut().project() {
                 StateProj::Calling { call } => {
                     let failure = match ready!(call.poll(cx)) {
-                        Ok(Disposition::Abandon(changes)) if !changes.is_hold() => Failure::Abandon(changes),
+                        Ok(Disposition::Abandon(changes)) if !changes.is_hold() => HandlerFailure::Abandon(changes),
                         Ok(answer) => return Poll::Ready(Ok(answer)),
-                        Err(error) => Failure::Error(error.into()),
+                        Err(error) => HandlerFailure::Error(error.into()),
                     };
                     if let Some(answer) = self.as_mut().failed(failure) {
                         return Poll::Ready(answer);

@@ -23,13 +23,13 @@ impl RetryHistory {
     /// The application property that holds the history. What sends a dead letter on to be handled anew removes it, or
     /// the attempts before count.
     pub const PROPERTY: &'static str = "x-retry-history";
-    /// What is kept of the text of the last error: bytes.
+    /// The maximum length of the last error's text, in bytes.
     pub const ERROR_BYTES: usize = 256;
 
     /// The history of a message. `None` if it has none, or one that cannot be read: then counting begins anew.
     #[must_use]
     pub fn of(properties: &Properties) -> Option<Self> {
-        let text = properties.application().get(Self::PROPERTY).and_then(PropertyValue::as_str)?;
+        let text = properties.application_properties().get(Self::PROPERTY).and_then(PropertyValue::as_str)?;
         let (failures, rest) = text.split_once(';')?;
         let (first, error) = rest.split_once(';')?;
         let first_failure = Timestamp::from_millis(first.parse().ok()?);
@@ -82,7 +82,7 @@ mod tests {
 
     fn read(text: &str) -> Option<RetryHistory> {
         let mut properties = Properties::new();
-        properties.application_mut().insert(RetryHistory::PROPERTY, text);
+        properties.application_properties_mut().insert(RetryHistory::PROPERTY, text);
         RetryHistory::of(&properties)
     }
 
@@ -106,12 +106,12 @@ mod tests {
 
     /// Rules: Y-13.
     #[test]
-    fn what_is_no_history_counts_for_nothing() {
+    fn an_invalid_history_counts_as_none() {
         for text in ["", "1", "1;2", ";;", "-1;0;e", "x;0;e", "1;x;e", "4294967296;0;e", "1;99999999999999999999;e"] {
             assert_eq!(read(text), None, "{text}");
         }
         let mut number = Properties::new();
-        number.application_mut().insert(RetryHistory::PROPERTY, 7);
+        number.application_properties_mut().insert(RetryHistory::PROPERTY, 7);
         assert_eq!(RetryHistory::of(&number), None);
     }
 

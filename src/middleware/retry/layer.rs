@@ -9,7 +9,7 @@ use tower::BoxError;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{DelayedRetries, Later, NoDelay, ResponseFuture, RetryCounts, failure::Failure};
+use super::{DelayPolicy, Later, NoDelay, ResponseFuture, RetryCounts, failure::HandlerFailure};
 use crate::{
     Disposition, Message,
     time::Clock,
@@ -18,7 +18,7 @@ use crate::{
 
 type MayPass = dyn Fn(&BoxError) -> bool + Send + Sync;
 
-/// Makes [`Retry`] services. All of them count together.
+/// A layer that retries transient failures; see the [module](super). All of them count together.
 pub struct RetryLayer<L = NoDelay> {
     pub(crate) immediate: u32,
     retry_if: Option<Arc<MayPass>>,
@@ -30,7 +30,7 @@ impl RetryLayer {
     /// Most further attempts within a delivery.
     pub const MAX_IMMEDIATE: u32 = 100;
 
-    /// Makes no further attempt, unless configured to.
+    /// Creates a layer without further attempts.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -44,8 +44,7 @@ impl Default for RetryLayer {
 }
 
 impl<L> RetryLayer<L> {
-    /// Makes up to `attempts` further attempts within a delivery, at most
-    /// [`RetryLayer::MAX_IMMEDIATE`].
+    /// Sets how many further attempts a delivery has, at most [`RetryLayer::MAX_IMMEDIATE`].
     #[must_use]
     pub fn immediate(mut self, attempts: u32) -> Self {
         self.immediate = attempts.min(RetryLayer::MAX_IMMEDIATE);
@@ -54,7 +53,7 @@ impl<L> RetryLayer<L> {
 
     /// Delivers later, and again, what has failed every attempt of a delivery.
     #[must_use]
-    pub fn delayed<X: Sender, C: Clock>(self, retries: DelayedRetries<X, C>) -> RetryLayer<DelayedRetries<X, C>> {
+    pub fn delayed<X: Sender, C: Clock>(self, retries: DelayPolicy<X, C>) -> RetryLayer<DelayPolicy<X, C>> {
         let Self { immediate, retry_if, counts, .. } = self;
         RetryLayer { immediate, retry_if, later: Arc::new(retries), counts }
     }
@@ -73,17 +72,17 @@ impl<L> RetryLayer<L> {
     }
 
     /// Whether a further attempt may succeed.
-    pub(super) fn may_pass(&self, failure: &Failure) -> bool {
+    pub(super) fn may_pass(&self, failure: &HandlerFailure) -> bool {
         failure.may_pass()
             && match (failure, &self.retry_if) {
-                (Failure::Error(error), Some(may_pass)) => may_pass(error),
+                (HandlerFailure::Error(error), Some(may_pass)) => may_pass(error),
                 _ => true,
             }
     }
 
     /// What becomes of the message when a copy has been sent, or has not.
     #[cold]
-    pub(super) fn sent(&self, result: Result<(), SendError>, failure: Failure, delay: Duration) -> Disposition {
+    pub(super) fn sent(&self, result: Result<(), SendError>, failure: HandlerFailure, delay: Duration) -> Disposition {
         match result {
             Ok(()) => {
                 self.counts.count_delayed();

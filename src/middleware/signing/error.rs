@@ -6,7 +6,8 @@ use crate::{
     settlement::{DeadLetterReason, IntoDisposition},
 };
 
-/// Why a message was not accepted. As a [`Disposition`] it is a dead letter with the reason `SignatureInvalid`.
+/// The error of a message whose signature was not accepted. As a [`Disposition`] it is a dead letter with the reason
+/// `SignatureInvalid`.
 #[derive(Debug)]
 pub struct VerifyError {
     kind: VerifyErrorKind,
@@ -61,12 +62,14 @@ impl fmt::Display for VerifyError {
             VerifyErrorKind::NotSigned => f.write_str("the message is not signed"),
             VerifyErrorKind::Version => f.write_str("the version of the signature's format is not 2"),
             VerifyErrorKind::Algorithm => f.write_str("the algorithm of the signature is not hmac-sha256"),
-            VerifyErrorKind::UnknownKey => write!(f, "no key `{}` to verify by", self.named),
+            VerifyErrorKind::UnknownKey => write!(f, "there is no key `{}` to verify with", self.named),
             VerifyErrorKind::NoSignature => f.write_str("the signature is not 64 hexadecimal digits in lower case"),
             VerifyErrorKind::NotBytes => {
                 f.write_str("the body is an AMQP value or sequence, and signed bytes were expected")
             }
-            VerifyErrorKind::NotAuthentic => write!(f, "not what was signed by the key `{}`", self.named),
+            VerifyErrorKind::NotAuthentic => {
+                write!(f, "not authentic: the signature by the key `{}` does not match", self.named)
+            }
             VerifyErrorKind::NotBound => write!(f, "the signature does not cover the property `{}`", self.named),
         }
     }

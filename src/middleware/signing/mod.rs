@@ -1,4 +1,4 @@
-//! Signs messages on their way out, and on their way in takes nothing that is not signed.
+//! Layers that sign and verify messages. The receiving layer refuses messages that are not signed.
 //!
 //! ```
 //! use consign::{
@@ -29,16 +29,16 @@
 //! # }
 //! ```
 //!
-//! # How
+//! # Format
 //!
 //! HMAC-SHA256 (RFC 2104) under the newest of the [keys](super::keys), in the property [`SignLayer::SIGNATURE`] as
-//! `2:hmac-sha256:` and 64 hexadecimal digits in lower case; [`SignLayer::KEY_ID`] says by which key. It is compared in a
-//! time that does not depend on where it differs. The body stays as it is. The bytes of the format, with test vectors, are
-//! specified in `docs/signed-and-encrypted-messages.md`.
+//! `2:hmac-sha256:` and 64 hexadecimal digits in lower case; [`SignLayer::KEY_ID`] has the id of the key. Signatures are
+//! compared in constant time. The body is unchanged. `docs/signed-and-encrypted-messages.md` specifies the format, with
+//! test vectors.
 //!
 //! # What is authenticated
 //!
-//! Beside the body, these cannot change without notice, and whether they are missing or empty cannot either:
+//! Besides the body, a change of these is detected, also between missing and empty:
 //!
 //! - the MessageId, of a copy the first one (`x-original-message-id`); a message without one is given a random one;
 //! - ContentType, content encoding, Subject, SessionId, CorrelationId, ReplyTo and `ReplyToSessionId`;
@@ -46,30 +46,29 @@
 //! - CloudEvents attributes, whose names begin with `cloudEvents:`, `cloudEvents_`, `ce-` or `ce_`;
 //! - `x-accept`, `x-fault` and the rest of a [fault](crate::rpc::Fault), and the properties from which
 //!   [`interop`](super::interop) fills fields of a message;
-//! - how the body is encrypted, by which key, and what that binds;
+//! - the encryption's algorithm and key id, and the list of the properties that it binds;
 //! - further application properties that the sender [binds](SignLayer::bind) by name.
 //!
 //! **Bind the property that names the type of a message**, if that is not the Subject
-//! ([`TypeTable::by_property`](crate::types::TypeTable::by_property)), and a version in another property. A
-//! [pipeline](crate::pipeline) is not built without. A receiver that [requires](VerifyLayer::require_bound) such a property
-//! refuses messages whose sender did not bind it.
+//! ([`TypeTable::by_property`](crate::message_types::TypeTable::by_property)), and a version in another property. A
+//! [pipeline](crate::pipeline) requires it. A receiver that [requires](VerifyLayer::require_bound) such a property refuses
+//! messages whose sender did not bind it.
 //!
 //! All other properties are not authenticated:
 //!
-//! - To, `PartitionKey`, the time to live, the scheduled time, the priority and the rest of the pass-through
-//!   properties;
-//! - trace context, and what retries, dead-lettering, forwarding and resubmission add;
+//! - To, `PartitionKey`, the time to live, the scheduled time, the priority and the other pass-through properties;
+//! - trace context, and the properties that retries, dead-lettering, forwarding and resubmission add;
 //! - `x-claim`, and every application property that is not named above.
 //!
-//! Brokers and other layers change them. What a handler relies on belongs into the body, or is bound by name. A rule of
-//! a subscription that sets a bound property makes the signature wrong.
+//! Brokers and other layers change them. Put data that a handler relies on into the body, or bind its property by name. A
+//! rule of a subscription that sets a bound property makes the signature wrong.
 //!
-//! Of a ReplyTo for RabbitMQ's direct replies the token that the broker appends is not authenticated, so that calls by
-//! direct replies work. Someone who can change requests in transit can have such a reply delivered to another
-//! connection. They cannot turn it into the answer to another call, whose id it would have to name.
+//! In a ReplyTo for RabbitMQ's direct replies, the token that the broker appends is not authenticated, so that calls can
+//! use direct replies. An attacker who can change requests in transit can redirect such a reply to another connection. They
+//! cannot turn it into the answer to another call, because it has the id of its own call.
 //!
-//! Every receiver that can verify can also sign, for both use the same key. A message that is delivered twice is not a
-//! forgery: use [duplicate detection](super::dedup) for that.
+//! Every receiver that can verify can also sign, because both use the same key. A message that is delivered twice is
+//! authentic twice: use [duplicate detection](super::dedup).
 //!
 //! # Failure
 //!
@@ -77,20 +76,20 @@
 //! [`SendError`](crate::transport::SendError) of the kind
 //! [`InvalidArgument`](crate::transport::ErrorKind::InvalidArgument).
 //!
-//! Receiving: a message is a dead letter if its signature is missing, of another version or algorithm, by an unknown
-//! key, malformed or wrong. [`VerifyLayer::allow_unsigned`] accepts a missing one. The error is a [`VerifyError`], the
-//! reason is `SignatureInvalid`, and the message is unchanged. No codec and no handler sees it.
+//! Receiving: a message is dead-lettered if its signature is missing, of another version or algorithm, by an unknown key,
+//! malformed or wrong. [`VerifyLayer::allow_unsigned`] accepts a missing one. The error is a [`VerifyError`], the reason is
+//! `SignatureInvalid`, and the message is unchanged. No codec and no handler gets it.
 //!
 //! # Order
 //!
-//! Where [encryption](super) is, which needs no signature beside it: after compression, before the claim check; on the
-//! other side after the claim check, before decompression. So what is not signed costs no decompression. Beside encryption
-//! the signature is of what is encrypted: sign inside of encrypt, verify outside of decrypt.
+//! Sending: after compression, before the claim check. Receiving: after the claim check, before decompression, so that a
+//! message without a signature is not decompressed. [Encryption](super::encryption) authenticates too and needs no
+//! signature. With both, sign inside of encrypt and verify outside of decrypt: the signature covers the encrypted body.
 //!
 //! # Cost
 //!
-//! The body is read once, and what is bound is written to a buffer. Counted in the table *Layers* of
-//! `docs/benchmarks.md`.
+//! The body is read once, and the bound properties are written to a buffer. The table *Layers* of `docs/benchmarks.md` has
+//! the figures.
 
 mod error;
 mod sign;

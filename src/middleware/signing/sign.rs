@@ -5,7 +5,7 @@ use tower_layer::Layer;
 use super::{ALGORITHM, PURPOSE, VERSION, mac};
 use crate::{
     Message,
-    message::Body,
+    message::MessageBody,
     middleware::{
         Rewriter, Rewriting,
         keys::{Held, KeyProvider, Names},
@@ -14,7 +14,7 @@ use crate::{
     transport::{ErrorKind, SendError},
 };
 
-/// Makes [`Sign`] services.
+/// A layer that signs messages; see the [module](super).
 #[derive(Clone, Debug)]
 pub struct SignLayer {
     pub(crate) keys: Held,
@@ -24,7 +24,7 @@ pub struct SignLayer {
 impl SignLayer {
     /// The application property that holds the signature: `2:hmac-sha256:` and 64 hexadecimal digits.
     pub const SIGNATURE: &'static str = "x-signature";
-    /// The application property that says by which key.
+    /// The application property with the id of the key.
     pub const KEY_ID: &'static str = "x-signature-key";
     /// The application property that lists the properties that [`bind`](Self::bind) added.
     pub const BOUND: &'static str = "x-signature-bound";
@@ -35,8 +35,8 @@ impl SignLayer {
         Self { keys: Held::new(keys), bound: Names::default() }
     }
 
-    /// Also signs the application property of this name, and that it is missing if it is. Give it a name that no broker
-    /// and no other layer changes, such as the property that names the type of a message.
+    /// Also signs the application property of this name, or its absence. Give it a name that no broker and no other layer
+    /// changes, such as the property that names the type of a message.
     #[must_use]
     pub fn bind(mut self, property: impl Into<Box<str>>) -> Self {
         self.bound.add(property.into());
@@ -58,7 +58,7 @@ pub type Sign<S> = Rewriting<S, SignLayer>;
 impl Rewriter for SignLayer {
     fn rewrite(&self, mut message: Message) -> Result<Message, SendError> {
         let refused = |detail| SendError::new(ErrorKind::InvalidArgument).with_detail(detail);
-        let Body::Data(data) = message.body() else {
+        let MessageBody::Data(data) = message.body() else {
             return Err(refused("only a body of bytes can be signed"));
         };
         let body = data.joined().clone();
@@ -67,9 +67,9 @@ impl Rewriter for SignLayer {
             message.properties_mut().set_message_id(RandomId.make_message_id())?;
         }
 
-        self.bound.stamp(PURPOSE.list, message.properties_mut().application_mut());
+        self.bound.stamp(PURPOSE.list, message.properties_mut().application_properties_mut());
         let signature = mac(&key, message.properties(), &body).expect("the list was just written");
-        let properties = message.properties_mut().application_mut();
+        let properties = message.properties_mut().application_properties_mut();
         let digits = HEXLOWER.encode(&signature.finalize().into_bytes());
         properties.insert(Self::SIGNATURE, format!("{VERSION}:{ALGORITHM}:{digits}"));
         properties.insert(Self::KEY_ID, key.id());

@@ -9,14 +9,14 @@ use super::{
 };
 use crate::{
     Message,
-    message::{Body, PropertyValue},
+    message::{MessageBody, PropertyValue},
     middleware::{
         Reader, Reading,
         keys::{Held, KeyProvider, Names},
     },
 };
 
-/// Makes [`Verify`] services.
+/// A layer that verifies signatures; see the [module](super).
 #[derive(Clone, Debug)]
 pub struct VerifyLayer {
     pub(crate) keys: Held,
@@ -50,7 +50,7 @@ impl VerifyLayer {
     /// Verifies one message outside of a receiving stack, for example the reply to a call. Returns the message without its
     /// signature.
     pub fn verify(&self, message: Message) -> Result<Message, VerifyError> {
-        let properties = message.application();
+        let properties = message.application_properties();
         let (signature, id) = (properties.get(SignLayer::SIGNATURE), properties.get(SignLayer::KEY_ID));
         if signature.is_none() && id.is_none() {
             return if self.allow_unsigned { Ok(message) } else { Err(VerifyError::new(Kind::NotSigned)) };
@@ -69,7 +69,7 @@ impl VerifyLayer {
         let refused = |kind| VerifyError::new(kind).with(key.id());
 
         let signature = unhex(digits).ok_or_else(|| refused(Kind::NoSignature))?;
-        let Body::Data(data) = message.body() else { return Err(refused(Kind::NotBytes)) };
+        let MessageBody::Data(data) = message.body() else { return Err(refused(Kind::NotBytes)) };
         let mac = mac(&key, message.properties(), data.joined()).ok_or_else(|| refused(Kind::NotAuthentic))?;
         mac.verify_slice(&signature).map_err(|_| refused(Kind::NotAuthentic))?;
         if let Some(name) = PURPOSE.missing(self.required.as_slice(), message.properties()) {
@@ -77,7 +77,7 @@ impl VerifyLayer {
         }
 
         let mut message = message;
-        let properties = message.properties_mut().application_mut();
+        let properties = message.properties_mut().application_properties_mut();
         properties.remove(SignLayer::SIGNATURE);
         properties.remove(SignLayer::KEY_ID);
         properties.remove(SignLayer::BOUND);

@@ -1,5 +1,5 @@
-//! A [tracing](https://docs.rs/tracing) span around each message that is sent or handled, with the fields of OpenTelemetry's
-//! conventions for messaging.
+//! A layer that opens a [tracing](https://docs.rs/tracing) span for each message that is sent or handled, with the fields
+//! of OpenTelemetry's conventions for messaging.
 //!
 //! ```
 //! use consign::{Disposition, Message, middleware::trace::TraceLayer};
@@ -18,8 +18,8 @@
 //! # }
 //! ```
 //!
-//! A sending stack has `TraceLayer::sending("orders")`. Spans are of the level `INFO` and the target
-//! `consign::middleware::trace`, and are called `process` and `send`.
+//! In a sending stack, use `TraceLayer::sending("orders")`. Spans have the level `INFO`, the target
+//! `consign::middleware::trace`, and the name `process` or `send`.
 //!
 //! | field | of | |
 //! |---|---|---|
@@ -34,29 +34,29 @@
 //! | `consign.disposition` | `process` | `complete`, `abandon`, `dead_letter` or `defer` |
 //! | `error.type` | both | a code from a closed list, or `_OTHER`: see [`outcome`] |
 //!
-//! Texts of others are shown [`Escaped`]: no control character of a message reaches a log. There is no field with bytes of a
-//! body or with values of application properties, but for `trace_id`.
+//! Text from messages is [`Escaped`]: no control character of a message reaches a log. There is no field with bytes of a
+//! body or with values of application properties, except `trace_id`.
 //!
-//! A context is neither written into messages nor made the parent of a span: tracing has no ids for that. The crate
-//! `consign-opentelemetry` does both, and counts.
+//! The layer does not write a context into messages, and does not make one the parent of a span, because `tracing` has no
+//! trace ids. The crate `consign-opentelemetry` does both, and has metrics.
 //!
 //! # Signed and encrypted messages
 //!
-//! `traceparent`, `tracestate` and `Diagnostic-Id` are not authenticated, for every hop may set them. Someone who can change
-//! messages can have a span appear in another trace.
+//! `traceparent`, `tracestate` and `Diagnostic-Id` are not authenticated, because every hop may set them. An attacker who
+//! can change messages can have a span appear in another trace.
 //!
 //! # Failure
 //!
-//! It changes no answer. A call that is dropped closes its span without `consign.disposition`.
+//! The layer changes no result. A call that is dropped closes its span without `consign.disposition`.
 //!
 //! # Order
 //!
-//! Outermost, so that what the other layers log and answer is inside of the span, and all attempts of a message are in one.
+//! Outermost, so that the logs and results of the other layers, and all attempts of a message, are inside of one span.
 //!
 //! # Cost
 //!
-//! While the span is disabled, one check per call and per poll. Otherwise what the subscriber does, and an allocation
-//! for each field whose text has to be escaped. Counted in the table *Layers* of `docs/benchmarks.md`, without a
+//! If the span is disabled, one check per call and per poll. Otherwise the cost of the subscriber, and an allocation for
+//! each field whose text has to be escaped. The table *Layers* of `docs/benchmarks.md` has the figures, without a
 //! subscriber.
 
 #[doc(hidden)]
@@ -72,7 +72,7 @@ use tower_layer::Layer;
 pub use self::{receiving::ProcessFuture, sending::SendFuture};
 use super::from_fn::{Receiving, Sending};
 
-/// Makes [`Trace`] services.
+/// A layer that opens a span for each message; see the [module](self).
 pub struct TraceLayer<D> {
     names: Arc<Names>,
     direction: PhantomData<fn() -> D>,

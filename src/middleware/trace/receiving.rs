@@ -78,6 +78,7 @@ fn record(span: &Span, message: &Message) {
 
 pin_project! {
     /// The future of a handler in its span.
+    #[doc(hidden)]
     pub struct ProcessFuture<F> {
         #[pin]
         handler: F,

@@ -77,6 +77,7 @@ fn record(span: &Span, request: &impl SendRequest) {
 pin_project! {
     /// The future of a send in its span.
     #[must_use = "a send does nothing until it is awaited"]
+    #[doc(hidden)]
     pub struct SendFuture<F> {
         #[pin]
         send: F,

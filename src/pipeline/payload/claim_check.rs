@@ -1,16 +1,16 @@
 use super::{receiving, sending};
 use crate::{
-    middleware::claim_check::{CheckInLayer, CheckOutLayer},
+    middleware::claim_check::{ResolveClaimLayer, StoreClaimLayer},
     pipeline::{Describe, LayerInfo},
 };
 
-impl<B> Describe for CheckInLayer<B> {
+impl<B> Describe for StoreClaimLayer<B> {
     fn info(&self) -> LayerInfo {
         sending("check_in").setting("threshold", self.threshold)
     }
 }
 
-impl<B> Describe for CheckOutLayer<B> {
+impl<B> Describe for ResolveClaimLayer<B> {
     fn info(&self) -> LayerInfo {
         let info = receiving("check_out", "the copy that a retry sends has the body, and no claim")
             .setting("bytes", self.max_bytes)

@@ -1,7 +1,7 @@
 use crate::{
+    message_types::TypeTable,
     middleware::keys::{Held, Names, decides},
     pipeline::LayerInfo,
-    types::TypeTable,
 };
 
 /// A sender needs the newest key.

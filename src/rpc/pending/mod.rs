@@ -1,5 +1,5 @@
 mod deadlines;
-mod keeper;
+mod timer;
 
 use std::{
     collections::{HashMap, HashSet, VecDeque, hash_map::Entry},
@@ -14,7 +14,7 @@ use std::{
 use tokio::time::Instant;
 
 use self::deadlines::Deadlines;
-pub(super) use self::keeper::Keeper;
+pub(super) use self::timer::DeadlineTimer;
 use super::CallErrorKind;
 use crate::{
     Message,

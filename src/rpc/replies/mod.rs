@@ -17,7 +17,7 @@ use tower_service::Service;
 
 use self::watched::Watched;
 pub use self::{queue::ReplyQueue, session::ReplySession};
-use super::pending::{Keeper, Pending};
+use super::pending::{DeadlineTimer, Pending};
 use crate::{
     Disposition, Message,
     consumer::{ConsumeError, Consumer},
@@ -61,7 +61,7 @@ impl<R: ReplySource> Replies<R> {
     pub async fn run(self) -> Result<(), ConsumeError> {
         let Self { receiver, end } = self;
         let pending = &end.0;
-        let mut keeper = Keeper::new(Arc::clone(pending));
+        let mut keeper = DeadlineTimer::new(Arc::clone(pending));
         let receiver = Watched::new(receiver, Arc::clone(pending));
         let consumer = Consumer::new(receiver, Offer(Arc::clone(pending))).concurrency(Self::SETTLING);
         let closed = poll_fn(|_| if pending.is_closed() { Poll::Ready(()) } else { Poll::Pending });

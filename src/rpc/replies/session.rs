@@ -118,7 +118,7 @@ impl<S: Session> Held<S> {
                         }
                         Err(error) if error.kind() == ErrorKind::SessionLockLost => return Err(Lost),
                         Err(error) => {
-                            tracing::warn!(%error, "the lock of the session of the replies was not renewed");
+                            tracing::warn!(%error, "the lock of the reply session was not renewed: the renewal is tried again");
                             (lock / 8).min(self.left())
                         }
                     };
@@ -161,7 +161,7 @@ impl<A: AcceptSession> Receiver for ReplySession<A> {
                     }
                     Err(error) if error.kind() == ErrorKind::SessionCannotBeLocked => {
                         if !std::mem::replace(&mut self.is_told, true) {
-                            tracing::warn!(session = %self.id.escape_debug(), "another receiver holds the session of the replies");
+                            tracing::warn!(session = %self.id.escape_debug(), "another receiver holds the reply session: calls wait until it is free");
                         }
                         pause(Self::PAUSE)
                     }
@@ -191,6 +191,13 @@ impl<A: AcceptSession> Receiver for ReplySession<A> {
     fn stop(&mut self) {
         if let State::Held(held) = &mut self.state {
             held.session.stop();
+        }
+    }
+
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.state {
+            State::Held(held) => held.session.poll_stopped(cx),
+            _ => Poll::Ready(()),
         }
     }
 

@@ -50,6 +50,10 @@ impl<R: Receiver> Receiver for Watched<R> {
         self.receiver.stop();
     }
 
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.receiver.poll_stopped(cx)
+    }
+
     fn capabilities(&self) -> Capabilities {
         self.receiver.capabilities()
     }

@@ -27,8 +27,8 @@ pub struct Gather {
     pub max: NonZeroUsize,
 }
 
-/// The replies to a [`Gather`], as they come: a stream that ends after the requested number, or at the deadline.
-/// Dropping it cancels the remaining replies.
+/// A stream of the replies to a [`Gather`], which ends after the requested number or at the deadline. Dropping it cancels
+/// the remaining replies.
 pub struct Answers {
     /// Until it is over.
     place: Option<Place>,

@@ -97,7 +97,7 @@ impl<S> RequesterBuilder<S> {
     }
 }
 
-/// Why a requester cannot be built.
+/// The error of a requester that cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -119,7 +119,7 @@ impl From<InvalidArgument> for BuildError {
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoAddress => f.write_str("the address of the replies is empty"),
+            Self::NoAddress => f.write_str("the path of the entity for replies is empty"),
             Self::SharedWithoutSessions => f.write_str(
                 "a reply entity that others receive from needs sessions: use one of your own, or `ReplySession`",
             ),

@@ -15,7 +15,7 @@ use super::{
 use crate::{Message, transport::SendError};
 
 pin_project! {
-    /// The future of a call: the reply, or why there is none. Dropping it gives the call up.
+    /// The future of a call: the reply, or an error. Dropping it gives the call up.
     #[must_use = "a call does nothing until it is awaited"]
     pub struct CallFuture<F> {
         #[pin]

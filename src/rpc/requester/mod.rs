@@ -181,10 +181,10 @@ fn stamp(request: &mut Message, settings: &Settings, id: Token, timeout: Duratio
     if settings.correlate.is_by_correlation_id() {
         properties.set_correlation_token(id);
     }
-    if !properties.application().is_empty() {
+    if !properties.application_properties().is_empty() {
         // A reply would name that id, and not this one; and there is one deadline.
-        properties.application_mut().remove(Properties::ORIGINAL_MESSAGE_ID);
-        properties.application_mut().remove(Properties::TIMEOUT);
+        properties.application_properties_mut().remove(Properties::ORIGINAL_MESSAGE_ID);
+        properties.application_properties_mut().remove(Properties::TIMEOUT);
     }
     properties.set_message_token(id);
     properties.set_shared_reply_to(Arc::clone(&settings.reply_to));

@@ -12,7 +12,7 @@ use crate::{
     message::EntityPath,
     routing::{
         Handler, RouteError, Router, RouterBuilder,
-        private::{Call, Invoke, NoRoute, OpenEnd, Otherwise, Route},
+        private::{Call, Fallback, Invoke, NoRoute, OpenEnd, Route},
     },
     rpc::Correlate,
     time::{Clock, SystemClock},
@@ -58,7 +58,7 @@ impl Responder<(), (), NoSenders, NoRoute> {
 }
 
 impl<P: ReplySenders> ResponderBuilder<P> {
-    /// For how many addresses the stack that sends there is kept: 16, of which the one that was not used for longest goes.
+    /// The number of paths whose sending stack is cached: 16. The least recently used one is removed.
     pub const KEPT: usize = Senders::<P>::KEPT;
 
     /// Dead-letters requests that cannot be answered, before a handler sees them: without a `ReplyTo` as
@@ -96,7 +96,7 @@ impl<P: ReplySenders> ResponderBuilder<P> {
         self
     }
 
-    /// Keeps replies in `recorded`, from before they are sent, so that a duplicate of a request can be answered without its
+    /// Records replies in `recorded` before they are sent, so that a duplicate request can be answered without running the
     /// handler; see [`Responder::replay`]. If that fails the reply is sent all the same.
     pub fn record<R: ReplyStore>(mut self, recorded: RecordedReplies<R>) -> Self {
         self.replying.recorded = Some(Arc::new(recorded));
@@ -149,16 +149,16 @@ impl<S, C, P: ReplySenders, R> HandlersBuilder<S, C, P, R> {
 
     /// Answers every request that no other handler takes. Without it such requests are dead-lettered, and answered with
     /// the fault [`UnknownRequest`](crate::rpc::FaultCode::UnknownRequest).
-    pub fn answer_others<H, A>(self, handler: H) -> HandlersBuilder<S, C, P, R::Ended>
+    pub fn fallback<H, A>(self, handler: H) -> HandlersBuilder<S, C, P, R::Ended>
     where
         H: Call<A> + Invoke<A, S, C>,
         <H::Future as Future>::Output: IntoAnswer,
         C: CodecSet,
         A: 'static,
-        R: OpenEnd<Otherwise<Answering<H, P>, A>>,
+        R: OpenEnd<Fallback<Answering<H, P>, A>>,
     {
         let answering = Answering::new(handler, Arc::clone(&self.replying));
-        HandlersBuilder { routes: self.routes.otherwise(answering), replying: self.replying }
+        HandlersBuilder { routes: self.routes.fallback(answering), replying: self.replying }
     }
 
     /// Dispatches messages with this subject to a handler without a reply, as [`RouterBuilder::route`] does.

@@ -20,7 +20,7 @@ pub(super) fn encode<T: Encode, C: CodecSet>(
 ) -> Result<Encoded, EncodeError> {
     // A format that reads may be unable to write this value: then it is as if the set had it not.
     let encode_as = |format: &str| codecs.encode_as(value, format).ok();
-    if let Some(list) = request.application().get(ACCEPT).and_then(|list| list.as_str()) {
+    if let Some(list) = request.application_properties().get(ACCEPT).and_then(|list| list.as_str()) {
         for format in preferred(list) {
             if format == "*/*" {
                 return codecs.encode(value);
@@ -46,7 +46,7 @@ fn preferred(list: &str) -> impl Iterator<Item = &str> {
 
 /// Whether the list of the request has this format with a quality of zero.
 fn is_refused(request: &Message, format: &str) -> bool {
-    let Some(list) = request.application().get(ACCEPT).and_then(|list| list.as_str()) else { return false };
+    let Some(list) = request.application_properties().get(ACCEPT).and_then(|list| list.as_str()) else { return false };
     let essence = |format: &str| format.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let refused = list.split(',').take(MAX_FORMATS).filter(|entry| self::entry(entry).is_none());
     refused.map(essence).any(|refused| refused == essence(format))

@@ -3,7 +3,7 @@ use std::{sync::Arc, time::Duration};
 use super::{ReplySenders, address::Addresses, recorded::Record, senders::Senders, stats::ResponderStats};
 use crate::{
     Disposition, Message,
-    message::{Body, EntityPath, InvalidArgument, Properties, TraceContext, random_id::random_id},
+    message::{EntityPath, InvalidArgument, MessageBody, Properties, TraceContext, random_id::random_id},
     middleware::dedup::StoreError,
     rpc::{Correlate, Fault},
     settlement::{Changes, DeadLetterReason, cause_of},
@@ -71,7 +71,7 @@ impl<P: ReplySenders> Replying<P> {
     /// long it waits.
     #[inline]
     pub(super) fn refusal(&self, request: &Message) -> Option<Disposition> {
-        if request.application().is_empty() {
+        if request.application_properties().is_empty() {
             return None;
         }
         match deadline(request) {
@@ -93,7 +93,7 @@ impl<P: ReplySenders> Replying<P> {
         let mut properties = Properties::new();
         properties.set_message_token(random_id());
         let received = request.received();
-        let has_properties = !request.application().is_empty();
+        let has_properties = !request.application_properties().is_empty();
         let is_by_message_id = matches!(self.correlate, Correlate::MessageIdOrCorrelationId | Correlate::MessageId);
         let is_plain = is_by_message_id && !has_properties;
         if !(is_plain && properties.correlate_with_message_id(request.properties()))
@@ -124,7 +124,7 @@ impl<P: ReplySenders> Replying<P> {
     pub(super) fn fault(&self, request: &Message, fault: &Fault) -> Message {
         let mut properties = self.properties(request);
         fault.write(&mut properties);
-        Message::from_parts(properties, Body::from(Vec::new()))
+        Message::from_parts(properties, MessageBody::from(Vec::new()))
     }
 
     #[cold]
@@ -138,7 +138,7 @@ impl<P: ReplySenders> Replying<P> {
     /// What becomes of a request whose reply was not accepted in time.
     #[cold]
     pub(super) fn unanswered(&self, request: &Message, unanswered: Unanswered) -> Disposition {
-        tracing::warn!(error = %unanswered, "a reply was not accepted in time");
+        tracing::warn!(error = %unanswered, "the broker did not accept a reply in time: the request is abandoned");
         self.refused(request, &unanswered.into())
     }
 

@@ -4,7 +4,7 @@ use tower_service::Service;
 
 use crate::{Message, message::EntityPath, transport::SendError};
 
-/// Where the senders of replies come from: a function from an address to a stack that sends there.
+/// Creates the senders of replies: a function from the path of an entity to a stack that sends to it.
 pub trait ReplySenders: Send + Sync + 'static {
     /// A stack whose innermost service sends to one entity.
     type Sender: Service<Message, Response = (), Error: Into<SendError> + Send, Future: Send> + Clone + Send + 'static;

@@ -16,7 +16,7 @@ pub use self::{lease::LinkLease, receiver::LinkReceiver, sender::LinkSender};
 use super::{DeliveryFault, Faults, SendFault};
 use crate::transport::{BoxFuture, Receiver, SendError, Sender};
 
-/// How a broker stores messages.
+/// The way in which a simulated broker stores messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Store {
@@ -24,7 +24,7 @@ pub enum Store {
     OneAtATime(Duration),
     /// Each message takes this long, whatever else is stored meanwhile.
     Overlapping(Duration),
-    /// One commit takes this long for all that arrived before it began; what arrives meanwhile goes into the next.
+    /// One commit takes this long for all messages that arrived before it began; later ones are in the next commit.
     GroupCommit(Duration),
 }
 
@@ -32,9 +32,9 @@ pub enum Store {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LinkSettings {
-    /// From here to the broker and back: whole milliseconds, half of them each way. Writing takes no time.
+    /// The round trip to the broker: whole milliseconds, half of them each way. Writing takes no time.
     pub round_trip: Duration,
-    /// How the broker stores.
+    /// The way in which the broker stores messages.
     pub store: Store,
     /// The faults of the link.
     pub faults: Faults,
@@ -179,12 +179,12 @@ impl Link {
         self.shared.state.lock().deliveries
     }
 
-    /// From now on the broker takes messages and withholds its answers.
+    /// Makes the broker accept messages and withhold its answers.
     pub fn withhold_answers(&self) {
         self.shared.state.lock().withhold = true;
     }
 
-    /// Returns the numbers of the sends whose answers have come so far and are withheld, in order.
+    /// Returns the numbers of the sends whose answers have arrived and are withheld, in order.
     #[must_use]
     pub fn withheld(&self) -> Vec<u64> {
         self.shared.state.lock().withheld.keys().copied().collect()
@@ -201,7 +201,7 @@ impl Link {
         true
     }
 
-    /// Delivers all withheld answers, in order, and withholds none from now on.
+    /// Delivers all withheld answers, in order, and ends withholding.
     pub fn answer_all(&self) {
         self.shared.state.lock().withhold = false;
         for number in self.withheld() {

@@ -20,7 +20,7 @@ use crate::{
     transport::{ErrorKind, Receiver},
 };
 
-/// Writes down what goes by: sends and their outcomes, settlements and their answers. Clones write on the same record.
+/// A record of sends with their outcomes, and of settlements with their answers. Clones write on the same record.
 ///
 /// It keeps the latest [`Recorder::MOST`] of each. An assertion that fails prints what is there, without bodies.
 ///
@@ -68,7 +68,7 @@ pub enum SendOutcome {
     Accepted,
     /// It failed with this kind of error.
     Failed(ErrorKind),
-    /// It was handed over by a send that has no outcome.
+    /// It was sent without acknowledgement.
     HandedOver,
 }
 
@@ -80,8 +80,7 @@ pub struct Settled {
     pub message: Message,
     /// The requested settlement.
     pub settlement: Settlement,
-    /// The answer: `None` if there is none, or no caller waited for it. What was dropped has
-    /// none.
+    /// The answer: `None` without one, or if no caller waited for it. What was dropped has none.
     pub answer: Option<Result<(), ErrorKind>>,
 }
 

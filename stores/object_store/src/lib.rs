@@ -1,12 +1,12 @@
-//! Bodies for the claim check in files, or in any other store of [`object_store`]: a [`BlobStore`] over an [`ObjectStore`] that
-//! you have created, with its credentials and its time-outs.
+//! A blob store for the claim check: a [`BlobStore`] over any [`ObjectStore`] of the crate [`object_store`], such as files or
+//! a cloud's object store. You create the `ObjectStore`, with its credentials and time-outs.
 //!
 //! ```
 //! use consign::{
 //!     Disposition, Message,
-//!     middleware::claim_check::{CheckInLayer, CheckOutLayer},
+//!     middleware::claim_check::{StoreClaimLayer, ResolveClaimLayer},
 //! };
-//! use consign_claims_object_store::ObjectBlobs;
+//! use consign_store_object::ObjectBlobs;
 //! use object_store::local::LocalFileSystem;
 //! use tower::{BoxError, ServiceBuilder};
 //!
@@ -14,8 +14,8 @@
 //! # async fn main() -> Result<(), BoxError> {
 //! # let folder = tempfile::tempdir()?;
 //! let blobs = ObjectBlobs::new(LocalFileSystem::new_with_prefix(folder.path())?, "claims/orders")?;
-//! let sending = ServiceBuilder::new().layer(CheckInLayer::new(blobs.clone()));
-//! let receiving = ServiceBuilder::new().layer(CheckOutLayer::new(blobs));
+//! let sending = ServiceBuilder::new().layer(StoreClaimLayer::new(blobs.clone()));
+//! let receiving = ServiceBuilder::new().layer(ResolveClaimLayer::new(blobs));
 //! # drop((sending, receiving));
 //! # Ok(())
 //! # }
@@ -23,15 +23,15 @@
 //!
 //! # Names of blobs
 //!
-//! A blob has the path `<prefix>/<id>`, where the id is 32 hexadecimal digits. You choose the prefix and the id has no other
-//! spelling, so no message names a place outside of the prefix. Use a prefix for nothing else:
+//! A blob has the path `<prefix>/<id>`, where the id is 32 hexadecimal digits. You choose the prefix, and only ids of this
+//! form are accepted. So a message cannot name an object outside the prefix. Do not store other objects under the prefix:
 //! [`ObjectBlobs::delete_older_than`] deletes all objects in it with a name of that form.
 //!
 //! # Guarantees
 //!
 //! A blob exists as a whole or not at all, and is as durable as its store. Files of `LocalFileSystem` are not synced to the
-//! disk before `put` returns, so a power loss may lose a blob that a durable queue still names. The stores of clouds are as
-//! durable as they declare. A lost blob makes a dead letter with the reason `ClaimMissing`.
+//! disk before `put` returns, so a power loss may lose a blob that a durable queue still names. Object stores of clouds have
+//! the durability that their providers document. A lost blob makes a dead letter with the reason `ClaimMissing`.
 //!
 //! # Errors
 //!
@@ -77,7 +77,7 @@ impl ObjectBlobs {
         Self::shared(Arc::new(store), prefix)
     }
 
-    /// As [`new`](Self::new), in a store that others use too.
+    /// Creates a blob store, like [`new`](Self::new), over a shared object store.
     pub fn shared(store: Arc<dyn ObjectStore>, prefix: &str) -> Result<Self, InvalidPrefix> {
         let prefix = Path::parse(prefix).map_err(|error| InvalidPrefix(Box::new(error)))?;
         Ok(Self { store, prefix })

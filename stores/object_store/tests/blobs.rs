@@ -11,13 +11,13 @@ use consign::{
     consumer::Consumer,
     message::SequenceNumber,
     middleware::{
-        claim_check::{BlobErrorKind, BlobId, BlobStore, CheckInLayer, CheckOutLayer, Claim},
+        claim_check::{BlobErrorKind, BlobId, BlobStore, Claim, ResolveClaimLayer, StoreClaimLayer},
         size_limit::SizeLimitLayer,
     },
     time::{Clock, SystemClock, Timestamp},
     transport::{SendExt, SendService},
 };
-use consign_claims_object_store::ObjectBlobs;
+use consign_store_object::ObjectBlobs;
 use object_store::{ObjectStoreExt, local::LocalFileSystem, memory::InMemory, path::Path};
 use tower::{BoxError, Layer, ServiceBuilder, service_fn};
 
@@ -57,7 +57,7 @@ async fn a_large_body_goes_through_a_small_queue() {
         let queue = Broker::new().create_queue("orders", QueueSettings::default()).unwrap();
         let body: Vec<u8> = (0..5_u32 << 20).map(|n| n.to_le_bytes()[1]).collect();
         let mut sender = ServiceBuilder::new()
-            .layer(CheckInLayer::new(blobs.clone()))
+            .layer(StoreClaimLayer::new(blobs.clone()))
             .layer(SizeLimitLayer::default())
             .service(SendService::new(queue.sender().unwrap()));
         sender.send(Message::new(body.clone())).await.unwrap();
@@ -65,7 +65,7 @@ async fn a_large_body_goes_through_a_small_queue() {
             assert_eq!(message.payload(), Some(&body[..]));
             async { Ok::<_, BoxError>(Disposition::Complete) }
         });
-        let consumer = Consumer::new(queue.receiver(), CheckOutLayer::new(blobs).layer(handler));
+        let consumer = Consumer::new(queue.receiver(), ResolveClaimLayer::new(blobs).layer(handler));
         let stats = consumer.run_until(tokio::time::sleep(Duration::from_millis(500))).await.unwrap();
         assert_eq!(stats.completed(), 1, "{name}");
     }
@@ -78,7 +78,7 @@ async fn a_blob_that_is_gone_or_altered_is_a_dead_letter_after_one_delivery() {
     let files = std::sync::Arc::new(LocalFileSystem::new_with_prefix(folder.path()).unwrap());
     let blobs = ObjectBlobs::shared(files.clone(), "claims").unwrap();
     let queue = Broker::new().create_queue("orders", QueueSettings::default()).unwrap();
-    let layer = CheckInLayer::new(blobs.clone()).threshold(1);
+    let layer = StoreClaimLayer::new(blobs.clone()).threshold(1);
     let mut sender = layer.layer(SendService::new(queue.sender().unwrap()));
     for body in ["gone", "longer", "altered"] {
         sender.send(Message::new(body)).await.unwrap();
@@ -93,12 +93,19 @@ async fn a_blob_that_is_gone_or_altered_is_a_dead_letter_after_one_delivery() {
         }
     }
     let never = service_fn(|_: Message| async { Err::<Disposition, BoxError>("a handler saw it".into()) });
-    let consumer = Consumer::new(queue.receiver(), CheckOutLayer::new(blobs).layer(never));
+    let consumer = Consumer::new(queue.receiver(), ResolveClaimLayer::new(blobs).layer(never));
     let stats = consumer.run_until(tokio::time::sleep(Duration::from_millis(300))).await.unwrap();
     assert_eq!((stats.dead_lettered(), stats.abandoned()), (3, 0));
     let dead = queue.dead_letter().peek(SequenceNumber::default(), 3);
     let why: Vec<_> = dead.iter().map(|dead| dead.dead_letter_description().unwrap()).collect();
-    assert_eq!(why, ["there is no such blob", "the blob has another length", "the blob is not what was stored"]);
+    assert_eq!(
+        why,
+        [
+            "the blob does not exist",
+            "the blob has a different length",
+            "the digest of the blob is not that of the claim"
+        ]
+    );
     assert!(
         dead.iter().all(|dead| dead.dead_letter_reason() == Some("ClaimMissing") && Claim::of(dead).unwrap().is_ok())
     );

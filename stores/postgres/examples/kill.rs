@@ -1,4 +1,4 @@
-//! A consumer that is killed, and the one that is started after it: `cargo run -p consign-dedup-postgres --example kill`, with
+//! A consumer that is killed, and the one that is started after it: `cargo run -p consign-store-postgres --example kill`, with
 //! what `scripts/brokers` has at hand. It takes about a minute.
 //!
 //! A process handles 200 messages of 2 seconds, 16 at once, with `DedupLayer` on its defaults over PostgreSQL. It is killed
@@ -23,11 +23,11 @@ use consign::{
     middleware::dedup::{DedupLayer, OriginalMessageId},
     transport::Sender,
 };
-use consign_dedup_postgres::{
+use consign_postgres::Postgres;
+use consign_store_postgres::{
     PostgresStore, Table,
     tokio_postgres::{Config, NoTls},
 };
-use consign_postgres::Postgres;
 use tokio::time::{Instant, sleep};
 use tower::{BoxError, ServiceBuilder, service_fn};
 

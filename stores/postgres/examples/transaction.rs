@@ -1,4 +1,4 @@
-//! An effect that happens once: `cargo run -p consign-dedup-postgres --example transaction`, with what `scripts/brokers` has
+//! An effect that happens once: `cargo run -p consign-store-postgres --example transaction`, with what `scripts/brokers` has
 //! at hand.
 //!
 //! Three orders are paid, each in the transaction that commits its id. One is sent twice, and of one the process does not
@@ -11,10 +11,10 @@ use consign::{
     administration::QueueSettings,
     broker::Broker,
     consumer::Consumer,
-    middleware::dedup::{DedupLayer, Key},
+    middleware::dedup::{DedupKey, DedupLayer},
     transport::Sender,
 };
-use consign_dedup_postgres::{
+use consign_store_postgres::{
     Claim, PostgresStore, Table,
     tokio_postgres::{Config, NoTls},
 };
@@ -35,7 +35,7 @@ impl Payments {
         let id = order.original_message_id().ok_or("an order without an id")?;
         let mut client = self.connections.get().await?;
         let transaction = client.transaction().await?;
-        if self.store.commit_in(&transaction, Key::new(ORDERS, id.as_bytes())).await? == Claim::Duplicate {
+        if self.store.commit_in(&transaction, DedupKey::new(ORDERS, id.as_bytes())).await? == Claim::Duplicate {
             // What is left of the transaction is rolled back.
             return Ok(Disposition::Complete);
         }
@@ -91,6 +91,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 #[test]
-fn it_runs() -> Result<(), Box<dyn Error>> {
+fn the_example_runs() -> Result<(), Box<dyn Error>> {
     main()
 }

@@ -3,14 +3,14 @@
 //!
 //! ```no_run
 //! use std::time::Duration;
-//! use consign::{Disposition, Message, middleware::dedup::{DedupLayer, Key}};
-//! use consign_dedup_postgres::{Claim, PostgresStore, tokio_postgres::{Client, Config, NoTls}};
+//! use consign::{Disposition, Message, middleware::dedup::{DedupLayer, DedupKey}};
+//! use consign_store_postgres::{Claim, PostgresStore, tokio_postgres::{Client, Config, NoTls}};
 //! use tower::{BoxError, ServiceBuilder, service_fn};
 //!
 //! async fn pay(store: &PostgresStore, client: &mut Client, order: &Message) -> Result<Disposition, BoxError> {
 //!     let id = order.original_message_id().ok_or("an order without an id")?;
 //!     let transaction = client.transaction().await?;
-//!     if store.commit_in(&transaction, Key::new("orders", id.as_bytes())).await? == Claim::New {
+//!     if store.commit_in(&transaction, DedupKey::new("orders", id.as_bytes())).await? == Claim::New {
 //!         transaction.execute("INSERT INTO payments (order_id) VALUES ($1)", &[&id]).await?;
 //!         transaction.commit().await?;
 //!     }
@@ -39,32 +39,34 @@
 //!
 //! | | effects of a message |
 //! |---|---|
-//! | the layer commits, after the handler | one if no process dies and no connection breaks between the effect and the commit, and no run outlasts its lease; otherwise there may be another |
-//! | the handler commits, by [`commit_in`](PostgresStore::commit_in) in the transaction of the effect | one in all cases, as long as the id is known |
+//! | the layer commits, after the handler | once, if no process dies and no connection breaks between the effect and the commit, and no run of the handler outlasts its lease; otherwise perhaps more than once |
+//! | the handler commits, by [`commit_in`](PostgresStore::commit_in) in the transaction of the effect | once in all cases, as long as the store has the id |
 //!
-//! The first commit is that of every store, for effects of every kind. The second is for an effect in this database. It needs
-//! nothing else for a single effect: not the lease, not even the layer. The layer in front of it saves a transaction for each
-//! duplicate, and lets a duplicate wait while its message is handled elsewhere. After the handler the layer changes nothing:
-//! its commit finds the id committed, and so does its forget, when the handler's answer was lost.
+//! The commit of the layer works with every store and for effects of every kind. The commit of the handler is for effects in
+//! the same database. For a single effect it is sufficient alone, without a lease and without the layer. The layer saves a
+//! transaction for each duplicate, and lets a duplicate wait while the same message is handled elsewhere. When the handler
+//! has committed the id, the layer does not change it any more. It cannot forget the id either, if the handler fails because
+//! the answer to its commit was lost.
 //!
-//! Of several transactions for one id, the first one that commits counts. So it does not matter whether a handler has outlasted
-//! its lease and another one has begun: the second gets [`Claim::Duplicate`], after it has waited for the first. Call
-//! `commit_in` before the effect. Then the id is in progress from there until the end of the transaction, whatever the lease
-//! says, and no other handler begins.
+//! Of several transactions for one id, the first one that commits counts. So it does not matter whether a handler has
+//! outlasted its lease and another one has begun: the second gets [`Claim::Duplicate`], after it has waited for the first.
+//! Call `commit_in` before the effect. Then no other handler can begin an effect for this id until the end of the
+//! transaction, even if the lease has ended.
 //!
-//! The application has three duties. A failed statement must fail the handler: PostgreSQL rolls back a transaction with a
-//! failed statement at its commit, and the client reports that as success. A `Duplicate` must roll back what the transaction
-//! did before. And a transaction that a vanished machine has left open stays open until the database closes that connection
-//! (`tcp_keepalives_idle`, `idle_in_transaction_session_timeout`); its message waits.
+//! The application has three duties. If a statement fails, return an error from the handler: PostgreSQL rolls the transaction
+//! back at its commit, and the client reports that as success. If `commit_in` returns `Duplicate`, roll back what the
+//! transaction did before. Set `tcp_keepalives_idle` or `idle_in_transaction_session_timeout` in the database: a transaction
+//! of a machine that has failed stays open until the database closes its connection, and its message waits that long.
 //!
 //! # Contents of the table
 //!
-//! A row for each id that is reserved or committed: a keyed digest of 128 bits, the holder of the reservation, and its end. The
-//! secret of the digests is drawn with the table and is in a second table. There is no id and no body. [`Table::sql`] shows
-//! both tables.
+//! The table has a row for each id that is reserved or committed: a keyed digest of the id with 128 bits, the holder of the
+//! reservation, and its end. The secret key of the digests is generated when the table is created, and is in a second table.
+//! Neither table has an id or a body in plain text. [`Table::sql`] shows both tables.
 //!
-//! Leases and windows use the database's clock, to the microsecond. Only the disk limits the number of known ids, and none is
-//! forgotten early. One in 16 reservations forgets at most 64 expired ids, the oldest first.
+//! Leases and windows use the database's clock, to the microsecond. Only the disk limits the number of ids, and no id is
+//! forgotten before its window ends. One in 16 reservations deletes at most 64 expired ids, the oldest first.
+//!
 //! # Failure
 //!
 //! A failure is a [`StoreError`](consign::middleware::dedup::StoreError) whose source is tokio-postgres's error, [`NoAnswer`],

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use consign::middleware::dedup::{Begin, DedupStore, Key, StoreError, StoreErrorKind};
+use consign::middleware::dedup::{Begin, DedupKey, DedupStore, StoreError, StoreErrorKind};
 use tokio::runtime::Handle;
 use tokio_postgres::{Transaction, types::Type};
 use uuid::Uuid;
@@ -74,7 +74,7 @@ impl PostgresStore {
     /// Fails as [`Unavailable`](StoreErrorKind::Unavailable), with tokio-postgres's error as its source: then the transaction
     /// has failed too. Above the isolation level `READ COMMITTED` that includes a serialization failure, where at that level
     /// the answer is `Duplicate`.
-    pub async fn commit_in(&self, transaction: &Transaction<'_>, key: Key<'_>) -> Result<Claim, StoreError> {
+    pub async fn commit_in(&self, transaction: &Transaction<'_>, key: DedupKey<'_>) -> Result<Claim, StoreError> {
         let Inner { statements, window, .. } = &*self.0;
         let changed = transaction
             .execute_typed(&statements.commit_in, &[(&self.digest(key), Type::UUID), (window, Type::INT8)])
@@ -83,7 +83,7 @@ impl PostgresStore {
         Ok(if changed == 0 { Claim::Duplicate } else { Claim::New })
     }
 
-    fn digest(&self, key: Key<'_>) -> Uuid {
+    fn digest(&self, key: DedupKey<'_>) -> Uuid {
         Uuid::from_bytes(key.digest(&self.0.secret))
     }
 
@@ -106,7 +106,7 @@ impl PostgresStore {
         if reservations.fetch_add(1, Ordering::Relaxed) % Self::CLEAN_EACH == 0
             && let Err(failure) = connections.tell(&statements.clean, &[&Self::CLEAN]).await
         {
-            tracing::warn!(error = %StoreError::from(failure), "ids that are over could not be forgotten");
+            tracing::warn!(error = %StoreError::from(failure), "expired ids could not be deleted from the table");
         }
     }
 }
@@ -114,7 +114,7 @@ impl PostgresStore {
 impl DedupStore for PostgresStore {
     type Token = PostgresToken;
 
-    async fn begin(&self, key: Key<'_>, lease: Duration) -> Result<Begin<PostgresToken>, StoreError> {
+    async fn begin(&self, key: DedupKey<'_>, lease: Duration) -> Result<Begin<PostgresToken>, StoreError> {
         let token = PostgresToken { digest: self.digest(key), holder: random()? };
         let unanswered = Unanswered { store: self, token: Some(token.clone()) };
         let begun = self.reserve(&token, lease).await?;

@@ -4,7 +4,7 @@
 //! ```
 //! use std::time::Duration;
 //! use consign::{Disposition, Message, middleware::dedup::DedupLayer};
-//! use consign_dedup_redb::RedbStore;
+//! use consign_store_redb::RedbStore;
 //! use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -23,13 +23,15 @@
 //!
 //! # Contents of the file
 //!
-//! Committed ids, as keyed digests of 128 bits whose secret is drawn with the file, and until when each is known. A commit is
-//! answered when it is on the disk. Commits that arrive while another is being written are written together.
+//! The file has the committed ids, and until when each is known. An id is stored as a keyed digest of 128 bits. The secret
+//! key is generated when the file is created. A commit returns when it is on the disk. Commits that arrive while another one
+//! is being written are written together.
 //!
-//! Reservations are not in the file. One process at a time has it open, so after its end no message is being handled. A message
-//! that it had begun is handled as soon as it is redelivered, without waiting for a lease.
+//! Reservations are not in the file. Only one process at a time can open the file. So when a process opens it, no earlier
+//! process is handling a message any more. A message whose handler the earlier process had begun is handled as soon as it is
+//! redelivered, without waiting for a lease.
 //!
-//! The windows use UTC, because the monotonic clock ends with the process; leases use monotonic time.
+//! The windows use UTC, because monotonic time cannot be compared between two processes; leases use monotonic time.
 //!
 //! # Replies
 //!
@@ -41,7 +43,7 @@
 //! #     codecs::Codecs, message::EntityPath, middleware::dedup::DedupLayer, routing::Body,
 //! #     rpc::{RecordedReplies, Reply, Responder}, transport::{ErrorKind, SendError},
 //! # };
-//! # use consign_dedup_redb::RedbStore;
+//! # use consign_store_redb::RedbStore;
 //! # use tower::{Layer, service_fn};
 //! # fn main() -> Result<(), tower::BoxError> {
 //! # let folder = tempfile::tempdir()?;
@@ -82,7 +84,7 @@ mod worker;
 use std::{fmt, future::Future, path::Path, thread::JoinHandle, time::Duration};
 
 use consign::{
-    middleware::dedup::{Begin, DedupStore, Key, StoreError, StoreErrorKind},
+    middleware::dedup::{Begin, DedupKey, DedupStore, StoreError, StoreErrorKind},
     rpc::{RecordedReply, ReplyStore},
     time::{Clock, SystemClock},
 };
@@ -183,7 +185,7 @@ impl<C: Clock> Builder<C> {
         let secret = file.secret();
         let (requests, incoming) = mpsc::channel(RedbStore::<C>::WAITING);
         let worker = Worker::new(file, incoming);
-        let thread = std::thread::Builder::new().name("consign-dedup-redb".into()).spawn(move || worker.run());
+        let thread = std::thread::Builder::new().name("consign-store-redb".into()).spawn(move || worker.run());
         let thread = thread.map_err(|error| StoreError::new(StoreErrorKind::Unavailable).with_source(error))?;
         Ok(RedbStore { secret, clock: self.clock, requests: Some(requests), thread: Some(thread) })
     }
@@ -194,7 +196,7 @@ impl<C: Clock> DedupStore for RedbStore<C> {
 
     fn begin(
         &self,
-        key: Key<'_>,
+        key: DedupKey<'_>,
         lease: Duration,
     ) -> impl Future<Output = Result<Begin<RedbToken>, StoreError>> + Send {
         let (digest, now) = (u128::from_le_bytes(key.digest(&self.secret)), self.clock.now());
@@ -218,13 +220,13 @@ impl<C: Clock> DedupStore for RedbStore<C> {
 }
 
 impl<C: Clock> ReplyStore for RedbStore<C> {
-    fn put(&self, key: Key<'_>, reply: RecordedReply) -> impl Future<Output = Result<(), StoreError>> + Send {
+    fn put(&self, key: DedupKey<'_>, reply: RecordedReply) -> impl Future<Output = Result<(), StoreError>> + Send {
         let (digest, now) = (u128::from_le_bytes(key.digest(&self.secret)), self.clock.now().utc);
         let reply = NewReply { digest, now, bytes: reply.to_bytes() };
         self.ask(move |answer| Request::PutReply { reply, answer })
     }
 
-    fn find(&self, key: Key<'_>) -> impl Future<Output = Result<Option<RecordedReply>, StoreError>> + Send {
+    fn find(&self, key: DedupKey<'_>) -> impl Future<Output = Result<Option<RecordedReply>, StoreError>> + Send {
         let (digest, now) = (u128::from_le_bytes(key.digest(&self.secret)), self.clock.now().utc);
         self.ask(move |answer| Request::FindReply { digest, now, answer })
     }

@@ -144,7 +144,7 @@ impl Worker {
                 puts.for_each(|answer| drop(answer.send(Ok(()))));
             }
             Err(error) => {
-                tracing::warn!(%error, "ids or replies could not be written");
+                tracing::warn!(%error, "ids or replies could not be stored: handled messages may be handled again");
                 let error = Arc::new(error);
                 for answer in commits.map(|commit| commit.answer).chain(puts) {
                     drop(answer.send(Err(unavailable(Arc::clone(&error)))));

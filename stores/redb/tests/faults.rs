@@ -14,11 +14,11 @@ use consign::{
     Disposition, Message,
     administration::QueueSettings,
     broker::{Broker, Queue, QueueLease},
-    middleware::dedup::{Begin, DedupLayer, DedupStore, Key, MemoryStore, StoreError, StoreErrorKind},
+    middleware::dedup::{Begin, DedupKey, DedupLayer, DedupStore, MemoryStore, StoreError, StoreErrorKind},
     time::{ManualClock, Timestamp},
     transport::{Delivery, Lease, ReceiverExt, Sender},
 };
-use consign_dedup_redb::RedbStore;
+use consign_store_redb::RedbStore;
 use futures_util::FutureExt;
 use tempfile::TempDir;
 use tokio::sync::Notify;
@@ -80,7 +80,7 @@ struct Watched<S> {
 impl<S: DedupStore> DedupStore for Watched<S> {
     type Token = S::Token;
 
-    async fn begin(&self, key: Key<'_>, lease: Duration) -> Result<Begin<S::Token>, StoreError> {
+    async fn begin(&self, key: DedupKey<'_>, lease: Duration) -> Result<Begin<S::Token>, StoreError> {
         self.awaits.around(self.store.begin(key, lease)).await
     }
 
@@ -242,7 +242,7 @@ const AFTER_THE_LAST_SETTLEMENT: usize = AWAITS - 1;
 
 /// Rules: W-12.
 #[tokio::test]
-async fn what_is_dropped_at_any_await_has_one_effect_with_each_store() {
+async fn a_call_dropped_at_any_await_has_one_effect_with_each_store() {
     assert_eq!(runs("memory", InMemory::new, Stop::Dropped).await, [1; AWAITS]);
     assert_eq!(runs("file", InFile::new, Stop::Dropped).await, [1; AWAITS]);
 }
@@ -283,7 +283,7 @@ impl<S: DedupStore> Losing<S> {
 impl<S: DedupStore> DedupStore for Losing<S> {
     type Token = S::Token;
 
-    async fn begin(&self, key: Key<'_>, lease: Duration) -> Result<Begin<S::Token>, StoreError> {
+    async fn begin(&self, key: DedupKey<'_>, lease: Duration) -> Result<Begin<S::Token>, StoreError> {
         self.ask(self.store.begin(key, lease)).await
     }
 

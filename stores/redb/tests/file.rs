@@ -8,10 +8,10 @@ use std::{error::Error, sync::Arc, time::Duration};
 
 use cases::{LEASE, WINDOW, commit, is_committed, reserve};
 use consign::{
-    middleware::dedup::{Begin, DedupStore, Key, StoreErrorKind},
+    middleware::dedup::{Begin, DedupKey, DedupStore, StoreErrorKind},
     time::{ManualClock, Timestamp},
 };
-use consign_dedup_redb::{RedbStore, UnknownFormat};
+use consign_store_redb::{RedbStore, UnknownFormat};
 use redb::{Database, TableDefinition};
 use tempfile::TempDir;
 
@@ -60,12 +60,12 @@ impl Bench {
 }
 
 async fn fails_to_begin(store: &Store, id: &[u8]) -> StoreErrorKind {
-    store.begin(Key::new("orders", id), LEASE).await.unwrap_err().kind()
+    store.begin(DedupKey::new("orders", id), LEASE).await.unwrap_err().kind()
 }
 
 /// Rules: W-13.
 #[tokio::test]
-async fn what_was_committed_is_known_when_the_file_is_opened_again() {
+async fn committed_ids_are_known_when_the_file_is_opened_again() {
     let mut bench = Bench::new().await;
     commit(bench.store(), b"committed").await;
     let forgotten = reserve(bench.store(), b"forgotten").await;
@@ -90,11 +90,14 @@ async fn a_lease_in_a_file_is_renewed() {
         store.renew(&token, LEASE).await.unwrap();
     }
     bench.clock.advance(LEASE.saturating_sub(Duration::from_millis(1)));
-    assert!(matches!(store.begin(Key::new("orders", b"a"), LEASE).await.unwrap(), Begin::InProgress { .. }));
+    assert!(matches!(store.begin(DedupKey::new("orders", b"a"), LEASE).await.unwrap(), Begin::InProgress { .. }));
     // It is over, and nobody else has reserved it.
     bench.clock.advance(Duration::from_millis(1));
     store.renew(&token, LEASE).await.unwrap();
-    assert!(matches!(store.begin(Key::new("orders", b"a"), LEASE).await.unwrap(), Begin::InProgress { left: LEASE }));
+    assert!(matches!(
+        store.begin(DedupKey::new("orders", b"a"), LEASE).await.unwrap(),
+        Begin::InProgress { left: LEASE }
+    ));
     bench.clock.advance(LEASE);
     let second = reserve(store, b"a").await;
     assert_eq!(store.renew(&token, LEASE).await.unwrap_err().kind(), StoreErrorKind::Superseded);
@@ -126,7 +129,7 @@ async fn a_full_file_refuses_until_the_first_window_ends() {
 
 /// Rules: W-11.
 #[tokio::test]
-async fn what_is_reserved_has_a_bound() {
+async fn reserved_ids_are_bounded() {
     let bench = Bench::new().await;
     let store = bench.store();
     let first = reserve(store, b"first").await;

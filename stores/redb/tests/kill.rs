@@ -15,10 +15,10 @@ use std::{
 };
 
 use consign::{
-    middleware::dedup::{Begin, DedupStore, Key},
+    middleware::dedup::{Begin, DedupKey, DedupStore},
     rpc::{RecordedReply, ReplyStore},
 };
-use consign_dedup_redb::RedbStore;
+use consign_store_redb::RedbStore;
 
 const WINDOW: Duration = Duration::from_secs(24 * 3_600);
 const LEASE: Duration = Duration::from_secs(3_600);
@@ -55,7 +55,7 @@ async fn work(path: &str, first: u32) {
                         return;
                     }
                     let bytes = id.to_le_bytes();
-                    let key = Key::new("orders", &bytes);
+                    let key = DedupKey::new("orders", &bytes);
                     let Begin::New(mut token) = store.begin(key, LEASE).await.unwrap() else { continue };
                     match id % 3 {
                         0 => continue,
@@ -144,7 +144,7 @@ fn a_process_that_is_killed_loses_no_commit() {
         runtime.block_on(async {
             for id in 0..first + OPERATIONS {
                 let bytes = id.to_le_bytes();
-                let key = Key::new("orders", &bytes);
+                let key = DedupKey::new("orders", &bytes);
                 match store.begin(key, LEASE).await.unwrap() {
                     Begin::Committed => {
                         assert!(said.tried.contains(&id), "{id} was never committed");

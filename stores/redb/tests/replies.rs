@@ -17,13 +17,13 @@ use consign::{
     codecs::Codecs,
     consumer::Consumer,
     message::EntityPath,
-    middleware::dedup::{DedupLayer, DedupStore, Key},
+    middleware::dedup::{DedupKey, DedupLayer, DedupStore},
     routing::Body,
     rpc::{Fault, RecordedReplies, RecordedReply, ReplyStore, Responder},
     time::{ManualClock, Timestamp},
     transport::{ReceiverExt, SendService, Sender},
 };
-use consign_dedup_redb::RedbStore;
+use consign_store_redb::RedbStore;
 use tempfile::TempDir;
 use tokio::{sync::Notify, task::JoinHandle};
 use tower::Layer;
@@ -57,14 +57,14 @@ fn reply(bytes: usize) -> RecordedReply {
 }
 
 async fn put(store: &impl ReplyStore, id: u8, bytes: usize) {
-    store.put(Key::new("requests", &[id]), reply(bytes)).await.unwrap();
+    store.put(DedupKey::new("requests", &[id]), reply(bytes)).await.unwrap();
 }
 
 /// The sizes of the replies that are found.
 async fn found(store: &impl ReplyStore, ids: impl IntoIterator<Item = u8>) -> Vec<(u8, usize)> {
     let mut found = Vec::new();
     for id in ids {
-        if let Some(reply) = store.find(Key::new("requests", &[id])).await.unwrap() {
+        if let Some(reply) = store.find(DedupKey::new("requests", &[id])).await.unwrap() {
             found.push((id, reply.size()));
         }
     }
@@ -83,7 +83,7 @@ async fn replies_are_found_when_the_file_is_opened_again() {
     drop(store);
     let store = folder.open(RedbStore::MAX_REPLY_BYTES);
     assert_eq!(found(&store, [1, 2, 3]).await, [(1, 30), (2, 20)]);
-    assert!(store.find(Key::new("others", &[1])).await.unwrap().is_none(), "another scope");
+    assert!(store.find(DedupKey::new("others", &[1])).await.unwrap().is_none(), "another scope");
 }
 
 /// Rules: W-18.
@@ -205,7 +205,7 @@ async fn a_duplicate_after_a_restart_is_answered_as_the_first_was() {
 async fn replies_and_ids_of_one_file_are_kept_apart() {
     let folder = Folder::new();
     let store = folder.open(RedbStore::MAX_REPLY_BYTES);
-    let key = Key::new("requests", &[1]);
+    let key = DedupKey::new("requests", &[1]);
     put(&store, 1, 10).await;
     let consign::middleware::dedup::Begin::New(token) = store.begin(key, WINDOW).await.unwrap() else { panic!() };
     store.commit(&token).await.unwrap();

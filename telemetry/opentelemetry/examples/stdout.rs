@@ -93,6 +93,6 @@ async fn main() -> Result<(), BoxError> {
 }
 
 #[test]
-fn it_runs() {
+fn the_example_runs() {
     main().unwrap();
 }

@@ -22,7 +22,7 @@ pub(crate) fn extract_counted(properties: &Properties, metrics: &Metrics) -> Opt
         return None;
     };
     let context = read?;
-    let state = properties.application().get(TraceContext::TRACESTATE).and_then(PropertyValue::as_str);
+    let state = properties.application_properties().get(TraceContext::TRACESTATE).and_then(PropertyValue::as_str);
     if context.state().is_none() && state.is_some_and(|state| !state.is_empty()) {
         metrics.lost(Lost::MalformedState);
     }

@@ -7,7 +7,7 @@
 //!     broker::Broker,
 //!     codecs::{Codecs, Json},
 //!     consumer::Consumer,
-//!     middleware::encode::{EncodeLayer, Outgoing},
+//!     middleware::encode::{EncodeLayer, OutboundMessage},
 //!     routing::{Body, Router},
 //!     transport::{SendExt, SendService},
 //! };
@@ -25,9 +25,9 @@
 //!     .layer(telemetry.send("orders"))
 //!     .layer(EncodeLayer::new(codecs.clone()))
 //!     .service(SendService::new(queue.sender()?));
-//! sender.send(Outgoing::new("one order")).await?;
+//! sender.send(OutboundMessage::new("one order")).await?;
 //!
-//! let router = Router::new(codecs).otherwise(async |Body(order): Body<String>| println!("{order}")).build()?;
+//! let router = Router::new(codecs).fallback(async |Body(order): Body<String>| println!("{order}")).build()?;
 //! let stack = ServiceBuilder::new().layer(telemetry.process("orders")).service(router);
 //! let consumer = Consumer::new(telemetry.receiver("orders", queue.receiver()), stack);
 //! # consumer.run_until(tokio::time::sleep(std::time::Duration::from_millis(10))).await?;
@@ -46,8 +46,9 @@
 //! | `complete orders`, `abandon orders`, `dead_letter orders`, `defer orders` | CLIENT | as [`Parent`] says | the same | [`ObservedReceiver`] |
 //! | `call orders` | CLIENT | the current span | | [`CallLayer`] |
 //!
-//! Each has `messaging.system`, `messaging.operation.name`, `messaging.operation.type` (but `call`), `messaging.destination.name`,
-//! for a subscription `messaging.destination.subscription.name`, and `error.type` if it failed. Beside these:
+//! Each has `messaging.system`, `messaging.operation.name`, `messaging.operation.type` (except for `call`),
+//! `messaging.destination.name`, for a subscription `messaging.destination.subscription.name`, and `error.type` if it failed.
+//! Beside these:
 //!
 //! | attribute | of |
 //! |---|---|
@@ -71,15 +72,16 @@
 //! | `consign.trace.not_propagated` | count | `consign.trace.part`: `malformed_traceparent`, `malformed_tracestate`, `no_room` |
 //! | `consign.security.refused.messages` | count | system, operation name, destination, `consign.security.reason`: `ReplyAddressNotAllowed`, `SignatureInvalid` |
 //!
-//! Every label has one of a number of values that the application sets. Operations and errors are closed lists, and codecs are
-//! those of its sets. Up to [`TelemetryBuilder::max_destinations`] destinations have labels; the others are `_other`. No id and
-//! no text of a message is a label. Texts on spans are [escaped](consign::transport::Escaped).
+//! The number of values of every label is bounded. Operations and errors are closed lists, and codecs are those of the
+//! application's sets. Up to [`TelemetryBuilder::max_destinations`] destinations have labels; the others are `_other`. No id
+//! and no text of a message is a label. Texts on spans are [escaped](consign::transport::Escaped).
 //!
 //! # A trace through the broker
 //!
-//! The context is in the application properties `traceparent` and `tracestate`. They stay on a message: through a delayed
-//! retry, into the dead-letter sub-queue and out of it again, and from a request to its reply. `Diagnostic-Id`, which older
-//! clients of Azure Service Bus use, is read if there is no `traceparent`, and is kept in step if there is one.
+//! The context is in the application properties `traceparent` and `tracestate`. A message keeps them in a delayed retry, in
+//! the dead-letter sub-queue and when it is resubmitted. A reply gets them from its request. `Diagnostic-Id`, which older
+//! clients of Azure Service Bus use, is read if there is no `traceparent`. If a message has both, a new context replaces
+//! both.
 #![forbid(unsafe_code)]
 
 mod attributes;

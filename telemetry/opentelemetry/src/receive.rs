@@ -7,9 +7,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use bytes::Bytes;
 use consign::{
     Disposition, Message,
-    message::LockToken,
+    message::{LockToken, SequenceNumber},
     settlement::Changes,
     time::Moment,
     transport::{Capabilities, Delivery, EntityInfo, Lease, ReceiveError, Receiver, Session, SettleError},
@@ -113,6 +114,10 @@ impl<R: Receiver> ObservedReceiver<R> {
     }
 }
 
+fn observed<L>(shared: &Arc<Shared>, Delivery { message, lease }: Delivery<L>) -> Delivery<ObservedLease<L>> {
+    Delivery { lease: ObservedLease { lease, message: message.clone(), shared: Arc::clone(shared) }, message }
+}
+
 /// Nothing in it is pinned in place.
 impl<R: Receiver> Unpin for ObservedReceiver<R> {}
 
@@ -130,16 +135,18 @@ impl<R: Receiver> Receiver for ObservedReceiver<R> {
         self.began = None;
         let mut running = self.running(began);
         running.end(received.as_ref().err().map(|error| error.kind().code()));
-        out.extend(self.batch.drain(..).map(|Delivery { message, lease }| Delivery {
-            lease: ObservedLease { lease, message: message.clone(), shared: Arc::clone(&self.shared) },
-            message,
-        }));
+        let shared = &self.shared;
+        out.extend(self.batch.drain(..).map(|delivery| observed(shared, delivery)));
         Poll::Ready(received)
     }
 
     fn stop(&mut self) {
         self.began = None;
         self.receiver.stop();
+    }
+
+    fn poll_stopped(&mut self, cx: &mut TaskContext<'_>) -> Poll<()> {
+        self.receiver.poll_stopped(cx)
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -169,6 +176,26 @@ impl<S: Session> Session for ObservedReceiver<S> {
 
     fn close(self) -> S::Close {
         self.receiver.close()
+    }
+
+    fn state(&self) -> impl Future<Output = Result<Option<Bytes>, SettleError>> + Send + use<S> {
+        self.receiver.state()
+    }
+
+    fn set_state(&self, state: Option<Bytes>) -> impl Future<Output = Result<(), SettleError>> + Send + use<S> {
+        self.receiver.set_state(state)
+    }
+
+    async fn receive_deferred(
+        &mut self,
+        numbers: &[SequenceNumber],
+    ) -> Result<Vec<Delivery<Self::Lease>>, ReceiveError> {
+        let deliveries = self.receiver.receive_deferred(numbers).await?;
+        Ok(deliveries.into_iter().map(|delivery| observed(&self.shared, delivery)).collect())
+    }
+
+    async fn peek(&mut self, max: usize) -> Result<Vec<Message>, ReceiveError> {
+        self.receiver.peek(max).await
     }
 }
 

@@ -12,14 +12,14 @@ use crate::send::{SendFuture, SendLayer};
 ///
 /// ```
 /// # use std::time::Duration;
-/// # use consign::{broker::Broker, middleware::retry::{Backoff, DelayedRetries, RetryLayer}};
+/// # use consign::{broker::Broker, middleware::retry::{Backoff, DelayPolicy, RetryLayer}};
 /// use consign_opentelemetry::Telemetry;
 ///
 /// # fn main() -> Result<(), tower::BoxError> {
 /// # let queue = Broker::new().create_queue("orders", Default::default())?;
 /// let telemetry = Telemetry::builder("servicebus").build();
 /// let copies = telemetry.sender("orders", queue.sender()?);
-/// let retry = RetryLayer::new().delayed(DelayedRetries::new(copies, Backoff::exponential(Duration::from_secs(10)))?);
+/// let retry = RetryLayer::new().delayed(DelayPolicy::new(copies, Backoff::exponential(Duration::from_secs(10)))?);
 /// # drop(retry);
 /// # Ok(())
 /// # }

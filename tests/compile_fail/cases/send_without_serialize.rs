@@ -2,7 +2,7 @@ use consign::{
     administration::QueueSettings,
     broker::Broker,
     codecs::Codecs,
-    middleware::encode::{EncodeLayer, Outgoing},
+    middleware::encode::{EncodeLayer, OutboundMessage},
     transport::SendService,
 };
 use tower::{Service, ServiceBuilder};
@@ -15,5 +15,5 @@ fn main() {
     let queue = Broker::new().create_queue("orders", QueueSettings::default()).unwrap();
     let sender = SendService::new(queue.sender().unwrap());
     let mut stack = ServiceBuilder::new().layer(EncodeLayer::new(Codecs::json())).service(sender);
-    let _ = stack.call(Outgoing::new(Order { id: 1 }));
+    let _ = stack.call(OutboundMessage::new(Order { id: 1 }));
 }

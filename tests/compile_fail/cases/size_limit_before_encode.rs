@@ -1,7 +1,7 @@
 use consign::{
     codecs::Codecs,
     middleware::{
-        encode::{EncodeLayer, Outgoing},
+        encode::{EncodeLayer, OutboundMessage},
         size_limit::SizeLimitLayer,
     },
     transport::{SendExt, SendService, Sender},
@@ -13,7 +13,7 @@ async fn send(sender: impl Sender) {
         .layer(SizeLimitLayer::default())
         .layer(EncodeLayer::new(Codecs::json()))
         .service(SendService::new(sender));
-    let _ = stack.send(Outgoing::new(1)).await;
+    let _ = stack.send(OutboundMessage::new(1)).await;
 }
 
 fn main() {}

@@ -8,7 +8,7 @@ use consign::{
     Message,
     administration::{QueueSettings, Status, SubscriptionSettings, TopicSettings},
     broker::{Broker, Queue, QueueLease},
-    message::{Body, PropertyValue, Value},
+    message::{MessageBody, PropertyValue, Value},
     rules::{CorrelationFilter, Filter, Rule, SqlAction, SqlFilter},
     settlement::{DeadLetter, DeadLetterReason},
     time::{ManualClock, Timestamp},
@@ -186,7 +186,7 @@ async fn values(broker: &Broker) {
         .unwrap();
     let properties = message.properties_mut();
     for (nth, value) in every_simple_value().into_iter().enumerate() {
-        properties.application_mut().insert(format!("key {nth:02}"), value);
+        properties.application_properties_mut().insert(format!("key {nth:02}"), value);
     }
     let rest = properties.pass_through_mut();
     rest.user_id = Some(Bytes::from_static(&[0xff]));
@@ -199,14 +199,14 @@ async fn values(broker: &Broker) {
     rest.footer = vec![("f".into(), Value::from(1))];
     sender.send(message).await.unwrap();
     let mut bodies = vec![
-        Body::empty(),
-        Body::from("text"),
-        Body::sections(vec![Bytes::from_static(b"a"), Bytes::new(), Bytes::from_static(&[0xff])]),
-        Body::Sequence([].into()),
-        Body::Sequence([vec![], every_value()].into()),
+        MessageBody::empty(),
+        MessageBody::from("text"),
+        MessageBody::sections(vec![Bytes::from_static(b"a"), Bytes::new(), Bytes::from_static(&[0xff])]),
+        MessageBody::Sequence([].into()),
+        MessageBody::Sequence([vec![], every_value()].into()),
     ];
-    bodies.extend(every_value().into_iter().map(Body::from));
-    bodies.extend(every_simple_value().into_iter().map(|value| Body::from(Value::Simple(value))));
+    bodies.extend(every_value().into_iter().map(MessageBody::from));
+    bodies.extend(every_simple_value().into_iter().map(|value| MessageBody::from(Value::Simple(value))));
     for (nth, body) in bodies.into_iter().enumerate() {
         let message = Message::builder().message_id(format!("value {nth}")).build(body);
         sender.send(message.unwrap()).await.unwrap();

@@ -102,7 +102,7 @@ async fn a_broker_in_memory_shows_the_same() {
 
 /// Rules: D-03.
 #[tokio::test]
-async fn what_was_locked_in_a_store_of_every_format_is_free() {
+async fn locked_messages_in_stores_of_every_format_are_free() {
     for golden in EVERY {
         let (broker, _) = golden.disk().open();
         let orders = broker.queue("shop/orders").unwrap();

@@ -46,7 +46,7 @@ fn take(rest: &mut &[u8]) -> usize {
 }
 
 #[test]
-fn what_was_packed_is_unpacked() {
+fn a_packed_store_is_unpacked() {
     let mut random = fastrand::Rng::with_seed(1);
     for _ in 0..200 {
         let bytes: Vec<u8> = (0..random.usize(..9)).flat_map(|_| vec![random.u8(..2); random.usize(..40)]).collect();

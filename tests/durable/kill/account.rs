@@ -251,7 +251,7 @@ mod tests {
     const ALL: [(Copy, State); 2] = [(A, State::Ready), (B, State::Ready)];
 
     #[test]
-    fn what_was_acknowledged_is_there() {
+    fn acknowledged_messages_are_there() {
         let sent = || [send(1), Told::Acknowledged(1)];
         assert_eq!(counts(sent(), &ALL), Counts::default());
         assert_eq!(counts(sent(), &ALL[1..]), Counts { lost: 1, ..Counts::default() });
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_acknowledged_is_there_as_a_whole_or_not_at_all() {
+    fn unacknowledged_operations_are_complete_or_absent() {
         assert_eq!(counts([send(1)], &[]), Counts::default());
         assert_eq!(counts([send(1)], &ALL), Counts { recovered: 2, ..Counts::default() });
         assert_eq!(counts([send(1)], &ALL[1..]), Counts { recovered: 1, torn: 1, ..Counts::default() });
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_settled_stays_settled() {
+    fn settled_messages_stay_settled() {
         let settled = |state, found: &[(Copy, State)]| {
             counts([send(1), Told::Acknowledged(1), settle(2, state), Told::Acknowledged(2)], found)
         };

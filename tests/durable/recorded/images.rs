@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_synced_is_there_or_not() {
+    fn unsynced_writes_are_there_or_not() {
         let [create, length, rename] = changes();
         let expected = [vec![], vec![("a", 0)], vec![("a", 7)], vec![("b", 0)], vec![("b", 7)]];
         let named =

@@ -40,11 +40,11 @@ const OTHERS: usize = 3;
 
 /// Rules: D-280.
 #[test]
-fn what_was_acknowledged_is_in_every_image_of_the_recorded_calls() {
+fn acknowledged_messages_are_in_every_image_of_the_recorded_calls() {
     if let Some((root, first)) = as_child() {
         return child::create(&root, first);
     }
-    let Some(mut test) = Test::new("what_was_acknowledged_is_in_every_image_of_the_recorded_calls") else { return };
+    let Some(mut test) = Test::new("acknowledged_messages_are_in_every_image_of_the_recorded_calls") else { return };
     let mut recording = Recording::of(&test.root);
     test.run(&mut recording, 1);
     let images = test.check(&recording, 0, &Promise::default(), images());
@@ -53,11 +53,11 @@ fn what_was_acknowledged_is_in_every_image_of_the_recorded_calls() {
 
 /// Rules: D-281.
 #[test]
-fn what_a_killed_process_left_is_lasting_once_another_acknowledges() {
+fn a_store_of_a_killed_process_is_durable_once_another_acknowledges() {
     if let Some((root, first)) = as_child() {
         return child::create(&root, first);
     }
-    let Some(mut test) = Test::new("what_a_killed_process_left_is_lasting_once_another_acknowledges") else { return };
+    let Some(mut test) = Test::new("a_store_of_a_killed_process_is_durable_once_another_acknowledges") else { return };
     let mut first = Recording::of(&test.root);
     test.run(&mut first, 1);
     let told = first.events.iter().position(|event| event.told().is_some()).unwrap();

@@ -77,7 +77,11 @@ impl Shown {
             subject: text(message.subject()),
             ttl: message.time_to_live().map(|ttl| u64::try_from(ttl.as_millis()).unwrap()),
             at: message.scheduled_enqueue_time().map(Timestamp::as_millis),
-            application: message.application().iter().map(|(key, its)| (key.to_owned(), value(its))).collect(),
+            application: message
+                .application_properties()
+                .iter()
+                .map(|(key, its)| (key.to_owned(), value(its)))
+                .collect(),
         }
     }
 

@@ -210,7 +210,7 @@ pub(super) fn message(content: &Content) -> Message {
     if let Some(at) = at {
         properties.set_scheduled_enqueue_time(timestamp(at));
     }
-    *properties.application_mut() = application.into_iter().collect();
+    *properties.application_properties_mut() = application.into_iter().collect();
     message
 }
 

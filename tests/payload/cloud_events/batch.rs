@@ -2,7 +2,7 @@ use consign::{
     Disposition, Message,
     cloud_events::{CloudEvent, CloudEventBatch, CloudEventError, Mode},
     codecs::Codecs,
-    message::{Body, Value},
+    message::{MessageBody, Value},
     routing::Router,
     settlement::DeadLetterReason,
 };
@@ -12,7 +12,7 @@ use super::{JSON, binary, event, structured};
 
 const EVENT: &str = r#"{"specversion":"1.0","id":"1","source":"/s","type":"t"}"#;
 
-fn batch(body: impl Into<Body>) -> Message {
+fn batch(body: impl Into<MessageBody>) -> Message {
     Message::builder().content_type("application/cloudevents-batch+json; charset=UTF-8").build(body).unwrap()
 }
 
@@ -64,7 +64,7 @@ fn one_broken_event_is_named_by_its_index() {
 #[tokio::test]
 async fn a_handler_takes_a_batch_and_a_single_event_is_a_batch_of_one() {
     let handler = async |batch: CloudEventBatch| assert_eq!(batch.iter().next().unwrap().id().len(), 14);
-    let router = Router::new(Codecs::json()).otherwise(handler).build().unwrap();
+    let router = Router::new(Codecs::json()).fallback(handler).build().unwrap();
     for message in [batch(format!("[{JSON}]")), structured(JSON), binary("ce-")] {
         assert_eq!(router.clone().oneshot(message).await.unwrap(), Disposition::Complete);
     }

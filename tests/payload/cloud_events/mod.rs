@@ -95,7 +95,7 @@ fn the_example_of_the_amqp_binding_is_read_with_both_prefixes() {
 
 /// Rules: H-61.
 #[test]
-fn what_is_written_is_what_the_specification_shows() {
+fn written_events_equal_those_of_the_specification() {
     let codecs = Codecs::json();
     let event = event().with_subject("s\"").unwrap().with_time("2018-04-05T17:31:00Z").unwrap();
     let event = event.with_extension("number", 5).unwrap().with_extension("truth", true).unwrap();
@@ -107,7 +107,8 @@ fn what_is_written_is_what_the_specification_shows() {
 
     let message = event.to_message(Mode::Binary).unwrap();
     assert_eq!((message.content_type(), message.payload()), (Some("application/json"), Some(&br#"[1,"a"]"#[..])));
-    let properties: Vec<_> = message.application().iter().map(|(name, value)| (name, value.clone())).collect();
+    let properties: Vec<_> =
+        message.application_properties().iter().map(|(name, value)| (name, value.clone())).collect();
     let expected: [(&str, PropertyValue); 7] = [
         ("cloudEvents_id", "1".into()),
         ("cloudEvents_number", 5.into()),
@@ -190,11 +191,11 @@ fn each_broken_rule_has_its_own_error() {
         assert_eq!(read(body).unwrap_err(), error, "{body}");
     }
     let mut binary_ = binary("cloudEvents_");
-    binary_.properties_mut().application_mut().insert("cloudEvents_ext", 1.5);
+    binary_.properties_mut().application_properties_mut().insert("cloudEvents_ext", 1.5);
     assert_eq!(CloudEvent::from_message(&binary_).unwrap_err(), invalid("ext"));
     // The type of the data has a place of its own, which may not disagree.
     let mut binary_ = binary("cloudEvents_");
-    binary_.properties_mut().application_mut().insert("cloudEvents_datacontenttype", "text/plain");
+    binary_.properties_mut().application_properties_mut().insert("cloudEvents_datacontenttype", "text/plain");
     assert_eq!(CloudEvent::from_message(&binary_).unwrap_err(), invalid("datacontenttype"));
     let of = |content_type: &'static str| Message::builder().content_type(content_type).build("[]").unwrap();
     for (message, error) in [
@@ -231,7 +232,7 @@ fn instants_have_the_form_of_rfc_3339() {
         event().with_time(wrong).expect_err(wrong);
     }
     let mut message = binary("cloudEvents:");
-    message.properties_mut().application_mut().insert("cloudEvents:time", Timestamp::from_millis(0));
+    message.properties_mut().application_properties_mut().insert("cloudEvents:time", Timestamp::from_millis(0));
     assert_eq!(CloudEvent::from_message(&message).unwrap().time(), Some("1970-01-01T00:00:00.000Z"));
 }
 
@@ -284,7 +285,7 @@ fn random_bytes_panic_no_reader() {
 async fn a_handler_takes_an_event_and_what_is_none_is_a_dead_letter() {
     let codecs = Codecs::builder().with(consign::codecs::Json::default()).with(MessagePack).build().unwrap();
     let handler = async |event: CloudEvent| assert_eq!(event.event_type(), "com.example.someevent");
-    let router = Router::new(codecs).otherwise(handler).build().unwrap();
+    let router = Router::new(codecs).fallback(handler).build().unwrap();
     for message in [structured(JSON), binary("cloudEvents:"), binary("cloudEvents_")] {
         assert_eq!(router.clone().oneshot(message).await.unwrap(), Disposition::Complete);
     }

@@ -9,7 +9,7 @@ use consign::{
 use super::{binary, event, structured};
 
 fn with(message: &mut Message, name: &str, value: impl Into<PropertyValue>) {
-    message.properties_mut().application_mut().insert(name, value);
+    message.properties_mut().application_properties_mut().insert(name, value);
 }
 
 /// What is read of one attribute.
@@ -166,13 +166,16 @@ fn a_prefix_is_chosen_when_an_event_is_written() {
         [(Prefix::Underscore, 5.into()), (Prefix::Colon, 5.into()), (Prefix::Ce, PropertyValue::from("5"))]
     {
         let message = event.to_message(Mode::BinaryWith(prefix)).unwrap();
-        let names: Vec<_> = message.application().iter().map(|(name, _)| name).collect();
+        let names: Vec<_> = message.application_properties().iter().map(|(name, _)| name).collect();
         let expected = ["id", "number", "source", "specversion", "truth", "type"];
         assert_eq!(names, expected.map(|name| format!("{}{name}", prefix.as_str())));
-        assert_eq!(message.application().get(&format!("{}number", prefix.as_str())), Some(&number));
+        assert_eq!(message.application_properties().get(&format!("{}number", prefix.as_str())), Some(&number));
         assert_eq!(message.content_type(), Some("text/plain"));
         assert!(CloudEvent::from_message(&message).is_ok());
     }
     let default = event.to_message(Mode::Binary).unwrap();
-    assert_eq!(default.application(), event.to_message(Mode::BinaryWith(Prefix::default())).unwrap().application());
+    assert_eq!(
+        default.application_properties(),
+        event.to_message(Mode::BinaryWith(Prefix::default())).unwrap().application_properties()
+    );
 }

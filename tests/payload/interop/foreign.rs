@@ -64,7 +64,8 @@ fn reason(result: Result<Message, Disposition>) -> DeadLetterReason {
 #[tokio::test]
 async fn every_member_of_an_envelope_is_a_property() {
     let message = received(enveloped(ENVELOPE), at(SENT)).await.unwrap();
-    let properties: BTreeMap<_, _> = message.application().iter().map(|(name, value)| (name, value.clone())).collect();
+    let properties: BTreeMap<_, _> =
+        message.application_properties().iter().map(|(name, value)| (name, value.clone())).collect();
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let types = "urn:message:Shop.Contracts:Changed[[Shop.Contracts:Order],[Shop.Contracts:Reason]];urn:message:Shop.Contracts:IEvent";
     let expected: BTreeMap<&str, PropertyValue> = [
@@ -102,8 +103,8 @@ async fn members_that_are_not_known_are_kept() {
         r#"{"messageType":["a"],"message":1,"job":{"id":7},"retryCount":3,"network":null,"headers":null,"host":null}"#;
     let message = received(enveloped(body), at(SENT)).await.unwrap();
     assert_eq!(text(&message, "MT-Job").as_deref(), Some(r#"{"id":7}"#));
-    assert_eq!(message.application().get("MT-RetryCount"), Some(&PropertyValue::I64(3)));
-    assert_eq!(message.application().len(), 3);
+    assert_eq!(message.application_properties().get("MT-RetryCount"), Some(&PropertyValue::I64(3)));
+    assert_eq!(message.application_properties().len(), 3);
 }
 
 /// Rules: H-84.
@@ -177,16 +178,19 @@ async fn a_message_expires_by_its_senders_time() {
 
 /// Rules: H-131.
 #[tokio::test]
-async fn what_was_moved_or_has_no_time_does_not_expire() {
+async fn moved_messages_and_messages_without_a_time_do_not_expire() {
     let late = at(SENT + 100 * MINUTE);
     let mut moved = enveloped(ENVELOPE);
-    moved.properties_mut().application_mut().insert("MT-Reason", "fault");
+    moved.properties_mut().application_properties_mut().insert("MT-Reason", "fault");
     let mut audited = with_headers(PUBLISH, b"{}");
-    audited.properties_mut().application_mut().insert("NServiceBus.ProcessingEnded", "2026-02-03 04:05:07:000000 Z");
+    audited
+        .properties_mut()
+        .application_properties_mut()
+        .insert("NServiceBus.ProcessingEnded", "2026-02-03 04:05:07:000000 Z");
     let mut unreadable = with_headers(PUBLISH, b"{}");
-    unreadable.properties_mut().application_mut().insert("NServiceBus.TimeToBeReceived", "soon");
+    unreadable.properties_mut().application_properties_mut().insert("NServiceBus.TimeToBeReceived", "soon");
     let mut unsent = with_headers(PUBLISH, b"{}");
-    unsent.properties_mut().application_mut().remove("NServiceBus.TimeSent");
+    unsent.properties_mut().application_properties_mut().remove("NServiceBus.TimeSent");
     let tomorrow = enveloped(ENVELOPE.replace("2026-02-03T04:06:06.7891234Z", "tomorrow"));
     for message in [moved, with_headers(FAILED, b"{}"), audited, unreadable, unsent, tomorrow] {
         assert!(received(message, late).await.is_ok());
@@ -211,7 +215,7 @@ async fn the_activity_of_masstransit_is_the_trace() {
     let own = parent.replace("00f067aa0ba902b7", "1111111111111111");
     for name in ["traceparent", "Diagnostic-Id"] {
         let mut message = enveloped(ENVELOPE);
-        message.properties_mut().application_mut().insert(name, own.clone());
+        message.properties_mut().application_properties_mut().insert(name, own.clone());
         let message = received(message, at(SENT)).await.unwrap();
         assert_eq!(trace(message.properties()), Ok(Some(own.clone())), "{name}");
         assert_eq!(text(&message, "traceparent").is_some(), name == "traceparent");
@@ -235,13 +239,13 @@ async fn a_byte_order_mark_is_skipped() {
 
 /// Rules: H-134.
 #[tokio::test]
-async fn what_a_transport_delivers_stays_whole() {
+async fn headers_of_a_transport_are_never_cut() {
     let trace = "   at Shop.OrderConsumer.Consume(ConsumeContext`1 context)\n".repeat(2_000);
     for (headers, name, body) in
         [(FAILED, "NServiceBus.ExceptionInfo.StackTrace", "{}"), (MOVED, "MT-Fault-StackTrace", ENVELOPE)]
     {
         let mut message = with_headers(headers, b"").with_body(body);
-        message.properties_mut().application_mut().insert(name, trace.clone());
+        message.properties_mut().application_properties_mut().insert(name, trace.clone());
         if body == ENVELOPE {
             message.properties_mut().set_content_type("application/vnd.masstransit+json");
         }
@@ -255,7 +259,7 @@ async fn what_a_transport_delivers_stays_whole() {
 
 /// Rules: H-134.
 #[tokio::test]
-async fn what_an_envelope_adds_is_cut_to_the_limits() {
+async fn properties_of_an_envelope_are_cut_to_the_limits() {
     let marked = |text: &str| text.ends_with(" ... [cut]");
     let envelope =
         |headers: &str| enveloped(format!(r#"{{"messageType":["a"],"message":{{}},"headers":{{{headers}}}}}"#));
@@ -300,7 +304,7 @@ fn random_bytes_panic_no_reader() {
             body[at] = *byte;
         }
         let mut headers = with_headers(PUBLISH, b"{}");
-        let application = headers.properties_mut().application_mut();
+        let application = headers.properties_mut().application_properties_mut();
         application.insert("NServiceBus.TimeSent", time.clone());
         application.insert("NServiceBus.TimeToBeReceived", time);
         application.insert("NServiceBus.EnclosedMessageTypes", types);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use consign::{
     Disposition, Message,
-    message::{Body, PropertyValue},
+    message::{MessageBody, PropertyValue},
     middleware::interop::{InteropError, MassTransitLayer, NServiceBusLayer},
     settlement::{DeadLetterReason, IntoDisposition},
 };
@@ -73,7 +73,7 @@ async fn refused(message: Message) -> String {
 }
 
 fn text(message: &Message, name: &str) -> Option<String> {
-    message.application().get(name).and_then(PropertyValue::as_str).map(Into::into)
+    message.application_properties().get(name).and_then(PropertyValue::as_str).map(Into::into)
 }
 
 /// Rules: H-80.
@@ -90,14 +90,14 @@ async fn an_envelope_of_masstransit_is_opened() {
 
 /// Rules: H-81.
 #[tokio::test]
-async fn what_an_envelope_says_stays_among_the_properties() {
+async fn members_of_an_envelope_are_properties() {
     let message = received(enveloped(ENVELOPE)).await.unwrap();
     let types = "urn:message:Shop.Contracts:OrderSubmitted;urn:message:Shop.Contracts:IEvent";
     assert_eq!(text(&message, "MT-MessageType").as_deref(), Some(types));
     assert_eq!(text(&message, "ConversationId").as_deref(), Some("5e1c0000-5d3b-0015-b1ac-08dcb1f0a3c4"));
     assert_eq!(text(&message, "MT-Source-Address").as_deref(), Some("rabbitmq://broker/shop_bus_x1?temporary=true"));
     assert_eq!(text(&message, "MT-Response-Address"), None);
-    let property = |name| message.application().get(name).cloned();
+    let property = |name| message.application_properties().get(name).cloned();
     assert_eq!(property("Tenant"), Some("acme".into()));
     assert_eq!(property("Attempt"), Some(PropertyValue::I64(2)));
     assert_eq!(property("Dry"), Some(PropertyValue::Bool(false)));
@@ -108,7 +108,7 @@ async fn what_an_envelope_says_stays_among_the_properties() {
 
 /// Rules: H-82.
 #[tokio::test]
-async fn what_the_broker_says_stands() {
+async fn properties_of_the_broker_are_not_overwritten() {
     let message = Message::builder()
         .content_type("Application/vnd.MassTransit+JSON; charset=utf-8")
         .message_id("own")
@@ -139,7 +139,7 @@ async fn transport_headers_without_an_envelope_are_read() {
 
 /// Rules: H-84.
 #[tokio::test]
-async fn what_is_no_envelope_is_a_dead_letter() {
+async fn an_invalid_envelope_is_a_dead_letter() {
     for (body, column) in [
         ("", 0),
         ("[]", 0),
@@ -165,7 +165,7 @@ async fn what_is_no_envelope_is_a_dead_letter() {
     }
     let value = Message::builder()
         .content_type("application/vnd.masstransit+json")
-        .build(Body::Value(Box::new("x".into())))
+        .build(MessageBody::Value(Box::new("x".into())))
         .unwrap();
     assert_eq!(refused(value).await, "the body is an AMQP value or sequence, and an envelope is expected");
     let number = Message::builder().property("MT-MessageType", 1).build("{}").unwrap();
@@ -177,7 +177,7 @@ async fn what_is_no_envelope_is_a_dead_letter() {
 async fn an_envelope_beyond_the_limits_of_a_message_is_a_dead_letter() {
     let headers: Vec<String> = (0..2_000).map(|n| format!(r#""h{n}":{n}"#)).collect();
     let body = format!(r#"{{"messageType":["a"],"message":{{}},"headers":{{{}}}}}"#, headers.join(","));
-    assert!(refused(enveloped(&body)).await.starts_with("the envelope has a value that a message cannot have: "));
+    assert!(refused(enveloped(&body)).await.starts_with("the envelope has a value that is not valid in a message: "));
     let long = format!(r#"{{"messageId":"{}","messageType":["a"],"message":{{}}}}"#, "x".repeat(129));
     let description = refused(enveloped(&long)).await;
     assert!(description.contains("MessageId"), "{description}");
@@ -211,7 +211,7 @@ async fn headers_of_nservicebus_are_read() {
     assert_eq!(message.correlation_id(), Some("9e0d2f01-e903-481a-b272-ac6500e46715"));
     assert_eq!(message.reply_to(), None);
     assert_eq!(message.payload(), Some(&br#"{"OrderId":7}"#[..]));
-    assert_eq!(message.application(), headers(types).application(), "all of it stays");
+    assert_eq!(message.application_properties(), headers(types).application_properties(), "all of it stays");
 
     for (types, name) in [
         ("Shop.OrderPlaced", "Shop.OrderPlaced"),
@@ -238,9 +238,41 @@ async fn headers_that_cannot_be_read_make_a_dead_letter() {
     let number = Message::builder().property("NServiceBus.MessageId", 7).build("{}").unwrap();
     assert_eq!(refused(number).await, "the property `NServiceBus.MessageId` is not text");
     let wrapped = Message::builder().property("NServiceBus.Transport.Encoding", "wcf/byte-array").build("x").unwrap();
-    assert_eq!(refused(wrapped).await, "the body is `wcf/byte-array`, which is not read");
+    assert_eq!(
+        refused(wrapped).await,
+        "the body is declared as `wcf/byte-array`: not well-formed: expected a record that starts an element at byte 0"
+    );
+    let value = MessageBody::Value(Box::new("value".into()));
+    let value = Message::builder().property("NServiceBus.Transport.Encoding", "wcf/byte-array").build(value).unwrap();
+    assert!(refused(value).await.starts_with("the body is an AMQP value"));
     let long = Message::builder().property("NServiceBus.MessageId", "x".repeat(129)).build("{}").unwrap();
     assert!(refused(long).await.contains("MessageId"));
+}
+
+/// Rules: P-59.
+#[tokio::test]
+async fn a_body_in_a_byte_array_of_dotnet_is_unwrapped() {
+    let wrapped = |pieces: &[u8]| {
+        let start = b"\x40\x0cbase64Binary\x08\x33http://schemas.microsoft.com/2003/10/Serialization/";
+        let mut message = headers("Shop.OrderPlaced").with_body([&start[..], pieces].concat());
+        let properties = message.properties_mut().application_properties_mut();
+        properties.insert("NServiceBus.Transport.Encoding", "wcf/byte-array");
+        message
+    };
+    // In one record, and in two as .NET writes a length that three does not divide; a byte order mark is dropped.
+    for pieces in
+        [&b"\x9f\x0d{\"OrderId\":7}"[..], b"\x9e\x0c{\"OrderId\":7\x9f\x01}", b"\x9f\x10\xef\xbb\xbf{\"OrderId\":7}"]
+    {
+        let message = received(wrapped(pieces)).await.unwrap();
+        assert_eq!(message.payload(), Some(&br#"{"OrderId":7}"#[..]));
+        assert_eq!(message.content_type(), Some("application/json; charset=utf-8"));
+        assert_eq!(message.subject(), Some("Shop.OrderPlaced"));
+        assert!(message.application_properties().get("NServiceBus.Transport.Encoding").is_none());
+        let again = received(message.clone()).await.unwrap();
+        assert_eq!((again.properties(), again.body()), (message.properties(), message.body()), "a second layer");
+    }
+    let cut = refused(wrapped(b"\x9f\x0d{\"Order")).await;
+    assert_eq!(cut, "the body is declared as `wcf/byte-array`: the body ends inside the value at byte 69");
 }
 
 /// Rules: H-88.
@@ -256,7 +288,7 @@ async fn other_messages_pass_as_they_are() {
             .build("{}")
             .unwrap(),
         Message::builder().property("NServiceBus.TimeSent", 7).build("{}").unwrap(),
-        Message::new(Body::Value(Box::new("value".into()))),
+        Message::new(MessageBody::Value(Box::new("value".into()))),
     ] {
         let passed = received(message.clone()).await.unwrap();
         assert_eq!((passed.properties(), passed.body()), (message.properties(), message.body()));

@@ -1,35 +1,44 @@
 use std::{
     collections::HashMap,
+    future::poll_fn,
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
 use consign::{
     Message,
+    administration::{Administration, EntitySettings, QueueSettings, Status, SubscriptionSettings, TopicSettings},
     message::{EntityPath, Received, SequenceNumber},
+    rules::{ManageRules, Rule},
     time::Timestamp,
-    transport::{Capability, Delivery, ErrorKind, ReceiveError, Receiver, ReceiverExt, Sender},
+    transport::{
+        AcceptSession, Capabilities, Capability, Delivery, DynLease, DynReceiver, DynSession, DynTransaction,
+        DynTransport, ErrorKind, PeekMessages, ReceiveDeferred, ReceiveError, ReceiveMode, Receiver, ReceiverExt,
+        Sender, SessionSource, Sessions, Transactions, Transport,
+    },
 };
 use tokio::{sync::Mutex, task::JoinHandle};
 
-use crate::{Backend, Failure, Mode, QueueSpec, SubscriptionSpec, Timing, TopicSpec, Verdict};
+use crate::{Backend, Failure, Timing, Verdict};
 
 /// The bench of one case: the backend, entities of its own, and operations that cases share.
-pub(crate) struct Bench<'b, B: Backend> {
-    pub(crate) backend: &'b B,
+pub(crate) struct Bench<'b> {
+    pub(crate) backend: &'b dyn Backend,
+    pub(crate) transport: &'b DynTransport,
     timing: Timing,
     /// The prefix of its entities, which no other case and no other run has.
     prefix: String,
     entities: AtomicUsize,
     created: Mutex<Vec<EntityPath>>,
     /// One receiver for each entity, kept to the end: on some brokers a lock lives as long as its receiver.
-    receivers: Mutex<HashMap<String, B::Receiver>>,
+    receivers: Mutex<HashMap<String, DynReceiver>>,
 }
 
-impl<'b, B: Backend> Bench<'b, B> {
-    pub(crate) fn new(backend: &'b B, prefix: String) -> Self {
+impl<'b> Bench<'b> {
+    pub(crate) fn new(backend: &'b dyn Backend, prefix: String) -> Self {
         Self {
             backend,
+            transport: backend.transport(),
             timing: backend.timing(),
             prefix,
             entities: AtomicUsize::new(0),
@@ -38,15 +47,15 @@ impl<'b, B: Backend> Bench<'b, B> {
         }
     }
 
-    /// Deletes the entities of the case, as far as possible. A missing entity is not a failure, nor is a backend that deletes
+    /// Deletes the entities of the case, as far as possible. A missing entity is not a failure, nor is a transport that deletes
     /// nothing.
     pub(crate) async fn clear(&self) -> Verdict {
         self.receivers.lock().await.clear();
         let mut cleared = Ok(());
         for path in self.created.lock().await.drain(..).rev() {
-            match self.backend.delete(&path).await.map_err(Failure::from) {
-                Err(failure) if failure.kind() == Some(ErrorKind::EntityNotFound) || failure.is_no_call() => {}
-                Err(failure) => cleared = Err(Failure::broken(format!("{path} could not be deleted: {failure}"))),
+            match self.transport.delete(&path).await {
+                Err(error) if matches!(error.kind(), ErrorKind::EntityNotFound | ErrorKind::NotSupported) => {}
+                Err(error) => cleared = Err(Failure::broken(format!("{path} could not be deleted: {error}"))),
                 Ok(()) => {}
             }
         }
@@ -59,16 +68,26 @@ impl<'b, B: Backend> Bench<'b, B> {
         Ok(EntityPath::new(&format!("{}-{number}", self.prefix))?)
     }
 
-    pub(crate) async fn queue(&self, spec: QueueSpec) -> Result<EntityPath, Failure> {
-        let path = self.fresh_path()?;
-        self.queue_at(&path, spec).await?;
-        Ok(path)
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        self.transport.capabilities()
     }
 
-    pub(crate) async fn queue_at(&self, path: &EntityPath, spec: QueueSpec) -> Verdict {
-        self.backend.create_queue(path, &spec).await?;
-        self.created.lock().await.push(path.clone());
+    /// Creates an entity, which is deleted after the case.
+    pub(crate) async fn create(&self, path: &EntityPath, settings: impl Into<EntitySettings>) -> Verdict {
+        self.transport.create(path, &settings.into()).await?;
+        self.delete_later(path).await;
         Ok(())
+    }
+
+    /// Deletes an entity after the case.
+    pub(crate) async fn delete_later(&self, path: &EntityPath) {
+        self.created.lock().await.push(path.clone());
+    }
+
+    pub(crate) async fn queue(&self, settings: QueueSettings) -> Result<EntityPath, Failure> {
+        let path = self.fresh_path()?;
+        self.create(&path, settings).await?;
+        Ok(path)
     }
 
     /// Creates a queue whose locks hold for [`Timing::lock`].
@@ -79,19 +98,18 @@ impl<'b, B: Backend> Bench<'b, B> {
     /// Creates a queue whose locks are as short as the transport can set them: for a case that passes with any lock duration,
     /// and would not notice a message that only waits for the end of its lock.
     pub(crate) async fn short_locking_queue(&self) -> Result<EntityPath, Failure> {
-        let is_setting = self.backend.capabilities().supports(Capability::LockDuration);
-        self.queue(if is_setting { self.locking() } else { QueueSpec::default() }).await
+        let is_setting = self.capabilities().supports(Capability::LockDuration);
+        self.queue(if is_setting { self.locking() } else { QueueSettings::default() }).await
     }
 
     /// Returns the settings of a queue whose locks hold for [`Timing::lock`].
-    pub(crate) fn locking(&self) -> QueueSpec {
-        QueueSpec { lock_duration: Some(self.timing.lock), ..QueueSpec::default() }
+    pub(crate) fn locking(&self) -> QueueSettings {
+        QueueSettings::default().with_lock_duration(self.timing.lock)
     }
 
-    pub(crate) async fn topic(&self, spec: TopicSpec) -> Result<EntityPath, Failure> {
+    pub(crate) async fn topic(&self, settings: TopicSettings) -> Result<EntityPath, Failure> {
         let path = self.fresh_path()?;
-        self.backend.create_topic(&path, &spec).await?;
-        self.created.lock().await.push(path.clone());
+        self.create(&path, settings).await?;
         Ok(path)
     }
 
@@ -99,12 +117,47 @@ impl<'b, B: Backend> Bench<'b, B> {
         &self,
         topic: &EntityPath,
         name: &str,
-        spec: SubscriptionSpec,
+        settings: SubscriptionSettings,
     ) -> Result<EntityPath, Failure> {
         let path = EntityPath::new(&format!("{topic}/Subscriptions/{name}"))?;
-        self.backend.create_subscription(&path, &spec).await?;
-        self.created.lock().await.push(path.clone());
+        self.create(&path, settings).await?;
         Ok(path)
+    }
+
+    pub(crate) async fn create_rule(&self, subscription: &EntityPath, rule: &Rule) -> Verdict {
+        Ok(self.transport.create_rule(subscription, rule).await?)
+    }
+
+    pub(crate) async fn delete_rule(&self, subscription: &EntityPath, name: &str) -> Verdict {
+        Ok(self.transport.delete_rule(subscription, name).await?)
+    }
+
+    /// Opens or closes the directions of a queue.
+    pub(crate) async fn set_status(&self, queue: &EntityPath, status: Status) -> Verdict {
+        let EntitySettings::Queue(settings) = self.transport.settings(queue).await? else {
+            return Err(Failure::behaviour(format!("{queue} has not the settings of a queue")));
+        };
+        Ok(self.transport.update(queue, &settings.with_status(status).into()).await?)
+    }
+
+    pub(crate) async fn begin(&self) -> Result<DynTransaction, Failure> {
+        Ok(self.transport.begin().await?)
+    }
+
+    /// Locks one session. It does not wait.
+    pub(crate) async fn accept_session(&self, path: &EntityPath, id: &str) -> Result<DynSession, Failure> {
+        Ok(self.transport.sessions(path).await?.accept(id).await?)
+    }
+
+    /// Locks a session that has messages and no holder. Without one within `wait` it fails as
+    /// [`ErrorKind::ServiceTimeout`].
+    pub(crate) async fn accept_next_session(&self, path: &EntityPath, wait: Duration) -> Result<DynSession, Failure> {
+        let mut sessions = self.transport.sessions(path).await?;
+        let Ok(accepted) = tokio::time::timeout(wait, poll_fn(|cx| sessions.poll_accept(cx))).await else {
+            sessions.stop();
+            return Err(Failure::answer(ErrorKind::ServiceTimeout, format!("{path} has no session to give")));
+        };
+        Ok(accepted?)
     }
 
     pub(crate) fn lock(&self) -> Duration {
@@ -115,8 +168,8 @@ impl<'b, B: Backend> Bench<'b, B> {
         self.timing.margin
     }
 
-    pub(crate) fn patience(&self) -> Duration {
-        self.timing.patience
+    pub(crate) fn receive_wait(&self) -> Duration {
+        self.timing.receive_wait
     }
 
     pub(crate) fn arrival(&self) -> Duration {
@@ -125,6 +178,13 @@ impl<'b, B: Backend> Bench<'b, B> {
 
     pub(crate) async fn wait(&self, time: Duration) {
         self.backend.advance(time).await;
+    }
+
+    /// Waits until `is_done`, and no longer than a case may take. It needs no call of the transport.
+    pub(crate) async fn until(&self, is_done: impl Fn() -> bool) {
+        while !is_done() {
+            tokio::time::sleep(self.timing.receive_wait / 10).await;
+        }
     }
 
     /// Waits until something that is due in `time` has surely happened.
@@ -147,25 +207,25 @@ impl<'b, B: Backend> Bench<'b, B> {
     }
 
     pub(crate) async fn send(&self, to: &EntityPath, message: Message) -> Verdict {
-        Ok(self.backend.sender(to).await?.send(message).await?)
+        Ok(self.transport.sender(to).await?.send(message).await?)
     }
 
     /// Sends one message for each body, one after the other.
     pub(crate) async fn send_bodies<const N: usize>(&self, to: &EntityPath, bodies: [&'static str; N]) -> Verdict {
-        let sender = self.backend.sender(to).await?;
+        let sender = self.transport.sender(to).await?;
         for body in bodies {
             sender.send(Message::new(body)).await?;
         }
         Ok(())
     }
 
-    pub(crate) async fn receiver(&self, from: &EntityPath) -> Result<B::Receiver, Failure> {
-        Ok(self.backend.receiver(from, Mode::PeekLock).await?)
+    pub(crate) async fn receiver(&self, from: &EntityPath) -> Result<DynReceiver, Failure> {
+        Ok(self.transport.receiver(from, ReceiveMode::PeekLock).await?)
     }
 
-    /// Receives up to `max` available messages; none after [`Timing::patience`].
-    pub(crate) async fn try_receive(&self, from: &EntityPath, max: usize) -> Result<Vec<Delivery<B::Lease>>, Failure> {
-        self.receive_within(self.timing.patience, from, max).await
+    /// Receives up to `max` available messages; none after [`Timing::receive_wait`].
+    pub(crate) async fn try_receive(&self, from: &EntityPath, max: usize) -> Result<Vec<Delivery<DynLease>>, Failure> {
+        self.receive_within(self.timing.receive_wait, from, max).await
     }
 
     async fn receive_within(
@@ -173,7 +233,7 @@ impl<'b, B: Backend> Bench<'b, B> {
         wait: Duration,
         from: &EntityPath,
         max: usize,
-    ) -> Result<Vec<Delivery<B::Lease>>, Failure> {
+    ) -> Result<Vec<Delivery<DynLease>>, Failure> {
         let mut receivers = self.receivers.lock().await;
         let key = from.to_string();
         if !receivers.contains_key(&key) {
@@ -189,7 +249,7 @@ impl<'b, B: Backend> Bench<'b, B> {
 
     /// Begins a receive in a task of its own. Nothing but the receiver wakes it: a time-out around a receive polls it once more
     /// when the time is over, and would find a message whose wake-up was lost.
-    pub(crate) fn receive_in_task(&self, mut receiver: B::Receiver) -> Receiving<B::Receiver> {
+    pub(crate) fn receive_in_task(&self, mut receiver: DynReceiver) -> Receiving<DynReceiver> {
         let task = tokio::spawn(async move {
             let received = receiver.receive().await;
             (receiver, received)
@@ -202,11 +262,11 @@ impl<'b, B: Backend> Bench<'b, B> {
         receiver: &mut R,
         max: usize,
     ) -> Result<Vec<Delivery<R::Lease>>, Failure> {
-        receive_batch_within(self.timing.patience, receiver, max).await
+        receive_batch_within(self.timing.receive_wait, receiver, max).await
     }
 
     /// Receives the next message, which must arrive within [`Timing::arrival`].
-    pub(crate) async fn receive(&self, from: &EntityPath) -> Result<Delivery<B::Lease>, Failure> {
+    pub(crate) async fn receive(&self, from: &EntityPath) -> Result<Delivery<DynLease>, Failure> {
         let received = self.receive_within(self.timing.arrival, from, 1).await?.pop();
         received.ok_or_else(|| Failure::behaviour(format!("{from} has no message to give")))
     }
@@ -221,7 +281,7 @@ impl<'b, B: Backend> Bench<'b, B> {
         &self,
         from: &EntityPath,
         count: usize,
-    ) -> Result<Vec<Delivery<B::Lease>>, Failure> {
+    ) -> Result<Vec<Delivery<DynLease>>, Failure> {
         let mut held = Vec::new();
         while held.len() < count {
             held.push(self.receive(from).await?);
@@ -230,13 +290,13 @@ impl<'b, B: Backend> Bench<'b, B> {
     }
 
     /// Receives the next message of the dead-letter sub-queue, which must exist.
-    pub(crate) async fn receive_dead(&self, of: &EntityPath) -> Result<Delivery<B::Lease>, Failure> {
+    pub(crate) async fn receive_dead(&self, of: &EntityPath) -> Result<Delivery<DynLease>, Failure> {
         self.receive(&of.dead_letter()).await
     }
 
     /// Locks a deferred message, which must exist.
-    pub(crate) async fn fetch(&self, from: &EntityPath, number: SequenceNumber) -> Result<Delivery<B::Lease>, Failure> {
-        let mut fetched = self.backend.receive_deferred(from, &[number]).await?;
+    pub(crate) async fn fetch(&self, from: &EntityPath, number: SequenceNumber) -> Result<Delivery<DynLease>, Failure> {
+        let mut fetched = self.transport.receive_deferred(from, &[number]).await?;
         match (fetched.pop(), fetched.len()) {
             (Some(delivery), 0) => Ok(delivery),
             (_, more) => {
@@ -282,7 +342,7 @@ impl<'b, B: Backend> Bench<'b, B> {
         while let Some(delivery) = self.receive_within(wait, from, 1).await?.pop() {
             messages.push(delivery.message.clone());
             delivery.complete().await?;
-            wait = self.timing.patience;
+            wait = self.timing.receive_wait;
         }
         Ok(messages)
     }
@@ -294,14 +354,14 @@ impl<'b, B: Backend> Bench<'b, B> {
         while let Some(delivery) = receive_batch_within(wait, receiver, 1).await?.pop() {
             bodies.push(text(&delivery.message));
             delivery.complete().await?;
-            wait = self.timing.patience;
+            wait = self.timing.receive_wait;
         }
         Ok(bodies)
     }
 
     /// Returns everything that a peek shows, in its order.
     pub(crate) async fn peek(&self, at: &EntityPath) -> Result<Vec<Message>, Failure> {
-        Ok(self.backend.peek(at, SequenceNumber::new(0), 1_000).await?)
+        Ok(self.transport.peek(at, SequenceNumber::new(0), 1_000).await?)
     }
 }
 

@@ -2,27 +2,28 @@ use std::{fmt, future::Future, pin::Pin};
 
 use consign::transport::Capability;
 
-use crate::{Backend, Verdict, bench::Bench};
+use crate::{Verdict, bench::Bench};
 
-pub(crate) type Run<B> = for<'a> fn(&'a Bench<'a, B>) -> Pin<Box<dyn Future<Output = Verdict> + 'a>>;
+pub(crate) type Run = for<'a> fn(&'a Bench<'a>) -> Pin<Box<dyn Future<Output = Verdict> + 'a>>;
 
 /// One test case of a capability.
-pub struct Case<B: Backend> {
+#[derive(Clone, Copy)]
+pub struct Case {
     name: &'static str,
     /// The doc comment of its entry: ` Rules: S-27, S-28.`
     rules: &'static str,
     capability: Capability,
     needs: &'static [Capability],
-    pub(crate) run: Run<B>,
+    pub(crate) run: Run,
 }
 
-impl<B: Backend> Case<B> {
+impl Case {
     pub(crate) const fn new(
         name: &'static str,
         rules: &'static str,
         capability: Capability,
         needs: &'static [Capability],
-        run: Run<B>,
+        run: Run,
     ) -> Self {
         Self { name, rules, capability, needs, run }
     }
@@ -52,15 +53,7 @@ impl<B: Backend> Case<B> {
     }
 }
 
-impl<B: Backend> Clone for Case<B> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<B: Backend> Copy for Case<B> {}
-
-impl<B: Backend> fmt::Debug for Case<B> {
+impl fmt::Debug for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Case")
             .field("name", &self.name)
@@ -79,7 +72,7 @@ fn ids(line: &'static str) -> Vec<&'static str> {
 /// capabilities that it uses.
 macro_rules! cases {
     ($($capability:ident: $($(#[doc = $rules:literal])? $name:ident $([$($need:ident),*])?),* $(,)?;)*) => {
-        pub(super) fn add<B: $crate::Backend>(cases: &mut Vec<$crate::Case<B>>) {
+        pub(super) fn add(cases: &mut Vec<$crate::Case>) {
             use ::consign::transport::Capability;
             $($(
                 cases.push($crate::Case::new(

@@ -2,7 +2,10 @@ use std::{error, fmt};
 
 use consign::{
     message::InvalidArgument,
-    transport::{Capability, ErrorKind, ManageError, ReceiveError, SendError, SettleError, Unsupported},
+    transport::{
+        Capability, CompleteAllError, ErrorKind, ManageError, ReceiveError, SendError, SettleError, TransactionError,
+        Unsupported,
+    },
 };
 
 /// Why a case did not pass: the transport returned an error, or did something else than the case requires.
@@ -16,7 +19,7 @@ pub struct Failure {
 enum Cause {
     /// An error of the transport, and the capability that it names if it is [`Unsupported`].
     Answer(ErrorKind, Option<Capability>),
-    /// The backend did not call the transport: its public API has no such call.
+    /// The backend did not call the transport: it leaves out what the case needs.
     NoCall,
     /// The case panicked or hung, which shows nothing.
     Broken,
@@ -96,7 +99,7 @@ impl fmt::Display for Failure {
 
 impl error::Error for Failure {}
 
-/// The answer of a [`Backend`](crate::Backend) in place of a call that the transport's public API does not have.
+/// The answer of a [`Backend`](crate::Backend) in place of something that its tests cannot do.
 ///
 /// It converts into the error of each operation. The suite does not count it as an answer of the transport: a case that ends in
 /// it was not run.
@@ -104,7 +107,7 @@ impl error::Error for Failure {}
 pub struct NoCall(&'static str);
 
 impl NoCall {
-    /// Creates the answer, with what the public API lacks: "no setting for ...".
+    /// Creates the answer, with what is missing: "no call for ...".
     #[must_use]
     pub const fn new(missing: &'static str) -> Self {
         Self(missing)
@@ -155,6 +158,23 @@ macro_rules! from_operation_error {
 
 from_operation_error!(SendError, ReceiveError, SettleError, ManageError);
 
+/// The first of the failures.
+impl From<CompleteAllError> for Failure {
+    fn from(error: CompleteAllError) -> Self {
+        let why = error.to_string();
+        let first = error.into_failures().into_iter().next();
+        first.map_or_else(|| Self::behaviour("a failure of no message"), |(_, first)| Self { why, ..first.into() })
+    }
+}
+
+impl<L> From<TransactionError<L>> for Failure {
+    fn from(error: TransactionError<L>) -> Self {
+        let cause = error::Error::source(&error)
+            .map_or(Cause::Answer(error.kind(), None), |source| cause(error.kind(), source));
+        Self { cause, why: format!("{error:?}") }
+    }
+}
+
 impl From<Unsupported> for Failure {
     fn from(error: Unsupported) -> Self {
         Self { cause: Cause::Answer(ErrorKind::NotSupported, Some(error.capability())), why: error.to_string() }
@@ -182,6 +202,11 @@ pub(crate) fn detail<T, E: Into<Failure>>(result: Result<T, E>) -> Result<T, Fai
         }
         other => other,
     })
+}
+
+/// Returns the failure of a part of `consign` that works on top of the transport.
+pub(crate) fn unexpected(error: impl fmt::Display) -> Failure {
+    Failure::behaviour(error.to_string())
 }
 
 /// Checks that the call is refused as one of `kinds`.

@@ -3,7 +3,7 @@ use std::fmt;
 use consign::transport::{Capabilities, Capability, Level};
 use serde_json::{Value, json};
 
-use crate::{Backend, Case, Failure};
+use crate::{Case, Failure};
 
 /// The outcome of one case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,14 +25,14 @@ pub enum Outcome {
     Unpromised,
     /// The case uses another capability, and the transport does not have that.
     PassedOver(Capability),
-    /// The transport's public API has no such call, so nothing was called.
+    /// The backend leaves out what the case needs, so nothing was called.
     NoCall(Failure),
     /// The case is about a detail that no capability promises, and the broker does not have it.
     NoSuchDetail(Failure),
 }
 
 impl Outcome {
-    /// Returns whether the transport does as it declares.
+    /// Returns whether the transport behaves as declared.
     #[must_use]
     pub fn is_good(&self) -> bool {
         !matches!(self, Self::Failed(_) | Self::SilentlyIgnored(_) | Self::Undeclared)
@@ -82,17 +82,20 @@ impl Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Complaint {
+    /// It is declared, and the transport does not implement the trait that it requires.
+    NoTrait(Capability),
     /// It is declared, and no case of it passed.
     NeverPassed(Capability),
-    /// It is declared as unsupported, and no case shows that; nor does [`Backend::not_tested`] have the reason.
+    /// It is declared as unsupported, and no case shows that; nor does [`Backend::not_tested`](crate::Backend::not_tested) have the reason.
     NotTested(Capability),
-    /// [`Backend::not_tested`] has it, and it was tested.
+    /// [`Backend::not_tested`](crate::Backend::not_tested) has it, and it was tested.
     Tested(Capability),
 }
 
 impl fmt::Display for Complaint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::NoTrait(capability) => write!(f, "{capability}: declared, and its trait is not implemented"),
             Self::NeverPassed(capability) => write!(f, "{capability}: declared, and no case of it passed"),
             Self::NotTested(capability) => {
                 write!(f, "{capability}: no case shows that it is unsupported, and no reason is listed")
@@ -119,7 +122,7 @@ pub struct CaseReport {
 }
 
 impl CaseReport {
-    pub(crate) fn new<B: Backend>(case: &Case<B>, level: Level, outcome: Outcome) -> Self {
+    pub(crate) fn new(case: &Case, level: Level, outcome: Outcome) -> Self {
         Self { name: case.name(), rules: case.rules(), capability: case.capability(), level, outcome }
     }
 }
@@ -136,7 +139,9 @@ pub struct Report {
     pub seed: Option<u64>,
     /// The capabilities of which every case was in the suite.
     pub whole: Vec<Capability>,
-    /// [`Backend::not_tested`].
+    /// The capabilities that are declared without the trait that each of them requires.
+    pub without_trait: Vec<Capability>,
+    /// [`Backend::not_tested`](crate::Backend::not_tested).
     pub not_tested: &'static [(Capability, &'static str)],
     /// Every case, by capability and name.
     pub cases: Vec<CaseReport>,
@@ -145,7 +150,7 @@ pub struct Report {
 /// The numbers of cases of one capability.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Cases in which the transport does as it declares.
+    /// The number of cases in which the transport behaves as declared.
     pub good: usize,
     /// Cases that were run, and whose result counts.
     pub run: usize,
@@ -154,7 +159,7 @@ pub struct Tally {
 }
 
 impl Report {
-    /// Returns whether something was run, the transport does as it declares in every case, and there is no complaint.
+    /// Returns whether a case was run, the transport behaves as declared in every case, and there is no complaint.
     #[must_use]
     pub fn is_passed(&self) -> bool {
         let listed = |case: &CaseReport| self.reason(case.capability).is_some();
@@ -182,7 +187,8 @@ impl Report {
                 _ => None,
             }
         };
-        self.whole.iter().copied().filter_map(complaint).collect()
+        let without_trait = self.without_trait.iter().copied().map(Complaint::NoTrait);
+        without_trait.chain(self.whole.iter().copied().filter_map(complaint)).collect()
     }
 
     /// Merges another report of the same transport, such as one of other capabilities.
@@ -190,12 +196,14 @@ impl Report {
     pub fn and(mut self, other: Self) -> Self {
         self.whole.extend(other.whole);
         self.whole.sort_unstable();
+        self.without_trait.extend(other.without_trait);
+        self.without_trait.sort_unstable();
         self.cases.extend(other.cases);
         self.cases.sort_by_key(|case| (case.capability, case.name));
         self
     }
 
-    /// Returns the cases in which it does not do as it declares.
+    /// Returns the cases in which the transport does not behave as declared.
     pub fn failed(&self) -> impl Iterator<Item = &CaseReport> {
         self.cases.iter().filter(|case| !case.outcome.is_good())
     }

@@ -1,6 +1,9 @@
 use std::panic::AssertUnwindSafe;
 
-use consign::transport::{Capability, Level};
+use consign::{
+    rules::DynRules,
+    transport::{Capability, Level, Transport},
+};
 use futures_util::{FutureExt, StreamExt, stream};
 
 use crate::{Backend, Case, Failure, Outcome, Report, Verdict, bench::Bench, cases, report::CaseReport};
@@ -8,24 +11,24 @@ use crate::{Backend, Case, Failure, Outcome, Report, Verdict, bench::Bench, case
 /// The conformance suite: the cases, and how they are run.
 ///
 /// ```no_run
-/// # async fn run(backend: impl consign_conformance::Backend) {
+/// # async fn run(backend: &dyn consign_conformance::Backend) {
 /// use consign::transport::Capability;
 /// use consign_conformance::Suite;
 ///
-/// let report = Suite::new().only(Capability::Deferral).shuffled(7).run(&backend).await;
+/// let report = Suite::new().only(Capability::Deferral).shuffled(7).run(backend).await;
 /// assert!(report.is_passed(), "{report}");
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct Suite<B: Backend> {
-    cases: Vec<Case<B>>,
+pub struct Suite {
+    cases: Vec<Case>,
     /// The capabilities of which the suite has every case.
     whole: Vec<Capability>,
     seed: Option<u64>,
     at_once: usize,
 }
 
-impl<B: Backend> Suite<B> {
+impl Suite {
     /// Creates a suite of all cases, one after the other, in their order.
     #[must_use]
     pub fn new() -> Self {
@@ -65,40 +68,51 @@ impl<B: Backend> Suite<B> {
 
     /// Returns the cases.
     #[must_use]
-    pub fn cases(&self) -> &[Case<B>] {
+    pub fn cases(&self) -> &[Case] {
         &self.cases
     }
 
     /// Runs the cases. Each has entities of its own, which are deleted after it.
-    pub async fn run(&self, backend: &B) -> Report {
+    pub async fn run(&self, backend: &dyn Backend) -> Report {
         // Two runs on one broker do not begin in the same millisecond.
         let run = backend.now().await.as_millis();
         let numbered = self.cases.iter().enumerate();
         let running = stream::iter(numbered.map(|(index, case)| async move {
             let outcome = run_case(backend, case, format!("c{run:x}-{index}")).await;
-            CaseReport::new(case, backend.capabilities().level(case.capability()), outcome)
+            CaseReport::new(case, backend.transport().capabilities().level(case.capability()), outcome)
         }));
         let mut cases: Vec<CaseReport> = running.buffer_unordered(self.at_once).collect().await;
         cases.sort_by_key(|case| (case.capability, case.name));
         Report {
             transport: backend.name(),
-            capabilities: backend.capabilities(),
+            capabilities: backend.transport().capabilities(),
             seed: self.seed,
             whole: self.whole.clone(),
+            without_trait: self.whole.iter().copied().filter(|&capability| lacks_trait(backend, capability)).collect(),
             not_tested: backend.not_tested(),
             cases,
         }
     }
 }
 
-impl<B: Backend> Default for Suite<B> {
+impl Default for Suite {
     fn default() -> Self {
         Self::new()
     }
 }
 
-async fn run_case<B: Backend>(backend: &B, case: &Case<B>, prefix: String) -> Outcome {
-    let capabilities = backend.capabilities();
+/// Returns whether the transport declares the capability, and does not implement the trait that it requires.
+fn lacks_trait(backend: &dyn Backend, capability: Capability) -> bool {
+    let transport = backend.transport();
+    let is_implemented = match capability {
+        Capability::CorrelationFilters | Capability::SqlRules => transport.extension::<DynRules>().is_some(),
+        other => transport.implements(other),
+    };
+    transport.capabilities().supports(capability) && !is_implemented
+}
+
+async fn run_case(backend: &dyn Backend, case: &Case, prefix: String) -> Outcome {
+    let capabilities = backend.transport().capabilities();
     let missing = case.needs().iter().find(|need| !capabilities.supports(**need));
     if let Some(&missing) = missing {
         return Outcome::PassedOver(missing);
@@ -151,7 +165,7 @@ mod tests {
 
     /// Rules: K-40.
     #[test]
-    fn what_is_unsupported_must_say_so() {
+    fn an_unsupported_capability_must_be_refused_by_name() {
         let unsupported = |verdict| judge(CALL, Level::Unsupported, verdict);
         let ignored =
             |failure: Failure| assert_eq!(unsupported(Err(failure.clone())), Outcome::SilentlyIgnored(failure));
@@ -166,7 +180,7 @@ mod tests {
 
     /// Rules: K-40.
     #[test]
-    fn what_was_not_called_was_not_refused() {
+    fn a_missing_call_is_not_a_refusal() {
         let absent = Failure::from(SendError::from(NoCall::new("no such setting")));
         assert_eq!(judge(CALL, Level::Unsupported, Err(absent.clone())), Outcome::NoCall(absent.clone()));
         assert_eq!(judge(CALL, Level::Native, Err(absent.clone())), Outcome::Failed(absent.clone()));
@@ -179,7 +193,7 @@ mod tests {
 
     /// Rules: K-40.
     #[test]
-    fn what_is_declared_must_pass() {
+    fn cases_of_a_declared_capability_must_pass() {
         let wrong = Failure::behaviour("nothing happened");
         for (level, capability) in [(Level::Native, CALL), (Level::Emulated, CALL), (Level::Native, PROMISE)] {
             assert_eq!(judge(capability, level, Ok(())), Outcome::Passed);
@@ -209,6 +223,7 @@ mod tests {
             capabilities: consign::transport::Capabilities::none().with_each(Capability::ALL, level),
             seed: None,
             whole: vec![CALL],
+            without_trait: Vec::new(),
             not_tested,
             cases: outcomes.into_iter().map(case).collect(),
         }
@@ -236,6 +251,15 @@ mod tests {
         assert_eq!(complaints(Level::Unsupported, vec![Outcome::Refused], &[]), []);
         assert_eq!(complaints(Level::Unsupported, vec![Outcome::Unpromised], &[]), [Complaint::NotTested(CALL)]);
         assert_eq!(complaints(Level::Native, vec![Outcome::Passed, over()], &[]), []);
+    }
+
+    #[test]
+    fn a_capability_without_its_trait_fails() {
+        let mut report = report(Level::Native, vec![Outcome::Passed], &[]);
+        assert!(report.is_passed(), "{report}");
+        report.without_trait.push(CALL);
+        assert_eq!(report.complaints(), [Complaint::NoTrait(CALL)]);
+        assert!(!report.is_passed(), "{report}");
     }
 
     #[test]

@@ -11,25 +11,31 @@ pub const REPORT_VARIABLE: &str = "CONSIGN_CONFORMANCE_REPORT";
 
 const HEAD: &str = "# Conformance
 
-What each transport does of the message model, as one suite of cases finds it. `cargo xtask conformance` with
-`--transport NAME` runs the suite and writes the column. The cases are in `transports/conformance`.
+This page lists which capabilities of the message model each transport has. One conformance suite, in
+`transports/conformance`, runs on every transport. `cargo xtask conformance --transport NAME` runs it and writes the column.
 
-A cell has the level that the transport declares. *Native* is done by the broker, *emulated* by the transport on top of
-it: the cell says how many cases pass, and of how many. Of what is *unsupported* it says in how many cases the call was
-refused as that. If the capability is a promise about other calls it says how many cases were tried, of which one at least
-shows that the promise does not hold. A case that needs something that the transport does not have is not run.
+A cell begins with the level that the transport declares:
 
-*embedded* is the broker of this library in memory, *durable* the same on a disk, *example* the transport that
-[Writing a transport](writing-a-transport.md) builds. Why a transport emulates a capability or
-does without it, and at what price, is in its README: [nats](../transports/nats/README.md),
-[postgres](../transports/postgres/README.md), [rabbitmq](../transports/rabbitmq/README.md).
+- *native*: the broker does it. The cell has the number of cases that pass, out of the cases that were run.
+- *emulated*: the transport does it on top of the broker. The numbers are those of *native*.
+- *unsupported, refused*: the call returned `NotSupported` with this capability, in that many cases.
+- *unsupported, tried*: the capability is a promise about other calls, so there is no call to refuse. The cell has the
+  number of cases that were run; at least one of them shows that the promise does not hold.
+- *unsupported, not tested*: see [below](#unsupported-by-declaration).
+
+A case is *not run* if it needs another capability that the transport does not have.
+
+*embedded* is the embedded broker in memory, *durable* the embedded broker on a disk, and *example* the transport of
+[Writing a transport](writing-a-transport.md). The README of each transport gives the reasons and the costs:
+[nats](../transports/nats/README.md), [postgres](../transports/postgres/README.md),
+[rabbitmq](../transports/rabbitmq/README.md).
 ";
 
 const NOTES: &str = "
 ## Unsupported by declaration
 
-No case shows that these capabilities are unsupported: there is no call to refuse, or the cases that were tried pass where the
-tests run.
+No case shows that these capabilities are unsupported. Either there is no call to refuse, or the cases that were run pass in the
+environment of the tests.
 
 | transport | capability | why |
 | --- | --- | --- |
@@ -210,6 +216,7 @@ mod tests {
             capabilities,
             seed: None,
             whole: Capability::ALL.to_vec(),
+            without_trait: Vec::new(),
             not_tested,
             cases: Vec::new(),
         };

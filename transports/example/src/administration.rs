@@ -1,7 +1,7 @@
 use std::{collections::btree_map::Entry, sync::Arc};
 
 use consign_core::{
-    administration::{Administration, Counts, Entity, EntityKind, EntitySettings, QueueSettings},
+    administration::{Administration, Counts, Entity, EntityKind, EntitySettings, QueueSettings, unsupported_setting},
     message::EntityPath,
     transport::{Capability, ErrorKind, ManageError, Unsupported},
 };
@@ -73,17 +73,7 @@ fn check_supported(settings: &QueueSettings) -> Result<(), ManageError> {
         .with_max_delivery_count(settings.max_delivery_count)
         .with_max_size(settings.max_size)
         .with_max_message_size(settings.max_message_size);
-    let Some(setting) = supported.difference(settings) else { return Ok(()) };
-    let missing = match setting {
-        "lock_duration" => Capability::LockDuration,
-        "default_time_to_live" => Capability::TimeToLive,
-        "dead_letter_on_expiration" => Capability::DeadLetterOnExpiration,
-        "requires_session" => Capability::Sessions,
-        "duplicate_detection" => Capability::DuplicateDetection,
-        "forward_to" | "forward_dead_letters_to" => Capability::AutoForward,
-        other => return Err(ManageError::new(ErrorKind::NotSupported).with_detail(other)),
-    };
-    Err(ManageError::from(Unsupported::new(missing)).with_detail(setting))
+    supported.difference(settings).map_or(Ok(()), |setting| Err(unsupported_setting(setting)))
 }
 
 fn missing(path: &EntityPath) -> ManageError {

@@ -25,31 +25,6 @@ use parking_lot::Mutex;
 pub use self::receiver::{ChannelLease, ChannelReceiver};
 use crate::queue::{Part, Queue};
 
-/// The capabilities of this transport. What is not listed is refused as
-/// [`NotSupported`](consign_core::transport::ErrorKind::NotSupported) and has no effect.
-pub const CAPABILITIES: Capabilities = Capabilities::none()
-    .with_each(
-        &[
-            Capability::Acceptance,
-            Capability::Rejection,
-            Capability::PeekLock,
-            Capability::LockFencing,
-            Capability::SettleElsewhere,
-            Capability::DeliveryCount,
-            Capability::MaxDeliveryCount,
-            Capability::DeadLetterReason,
-            Capability::DeadLetterIntact,
-            Capability::SequenceNumbers,
-            Capability::EnqueuedTime,
-            Capability::AbandonInPlace,
-            Capability::Release,
-            Capability::Prefetch,
-            Capability::LargeMessages,
-        ],
-        Level::Native,
-    )
-    .with(Capability::RequestReply, Level::Emulated);
-
 /// Queues in the memory of this process. Clones share them; the queues end with the last clone, sender, receiver and lease.
 #[derive(Clone, Debug)]
 pub struct Channels {
@@ -63,6 +38,31 @@ pub struct Channels {
 pub struct ChannelSender(Arc<Queue>);
 
 impl Channels {
+    /// The capabilities of this transport. What is not listed is refused as
+    /// [`NotSupported`](consign_core::transport::ErrorKind::NotSupported) and has no effect.
+    pub const CAPABILITIES: Capabilities = Capabilities::none()
+        .with_each(
+            &[
+                Capability::Acceptance,
+                Capability::Rejection,
+                Capability::PeekLock,
+                Capability::LockFencing,
+                Capability::SettleElsewhere,
+                Capability::DeliveryCount,
+                Capability::MaxDeliveryCount,
+                Capability::DeadLetterReason,
+                Capability::DeadLetterIntact,
+                Capability::SequenceNumbers,
+                Capability::EnqueuedTime,
+                Capability::AbandonInPlace,
+                Capability::Release,
+                Capability::Prefetch,
+                Capability::LargeMessages,
+            ],
+            Level::Native,
+        )
+        .with(Capability::RequestReply, Level::Emulated);
+
     /// Creates a transport without queues.
     #[must_use]
     pub fn new() -> Self {
@@ -95,7 +95,7 @@ impl Transport for Channels {
     type Receiver = ChannelReceiver;
 
     fn capabilities(&self) -> Capabilities {
-        CAPABILITIES
+        Channels::CAPABILITIES
     }
 
     async fn sender(&self, path: &EntityPath) -> Result<ChannelSender, SendError> {
@@ -129,7 +129,7 @@ impl Sender for ChannelSender {
     }
 
     fn capabilities(&self) -> Capabilities {
-        CAPABILITIES
+        Channels::CAPABILITIES
     }
 }
 

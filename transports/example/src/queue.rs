@@ -208,7 +208,7 @@ impl Queue {
             Some(Disposition::Complete) => Ok(None),
             Some(Disposition::Abandon(changes)) => {
                 let mut message = entry.message.clone();
-                message.properties_mut().application_mut().merge(changes.into_permitted());
+                message.properties_mut().application_properties_mut().merge(changes.into_permitted());
                 message.check().map_err(SettleError::from).map(|()| {
                     entry.message = message;
                     Some(self.failed(part, &mut entry))
@@ -252,7 +252,7 @@ impl Queue {
         let description = format!("{} of {} deliveries failed", entry.failures, self.settings.max_delivery_count);
         let mut dead_letter = DeadLetter::new(DeadLetterReason::MaxDeliveryCountExceeded, description);
         dead_letter.fit(entry.message.properties());
-        dead_letter.write_to(entry.message.properties_mut().application_mut());
+        dead_letter.write_to(entry.message.properties_mut().application_properties_mut());
         Part::DeadLetters
     }
 
@@ -299,7 +299,7 @@ fn buried(part: Part, entry: &Entry, dead_letter: DeadLetter) -> Result<Message,
         }
     }
     let mut message = entry.message.clone();
-    dead_letter.write_to(message.properties_mut().application_mut());
+    dead_letter.write_to(message.properties_mut().application_properties_mut());
     message.check()?;
     Ok(message)
 }

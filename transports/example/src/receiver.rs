@@ -14,7 +14,7 @@ use consign_core::{
 };
 
 use crate::{
-    CAPABILITIES,
+    Channels,
     queue::{Entry, Part, Queue, ReceiverId},
 };
 
@@ -71,7 +71,7 @@ impl Receiver for ChannelReceiver {
     }
 
     fn capabilities(&self) -> Capabilities {
-        CAPABILITIES
+        Channels::CAPABILITIES
     }
 
     fn entity_info(&self) -> EntityInfo {

@@ -13,7 +13,7 @@ use consign_core::{
         Sender, Transport, TransportRegistry, Unsupported,
     },
 };
-use consign_example_transport::{CAPABILITIES, ChannelReceiver, ChannelSender, Channels};
+use consign_example_transport::{ChannelReceiver, ChannelSender, Channels};
 use tokio_test::{assert_pending, assert_ready, task};
 
 fn path() -> EntityPath {
@@ -188,9 +188,6 @@ async fn a_url_leads_to_the_transport() {
     let transports = TransportRegistry::new().with(consign_example_transport::connector());
     let transport: DynTransport = transports.connect("channel:").await.unwrap();
     assert!(transport.extension::<Channels>().is_some());
-    for (capability, _) in CAPABILITIES.iter() {
-        assert!(!CAPABILITIES.supports(capability) || transport.implements(capability), "{capability}");
-    }
     for (url, kind) in
         [("channel:orders", ConnectErrorKind::InvalidUrl), ("channel:?size=3", ConnectErrorKind::UnknownParameter)]
     {

@@ -15,7 +15,7 @@ async fn main() -> Result<(), BoxError> {
     let consumer = async_nats::jetstream::new(client.clone()).get_consumer_from_stream(&name, &stream).await?;
 
     let receiver = Nats::wrap(client).await?.wrap_consumer(&consumer).await?.receiver();
-    let stack = Router::new(Codecs::json()).otherwise(placed).build()?;
+    let stack = Router::new(Codecs::json()).fallback(placed).build()?;
     Consumer::new(receiver, stack).run_until(tokio::signal::ctrl_c()).await?;
     Ok(())
 }

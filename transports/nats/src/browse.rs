@@ -18,7 +18,7 @@ use crate::{
     deliver,
     error::Fault,
     fetch::{fetch, stored_at, subjects},
-    marks::Mark,
+    message_notes::Note,
     source::{Place, Source},
 };
 
@@ -57,11 +57,11 @@ pub(crate) async fn peek(source: &Source, at: &str, from: u64, max: usize) -> Re
     let beside = &source.beside;
     let mut found = Found { by_number: BTreeMap::new(), from, max };
     if source.is_dead_letter() {
-        let dead = Look { state: MessageState::Active, marks: HashSet::new(), source };
+        let dead = Look { state: MessageState::Active, notes: HashSet::new(), source };
         found.read_all(&beside.stream, &beside.any_dead(), &dead).await?;
     } else {
-        let marks = subjects(source, &format!("{}.mark.>", beside.root())).await?.into_iter().collect::<HashSet<_>>();
-        let active = Look { state: MessageState::Active, marks: marks.clone(), source };
+        let notes = subjects(source, &format!("{}.mark.>", beside.root())).await?.into_iter().collect::<HashSet<_>>();
+        let active = Look { state: MessageState::Active, notes: notes.clone(), source };
         let mut next = from;
         while found.by_number.len() < max
             && let Some(message) = source.inner.next_at(&source.stream, at, next).await?
@@ -69,7 +69,7 @@ pub(crate) async fn peek(source: &Source, at: &str, from: u64, max: usize) -> Re
             next = message.sequence + 1;
             found.insert(&message, &source.stream, &active).await?;
         }
-        let deferred = Look { state: MessageState::Deferred, marks, source };
+        let deferred = Look { state: MessageState::Deferred, notes, source };
         found.read_all(&beside.stream, &beside.deferred('*'), &deferred).await?;
     }
     Ok(found.by_number.into_values().collect())
@@ -78,7 +78,7 @@ pub(crate) async fn peek(source: &Source, at: &str, from: u64, max: usize) -> Re
 /// How messages are shown to a peek.
 struct Look<'s> {
     state: MessageState,
-    marks: HashSet<String>,
+    notes: HashSet<String>,
     source: &'s Source,
 }
 
@@ -103,7 +103,8 @@ impl Found {
         let payload = message.payload.clone();
         let read = deliver::read(Some(&message.headers), payload, message.sequence, stored_at(message), stream);
         let source = look.source;
-        let is_of_another = source.hold().is_some_and(|hold| read.message.session_id() != Some(hold.id()));
+        let is_of_another =
+            source.session_lock().is_some_and(|session_lock| read.message.session_id() != Some(session_lock.id()));
         if read.number < self.from || is_of_another {
             return Ok(());
         }
@@ -120,14 +121,14 @@ impl Found {
             Some(id) if source.settings.requires_session && look.state == MessageState::Active => {
                 source.beside.mark_of_session(id, read.number)
             }
-            _ => source.beside.mark(&place, read.number),
+            _ => source.beside.note(&place, read.number),
         };
-        if look.marks.contains(&subject)
+        if look.notes.contains(&subject)
             && let Some(found) = source.inner.last_at(&source.beside.stream, &subject).await?
         {
-            let mark = Mark::read(&found.headers, &found.payload, found.sequence);
-            failed = failed.max(mark.failed);
-            shown.properties_mut().application_mut().merge(mark.changes);
+            let note = Note::read(&found.headers, &found.payload, found.sequence);
+            failed = failed.max(note.failed);
+            shown.properties_mut().application_properties_mut().merge(note.changes);
         }
         let mut received = Received::new(SequenceNumber::new(read.number), read.enqueued, failed);
         received.state = look.state;

@@ -19,11 +19,11 @@ use serde_json::Value as Json;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
+    background::{self, Work},
     error::Fault,
-    feed::Feeds,
-    keeper::{self, Work},
+    fan_out::FanOuts,
     options::{self, Options},
-    order::Returned,
+    returned::Returned,
     time::ServerClock,
     wire,
 };
@@ -41,7 +41,7 @@ pub(crate) struct Inner {
     pub(crate) timeout: Duration,
     pub(crate) namespace: String,
     pub(crate) returned: Returned,
-    pub(crate) feeds: Feeds,
+    pub(crate) fan_outs: FanOuts,
     pub(crate) server_clock: ServerClock,
     statistics: Arc<async_nats::Statistics>,
     clock: SystemClock,
@@ -104,7 +104,7 @@ impl Nats {
             timeout: options.timeout,
             namespace: options.namespace.clone(),
             returned: Returned::default(),
-            feeds: Feeds::default(),
+            fan_outs: FanOuts::default(),
             server_clock: ServerClock::default(),
             clock: SystemClock::new(),
             work,
@@ -112,7 +112,7 @@ impl Nats {
             closed: AtomicBool::new(false),
         });
         inner.probe(options.synced).await?;
-        tokio::spawn(keeper::run(works));
+        tokio::spawn(background::run(works));
         Ok(Self { inner })
     }
 
@@ -163,7 +163,7 @@ impl Inner {
         let info = self.client.server_info();
         let (major, minor, patch) = MIN_SERVER;
         if !self.client.is_server_compatible(major, minor, patch) {
-            let why = format!("the server is {}, and must be {major}.{minor} at least", info.version);
+            let why = format!("the server is {}, and must be {major}.{minor} or later", info.version);
             return Err(ManageError::new(ErrorKind::NotSupported).with_detail(why));
         }
         match self.request::<Json>("INFO", &serde_json::json!({})).await {
@@ -179,9 +179,8 @@ impl Inner {
             tracing::warn!(
                 server = %info.server_name,
                 version = %info.version,
-                "the server may acknowledge a message before it is on the disk, and a loss of power may lose what was \
-                 acknowledged in the last two minutes. No client can see its setting. The remedy is {remedy}; \
-                 Options::server_syncs says that it is there"
+                "the server may acknowledge a message before it is on the disk: a power loss may lose messages of the last two \
+                 minutes. Configure {remedy}, and then set Options::server_syncs, because no client can read the setting"
             );
         }
         Ok(())

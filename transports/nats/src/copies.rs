@@ -150,11 +150,12 @@ impl Original<'_> {
     }
 
     fn changed(&self, message: &Message) -> Copy {
-        let rule = message.application().get(Copies::RULE_NAME).and_then(|name| name.as_str()).unwrap_or_default();
+        let rule =
+            message.application_properties().get(Copies::RULE_NAME).and_then(|name| name.as_str()).unwrap_or_default();
         let id = format!("-{}", wire::token(rule));
         let Some(subject) = self.target.subject(message) else { return self.without_session(&id, message) };
         let Ok((headers, payload)) = wire::encode_copy(message, &self.foreign()) else {
-            let why = format!("the rule {rule:?} sets a value of a type that this transport does not know");
+            let why = format!("the rule {rule:?} sets a value has a type that this transport does not support");
             let reason = DeadLetterReason::Application("RuleActionException".into());
             return self.dead(&id, message, DeadLetter::new(reason, why));
         };

@@ -37,9 +37,9 @@ async fn lock_all(source: &Arc<Source>, numbers: &[SequenceNumber]) -> Result<Ve
     for number in numbers {
         let found = source.inner.last_at(&beside.stream, &beside.deferred(number.get())).await?;
         let Some(found) = found else { return Err(not_found()) };
-        if let Some(hold) = source.hold() {
+        if let Some(session_lock) = source.session_lock() {
             let read = wire::decode(Some(&found.headers), found.payload);
-            if read.is_ok_and(|message| message.session_id() != Some(hold.id())) {
+            if read.is_ok_and(|message| message.session_id() != Some(session_lock.id())) {
                 return Err(not_found());
             }
         }

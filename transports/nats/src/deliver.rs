@@ -16,8 +16,8 @@ use tokio::time::Instant;
 use crate::{
     copies,
     error::Fault,
-    lease::{Held, Lock},
-    marks::Mark,
+    held::{Held, Lock},
+    message_notes::Note,
     settle,
     source::{Place, Source},
     wire::{self, Malformed, name},
@@ -119,11 +119,11 @@ pub(crate) fn simple(
     until: Instant,
 ) -> Result<(Box<Held>, Option<Malformed>), Fault> {
     let (facts, reply) = facts(&message)?;
-    let mark = source.hold().and_then(|hold| {
-        hold.arrived();
-        hold.mark(facts.number)
+    let note = source.session_lock().and_then(|session_lock| {
+        session_lock.arrived();
+        session_lock.note(facts.number)
     });
-    Ok(held(source, message, facts, reply, mark, until))
+    Ok(held(source, message, facts, reply, note, until))
 }
 
 /// Dead-letters a message with a header that cannot be read.
@@ -144,15 +144,15 @@ pub(crate) async fn arrive(
         Place::DeadLetter => number_of(&message).unwrap_or(facts.number),
         Place::Main | Place::Session(_) => facts.number,
     };
-    let mark = match source.hold() {
-        Some(hold) => {
-            hold.arrived();
-            hold.mark(number)
+    let note = match source.session_lock() {
+        Some(session_lock) => {
+            session_lock.arrived();
+            session_lock.note(number)
         }
-        None if facts.deliveries > 1 => Mark::of(source, number).await?,
+        None if facts.deliveries > 1 => Note::of(source, number).await?,
         None => None,
     };
-    let (held, malformed) = held(source, message, facts, reply, mark, until);
+    let (held, malformed) = held(source, message, facts, reply, note, until);
     if let Some(malformed) = malformed.filter(|_| !source.is_dead_letter()) {
         return bury_malformed(held, malformed).await;
     }
@@ -192,29 +192,29 @@ fn held(
     message: async_nats::Message,
     facts: Facts,
     reply: Subject,
-    mark: Option<Mark>,
+    note: Option<Note>,
     until: Instant,
 ) -> (Box<Held>, Option<Malformed>) {
     let read = read(message.headers.as_ref(), message.payload, facts.number, facts.stored, &source.stream);
     source.inner.returned.remove(source, read.number);
-    let uncounted = mark.as_ref().map_or(0, |mark| mark.uncounted);
+    let uncounted = note.as_ref().map_or(0, |note| note.uncounted);
     let counted = u32::try_from(facts.deliveries.saturating_sub(uncounted).max(1)).unwrap_or(u32::MAX);
     let count = match source.place {
         Place::Main => counted,
         Place::DeadLetter => read.count.max(1),
         Place::Deferred(_) => read.count.saturating_add(counted),
-        Place::Session(_) => mark.as_ref().map_or(0, |mark| mark.failed).saturating_add(1),
+        Place::Session(_) => note.as_ref().map_or(0, |note| note.failed).saturating_add(1),
     };
     let mut message = read.message;
     if !source.is_dead_letter() {
         // Another client may have set them.
         DeadLetter::remove_reason(&mut message);
     }
-    if let Some(mark) = mark.as_ref().filter(|mark| !mark.changes.is_empty()) {
-        message.properties_mut().application_mut().merge(mark.changes.clone());
+    if let Some(note) = note.as_ref().filter(|note| !note.changes.is_empty()) {
+        message.properties_mut().application_properties_mut().merge(note.changes.clone());
     }
-    let left = match source.hold() {
-        Some(hold) => hold.until(),
+    let left = match source.session_lock() {
+        Some(session_lock) => session_lock.until(),
         None => until,
     };
     let mut received = Received::new(SequenceNumber::new(read.number), read.enqueued, count);
@@ -227,7 +227,7 @@ fn held(
         reply,
         number: read.number,
         count,
-        mark,
+        note,
         foreign: read.foreign,
         lock: Lock::new(until),
         watched: None,
@@ -238,14 +238,14 @@ fn held(
 /// Returns a returned message of a session for its next delivery.
 pub(crate) fn anew(held: Held) -> Box<Held> {
     let source = held.source;
-    let mark = source.hold().and_then(|hold| hold.mark(held.number));
-    let count = mark.as_ref().map_or(0, |mark| mark.failed).saturating_add(1);
+    let note = source.session_lock().and_then(|session_lock| session_lock.note(held.number));
+    let count = note.as_ref().map_or(0, |note| note.failed).saturating_add(1);
     let mut message = held.message;
-    if let Some(mark) = mark.as_ref().filter(|mark| !mark.changes.is_empty()) {
-        message.properties_mut().application_mut().merge(mark.changes.clone());
+    if let Some(note) = note.as_ref().filter(|note| !note.changes.is_empty()) {
+        message.properties_mut().application_properties_mut().merge(note.changes.clone());
     }
     if let Some(mut received) = message.received().copied() {
-        let left = source.hold().map_or_else(Instant::now, |hold| hold.until());
+        let left = source.session_lock().map_or_else(Instant::now, |session_lock| session_lock.until());
         let left = left.saturating_duration_since(Instant::now());
         received.locked_until = Some(source.inner.now().saturating_add(left));
         received.delivery_count = count;
@@ -253,7 +253,7 @@ pub(crate) fn anew(held: Held) -> Box<Held> {
     }
     let lock = Lock::new(Instant::now() + source.settings.lock());
     let (reply, number, foreign) = (held.reply, held.number, held.foreign);
-    Box::new(Held { message, mark, count, lock, source, reply, number, foreign, watched: None })
+    Box::new(Held { message, note, count, lock, source, reply, number, foreign, watched: None })
 }
 
 #[cfg(test)]

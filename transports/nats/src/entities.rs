@@ -14,7 +14,7 @@ use crate::{
     connection::Inner,
     copies,
     error::Fault,
-    feed::Feed,
+    fan_out::FanOut,
     settings::{Kind, Limits, Stored},
     source::{Beside, Place, Source},
 };
@@ -134,9 +134,9 @@ impl Inner {
         if path.is_transfer_dead_letter() {
             return invalid("nothing is forwarded, so there is no transfer dead-letter sub-queue");
         }
-        let feed = match settings.kind {
+        let fan_out = match settings.kind {
             Kind::Topic => return invalid("a topic gives no messages"),
-            Kind::Subscription => Some(Feed::of(self, path, &settings)?),
+            Kind::Subscription => Some(FanOut::of(self, path, &settings)?),
             Kind::Queue => None,
         };
         let subjects = if settings.requires_session { format!("{root}.s.*") } else { format!("{root}.m") };
@@ -146,7 +146,7 @@ impl Inner {
             (stream, QUEUE.into(), Place::Main)
         };
         let inner = Arc::clone(self);
-        Ok(Arc::new(Source { inner, settings, stream, consumer, subjects, beside, place, feed }))
+        Ok(Arc::new(Source { inner, settings, stream, consumer, subjects, beside, place, fan_out }))
     }
 
     /// Creates the streams of a queue or a subscription, or none of them.

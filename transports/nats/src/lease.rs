@@ -1,27 +1,18 @@
-use std::{
-    fmt,
-    sync::{
-        Arc, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
-use async_nats::{HeaderMap, Subject};
 use bytes::Bytes;
 use consign_core::{
-    Disposition, Message,
+    Disposition,
     settlement::Changes,
     time::Timestamp,
     transport::{BoxFuture, ErrorKind, Lease, SettleError},
 };
-use parking_lot::Mutex;
 use tokio::{
     sync::{mpsc::OwnedPermit, oneshot},
     time::Instant,
 };
 
-use crate::{Nats, error::Fault, keeper::Work, marks::Mark, settle, source::Source};
+use crate::{Nats, background::Work, error::Fault, held::Held, settle, source::Source};
 
 /// The right to settle one delivery.
 ///
@@ -42,120 +33,6 @@ enum State {
     /// The message was removed when it was received.
     Removed,
     Used,
-}
-
-/// An unsettled delivery.
-pub(crate) struct Held {
-    pub(crate) source: Arc<Source>,
-    pub(crate) message: Message,
-    pub(crate) reply: Subject,
-    /// The number of the message in the entity.
-    pub(crate) number: u64,
-    /// How often it was delivered, this time included.
-    pub(crate) count: u32,
-    pub(crate) mark: Option<Mark>,
-    /// Headers of other clients.
-    pub(crate) foreign: HeaderMap,
-    pub(crate) lock: Arc<Lock>,
-    /// The same delivery, if the end of its lock is watched. It is dropped with this one.
-    pub(crate) watched: Option<Watched>,
-}
-
-/// A delivery whose lock is the last one of its message.
-pub(crate) type Watched = Arc<Box<Held>>;
-
-/// How soon a settlement that no server took is retried.
-const AGAIN: Duration = Duration::from_millis(100);
-
-/// The end of a message's lock, as this process computes it.
-pub(crate) struct Lock {
-    until: Mutex<Instant>,
-    over: AtomicBool,
-}
-
-impl Lock {
-    pub(crate) fn new(until: Instant) -> Arc<Self> {
-        Arc::new(Self { until: Mutex::new(until), over: AtomicBool::new(false) })
-    }
-
-    pub(crate) fn until(&self) -> Instant {
-        *self.until.lock()
-    }
-
-    pub(crate) fn is_lost(&self) -> bool {
-        self.over.load(Ordering::Acquire) || self.until() <= Instant::now()
-    }
-
-    /// Ends the lock, for one caller. Returns `false` to all others.
-    pub(crate) fn end(&self) -> bool {
-        !self.over.swap(true, Ordering::AcqRel)
-    }
-}
-
-impl Held {
-    /// Takes the lock for a settlement, or reports that it is lost.
-    pub(crate) fn take(&self) -> Result<(), SettleError> {
-        self.check()?;
-        if self.lock.end() { Ok(()) } else { Err(self.lost()) }
-    }
-
-    /// Returns the same delivery, for the task that watches the end of its lock.
-    pub(crate) fn watch(&mut self) -> Weak<Box<Self>> {
-        let watched = Arc::new(Box::new(Self {
-            source: Arc::clone(&self.source),
-            message: self.message.clone(),
-            reply: self.reply.clone(),
-            number: self.number,
-            count: self.count,
-            mark: self.mark.clone(),
-            foreign: self.foreign.clone(),
-            lock: Arc::clone(&self.lock),
-            watched: None,
-        }));
-        let weak = Arc::downgrade(&watched);
-        self.watched = Some(watched);
-        weak
-    }
-
-    fn check(&self) -> Result<(), SettleError> {
-        let is_lost = match self.source.hold() {
-            Some(hold) => hold.is_lost(),
-            None => self.lock.is_lost(),
-        };
-        if is_lost { Err(self.lost()) } else { Ok(()) }
-    }
-
-    fn lost(&self) -> SettleError {
-        SettleError::new(match self.source.hold() {
-            Some(_) => ErrorKind::SessionLockLost,
-            None => ErrorKind::MessageLockLost,
-        })
-    }
-
-    /// Sends an acknowledgement, and waits until the server has taken it.
-    pub(crate) async fn tell(&self, how: &'static [u8]) -> Result<(), SettleError> {
-        self.tell_with(Bytes::from_static(how)).await
-    }
-
-    pub(crate) async fn tell_with(&self, how: Bytes) -> Result<(), SettleError> {
-        let started = Instant::now();
-        loop {
-            match self.source.inner.acknowledge(&self.reply, how.clone()).await {
-                Err(fault) if fault.is_no_responders() => {}
-                told => return Ok(told?),
-            }
-            let why = self.source.why_nobody_answers().await;
-            // The consumer is deleted, and the delivery with it.
-            if why.kind != ErrorKind::ServiceBusy {
-                return Err(self.lost());
-            }
-            // No server leads it for a moment, and this was the only attempt that the application has.
-            if self.lock.until().min(started + self.source.inner.timeout) <= Instant::now() + AGAIN {
-                return Err(why.into());
-            }
-            tokio::time::sleep(AGAIN).await;
-        }
-    }
 }
 
 impl NatsLease {
@@ -195,7 +72,7 @@ impl NatsLease {
                 subjects: source.subjects.clone(),
                 beside: source.beside.clone(),
                 place: source.place.clone(),
-                feed: source.feed.clone(),
+                fan_out: source.fan_out.clone(),
             });
         }
         self
@@ -204,7 +81,7 @@ impl NatsLease {
     /// Returns the delivery, if it can be released with a delay. A delivery of a session cannot: later messages would pass it.
     fn into_delayed(mut self) -> Result<Box<Held>, Self> {
         match std::mem::replace(&mut self.state, State::Used) {
-            State::Held { held, .. } if held.source.hold().is_none() => Ok(held),
+            State::Held { held, .. } if held.source.session_lock().is_none() => Ok(held),
             state => {
                 self.state = state;
                 Err(self)
@@ -239,6 +116,11 @@ impl Lease for NatsLease {
         }
     }
 
+    /// The acknowledgements are written one after the other and sent together, and their confirmations wait for each other.
+    fn completes_in_batches(&self) -> bool {
+        matches!(&self.state, State::Held { held, .. } if held.source.session_lock().is_none())
+    }
+
     fn abandon_after(self, changes: Changes, delay: Duration) -> Result<Self::Settle, Self> {
         let held = self.into_delayed()?;
         Ok(Box::pin(settle::abandon(held, changes, Some(delay))))
@@ -251,7 +133,7 @@ impl Lease for NatsLease {
 
     fn renew(&self) -> Self::Renew {
         let State::Held { held, .. } = &self.state else { return Box::pin(std::future::ready(Err(removed()))) };
-        if held.source.hold().is_some() {
+        if held.source.session_lock().is_some() {
             let why = "a message of a session is locked as long as its session";
             let error = SettleError::new(ErrorKind::InvalidOperation).with_detail(why);
             return Box::pin(std::future::ready(Err(error)));
@@ -274,7 +156,7 @@ impl Lease for NatsLease {
                 return Err(SettleError::new(ErrorKind::MessageLockLost));
             }
             let duration = source.settings.lock();
-            *lock.until.lock() = at + duration;
+            lock.extend(at + duration);
             Ok(utc.saturating_add(duration))
         })
     }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod administration;
+mod background;
 mod browse;
 mod capabilities;
 mod connection;
@@ -11,17 +12,17 @@ mod deferred;
 mod deliver;
 mod entities;
 mod error;
-mod feed;
+mod fan_out;
 mod fetch;
-mod keeper;
+mod held;
 mod lease;
 mod log;
-mod marks;
+mod message_notes;
 mod options;
-mod order;
-mod park;
+mod pending_requests;
 mod receiver;
 mod reply;
+mod returned;
 mod rules;
 mod sender;
 mod servers;
@@ -38,7 +39,6 @@ mod wrapped;
 pub use async_nats;
 
 pub use self::{
-    capabilities::CAPABILITIES,
     connection::Nats,
     connector::connector,
     lease::NatsLease,

@@ -10,7 +10,7 @@ const TARGET: &str = "consign::nats";
 pub(crate) fn lost(entity: &str) {
     if let Some(suppressed) = log_limit(entity, "ConnectionLost") {
         let entity = tracing::field::display(Escaped(entity));
-        tracing::warn!(target: TARGET, entity, suppressed, "the connection was lost: the client connects again");
+        tracing::warn!(target: TARGET, entity, suppressed, "the connection was lost: the client reconnects");
     }
 }
 

@@ -152,7 +152,7 @@ impl Options {
         Nats::begin(context, &self, false).await
     }
 
-    /// As [`wrap`](Self::wrap), with the prefix or domain of `context`.
+    /// Connects over an existing client, like [`wrap`](Self::wrap), with the prefix or domain of `context`.
     pub async fn wrap_context(self, context: jetstream::Context) -> Result<Nats, ManageError> {
         Nats::begin(context, &self, false).await
     }

@@ -4,8 +4,8 @@ use std::{convert::Infallible, sync::Arc};
 
 use async_nats::{HeaderMap, jetstream::ErrorCode};
 use consign_core::{
-    message::wire::text,
     transport::{ErrorKind, ManageError},
+    wire::text,
 };
 use consign_rules::{Rule, RuleSet, RuleSetError, WrittenRule};
 use tokio::time::Instant;

@@ -201,7 +201,7 @@ impl Sender for NatsSender {
     }
 
     fn capabilities(&self) -> Capabilities {
-        crate::CAPABILITIES
+        crate::Nats::CAPABILITIES
     }
 }
 

@@ -70,7 +70,8 @@ impl QueueSettings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TopicSettings {
-    /// As [`QueueSettings::duplicate_detection`]; it is done before messages are copied.
+    /// The window of duplicate detection, like [`QueueSettings::duplicate_detection`], which happens before messages are
+    /// copied.
     pub duplicate_detection: Option<Duration>,
     /// How many bytes wait at most in the topic until each subscription has its copy; further messages are refused as
     /// [`QuotaExceeded`](ErrorKind::QuotaExceeded).
@@ -108,7 +109,7 @@ pub struct SubscriptionSettings {
     pub lock_duration: Duration,
     /// How often a message is delivered before it is dead-lettered: at least 1, by default 10.
     pub max_delivery_count: u32,
-    /// Whether a message is dead-lettered if a rule fails for it, as by default it is. Otherwise the rules that do not fail
+    /// Whether a message is dead-lettered if a rule fails for it; by default true. Otherwise the rules that do not fail
     /// decide alone.
     pub dead_letter_on_filter_error: bool,
     /// Whether messages are received by session only. A message without a session is dead-lettered.

@@ -15,8 +15,8 @@ use crate::{
     deliver::Read,
     entities::nanos,
     error::Fault,
-    lease::Held,
-    marks::Mark,
+    held::Held,
+    message_notes::Note,
     source::{Place, Source},
     wire::{self, name},
 };
@@ -40,10 +40,10 @@ pub(crate) async fn settle(held: Box<Held>, disposition: Disposition) -> Result<
 
 /// The server does not redeliver a message of a session while the session is held, and later messages would pass it.
 fn not_settled(held: Held) {
-    if let Some(hold) = held.source.hold().filter(|hold| !hold.is_lost()).cloned() {
-        let mut mark = held.mark.clone().unwrap_or_default();
-        mark.failed = held.count;
-        hold.returned(held, mark);
+    if let Some(session_lock) = held.source.session_lock().filter(|session_lock| !session_lock.is_lost()).cloned() {
+        let mut note = held.note.clone().unwrap_or_default();
+        note.failed = held.count;
+        session_lock.returned(held, note);
     }
 }
 
@@ -69,22 +69,22 @@ pub(crate) async fn abandon(held: Box<Held>, changes: Changes, delay: Option<Dur
     if held.source.is_dead_letter() && changes.is_empty() {
         return give_back(&held, delay).await;
     }
-    let mut mark = held.mark.clone().unwrap_or_default();
-    mark.failed = held.count;
+    let mut note = held.note.clone().unwrap_or_default();
+    note.failed = held.count;
     let changed = !changes.is_empty();
-    mark.changes.merge(changes);
-    if let Some(hold) = held.source.hold().cloned() {
-        mark.counted_for = Some(hold.consumer().to_owned());
-        let stored = mark.store(&held.source, held.number).await;
-        hold.returned(*held, mark);
+    note.changes.merge(changes);
+    if let Some(session_lock) = held.source.session_lock().cloned() {
+        note.counted_for = Some(session_lock.consumer().to_owned());
+        let stored = note.store(&held.source, held.number).await;
+        session_lock.returned(*held, note);
         return Ok(stored?);
     }
     if changed {
-        mark.store(&held.source, held.number).await?;
+        note.store(&held.source, held.number).await?;
         return give_back(&held, delay).await;
     }
-    // The mark is for peeks. Without it the server's own count continues.
-    let (_, given) = tokio::join!(mark.store(&held.source, held.number), give_back(&held, delay));
+    // The note is for peeks. Without it the server's own count continues.
+    let (_, given) = tokio::join!(note.store(&held.source, held.number), give_back(&held, delay));
     given
 }
 
@@ -100,15 +100,15 @@ async fn give_back(held: &Held, delay: Option<Duration>) -> Result<(), SettleErr
 /// Releases the message, and does not count the delivery.
 pub(crate) async fn release(held: Box<Held>, delay: Option<Duration>) -> Result<(), SettleError> {
     held.take()?;
-    let mut mark = held.mark.clone().unwrap_or_default();
-    if let Some(hold) = held.source.hold().cloned() {
-        hold.returned(*held, mark);
+    let mut note = held.note.clone().unwrap_or_default();
+    if let Some(session_lock) = held.source.session_lock().cloned() {
+        session_lock.returned(*held, note);
         return Ok(());
     }
     if !held.source.is_dead_letter() {
-        mark.uncounted += 1;
-        mark.failed = held.count.saturating_sub(1);
-        mark.store(&held.source, held.number).await?;
+        note.uncounted += 1;
+        note.failed = held.count.saturating_sub(1);
+        note.store(&held.source, held.number).await?;
     }
     give_back(&held, delay).await
 }
@@ -139,7 +139,7 @@ pub(crate) async fn buried_by_count(held: &Held, changes: ApplicationProperties)
 
 fn dead(message: &Message, dead_letter: &DeadLetter) -> Result<Message, SettleError> {
     let mut message = message.clone();
-    dead_letter.clone().write_to(message.properties_mut().application_mut());
+    dead_letter.clone().write_to(message.properties_mut().application_properties_mut());
     message.check()?;
     Ok(message)
 }
@@ -159,20 +159,20 @@ async fn move_to_dead(held: &Held, dead_letter: &DeadLetter) -> Result<(), Settl
 }
 
 /// Dead-letters an undelivered message, because the holder of its session has lost it once too often.
-pub(crate) async fn bury_stored(source: &Source, read: Read, mark: &Mark) -> Result<(), Fault> {
+pub(crate) async fn bury_stored(source: &Source, read: Read, note: &Note) -> Result<(), Fault> {
     let refused = |error: SettleError| Fault::new(error.kind(), error.to_string());
     let mut dead_letter = exhausted(source);
-    dead_letter.changes = mark.changes.clone().into();
+    dead_letter.changes = note.changes.clone().into();
     dead_letter.fit(read.message.properties());
     let encoded = encode_dead(&read.message, &dead_letter, &read.foreign, source.inner.client.max_payload());
     let (mut headers, payload) = encoded.map_err(refused)?;
     headers.insert(name::SEQUENCE_NUMBER, read.number.to_string());
     headers.insert(name::ENQUEUED_TIME, read.enqueued.as_millis().to_string());
-    headers.insert(name::DELIVERY_COUNT, mark.failed.to_string());
+    headers.insert(name::DELIVERY_COUNT, note.failed.to_string());
     headers.insert(async_nats::header::NATS_MESSAGE_ID, source.beside.dead_id(read.number));
     source.inner.publish(&source.beside.dead(read.number), headers, payload).await?;
     source.inner.remove(&source.stream, read.number).await?;
-    mark.remove(source).await;
+    note.remove(source).await;
     Ok(())
 }
 
@@ -190,15 +190,15 @@ async fn defer(held: &Held, changes: Changes) -> Result<(), SettleError> {
     }
     let changes = changes.into_permitted();
     let mut message = held.message.clone();
-    message.properties_mut().application_mut().merge(changes.clone());
+    message.properties_mut().application_properties_mut().merge(changes.clone());
     message.check()?;
     held.take()?;
     if let Place::Deferred(_) = held.source.place {
-        let mut mark = held.mark.clone().unwrap_or_default();
-        mark.uncounted += 1;
-        mark.failed = held.count.saturating_sub(1);
-        mark.changes.merge(changes);
-        mark.store(&held.source, held.number).await?;
+        let mut note = held.note.clone().unwrap_or_default();
+        note.uncounted += 1;
+        note.failed = held.count.saturating_sub(1);
+        note.changes.merge(changes);
+        note.store(&held.source, held.number).await?;
         return give_back(held, None).await;
     }
     let (headers, payload) = copy(held, &message, held.count.saturating_sub(1))?;
@@ -264,11 +264,11 @@ fn stamp(held: &Held, count: u32, headers: &mut HeaderMap) {
 
 /// Removes the records of a removed message.
 pub(crate) async fn forget(held: &Held) {
-    if let Some(hold) = held.source.hold() {
-        hold.gone(held.number);
+    if let Some(session_lock) = held.source.session_lock() {
+        session_lock.gone(held.number);
     }
-    if let Some(mark) = &held.mark {
-        Mark::remove(mark, &held.source).await;
+    if let Some(note) = &held.note {
+        Note::remove(note, &held.source).await;
     }
     if let Place::Deferred(_) = held.source.place {
         let _ = held.source.inner.delete_consumer(&held.source.stream, &held.source.consumer).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use consign_core::transport::{EntityInfo, ErrorKind};
 
-use crate::{connection::Inner, error::Fault, feed::Feed, session::Hold, settings::Stored, wire};
+use crate::{connection::Inner, error::Fault, fan_out::FanOut, session::SessionLock, settings::Stored, wire};
 
 /// A consumer that messages are pulled from.
 pub(crate) struct Source {
@@ -16,8 +16,8 @@ pub(crate) struct Source {
     pub(crate) subjects: String,
     pub(crate) beside: Beside,
     pub(crate) place: Place,
-    /// The feed of a subscription.
-    pub(crate) feed: Option<Feed>,
+    /// The fan-out of a subscription.
+    pub(crate) fan_out: Option<FanOut>,
 }
 
 /// Which messages of an entity.
@@ -30,10 +30,10 @@ pub(crate) enum Place {
     /// The one that was deferred under this number.
     Deferred(u64),
     /// Those of a session that is held.
-    Session(Arc<Hold>),
+    Session(Arc<SessionLock>),
 }
 
-/// The stream beside an entity: dead letters, deferred messages, marks and sessions.
+/// The stream beside an entity: dead letters, deferred messages, notes and sessions.
 #[derive(Clone)]
 pub(crate) struct Beside {
     pub(crate) stream: String,
@@ -103,13 +103,13 @@ impl Beside {
         format!("{}.session.*", self.root)
     }
 
-    pub(crate) fn mark(&self, place: &Place, number: impl std::fmt::Display) -> String {
+    pub(crate) fn note(&self, place: &Place, number: impl std::fmt::Display) -> String {
         let root = &self.root;
         match place {
             Place::Main => format!("{root}.mark.main.{number}"),
             Place::DeadLetter => format!("{root}.mark.dead.{number}"),
             Place::Deferred(_) => format!("{root}.mark.deferred.{number}"),
-            Place::Session(hold) => format!("{root}.mark.of.{}.{number}", wire::token(hold.id())),
+            Place::Session(session_lock) => format!("{root}.mark.of.{}.{number}", wire::token(session_lock.id())),
         }
     }
 
@@ -123,7 +123,7 @@ impl Source {
     pub(crate) async fn why_nobody_answers(&self) -> Fault {
         let subject = format!("CONSUMER.INFO.{}.{}", self.stream, self.consumer);
         match self.inner.request::<serde_json::Value>(&subject, &serde_json::json!({})).await {
-            Err(fault) if fault.is_gone() => match self.hold() {
+            Err(fault) if fault.is_gone() => match self.session_lock() {
                 Some(_) => Fault::new(ErrorKind::SessionLockLost, "another receiver has the session"),
                 None => fault,
             },
@@ -133,8 +133,8 @@ impl Source {
 
     /// Waits until a subscription has its earlier messages.
     pub(crate) async fn catch_up(&self) -> Result<(), Fault> {
-        match &self.feed {
-            Some(feed) => feed.catch_up().await,
+        match &self.fan_out {
+            Some(fan_out) => fan_out.catch_up().await,
             None => Ok(()),
         }
     }
@@ -162,9 +162,9 @@ impl Source {
         EntityInfo::new(path.as_str()).with_max_delivery_count(self.settings.max_delivery_count)
     }
 
-    pub(crate) fn hold(&self) -> Option<&Arc<Hold>> {
+    pub(crate) fn session_lock(&self) -> Option<&Arc<SessionLock>> {
         match &self.place {
-            Place::Session(hold) => Some(hold),
+            Place::Session(session_lock) => Some(session_lock),
             _ => None,
         }
     }
@@ -179,7 +179,7 @@ impl Source {
             subjects: self.subjects.clone(),
             beside: self.beside.clone(),
             place,
-            feed: self.feed.clone(),
+            fan_out: self.fan_out.clone(),
         })
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     connection::Inner,
     entities::{Entity, nanos, own_path, stream_config},
     error::Fault,
-    feed::{self, Feed},
+    fan_out::{self, FanOut},
     rules::Stored as Rules,
     settings::{Kind, Limits},
     source::Beside,
@@ -58,7 +58,7 @@ impl Nats {
         let (own, root) = inner.name(path.as_str())?;
         let fed = async {
             Rules::first(inner, &Beside::new(&own, &root)).await?;
-            inner.create_consumer(&of_topic.stream, &feed::consumer(name), &feed_config(name)).await
+            inner.create_consumer(&of_topic.stream, &fan_out::consumer(name), &feed_config(name)).await
         };
         let Err(fault) = fed.await else { return Ok(()) };
         let _ = inner.delete_streams(&path).await;
@@ -90,7 +90,7 @@ impl Nats {
     async fn caught_up(&self, topic: &str, subscription: &str) -> Result<Beside, ManageError> {
         let path = EntityPath::new(topic)?.subscription_of(subscription)?;
         let (stream, root, settings) = self.inner.find(&path).await?;
-        Feed::of(&self.inner, &path, &settings)?.catch_up().await?;
+        FanOut::of(&self.inner, &path, &settings)?.catch_up().await?;
         Ok(Beside::new(&stream, &root))
     }
 }
@@ -98,13 +98,13 @@ impl Nats {
 /// One request waits at a time, so one process gets the messages, in their order.
 pub(crate) fn feed_config(name: &str) -> serde_json::Value {
     json!({
-        "durable_name": feed::consumer(name),
+        "durable_name": fan_out::consumer(name),
         "deliver_policy": "new",
         "ack_policy": "explicit",
-        "ack_wait": nanos(feed::ACK_WAIT),
+        "ack_wait": nanos(fan_out::ACK_WAIT),
         "max_deliver": -1,
         "replay_policy": "instant",
-        "max_ack_pending": feed::AT_ONCE,
+        "max_ack_pending": fan_out::AT_ONCE,
         "max_waiting": 1,
     })
 }
@@ -123,7 +123,7 @@ impl Inner {
     pub(crate) async fn stop_copies(&self, path: &EntityPath) -> Result<(), Fault> {
         let Some((topic, name)) = path.subscription() else { return Ok(()) };
         let (topic, _) = self.name(topic)?;
-        match self.delete_consumer(&topic, &feed::consumer(name)).await {
+        match self.delete_consumer(&topic, &fan_out::consumer(name)).await {
             Err(fault) if fault.kind == ErrorKind::EntityNotFound => Ok(()),
             deleted => deleted,
         }

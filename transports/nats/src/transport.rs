@@ -11,7 +11,7 @@ use consign_core::{
 };
 use consign_rules::DynRules;
 
-use crate::{CAPABILITIES, Nats, NatsLease, NatsReceiver, NatsSender, NatsSession, SessionAcceptor, browse, deferred};
+use crate::{Nats, NatsLease, NatsReceiver, NatsSender, NatsSession, SessionAcceptor, browse, deferred};
 
 impl Transport for Nats {
     type Sender = NatsSender;
@@ -19,7 +19,7 @@ impl Transport for Nats {
     type Receiver = NatsReceiver;
 
     fn capabilities(&self) -> Capabilities {
-        CAPABILITIES
+        Nats::CAPABILITIES
     }
 
     async fn sender(&self, path: &EntityPath) -> Result<NatsSender, SendError> {

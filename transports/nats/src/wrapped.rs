@@ -17,7 +17,7 @@ use consign_core::{
 use futures_util::Stream;
 
 use crate::{
-    CAPABILITIES, Nats, NatsLease, NatsReceiver, deferred, deliver,
+    Nats, NatsLease, NatsReceiver, deferred, deliver,
     entities::{GRACE, dead},
     reply,
     settings::{Kind, Stored},
@@ -67,7 +67,7 @@ impl Nats {
             subjects: String::from(">"),
             beside,
             place: Place::Main,
-            feed: None,
+            fan_out: None,
         };
         Ok(WrappedConsumer { source: Arc::new(source) })
     }
@@ -158,7 +158,7 @@ impl Receiver for NatsSubscription {
     }
 
     fn capabilities(&self) -> Capabilities {
-        CAPABILITIES
+        Nats::CAPABILITIES
     }
 }
 

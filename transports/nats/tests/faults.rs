@@ -1,20 +1,22 @@
 //! What becomes of messages when connections break and the server dies, by the harness of all transports.
 
-#[path = "conformance/backend.rs"]
-mod backend;
 #[path = "behaviour/own.rs"]
 mod own;
 
 use std::{net::SocketAddr, time::Duration};
 
+use consign::{
+    message::EntityPath,
+    transport::{DynTransport, ManageError},
+};
 use consign_conformance::{
     Failure,
     faults::{Plan, Server},
 };
-use consign_nats::{Nats, async_nats::ConnectOptions};
+use consign_nats::{Nats, QueueSettings, async_nats::ConnectOptions};
 use tokio::sync::Mutex;
 
-use crate::{backend::JetStream, own::OwnServer};
+use crate::own::OwnServer;
 
 struct Faulty {
     address: SocketAddr,
@@ -22,20 +24,35 @@ struct Faulty {
 }
 
 impl Server for Faulty {
-    type Backend = JetStream;
+    fn name(&self) -> &'static str {
+        "nats"
+    }
 
     fn address(&self) -> SocketAddr {
         self.address
     }
 
-    async fn connect(&self, address: SocketAddr) -> Result<JetStream, Failure> {
+    async fn connect(&self, address: SocketAddr) -> Result<DynTransport, Failure> {
         let client = ConnectOptions::new().ping_interval(Duration::from_secs(1)).ignore_discovered_servers();
         let options = Nats::options()
             .client(client)
             .timeout(self.deadline())
             .backoff(Duration::from_millis(50), Duration::from_millis(500))
             .server_syncs();
-        Ok(JetStream::single(options.connect(&format!("nats://{address}")).await?))
+        Ok(options.connect(&format!("nats://{address}")).await?.into())
+    }
+
+    /// The limit counts no dead letters, so it is a setting of this crate alone.
+    async fn create_small_queue(
+        &self,
+        transport: &DynTransport,
+        path: &EntityPath,
+        max_size: u64,
+    ) -> Result<(), ManageError> {
+        let nats = transport.extension::<Nats>().expect("a transport that has itself");
+        let mut settings = QueueSettings::default();
+        settings.max_bytes = Some(max_size);
+        nats.create_queue(path.as_str(), settings).await
     }
 
     /// The server answers an acknowledgement from its memory, and writes it later: when it is killed, messages that were

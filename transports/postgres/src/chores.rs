@@ -18,9 +18,9 @@ use uuid::Uuid;
 use crate::{
     database::Database,
     failure::Failure,
-    lease::{Action, Settled, Token},
     pending::{Pending, Work},
     schema::Schema,
+    settle::{Action, Settled, Token, settle},
 };
 
 /// A place for one job.
@@ -83,7 +83,7 @@ impl Chores {
     /// Returns 1 to `max` places, waiting for the first.
     pub(crate) async fn places(&self, max: usize) -> Vec<Place> {
         let mut places = Vec::new();
-        // It is closed only when the runtime ends.
+        // It is closed only when the runtime shuts down.
         let place = |permit| Place { permit, pending: self.pending.clone() };
         places.extend(self.jobs.clone().reserve_owned().await.map(place));
         while places.len() < max {
@@ -174,10 +174,8 @@ impl Worker {
         let sql = |template: &str| template.replace("{s}", &self.schema.identifier);
         match job {
             Job::GiveBack { token, action, .. } => {
-                let settled = self
-                    .database
-                    .with(async |client| crate::lease::settle(&***client, &self.schema, token, action).await)
-                    .await?;
+                let settled =
+                    self.database.with(async |client| settle(&***client, &self.schema, token, action).await).await?;
                 if settled != Settled::Lost {
                     self.notify(BTreeSet::from([token.entity])).await;
                 }

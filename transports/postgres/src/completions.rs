@@ -11,9 +11,9 @@ use uuid::Uuid;
 use crate::{
     database::{Database, Parameter},
     failure::Failure,
-    lease::{self, Action, Token},
     pending::Work,
     schema::Schema,
+    settle::{Action, Token, settle},
 };
 
 /// A message to be completed, of no session, and the caller that waits for it.
@@ -72,7 +72,6 @@ async fn together(database: &Database, schema: &Schema, batch: &[Completion]) ->
 
 /// Reports also why it is not completed.
 pub(crate) async fn alone(database: &Database, schema: &Schema, token: &Token) -> Result<(), SettleError> {
-    let settled =
-        database.with(async |client| lease::settle(&***client, schema, token, &Action::complete()).await).await;
+    let settled = database.with(async |client| settle(&***client, schema, token, &Action::complete()).await).await;
     settled?.into_result(token)
 }

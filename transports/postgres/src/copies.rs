@@ -15,9 +15,9 @@ use crate::{
     database::{Parameter, rows},
     dead_letter,
     failure::Failure,
+    leaving::{Leaving, Pumped},
     log,
     prepared::Prepared,
-    pump::{Leaving, Pumped},
     rules::Rules,
 };
 

@@ -30,6 +30,15 @@ pub(crate) fn key(path: &EntityPath) -> String {
     path.as_str().to_lowercase()
 }
 
+/// Returns the code of a sub-queue in rows, and 0 for an entity.
+pub(crate) fn part_of(path: &EntityPath) -> Result<i16, ManageError> {
+    if path.is_transfer_dead_letter() {
+        let refused = ManageError::new(ErrorKind::NotSupported);
+        return Err(refused.with_detail("there is no transfer dead-letter sub-queue"));
+    }
+    Ok(i16::from(path.is_dead_letter()))
+}
+
 /// Returns the kind of an entity with this code in its row.
 pub(crate) fn kind_of(code: i16) -> EntityKind {
     match code {

@@ -181,3 +181,15 @@ into_operation_error! {
     SettleError;
     ManageError;
 }
+
+/// Converts the error of a lookup into that of a send.
+pub(crate) fn send_error(error: ManageError) -> SendError {
+    let detail = error.description().unwrap_or_default().to_owned();
+    SendError::new(error.kind()).with_detail(detail).with_retryable(error.is_retryable()).with_source(error)
+}
+
+/// Converts the error of a lookup into that of a receive.
+pub(crate) fn receive_error(error: ManageError) -> ReceiveError {
+    let detail = error.description().unwrap_or_default().to_owned();
+    ReceiveError::new(error.kind()).with_detail(detail).with_retryable(error.is_retryable()).with_source(error)
+}

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use consign_core::transport::{ErrorKind, ReceiveError};
+use consign_core::transport::{BoxFuture, ErrorKind, ReceiveError};
 use parking_lot::Mutex;
 use tokio::{
     sync::Notify,
@@ -16,13 +16,16 @@ use tokio::{
 
 /// The answer of a call.
 pub(crate) trait Locked: Send + 'static {
-    /// Releases an answer that was not taken.
-    fn give_back(self);
+    /// Releases an answer that was not taken. It begins when it is called, and the future ends when the database has it.
+    fn give_back(self) -> BoxFuture<()>;
 }
 
 /// At most one call in flight.
 pub(crate) struct Fetch<T: Locked> {
     call: Option<Arc<Call<T>>>,
+    /// Calls that were cancelled and have not ended, and releases of their answers.
+    stopped: Vec<Arc<Call<T>>>,
+    releases: Vec<BoxFuture<()>>,
     /// Retryable failures in a row.
     failures: u32,
     /// When the next call may start. A caller with a shorter deadline advances with each call.
@@ -38,6 +41,8 @@ pub(crate) struct Call<T> {
 struct State<T> {
     is_wanted: bool,
     answer: Option<Result<T, ReceiveError>>,
+    /// Whether a cancelled call has ended and its answer is released.
+    is_over: bool,
     waker: Option<Waker>,
 }
 
@@ -56,16 +61,26 @@ impl<T> Call<T> {
 }
 
 impl<T: Locked> Call<T> {
-    fn end(&self, answer: Result<T, ReceiveError>) {
+    /// Returns the release of an answer that no caller waits for.
+    fn end(&self, answer: Result<T, ReceiveError>) -> Option<BoxFuture<()>> {
         let mut state = self.state.lock();
         if !state.is_wanted {
             drop(state);
-            if let Ok(locked) = answer {
-                locked.give_back();
-            }
-            return;
+            return answer.ok().map(Locked::give_back);
         }
         state.answer = Some(answer);
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        None
+    }
+
+    /// Records that a cancelled call has left no lock.
+    fn is_over(&self) {
+        let mut state = self.state.lock();
+        state.is_over = true;
         let waker = state.waker.take();
         drop(state);
         if let Some(waker) = waker {
@@ -76,7 +91,7 @@ impl<T: Locked> Call<T> {
 
 impl<T: Locked> Fetch<T> {
     pub(crate) const fn new() -> Self {
-        Self { call: None, failures: 0, not_before: None }
+        Self { call: None, stopped: Vec::new(), releases: Vec::new(), failures: 0, not_before: None }
     }
 
     /// Returns the answer of the call in flight, or of one that `start` starts.
@@ -117,7 +132,7 @@ impl<T: Locked> Fetch<T> {
     where
         F: Future<Output = Result<T, ReceiveError>> + Send + 'static,
     {
-        let state = State { is_wanted: true, answer: None, waker: None };
+        let state = State { is_wanted: true, answer: None, is_over: false, waker: None };
         let call = Arc::new(Call { state: Mutex::new(state), unwanted: Notify::new() });
         let (begun, not_before) = (start(Arc::clone(&call)), self.not_before);
         let running = Arc::clone(&call);
@@ -127,7 +142,9 @@ impl<T: Locked> Fetch<T> {
                 guard.0.pause(sleep_until(instant)).await;
             }
             let answer = begun.await;
-            guard.0.end(answer);
+            if let Some(release) = guard.0.end(answer) {
+                release.await;
+            }
         });
         self.call = Some(call);
     }
@@ -141,9 +158,32 @@ impl<T: Locked> Fetch<T> {
             state.answer.take()
         };
         call.unwanted.notify_one();
-        if let Some(Ok(locked)) = answer {
-            locked.give_back();
+        let mut unwoken = Context::from_waker(Waker::noop());
+        self.releases.retain_mut(|release| release.as_mut().poll(&mut unwoken).is_pending());
+        self.stopped.retain(|call| !call.state.lock().is_over);
+        match answer {
+            Some(Ok(locked)) => self.releases.push(locked.give_back()),
+            Some(Err(_)) => {}
+            None => self.stopped.push(call),
         }
+    }
+
+    /// Releases an answer that was taken and is not wanted.
+    pub(crate) fn release(&mut self, locked: T) {
+        self.releases.push(locked.give_back());
+    }
+
+    /// Waits until cancelled calls have left no lock.
+    pub(crate) fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.releases.retain_mut(|release| release.as_mut().poll(cx).is_pending());
+        self.stopped.retain(|call| {
+            let mut state = call.state.lock();
+            if !state.is_over {
+                state.waker = Some(cx.waker().clone());
+            }
+            !state.is_over
+        });
+        if self.releases.is_empty() && self.stopped.is_empty() { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
@@ -164,8 +204,9 @@ impl<T: Locked> Drop for Guard<T> {
         };
         // The caller may have taken the answer already, and then this one is ignored.
         if !has_ended {
-            self.0.end(Err(ReceiveError::new(ErrorKind::General).with_detail("the call was dropped")));
+            drop(self.0.end(Err(ReceiveError::new(ErrorKind::General).with_detail("the call was dropped"))));
         }
+        self.0.is_over();
     }
 }
 

@@ -11,7 +11,10 @@ use consign_core::{
     transport::{ErrorKind, ManageError, SettleError},
 };
 use parking_lot::Mutex;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::{Instant, timeout_at},
+};
 use tokio_postgres::types::Type;
 
 use crate::{
@@ -21,13 +24,13 @@ use crate::{
     database::{Database, Parameter},
     failure::{Failure, TooLate},
     hub::Hub,
-    lease::Token,
     listener::{self, Connector},
     pending::Pending,
     pump,
     quota::Quota,
     rules,
     schema::Schema,
+    settle::Token,
     sweeper,
 };
 
@@ -145,12 +148,48 @@ impl Inner {
                 // The runtime in which the broker was started has ended.
                 return completions::alone(&self.database, &self.schema, &token).await;
             };
-            let gone = || SettleError::new(ErrorKind::CommunicationProblem).with_detail("the runtime ends");
+            let gone = || SettleError::new(ErrorKind::CommunicationProblem).with_detail("the runtime is shutting down");
             answered.await.unwrap_or_else(|_| Err(gone()))
         };
         tokio::time::timeout(self.database.timeout, asked)
             .await
             .unwrap_or_else(|_| Err(Failure::TooLate(TooLate).into()))
+    }
+
+    /// Completes messages of no session by one statement. Returns the failures by the index of their messages.
+    pub(crate) async fn complete_all(&self, tokens: Vec<(usize, Token)>) -> Vec<(usize, SettleError)> {
+        let deadline = Instant::now() + self.database.timeout;
+        let late = || SettleError::from(Failure::TooLate(TooLate));
+        let (mut failures, mut asked) = (Vec::new(), Vec::with_capacity(tokens.len()));
+        for tokens in tokens.chunks(completions::WAITING) {
+            match timeout_at(deadline, self.completions.reserve_many(tokens.len())).await {
+                Ok(Ok(places)) => {
+                    for (place, &(index, token)) in places.zip(tokens) {
+                        let (answer, answered) = oneshot::channel();
+                        place.send(Completion { token, answer, work: self.pending.begin() });
+                        asked.push((index, answered));
+                    }
+                }
+                // The runtime in which the broker was started has ended.
+                Ok(Err(_)) => {
+                    for &(index, token) in tokens {
+                        let alone = completions::alone(&self.database, &self.schema, &token);
+                        let completed = timeout_at(deadline, alone).await.unwrap_or_else(|_| Err(late()));
+                        failures.extend(completed.err().map(|error| (index, error)));
+                    }
+                }
+                Err(_) => failures.extend(tokens.iter().map(|(index, _)| (*index, late()))),
+            }
+        }
+        for (index, answered) in asked {
+            let gone = || SettleError::new(ErrorKind::CommunicationProblem).with_detail("the runtime ends");
+            let completed = match timeout_at(deadline, answered).await {
+                Ok(answer) => answer.unwrap_or_else(|_| Err(gone())),
+                Err(_) => Err(late()),
+            };
+            failures.extend(completed.err().map(|error| (index, error)));
+        }
+        failures
     }
 
     /// Returns the holder under which messages are locked. Right after the start it waits a little for the listening

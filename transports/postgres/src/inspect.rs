@@ -1,22 +1,20 @@
 //! Messages that no receiver holds: peek, count and remove them.
 
-use std::sync::Arc;
-
 use consign_core::{
     Message,
     administration::Counts,
     message::{EntityPath, SequenceNumber},
     time::Timestamp,
-    transport::{ErrorKind, ManageError, ReceiveError},
+    transport::{ManageError, ReceiveError},
 };
 use tokio_postgres::types::Type;
 
 use crate::{
-    Inner, Postgres,
+    Postgres,
     database::Parameter,
-    failure::Failure,
-    postgres::receive_error,
-    row::{COLUMNS, Stored},
+    entity::part_of,
+    failure::{Failure, receive_error},
+    peek::peek,
 };
 
 impl Postgres {
@@ -32,7 +30,7 @@ impl Postgres {
     ///
     /// # Errors
     ///
-    /// [`EntityNotFound`](ErrorKind::EntityNotFound).
+    /// [`EntityNotFound`](consign_core::transport::ErrorKind::EntityNotFound).
     pub async fn counts(&self, path: &str) -> Result<Counts, ManageError> {
         let (entity, asked) = self.part(&EntityPath::new(path)?).await?;
         if self.inner.catch_up(entity).await? {
@@ -83,49 +81,4 @@ impl Postgres {
         let part = part_of(path)?;
         Ok((self.inner.find(path).await?.id, part))
     }
-}
-
-/// Returns the code of a sub-queue in rows, and 0 for an entity.
-pub(crate) fn part_of(path: &EntityPath) -> Result<i16, ManageError> {
-    if path.is_transfer_dead_letter() {
-        let refused = ManageError::new(ErrorKind::NotSupported);
-        return Err(refused.with_detail("there is no transfer dead-letter sub-queue"));
-    }
-    Ok(i16::from(path.is_dead_letter()))
-}
-
-pub(crate) async fn peek(
-    inner: &Arc<Inner>,
-    entity: i64,
-    part: i16,
-    from: SequenceNumber,
-    max: usize,
-    session: Option<&Vec<u8>>,
-) -> Result<Vec<Message>, ReceiveError> {
-    let (from, max) = (i64::try_from(from.get()).unwrap_or(i64::MAX), i64::try_from(max).unwrap_or(i64::MAX));
-    let sql = inner.sql(&format!("SELECT leaving, more, {COLUMNS} FROM {{s}}.peek($1, $2, $3, $4, $5)"));
-    let parameters: [Parameter<'_>; 5] =
-        [(&entity, Type::INT8), (&part, Type::INT2), (&from, Type::INT8), (&max, Type::INT8), (&session, Type::BYTEA)];
-    let mut is_leaving = false;
-    let rows = loop {
-        let mut rows = inner.database.rows(&sql, &parameters).await?.into_iter();
-        let Some(first) = rows.next() else { return Ok(Vec::new()) };
-        is_leaving |= first.try_get::<_, bool>(0).map_err(Failure::from)?;
-        // Matching messages may have no number yet.
-        let is_more: bool = first.try_get(1).map_err(Failure::from)?;
-        if !is_more || i64::try_from(rows.len()).is_ok_and(|count| count >= max) {
-            break rows;
-        }
-    };
-    let mut messages = Vec::with_capacity(rows.len());
-    for row in rows {
-        let stored = Stored::read(&row, 2, false).map_err(Failure::from)?;
-        messages.push(stored.message.map_err(|error| {
-            ReceiveError::new(ErrorKind::Serialization).with_detail(format!("row {}: {error}", stored.id))
-        })?);
-    }
-    if is_leaving {
-        crate::pump::try_pump(inner, entity).await;
-    }
-    Ok(messages)
 }

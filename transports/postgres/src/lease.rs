@@ -2,191 +2,22 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use consign_core::{
     Disposition, Message,
-    message::{LockToken, Properties, limits},
-    settlement::{Changes, DeadLetter, DeadLetterReason},
+    message::LockToken,
+    settlement::Changes,
     time::Timestamp,
-    transport::{BoxFuture, ErrorKind, Lease, SettleError},
+    transport::{BoxFuture, CompleteAll, ErrorKind, Lease, SettleError},
 };
 use tokio::sync::oneshot;
-use tokio_postgres::{GenericClient, Transaction, types::Type};
-use uuid::Uuid;
+use tokio_postgres::{Transaction, types::Type};
 
 use crate::{
     Inner,
     chores::{Job, Place},
-    codec,
     database::{Parameter, rows},
     failure::Failure,
     schema::Schema,
+    settle::{Action, Settled, Token, settle},
 };
-
-/// The lock of a delivery.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Token {
-    pub(crate) entity: i64,
-    pub(crate) id: i64,
-    pub(crate) lock: Uuid,
-    /// The lock of its session.
-    pub(crate) session: Option<Uuid>,
-}
-
-/// The effect of a settlement.
-#[derive(Clone, Debug)]
-pub(crate) struct Action {
-    code: i16,
-    /// Properties and size, if they change.
-    changed: Option<(String, i32)>,
-    delay: Option<Duration>,
-}
-
-impl Action {
-    const COMPLETE: i16 = 0;
-    const ABANDON: i16 = 1;
-    const DEAD_LETTER: i16 = 2;
-    const DEFER: i16 = 3;
-    const RELEASE: i16 = 4;
-
-    const fn plain(code: i16) -> Self {
-        Self { code, changed: None, delay: None }
-    }
-
-    pub(crate) const fn complete() -> Self {
-        Self::plain(Self::COMPLETE)
-    }
-
-    pub(crate) const fn abandon() -> Self {
-        Self::plain(Self::ABANDON)
-    }
-
-    const fn release() -> Self {
-        Self::plain(Self::RELEASE)
-    }
-
-    pub(crate) fn is_complete(&self) -> bool {
-        self.code == Self::COMPLETE
-    }
-
-    /// Returns the effect of a disposition on this message.
-    fn of(disposition: Disposition, message: &Message, is_dead: bool) -> Result<Self, SettleError> {
-        let changes = match disposition {
-            Disposition::Complete => return Ok(Self::plain(Self::COMPLETE)),
-            Disposition::Abandon(changes) => (Self::ABANDON, changes),
-            Disposition::Defer(changes) => (Self::DEFER, changes),
-            Disposition::DeadLetter(dead_letter) => {
-                check_text(DeadLetter::REASON, dead_letter.reason.as_str())?;
-                check_text(DeadLetter::DESCRIPTION, &dead_letter.description)?;
-                return Self::bury(*dead_letter, message);
-            }
-        };
-        let (code, changes) = changes;
-        if changes.is_empty() {
-            return Ok(Self::plain(code));
-        }
-        let mut properties = message.properties().clone();
-        properties.application_mut().merge(changes.into_permitted());
-        if properties.check().is_ok() {
-            return Self::changed(code, message, &properties);
-        }
-        if is_dead {
-            // The properties of a dead letter exceed their limit: it stays unchanged.
-            return Ok(Self::plain(Self::RELEASE));
-        }
-        Self::bury(header_size_exceeded(), message)
-    }
-
-    fn bury(dead_letter: DeadLetter, message: &Message) -> Result<Self, SettleError> {
-        let mark = |dead_letter: DeadLetter| {
-            let mut properties = message.properties().clone();
-            dead_letter.write_to(properties.application_mut());
-            properties
-        };
-        let is_plain = dead_letter.changes.is_empty() && dead_letter.description.is_empty();
-        let mut properties = mark(dead_letter);
-        if !is_plain && properties.check().is_err() {
-            properties = mark(header_size_exceeded());
-        }
-        Self::changed(Self::DEAD_LETTER, message, &properties)
-    }
-
-    fn changed(code: i16, message: &Message, properties: &Properties) -> Result<Self, SettleError> {
-        let size = i32::try_from(properties.size() + message.body().size()).unwrap_or(i32::MAX);
-        let text = codec::write_properties(message, properties)
-            .map_err(|error| SettleError::new(ErrorKind::Serialization).with_source(error))?;
-        Ok(Self { code, changed: Some((text, size)), delay: None })
-    }
-}
-
-fn check_text(name: &str, text: &str) -> Result<(), SettleError> {
-    let limit = limits::DEAD_LETTER_TEXT;
-    if text.encode_utf16().count() > limit {
-        let detail = format!("{name} has more than {limit} UTF-16 code units");
-        return Err(SettleError::new(ErrorKind::InvalidArgument).with_detail(detail));
-    }
-    Ok(())
-}
-
-fn header_size_exceeded() -> DeadLetter {
-    let text = "The properties of the message exceed 65534 bytes.";
-    DeadLetter::new(DeadLetterReason::HeaderSizeExceeded, text)
-}
-
-/// The result of a settlement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Settled {
-    Done,
-    /// And messages wait to be forwarded.
-    Leaving,
-    Lost,
-    AlreadyDead,
-    Closed,
-}
-
-impl Settled {
-    pub(crate) fn into_result(self, token: &Token) -> Result<(), SettleError> {
-        match self {
-            Self::Done | Self::Leaving => Ok(()),
-            Self::Lost if token.session.is_some() => Err(SettleError::new(ErrorKind::SessionLockLost)),
-            Self::Lost => Err(SettleError::new(ErrorKind::MessageLockLost)),
-            Self::AlreadyDead => {
-                Err(SettleError::new(ErrorKind::InvalidOperation).with_detail("it is a dead letter already"))
-            }
-            Self::Closed => Err(SettleError::new(ErrorKind::EntityDisabled)),
-        }
-    }
-}
-
-/// Settles on a connection or in a transaction.
-pub(crate) async fn settle<C: GenericClient + Sync>(
-    client: &C,
-    schema: &Schema,
-    token: &Token,
-    action: &Action,
-) -> Result<Settled, Failure> {
-    let sql = format!("SELECT {}.settle($1, $2, $3, $4, $5, $6, $7)", schema.identifier);
-    let (text, size) = match &action.changed {
-        Some((text, size)) => (Some(text), Some(size)),
-        None => (None, None),
-    };
-    let delay = action.delay.map(|delay| i64::try_from(delay.as_millis()).unwrap_or(i64::MAX).min(i64::from(u32::MAX)));
-    let parameters: [Parameter<'_>; 7] = [
-        (&token.id, Type::INT8),
-        (&token.lock, Type::UUID),
-        (&token.session, Type::UUID),
-        (&action.code, Type::INT2),
-        (&text, Type::TEXT),
-        (&size, Type::INT4),
-        (&delay, Type::INT8),
-    ];
-    let answer = rows(client, &sql, &parameters).await?;
-    let code: i16 = answer.first().map(|row| row.try_get(0)).transpose()?.unwrap_or(2);
-    Ok(match code {
-        0 => Settled::Done,
-        1 => Settled::Leaving,
-        4 => Settled::AlreadyDead,
-        5 => Settled::Closed,
-        _ => Settled::Lost,
-    })
-}
 
 /// The right to settle a message. A dropped lease abandons the message in the background.
 ///
@@ -333,7 +164,7 @@ impl Lease for PostgresLease {
         let (inner, entity) = (Arc::clone(&self.inner), self.token().map(|token| token.entity));
         self.give_back(Action::release(), Some(answer));
         Box::pin(async move {
-            let gone = || SettleError::new(ErrorKind::CommunicationProblem).with_detail("the runtime ends");
+            let gone = || SettleError::new(ErrorKind::CommunicationProblem).with_detail("the runtime is shutting down");
             let released = answered.await.unwrap_or_else(|_| Err(gone()));
             if let Ok(entity) = entity {
                 inner.hub.wake(entity);
@@ -347,12 +178,7 @@ impl Lease for PostgresLease {
         if !self.can_be_delayed() {
             return Err(self);
         }
-        let mut action = self.action(Disposition::Abandon(changes));
-        if let Ok(action) = &mut action
-            && action.code == Action::ABANDON
-        {
-            action.delay = Some(delay);
-        }
+        let action = self.action(Disposition::Abandon(changes)).map(|action| action.abandon_after(delay));
         Ok(self.run(action))
     }
 
@@ -361,7 +187,35 @@ impl Lease for PostgresLease {
         if !self.can_be_delayed() {
             return Err(self);
         }
-        Ok(self.run(Ok(Action { delay: Some(delay), ..Action::release() })))
+        Ok(self.run(Ok(Action::release_after(delay))))
+    }
+
+    fn complete_all(batch: &mut Vec<Self>) -> CompleteAll<Self::Settle> {
+        let (mut together, mut others) = (Vec::<(usize, Self)>::new(), Vec::new());
+        for (index, lease) in batch.drain(..).enumerate() {
+            let is_of_this = together.first().is_none_or(|(_, first)| Arc::ptr_eq(&first.inner, &lease.inner));
+            let of = if is_of_this && lease.completes_in_batches() { &mut together } else { &mut others };
+            of.push((index, lease));
+        }
+        let mut all = match together.first().map(|(_, first)| Arc::clone(&first.inner)) {
+            None => CompleteAll::done(),
+            Some(inner) => CompleteAll::from_future(async move {
+                let token = |(index, lease): &(usize, Self)| lease.held.as_ref().map(|held| (*index, held.token));
+                let failures = inner.complete_all(together.iter().filter_map(token).collect()).await;
+                for (_, lease) in together {
+                    lease.forget();
+                }
+                failures
+            }),
+        };
+        for (index, lease) in others {
+            all.wait_for(index..index + 1, lease.settle(Disposition::Complete));
+        }
+        all
+    }
+
+    fn completes_in_batches(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| held.token.session.is_none())
     }
 
     fn renew(&self) -> Self::Renew {

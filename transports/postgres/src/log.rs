@@ -17,7 +17,7 @@ pub(crate) fn not_listening(schema: &str, failure: &Failure, pause: Duration) {
         let (schema, error) = (display(Escaped(schema)), display(Escaped(&error)));
         tracing::warn!(
             target: TARGET, schema, error, retry_in_ms, suppressed,
-            "the connection for notifications was lost: it is made again, and receivers look for messages at intervals"
+            "the connection for notifications was lost: the transport reconnects, and receivers poll for messages until then"
         );
     }
 }
@@ -31,12 +31,12 @@ pub(crate) fn listening_again(schema: &str) {
 /// The periodic work on all entities failed, and is retried.
 pub(crate) fn not_swept(schema: &str, failure: &Failure) {
     if failure.is_temporary() {
-        tracing::debug!(target: TARGET, schema, error = failure.detail(), "the periodic work is tried again");
+        tracing::debug!(target: TARGET, schema, error = failure.detail(), "the sweep is tried again");
     } else if let Some(suppressed) = log_limit(schema, "NotSwept") {
         let error = failure.detail();
         tracing::warn!(
             target: TARGET, schema = display(Escaped(schema)), error = display(Escaped(&error)), suppressed,
-            "the periodic work failed: locks and times to live of entities without a receiver end later; it is tried again"
+            "the sweep failed: locks and times to live of entities without a receiver end later; it is tried again"
         );
     }
 }
@@ -55,7 +55,7 @@ pub(crate) fn not_set_aside(entity: &str, id: i64, failure: &Failure) {
         let (entity, error) = (display(Escaped(entity)), display(Escaped(&error)));
         tracing::warn!(
             target: TARGET, entity, id, error, suppressed,
-            "a stored message that cannot be read was not dead-lettered: it is tried again when its lock has ended"
+            "a stored message that cannot be read was not dead-lettered: it is tried again when its lock ends"
         );
     }
 }
@@ -65,7 +65,7 @@ pub(crate) fn unreadable_rule(subscription: i64, rule: &str, why: &str) {
         let (rule, error) = (display(Escaped(rule)), display(Escaped(why)));
         tracing::warn!(
             target: TARGET, subscription, rule, error, suppressed,
-            "a rule cannot be read: its subscription gets dead letters only"
+            "a rule cannot be read: its subscription gets dead letters only. Replace the rule, or update this process"
         );
     }
 }
@@ -78,7 +78,7 @@ pub(crate) fn not_forwarded(entity: i64, failure: &Failure) {
         let error = failure.detail();
         tracing::warn!(
             target: TARGET, entity, error = display(Escaped(&error)), suppressed,
-            "messages are not forwarded: it is tried again"
+            "messages were not forwarded: it is tried again. Check the target"
         );
     }
 }

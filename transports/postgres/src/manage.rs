@@ -81,7 +81,9 @@ impl Postgres {
     pub async fn delete(&self, path: &str) -> Result<(), ManageError> {
         let path = EntityPath::new(path)?;
         if path.is_sub_queue() {
-            return Err(ManageError::new(ErrorKind::InvalidOperation).with_detail("a sub-queue goes with its entity"));
+            return Err(
+                ManageError::new(ErrorKind::InvalidOperation).with_detail("a sub-queue is deleted with its entity")
+            );
         }
         let deleted: Option<bool> = self.inner.value("SELECT {s}.remove($1)", &[(&key(&path), Type::TEXT)]).await?;
         self.inner.hub.wake_all();
@@ -179,7 +181,7 @@ pub(crate) async fn declare(inner: &Inner, path: &EntityPath, settings: &EntityS
             created => return created,
         }
     }
-    Err(ManageError::new(ErrorKind::ServiceBusy).with_detail("others delete the entity"))
+    Err(ManageError::new(ErrorKind::ServiceBusy).with_detail("another process is deleting the entity"))
 }
 
 /// Returns the settings of an entity.

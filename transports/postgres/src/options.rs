@@ -110,7 +110,7 @@ impl Options {
     /// [`CommunicationProblem`](ErrorKind::CommunicationProblem); [`Unauthorized`](ErrorKind::Unauthorized).
     pub async fn connect(self, url: &str) -> Result<Postgres, ManageError> {
         let config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
-            ManageError::new(ErrorKind::InvalidArgument).with_detail("the URL cannot be read").with_source(error)
+            ManageError::new(ErrorKind::InvalidArgument).with_detail("the URL cannot be parsed").with_source(error)
         })?;
         self.connect_config(config).await
     }
@@ -165,7 +165,7 @@ impl Options {
         self.build(pool, None, true)
     }
 
-    /// As [`Options::wrap`], with a listening connection of its own.
+    /// Connects over an existing pool, like [`Options::wrap`], with a listening connection of its own.
     ///
     /// # Errors
     ///

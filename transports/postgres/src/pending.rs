@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn it_is_drained_when_the_last_piece_is_done() {
+    async fn pending_work_is_drained_when_the_last_piece_is_done() {
         let pending = Pending::default();
         pending.drained().await;
         let (one, two) = (pending.begin(), pending.begin());

@@ -11,7 +11,8 @@ use crate::{
     Inner, Options, PostgresLease, PostgresReceiver, PostgresSender, PostgresSession, PostgresSessions, Transaction,
     capabilities::NATIVE,
     database::Database,
-    inspect::part_of,
+    entity::part_of,
+    failure::{receive_error, send_error},
     listener::Connector,
     receiver::{self, Source},
     schema::Schema,
@@ -103,7 +104,8 @@ impl Postgres {
         Ok(PostgresReceiver::new(Arc::clone(&self.inner), source))
     }
 
-    /// Creates a receiver that removes each message as it delivers it. A message that is lost in transit is lost.
+    /// Creates a receiver in receive-and-delete mode: a message is removed when it is delivered. A message that is lost in
+    /// transit is lost.
     ///
     /// # Errors
     ///
@@ -113,7 +115,7 @@ impl Postgres {
         Ok(PostgresReceiver::new(Arc::clone(&self.inner), source))
     }
 
-    /// Locks deferred messages by their sequence numbers: all, or none. Messages of a session are fetched by
+    /// Locks deferred messages by their sequence numbers: all of them, or none. Messages of a session are fetched by
     /// [`Session::receive_deferred`](consign_core::transport::Session::receive_deferred).
     ///
     /// # Errors
@@ -175,16 +177,6 @@ impl Postgres {
         self.inner.start();
         Ok(Source { entity, part, deletes, session: None })
     }
-}
-
-pub(crate) fn send_error(error: ManageError) -> SendError {
-    let detail = error.description().unwrap_or_default().to_owned();
-    SendError::new(error.kind()).with_detail(detail).with_retryable(error.is_retryable()).with_source(error)
-}
-
-pub(crate) fn receive_error(error: ManageError) -> ReceiveError {
-    let detail = error.description().unwrap_or_default().to_owned();
-    ReceiveError::new(error.kind()).with_detail(detail).with_retryable(error.is_retryable()).with_source(error)
 }
 
 impl fmt::Debug for Postgres {

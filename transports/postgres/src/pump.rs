@@ -9,7 +9,6 @@ use std::{
 };
 
 use consign_core::{
-    Message,
     settlement::{DeadLetter, DeadLetterReason},
     transport::{ErrorKind, SendError},
 };
@@ -24,6 +23,7 @@ use crate::{
     database::{Parameter, rows},
     dead_letter,
     failure::Failure,
+    leaving::{Leaving, Pumped},
     log,
     prepared::{Origin, Prepared, insert},
     row::{COLUMNS, Stored},
@@ -148,19 +148,6 @@ async fn empty(inner: &Arc<Inner>, entity: i64, next: &mut BTreeSet<i64>) -> Res
     }
 }
 
-#[derive(Default)]
-pub(crate) struct Pumped {
-    /// The targets of the messages.
-    pub(crate) targets: BTreeSet<i64>,
-    /// Those targets that forward as well.
-    pub(crate) next: BTreeSet<i64>,
-    /// Whether messages became dead letters, which may have to be forwarded too.
-    died: bool,
-    is_more: bool,
-    /// The number of the last message at the time of the first transaction.
-    last: i64,
-}
-
 /// The entity that messages are forwarded from.
 struct From {
     path: String,
@@ -235,25 +222,6 @@ async fn pump_once(
     let sql = inner.sql("DELETE FROM {s}.messages WHERE id = ANY ($1)");
     rows(&**transaction, &sql, &[(&left, Type::INT8_ARRAY)]).await?;
     Ok(pumped)
-}
-
-/// A message to be forwarded.
-pub(crate) struct Leaving<'m> {
-    pub(crate) id: i64,
-    part: i16,
-    pub(crate) hops: i16,
-    pub(crate) message: &'m Message,
-}
-
-impl Leaving<'_> {
-    /// Returns its first number.
-    pub(crate) fn origin(&self) -> i64 {
-        let number = self.message.received().map_or(0, |received| match received.enqueued_sequence_number.get() {
-            0 => received.sequence_number.get(),
-            first => first,
-        });
-        number.cast_signed()
-    }
 }
 
 /// Why a message is not forwarded.

@@ -9,8 +9,9 @@ use consign_core::{
     message::{EntityPath, SequenceNumber},
     settlement::DeadLetterReason,
     time::Timestamp,
-    transport::{Capabilities, Delivery, EntityInfo, ErrorKind, Lease, ReceiveError, Receiver},
+    transport::{BoxFuture, Capabilities, Delivery, EntityInfo, ErrorKind, Lease, ReceiveError, Receiver},
 };
+use futures_util::future::join_all;
 use tokio::time::sleep;
 use tokio_postgres::{Row, types::Type};
 use uuid::Uuid;
@@ -23,9 +24,9 @@ use crate::{
     entity::Entity,
     failure::Failure,
     fetch::{Call, Fetch, Locked},
-    lease::Token,
     log,
     row::{COLUMN_COUNT, COLUMNS, Stored},
+    settle::Token,
 };
 
 /// The source of messages.
@@ -42,11 +43,10 @@ pub(crate) struct Source {
 pub(crate) type Deliveries = Vec<Delivery<PostgresLease>>;
 
 impl Locked for Deliveries {
-    fn give_back(self) {
-        for delivery in self {
-            // It begins when it is called.
-            drop(delivery.lease.release());
-        }
+    fn give_back(self) -> BoxFuture<()> {
+        // Each begins when it is called. What was received and deleted has nothing to release.
+        let releases: Vec<_> = self.into_iter().map(|delivery| delivery.lease.release()).collect();
+        Box::pin(async { drop(join_all(releases).await) })
     }
 }
 
@@ -110,7 +110,13 @@ impl Receiver for PostgresReceiver {
 
     fn stop(&mut self) {
         self.fetch.stop();
-        std::mem::take(&mut self.spare).give_back();
+        if !self.spare.is_empty() {
+            self.fetch.release(std::mem::take(&mut self.spare));
+        }
+    }
+
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.fetch.poll_stopped(cx)
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -162,7 +168,7 @@ async fn receive(
                 if !call.is_wanted() {
                     break;
                 }
-                return Err(ReceiveError::new(ErrorKind::General).with_detail("the runtime ends"));
+                return Err(ReceiveError::new(ErrorKind::General).with_detail("the runtime is shutting down"));
             }
         }
         let max = if source.deletes { max } else { places.len() };

@@ -90,7 +90,7 @@ impl Stored {
             }
             for (key, value) in [(DeadLetter::REASON, reason), (DeadLetter::DESCRIPTION, description)] {
                 if let Some(value) = value {
-                    properties.application_mut().insert(key, value);
+                    properties.application_properties_mut().insert(key, value);
                 }
             }
             let message = message.with_received(received);

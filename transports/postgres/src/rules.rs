@@ -104,7 +104,7 @@ impl ManageRules for Postgres {
             Err(failure) => return Err(failure.into()),
         };
         if !row.try_get::<_, bool>(0).map_err(Failure::from)? {
-            let detail = format!("there are {limit} rules of that kind already");
+            let detail = format!("the subscription has the maximum of {limit} rules of this kind");
             return Err(ManageError::new(ErrorKind::QuotaExceeded).with_detail(detail));
         }
         Ok(())

@@ -121,10 +121,10 @@ impl PostgresSender {
 pub(crate) fn check_target(path: &EntityPath, entity: &Entity) -> Result<(), SendError> {
     let refused = |detail: &'static str| Err(SendError::new(ErrorKind::InvalidOperation).with_detail(detail));
     if path.is_sub_queue() {
-        return refused("a dead-letter sub-queue takes no messages");
+        return refused("sending to a dead-letter sub-queue is not allowed");
     }
     if entity.kind == EntityKind::Subscription {
-        return refused("a subscription takes messages from its topic only");
+        return refused("a subscription gets messages from its topic only");
     }
     Ok(())
 }
@@ -295,7 +295,7 @@ impl PostgresSender {
             }
         };
         Box::pin(async move {
-            let gone = || SendError::new(ErrorKind::CommunicationProblem).with_detail("the runtime ends");
+            let gone = || SendError::new(ErrorKind::CommunicationProblem).with_detail("the runtime is shutting down");
             if let Some((requests, request)) = left {
                 requests.send(request).await.map_err(|_| gone())?;
             }

@@ -122,7 +122,7 @@ impl Drop for Lock {
 
 async fn place(inner: &Inner) -> Result<Place, ReceiveError> {
     let place = inner.chores.places(1).await.pop();
-    place.ok_or_else(|| ReceiveError::new(ErrorKind::General).with_detail("the runtime ends"))
+    place.ok_or_else(|| ReceiveError::new(ErrorKind::General).with_detail("the runtime is shutting down"))
 }
 
 pub(crate) async fn accept(inner: Arc<Inner>, entity: Entity, id: String) -> Result<PostgresSession, ReceiveError> {
@@ -208,8 +208,12 @@ pub struct PostgresSession {
     peeked: SequenceNumber,
 }
 
+/// Dropping it closes the session in the background.
 impl Locked for PostgresSession {
-    fn give_back(self) {}
+    fn give_back(self) -> BoxFuture<()> {
+        drop(self);
+        Box::pin(std::future::ready(()))
+    }
 }
 
 impl PostgresSession {
@@ -248,6 +252,10 @@ impl Receiver for PostgresSession {
 
     fn stop(&mut self) {
         self.receiver.stop();
+    }
+
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.receiver.poll_stopped(cx)
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -292,26 +300,34 @@ impl Session for PostgresSession {
         })
     }
 
-    async fn state(&self) -> Result<Option<Bytes>, SettleError> {
-        let sql = "SELECT state FROM {s}.sessions
-            WHERE entity = $1 AND session = $2 AND token = $3 AND until > {s}.now()";
-        let row = self.inner.database.row(&self.inner.sql(sql), &self.named()).await?;
-        let row = row.ok_or_else(lost)?;
-        let state: Option<Vec<u8>> = row.try_get(0).map_err(Failure::from)?;
-        Ok(state.map(Bytes::from))
+    fn state(&self) -> impl Future<Output = Result<Option<Bytes>, SettleError>> + Send + use<> {
+        let (inner, entity, token) = (Arc::clone(&self.inner), self.lock.entity, self.lock.token);
+        let session = self.lock.session.clone();
+        async move {
+            let sql = "SELECT state FROM {s}.sessions
+                WHERE entity = $1 AND session = $2 AND token = $3 AND until > {s}.now()";
+            let parameters: [Parameter<'_>; 3] = [(&entity, Type::INT8), (&session, Type::BYTEA), (&token, Type::UUID)];
+            let row = inner.database.row(&inner.sql(sql), &parameters).await?;
+            let state: Option<Vec<u8>> = row.ok_or_else(lost)?.try_get(0).map_err(Failure::from)?;
+            Ok(state.map(Bytes::from))
+        }
     }
 
     /// A state of more than 1 MiB is refused as [`MessageSizeExceeded`](ErrorKind::MessageSizeExceeded).
-    async fn set_state(&self, state: Option<Bytes>) -> Result<(), SettleError> {
-        if state.as_ref().is_some_and(|state| state.len() > 1 << 20) {
-            return Err(SettleError::new(ErrorKind::MessageSizeExceeded).with_detail("a state has at most 1 MiB"));
+    fn set_state(&self, state: Option<Bytes>) -> impl Future<Output = Result<(), SettleError>> + Send + use<> {
+        let (inner, entity, token) = (Arc::clone(&self.inner), self.lock.entity, self.lock.token);
+        let session = self.lock.session.clone();
+        async move {
+            if state.as_ref().is_some_and(|state| state.len() > 1 << 20) {
+                return Err(SettleError::new(ErrorKind::MessageSizeExceeded).with_detail("a state has at most 1 MiB"));
+            }
+            let sql = "UPDATE {s}.sessions SET state = $4
+                WHERE entity = $1 AND session = $2 AND token = $3 AND until > {s}.now() RETURNING 1";
+            let state = state.as_deref();
+            let parameters: [Parameter<'_>; 4] =
+                [(&entity, Type::INT8), (&session, Type::BYTEA), (&token, Type::UUID), (&state, Type::BYTEA)];
+            inner.database.row(&inner.sql(sql), &parameters).await?.map(drop).ok_or_else(lost)
         }
-        let sql = "UPDATE {s}.sessions SET state = $4
-            WHERE entity = $1 AND session = $2 AND token = $3 AND until > {s}.now() RETURNING 1";
-        let state = state.as_deref();
-        let [one, two, three] = self.named();
-        let row = self.inner.database.row(&self.inner.sql(sql), &[one, two, three, (&state, Type::BYTEA)]).await?;
-        row.map(drop).ok_or_else(lost)
     }
 
     async fn receive_deferred(
@@ -323,7 +339,7 @@ impl Session for PostgresSession {
 
     async fn peek(&mut self, max: usize) -> Result<Vec<Message>, ReceiveError> {
         let (entity, session) = (self.lock.entity, Some(&self.lock.session));
-        let messages = crate::inspect::peek(&self.inner, entity, 0, self.peeked, max, session).await?;
+        let messages = crate::peek::peek(&self.inner, entity, 0, self.peeked, max, session).await?;
         if let Some(last) = messages.last().and_then(Message::received) {
             self.peeked = last.sequence_number.next();
         }

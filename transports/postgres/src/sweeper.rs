@@ -16,7 +16,10 @@ pub(crate) async fn run(inner: Weak<Inner>) {
         sleep(interval.mul_f64(0.5 + fastrand::f64())).await;
         let Some(strong) = inner.upgrade().filter(|inner| !inner.is_closed()) else { return };
         if let Err(failure) = company(&strong).await {
-            tracing::debug!(failure = &std::io::Error::from(failure) as &dyn std::error::Error, "not looked");
+            tracing::debug!(
+                failure = &std::io::Error::from(failure) as &dyn std::error::Error,
+                "the sweep was not run"
+            );
         }
         // A batch at a time, up to a maximum of rounds.
         for _ in 0..ROUNDS {

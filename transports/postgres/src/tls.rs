@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_leaves_the_machine_is_encrypted_unless_told_otherwise() {
+    fn connections_to_other_machines_use_tls_by_default() {
         for (url, wanted) in [
             ("postgresql://u@127.0.0.1/d", false),
             ("postgresql://u@localhost,[::1]/d", false),

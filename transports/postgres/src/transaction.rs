@@ -1,24 +1,24 @@
-use std::{collections::BTreeSet, error, fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use consign_core::{
     Disposition, Message,
-    message::SequenceNumber,
+    message::{EntityPath, SequenceNumber},
     time::Timestamp,
-    transport::{ErrorKind, SendError, SettleError},
+    transport::{self, ErrorKind, SendError, SettleError},
 };
 use tokio_postgres::types::Type;
 
 use crate::{
-    Inner, PostgresLease, PostgresSender,
+    Inner, Postgres, PostgresLease, PostgresSender,
     database::rows,
     entity::Entity,
     failure::Failure,
-    lease::{self, Action, Settled},
     prepared::{self, Origin, Prepared, Sent},
     sender,
+    settle::{Action, Settled, settle},
 };
 
-/// A transaction: all of its settlements and sends happen, or none.
+/// A transaction of settlements and sends, which take effect as a whole, or not at all.
 ///
 /// It is about one entity, that of its first operation, where a subscription counts as its topic. Nothing is in the database
 /// before [`commit`](Transaction::commit), and the locks of deliveries to be settled hold until then. For several entities, and
@@ -41,67 +41,8 @@ pub struct Committed {
     pub scheduled: Vec<SequenceNumber>,
 }
 
-/// Why a transaction had no effect, or did not take a settlement. The deliveries are still locked:
-/// [`into_leases`](TransactionError::into_leases) returns their leases, and dropping the error abandons them.
-#[derive(Debug)]
-pub struct TransactionError {
-    cause: Cause,
-    leases: Vec<PostgresLease>,
-}
-
-#[derive(Debug)]
-enum Cause {
-    Send(SendError),
-    Settle(SettleError),
-}
-
-impl TransactionError {
-    fn new(cause: impl Into<Cause>, leases: Vec<PostgresLease>) -> Self {
-        Self { cause: cause.into(), leases }
-    }
-
-    /// Returns the cause.
-    #[must_use]
-    pub fn kind(&self) -> ErrorKind {
-        match &self.cause {
-            Cause::Send(error) => error.kind(),
-            Cause::Settle(error) => error.kind(),
-        }
-    }
-
-    /// Returns the leases of the deliveries that were to be settled.
-    #[must_use]
-    pub fn into_leases(self) -> Vec<PostgresLease> {
-        self.leases
-    }
-}
-
-impl From<SendError> for Cause {
-    fn from(error: SendError) -> Self {
-        Self::Send(error)
-    }
-}
-
-impl From<SettleError> for Cause {
-    fn from(error: SettleError) -> Self {
-        Self::Settle(error)
-    }
-}
-
-impl fmt::Display for TransactionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the transaction had no effect, unless its connection was lost at its end")
-    }
-}
-
-impl error::Error for TransactionError {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        Some(match &self.cause {
-            Cause::Send(error) => error,
-            Cause::Settle(error) => error,
-        })
-    }
-}
+/// The error of a [`Transaction`].
+pub type TransactionError = transport::TransactionError<PostgresLease>;
 
 impl Transaction {
     /// The maximum of operations of a transaction: messages sent, scheduled or settled.
@@ -141,7 +82,7 @@ impl Transaction {
         let prepared = Prepared::new(message, at)?;
         if !Arc::ptr_eq(&self.inner, sender.inner()) {
             let refused = SendError::new(ErrorKind::InvalidOperation);
-            return Err(refused.with_detail("the sender is of another broker"));
+            return Err(refused.with_detail("the sender belongs to another broker"));
         }
         self.admit(sender.entity.top_level).await.map_err(|(kind, detail)| SendError::new(kind).with_detail(detail))?;
         self.sends.push((sender.entity.clone(), prepared, at.is_some()));
@@ -158,7 +99,7 @@ impl Transaction {
         let planned = lease.token().and_then(|token| Ok((token, lease.action(disposition)?)));
         let (token, action) = match planned {
             Ok(planned) => planned,
-            Err(refused) => return Err(TransactionError::new(refused, vec![lease])),
+            Err(refused) => return Err(TransactionError::from(refused).with_leases([lease])),
         };
         let top_level: Result<Option<i64>, Failure> = self
             .inner
@@ -168,12 +109,15 @@ impl Transaction {
             Ok(Some(top_level)) if Arc::ptr_eq(&self.inner, lease.inner()) => top_level,
             Ok(_) => {
                 let lost = SettleError::new(ErrorKind::MessageLockLost);
-                return Err(TransactionError::new(lost, vec![lease]));
+                return Err(TransactionError::from(lost).with_leases([lease]));
             }
-            Err(failure) => return Err(TransactionError::new(SettleError::from(failure), vec![lease])),
+            Err(failure) => {
+                return Err(TransactionError::from(SettleError::from(failure)).with_leases([lease]));
+            }
         };
         if let Err((kind, detail)) = self.admit(top_level).await {
-            return Err(TransactionError::new(SettleError::new(kind).with_detail(detail), vec![lease]));
+            let refused = SettleError::new(kind).with_detail(detail);
+            return Err(TransactionError::from(refused).with_leases([lease]));
         }
         self.settlements.push((lease, action));
         Ok(())
@@ -222,10 +166,7 @@ impl Transaction {
                 }
                 Ok(committed)
             }
-            Err(cause) => {
-                let leases = settlements.into_iter().map(|(lease, _)| lease).collect();
-                Err(TransactionError { cause, leases })
-            }
+            Err(error) => Err(error.with_leases(settlements.into_iter().map(|(lease, _)| lease))),
         }
     }
 
@@ -233,7 +174,7 @@ impl Transaction {
         &self,
         settlements: &[(PostgresLease, Action)],
         sends: &[(Entity, Prepared, bool)],
-    ) -> Result<Applied, Cause> {
+    ) -> Result<Applied, TransactionError> {
         let inner = &self.inner;
         if let Some((entity, ..)) = sends.first() {
             let all: Vec<Prepared> = sends.iter().map(|(_, prepared, _)| prepared.clone()).collect();
@@ -254,7 +195,7 @@ impl Transaction {
                     Ok(token) => token,
                     Err(refused) => return Ok(Err(refused.into())),
                 };
-                let settled = lease::settle(&*transaction, &inner.schema, &token, action).await?;
+                let settled = settle(&*transaction, &inner.schema, &token, action).await?;
                 if settled == Settled::Leaving {
                     leaving.insert(token.entity);
                 }
@@ -277,7 +218,7 @@ impl Transaction {
         });
         match applied.await {
             Ok(applied) => applied,
-            Err(failure) => Err(Cause::Settle(failure.into())),
+            Err(failure) => Err(SettleError::from(failure).into()),
         }
     }
 
@@ -303,6 +244,38 @@ impl Transaction {
     #[must_use = "leases that are dropped abandon their messages"]
     pub fn rollback(self) -> Vec<PostgresLease> {
         self.settlements.into_iter().map(|(lease, _)| lease).collect()
+    }
+}
+
+impl Transaction {
+    async fn sender(&self, to: &EntityPath) -> Result<PostgresSender, SendError> {
+        Postgres { inner: Arc::clone(&self.inner) }.sender(to.as_str()).await
+    }
+}
+
+impl transport::Transaction for Transaction {
+    type Lease = PostgresLease;
+
+    async fn send(&mut self, to: &EntityPath, message: Message) -> Result<(), SendError> {
+        let sender = self.sender(to).await?;
+        Self::send(self, &sender, message).await
+    }
+
+    async fn schedule(&mut self, to: &EntityPath, message: Message, at: Timestamp) -> Result<(), SendError> {
+        let sender = self.sender(to).await?;
+        Self::schedule(self, &sender, message, at).await
+    }
+
+    async fn settle(&mut self, lease: PostgresLease, disposition: Disposition) -> Result<(), TransactionError> {
+        Self::settle(self, lease, disposition).await
+    }
+
+    async fn commit(self) -> Result<Vec<SequenceNumber>, TransactionError> {
+        Ok(Self::commit(self).await?.scheduled)
+    }
+
+    fn rollback(self) -> Vec<PostgresLease> {
+        Self::rollback(self)
     }
 }
 

@@ -7,14 +7,14 @@ use consign_core::{
     time::Timestamp,
     transport::{
         Capabilities, Delivery, DynTransport, ManageError, PeekMessages, PurgeMessages, ReceiveDeferred, ReceiveError,
-        ReceiveMode, ScheduleMessages, SendError, Sessions, Transport,
+        ReceiveMode, ScheduleMessages, SendError, Sessions, Transactions, Transport,
     },
 };
 use consign_rules::DynRules;
 
 use crate::{
-    Postgres, PostgresLease, PostgresReceiver, PostgresSender, PostgresSession, PostgresSessions,
-    entity::Entity as Target, manage, postgres::send_error, sender, update,
+    Postgres, PostgresLease, PostgresReceiver, PostgresSender, PostgresSession, PostgresSessions, Transaction,
+    TransactionError, entity::Entity as Target, failure::send_error, manage, sender, update,
 };
 
 impl Transport for Postgres {
@@ -111,6 +111,14 @@ impl Sessions for Postgres {
 
 /// The settings are those of the message model. `partitioned`, `auto_delete_on_idle`, and another `max_duplicate_ids` than the
 /// default are refused as [`NotSupported`](consign_core::transport::ErrorKind::NotSupported).
+impl Transactions for Postgres {
+    type Transaction = Transaction;
+
+    async fn begin(&self) -> Result<Transaction, TransactionError> {
+        Ok(Self::begin(self))
+    }
+}
+
 impl Administration for Postgres {
     async fn create(&self, path: &EntityPath, settings: &EntitySettings) -> Result<(), ManageError> {
         manage::create(&self.inner, path, settings).await
@@ -153,6 +161,7 @@ impl From<Postgres> for DynTransport {
             .receive_deferred()
             .purge()
             .sessions()
+            .transactions()
             .administration()
             .extension(DynRules::new(postgres.clone()))
             .extension(postgres)

@@ -4,30 +4,32 @@ mod support;
 
 use std::{net::SocketAddr, time::Duration};
 
-use consign::transport::ErrorKind;
+use consign::transport::{DynTransport, ErrorKind};
 use consign_conformance::{
     Failure,
     faults::{Plan, Server},
 };
 use consign_postgres::Postgres;
 
-use crate::support::{backend::InPostgres, cluster::Cluster};
+use crate::support::cluster::Cluster;
 
 const SCHEMA: &str = "faults";
 
 struct Faulty(Cluster);
 
 impl Server for Faulty {
-    type Backend = InPostgres;
+    fn name(&self) -> &'static str {
+        "postgres"
+    }
 
     fn address(&self) -> SocketAddr {
         self.0.address()
     }
 
-    async fn connect(&self, address: SocketAddr) -> Result<InPostgres, Failure> {
+    async fn connect(&self, address: SocketAddr) -> Result<DynTransport, Failure> {
         let options = Postgres::options().schema(SCHEMA).connections(1).timeout(self.deadline());
         let options = options.poll_every(Duration::from_millis(500)).grace(Duration::from_secs(2));
-        Ok(InPostgres::over(options.connect(&Cluster::url(address)).await?, SCHEMA))
+        Ok(options.connect(&Cluster::url(address)).await?.into())
     }
 
     async fn restart(&self) -> Result<(), Failure> {

@@ -13,14 +13,17 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::sync::{RwLock, RwLockReadGuard};
+use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
 #[derive(Default)]
 pub(crate) struct Cancels {
     /// Read by a subscription that is being cancelled, written by a deletion.
-    turn: RwLock<()>,
+    turn: Arc<RwLock<()>>,
     subscriptions: Mutex<HashMap<u64, (String, Arc<AtomicBool>)>>,
 }
+
+/// No queue is deleted while it lives.
+pub(crate) type Turn = OwnedRwLockReadGuard<()>;
 
 /// A subscription of this client, as long as it exists.
 pub(crate) struct Subscribed {
@@ -60,9 +63,9 @@ impl Cancels {
 }
 
 impl Subscribed {
-    /// Waits until no queue is being deleted. No deletion begins while the guard lives.
-    pub(crate) async fn turn(&self) -> RwLockReadGuard<'_, ()> {
-        self.cancels.turn.read().await
+    /// Waits until no queue is being deleted.
+    pub(crate) fn turn(&self) -> impl Future<Output = Turn> + Send + use<> {
+        Arc::clone(&self.cancels.turn).read_owned()
     }
 
     /// Whether the queue was deleted here, so that the broker ends the subscription itself.

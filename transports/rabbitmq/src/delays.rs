@@ -17,10 +17,9 @@ use lapin::{
 use parking_lot::Mutex;
 
 use crate::{
-    client::Shared,
+    arguments::{dead_lettering, quorum},
     error::Failure,
-    link::Leased,
-    queue::{dead_lettering, quorum},
+    link::{Leased, Link},
     wire::names,
 };
 
@@ -45,12 +44,17 @@ impl Delays {
         }
     }
 
+    /// Returns the steps of a delay, or the most that there are.
+    pub(crate) fn steps_at_most(delay: Duration) -> u32 {
+        Self::steps(delay).unwrap_or((1 << LEVELS) - 1)
+    }
+
     /// Declares what is missing.
-    pub(crate) async fn declare(shared: &Shared) -> Result<Self, Failure> {
-        let prefix = shared.link.options.delays.clone();
+    pub(crate) async fn declare(link: &Link) -> Result<Self, Failure> {
+        let prefix = link.options.delays.clone();
         let delays = Self { prefix, bound: Mutex::default() };
         let declaring = async |leased: &Leased| delays.declare_on(&leased.channel).await;
-        shared.manage("the queues of delays", declaring).await?;
+        link.manage("the queues of delays", declaring).await?;
         Ok(delays)
     }
 
@@ -92,7 +96,7 @@ impl Delays {
     }
 
     /// Routes messages from the end of the chain to a queue or an exchange.
-    pub(crate) async fn route(&self, shared: &Shared, name: &str, is_exchange: bool) -> Result<(), Failure> {
+    pub(crate) async fn route(&self, link: &Link, name: &str, is_exchange: bool) -> Result<(), Failure> {
         if self.bound.lock().contains(name) {
             return Ok(());
         }
@@ -108,7 +112,7 @@ impl Delays {
                 leased.channel.queue_bind(name, end, key, QueueBindOptions::default(), headers).await
             }
         };
-        shared.manage("a binding for delays", binding).await?;
+        link.manage("a binding for delays", binding).await?;
         self.bound.lock().insert(name.to_owned());
         Ok(())
     }
@@ -154,6 +158,7 @@ mod tests {
         assert_eq!(Delays::steps(longest).unwrap(), (1 << LEVELS) - 1);
         let error = Delays::steps(longest + Duration::from_millis(1)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert_eq!(Delays::steps_at_most(Duration::MAX), (1 << LEVELS) - 1);
     }
 
     #[test]

@@ -3,11 +3,13 @@
 
 mod address;
 mod administration;
+mod arguments;
 mod cancels;
 mod capabilities;
 mod client;
 mod connector;
 mod delays;
+mod entities;
 mod error;
 mod link;
 mod log;
@@ -15,12 +17,15 @@ mod numbers;
 mod options;
 mod publisher;
 mod queue;
+mod rabbitmq;
 mod receiver;
 mod reply;
+mod reply_to;
 mod rules;
 mod sender;
 mod session;
 mod settings;
+mod settled;
 mod stored;
 mod topic;
 mod transport;
@@ -29,9 +34,9 @@ mod wire;
 pub use lapin;
 
 pub use self::{
-    client::RabbitMq,
     connector::connector,
     options::Options,
+    rabbitmq::RabbitMq,
     receiver::{RabbitMqLease, RabbitMqReceiver, RabbitMqRenew, RabbitMqSettle},
     reply::DirectReplies,
     sender::{RabbitMqSender, RabbitMqSending},

@@ -18,6 +18,7 @@ use crate::{
     Options, address,
     error::{Failure, within},
     log,
+    settled::SettledTags,
 };
 
 /// The source of channels.
@@ -61,12 +62,19 @@ pub(crate) struct Leased {
     pub(crate) turn: Arc<Mutex<()>>,
     /// The connection of the channel, if this crate has to close the channel.
     connection: Option<Arc<Connection>>,
+    /// What this crate has settled on the channel. On one that was wrapped others settle too.
+    settled: Option<Arc<parking_lot::Mutex<SettledTags>>>,
 }
 
 impl Leased {
     /// Returns whether both are channels of one connection of this crate.
     pub(crate) fn is_beside(&self, other: &Self) -> bool {
         matches!((&self.connection, &other.connection), (Some(one), Some(two)) if Arc::ptr_eq(one, two))
+    }
+
+    /// Returns the settled deliveries of the channel, if this crate settles all of them.
+    pub(crate) fn settled(&self) -> Option<&Arc<parking_lot::Mutex<SettledTags>>> {
+        self.settled.as_ref()
     }
 
     /// Closes the channel, unless it was wrapped.
@@ -137,7 +145,7 @@ impl Link {
     pub(crate) async fn channel(&self) -> Result<Leased, Failure> {
         match &self.source {
             Source::Wrapped { channel, turn } if channel.status().connected() => {
-                Ok(Leased { channel: channel.clone(), turn: Arc::clone(turn), connection: None })
+                Ok(Leased { channel: channel.clone(), turn: Arc::clone(turn), connection: None, settled: None })
             }
             Source::Wrapped { .. } => Err(Failure::gone("the channel that was wrapped is closed")),
             Source::Servers { uris, slot } => {
@@ -190,7 +198,7 @@ impl Link {
         let connection = Arc::clone(slot.connection.as_ref().ok_or_else(no_connection)?);
         slot.opened += 1;
         let channel = within(self.deadline(), "channel.open", connection.create_channel()).await?;
-        Ok(Leased { channel, turn: Arc::default(), connection: Some(connection) })
+        Ok(Leased { channel, turn: Arc::default(), connection: Some(connection), settled: Some(Arc::default()) })
     }
 
     /// Tries each server once, first the one that was connected last. Returns which one answered, or the last one with its
@@ -226,6 +234,17 @@ impl Link {
         let (first, longest) = self.options.backoff;
         let pause = first.saturating_mul(1 << failures.min(16)).min(longest);
         pause.mul_f64(0.5 + fastrand::f64() / 2.0)
+    }
+
+    /// Runs one operation on a channel of its own, which an error may end.
+    pub(crate) async fn manage<T, F>(&self, what: &str, operation: F) -> Result<T, Failure>
+    where
+        F: AsyncFnOnce(&Leased) -> lapin::Result<T>,
+    {
+        let leased = self.channel().await?;
+        let result = within(self.deadline(), what, operation(&leased)).await;
+        leased.close(self.deadline()).await;
+        result
     }
 
     /// Closes the connection, and opens no other.

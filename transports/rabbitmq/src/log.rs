@@ -19,7 +19,7 @@ fn server(uri: &AMQPUri) -> String {
 pub(crate) fn lost(uri: &AMQPUri) {
     let server = server(uri);
     if let Some(suppressed) = log_limit(&server, "ConnectionLost") {
-        tracing::warn!(target: TARGET, server, suppressed, "the connection was lost: it is made again");
+        tracing::warn!(target: TARGET, server, suppressed, "the connection was lost: the client reconnects");
     }
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn not_connected(uri: &AMQPUri, error: &impl fmt::Display, pause: Dur
     if let Some(suppressed) = log_limit(&server, "NotConnected") {
         let (error, retry_in_ms) = (error.to_string(), u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
         let error = tracing::field::display(Escaped(&error));
-        tracing::warn!(target: TARGET, server, error, retry_in_ms, suppressed, "connecting failed: the next attempt waits");
+        tracing::warn!(target: TARGET, server, error, retry_in_ms, suppressed, "connecting failed: it is tried again after a pause");
     }
 }
 
@@ -62,6 +62,6 @@ pub(crate) fn failed(path: &EntityPath, what: &'static str, error: &impl fmt::Di
 pub(crate) fn no_settings(path: &EntityPath) {
     if let Some(suppressed) = log_limit(path.as_str(), "NoSettings") {
         let entity = tracing::field::display(Escaped(path.as_str()));
-        tracing::warn!(target: TARGET, entity, suppressed, "the entity has no settings on the server: the defaults are used");
+        tracing::warn!(target: TARGET, entity, suppressed, "the entity has no settings on the server: the defaults apply. Declare it, or set them by RabbitMq::know");
     }
 }

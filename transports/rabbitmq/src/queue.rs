@@ -6,10 +6,10 @@ use consign_core::{
     message::EntityPath,
     transport::{ErrorKind, ManageError},
 };
-use lapin::types::AMQPValue;
 
 use crate::{
     QueueSettings, RabbitMq,
+    arguments::arguments,
     client::Shared,
     error::Failure,
     session,
@@ -17,51 +17,6 @@ use crate::{
     stored::{self, Known},
     topic,
 };
-
-pub(crate) type Arguments = std::collections::BTreeMap<lapin::types::ShortString, AMQPValue>;
-
-/// The arguments of every queue of this crate. It is replicated, and returned messages go to its front, which RabbitMQ does for
-/// a queue with a limit of deliveries. The limit is out of reach, because this crate counts itself. RabbitMQ: Quorum Queues.
-pub(crate) fn quorum() -> Arguments {
-    let mut arguments = Arguments::new();
-    arguments.insert("x-queue-type".into(), AMQPValue::LongString("quorum".into()));
-    arguments.insert("x-delivery-limit".into(), AMQPValue::LongLongInt(i64::from(i32::MAX)));
-    arguments
-}
-
-pub(crate) fn arguments(settings: &QueueSettings, dead: &EntityPath) -> Arguments {
-    let mut arguments = quorum();
-    let number = |number: u128| AMQPValue::LongLongInt(i64::try_from(number).unwrap_or(i64::MAX));
-    let mut refuses = false;
-    if let Some(ttl) = settings.default_time_to_live {
-        arguments.insert("x-message-ttl".into(), number(ttl.as_millis()));
-    }
-    if settings.dead_letter_on_expiration {
-        arguments.extend(dead_lettering("", Some(dead.as_str())));
-        refuses = true;
-    }
-    if let Some(bytes) = settings.max_length_bytes {
-        arguments.insert("x-max-length-bytes".into(), number(bytes.into()));
-        refuses = true;
-    }
-    if refuses {
-        arguments.insert("x-overflow".into(), AMQPValue::LongString("reject-publish".into()));
-    }
-    arguments
-}
-
-/// The arguments for dead-lettering that loses nothing; the queue must have `reject-publish`. RabbitMQ: Quorum Queues, dead
-/// lettering.
-pub(crate) fn dead_lettering(exchange: &str, key: Option<&str>) -> Arguments {
-    let mut arguments = Arguments::new();
-    let text = |text: &str| AMQPValue::LongString(text.into());
-    arguments.insert("x-dead-letter-exchange".into(), text(exchange));
-    if let Some(key) = key {
-        arguments.insert("x-dead-letter-routing-key".into(), text(key));
-    }
-    arguments.insert("x-dead-letter-strategy".into(), text("at-least-once"));
-    arguments
-}
 
 impl Shared {
     /// Creates the queues of a queue or a subscription. It changes nothing where they are.
@@ -81,7 +36,7 @@ impl Shared {
     /// Returns whether the entity exists, with these settings or without sessions.
     pub(crate) async fn exists(&self, path: &EntityPath, known: &Known) -> Result<bool, Failure> {
         match known {
-            Known::Topic(_) => topic::has_exchange(self, path.as_str()).await,
+            Known::Topic(_) => self.has_exchange(path.as_str()).await,
             Known::Queue(settings) if settings.requires_session => {
                 let first = session::queue(path, 0, settings.session_slots);
                 Ok(self.has_queue(&first).await? || self.has_queue(path.as_str()).await?)
@@ -126,7 +81,9 @@ impl RabbitMq {
     /// Creates an entity that does not exist.
     pub(crate) async fn create_entity(&self, path: &EntityPath, known: &Known) -> Result<(), ManageError> {
         if path.is_sub_queue() {
-            return Err(ManageError::new(ErrorKind::InvalidOperation).with_detail("a sub-queue comes with its queue"));
+            return Err(
+                ManageError::new(ErrorKind::InvalidOperation).with_detail("a sub-queue is created with its queue")
+            );
         }
         self.check_topic(path).await?;
         if self.0.exists(path, known).await? {
@@ -142,7 +99,9 @@ impl RabbitMq {
     /// Creates an entity, or returns the settings of the one that exists.
     pub(crate) async fn declare_entity(&self, path: &EntityPath, known: &Known) -> Result<Known, ManageError> {
         if path.is_sub_queue() {
-            return Err(ManageError::new(ErrorKind::InvalidOperation).with_detail("a sub-queue comes with its queue"));
+            return Err(
+                ManageError::new(ErrorKind::InvalidOperation).with_detail("a sub-queue is created with its queue")
+            );
         }
         if let Some(stored) = stored::read(&self.0, path).await? {
             return self.declared(path, stored).await;
@@ -201,7 +160,7 @@ impl RabbitMq {
     /// The topic of a subscription must exist.
     async fn check_topic(&self, path: &EntityPath) -> Result<(), ManageError> {
         let Some((topic, _)) = path.subscription() else { return Ok(()) };
-        if topic::has_exchange(&self.0, topic).await? {
+        if self.0.has_exchange(topic).await? {
             return Ok(());
         }
         Err(ManageError::new(ErrorKind::EntityNotFound).with_detail(topic.to_owned()))
@@ -216,7 +175,9 @@ impl RabbitMq {
     pub async fn delete(&self, path: &str) -> Result<(), ManageError> {
         let path = check_path(path)?;
         if path.is_sub_queue() {
-            return Err(ManageError::new(ErrorKind::InvalidOperation).with_detail("a sub-queue goes with its queue"));
+            return Err(
+                ManageError::new(ErrorKind::InvalidOperation).with_detail("a sub-queue is deleted with its queue")
+            );
         }
         self.0.entities.doubt(&path);
         // Stored settings are deleted also without the entity: its creation or its deletion was interrupted.

@@ -21,7 +21,6 @@ use crate::{
     link::Leased,
     settings::check_path,
     stored::Known,
-    topic::{has_exchange, none, topic_of},
     wire::{SHORT, names},
 };
 
@@ -44,7 +43,7 @@ impl RabbitMq {
             self.0.entities.doubt(&path);
             return Err(ManageError::new(ErrorKind::EntityNotFound).with_detail(path.to_string()));
         }
-        if has_exchange(&self.0, &exchange(&path, rule.name())?).await? {
+        if self.0.has_exchange(&exchange(&path, rule.name())?).await? {
             return Err(ManageError::new(ErrorKind::AlreadyExists).with_detail("a rule of that name"));
         }
         bind(&self.0, &path, settings.requires_session, rule).await
@@ -59,7 +58,7 @@ impl RabbitMq {
         let path = check_path(subscription)?;
         topic_of(&path)?;
         let exchange = exchange(&path, name)?;
-        if !has_exchange(&self.0, &exchange).await? {
+        if !self.0.has_exchange(&exchange).await? {
             return Err(ManageError::new(ErrorKind::EntityNotFound).with_detail("there is no rule of that name"));
         }
         let deleting = async |leased: &Leased| {
@@ -67,6 +66,13 @@ impl RabbitMq {
         };
         Ok(self.0.manage("exchange.delete", deleting).await?)
     }
+}
+
+/// Returns the topic of a subscription.
+fn topic_of(subscription: &EntityPath) -> Result<&str, ManageError> {
+    let no_subscription =
+        || ManageError::new(ErrorKind::InvalidArgument).with_detail("the path is not that of a subscription");
+    subscription.subscription().map(|(topic, _)| topic).ok_or_else(no_subscription)
 }
 
 /// The name of a rule's exchange.
@@ -88,13 +94,15 @@ pub(crate) async fn bind(shared: &Shared, path: &EntityPath, by_session: bool, r
         let channel = &leased.channel;
         // RabbitMQ deletes it with its last binding to a queue.
         let options = ExchangeDeclareOptions { durable: true, auto_delete: true, ..ExchangeDeclareOptions::default() };
-        channel.exchange_declare(exchange.clone(), ExchangeKind::Fanout, options, none()).await?;
+        channel.exchange_declare(exchange.clone(), ExchangeKind::Fanout, options, FieldTable::default()).await?;
         let (to, key) = (ShortString::from(path.as_str()), ShortString::default());
         if by_session {
             let options = ExchangeBindOptions::default();
-            channel.exchange_bind(to, exchange.clone(), key.clone(), options, none()).await?;
+            channel.exchange_bind(to, exchange.clone(), key.clone(), options, FieldTable::default()).await?;
         } else {
-            channel.queue_bind(to, exchange.clone(), key.clone(), QueueBindOptions::default(), none()).await?;
+            channel
+                .queue_bind(to, exchange.clone(), key.clone(), QueueBindOptions::default(), FieldTable::default())
+                .await?;
         }
         match filter {
             Some(filter) => {
@@ -112,7 +120,7 @@ fn arguments(rule: &Rule) -> Result<Option<FieldTable>, ManageError> {
         return Err(Unsupported::new(Capability::SqlRules).into());
     }
     match rule.filter() {
-        Filter::True => Ok(Some(none())),
+        Filter::True => Ok(Some(FieldTable::default())),
         Filter::False => Ok(None),
         Filter::Correlation(filter) => correlation(filter).map(Some),
         Filter::Sql(_) => Err(Unsupported::new(Capability::SqlRules).into()),
@@ -137,7 +145,7 @@ fn correlation(filter: &CorrelationFilter) -> Result<FieldTable, ManageError> {
         }
     }
     for (name, value) in filter.properties().iter() {
-        let invalid = || ManageError::new(ErrorKind::InvalidArgument).with_detail("a property that no header can be");
+        let invalid = || ManageError::new(ErrorKind::InvalidArgument).with_detail("a property that cannot be a header");
         // A header without a value would match any.
         let value = Some(value).filter(|value| **value != PropertyValue::Null).ok_or_else(invalid)?;
         let (name, value) = crate::wire::header(name, value).ok_or_else(invalid)?;

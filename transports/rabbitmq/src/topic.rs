@@ -64,31 +64,13 @@ impl RabbitMq {
     }
 }
 
-pub(crate) fn none() -> FieldTable {
-    FieldTable::default()
-}
-
-pub(crate) fn topic_of(subscription: &EntityPath) -> Result<&str, ManageError> {
-    let no_subscription = || ManageError::new(ErrorKind::InvalidArgument).with_detail("the path of no subscription");
-    subscription.subscription().map(|(topic, _)| topic).ok_or_else(no_subscription)
-}
-
-pub(crate) async fn has_exchange(shared: &Shared, name: &str) -> Result<bool, Failure> {
-    let asking = async |leased: &Leased| {
-        let passive = ExchangeDeclareOptions { passive: true, durable: true, ..ExchangeDeclareOptions::default() };
-        leased.channel.exchange_declare(name.into(), ExchangeKind::Headers, passive, none()).await
-    };
-    match shared.manage("exchange.declare", asking).await {
-        Ok(()) => Ok(true),
-        Err(failure) if failure.kind() == ErrorKind::EntityNotFound => Ok(false),
-        Err(failure) => Err(failure),
-    }
-}
-
 pub(crate) async fn declare(shared: &Shared, path: &EntityPath) -> Result<(), Failure> {
     let declaring = async |leased: &Leased| {
         let durable = ExchangeDeclareOptions { durable: true, ..ExchangeDeclareOptions::default() };
-        leased.channel.exchange_declare(path.as_str().into(), ExchangeKind::Headers, durable, none()).await
+        leased
+            .channel
+            .exchange_declare(path.as_str().into(), ExchangeKind::Headers, durable, FieldTable::default())
+            .await
     };
     shared.manage("exchange.declare", declaring).await
 }

@@ -582,7 +582,7 @@ async fn a_message_of_another_publisher_is_not_older_than_the_broker_says() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_honoured_is_refused() {
+async fn unsupported_properties_and_settings_are_refused() {
     let Some(rabbit) = support::connect(support::options()).await else { return };
     let mut long = QueueSettings::default();
     long.lock_duration = Duration::from_secs(26 * 60);

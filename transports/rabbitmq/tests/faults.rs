@@ -4,28 +4,49 @@ mod support;
 
 use std::{net::SocketAddr, time::Duration};
 
+use consign::{
+    message::EntityPath,
+    transport::{DynTransport, ManageError},
+};
 use consign_conformance::{
     Failure,
     faults::{Plan, Server},
 };
 
-use crate::support::{backend::Rabbit, node::Node};
+use consign_rabbitmq::{QueueSettings, RabbitMq};
+
+use crate::support::node::Node;
 
 struct Faulty(Node);
 
 impl Server for Faulty {
-    type Backend = Rabbit;
+    fn name(&self) -> &'static str {
+        "rabbitmq"
+    }
 
     fn address(&self) -> SocketAddr {
         self.0.socket()
     }
 
-    async fn connect(&self, address: SocketAddr) -> Result<Rabbit, Failure> {
+    async fn connect(&self, address: SocketAddr) -> Result<DynTransport, Failure> {
         let options = support::options()
             .deadline(self.deadline())
             .heartbeat(Duration::from_secs(1))
             .backoff(Duration::from_millis(50), Duration::from_millis(500));
-        Ok(Rabbit::single(options, &format!("amqp://guest:guest@{address}/%2f")).await?)
+        Ok(options.connect(&format!("amqp://guest:guest@{address}/%2f")).await?.into())
+    }
+
+    /// The limit counts no dead letters, so it is a setting of this crate alone.
+    async fn create_small_queue(
+        &self,
+        transport: &DynTransport,
+        path: &EntityPath,
+        max_size: u64,
+    ) -> Result<(), ManageError> {
+        let rabbit = transport.extension::<RabbitMq>().expect("a transport that has itself");
+        let mut settings = QueueSettings::default();
+        settings.max_length_bytes = Some(max_size);
+        rabbit.create_queue(path.as_str(), settings).await
     }
 
     /// AMQP 0-9-1 has no answer to an acknowledgement.

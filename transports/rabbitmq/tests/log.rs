@@ -31,7 +31,8 @@ async fn a_connection_that_is_not_made_is_a_warning_without_the_password() {
     let error = options.connect("amqp://ledger:s3cret@127.0.0.1:1/%2f").await.unwrap_err();
     let logged = lines.of(TARGET);
     assert_eq!(logged.len(), 1, "{logged:?}");
-    let begin = "WARN consign::rabbitmq: connecting failed: the next attempt waits server=\"127.0.0.1:1\" error=";
+    let begin =
+        "WARN consign::rabbitmq: connecting failed: it is tried again after a pause server=\"127.0.0.1:1\" error=";
     assert!(logged[0].starts_with(begin) && logged[0].contains("retry_in_ms="), "{logged:?}");
     let shown = format!("{:?} {error} {error:?}", lines.all());
     assert!(!shown.contains("s3cret"), "{shown}");

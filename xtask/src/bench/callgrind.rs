@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_once_is_in_no_cost() {
+    fn work_done_once_is_in_no_cost() {
         let total = |instructions, allocations| Total { instructions, allocations };
         let cost = slope(total(5_000_100, 7), total(5_000_850, 23), 1_000);
         assert_eq!(cost, Cost { instructions: 1.0, allocations: 0.016 });

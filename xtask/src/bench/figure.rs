@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_better_is_named() {
+    fn the_better_peer_is_named() {
         let peers = [("a".to_owned(), 90.0), ("b".to_owned(), 110.0)];
         let less = Figure { peers: peers.clone().into(), ..figure(100.0) };
         assert_eq!(less.ahead_of_us().collect::<Vec<_>>(), ["a"]);

@@ -8,8 +8,8 @@ use super::callgrind;
 use super::figure::{Figure, Part, number};
 use super::programs::GROWTH;
 use super::{json, table};
-use crate::cli::Output;
 use crate::error::Error;
+use crate::options::Output;
 
 /// How often the cost may grow by, from the smallest size to the largest.
 const GOAL: f64 = 1.2;
@@ -38,8 +38,8 @@ const FILTERS: &[u64] = &[1, 10, 100, 500, 1_000, 2_000];
 const FEW: &[u64] = &[0, 10, 100, 1_000];
 
 const CASES: &[Case] = &[
-    level("depth", "messages that wait", TO_A_MILLION),
-    level("locked", "messages that others hold", TO_A_MILLION),
+    level("depth", "waiting messages", TO_A_MILLION),
+    level("locked", "messages locked by other receivers", TO_A_MILLION),
     level("deferred", "deferred messages; a cycle defers one and fetches it", TO_A_MILLION),
     level("sessions", "sessions; a cycle accepts one and closes it", &[10, 100, 1_000, 10_000, 100_000]),
     level("schedule_and_cancel", "scheduled messages; a cycle schedules one behind them, cancels it", TO_A_MILLION),
@@ -49,8 +49,8 @@ const CASES: &[Case] = &[
     level("handled_before", "the same; a cycle is a duplicate", TO_A_MILLION),
     level("expiries", "messages with a time to live", TO_A_MILLION),
     level("entities", "queues in the broker", &[1, 10, 100, 1_000, 10_000]),
-    level("others", "sessions, schedules, ids, forwards and topics elsewhere, of each", FEW),
-    level("waiting", "receivers that wait elsewhere", FEW),
+    level("others", "sessions, scheduled messages, ids, forwards and topics of other entities, of each", FEW),
+    level("waiting", "receivers that wait on other entities", FEW),
     level("filters", "filters of one subscription that do not match; a cycle sends", FILTERS),
     rising("filtered_subscriptions", "subscriptions whose filter does not match; a cycle sends", FILTERS),
     rising("subscriptions", "subscriptions that get a copy; a cycle completes them all", &[1, 10, 100, 500, 1_000]),
@@ -107,7 +107,7 @@ fn figure(case: &Case, curve: Vec<(u64, f64)>) -> Figure {
 
 /// A row for each case: the ratio or the price of one more, and the curve.
 pub(crate) fn curves(figures: &[Figure]) -> Vec<Vec<String>> {
-    let head = ["case", "ratio", "each", "what there is so many of", "sizes", "instructions per cycle"];
+    let head = ["case", "ratio", "each", "items", "sizes", "instructions per cycle"];
     let rows = figures.iter().map(|figure| {
         let is_level = figure.goal.is_some();
         let (ratio, each) = if is_level {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_more_is_counted_for_each_thing() {
+    fn growing_work_is_counted_per_item() {
         let figure = figure(&RISING, vec![(1, 50.0), (11, 1_050.0)]);
         assert_eq!((figure.is_met(), figure.ours), (None, 100.0));
     }

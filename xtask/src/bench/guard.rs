@@ -13,8 +13,8 @@ use super::figure::number;
 use super::results::toolchain;
 use super::scenarios::SCENARIOS;
 use super::table;
-use crate::cli::Output;
 use crate::error::Error;
+use crate::options::Output;
 use crate::workspace::{read, write};
 
 const FILE: &str = "benches/baseline.json";
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_the_baseline_does_not_pass() {
+    fn a_scenario_missing_in_the_baseline_fails() {
         let new = Change { before: None, ..change([1.0, 0.0], [1.0, 0.0]) };
         assert_eq!(new.verdict(), Verdict::New);
         assert_eq!(rows(&[new])[1][6], "NOT IN THE BASELINE");

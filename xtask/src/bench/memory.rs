@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::callgrind;
 use super::programs::MEMORY;
-use crate::cli::Output;
 use crate::error::Error;
+use crate::options::Output;
 
 pub(crate) fn run(output: &Output) -> Result<(), Error> {
     let printed = callgrind::printed(&MEMORY.build()?, &[])?;

@@ -26,11 +26,10 @@ use serde_json::{Value, json as value};
 
 use self::counted::Counter;
 use self::figure::{Figure, Part};
-pub(crate) use self::plots::PlotError;
 use self::results::{Results, merged};
 use self::scenarios::{SCENARIOS, Scenario};
-use crate::cli::Output;
 use crate::error::Error;
+use crate::options::Output;
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {

@@ -4,18 +4,18 @@ use std::fmt::Write;
 
 use super::figure::{Figure, Part};
 use super::notes::note;
-use super::plots::{self, PlotError, SERIES};
+use super::plots::{self, SERIES};
 use super::results::Results;
 use super::rows;
 use super::sections::SECTIONS;
 use super::table;
-use crate::error::Error;
+use crate::error::{Error, PlotError};
 use crate::workspace::write;
 
 const PAGE: &str = "docs/benchmarks.md";
 const FOLDER: &str = "docs/benchmarks";
 const MOST_LETTERS: usize = 120;
-const LEVEL: &str = "What is to stay level";
+const LEVEL: &str = "Constant cost";
 
 /// Writes the page and the plots.
 pub(crate) fn write_all(results: &Results) -> Result<(), Error> {
@@ -39,7 +39,7 @@ fn page(results: &Results) -> String {
             let _ = write!(page, "![{}](benchmarks/{})\n\n", plot.title, plot.file);
         }
         let unit = unit(&figures).map(|unit| format!("In {unit}. ")).unwrap_or_default();
-        let _ = write!(page, "{}\n\n{unit}Again: `{}`.\n", table::markdown(&rows(&figures)), section.command);
+        let _ = write!(page, "{}\n\n{unit}Command: `{}`.\n", table::markdown(&rows(&figures)), section.command);
         page.push_str(&wrapped(&behind(&figures)));
     }
     page
@@ -51,9 +51,11 @@ fn summary(results: &Results) -> String {
     let ahead = with_peers().filter(|figure| figure.ahead_of_us().next().is_none()).count();
     let rows = results.part(Part::Counted);
     let text = format!(
-        "What this library costs, beside what a user would pick instead. Every ratio is ours by theirs: below 1 is ahead, but \
-         for rates, where above 1 is. {} of {} goals are met; of {} figures that a peer has too, {ahead} are ahead of every \
-         peer. What is behind has its reason below its table.",
+        "The cost of this library, compared with its alternatives. A ratio is the figure of this library divided by the \
+         other one: below 1 this library is faster, except for rates, where above 1 is faster. {} of {} goals are met. Of \
+         {} figures that another library has too, {ahead} are better than those of all others. The reasons for the rest \
+         are below each table. A goal is a limit that this project has set for its own figure. A floor is the cost of the \
+         same work without a messaging library.",
         with_goal().filter(|&is_met| is_met).count(),
         with_goal().count(),
         with_peers().count(),
@@ -106,19 +108,19 @@ fn ratios(figures: &[Figure]) -> table::Rows {
 fn method(results: &Results) -> String {
     format!(
         "## Method\n\n\
-         `cargo xtask bench` writes this page and needs valgrind (Debian: `apt-get install valgrind`); `cargo xtask bench \
-         --quick` counts ours alone, in about a minute after building, and `cargo xtask bench --only SCENARIO` one scenario \
-         or part.\n\n\
-         - Instructions are counted by callgrind inside one function, `hot_phase`, on a current-thread runtime. A run of N \
-         messages and one of 2N are subtracted and divided by N, so that what is done once is in no figure. They repeat to \
-         within a few instructions on one machine and toolchain. They do not show what a cold cache costs.\n\
-         - Allocations are counted by an allocator around the system's, in the same runs.\n\
-         - Each scenario of ours and of RustStream is a program of its own, for a second scenario is a second caller of the \
-         same functions and keeps the compiler from inlining them. `--quick` and the check of each change count one program \
-         with all scenarios, and come out some percent higher.\n\
-         - The profile is `lto` of `Cargo.toml`, for every library: `release` with fat link-time optimization and one unit of \
-         code generation.\n\
-         - A peer that cannot do a scenario has no figure there.\n\
+         `cargo xtask bench` writes this page and needs valgrind (Debian: `apt-get install valgrind`). `cargo xtask bench \
+         --quick` measures this library only, in about a minute after the build, and `cargo xtask bench --only SCENARIO` one \
+         scenario or part.\n\n\
+         - Instructions are counted by callgrind inside one function, `hot_phase`, on a current-thread runtime. The count for N \
+         messages is subtracted from that for 2N, and divided by N, so work that is done once is not included. Counts repeat \
+         to within a few instructions on one machine and toolchain. They do not show the cost of cache misses.\n\
+         - Allocations are counted by a counting allocator in the same runs.\n\
+         - Each scenario of this library and of RustStream is a program of its own, because a second caller of the same \
+         functions would keep the compiler from inlining them. `--quick`, and the check of each change, count one program with \
+         all scenarios, and are some percent higher.\n\
+         - The profile is `lto` of `Cargo.toml`, for every library: `release` with fat link-time optimization and one codegen \
+         unit.\n\
+         - A library that does not support a scenario has no figure.\n\
          - Measured with {}, {}, on {}.",
         results.toolchain, results.valgrind, results.machine,
     )
@@ -149,7 +151,11 @@ fn behind(figures: &[Figure]) -> String {
         }
     }
     let lines = reasons.iter().map(|(why, figures)| format!("- {}: {why}\n", figures.join(", ")));
-    if reasons.is_empty() { String::new() } else { format!("\nBehind, and of what:\n\n{}", lines.collect::<String>()) }
+    if reasons.is_empty() {
+        String::new()
+    } else {
+        format!("\nSlower, with the reason:\n\n{}", lines.collect::<String>())
+    }
 }
 
 struct Plot {
@@ -199,19 +205,19 @@ fn plots_of_part(part: Part, figures: &[Figure]) -> Vec<Plot> {
             &some(&|figure| figure.goal.is_some() && !figure.name.ends_with("/allocations")),
         )],
         Part::Row => {
-            vec![bars("row", "The whole receiving row", "instructions per message", &some(&|f| f.goal.is_some()))]
+            vec![bars("row", "The full receive stack", "instructions per message", &some(&|f| f.goal.is_some()))]
         }
         Part::Growth => {
             let of = |is_level| some(&|figure: &Figure| figure.goal.is_some() == is_level);
             let curves = |(file, title, figures): (String, &str, &[Figure])| {
-                let svg = plots::curves(title, "how many there are", "instructions per cycle", figures);
+                let svg = plots::curves(title, "number of items", "instructions per cycle", figures);
                 Some(Plot { file, title: title.into(), svg })
             };
             let (level, more) = (of(true), of(false));
             // As many as there are colours.
             let level =
                 level.chunks(SERIES).zip(1..).map(|(part, at): (_, u8)| (format!("growth_{at}.svg"), LEVEL, part));
-            let more = more.chunks(SERIES).map(|part| ("growth_more.svg".to_owned(), "What does more", part));
+            let more = more.chunks(SERIES).map(|part| ("growth_more.svg".to_owned(), "Growing cost", part));
             level.chain(more).map(curves).collect()
         }
         Part::Times => {
@@ -248,21 +254,21 @@ mod tests {
     #[test]
     fn the_page_is_what_the_results_and_the_notes_say() {
         let results = Results::read().unwrap();
-        assert!(read(PAGE).unwrap() == page(&results), "out of date: `cargo xtask bench --page` writes it anew");
+        assert!(read(PAGE).unwrap() == page(&results), "out of date: `cargo xtask bench --page` writes it again");
         for (name, plot) in plots_of(&results).unwrap() {
             assert!(read(format!("{FOLDER}/{name}")).unwrap() == plot, "{name} is out of date");
         }
     }
 
     #[test]
-    fn what_is_behind_is_said_with_its_reason() {
+    fn a_figure_that_is_behind_has_its_reason() {
         let mut reply = Figure { goal: Some(1.0), ..Figure::new(Part::Counted, "reply", "", 3.0) };
         reply.peers.insert("A".into(), 2.0);
         let missed = |name| Figure { goal: Some(1.0), ..Figure::new(Part::Counted, name, "", 3.0) };
         let (met, why) = (Figure::new(Part::Counted, "bytes", "", 1.0), |name| note(name).unwrap());
         let behind = behind(&[reply, met, missed("json"), missed("router")]);
         let expected = format!(
-            "\nBehind, and of what:\n\n- `reply` (the goal, A): {}\n- `json` (the goal), `router` (the goal): {}\n",
+            "\nSlower, with the reason:\n\n- `reply` (the goal, A): {}\n- `json` (the goal), `router` (the goal): {}\n",
             why("reply"),
             why("json"),
         );
@@ -283,6 +289,6 @@ mod tests {
         let page = page(&Results { figures: vec![json], ..Results::default() });
         let (ratios, method) = (page.find("| json | 0.50 | 1.50 missed |"), page.find("## Method"));
         assert!(ratios.is_some() && ratios < method, "{page}");
-        assert!(page.contains("0 of 1 goals are met; of 1 figures that a peer has"), "{page}");
+        assert!(page.contains("0 of 1 goals are met. Of 1 figures that"), "{page}");
     }
 }

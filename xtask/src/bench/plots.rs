@@ -11,8 +11,8 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::figure::{Figure, number};
 use super::table::{common_peers, short, size};
+use crate::error::PlotError;
 
-pub(crate) type PlotError = DrawingAreaErrorKind<std::io::Error>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// A colour on a light page, and the one in its place on a dark page.

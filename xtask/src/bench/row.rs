@@ -17,13 +17,13 @@ const ROWS: &[(&str, &str)] = &[
     ("encrypted", "encrypted"),
     ("encrypted_gzip", "compressed by gzip, and encrypted"),
     ("encrypted_zstd", "compressed by zstd, and encrypted"),
-    ("claimed_encrypted_gzip", "compressed by gzip, encrypted, and kept in memory under a claim"),
+    ("claimed_encrypted_gzip", "compressed by gzip, encrypted, and stored in memory with a claim"),
 ];
 
 /// What is no layer, and does as much.
 const BODIES: &[(&str, &str)] = &[
-    ("cloud_event", "an event in structured mode with the order as data, read"),
-    ("transcode", "from JSON into MessagePack, and read again to compare"),
+    ("cloud_event", "decoding an event in structured mode with the order as data"),
+    ("transcode", "from JSON to MessagePack, decoded again and compared"),
 ];
 
 pub(crate) fn figures() -> Result<Vec<Figure>, Error> {

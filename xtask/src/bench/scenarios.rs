@@ -54,29 +54,29 @@ const fn call(name: &'static str, about: &'static str) -> Scenario {
 
 pub(crate) const SCENARIOS: &[Scenario] = &[
     consumed("json", "JSON of two fields", TWO_FIELDS, Goal::AtMost(1_400.0)),
-    consumed("bytes", "the bytes as they are", None, Goal::AtMost(500.0)),
+    consumed("bytes", "the raw bytes", None, Goal::AtMost(500.0)),
     consumed("json_one", "`json` with one handler at a time", TWO_FIELDS, Goal::None),
     consumed("bytes_one", "`bytes` with one handler at a time", None, Goal::None),
     consumed("json_1k", "JSON of 1 KB", Some("serde_json_1k"), Goal::Times(1.02, &["serde_json_1k", "bytes"])),
     consumed("one_layer", "`json` through one layer that does nothing", TWO_FIELDS, Goal::None),
     consumed("four_layers", "`json` through four such layers", TWO_FIELDS, Goal::Over("json", 100.0)),
-    consumed("router", "`json` of one of eight kinds, the fifth", TWO_FIELDS, Goal::AtMost(1_800.0)),
+    consumed("router", "`json` with eight routes, the fifth of them", TWO_FIELDS, Goal::AtMost(1_800.0)),
     Scenario {
         allocations: Goal::None,
-        ..consumed("reply", "`json`, and a value of one field sent elsewhere", TWO_FIELDS, Goal::None)
+        ..consumed("reply", "`json`, and a reply of one field", TWO_FIELDS, Goal::None)
     },
     consumed("workers_4", "`json` with four handlers at once", TWO_FIELDS, Goal::None),
     consumed("batch_64", "`json`, 64 at once", TWO_FIELDS, Goal::None),
     Scenario {
         peers: &[],
         is_guarded: false,
-        ..consumed("json_real_clock", "`json` by the clock of the system", TWO_FIELDS, Goal::None)
+        ..consumed("json_real_clock", "`json` with the system clock", TWO_FIELDS, Goal::None)
     },
     Scenario {
         program: LAYERS,
         peers: &[],
         allocations: Goal::None,
-        ..consumed("all_layers", "a message through every layer of a receiving stack", None, Goal::None)
+        ..consumed("all_layers", "every layer of a receiving stack", None, Goal::None)
     },
     Scenario {
         instructions: Goal::AtMost(4_500.0),

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
-use crate::cli::Output;
 use crate::error::Error;
+use crate::options::Output;
 use crate::workspace::{read, root, rust_files};
 use exceptions::Exception;
 pub(crate) use problem::Problem;

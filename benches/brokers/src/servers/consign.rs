@@ -64,7 +64,7 @@ pub(crate) fn enter_postgres(place: Place<'_>) -> Step<'_, Entered> {
         let address = variable("CONSIGN_POSTGRES", super::postgres::ADDRESS);
         let broker = Postgres::options().schema(place.name).connect(&address).await?;
         broker.migrate().await?;
-        broker.create_queue("bench", consign::broker::QueueSettings::default()).await?;
+        broker.create_queue("bench", consign::administration::QueueSettings::default()).await?;
         let (sender, receiver) = (broker.sender("bench").await?, broker.receiver("bench").await?);
         let drop_schema = format!("DROP SCHEMA {} CASCADE", place.name);
         let end = Box::new(move || -> Step<'static> {

@@ -50,7 +50,7 @@ impl fmt::Display for LineError {
             Problem::Io(error) => write!(f, ": {error}"),
             Problem::TooLong { limit } => write!(f, ": longer than {limit} bytes"),
             Problem::NotJson(column) => write!(f, ", column {column}: not JSON"),
-            Problem::NotAMessage(column) => write!(f, ", column {column}: not what a message has there"),
+            Problem::NotAMessage(column) => write!(f, ", column {column}: not valid in a message"),
             Problem::Invalid(error) => write!(f, ": {error}"),
         }
     }

@@ -20,7 +20,7 @@
 //! | `body` | `{"text":…}`, `{"bytes":base64}`, `{"sections":[base64,…]}`, `{"value":value}` or `{"sequence":[[value,…],…]}` |
 //!
 //! An instant is the number of milliseconds since 1970-01-01 UTC. Values are in the form
-//! [`Natural`](crate::message::wire::json::Natural).
+//! [`Natural`](consign_core::wire::json::Natural).
 
 mod error;
 mod read;

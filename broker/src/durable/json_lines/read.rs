@@ -6,7 +6,7 @@ use std::{
 
 use consign_core::{
     message::{
-        Body, InvalidArgument, Message, MessageState, PassThrough, Properties, Received, SequenceNumber, Stored,
+        InvalidArgument, Message, MessageBody, MessageState, PassThrough, Properties, Received, SequenceNumber, Stored,
     },
     time::Timestamp,
 };
@@ -150,12 +150,12 @@ impl Written {
             properties.set_scheduled_enqueue_time(instant);
         }
         if let Some(Application(application)) = self.properties {
-            *properties.application_mut() = application;
+            *properties.application_properties_mut() = application;
         }
         if let Some(Object(rest)) = self.pass_through {
             *properties.pass_through_mut() = rest.into();
         }
-        let body = self.body.map_or_else(Body::empty, Body::from);
+        let body = self.body.map_or_else(MessageBody::empty, MessageBody::from);
         let mut message = Stored::new(Message::from_parts(properties, body));
         if let Some(source) = self.dead_letter_source {
             message.set_dead_letter_source(&source);
@@ -266,7 +266,7 @@ enum Content {
     Sequence(Vec<Vec<Read>>),
 }
 
-impl From<Content> for Body {
+impl From<Content> for MessageBody {
     fn from(content: Content) -> Self {
         match content {
             Content::Text(text) => text.into(),

@@ -9,14 +9,14 @@ use std::{
 use bytes::Bytes;
 use consign_core::{
     Message,
-    message::{Body, MessageState, Properties, PropertyValue, Received, SequenceNumber, Stored, Value},
+    message::{MessageBody, MessageState, Properties, PropertyValue, Received, SequenceNumber, Stored, Value},
     time::Timestamp,
 };
 
 use super::{Line, LineError, MAX_LINE, read_messages, write_message};
-use crate::durable::{
-    record::MAX_DEPTH,
-    samples::{every_body, every_property, random, random_message},
+use crate::{
+    durable::samples::{every_body, every_property, random, random_message},
+    engine::record::MAX_DEPTH,
 };
 
 fn written(line: &Line) -> String {
@@ -55,7 +55,7 @@ fn every_property_and_every_body_comes_back() {
     let mut properties = every_property();
     // Milliseconds are what counts.
     properties.set_time_to_live(Duration::from_millis(3_500)).unwrap();
-    let mut stored = Stored::new(Message::from_parts(properties, Body::empty()));
+    let mut stored = Stored::new(Message::from_parts(properties, MessageBody::empty()));
     stored.set_dead_letter_source("orders");
     let mut received = Received::new(SequenceNumber::new(1 << 63), Timestamp::from_millis(4), u32::MAX);
     received.enqueued_sequence_number = SequenceNumber::new(u64::MAX);
@@ -86,15 +86,15 @@ fn random_messages_come_back() {
 }
 
 #[test]
-fn what_is_no_number_keeps_its_bits() {
+fn a_nan_keeps_its_bits() {
     for bits in [f64::NAN.to_bits(), 0xfff4_0000_0000_0001, f64::INFINITY.to_bits(), (-0.0_f64).to_bits()] {
         let again = read(&written(&line(Message::new(Value::from(f64::from_bits(bits)))))).unwrap();
-        let Body::Value(value) = again.message.body() else { panic!("a value") };
+        let MessageBody::Value(value) = again.message.body() else { panic!("a value") };
         assert!(matches!(**value, Value::Simple(PropertyValue::F64(value)) if value.to_bits() == bits));
     }
     for bits in [f32::NAN.to_bits(), 0xffa0_0001, f32::NEG_INFINITY.to_bits(), 1] {
         let again = read(&written(&line(Message::new(Value::from(f32::from_bits(bits)))))).unwrap();
-        let Body::Value(value) = again.message.body() else { panic!("a value") };
+        let MessageBody::Value(value) = again.message.body() else { panic!("a value") };
         assert!(matches!(**value, Value::Simple(PropertyValue::F32(value)) if value.to_bits() == bits));
     }
 }
@@ -112,7 +112,7 @@ fn a_value_as_deep_as_can_be_stored_comes_back() {
     }
     let mut properties = Properties::new();
     properties.pass_through_mut().footer.push(("f".into(), value.clone()));
-    round_trip(&line(Message::from_parts(properties, Body::Sequence([vec![value]].into()))));
+    round_trip(&line(Message::from_parts(properties, MessageBody::Sequence([vec![value]].into()))));
 }
 
 /// The form is what files of users have.
@@ -132,12 +132,12 @@ fn the_form_is_the_documented_one() {
     );
     assert_eq!(written(&Line { entity: Some("orders".to_owned()), message }), expected);
     for (body, expected) in [
-        (Body::from(&[0, 0xff]), r#"{"body":{"bytes":"AP8="}}"#),
-        (Body::from("a\tb\r\n"), r#"{"body":{"text":"a\tb\r\n"}}"#),
-        (Body::from("\0"), r#"{"body":{"bytes":"AA=="}}"#),
-        (Body::sections(vec![Bytes::new(), Bytes::from_static(b"a")]), r#"{"body":{"sections":["","YQ=="]}}"#),
+        (MessageBody::from(&[0, 0xff]), r#"{"body":{"bytes":"AP8="}}"#),
+        (MessageBody::from("a\tb\r\n"), r#"{"body":{"text":"a\tb\r\n"}}"#),
+        (MessageBody::from("\0"), r#"{"body":{"bytes":"AA=="}}"#),
+        (MessageBody::sections(vec![Bytes::new(), Bytes::from_static(b"a")]), r#"{"body":{"sections":["","YQ=="]}}"#),
         (Value::Map(vec![("k".into(), Value::List(vec![]))]).into(), r#"{"body":{"value":["map","k",["list"]]}}"#),
-        (Body::Sequence([vec![true.into()]].into()), r#"{"body":{"sequence":[[true]]}}"#),
+        (MessageBody::Sequence([vec![true.into()]].into()), r#"{"body":{"sequence":[[true]]}}"#),
         (Value::Symbol("s".into()).into(), r#"{"body":{"value":{"symbol":"s"}}}"#),
     ] {
         assert_eq!(written(&line(Message::new(body))), format!("{expected}\n"));
@@ -145,9 +145,9 @@ fn the_form_is_the_documented_one() {
 }
 
 #[test]
-fn what_is_left_out_has_its_default() {
+fn missing_members_have_their_defaults() {
     let Line { entity, message } = read("{}").unwrap();
-    assert_eq!((entity, message.properties(), message.body()), (None, &Properties::new(), &Body::empty()));
+    assert_eq!((entity, message.properties(), message.body()), (None, &Properties::new(), &MessageBody::empty()));
     assert_eq!((message.received(), message.dead_letter_source()), (None, None));
     let message = read(r#"{"message_id":null,"received":{"sequence_number":7,"enqueued_time":8,"delivery_count":1}}"#);
     let expected = Received::new(SequenceNumber::new(7), Timestamp::from_millis(8), 1);
@@ -161,17 +161,17 @@ fn a_bad_line_is_named_and_the_next_one_is_read() {
         ("{", "line 2, column 1: not JSON"),
         ("{} {}", "line 2, column 4: not JSON"),
         ("\u{feff}{}", "line 2, column 1: not JSON"),
-        ("[]", "line 2, column 0: not what a message has there"),
-        ("7", "line 2, column 1: not what a message has there"),
-        (r#"{"bdy":{}}"#, "line 2, column 6: not what a message has there"),
-        (r#"{"subject":1}"#, "line 2, column 12: not what a message has there"),
-        (r#"{"subject":"a","subject":"b"}"#, "line 2, column 24: not what a message has there"),
-        (r#"{"time_to_live":-1}"#, "line 2, column 18: not what a message has there"),
+        ("[]", "line 2, column 0: not valid in a message"),
+        ("7", "line 2, column 1: not valid in a message"),
+        (r#"{"bdy":{}}"#, "line 2, column 6: not valid in a message"),
+        (r#"{"subject":1}"#, "line 2, column 12: not valid in a message"),
+        (r#"{"subject":"a","subject":"b"}"#, "line 2, column 24: not valid in a message"),
+        (r#"{"time_to_live":-1}"#, "line 2, column 18: not valid in a message"),
         (r#"{"time_to_live":0}"#, "line 2: TimeToLive must be greater than zero"),
         (r#"{"message_id":""}"#, "line 2: MessageId must not be empty"),
         (r#"{"session_id":"a","partition_key":"b"}"#, "line 2: PartitionKey must equal SessionId when both are set"),
-        (r#"{"scheduled_enqueue_time":"tomorrow"}"#, "line 2, column 36: not what a message has there"),
-        (r#"{"received":{"sequence_number":1}}"#, "line 2, column 33: not what a message has there"),
+        (r#"{"scheduled_enqueue_time":"tomorrow"}"#, "line 2, column 36: not valid in a message"),
+        (r#"{"received":{"sequence_number":1}}"#, "line 2, column 33: not valid in a message"),
     ] {
         check_bad(bad, expected);
     }

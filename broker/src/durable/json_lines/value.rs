@@ -4,8 +4,8 @@ use std::{fmt, marker::PhantomData};
 
 use base64::{Engine, display::Base64Display, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use consign_core::message::{
-    ApplicationProperties, PropertyValue, Value,
+use consign_core::{
+    message::{ApplicationProperties, PropertyValue, Value},
     wire::json::{As, Natural},
 };
 use serde::{

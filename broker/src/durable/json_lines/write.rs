@@ -5,7 +5,7 @@ use std::{
 
 use bytes::Bytes;
 use consign_core::{
-    message::{ApplicationProperties, Body, MessageState, PassThrough, Received, Value},
+    message::{ApplicationProperties, MessageBody, MessageState, PassThrough, Received, Value},
     time::Timestamp,
 };
 use serde::{Serialize, Serializer, ser::SerializeMap};
@@ -64,7 +64,8 @@ impl Serialize for Line {
         fields.field("time_to_live", time_to_live)?;
         let scheduled = message.scheduled_enqueue_time().map(Timestamp::as_millis);
         fields.field("scheduled_enqueue_time", scheduled)?;
-        fields.field("properties", Some(message.application()).filter(|it| !it.is_empty()).map(Application))?;
+        fields
+            .field("properties", Some(message.application_properties()).filter(|it| !it.is_empty()).map(Application))?;
         fields.field("pass_through", message.pass_through().map(Rest))?;
         fields.field("body", Some(Content(message.body())))?;
         fields.end()
@@ -160,20 +161,20 @@ impl Serialize for Pairs<'_> {
     }
 }
 
-struct Content<'a>(&'a Body);
+struct Content<'a>(&'a MessageBody);
 
 impl Serialize for Content<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
-            Body::Data(data) => match data.sections() {
+            MessageBody::Data(data) => match data.sections() {
                 [one] => match text(one) {
                     Some(text) => typed(serializer, "text", text),
                     None => typed(serializer, "bytes", &Base64(one)),
                 },
                 sections => typed(serializer, "sections", &sections.iter().map(Base64).collect::<Vec<_>>()),
             },
-            Body::Value(value) => typed(serializer, "value", &Any::new(value)),
-            Body::Sequence(sections) => {
+            MessageBody::Value(value) => typed(serializer, "value", &Any::new(value)),
+            MessageBody::Sequence(sections) => {
                 typed(serializer, "sequence", &sections.iter().map(|values| Values(values)).collect::<Vec<_>>())
             }
         }

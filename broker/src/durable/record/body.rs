@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use consign_core::message::{Body, wire::binary};
+use consign_core::{message::MessageBody, wire::binary};
 
 use super::{malformed::Malformed, reader::Reader, write};
 
@@ -11,9 +11,9 @@ mod tag {
 }
 
 #[inline]
-pub(super) fn write(out: &mut Vec<u8>, body: &Body) {
+pub(super) fn write(out: &mut Vec<u8>, body: &MessageBody) {
     match body {
-        Body::Data(data) => match data.sections() {
+        MessageBody::Data(data) => match data.sections() {
             [one] => {
                 out.push(tag::ONE_SECTION);
                 write::bytes(out, one);
@@ -23,24 +23,24 @@ pub(super) fn write(out: &mut Vec<u8>, body: &Body) {
                 write::list(out, sections.iter(), |out, section| write::bytes(out, section));
             }
         },
-        Body::Value(value) => {
+        MessageBody::Value(value) => {
             out.push(tag::VALUE);
             binary::value(out, value);
         }
-        Body::Sequence(sections) => {
+        MessageBody::Sequence(sections) => {
             out.push(tag::SEQUENCE);
             write::list(out, sections.iter(), |out, values| binary::values(out, values));
         }
     }
 }
 
-pub(super) fn read(reader: &mut Reader<'_>) -> Result<Body, Malformed> {
+pub(super) fn read(reader: &mut Reader<'_>) -> Result<MessageBody, Malformed> {
     let section = |reader: &mut Reader<'_>| reader.bytes().map(Bytes::copy_from_slice);
     Ok(match reader.byte()? {
-        tag::ONE_SECTION => Body::from(section(reader)?),
-        tag::SECTIONS => Body::sections(reader.list(section)?),
-        tag::VALUE => Body::Value(Box::new(reader.value()?)),
-        tag::SEQUENCE => Body::Sequence(reader.list(Reader::values)?.into()),
+        tag::ONE_SECTION => MessageBody::from(section(reader)?),
+        tag::SECTIONS => MessageBody::sections(reader.list(section)?),
+        tag::VALUE => MessageBody::Value(Box::new(reader.value()?)),
+        tag::SEQUENCE => MessageBody::Sequence(reader.list(Reader::values)?.into()),
         _ => return Err(reader.invalid("kind of a body")),
     })
 }

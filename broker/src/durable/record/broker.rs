@@ -1,21 +1,8 @@
-use consign_core::time::Timestamp;
-
 use super::{malformed::Malformed, reader::Reader, write};
+use crate::engine::record::BrokerRecord;
 
 /// The version that is written.
 const VERSION: u8 = 1;
-
-/// The data of the broker as a whole.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BrokerRecord {
-    /// A random name, which distinguishes one store from another.
-    pub(crate) store: [u8; 16],
-    pub(crate) created: Timestamp,
-    /// The serial of the entity that was created last. None is assigned twice.
-    pub(crate) last_serial: u64,
-    /// The latest time that was seen, to detect a clock that goes back.
-    pub(crate) latest: Timestamp,
-}
 
 impl BrokerRecord {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {

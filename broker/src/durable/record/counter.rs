@@ -1,29 +1,10 @@
-use consign_core::{message::SequenceNumber, time::Timestamp};
+use consign_core::message::SequenceNumber;
 
 use super::{malformed::Malformed, reader::Reader, write};
+use crate::engine::record::{CounterRecord, LastNumber, PARTITIONS};
 
 /// The version that is written.
 const VERSION: u8 = 1;
-const PARTITIONS: usize = 16;
-
-/// The numbers that an entity has assigned.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CounterRecord {
-    pub(crate) order: u64,
-    pub(crate) last_enqueued: Timestamp,
-    pub(crate) last: LastNumber,
-}
-
-/// The last sequence number, or that of each partition.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum LastNumber {
-    Plain(SequenceNumber),
-    Partitioned {
-        last: [u64; PARTITIONS],
-        /// The partition of the next message without a key.
-        next: u16,
-    },
-}
 
 impl CounterRecord {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
@@ -52,12 +33,12 @@ impl CounterRecord {
         let last = match reader.byte()? {
             0 => LastNumber::Plain(SequenceNumber::new(reader.unsigned()?)),
             1 => {
-                let mut last = [0; PARTITIONS];
+                let mut last = [0; PARTITIONS as usize];
                 for number in &mut last {
                     *number = reader.unsigned()?;
                 }
                 let next = reader.unsigned()?;
-                if usize::from(next) >= PARTITIONS {
+                if next >= PARTITIONS {
                     return Err(reader.invalid("partition"));
                 }
                 LastNumber::Partitioned { last, next }

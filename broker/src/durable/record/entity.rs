@@ -1,34 +1,10 @@
-use consign_core::{
-    administration::{QueueSettings, SubscriptionSettings, TopicSettings},
-    message::EntityPath,
-};
-use consign_rules::RuleSet;
+use consign_core::message::EntityPath;
 
 use super::{malformed::Malformed, reader::Reader, rules, settings, write};
+use crate::engine::record::{EntityKind, EntityRecord};
 
 /// The version that is written.
 const VERSION: u8 = 1;
-
-/// A queue, a topic or a subscription.
-#[derive(Clone, Debug)]
-pub(crate) struct EntityRecord {
-    pub(crate) path: EntityPath,
-    pub(crate) kind: EntityKind,
-    /// The secret of the digests of its ids, if it detects duplicates.
-    pub(crate) secret: Option<[u8; 16]>,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) enum EntityKind {
-    Queue(QueueSettings),
-    Topic(TopicSettings),
-    Subscription {
-        settings: SubscriptionSettings,
-        /// The serial of its topic.
-        topic: u64,
-        rules: Box<RuleSet>,
-    },
-}
 
 impl EntityRecord {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {

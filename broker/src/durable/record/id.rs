@@ -1,20 +1,10 @@
-use consign_core::{message::SequenceNumber, time::Timestamp};
+use consign_core::message::SequenceNumber;
 
 use super::{malformed::Malformed, reader::Reader, write};
+use crate::engine::record::IdRecord;
 
 /// The version that is written.
 const VERSION: u8 = 1;
-
-/// An id that an entity has accepted within its window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct IdRecord {
-    /// Under the secret of the entity.
-    pub(crate) digest: [u8; 16],
-    /// When it was accepted first.
-    pub(crate) accepted: Timestamp,
-    /// The number of its message, if that is scheduled.
-    pub(crate) scheduled: Option<SequenceNumber>,
-}
 
 impl IdRecord {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {

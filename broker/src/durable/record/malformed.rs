@@ -1,6 +1,6 @@
 use std::{error, fmt};
 
-use consign_core::message::wire;
+use consign_core::wire;
 
 use crate::durable::{StorageError, StorageErrorKind};
 
@@ -37,8 +37,8 @@ impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.problem {
             Problem::UnknownVersion(version) => write!(f, "version {version} of the record is unknown")?,
-            Problem::Truncated => f.write_str("the record ends too early")?,
-            Problem::Trailing => f.write_str("the record goes on behind its end")?,
+            Problem::Truncated => f.write_str("the record is truncated")?,
+            Problem::Trailing => f.write_str("bytes follow the record")?,
             Problem::Invalid(what) => write!(f, "invalid {what}")?,
         }
         write!(f, " at byte {}", self.at)

@@ -1,58 +1,13 @@
-use consign_core::{
-    message::{Message, SequenceNumber, Stored},
-    time::Timestamp,
-};
+use consign_core::message::{Message, SequenceNumber, Stored};
 
 use super::{body, malformed::Malformed, properties, reader::Reader, write};
-use crate::engine::Part;
+use crate::engine::{
+    Part,
+    record::{MessageRecord, MessageState, MessageView, Place},
+};
 
 /// The version that is written.
 const VERSION: u8 = 1;
-
-/// A stored message as it is read.
-#[derive(Debug)]
-pub(crate) struct MessageRecord {
-    pub(crate) state: MessageState,
-    pub(crate) message: Stored,
-}
-
-/// A stored message as it is written.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MessageView<'a> {
-    pub(crate) state: MessageState,
-    pub(crate) message: &'a Stored,
-}
-
-/// The broker's state of a message besides what was sent. Its order is in its key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MessageState {
-    pub(crate) part: Part,
-    pub(crate) place: Place,
-    pub(crate) sequence: SequenceNumber,
-    /// The number at the entity that the message was first sent to.
-    pub(crate) origin: SequenceNumber,
-    pub(crate) enqueued: Timestamp,
-    pub(crate) expires_at: Option<Timestamp>,
-    /// When a scheduled message is due.
-    pub(crate) due: Option<Timestamp>,
-    /// The end of its lock, where locks are held over a restart.
-    pub(crate) locked_until: Option<Timestamp>,
-    /// The size that counts against the quota.
-    pub(crate) size: u64,
-    pub(crate) failures: u32,
-    /// How often it was forwarded.
-    pub(crate) hops: u8,
-    /// A dead letter that is not forwarded.
-    pub(crate) stays: bool,
-}
-
-/// The place of a message, or its place before it was locked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    Ready,
-    Deferred,
-    Scheduled,
-}
 
 impl MessageRecord {
     #[cfg(test)]

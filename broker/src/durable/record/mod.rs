@@ -26,15 +26,4 @@ mod session;
 mod settings;
 #[cfg(test)]
 mod tests;
-mod value;
 mod write;
-
-pub(crate) use self::{
-    broker::BrokerRecord,
-    counter::{CounterRecord, LastNumber},
-    entity::{EntityKind, EntityRecord},
-    id::IdRecord,
-    message::{MessageRecord, MessageState, MessageView, Place},
-    session::SessionRecord,
-    value::{MAX_DEPTH, can_be_stored},
-};

@@ -1,7 +1,10 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use consign_core::message::{ApplicationProperties, InvalidArgument, PassThrough, Properties, Value, wire::binary};
+use consign_core::{
+    message::{ApplicationProperties, InvalidArgument, PassThrough, Properties, Value},
+    wire::binary,
+};
 
 use super::{malformed::Malformed, reader::Reader, write};
 
@@ -32,7 +35,7 @@ pub(super) fn write(out: &mut Vec<u8>, properties: &Properties, dead_letter_sour
         properties.to(),
     ];
     let (time_to_live, scheduled) = (properties.time_to_live(), properties.scheduled_enqueue_time());
-    let (application, pass_through) = (properties.application(), properties.pass_through());
+    let (application, pass_through) = (properties.application_properties(), properties.pass_through());
     let rest = [
         time_to_live.is_some(),
         scheduled.is_some(),
@@ -83,7 +86,7 @@ pub(super) fn read<'a>(reader: &mut Reader<'a>) -> Result<(Properties, Option<&'
         properties.set_scheduled_enqueue_time(reader.timestamp()?);
     }
     if there & APPLICATION != 0 {
-        *properties.application_mut() = read_application(reader)?;
+        *properties.application_properties_mut() = read_application(reader)?;
     }
     if there & PASS_THROUGH != 0 {
         *properties.pass_through_mut() = read_pass_through(reader)?;

@@ -1,14 +1,13 @@
 use std::time::Duration;
 
 use consign_core::{
-    message::{PropertyValue, Value, wire::binary},
+    message::{PropertyValue, Value},
     time::Timestamp,
+    wire::binary,
 };
 
-use super::{
-    malformed::{Malformed, Problem},
-    value::LEVELS,
-};
+use super::malformed::{Malformed, Problem};
+use crate::engine::record::LEVELS;
 
 /// Reads a record from its first byte to its last one. It checks each length against the bytes.
 pub(super) struct Reader<'a>(binary::Reader<'a>);
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_writer_makes_is_refused() {
+    fn bytes_that_no_writer_makes_are_refused() {
         let invalid = |what, at| Malformed { problem: Problem::Invalid(what), at };
         let beyond = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2];
         assert_eq!(reader(&beyond).unsigned::<u64>(), Err(invalid("number", 10)));

@@ -1,16 +1,10 @@
 use bytes::Bytes;
 
 use super::{malformed::Malformed, reader::Reader, write};
+use crate::engine::record::SessionRecord;
 
 /// The version that is written.
 const VERSION: u8 = 1;
-
-/// A session that has a state. Other sessions exist by their messages.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SessionRecord {
-    pub(crate) id: Box<str>,
-    pub(crate) state: Option<Bytes>,
-}
 
 impl SessionRecord {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {

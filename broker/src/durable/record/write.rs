@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use consign_core::time::Timestamp;
 
-pub(super) use consign_core::message::wire::binary::{bytes, signed, text, unsigned};
+pub(super) use consign_core::wire::binary::{bytes, signed, text, unsigned};
 
 #[inline]
 pub(super) fn length(out: &mut Vec<u8>, length: usize) {

@@ -14,7 +14,7 @@ use super::{
     super::{StorageError, StorageErrorKind},
     head,
     place::Place,
-    storage::Storage,
+    storage::{Storage, is_full},
 };
 use crate::{panics, sabotage::Defect};
 
@@ -137,11 +137,6 @@ impl Backend {
         self.is_full.store(!is_held, Ordering::Relaxed);
         is_held
     }
-}
-
-/// Whether an error means that the disk is full.
-pub(super) fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// Whether an error means that the data differs from what was stored.

@@ -1,23 +1,23 @@
 use std::{path::Path, sync::Arc};
 
 use parking_lot::RwLock;
-use redb::{CompactionError, Database, Durability, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
+use redb::{CompactionError, Database, ReadableDatabase, ReadableTable};
 
 use super::{
     super::{
         StorageError, StorageErrorKind,
         journal::{Batch, Journal, Reader, Table, Visit},
     },
-    backend::{Backend, Handle},
+    backend::Backend,
     checksum::{corrupted, of as checksum_of, verified},
     file::RealFolder,
-    meta::{self, FORMAT, META, TOTALS},
+    format::{self, FORMAT, META, TOTALS},
+    meta,
+    open::{database, definition, set_durability},
     pages,
     place::Place,
     totals::{Total, Totals},
 };
-
-pub(super) type Definition = TableDefinition<'static, &'static [u8], &'static [u8]>;
 
 /// The options to open a journal.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +83,7 @@ impl RedbJournal {
             if !is_new {
                 let commit = pages::verify(backend.file())?;
                 // Before redb writes to it, as a later version may open it otherwise.
-                meta::check_format(pages::value(backend.file(), &commit, META, FORMAT)?)?;
+                format::check(pages::value(backend.file(), &commit, META, FORMAT)?)?;
             }
             let database = database(&backend, cache)?;
             let totals = if is_new {
@@ -341,25 +341,6 @@ impl Reader for Store {
             verified(table.name(), key, stored.value()).map(|value| Some(value.to_vec()))
         })
     }
-}
-
-pub(super) fn database(backend: &Arc<Backend>, cache: usize) -> Result<Database, StorageError> {
-    let mut builder = Database::builder();
-    builder.set_cache_size(cache);
-    builder.create_with_backend(Handle(backend.clone())).map_err(|error| backend.error(error))
-}
-
-pub(super) const fn definition(table: Table) -> Definition {
-    TableDefinition::new(table.name())
-}
-
-pub(super) fn set_durability(transaction: &mut WriteTransaction, sync: bool) -> Result<(), redb::Error> {
-    if !sync {
-        transaction.set_durability(Durability::None)?;
-    }
-    // After a process crash the file opens in the same time, whatever its size.
-    transaction.set_quick_repair(sync);
-    Ok(())
 }
 
 /// Returns the error for a table in which each record is good, but which differs from what was written.

@@ -3,19 +3,13 @@
 use redb::{Database, ReadTransaction, TableDefinition, WriteTransaction};
 
 use super::{
-    super::{StorageError, StorageErrorKind, journal::Table},
+    super::{StorageError, journal::Table},
     backend::Backend,
     checksum::{corrupted, sealed, verified},
-    database::{definition, set_durability},
+    format::{FORMAT, META, TOTALS, VERSION},
+    open::{definition, set_durability},
     totals::Totals,
 };
-
-pub(super) const META: &str = "meta";
-pub(super) const FORMAT: &str = "format";
-pub(super) const TOTALS: &str = "totals";
-
-/// The version that is written, and the latest that is read.
-const VERSION: u32 = 1;
 
 const META_DEFINITION: TableDefinition<'static, &'static str, &'static [u8]> = TableDefinition::new(META);
 
@@ -38,19 +32,6 @@ pub(super) fn initialise(backend: &Backend, database: &Database, totals: &Totals
         Ok(())
     };
     write().map_err(|error| backend.error(error))
-}
-
-/// Whether this version reads the format that a store declares.
-pub(super) fn check_format(stored: Option<Vec<u8>>) -> Result<(), StorageError> {
-    let stored = stored.ok_or_else(|| corrupted(META, FORMAT.as_bytes(), "it is missing"))?;
-    match verified(META, FORMAT.as_bytes(), &stored)?.try_into().map(u32::from_le_bytes) {
-        Ok(VERSION) => Ok(()),
-        Ok(version) if version > VERSION => {
-            let detail = format!("format {version}, and this version reads up to {VERSION}");
-            Err(StorageError::new(StorageErrorKind::NewerFormat, detail))
-        }
-        _ => Err(corrupted(META, FORMAT.as_bytes(), "there is no such format")),
-    }
 }
 
 pub(super) fn read_totals(backend: &Backend, transaction: &ReadTransaction) -> Result<Totals, StorageError> {

@@ -17,10 +17,10 @@ use parking_lot::Mutex;
 
 use super::{
     super::{StorageError, StorageErrorKind},
-    backend::is_full,
     file::FileStorage,
-    meta, pages,
-    storage::{Folder, Storage},
+    format::{FORMAT, META},
+    pages,
+    storage::{Folder, Storage, is_full},
 };
 use crate::sabotage::Defect;
 
@@ -218,7 +218,7 @@ fn begin(folder: &dyn Folder) -> Result<(Box<dyn Storage>, bool), StorageError> 
 
 /// Whether a store was created except for its name. Its contents are not read yet: opening checks them.
 fn is_whole(file: &dyn Storage) -> bool {
-    let format = || pages::value(file, &pages::verify(file)?, meta::META, meta::FORMAT);
+    let format = || pages::value(file, &pages::verify(file)?, META, FORMAT);
     file.len().is_ok_and(|length| length > 0) && format().is_ok_and(|format| format.is_some())
 }
 

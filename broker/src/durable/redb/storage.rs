@@ -60,3 +60,8 @@ pub(crate) trait Folder: Debug + Send + Sync + 'static {
     /// Makes the name of the folder survive a power loss.
     fn sync_parent(&self) -> io::Result<()>;
 }
+
+/// Whether an error means that the disk is full.
+pub(super) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}

@@ -157,12 +157,12 @@ impl Store {
 /// replaced values.
 pub(super) fn mark(message: &mut Stored, size: &mut u64, dead_letter: DeadLetter, fx: &mut Effects) {
     let before = message.size() as u64;
-    let present = message.properties().application();
+    let present = message.properties().application_properties();
     let written = [DeadLetter::REASON, DeadLetter::DESCRIPTION];
     if !dead_letter.changes.is_empty() || written.iter().any(|key| present.get(key).is_some()) {
         fx.note().dropped.push(message.clone());
     }
-    let properties = message.properties_mut().application_mut();
+    let properties = message.properties_mut().application_properties_mut();
     dead_letter.write_to(properties);
     *size = (*size + message.size() as u64).saturating_sub(before);
 }

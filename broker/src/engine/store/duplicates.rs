@@ -7,12 +7,12 @@ use std::{
 
 use siphasher::sip128::{Hasher128, SipHasher13};
 
-use super::{KEPT, common_key, entry::Ticks};
+use super::{KEPT, Ticks, common_key};
 use consign_core::message::{Properties, SequenceNumber};
 
 #[cfg(feature = "durable")]
 use crate::{
-    durable::{Batch, Table, key, record::IdRecord},
+    engine::record::{IdRecord, RecordSink},
     engine::time::Now,
     sabotage::Defect,
 };
@@ -208,21 +208,21 @@ impl Duplicates {
         self.written.clone()
     }
 
-    /// Writes to `batch` the ids that were added and removed since the last call.
-    pub(super) fn write_changes(&mut self, serial: u64, now: Now, batch: &mut Batch) {
+    /// Passes to `sink` the ids that were added and removed since the last call.
+    pub(super) fn write_changes(&mut self, serial: u64, now: Now, sink: &mut impl RecordSink) {
         if Defect::ForgetIds.is_there() {
             return;
         }
         let end = self.forgotten + self.order.len() as u64;
         for number in self.written.start..self.written.end.min(self.forgotten) {
-            batch.remove(Table::Ids, &key(serial, number));
+            sink.remove_id(serial, number);
         }
         for number in self.written.end.max(self.forgotten)..end {
             let at = usize::try_from(number - self.forgotten).unwrap_or(usize::MAX);
             let Some(&(first, id)) = self.order.get(at) else { continue };
             let scheduled = self.scheduled.get(&id).copied();
             let record = IdRecord { digest: id.to_bytes(), accepted: now.utc_at(first), scheduled };
-            batch.put(Table::Ids, &key(serial, number), |out| record.encode(out));
+            sink.put_id(serial, number, &record);
         }
         self.written = self.forgotten..end;
     }

@@ -3,30 +3,10 @@ use consign_core::{
     time::Timestamp,
 };
 
-use super::changes::AWAY;
+use super::{Part, Ticks, changes::AWAY};
 
-/// Nanoseconds of the broker's monotonic clock.
-pub(crate) type Ticks = u64;
-/// "Never", as an instant of the monotonic clock.
-pub(crate) const NEVER: Ticks = Ticks::MAX;
 /// No entry, in a list that is threaded through the entries.
 pub(super) const NIL: u32 = u32::MAX;
-
-/// The parts of an entity: main, dead letters, and messages that could not be transferred. They are in one store, as
-/// a dead letter moves from one to another in one step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Part {
-    Main,
-    DeadLetter,
-    TransferDeadLetter,
-}
-
-impl Part {
-    /// The lane of a part that has only one.
-    pub(super) fn lane(self) -> u32 {
-        self as u32
-    }
-}
 
 /// The place of an entry in its part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use consign_core::time::Timestamp;
 use slab::Slab;
 
 use super::{
-    Now, Store,
-    entry::{Entry, NIL, Ticks},
+    Now, Store, Ticks,
+    entry::{Entry, NIL},
     ticks,
 };
 

@@ -20,6 +20,7 @@ mod receive;
 mod record;
 mod schedule;
 mod session;
+mod sessions;
 mod settle;
 mod sorted;
 #[cfg(test)]
@@ -41,33 +42,26 @@ use self::{
     lane::Lane,
     locks::{LockSpan, Locks},
     numbers::Numbers,
-    numbers::PARTITIONS,
     schedule::Scheduled,
-    session::Sessions,
+    sessions::Sessions,
     sorted::{Sorted, place},
 };
 pub(crate) use self::{
     duplicates::{Id, Seen},
-    entry::{Entry, NEVER, Part, Place, Ticks},
+    entry::{Entry, Place},
     events::Event,
-    numbers::{Number, common_key},
+    numbers::{Number, PARTITIONS, common_key},
     peek::Peeked,
     receive::{Locked, Source},
-    session::Accepted,
+    sessions::Accepted,
     settle::{Refused, Settlement},
 };
 use super::{
     effects::{Effects, Line},
-    time::{Now, ticks, whole_millis},
+    ids::{Part, StoreId},
+    time::{NEVER, Now, Ticks, ticks, whole_millis},
 };
 use crate::Quirks;
-
-/// The name of an entity in the engine. Of two the older is the lesser, and none is assigned twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct StoreId {
-    pub(crate) serial: u64,
-    pub(crate) index: u32,
-}
 
 /// Places that an empty table keeps for the next burst. The memory of a larger one is released when it is empty.
 pub(super) const KEPT: usize = 1_024;

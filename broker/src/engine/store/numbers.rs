@@ -5,7 +5,7 @@ use consign_core::{
 };
 
 #[cfg(feature = "durable")]
-use crate::durable::record::{CounterRecord, LastNumber};
+use crate::engine::record::{CounterRecord, LastNumber};
 
 /// The number of partitions of a partitioned entity.
 pub(crate) const PARTITIONS: u16 = 16;

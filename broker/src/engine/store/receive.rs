@@ -204,7 +204,7 @@ fn session_lock_lost() -> ReceiveError {
 
 #[cold]
 fn needs_a_session() -> ReceiveError {
-    ReceiveError::new(ErrorKind::InvalidOperation).with_detail("the entity is received from by sessions")
+    ReceiveError::new(ErrorKind::InvalidOperation).with_detail("the entity requires sessions: accept a session")
 }
 
 /// Returns the message as a receiver sees it.

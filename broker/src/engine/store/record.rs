@@ -7,29 +7,25 @@ use super::{
     changes::{CHANGED, WRITTEN},
     sorted::place,
 };
-use crate::{
-    durable::{
-        Batch, Table, key,
-        record::{self, CounterRecord, IdRecord, MessageRecord, MessageState, MessageView, SessionRecord},
-    },
-    engine::{
-        effects::Wanted,
-        record::{Gone, session_key},
+use crate::engine::{
+    effects::Wanted,
+    record::{
+        self, CounterRecord, Gone, IdRecord, MessageRecord, MessageState, MessageView, RecordSink, SessionRecord,
     },
 };
 
 impl Store {
-    /// Writes to `batch` the changes since the last call.
-    pub(in super::super) fn write_changes(&mut self, now: Now, batch: &mut Batch, fx: &mut Effects) {
+    /// Passes to `sink` the changes since the last call.
+    pub(in super::super) fn write_changes(&mut self, now: Now, sink: &mut impl RecordSink, fx: &mut Effects) {
         let serial = self.id.serial;
         self.changes.is_listed = false;
         let counters = self.numbers.record();
         if counters.order != self.changes.written_order {
             self.changes.written_order = counters.order;
-            batch.put(Table::Counters, &serial.to_be_bytes(), |out| counters.encode(out));
+            sink.put_counter(serial, &counters);
         }
         for order in self.changes.removed.drain(..) {
-            batch.remove(Table::Messages, &key(serial, order));
+            sink.remove_message(serial, order);
         }
         for at in self.changes.entries.drain(..) {
             // It may be gone, and its place reused by one that was written already.
@@ -41,20 +37,16 @@ impl Store {
                 fx.note().written.push(Wanted { store: self.id, key: at, order: entry.order });
             }
             let view = MessageView { state: state(entry, now, fx.records_locks()), message: &entry.message };
-            batch.put(Table::Messages, &key(serial, entry.order), |out| view.encode(out));
+            sink.put_message(serial, entry.order, view);
         }
         for id in std::mem::take(&mut self.changes.sessions) {
-            let at = session_key(serial, &id);
             match self.state_of(&id) {
-                Some(state) => {
-                    let record = SessionRecord { id, state: Some(state) };
-                    batch.put(Table::Sessions, &at, |out| record.encode(out));
-                }
-                None => batch.remove(Table::Sessions, &at),
+                Some(state) => sink.put_session(serial, &SessionRecord { id, state: Some(state) }),
+                None => sink.remove_session(serial, &id),
             }
         }
         if let Some(duplicates) = &mut self.duplicates {
-            duplicates.write_changes(serial, now, batch);
+            duplicates.write_changes(serial, now, sink);
         }
         self.changes.give_back();
     }

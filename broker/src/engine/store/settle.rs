@@ -181,7 +181,7 @@ impl Store {
         let entry = &mut self.entries[key as usize];
         let before = entry.message.size() as u64;
         let mut message = entry.message.clone();
-        message.properties_mut().application_mut().merge(changes.clone().into_permitted());
+        message.properties_mut().application_properties_mut().merge(changes.clone().into_permitted());
         if message.properties().check().is_err() {
             return false;
         }
@@ -200,10 +200,12 @@ impl Store {
         }
         let mut properties = self.entries[key as usize].message.properties().clone();
         if let Some(changes) = dead_letter.changes.properties() {
-            properties.application_mut().merge(changes.clone());
+            properties.application_properties_mut().merge(changes.clone());
         }
         if !dead_letter.description.is_empty() {
-            properties.application_mut().insert(DeadLetter::DESCRIPTION, dead_letter.description.clone().into_owned());
+            properties
+                .application_properties_mut()
+                .insert(DeadLetter::DESCRIPTION, dead_letter.description.clone().into_owned());
         }
         properties.check().is_ok()
     }

@@ -1,9 +1,6 @@
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{
-    KEPT,
-    entry::{NIL, Ticks},
-};
+use super::{KEPT, Ticks, entry::NIL};
 
 /// Messages by a unique number.
 ///
@@ -119,9 +116,9 @@ mod tests {
 
     /// Compares with a tree, with numbers that come in order, are added again and leave from anywhere.
     #[test]
-    fn it_is_as_good_as_a_tree() {
+    fn sorted_numbers_equal_those_of_a_tree() {
         let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| fastrand::u64(..));
-        eprintln!("SEED={seed} cargo test -p consign-broker --features durable it_is_as_good_as_a_tree");
+        eprintln!("SEED={seed} cargo test -p consign-broker --features durable sorted_numbers_equal_those_of_a_tree");
         let mut random = fastrand::Rng::with_seed(seed);
         let (mut sorted, mut tree, mut numbers) = (Sorted::default(), BTreeMap::new(), Vec::new());
         let mut last = 0;

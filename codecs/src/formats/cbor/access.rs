@@ -7,7 +7,7 @@ use serde::{
 };
 
 use super::reader::{Head, Reader};
-use crate::{DecodeError, DecodeErrorKind, formats::detail::Refused};
+use crate::{DecodeError, DecodeErrorKind, formats::serde_error::Refused};
 
 /// The elements of an array, or the entries of a map.
 pub(super) struct Entries<'r, 'de> {
@@ -65,7 +65,7 @@ fn left(entries: &mut Entries<'_, '_>) -> Refused {
 
 #[cold]
 fn left_a_part() -> Refused {
-    DecodeError::new(DecodeErrorKind::Type).with_detail("the type left a part of the value").into()
+    DecodeError::new(DecodeErrorKind::Type).with_detail("the type did not read the whole value").into()
 }
 
 impl<'de> SeqAccess<'de> for Entries<'_, 'de> {

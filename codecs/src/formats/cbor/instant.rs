@@ -10,7 +10,7 @@ use super::{
     reader::{Head, NEGATIVE, UNSIGNED},
 };
 use crate::{
-    formats::{detail::Refused, seconds::Seconds},
+    formats::{seconds::Seconds, serde_error::Refused},
     instant::EXTENSION,
 };
 

@@ -9,7 +9,7 @@ use bytes::BytesMut;
 use serde::{Deserialize, Serialize};
 
 use self::{reader::Reader, write::Writer};
-use super::{detail, empty};
+use super::{empty, serde_error};
 use crate::{
     Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType, Position,
     explain::{Trace, explain},
@@ -84,7 +84,7 @@ impl Codec for Cbor {
 
     #[inline]
     fn encode<T: Serialize + ?Sized>(&self, value: &T, out: &mut BytesMut) -> Result<(), EncodeError> {
-        value.serialize(&mut Writer::new(out)).map_err(detail::refused_value)
+        value.serialize(&mut Writer::new(out)).map_err(serde_error::refused_value)
     }
 }
 
@@ -117,7 +117,7 @@ fn read_from<'de, T: Deserialize<'de>>(reader: &mut Reader<'de>) -> Result<T, De
     match T::deserialize(&mut *reader) {
         // The body ends with the item, but a type may have read nothing.
         Ok(value) if reader.is_at_end() => Ok(value),
-        Ok(_) => Err(DecodeError::new(DecodeErrorKind::Type).with_detail("the type left a part of the value")),
+        Ok(_) => Err(DecodeError::new(DecodeErrorKind::Type).with_detail("the type did not read the whole value")),
         Err(refused) => Err(at(refused.into_inner(), reader)),
     }
 }

@@ -13,9 +13,9 @@ use super::{
 use crate::{
     DecodeError, DecodeErrorKind,
     formats::{
-        detail::Refused,
         number::{Integer, Single},
         seconds::Seconds,
+        serde_error::Refused,
     },
     instant::INSTANT,
     transcode::EXACT,

@@ -4,7 +4,7 @@ use serde::{
     ser::{Impossible, SerializeSeq, SerializeTuple},
 };
 
-use crate::formats::opaque::{Refused, refuse};
+use crate::formats::unsupported::{Refused, refuse};
 
 /// Accepts one byte string, or a sequence of bytes.
 pub(super) struct Writer<'a> {

@@ -1,7 +1,7 @@
 use bytes::BytesMut;
 use serde::{Serialize, Serializer, ser::Impossible};
 
-use crate::formats::opaque::{Refused, refuse};
+use crate::formats::unsupported::{Refused, refuse};
 
 /// Accepts one string.
 pub(super) struct Writer<'a> {

@@ -1,7 +1,6 @@
 //! Limits for decoders whose bodies cannot be scanned ahead: the bytes of a positional format mean nothing without the type,
 //! and those of a plug-in are unknown. A [`Guard`] is between the type and the decoder and counts the requests of the type.
 
-mod access;
 mod visitor;
 
 use std::cell::Cell;

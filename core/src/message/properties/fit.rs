@@ -27,8 +27,8 @@ impl Properties {
         }
     }
 
-    /// As [`fit`](Self::fit), down to so many bytes for all properties together: for a transport whose broker takes less.
-    /// Ids, which are bounded by themselves, stay.
+    /// Removes properties, like [`fit`](Self::fit), until all together have at most this many bytes, for a transport whose
+    /// broker has a lower limit. Ids, which are bounded by themselves, stay.
     pub fn fit_within(&mut self, bytes: usize) {
         let application = std::mem::take(&mut self.application);
         self.remove_texts(bytes);
@@ -73,17 +73,17 @@ mod tests {
     use super::*;
 
     fn with_reason(mut properties: Properties) -> Properties {
-        properties.application_mut().insert(Properties::DEAD_LETTER_REASON, "HeaderSizeExceeded");
-        properties.application_mut().insert(Properties::DEAD_LETTER_DESCRIPTION, "why".repeat(1_000));
+        properties.application_properties_mut().insert(Properties::DEAD_LETTER_REASON, "HeaderSizeExceeded");
+        properties.application_properties_mut().insert(Properties::DEAD_LETTER_DESCRIPTION, "why".repeat(1_000));
         properties
     }
 
     /// Rules: K-104.
     #[test]
-    fn what_fits_stays_as_it_is() {
+    fn properties_that_fit_are_unchanged() {
         let mut properties = Properties::new();
         properties.set_subject("s");
-        properties.application_mut().insert("a", "x".repeat(32_000));
+        properties.application_properties_mut().insert("a", "x".repeat(32_000));
         let before = properties.clone();
         assert!(!properties.fit());
         assert_eq!(properties, before);
@@ -93,18 +93,18 @@ mod tests {
     #[test]
     fn the_largest_properties_go_first_and_a_reason_fits_in() {
         let mut one = Properties::new();
-        one.application_mut().insert("large", "x".repeat(40_000));
+        one.application_properties_mut().insert("large", "x".repeat(40_000));
         let mut many = Properties::new();
-        *many.application_mut() = (0..limits::PROPERTIES * 2).map(|n| (n.to_string(), true)).collect();
+        *many.application_properties_mut() = (0..limits::PROPERTIES * 2).map(|n| (n.to_string(), true)).collect();
         let mut together = Properties::new();
-        *together.application_mut() = (0..9).map(|n| (n.to_string(), "x".repeat(9_000 + n))).collect();
+        *together.application_properties_mut() = (0..9).map(|n| (n.to_string(), "x".repeat(9_000 + n))).collect();
         for (mut properties, left) in [(one, 1), (many, limits::PROPERTIES - RESERVED), (together, 7)] {
             properties.set_subject("s");
-            properties.application_mut().insert("traceparent", "x".repeat(200));
+            properties.application_properties_mut().insert("traceparent", "x".repeat(200));
             assert!(properties.fit());
-            assert_eq!(properties.application().len(), left);
-            assert!(properties.application().get("traceparent").is_some());
-            assert_eq!((properties.subject(), properties.application().get("large")), (Some("s"), None));
+            assert_eq!(properties.application_properties().len(), left);
+            assert!(properties.application_properties().get("traceparent").is_some());
+            assert_eq!((properties.subject(), properties.application_properties().get("large")), (Some("s"), None));
             with_reason(properties).check().unwrap();
         }
     }
@@ -117,11 +117,11 @@ mod tests {
         properties.set_content_type("x".repeat(70_000));
         properties.pass_through_mut().content_encoding = Some("x".repeat(70_000).into());
         properties.pass_through_mut().priority = Some(3);
-        properties.application_mut().insert("a", true);
+        properties.application_properties_mut().insert("a", true);
         assert!(properties.fit());
         assert_eq!((properties.content_type(), properties.message_id()), (None, Some("id")));
         assert_eq!(properties.pass_through().unwrap().priority, Some(3));
-        assert_eq!(properties.application().len(), 1);
+        assert_eq!(properties.application_properties().len(), 1);
         with_reason(properties).check().unwrap();
     }
 }

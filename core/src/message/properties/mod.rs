@@ -93,7 +93,7 @@ impl Properties {
     }
 
     rare_getters! {
-        /// The session that an answer goes to.
+        /// The session for replies.
         reply_to_session_id;
         /// The key by which a partitioned entity chooses the partition.
         partition_key;
@@ -104,8 +104,8 @@ impl Properties {
         to;
     }
 
-    /// Returns whether the `MessageId` was made by a broker or a transport, because the sender had set none. The sender
-    /// does not have such an id, so no reply names it.
+    /// Returns whether a broker or a transport generated the `MessageId`, because the sender had set none. The sender does
+    /// not have such an id, so no reply names it.
     #[must_use]
     #[inline]
     pub fn is_message_id_stamped(&self) -> bool {
@@ -124,7 +124,7 @@ impl Properties {
         self.rare.as_ref()?.scheduled_enqueue_time
     }
 
-    /// Why the message was dead-lettered: the application property [`Properties::DEAD_LETTER_REASON`].
+    /// Returns the reason why the message was dead-lettered: the application property [`Properties::DEAD_LETTER_REASON`].
     #[must_use]
     pub fn dead_letter_reason(&self) -> Option<&str> {
         self.application.get(Self::DEAD_LETTER_REASON).and_then(PropertyValue::as_str)
@@ -147,12 +147,12 @@ impl Properties {
 
     /// Returns the user's own properties.
     #[must_use]
-    pub fn application(&self) -> &ApplicationProperties {
+    pub fn application_properties(&self) -> &ApplicationProperties {
         &self.application
     }
 
     /// The user's own properties, to change them.
-    pub fn application_mut(&mut self) -> &mut ApplicationProperties {
+    pub fn application_properties_mut(&mut self) -> &mut ApplicationProperties {
         &mut self.application
     }
 
@@ -175,7 +175,7 @@ impl Properties {
         self.rare_mut().pass_through.get_or_insert_default()
     }
 
-    /// Whether there is a `MessageId`, which is quicker to say than which.
+    /// Returns whether there is a `MessageId`; faster than reading it.
     #[inline]
     #[doc(hidden)]
     #[must_use]
@@ -183,7 +183,7 @@ impl Properties {
         self.message_id.is_some()
     }
 
-    /// The `CorrelationId` as it is compared with tokens.
+    /// Returns the `CorrelationId` in the form that is compared with tokens.
     #[inline]
     #[doc(hidden)]
     #[must_use]

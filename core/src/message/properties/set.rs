@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 use super::{Properties, Rare};
 use crate::{
     message::{
-        Field, IntoContentType, InvalidArgument, Problem, limits,
+        Field, IntoContentType, InvalidArgument, PassThrough, Problem, limits,
         text::{Id, Text, Token},
     },
     time::Timestamp,
@@ -62,7 +62,7 @@ impl Properties {
         self
     }
 
-    /// Sets where the message goes, for the application.
+    /// Sets `To`, an address for the application; no broker routes by it.
     pub fn set_to(&mut self, value: impl Into<Cow<'static, str>>) -> &mut Self {
         self.rare_mut().to = Some(value.into().into());
         self
@@ -103,7 +103,7 @@ impl Properties {
         self.is_message_id_stamped = false;
     }
 
-    /// As [`stamp_message_id`](Self::stamp_message_id).
+    /// Sets the `MessageId`, like [`stamp_message_id`](Self::stamp_message_id).
     #[doc(hidden)]
     pub fn stamp_message_token(&mut self, token: Token) {
         self.message_id = Some(Id::Token(token));
@@ -129,22 +129,35 @@ impl Properties {
             return false;
         }
         self.correlation_id.clone_from(&other.message_id);
+        self.correlate_type(other);
         true
     }
 
-    /// As [`set_reply_to`](Self::set_reply_to), for many messages.
+    /// Copies the type of another message's `MessageId` to the `CorrelationId`, so that an AMQP 1.0 requester gets its own type back.
+    fn correlate_type(&mut self, other: &Self) {
+        let has_type = |rest: &PassThrough| rest.annotation(PassThrough::CORRELATION_ID_TYPE).is_some();
+        if self.pass_through().is_some_and(has_type) {
+            self.pass_through_mut().annotations.retain(|(key, _)| key != PassThrough::CORRELATION_ID_TYPE);
+        }
+        if let Some(of_id) = other.pass_through().and_then(|rest| rest.annotation(PassThrough::MESSAGE_ID_TYPE)) {
+            let annotation = (PassThrough::CORRELATION_ID_TYPE.into(), of_id.clone());
+            self.pass_through_mut().annotations.push(annotation);
+        }
+    }
+
+    /// Sets ReplyTo, like [`set_reply_to`](Self::set_reply_to), with a text that many messages share.
     #[doc(hidden)]
     pub fn set_shared_reply_to(&mut self, value: Arc<str>) {
         self.reply_to = Some(Text::Shared(value));
     }
 
-    /// As [`set_subject`](Self::set_subject), for many messages.
+    /// Sets the Subject, like [`set_subject`](Self::set_subject), with a text that many messages share.
     #[doc(hidden)]
     pub fn set_shared_subject(&mut self, value: Arc<str>) {
         self.subject = Some(Text::Shared(value));
     }
 
-    /// Makes clones cheap: texts are shared from now on.
+    /// Makes clones cheap, by sharing the texts.
     #[doc(hidden)]
     pub fn share(&mut self) {
         let texts = [&mut self.content_type, &mut self.subject, &mut self.reply_to, &mut self.session_id];
@@ -161,7 +174,7 @@ impl Properties {
         Ok(self)
     }
 
-    /// Sets the session that an answer goes to: at most 128 UTF-16 code units.
+    /// Sets the session for replies: at most 128 UTF-16 code units.
     pub fn set_reply_to_session_id(
         &mut self,
         value: impl Into<Cow<'static, str>>,

@@ -1,5 +1,5 @@
 use super::*;
-use crate::message::{Field, Problem, Value};
+use crate::message::{Field, PassThrough, Problem, Value};
 
 /// Rules: V-01.
 #[test]
@@ -77,12 +77,12 @@ fn the_empty_session_is_a_session() {
 #[test]
 fn one_property_and_all_of_them_are_bounded() {
     let mut properties = Properties::new();
-    properties.application_mut().insert("k", "x".repeat(32_766));
+    properties.application_properties_mut().insert("k", "x".repeat(32_766));
     properties.check().unwrap();
-    properties.application_mut().insert("k", "x".repeat(32_767));
+    properties.application_properties_mut().insert("k", "x".repeat(32_767));
     assert_eq!(properties.check().unwrap_err().field(), &Field::ApplicationProperty("k".into()));
-    properties.application_mut().insert("k", "x".repeat(32_000));
-    properties.application_mut().insert("l", "x".repeat(32_000));
+    properties.application_properties_mut().insert("k", "x".repeat(32_000));
+    properties.application_properties_mut().insert("l", "x".repeat(32_000));
     properties.check().unwrap();
     properties.set_subject("x".repeat(2_000));
     assert_eq!(properties.check().unwrap_err().field(), &Field::Properties);
@@ -91,23 +91,23 @@ fn one_property_and_all_of_them_are_bounded() {
 #[test]
 fn ten_thousand_properties_are_refused() {
     let mut properties = Properties::new();
-    *properties.application_mut() = (0..10_000).map(|i| (i.to_string(), true)).collect();
+    *properties.application_properties_mut() = (0..10_000).map(|i| (i.to_string(), true)).collect();
     assert_eq!(properties.check().unwrap_err().problem(), &Problem::TooMany { limit: 1_024 });
 }
 
 /// Rules: V-11.
 #[test]
 fn an_unsupported_type_is_named_with_its_key() {
-    let error = Properties::new().application_mut().try_insert("k", Value::List(vec![])).unwrap_err();
-    assert_eq!(error.to_string(), "application property \"k\" has the type list, which a property cannot have");
+    let error = Properties::new().application_properties_mut().try_insert("k", Value::List(vec![])).unwrap_err();
+    assert_eq!(error.to_string(), "application property \"k\" has the type list, which is not allowed");
 }
 
 /// Rules: U-10.
 #[test]
 fn a_symbol_becomes_text() {
     let mut properties = Properties::new();
-    properties.application_mut().try_insert("k", Value::Symbol("s".into())).unwrap();
-    assert_eq!(properties.application().get("k").and_then(PropertyValue::as_str), Some("s"));
+    properties.application_properties_mut().try_insert("k", Value::Symbol("s".into())).unwrap();
+    assert_eq!(properties.application_properties().get("k").and_then(PropertyValue::as_str), Some("s"));
 }
 
 /// Rules: M-25.
@@ -116,4 +116,24 @@ fn pass_through_is_kept() {
     let mut properties = Properties::new();
     properties.pass_through_mut().priority = Some(4);
     assert_eq!(properties.clone().pass_through().and_then(|rest| rest.priority), Some(4));
+}
+
+/// Rules: R-11.
+#[test]
+fn a_correlation_id_has_the_type_of_the_message_id_it_is_copied_from() {
+    let mut request = Properties::new();
+    request.set_message_id("7").unwrap();
+    let of_id = Value::Symbol("ulong".into());
+    request.pass_through_mut().annotations.push((PassThrough::MESSAGE_ID_TYPE.into(), of_id.clone()));
+    let mut reply = Properties::new();
+    for _ in 0..2 {
+        assert!(reply.correlate_with_message_id(&request));
+        assert_eq!(
+            reply.pass_through().unwrap().annotations,
+            [(PassThrough::CORRELATION_ID_TYPE.into(), of_id.clone())]
+        );
+    }
+    request.pass_through_mut().annotations.clear();
+    assert!(reply.correlate_with_message_id(&request));
+    assert_eq!(reply.pass_through().unwrap().annotations, []);
 }

@@ -5,6 +5,7 @@ mod operations;
 mod receiver;
 mod sender;
 mod session;
+mod transaction;
 
 use std::{
     any::{Any, TypeId},
@@ -20,14 +21,16 @@ pub use self::{
     receiver::DynReceiver,
     sender::DynSender,
     session::{DynSession, DynSessionSource},
+    transaction::DynTransaction,
 };
 use self::{
     operations::{Administer, Connection, Defer, Peek, Purge, Schedule},
     session::OpenSessions,
+    transaction::Begin,
 };
 use super::{
     Capabilities, Capability, Delivery, ManageError, PeekMessages, PurgeMessages, ReceiveDeferred, ReceiveError,
-    ReceiveMode, ScheduleMessages, SendError, Sessions, Transport, Unsupported,
+    ReceiveMode, ScheduleMessages, SendError, Sessions, TransactionError, Transactions, Transport, Unsupported,
 };
 use crate::{
     Message,
@@ -75,6 +78,7 @@ pub struct DynTransport {
     defer: Option<Arc<dyn Defer>>,
     purge: Option<Arc<dyn Purge>>,
     sessions: Option<Arc<dyn OpenSessions>>,
+    transactions: Option<Arc<dyn Begin>>,
     administration: Option<Arc<dyn Administer>>,
     extensions: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
 }
@@ -96,6 +100,7 @@ impl DynTransport {
             defer: None,
             purge: None,
             sessions: None,
+            transactions: None,
             administration: None,
             extensions: HashMap::new(),
         };
@@ -118,6 +123,7 @@ impl DynTransport {
             Capability::Deferral => self.defer.is_some(),
             Capability::Purge => self.purge.is_some(),
             Capability::Sessions | Capability::SessionState | Capability::NextSession => self.sessions.is_some(),
+            Capability::Transactions => self.transactions.is_some(),
             Capability::LockDuration
             | Capability::MaxDeliveryCount
             | Capability::DeadLetterOnExpiration
@@ -172,6 +178,15 @@ impl<T: Transport> DynTransportBuilder<T> {
         T: Sessions,
     {
         self.built.sessions = Some(Arc::new(self.transport.clone()));
+        self
+    }
+
+    /// Adds [`Transactions`].
+    pub fn transactions(mut self) -> Self
+    where
+        T: Transactions,
+    {
+        self.built.transactions = Some(Arc::new(self.transport.clone()));
         self
     }
 
@@ -273,6 +288,14 @@ impl Sessions for DynTransport {
 
     async fn sessions(&self, path: &EntityPath) -> Result<DynSessionSource, ReceiveError> {
         present::<_, ReceiveError>(self.sessions.as_ref(), Capability::Sessions)?.open(path).await
+    }
+}
+
+impl Transactions for DynTransport {
+    type Transaction = DynTransaction;
+
+    async fn begin(&self) -> Result<DynTransaction, TransactionError<DynLease>> {
+        present::<_, TransactionError<DynLease>>(self.transactions.as_ref(), Capability::Transactions)?.begin().await
     }
 }
 

@@ -44,6 +44,7 @@ trait Twin: Send {
         out: &mut Vec<Delivery<DynLease>>,
     ) -> Poll<Result<usize, ReceiveError>>;
     fn stop(&mut self);
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()>;
     fn capabilities(&self) -> Capabilities;
     fn entity_info(&self) -> EntityInfo;
 }
@@ -60,6 +61,10 @@ impl<R: Receiver<Lease = L>, L: Lease> Twin for Unboxed<R, L> {
 
     fn stop(&mut self) {
         self.receiver.stop();
+    }
+
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.receiver.poll_stopped(cx)
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -85,6 +90,10 @@ impl Receiver for DynReceiver {
 
     fn stop(&mut self) {
         self.0.stop();
+    }
+
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.0.poll_stopped(cx)
     }
 
     fn capabilities(&self) -> Capabilities {

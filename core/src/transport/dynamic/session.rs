@@ -39,14 +39,15 @@ trait Twin: Send {
         out: &mut Vec<Delivery<DynLease>>,
     ) -> Poll<Result<usize, ReceiveError>>;
     fn stop(&mut self);
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()>;
     fn capabilities(&self) -> Capabilities;
     fn entity_info(&self) -> EntityInfo;
     fn session_id(&self) -> &str;
     fn lock_duration(&self) -> Duration;
     fn renew(&self) -> BoxFuture<Result<Timestamp, SettleError>>;
     fn close(self: Box<Self>) -> BoxFuture<Result<(), SettleError>>;
-    fn state(&self) -> Boxed<'_, Result<Option<Bytes>, SettleError>>;
-    fn set_state(&self, state: Option<Bytes>) -> Boxed<'_, Result<(), SettleError>>;
+    fn state(&self) -> BoxFuture<Result<Option<Bytes>, SettleError>>;
+    fn set_state(&self, state: Option<Bytes>) -> BoxFuture<Result<(), SettleError>>;
     fn receive_deferred<'a>(&'a mut self, numbers: &'a [SequenceNumber]) -> Boxed<'a, Received>;
     fn peek(&mut self, max: usize) -> Boxed<'_, Result<Vec<Message>, ReceiveError>>;
 }
@@ -63,6 +64,10 @@ impl<S: Session<Lease = L>, L: Lease> Twin for Unboxed<S, L> {
 
     fn stop(&mut self) {
         self.receiver.stop();
+    }
+
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.receiver.poll_stopped(cx)
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -89,11 +94,11 @@ impl<S: Session<Lease = L>, L: Lease> Twin for Unboxed<S, L> {
         Box::pin(self.receiver.close())
     }
 
-    fn state(&self) -> Boxed<'_, Result<Option<Bytes>, SettleError>> {
+    fn state(&self) -> BoxFuture<Result<Option<Bytes>, SettleError>> {
         Box::pin(self.receiver.state())
     }
 
-    fn set_state(&self, state: Option<Bytes>) -> Boxed<'_, Result<(), SettleError>> {
+    fn set_state(&self, state: Option<Bytes>) -> BoxFuture<Result<(), SettleError>> {
         Box::pin(self.receiver.set_state(state))
     }
 
@@ -125,6 +130,10 @@ impl Receiver for DynSession {
         self.0.stop();
     }
 
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.0.poll_stopped(cx)
+    }
+
     fn capabilities(&self) -> Capabilities {
         self.0.capabilities()
     }
@@ -154,11 +163,11 @@ impl Session for DynSession {
         self.0.close()
     }
 
-    fn state(&self) -> impl Future<Output = Result<Option<Bytes>, SettleError>> + Send {
+    fn state(&self) -> impl Future<Output = Result<Option<Bytes>, SettleError>> + Send + use<> {
         self.0.state()
     }
 
-    fn set_state(&self, state: Option<Bytes>) -> impl Future<Output = Result<(), SettleError>> + Send {
+    fn set_state(&self, state: Option<Bytes>) -> impl Future<Output = Result<(), SettleError>> + Send + use<> {
         self.0.set_state(state)
     }
 

@@ -70,8 +70,8 @@ pub(super) fn meaning(condition: &str) -> Option<&'static Row> {
 }
 
 impl ErrorKind {
-    /// The kind that a wire condition stands for, such as `com.microsoft:server-busy`; `None` for one that is unknown.
-    /// Conditions are compared exactly.
+    /// Returns the kind of a wire condition, such as `com.microsoft:server-busy`, or `None` for an unknown one. Conditions
+    /// are compared exactly.
     ///
     /// `amqp:not-found` is [`EntityNotFound`](Self::EntityNotFound); in answer to a settlement it means that the lock is
     /// lost, as [`SettleError::from_condition`](super::SettleError::from_condition) has it.

@@ -47,7 +47,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// Whether the same call may succeed later. An error may know better: its broker, or its condition, said so.
+    /// Returns whether the same call may succeed later. An error may know better: its broker, or its condition, said so.
     #[must_use]
     pub const fn is_transient(self) -> bool {
         matches!(
@@ -98,11 +98,11 @@ impl ErrorKind {
             Self::MessageNotFound => "no such message",
             Self::ServiceTimeout => "no answer in time",
             Self::ServiceBusy => "the broker is busy",
-            Self::InvalidArgument => "an argument is not allowed",
+            Self::InvalidArgument => "an argument is invalid",
             Self::EntityDisabled => "the entity is disabled",
             Self::AlreadyExists => "the entity exists",
             Self::Unauthorized => "not authorized",
-            Self::NoMatchingSubscription => "no subscription takes the message",
+            Self::NoMatchingSubscription => "no subscription matches the message",
             Self::CommunicationProblem => "the connection failed",
             Self::EntityNotFound => "no such entity",
             Self::InvalidOperation => "the operation is not allowed here",
@@ -110,7 +110,7 @@ impl ErrorKind {
             Self::QuotaExceeded => "the entity is full",
             Self::MessageSizeExceeded => "the message is too large",
             Self::Transaction => "the transaction failed",
-            Self::Serialization => "the message could not be written",
+            Self::Serialization => "the message could not be serialized",
             Self::Throttled => "a limit of this process was reached",
             Self::General => "the operation failed",
         }

@@ -25,7 +25,7 @@ macro_rules! operation_error {
                 Self(Box::new(Failure::new(kind)))
             }
 
-            /// The error that a wire condition stands for, such as `com.microsoft:server-busy`. One that is unknown is
+            /// Creates the error for a wire condition, such as `com.microsoft:server-busy`. One that is unknown is
             /// [`General`](ErrorKind::General), and may succeed later.
             #[cold]
             #[must_use]

@@ -21,7 +21,7 @@ mod tests {
 
     /// Rules: O-278.
     #[test]
-    fn what_a_hosted_service_adds_is_not_in_the_text() {
+    fn text_that_a_hosted_service_adds_is_removed() {
         for (description, text) in [
             ("Slow down. TrackingId:1f_orders, SystemTracker:ns:Queue:orders, Timestamp:2024", "Slow down"),
             ("Gone. Reference:4b, TrackingId:1f, SystemTracker:x", "Gone"),

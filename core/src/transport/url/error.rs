@@ -2,7 +2,7 @@ use std::{borrow::Cow, error, fmt};
 
 use crate::transport::{Escaped, ManageError};
 
-/// Why a URL did not lead to a transport.
+/// The kind of a connect error: the reason why a URL did not result in a transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ConnectErrorKind {
@@ -71,10 +71,10 @@ impl From<ManageError> for ConnectError {
 impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.kind {
-            ConnectErrorKind::InvalidUrl => "the text is not a URL of a transport",
+            ConnectErrorKind::InvalidUrl => "the text is not a valid URL of a transport",
             ConnectErrorKind::UnknownScheme => "no transport is registered for the scheme of the URL",
-            ConnectErrorKind::UnknownParameter => "the URL has a parameter that its transport does not have",
-            ConnectErrorKind::InvalidParameter => "the URL has a parameter whose value is not valid",
+            ConnectErrorKind::UnknownParameter => "the URL has an unknown parameter",
+            ConnectErrorKind::InvalidParameter => "the URL has a parameter with an invalid value",
             ConnectErrorKind::Connection => "the connection failed",
         })?;
         match &self.source {

@@ -56,20 +56,20 @@ impl TransportUrl {
         &self.scheme
     }
 
-    /// Returns what stands between the scheme with its colon and the query, as it was written.
+    /// Returns the part of the URL between the scheme with its colon and the query, unchanged.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Takes a parameter out.
+    /// Removes a parameter and returns it.
     #[must_use]
     pub fn take(&mut self, name: &str) -> Option<String> {
         let index = self.parameters.iter().position(|(other, _)| other == name)?;
         Some(self.parameters.remove(index).1)
     }
 
-    /// Takes a parameter out and parses it. `expected` is its form, for the error.
+    /// Removes a parameter, parses it and returns the value. `expected` is its form, for the error.
     ///
     /// # Errors
     ///
@@ -79,7 +79,8 @@ impl TransportUrl {
         parsed.transpose().map_err(|_| ConnectError::invalid_parameter(name, expected))
     }
 
-    /// Takes a parameter out that is a whole number of milliseconds (`500ms`), seconds (`30s`) or minutes (`5m`).
+    /// Removes a parameter that is a whole number of milliseconds (`500ms`), seconds (`30s`) or minutes (`5m`), and returns
+    /// it.
     ///
     /// # Errors
     ///

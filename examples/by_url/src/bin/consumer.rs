@@ -27,7 +27,7 @@ async fn handle_orders(transport: &DynTransport, queue: &EntityPath) -> Result<V
             Disposition::Complete
         }
     };
-    let stack = Router::new(Codecs::json()).otherwise(order).build()?;
+    let stack = Router::new(Codecs::json()).fallback(order).build()?;
     let mut lines = Vec::new();
     let until_two = async {
         while lines.len() < 2 {

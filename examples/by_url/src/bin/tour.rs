@@ -7,7 +7,7 @@ use std::time::Duration;
 use consign::{
     Message,
     administration::{Administration, QueueSettings},
-    dead_letters::{DeadLetters, Filter},
+    dead_letters::{DeadLetterFilter, DeadLetters},
     message::{EntityPath, SequenceNumber},
     settlement::{DeadLetter, DeadLetterReason},
     time::{Clock, SystemClock},
@@ -45,10 +45,10 @@ async fn tour(transport: &DynTransport, queue: &EntityPath) -> Result<(), BoxErr
     let why = DeadLetter::new(DeadLetterReason::HandlerPermanent, "an example");
     show("dead-letter", delivery.dead_letter(why).await);
     let dead = DeadLetters::of(transport.clone(), queue);
-    for letter in dead.list(&Filter::all(), SequenceNumber::new(0), 10).await? {
+    for letter in dead.list(&DeadLetterFilter::all(), SequenceNumber::new(0), 10).await? {
         println!("explain: {}, {}", letter.reason().unwrap_or("?"), letter.description().unwrap_or("?"));
     }
-    let report = dead.resubmit(Filter::all(), sender).run().await?;
+    let report = dead.resubmit(DeadLetterFilter::all(), sender).run().await?;
     println!("resubmit: {}", report.resubmitted);
     let again = receiver.receive_within(5 * SECOND).await?;
     println!("receive: {:?}", again.message.payload().map(String::from_utf8_lossy));

@@ -8,7 +8,7 @@ use std::{
 use super::{RecordedReply, ReplyStore};
 use crate::{
     message::random_id::random_uuid,
-    middleware::dedup::{Key, StoreError},
+    middleware::dedup::{DedupKey, StoreError},
     time::{Clock, SystemClock},
 };
 
@@ -44,7 +44,7 @@ impl MemoryReplies {
     /// How many bytes are kept by default: 16 MiB.
     pub const MAX_BYTES: usize = 16 << 20;
 
-    /// Keeps each reply for `window`, by tokio's time.
+    /// Creates a store that has each reply for `window`, by tokio's time.
     #[must_use]
     pub fn new(window: Duration) -> Self {
         Self {
@@ -56,7 +56,7 @@ impl MemoryReplies {
         }
     }
 
-    /// Keeps at most so many bytes: those of the replies, and 256 for what is around each.
+    /// Sets the maximum size in bytes: the replies, and 256 bytes for each.
     #[must_use]
     pub fn max_bytes(self, max_bytes: usize) -> Self {
         Self { max_bytes, ..self }
@@ -72,7 +72,7 @@ impl MemoryReplies {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keep(&self, key: Key<'_>, reply: RecordedReply) {
+    fn keep(&self, key: DedupKey<'_>, reply: RecordedReply) {
         const AROUND: usize = 256;
         let digest = key.digest(&self.secret);
         let (now, bytes) = (self.clock.now().elapsed, reply.size().saturating_add(AROUND));
@@ -90,7 +90,7 @@ impl MemoryReplies {
         kept.tidy();
     }
 
-    fn look_up(&self, key: Key<'_>) -> Option<RecordedReply> {
+    fn look_up(&self, key: DedupKey<'_>) -> Option<RecordedReply> {
         let (digest, now) = (key.digest(&self.secret), self.clock.now().elapsed);
         let kept = self.kept();
         kept.replies.get(&digest).filter(|recorded| recorded.until > now).map(|recorded| recorded.reply.clone())
@@ -98,12 +98,12 @@ impl MemoryReplies {
 }
 
 impl ReplyStore for MemoryReplies {
-    async fn put(&self, key: Key<'_>, reply: RecordedReply) -> Result<(), StoreError> {
+    async fn put(&self, key: DedupKey<'_>, reply: RecordedReply) -> Result<(), StoreError> {
         self.keep(key, reply);
         Ok(())
     }
 
-    async fn find(&self, key: Key<'_>) -> Result<Option<RecordedReply>, StoreError> {
+    async fn find(&self, key: DedupKey<'_>) -> Result<Option<RecordedReply>, StoreError> {
         Ok(self.look_up(key))
     }
 }
@@ -163,11 +163,11 @@ mod tests {
     }
 
     fn put(replies: &MemoryReplies, id: u8, bytes: usize) {
-        replies.keep(Key::new("", &[id]), reply(bytes));
+        replies.keep(DedupKey::new("", &[id]), reply(bytes));
     }
 
     fn has(replies: &MemoryReplies, id: u8) -> bool {
-        replies.look_up(Key::new("", &[id])).is_some()
+        replies.look_up(DedupKey::new("", &[id])).is_some()
     }
 
     /// Rules: W-16.

@@ -8,12 +8,12 @@ use std::{fmt, future::Future, sync::Arc, time::Duration};
 pub use self::{memory::MemoryReplies, reply::RecordedReply};
 use crate::{
     Message,
-    middleware::dedup::{Key, MakeKey, OriginalMessageId, StoreError},
+    middleware::dedup::{DedupKey, MakeKey, OriginalMessageId, StoreError},
     time::Clock,
     transport::BoxFuture,
 };
 
-/// Keeps replies by the keys of their requests, for as long as a duplicate may come.
+/// A store of replies by the keys of their requests, for the time in which a duplicate may arrive.
 ///
 /// Methods are called at once and from many tasks. For replies that outlive the process use the store that keeps the ids: if one
 /// of two is lost, the other is useless.
@@ -30,24 +30,24 @@ use crate::{
 /// use std::{collections::HashMap, sync::Mutex};
 ///
 /// use consign::{
-///     middleware::dedup::{Key, StoreError},
+///     middleware::dedup::{DedupKey, StoreError},
 ///     rpc::{RecordedReplies, RecordedReply, ReplyStore},
 /// };
 ///
 /// #[derive(Default)]
 /// struct Replies(Mutex<HashMap<Vec<u8>, RecordedReply>>);
 ///
-/// fn id(key: Key<'_>) -> Vec<u8> {
+/// fn id(key: DedupKey<'_>) -> Vec<u8> {
 ///     [key.scope().as_bytes(), b"/", key.id()].concat()
 /// }
 ///
 /// impl ReplyStore for Replies {
-///     async fn put(&self, key: Key<'_>, reply: RecordedReply) -> Result<(), StoreError> {
+///     async fn put(&self, key: DedupKey<'_>, reply: RecordedReply) -> Result<(), StoreError> {
 ///         self.0.lock().unwrap().insert(id(key), reply);
 ///         Ok(())
 ///     }
 ///
-///     async fn find(&self, key: Key<'_>) -> Result<Option<RecordedReply>, StoreError> {
+///     async fn find(&self, key: DedupKey<'_>) -> Result<Option<RecordedReply>, StoreError> {
 ///         Ok(self.0.lock().unwrap().get(&id(key)).cloned())
 ///     }
 /// }
@@ -58,18 +58,18 @@ use crate::{
 pub trait ReplyStore: Send + Sync + 'static {
     /// Stores a reply, and replaces the one of this key, if there is one. A store that has a limit drops the oldest for
     /// it, or does not keep what is larger: that is no failure.
-    fn put(&self, key: Key<'_>, reply: RecordedReply) -> impl Future<Output = Result<(), StoreError>> + Send;
+    fn put(&self, key: DedupKey<'_>, reply: RecordedReply) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// The reply that is kept for this key, unless its time is over.
-    fn find(&self, key: Key<'_>) -> impl Future<Output = Result<Option<RecordedReply>, StoreError>> + Send;
+    fn find(&self, key: DedupKey<'_>) -> impl Future<Output = Result<Option<RecordedReply>, StoreError>> + Send;
 }
 
 impl<R: ReplyStore> ReplyStore for Arc<R> {
-    fn put(&self, key: Key<'_>, reply: RecordedReply) -> impl Future<Output = Result<(), StoreError>> + Send {
+    fn put(&self, key: DedupKey<'_>, reply: RecordedReply) -> impl Future<Output = Result<(), StoreError>> + Send {
         (**self).put(key, reply)
     }
 
-    fn find(&self, key: Key<'_>) -> impl Future<Output = Result<Option<RecordedReply>, StoreError>> + Send {
+    fn find(&self, key: DedupKey<'_>) -> impl Future<Output = Result<Option<RecordedReply>, StoreError>> + Send {
         (**self).find(key)
     }
 }
@@ -87,13 +87,13 @@ impl RecordedReplies {
     /// How many bytes are kept in memory by default: 16 MiB.
     pub const MAX_BYTES: usize = MemoryReplies::MAX_BYTES;
 
-    /// Keeps each reply in memory for `window`, by tokio's time. It is best that of the store of ids.
+    /// Creates a record in memory that has each reply for `window`, by tokio's time. It is best that of the store of ids.
     #[must_use]
     pub fn new(window: Duration) -> Self {
         Self::in_store(MemoryReplies::new(window))
     }
 
-    /// Keeps at most so many bytes: those of the replies, and 256 for what is around each.
+    /// Sets the maximum size in bytes: the replies, and 256 bytes for each.
     #[must_use]
     pub fn max_bytes(self, max_bytes: usize) -> Self {
         Self { store: self.store.max_bytes(max_bytes), ..self }
@@ -107,7 +107,7 @@ impl RecordedReplies {
 }
 
 impl<R: ReplyStore> RecordedReplies<R> {
-    /// Keeps replies in `store`.
+    /// Creates a record of replies in `store`.
     #[must_use]
     pub fn in_store(store: R) -> Self {
         Self { store, scope: Arc::from(""), key: Box::new(OriginalMessageId) }
@@ -119,8 +119,8 @@ impl<R: ReplyStore> RecordedReplies<R> {
         Self { key: Box::new(key), ..self }
     }
 
-    /// Keeps these replies apart from those that others keep in the same store, as the scope of a
-    /// [`DedupLayer`](crate::middleware::dedup::DedupLayer) does with ids. By default it is empty.
+    /// Sets the scope, which separates these replies from others in the same store, like the scope of a
+    /// [`DedupLayer`](crate::middleware::dedup::DedupLayer). By default it is empty.
     #[must_use]
     pub fn scope(self, scope: impl Into<Arc<str>>) -> Self {
         Self { scope: scope.into(), ..self }
@@ -145,7 +145,7 @@ impl<R: ReplyStore> Record for RecordedReplies<R> {
         let (request, reply) = (request.clone(), RecordedReply::of(reply));
         Box::pin(async move {
             match self.key.make_key(&request) {
-                Some(id) => self.store.put(Key::new(&self.scope, &id), reply).await,
+                Some(id) => self.store.put(DedupKey::new(&self.scope, &id), reply).await,
                 None => Ok(()),
             }
         })
@@ -155,7 +155,7 @@ impl<R: ReplyStore> Record for RecordedReplies<R> {
         let request = request.clone();
         Box::pin(async move {
             match self.key.make_key(&request) {
-                Some(id) => self.store.find(Key::new(&self.scope, &id)).await,
+                Some(id) => self.store.find(DedupKey::new(&self.scope, &id)).await,
                 None => Ok(None),
             }
         })

@@ -2,7 +2,7 @@ use std::fmt;
 
 use crate::{
     Message,
-    message::{Body, Properties, TraceContext},
+    message::{MessageBody, Properties, TraceContext},
 };
 
 /// A reply that was sent: the body, its ContentType, and the texts of a fault. All else is made anew for whom it is
@@ -11,7 +11,7 @@ use crate::{
 pub struct RecordedReply {
     content_type: Option<Box<str>>,
     properties: Vec<(Box<str>, Box<str>)>,
-    body: Body,
+    body: MessageBody,
 }
 
 /// The first byte of what [`RecordedReply::to_bytes`] makes.
@@ -20,7 +20,7 @@ const FORMAT: u8 = 1;
 impl RecordedReply {
     /// Of a reply as a responder makes it: the body is bytes, the properties are texts.
     pub(super) fn of(reply: &Message) -> Self {
-        let properties = reply.application().iter();
+        let properties = reply.application_properties().iter();
         // A trace goes on from its own request.
         let properties = properties.filter(|(name, _)| !TraceContext::PROPERTIES.contains(name));
         Self {
@@ -36,7 +36,7 @@ impl RecordedReply {
             properties.set_content_type(String::from(content_type));
         }
         for (name, value) in self.properties {
-            properties.application_mut().insert(String::from(name), String::from(value));
+            properties.application_properties_mut().insert(String::from(name), String::from(value));
         }
         Message::from_parts(properties, self.body)
     }
@@ -77,7 +77,7 @@ impl RecordedReply {
             properties.push((read_text(&mut rest)?.into(), read_text(&mut rest)?.into()));
         }
         let content_type = Some(content_type).filter(|text| !text.is_empty()).map(Box::from);
-        Some(Self { content_type, properties, body: Body::from(rest.to_vec()) })
+        Some(Self { content_type, properties, body: MessageBody::from(rest.to_vec()) })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{error::Error, future::Future, sync::Arc, time::Duration};
 
 use consign::middleware::dedup::{Begin, DedupStore, StoreError, StoreErrorKind};
-use consign_dedup_postgres::{
+use consign_store_postgres::{
     NoAnswer, PostgresStore,
     tokio_postgres::{Config, NoTls},
 };
@@ -48,7 +48,7 @@ async fn wait_for_a_request(bench: &Bench) {
 
 /// Rules: W-35.
 #[tokio::test]
-async fn what_waits_for_its_answer_when_its_connection_is_lost_is_asked_again() {
+async fn a_request_is_repeated_when_its_connection_is_lost() {
     let bench = Bench::new().await;
     let store = Arc::clone(bench.store());
     let mut token = None;

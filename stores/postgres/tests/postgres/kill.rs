@@ -4,9 +4,9 @@ use std::{env, process::Command};
 
 use consign::{
     Disposition, Message,
-    middleware::dedup::{DedupLayer, Key},
+    middleware::dedup::{DedupKey, DedupLayer},
 };
-use consign_dedup_postgres::{Claim, PostgresStore};
+use consign_store_postgres::{Claim, PostgresStore};
 use tower::{BoxError, Layer, ServiceExt, service_fn};
 
 use crate::{
@@ -34,7 +34,7 @@ async fn deliver(bench: &Bench, dies: Dies) -> u64 {
         async move {
             let mut client = support::client().await;
             let transaction = client.transaction().await?;
-            if store.commit_in(&transaction, Key::new("orders", b"a")).await? == Claim::New {
+            if store.commit_in(&transaction, DedupKey::new("orders", b"a")).await? == Claim::New {
                 transaction.execute(&add_effect, &[&"a"]).await?;
                 if dies == Dies::BeforeCommit {
                     std::process::abort();

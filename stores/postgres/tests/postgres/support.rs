@@ -3,7 +3,7 @@
 use std::{env, future::Future, process, sync::Arc, time::Duration};
 
 use consign_conformance::left_out;
-use consign_dedup_postgres::{
+use consign_store_postgres::{
     Builder, PostgresStore, Table,
     tokio_postgres::{Client, Config, NoTls},
 };

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use consign::middleware::dedup::{DedupStore, StoreErrorKind};
-use consign_dedup_postgres::{
+use consign_store_postgres::{
     PostgresStore, Table,
     tokio_postgres::{self, NoTls, error::SqlState},
 };
@@ -67,7 +67,7 @@ async fn the_times_are_of_the_database() {
 
 /// Rules: W-31.
 #[tokio::test]
-async fn what_is_over_is_forgotten_some_at_a_time() {
+async fn expired_ids_are_deleted_in_portions() {
     const OLD: i64 = 300;
     let bench = Bench::new().await;
     for n in 0..OLD / 2 {

@@ -2,8 +2,8 @@
 
 use std::{error::Error, sync::Arc, time::Duration};
 
-use consign::middleware::dedup::{Begin, DedupStore, Key, StoreError, StoreErrorKind};
-use consign_dedup_postgres::{
+use consign::middleware::dedup::{Begin, DedupKey, DedupStore, StoreError, StoreErrorKind};
+use consign_store_postgres::{
     Claim, PostgresStore,
     tokio_postgres::{self, Client, IsolationLevel, error::SqlState},
 };
@@ -17,7 +17,7 @@ use crate::{
 const ID: &[u8] = b"a";
 
 async fn claim(store: &PostgresStore, transaction: &tokio_postgres::Transaction<'_>) -> Result<Claim, StoreError> {
-    store.commit_in(transaction, Key::new("orders", ID)).await
+    store.commit_in(transaction, DedupKey::new("orders", ID)).await
 }
 
 /// A handler whose effect is a row.
@@ -82,7 +82,7 @@ async fn without_a_reservation_it_is_the_same() {
     assert_eq!([handle(&bench, &mut client).await, handle(&bench, &mut client).await], [Claim::New, Claim::Duplicate]);
     commit(bench.store(), b"b").await;
     let transaction = client.transaction().await.unwrap();
-    let other = bench.store().commit_in(&transaction, Key::new("orders", b"b")).await.unwrap();
+    let other = bench.store().commit_in(&transaction, DedupKey::new("orders", b"b")).await.unwrap();
     assert_eq!(other, Claim::Duplicate, "the layer's commit counts too");
 }
 
@@ -124,7 +124,7 @@ async fn a_superseded_handler_and_its_successor_have_one_effect() {
 
 /// Rules: W-08.
 #[tokio::test]
-async fn who_is_superseded_while_its_commit_waits_has_not_committed() {
+async fn a_commit_that_is_superseded_while_it_waits_fails() {
     let (bench, mut client) = (Bench::new().await, support::client().await);
     let token = reserve(bench.store(), ID).await;
     let transaction = client.transaction().await.unwrap();

@@ -72,7 +72,7 @@ async fn ten_thousand_destinations_and_ids_leave_a_bounded_number_of_series() {
 
 /// Rules: O-22.
 #[tokio::test(start_paused = true)]
-async fn what_producers_declare_is_no_label() {
+async fn a_declared_content_type_is_not_a_label() {
     let bench = Bench::new();
     let codecs = Codecs::builder()
         .with(Json::default())
@@ -81,7 +81,7 @@ async fn what_producers_declare_is_no_label() {
         .observe(bench.telemetry.decodes())
         .build()
         .unwrap();
-    let router = Router::new(codecs).otherwise(async |Body(_): Body<u32>| {}).build().unwrap();
+    let router = Router::new(codecs).fallback(async |Body(_): Body<u32>| {}).build().unwrap();
     let mut stack = bench.telemetry.process("orders").layer(router);
     for number in 0..MANY {
         let declared = match number % 3 {

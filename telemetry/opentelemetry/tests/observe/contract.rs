@@ -58,7 +58,7 @@ async fn answers_pass_as_they_are() {
     let mut call = task::spawn(stack.call(message("m")));
     assert_pending!(call.poll());
     let (sent, answer) = handle.next_request().await.unwrap();
-    assert!(sent.application().get("traceparent").is_some());
+    assert!(sent.application_properties().get("traceparent").is_some());
     answer.send_response(());
     assert_ready_ok!(call.poll());
 

@@ -63,7 +63,7 @@ async fn errors_are_from_a_closed_list() {
 
     let reply = service_fn(async |_: Message| {
         let mut reply = Message::new("");
-        reply.properties_mut().application_mut().insert("x-fault", "Mine");
+        reply.properties_mut().application_properties_mut().insert("x-fault", "Mine");
         Ok::<_, BoxError>(reply)
     });
     let is_fault = Fault::of_reply(&reply.oneshot(Message::new("")).await.unwrap()).is_some();

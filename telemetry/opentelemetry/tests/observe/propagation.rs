@@ -13,7 +13,7 @@ use crate::bench::{Bench, expected};
 const ELSEWHERE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 fn parent_of(message: &Message) -> Option<&str> {
-    message.application().get("traceparent").and_then(PropertyValue::as_str)
+    message.application_properties().get("traceparent").and_then(PropertyValue::as_str)
 }
 
 /// Rules: O-05.
@@ -60,7 +60,7 @@ async fn a_context_of_the_current_trace_is_replaced() {
 
 /// Rules: O-02.
 #[tokio::test(start_paused = true)]
-async fn what_is_malformed_is_ignored_and_counted() {
+async fn a_malformed_context_is_ignored_and_counted() {
     let bench = Bench::new();
     let queue = bench.queue("orders");
     let sender = queue.sender().unwrap();
@@ -96,7 +96,8 @@ async fn a_message_without_space_is_sent_without_a_context() {
     let bench = Bench::new();
     let queue = bench.queue("orders");
     let mut full = Message::new("body");
-    *full.properties_mut().application_mut() = (0..limits::PROPERTIES).map(|n| (n.to_string(), true)).collect();
+    *full.properties_mut().application_properties_mut() =
+        (0..limits::PROPERTIES).map(|n| (n.to_string(), true)).collect();
     bench.send(&queue, full).await;
     let sent = queue.peek(consign::message::SequenceNumber::default(), 1);
     assert_eq!((sent.len(), parent_of(&sent[0])), (1, None));

@@ -6,7 +6,7 @@ use consign::{
     Disposition, Message,
     administration::QueueSettings,
     consumer::SessionConsumer,
-    middleware::retry::{Backoff, DelayedRetries, RetryLayer},
+    middleware::retry::{Backoff, DelayPolicy, RetryLayer},
     settlement::{DeadLetter, DeadLetterReason},
     transport::{AcceptSession, Batch, Lease, Receiver, ReceiverExt, Sender, Session},
 };
@@ -103,7 +103,7 @@ async fn a_copy_for_later_has_a_send_span() {
     let queue = bench.queue("orders");
     bench.send(&queue, Message::new("")).await;
     let copies = bench.telemetry.sender("orders", queue.sender().unwrap());
-    let later = DelayedRetries::new(copies, Backoff::exponential(Duration::from_secs(1))).unwrap().deliveries(2);
+    let later = DelayPolicy::new(copies, Backoff::exponential(Duration::from_secs(1))).unwrap().deliveries(2);
     let fails = service_fn(async |_: Message| Err::<Disposition, BoxError>("not today".into()));
     bench.handle(&queue, RetryLayer::new().delayed(later).layer(fails)).await;
     let tree = [

@@ -6,9 +6,9 @@ use consign::{
     Disposition, Message,
     codecs::{Codecs, Json, MessagePack},
     consumer::Consumer,
-    dead_letters::{DeadLetters, Filter},
+    dead_letters::{DeadLetterFilter, DeadLetters},
     message::EntityPath,
-    middleware::retry::{Backoff, DelayedRetries, RetryLayer},
+    middleware::retry::{Backoff, DelayPolicy, RetryLayer},
     routing::{Body, Router},
     rpc::{Client, Reply, ReplyQueue, Requester, Responder},
     settlement::{Permanent, Transient},
@@ -194,7 +194,7 @@ async fn a_delayed_retry_stays_in_its_trace() {
     let bench = Bench::new();
     let queue = bench.queue("orders");
     bench.send(&queue, message("m-1")).await;
-    let later = DelayedRetries::new(queue.sender().unwrap(), Backoff::exponential(Duration::from_secs(5))).unwrap();
+    let later = DelayPolicy::new(queue.sender().unwrap(), Backoff::exponential(Duration::from_secs(5))).unwrap();
     let handler = service_fn(async |message: Message| {
         if message.message_id() == Some("m-1") { Err(BoxError::from("once")) } else { Ok(Disposition::Complete) }
     });
@@ -218,9 +218,9 @@ async fn a_dead_letter_and_its_resubmission_stay_in_their_trace() {
     });
     bench.handle(&queue, refuse).await;
     let dead = queue.dead_letter().peek(consign::message::SequenceNumber::default(), 1);
-    assert!(dead[0].application().get("traceparent").is_some());
+    assert!(dead[0].application_properties().get("traceparent").is_some());
     let dead = DeadLetters::new(queue.dead_letter());
-    let report = dead.resubmit(Filter::all(), queue.sender().unwrap()).run().await.unwrap();
+    let report = dead.resubmit(DeadLetterFilter::all(), queue.sender().unwrap()).run().await.unwrap();
     assert_eq!(report.resubmitted, 1);
     let handler = service_fn(async |_: Message| Ok::<_, BoxError>(Disposition::Complete));
     bench.handle(&queue, handler).await;
@@ -244,7 +244,7 @@ async fn a_dead_letter_and_its_resubmission_stay_in_their_trace() {
 
 /// Rules: O-21.
 #[tokio::test(start_paused = true)]
-async fn how_a_body_was_read_is_counted_and_on_its_span() {
+async fn decoding_is_counted_and_on_the_span() {
     let bench = Bench::new();
     let queue = bench.queue("orders");
     let codecs = Codecs::builder()
@@ -259,7 +259,7 @@ async fn how_a_body_was_read_is_counted_and_on_its_span() {
     sender.send(json(b"7")).await.unwrap();
     sender.send(json(b"\xcd\x01\x00")).await.unwrap();
     sender.send(json(b"\xff\x1b")).await.unwrap();
-    let router = Router::new(codecs).otherwise(async |Body(_): Body<u32>| Ok::<(), Transient>(())).build().unwrap();
+    let router = Router::new(codecs).fallback(async |Body(_): Body<u32>| Ok::<(), Transient>(())).build().unwrap();
     bench.handle(&queue, router).await;
 
     let spans = bench.spans();
@@ -313,7 +313,7 @@ async fn how_a_body_was_read_is_counted_and_on_its_span() {
 
 /// Rules: O-14.
 #[tokio::test(start_paused = true)]
-async fn what_is_the_parent_is_an_option() {
+async fn the_parent_is_an_option() {
     for (parent, with_current, without) in [
         (Parent::CurrentOrMessage, "Consumer process orders < work ~ send orders", true),
         (Parent::Message, "Consumer process orders < send orders ~ send orders ~ work", true),

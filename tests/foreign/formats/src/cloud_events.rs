@@ -155,7 +155,7 @@ pub(crate) async fn to_node(env: &Environment) -> Result<(), BoxError> {
 /// A message as the headers and the body of HTTP.
 fn headers(message: &Message) -> Result<Value, BoxError> {
     let text = |(name, value): (&str, &PropertyValue)| Some((name.to_owned(), Value::from(value.as_str()?)));
-    let headers: serde_json::Map<_, _> = message.application().iter().filter_map(text).collect();
+    let headers: serde_json::Map<_, _> = message.application_properties().iter().filter_map(text).collect();
     let body = str::from_utf8(message.payload().unwrap_or_default())?;
     Ok(json!({ "content_type": message.content_type(), "headers": headers, "body": body }))
 }

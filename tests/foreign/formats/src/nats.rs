@@ -45,7 +45,7 @@ pub(crate) async fn from_python(env: &Environment) -> Result<(), BoxError> {
     same("the body", message.decode::<Order, _>(&codecs()?)?, Order::new())?;
     same("the ContentType", message.content_type(), Some("application/json"))?;
     same("the MessageId", message.message_id(), Some("order-7"))?;
-    same("the header", message.application().get("tenant").and_then(PropertyValue::as_str), Some("acme"))
+    same("the header", message.application_properties().get("tenant").and_then(PropertyValue::as_str), Some("acme"))
 }
 
 pub(crate) async fn to_python(env: &Environment) -> Result<(), BoxError> {

@@ -56,7 +56,7 @@ pub(crate) async fn to_python(
 
 pub(crate) async fn from_kombu(env: &Environment, serializer: &str) -> Result<(), BoxError> {
     let (message, _) = from_python(env, "kombu_send", json!({ "serializer": serializer })).await?;
-    let origin = message.application().get("origin").and_then(PropertyValue::as_str);
+    let origin = message.application_properties().get("origin").and_then(PropertyValue::as_str);
     same("the header", origin, Some("kombu"))?;
     same("the body", message.decode::<Order, _>(&codecs()?)?, Order::new())
 }
@@ -77,7 +77,7 @@ pub(crate) async fn from_pika(env: &Environment) -> Result<(), BoxError> {
     same("the ReplyTo", message.reply_to(), Some("replies"))?;
     same("the Subject", message.subject(), Some("order.placed"))?;
     same("the time to live", message.time_to_live(), Some(Duration::from_secs(60)))?;
-    let application = message.application();
+    let application = message.application_properties();
     same("text", application.get("text").and_then(PropertyValue::as_str), Some("value"))?;
     let integer = |name| match application.get(name)? {
         PropertyValue::I8(value) => Some((*value).into()),

@@ -2,7 +2,7 @@
 
 use consign::{
     Disposition, Message,
-    middleware::encode::{EncodeLayer, Outgoing},
+    middleware::encode::{EncodeLayer, OutboundMessage},
     transport::{SendExt, SendService, Sender},
 };
 use consign_opentelemetry::Telemetry;
@@ -52,7 +52,7 @@ impl Observed {
             .layer(self.telemetry.send("orders"))
             .layer(EncodeLayer::new(codecs()?))
             .service(SendService::new(sender));
-        Ok(service.send(Outgoing::new("an order")).await.map(drop)?)
+        Ok(service.send(OutboundMessage::new("an order")).await.map(drop)?)
     }
 
     fn check(&self, read: &Value) -> Result<(), BoxError> {

@@ -33,7 +33,7 @@ pub(crate) async fn of_pika(env: &Environment, replies: &str) -> Result<(), BoxE
     env.rabbit.create_queue(&queue, consign_rabbitmq::QueueSettings::default()).await?;
     let responder = Responder::builder(move |to: &EntityPath| Ok(SendService::new(rabbit.sender(to.as_str())?)))
         .codecs(Codecs::json())
-        .answer_others(square)
+        .fallback(square)
         .build()?;
     let consumer = tokio::spawn(Consumer::new(env.rabbit.receiver(&queue)?, responder).run());
     let arguments = json!({ "url": env.rabbit_url, "queue": queue, "replies": replies, "calls": CALLS });
@@ -61,7 +61,7 @@ pub(crate) async fn of_nats(env: &Environment) -> Result<(), BoxError> {
     let requests = env.nats.wrap_subscription(env.nats.client().subscribe(subject.clone()).await?);
     // The server knows of the subscription when it has answered.
     env.nats.client().flush().await?;
-    let responder = Responder::builder(by_nats(&env.nats)).codecs(Codecs::json()).answer_others(square).build()?;
+    let responder = Responder::builder(by_nats(&env.nats)).codecs(Codecs::json()).fallback(square).build()?;
     let consumer = tokio::spawn(Consumer::new(requests, responder).run());
     let arguments = json!({ "url": env.nats_url, "subject": subject, "calls": CALLS });
     let got = env.python("calls.py", "nats_request", arguments).await;
@@ -73,7 +73,7 @@ pub(crate) async fn of_nats(env: &Environment) -> Result<(), BoxError> {
 pub(crate) async fn of_jetstream(env: &Environment) -> Result<(), BoxError> {
     let queue = unique();
     env.nats.create_queue(&queue, consign_nats::QueueSettings::default()).await?;
-    let responder = Responder::builder(by_nats(&env.nats)).codecs(Codecs::json()).answer_others(square).build()?;
+    let responder = Responder::builder(by_nats(&env.nats)).codecs(Codecs::json()).fallback(square).build()?;
     let consumer = tokio::spawn(Consumer::new(env.nats.receiver(&queue).await?, responder).run());
     let arguments = json!({ "url": env.nats_url, "subject": format!("peers.{queue}.m"), "calls": CALLS });
     let got = env.python("calls.py", "jetstream", arguments).await;

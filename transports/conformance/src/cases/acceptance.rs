@@ -17,11 +17,11 @@ cases! {
         /// Rules: M-15.
         an_enqueue_time_that_has_passed_means_now,
         /// Rules: M-16.
-        what_was_received_is_not_sent_on;
+        properties_of_a_received_message_are_not_sent_again;
 }
 
-async fn a_message_is_there_when_its_send_ends<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_message_is_there_when_its_send_ends(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     for body in ["a", "b", "c"] {
         bench.send(&queue, Message::new(body)).await?;
         ensure_eq!(text(&bench.take(&queue).await?), body);
@@ -29,9 +29,9 @@ async fn a_message_is_there_when_its_send_ends<B: Backend>(bench: &Bench<'_, B>)
     bench.gone(&queue).await
 }
 
-async fn two_senders_fill_one_queue<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
-    let (one, two) = (bench.backend.sender(&queue).await?, bench.backend.sender(&queue).await?);
+async fn two_senders_fill_one_queue(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
+    let (one, two) = (bench.transport.sender(&queue).await?, bench.transport.sender(&queue).await?);
     one.send(Message::new("a")).await?;
     two.send(Message::new("b")).await?;
     drop(two);
@@ -40,9 +40,9 @@ async fn two_senders_fill_one_queue<B: Backend>(bench: &Bench<'_, B>) -> Verdict
     Ok(())
 }
 
-async fn sends_at_the_same_time_are_all_stored<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
-    let sender = bench.backend.sender(&queue).await?;
+async fn sends_at_the_same_time_are_all_stored(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
+    let sender = bench.transport.sender(&queue).await?;
     try_join_all((0..20).map(|index| sender.send(Message::new(format!("{index:02}"))))).await?;
     let mut bodies = bench.drain(&queue).await?;
     bodies.sort();
@@ -51,16 +51,16 @@ async fn sends_at_the_same_time_are_all_stored<B: Backend>(bench: &Bench<'_, B>)
     Ok(())
 }
 
-async fn a_batch_is_stored_as_a_whole_and_in_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_batch_is_stored_as_a_whole_and_in_order(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let batch = Batch::from(["a", "b", "c", "d"].map(Message::new));
-    bench.backend.sender(&queue).await?.send_batch(batch).await?;
+    bench.transport.sender(&queue).await?.send_batch(batch).await?;
     ensure_eq!(bench.drain(&queue).await?, ["a", "b", "c", "d"]);
     Ok(())
 }
 
-async fn an_enqueue_time_that_has_passed_means_now<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn an_enqueue_time_that_has_passed_means_now(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let past = consign::time::Timestamp::from_millis(1_000);
     bench.send(&queue, Message::builder().scheduled_enqueue_time(past).build("a")?).await?;
     ensure_eq!(bench.drain(&queue).await?, ["a"]);
@@ -68,8 +68,8 @@ async fn an_enqueue_time_that_has_passed_means_now<B: Backend>(bench: &Bench<'_,
 }
 
 /// A received message can be sent unchanged: the broker sets all its facts anew.
-async fn what_was_received_is_not_sent_on<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let (from, to) = (bench.queue(QueueSpec::default()).await?, bench.queue(QueueSpec::default()).await?);
+async fn properties_of_a_received_message_are_not_sent_again(bench: &Bench<'_>) -> Verdict {
+    let (from, to) = (bench.queue(QueueSettings::default()).await?, bench.queue(QueueSettings::default()).await?);
     bench.send_bodies(&from, ["a", "b"]).await?;
     bench.receive(&from).await?.abandon().await?;
     let (first, second) = (bench.take(&from).await?, bench.take(&from).await?);

@@ -7,10 +7,10 @@ use std::{
 };
 
 use consign::{
-    codecs::Codecs,
+    codecs::{Codecs, Json, MessagePack},
     consumer::Consumer,
     routing::Body,
-    rpc::{CallErrorKind, Client, Fault, FaultCode, Reply, ReplyQueue, Requester, Responder, ResponderStats},
+    rpc::{CallErrorKind, Client, Fault, FaultCode, ReplyQueue, Requester, Responder, ResponderStats},
     time::ManualClock,
     transport::{Capabilities, Capability, ReceiveError, Receiver, ReplySource, SendError, SendService},
 };
@@ -26,6 +26,10 @@ cases! {
         a_hundred_calls_at_once_have_their_own_replies,
         /// Rules: R-34.
         a_request_that_cannot_be_decoded_is_answered_with_a_fault,
+        /// Rules: R-35.
+        a_handler_answers_with_a_fault_of_its_own,
+        /// Rules: R-16.
+        a_reply_has_the_format_of_its_request,
         /// Rules: R-200.
         the_deadline_travels_as_the_transport_can,
         /// Rules: R-202.
@@ -48,18 +52,18 @@ cases! {
 const LONG: Duration = Duration::from_secs(60);
 const CALLS: u64 = 100;
 
-async fn square(Body(number): Body<u64>) -> Reply<u64> {
-    Reply(number * number)
+async fn square(Body(number): Body<u64>) -> Result<u64, Fault> {
+    number.checked_mul(number).ok_or_else(|| Fault::application("TooLarge"))
 }
 
 /// Answers the requests that arrive meanwhile, with replies to one queue.
-async fn answering<B: Backend, T>(
-    bench: &Bench<'_, B>,
+async fn answering<T>(
+    bench: &Bench<'_>,
     requests: &EntityPath,
     replies: &EntityPath,
     meanwhile: impl Future<Output = Result<T, Failure>>,
 ) -> Result<(T, ResponderStats), Failure> {
-    let sender = Arc::new(bench.backend.sender(replies).await?);
+    let sender = Arc::new(bench.transport.sender(replies).await?);
     let to = replies.as_str().to_owned();
     let senders = move |address: &EntityPath| {
         let sender = Arc::clone(&sender);
@@ -68,8 +72,9 @@ async fn answering<B: Backend, T>(
     };
     // In virtual time a clock that begins now does not agree with one that began earlier.
     let clock = ManualClock::new(bench.backend.now().await);
-    let responder = Responder::builder(senders).clock(clock).codecs(Codecs::json()).answer_others(square).build();
-    let responder = responder.map_err(|error| Failure::behaviour(error.to_string()))?;
+    let codecs = Codecs::builder().with(Json::default()).with(MessagePack).build().map_err(unexpected)?;
+    let responder = Responder::builder(senders).clock(clock).codecs(codecs).fallback(square).build();
+    let responder = responder.map_err(unexpected)?;
     let stats = responder.stats();
     let (done, over) = oneshot::channel::<()>();
     let consumer = Consumer::new(bench.receiver(requests).await?, responder);
@@ -79,34 +84,34 @@ async fn answering<B: Backend, T>(
         result
     })
     .await;
-    ended.map_err(|error| Failure::behaviour(error.to_string()))?;
+    ended.map_err(unexpected)?;
     Ok((result?, stats))
 }
 
 /// Calls with the replies of `source`.
-async fn calling<B: Backend, T, F: Future<Output = T>>(
-    bench: &Bench<'_, B>,
+async fn calling<T, F: Future<Output = T>>(
+    bench: &Bench<'_>,
     requests: &EntityPath,
     source: impl ReplySource,
     timeout: Duration,
-    calls: impl FnOnce(Requester<SendService<B::Sender>>) -> F,
+    calls: impl FnOnce(Requester<SendService<DynSender>>) -> F,
 ) -> Result<T, Failure> {
-    let sender = SendService::new(bench.backend.sender(requests).await?);
+    let sender = SendService::new(bench.transport.sender(requests).await?);
     let built = Requester::builder(sender).timeout(timeout).build(source);
-    let (requester, replies) = built.map_err(|error| Failure::behaviour(error.to_string()))?;
+    let (requester, replies) = built.map_err(unexpected)?;
     // The replies end with the last requester.
     let (ended, result) = join(replies.run(), calls(requester)).await;
-    ended.map_err(|error| Failure::behaviour(error.to_string()))?;
+    ended.map_err(unexpected)?;
     Ok(result)
 }
 
 /// Creates two queues, for requests and for replies.
-async fn queues<B: Backend>(bench: &Bench<'_, B>) -> Result<(EntityPath, EntityPath), Failure> {
-    Ok((bench.queue(QueueSpec::default()).await?, bench.queue(QueueSpec::default()).await?))
+async fn queues(bench: &Bench<'_>) -> Result<(EntityPath, EntityPath), Failure> {
+    Ok((bench.queue(QueueSettings::default()).await?, bench.queue(QueueSettings::default()).await?))
 }
 
-async fn source<B: Backend>(bench: &Bench<'_, B>, replies: &EntityPath) -> Result<ReplyQueue<B::Receiver>, Failure> {
-    Ok(ReplyQueue::new(replies.as_str(), bench.backend.receiver(replies, Mode::PeekLock).await?))
+async fn source(bench: &Bench<'_>, replies: &EntityPath) -> Result<ReplyQueue<DynReceiver>, Failure> {
+    Ok(ReplyQueue::new(replies.as_str(), bench.transport.receiver(replies, ReceiveMode::PeekLock).await?))
 }
 
 /// Returns a request as another client sends it.
@@ -114,7 +119,7 @@ fn request(replies: &EntityPath) -> consign::message::MessageBuilder {
     Message::builder().content_type("application/json").reply_to(replies.to_string())
 }
 
-async fn a_hundred_calls_at_once_have_their_own_replies<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_hundred_calls_at_once_have_their_own_replies(bench: &Bench<'_>) -> Verdict {
     let (requests, replies) = queues(bench).await?;
     let source = source(bench, &replies).await?;
     let calls = calling(bench, &requests, source, LONG, async |requester| {
@@ -127,14 +132,14 @@ async fn a_hundred_calls_at_once_have_their_own_replies<B: Backend>(bench: &Benc
     });
     let ((answers, orphans), stats) = answering(bench, &requests, &replies, calls).await?;
     for (number, answer) in (0..CALLS).zip(answers) {
-        let answer = answer.map_err(|error| Failure::behaviour(error.to_string()))?;
+        let answer = answer.map_err(unexpected)?;
         ensure_eq!(answer, number * number);
     }
     ensure_eq!((orphans, stats.answered(), stats.undelivered()), (0, CALLS, 0));
     bench.gone(&requests).await
 }
 
-async fn a_request_that_cannot_be_decoded_is_answered_with_a_fault<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_request_that_cannot_be_decoded_is_answered_with_a_fault(bench: &Bench<'_>) -> Verdict {
     let (requests, replies) = queues(bench).await?;
     let source = source(bench, &replies).await?;
     let calls = calling(bench, &requests, source, LONG, async |requester| {
@@ -148,7 +153,33 @@ async fn a_request_that_cannot_be_decoded_is_answered_with_a_fault<B: Backend>(b
     Ok(())
 }
 
-async fn the_deadline_travels_as_the_transport_can<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_handler_answers_with_a_fault_of_its_own(bench: &Bench<'_>) -> Verdict {
+    let (requests, replies) = queues(bench).await?;
+    let source = source(bench, &replies).await?;
+    let calls = calling(bench, &requests, source, LONG, async |requester| {
+        Client::new(requester, Codecs::json()).call::<u64>(&u64::MAX).await
+    });
+    let (answer, stats) = answering(bench, &requests, &replies, calls).await?;
+    let error = answer.err().ok_or_else(|| Failure::behaviour("a square of more than 64 bits"))?;
+    ensure_eq!(error.fault().map(|fault| fault.code().as_str()), Some("TooLarge"));
+    ensure_eq!(stats.faults(), 1);
+    bench.gone(&requests).await
+}
+
+/// The client reads no other format.
+async fn a_reply_has_the_format_of_its_request(bench: &Bench<'_>) -> Verdict {
+    let (requests, replies) = queues(bench).await?;
+    let source = source(bench, &replies).await?;
+    let codecs = Codecs::builder().with(MessagePack).build().map_err(unexpected)?;
+    let calls = calling(bench, &requests, source, LONG, async |requester| {
+        Client::new(requester, codecs).call::<u64>(&12).await
+    });
+    let (answer, _) = answering(bench, &requests, &replies, calls).await?;
+    ensure_eq!(answer.map_err(unexpected)?, 144);
+    Ok(())
+}
+
+async fn the_deadline_travels_as_the_transport_can(bench: &Bench<'_>) -> Verdict {
     let (requests, replies) = queues(bench).await?;
     let source = source(bench, &replies).await?;
     let calls = calling(bench, &requests, source, LONG, async |requester| {
@@ -162,7 +193,7 @@ async fn the_deadline_travels_as_the_transport_can<B: Backend>(bench: &Bench<'_,
     });
     let delivery = calls.await??;
     let deadlines = (delivery.message.time_to_live(), delivery.message.timeout());
-    if bench.backend.capabilities().supports(Capability::TimeToLive) {
+    if bench.capabilities().supports(Capability::TimeToLive) {
         ensure_eq!(deadlines, (Some(LONG), Ok(None)));
     } else {
         ensure_eq!(deadlines, (None, Ok(Some(LONG))));
@@ -170,7 +201,7 @@ async fn the_deadline_travels_as_the_transport_can<B: Backend>(bench: &Bench<'_,
     Ok(delivery.complete().await?)
 }
 
-async fn a_call_that_is_over_is_not_handled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_call_that_is_over_is_not_handled(bench: &Bench<'_>) -> Verdict {
     let (requests, replies) = queues(bench).await?;
     let source = source(bench, &replies).await?;
     let timeout = bench.margin().max(Duration::from_millis(100));
@@ -185,12 +216,12 @@ async fn a_call_that_is_over_is_not_handled<B: Backend>(bench: &Bench<'_, B>) ->
         Ok(())
     };
     let ((), stats) = answering(bench, &requests, &replies, waiting).await?;
-    let has_time_to_live = bench.backend.capabilities().supports(Capability::TimeToLive);
+    let has_time_to_live = bench.capabilities().supports(Capability::TimeToLive);
     ensure_eq!((stats.answered(), stats.expired()), (0, u64::from(!has_time_to_live)));
     bench.nothing(&requests).await
 }
 
-async fn a_request_is_answered_under_the_id_that_its_sender_set<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_request_is_answered_under_the_id_that_its_sender_set(bench: &Bench<'_>) -> Verdict {
     let (requests, replies) = queues(bench).await?;
     let ids = async {
         bench.send(&requests, request(&replies).correlation_id("call-1").build("7")?).await?;
@@ -208,7 +239,7 @@ async fn a_request_is_answered_under_the_id_that_its_sender_set<B: Backend>(benc
     Ok(())
 }
 
-async fn a_request_without_an_id_is_a_dead_letter<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_request_without_an_id_is_a_dead_letter(bench: &Bench<'_>) -> Verdict {
     let (requests, replies) = queues(bench).await?;
     let fault = async {
         bench.send(&requests, request(&replies).build("7")?).await?;
@@ -221,8 +252,8 @@ async fn a_request_without_an_id_is_a_dead_letter<B: Backend>(bench: &Bench<'_, 
     Ok(dead.complete().await?)
 }
 
-async fn an_id_that_its_sender_did_not_set_is_marked<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn an_id_that_its_sender_did_not_set_is_marked(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send(&queue, Message::new("without")).await?;
     let without = bench.receive(&queue).await?;
     let id = without.message.message_id().map(String::from);
@@ -238,7 +269,7 @@ async fn an_id_that_its_sender_did_not_set_is_marked<B: Backend>(bench: &Bench<'
     Ok(())
 }
 
-async fn a_session_for_a_queue_without_sessions_is_no_refusal<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_session_for_a_queue_without_sessions_is_no_refusal(bench: &Bench<'_>) -> Verdict {
     let (requests, replies) = queues(bench).await?;
     let reply = async {
         let request = request(&replies).message_id("m").reply_to_session_id("mine");
@@ -250,9 +281,9 @@ async fn a_session_for_a_queue_without_sessions_is_no_refusal<B: Backend>(bench:
     Ok(())
 }
 
-async fn a_reply_without_the_session_that_it_needs<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let requests = bench.queue(QueueSpec::default()).await?;
-    let replies = bench.queue(QueueSpec { requires_session: true, ..QueueSpec::default() }).await?;
+async fn a_reply_without_the_session_that_it_needs(bench: &Bench<'_>) -> Verdict {
+    let requests = bench.queue(QueueSettings::default()).await?;
+    let replies = bench.queue(QueueSettings::default().with_sessions(true)).await?;
     bench.send(&requests, request(&replies).message_id("m").build("7")?).await?;
     let dead = answering(bench, &requests, &replies, bench.receive_dead(&requests));
     let (dead, stats) = dead.await?;
@@ -303,15 +334,15 @@ impl<S: consign::transport::Session> ReplySource for SessionReplies<S> {
     }
 }
 
-async fn a_requester_has_a_session_of_a_shared_queue<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let requests = bench.queue(QueueSpec::default()).await?;
-    let replies = bench.queue(QueueSpec { requires_session: true, ..QueueSpec::default() }).await?;
-    let session = bench.backend.accept_session(&replies, "requester-1").await?;
+async fn a_requester_has_a_session_of_a_shared_queue(bench: &Bench<'_>) -> Verdict {
+    let requests = bench.queue(QueueSettings::default()).await?;
+    let replies = bench.queue(QueueSettings::default().with_sessions(true)).await?;
+    let session = bench.accept_session(&replies, "requester-1").await?;
     let source = SessionReplies { session, address: replies.to_string(), id: "requester-1".into() };
     let calls = calling(bench, &requests, source, LONG, async |requester| {
         Client::new(requester, Codecs::json()).call::<u64>(&7).await
     });
     let (answer, _) = answering(bench, &requests, &replies, calls).await?;
-    ensure_eq!(answer.map_err(|error| Failure::behaviour(error.to_string()))?, 49);
+    ensure_eq!(answer.map_err(unexpected)?, 49);
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use consign::{
-    message::{Body, Properties, Value},
+    message::{MessageBody, Properties, Value},
     time::Timestamp,
 };
 
@@ -21,7 +21,7 @@ cases! {
         /// Rules: B-04.
         a_body_may_be_empty,
         /// Rules: M-01, M-19.
-        what_the_sender_says_comes_back,
+        properties_of_the_sender_are_received,
         /// Rules: M-11.
         a_message_without_an_id_gets_one,
         /// Rules: M-11, V-03.
@@ -31,7 +31,7 @@ cases! {
         /// Rules: M-24.
         names_of_properties_keep_their_case,
         /// Rules: M-25.
-        what_the_library_does_not_know_passes_through,
+        pass_through_fields_are_received,
         /// Rules: N-12.
         a_session_is_only_a_property_without_sessions;
     LargeMessages:
@@ -43,8 +43,8 @@ cases! {
         properties_count;
 }
 
-async fn a_body_comes_back_byte_by_byte<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_body_comes_back_byte_by_byte(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let all: Vec<u8> = (0..=u8::MAX).chain((0..=u8::MAX).rev()).collect();
     bench.send(&queue, Message::new(all.clone())).await?;
     ensure!(bench.take(&queue).await?.payload() == Some(&all[..]), "the body has changed");
@@ -52,44 +52,44 @@ async fn a_body_comes_back_byte_by_byte<B: Backend>(bench: &Bench<'_, B>) -> Ver
 }
 
 /// Sends a message with this body and returns the received body.
-async fn there_and_back<B: Backend>(bench: &Bench<'_, B>, body: Body) -> Result<Body, Failure> {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn there_and_back(bench: &Bench<'_>, body: MessageBody) -> Result<MessageBody, Failure> {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send(&queue, Message::new(body)).await?;
     Ok(bench.take(&queue).await?.body().clone())
 }
 
-async fn sections_of_a_body_stay_apart<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let body = Body::sections(["ab", "", "c"].map(|text| Bytes::from_static(text.as_bytes())).into());
+async fn sections_of_a_body_stay_apart(bench: &Bench<'_>) -> Verdict {
+    let body = MessageBody::sections(["ab", "", "c"].map(|text| Bytes::from_static(text.as_bytes())).into());
     ensure!(there_and_back(bench, body.clone()).await? == body, "the sections have changed");
     Ok(())
 }
 
-async fn a_body_may_be_a_value<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_body_may_be_a_value(bench: &Bench<'_>) -> Verdict {
     let list = Value::List(vec![Value::from(1_i32), Value::from("two"), Value::Symbol("three".into())]);
     let map = Value::Map(vec![(Value::from("key"), list), (Value::from(2_u64), Value::from(true))]);
     for value in [map, Value::from("text"), Value::from(7_i64)] {
-        let body = Body::from(value);
+        let body = MessageBody::from(value);
         let back = there_and_back(bench, body.clone()).await?;
         ensure!(back == body, "{body:?} comes back as {back:?}");
     }
     Ok(())
 }
 
-async fn a_body_may_be_a_sequence<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let body = Body::Sequence([vec![Value::from(1_i32), Value::from("two")], vec![Value::from(true)]].into());
+async fn a_body_may_be_a_sequence(bench: &Bench<'_>) -> Verdict {
+    let body = MessageBody::Sequence([vec![Value::from(1_i32), Value::from("two")], vec![Value::from(true)]].into());
     let back = there_and_back(bench, body.clone()).await?;
     ensure!(back == body, "{body:?} comes back as {back:?}");
     Ok(())
 }
 
-async fn a_body_may_be_empty<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let back = there_and_back(bench, Body::empty()).await?;
+async fn a_body_may_be_empty(bench: &Bench<'_>) -> Verdict {
+    let back = there_and_back(bench, MessageBody::empty()).await?;
     ensure_eq!(back.codec_view(), Some(&[][..]));
     Ok(())
 }
 
-async fn what_the_sender_says_comes_back<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn properties_of_the_sender_are_received(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let message = Message::builder()
         .content_type("application/json;charset=utf-8")
         .correlation_id("what it answers")
@@ -121,8 +121,8 @@ async fn what_the_sender_says_comes_back<B: Backend>(bench: &Bench<'_, B>) -> Ve
     Ok(())
 }
 
-async fn a_message_without_an_id_gets_one<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_message_without_an_id_gets_one(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     let messages = bench.drain_messages(&queue).await?;
     let ids: Vec<_> = messages.iter().map(|message| message.message_id().unwrap_or_default()).collect();
@@ -131,8 +131,8 @@ async fn a_message_without_an_id_gets_one<B: Backend>(bench: &Bench<'_, B>) -> V
     Ok(())
 }
 
-async fn an_id_may_have_128_utf_16_units<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn an_id_may_have_128_utf_16_units(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     for id in ["語".repeat(128), "🦀".repeat(64), "x".repeat(128)] {
         bench.send(&queue, Message::builder().message_id(id.clone()).build("a")?).await?;
         ensure_eq!(bench.take(&queue).await?.message_id(), Some(&*id));
@@ -140,8 +140,8 @@ async fn an_id_may_have_128_utf_16_units<B: Backend>(bench: &Bench<'_, B>) -> Ve
     Ok(())
 }
 
-async fn user_properties_keep_their_types<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn user_properties_keep_their_types(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let values = [
         PropertyValue::Null,
         true.into(),
@@ -167,30 +167,34 @@ async fn user_properties_keep_their_types<B: Backend>(bench: &Bench<'_, B>) -> V
         Bytes::from_static(b"\0\xff").into(),
     ];
     let mut properties = Properties::new();
-    *properties.application_mut() =
+    *properties.application_properties_mut() =
         values.into_iter().enumerate().map(|(index, value)| (format!("p{index}"), value)).collect();
-    let sent = properties.application().clone();
+    let sent = properties.application_properties().clone();
     bench.send(&queue, Message::from_parts(properties, "a".into())).await?;
     let back = bench.take(&queue).await?;
     for (name, value) in sent.iter() {
-        ensure!(back.application().get(name) == Some(value), "{value:?} has become {:?}", back.application().get(name));
+        ensure!(
+            back.application_properties().get(name) == Some(value),
+            "{value:?} has become {:?}",
+            back.application_properties().get(name)
+        );
     }
-    ensure_eq!(back.application().len(), sent.len());
+    ensure_eq!(back.application_properties().len(), sent.len());
     Ok(())
 }
 
-async fn names_of_properties_keep_their_case<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn names_of_properties_keep_their_case(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let message = Message::builder().property("Key", "upper").property("key", "lower").property("with space", 1_i32);
     bench.send(&queue, message.build("a")?).await?;
     let back = bench.take(&queue).await?;
-    let names: Vec<_> = back.application().iter().map(|(name, _)| name).collect();
+    let names: Vec<_> = back.application_properties().iter().map(|(name, _)| name).collect();
     ensure_eq!(names, ["Key", "key", "with space"]);
     Ok(())
 }
 
-async fn what_the_library_does_not_know_passes_through<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn pass_through_fields_are_received(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let mut properties = Properties::new();
     let rest = properties.pass_through_mut();
     rest.user_id = Some(Bytes::from_static(b"user"));
@@ -204,8 +208,8 @@ async fn what_the_library_does_not_know_passes_through<B: Backend>(bench: &Bench
     Ok(())
 }
 
-async fn a_session_is_only_a_property_without_sessions<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_session_is_only_a_property_without_sessions(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     for (session, body) in [("one", "a"), ("two", "b"), ("one", "c")] {
         bench.send(&queue, Message::builder().session_id(session).build(body)?).await?;
     }
@@ -220,8 +224,8 @@ fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|index| (index.wrapping_mul(2_654_435_761) >> 16).to_le_bytes()[0]).collect()
 }
 
-async fn a_message_of_a_mebibyte_comes_back_whole<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let spec = QueueSpec { max_message_size: Some(4 << 20), ..QueueSpec::default() };
+async fn a_message_of_a_mebibyte_comes_back_whole(bench: &Bench<'_>) -> Verdict {
+    let spec = QueueSettings::default().with_max_message_size(4 << 20);
     let queue = bench.queue(spec).await?;
     let body = bytes((1 << 20) + 1);
     bench.send(&queue, Message::new(body.clone())).await?;
@@ -229,8 +233,8 @@ async fn a_message_of_a_mebibyte_comes_back_whole<B: Backend>(bench: &Bench<'_, 
     Ok(())
 }
 
-async fn the_largest_message_is_a_setting<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let spec = QueueSpec { max_message_size: Some(64 << 10), ..QueueSpec::default() };
+async fn the_largest_message_is_a_setting(bench: &Bench<'_>) -> Verdict {
+    let spec = QueueSettings::default().with_max_message_size(64 << 10);
     let queue = bench.queue(spec).await?;
     refused(bench.send(&queue, Message::new(bytes((64 << 10) + 1))).await, &[ErrorKind::MessageSizeExceeded])?;
     bench.gone(&queue).await?;
@@ -240,8 +244,8 @@ async fn the_largest_message_is_a_setting<B: Backend>(bench: &Bench<'_, B>) -> V
     Ok(())
 }
 
-async fn properties_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let spec = QueueSpec { max_message_size: Some(64 << 10), ..QueueSpec::default() };
+async fn properties_count(bench: &Bench<'_>) -> Verdict {
+    let spec = QueueSettings::default().with_max_message_size(64 << 10);
     let queue = bench.queue(spec).await?;
     let message = || Message::builder().property("large", "x".repeat(30 << 10));
     refused(bench.send(&queue, message().build(bytes(40 << 10))?).await, &[ErrorKind::MessageSizeExceeded])?;

@@ -1,7 +1,7 @@
 //! K-11 and K-12: a dead letter has a reason, and is otherwise the original message.
 
 use bytes::Bytes;
-use consign::message::Body;
+use consign::message::MessageBody;
 
 use super::prelude::*;
 
@@ -61,24 +61,24 @@ fn changes<const N: usize>(changes: [(&'static str, i64); N]) -> Changes {
 }
 
 fn integers<const N: usize>(message: &Message, names: [&str; N]) -> [Option<i64>; N] {
-    names.map(|name| match message.application().get(name) {
+    names.map(|name| match message.application_properties().get(name) {
         Some(PropertyValue::I64(value)) => Some(*value),
         _ => None,
     })
 }
 
-async fn reason_and_description_are_the_application_s<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn reason_and_description_are_the_application_s(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     bench.receive(&queue).await?.dead_letter(because("NoSuchArticle", "sku-7 is not in the catalogue: 語")).await?;
     let dead = bench.take(&queue.dead_letter()).await?;
     ensure_eq!(why(&dead), ("NoSuchArticle", "sku-7 is not in the catalogue: 語"));
-    ensure_eq!(dead.application().len(), 2);
+    ensure_eq!(dead.application_properties().len(), 2);
     Ok(())
 }
 
-async fn a_description_may_be_left_out<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_description_may_be_left_out(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     bench.receive(&queue).await?.dead_letter(because("NoSuchArticle", "")).await?;
     ensure_eq!(why(&bench.take(&queue.dead_letter()).await?), ("NoSuchArticle", ""));
@@ -86,13 +86,13 @@ async fn a_description_may_be_left_out<B: Backend>(bench: &Bench<'_, B>) -> Verd
 }
 
 /// A message with two properties, received.
-async fn with_properties<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath) -> Result<Delivery<B::Lease>, Failure> {
+async fn with_properties(bench: &Bench<'_>, queue: &EntityPath) -> Result<Delivery<DynLease>, Failure> {
     bench.send(queue, Message::builder().property("kept", 1_i64).property("changed", 1_i64).build("a")?).await?;
     bench.receive(queue).await
 }
 
-async fn a_dead_letter_takes_changes_along<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_dead_letter_takes_changes_along(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let mut dead_letter = because("Changed", "");
     dead_letter.changes = changes([("changed", 2), ("added", 3)]);
     with_properties(bench, &queue).await?.dead_letter(dead_letter).await?;
@@ -102,8 +102,8 @@ async fn a_dead_letter_takes_changes_along<B: Backend>(bench: &Bench<'_, B>) -> 
     Ok(())
 }
 
-async fn an_abandoned_message_takes_changes_along<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn an_abandoned_message_takes_changes_along(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let delivery = with_properties(bench, &queue).await?;
     delivery.settle(Disposition::Abandon(changes([("changed", 2), ("added", 3)]))).await?;
     let again = bench.take(&queue).await?;
@@ -121,25 +121,25 @@ fn claimed() -> ApplicationProperties {
 /// Returns the properties with the reason of the dead-lettering.
 fn told(message: &Message) -> [Option<&str>; 2] {
     [DeadLetter::REASON, DeadLetter::DESCRIPTION]
-        .map(|name| message.application().get(name).and_then(PropertyValue::as_str))
+        .map(|name| message.application_properties().get(name).and_then(PropertyValue::as_str))
 }
 
-async fn a_sender_does_not_set_the_reason<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_sender_does_not_set_the_reason(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let mut message = Message::new("a");
-    message.properties_mut().application_mut().merge(claimed());
-    message.properties_mut().application_mut().insert(DeadLetter::TRAIL, "claimed");
+    message.properties_mut().application_properties_mut().merge(claimed());
+    message.properties_mut().application_properties_mut().insert(DeadLetter::TRAIL, "claimed");
     bench.send(&queue, message).await?;
     let delivery = bench.receive(&queue).await?;
     ensure_eq!(told(&delivery.message), [None, None]);
-    ensure_eq!(delivery.message.application().len(), 0);
+    ensure_eq!(delivery.message.application_properties().len(), 0);
     delivery.dead_letter(because("NoSuchArticle", "")).await?;
     ensure_eq!(told(&bench.take(&queue.dead_letter()).await?), [Some("NoSuchArticle"), None]);
     Ok(())
 }
 
-async fn an_abandon_does_not_set_the_reason<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn an_abandon_does_not_set_the_reason(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     bench.receive(&queue).await?.settle(Disposition::Abandon(claimed().into())).await?;
     let delivery = bench.receive(&queue).await?;
@@ -149,8 +149,8 @@ async fn an_abandon_does_not_set_the_reason<B: Backend>(bench: &Bench<'_, B>) ->
     Ok(())
 }
 
-async fn a_deferral_does_not_set_the_reason<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_deferral_does_not_set_the_reason(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let delivery = bench.receive(&queue).await?;
     let number = number(&delivery.message)?;
@@ -161,8 +161,8 @@ async fn a_deferral_does_not_set_the_reason<B: Backend>(bench: &Bench<'_, B>) ->
     Ok(())
 }
 
-async fn a_dead_letter_keeps_no_older_description<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_dead_letter_keeps_no_older_description(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let mut dead_letter = because("NoSuchArticle", "");
     dead_letter.changes = claimed().into();
@@ -171,8 +171,8 @@ async fn a_dead_letter_keeps_no_older_description<B: Backend>(bench: &Bench<'_, 
     Ok(())
 }
 
-async fn a_reason_that_is_too_long_is_refused<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_reason_that_is_too_long_is_refused(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let long = DeadLetter::new(DeadLetterReason::HandlerPermanent, "x".repeat(4_097));
     refused(bench.receive(&queue).await?.dead_letter(long).await, &[ErrorKind::InvalidArgument])?;
@@ -180,7 +180,7 @@ async fn a_reason_that_is_too_long_is_refused<B: Backend>(bench: &Bench<'_, B>) 
     Ok(())
 }
 
-async fn a_dead_letter_does_not_die_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_dead_letter_does_not_die_again(bench: &Bench<'_>) -> Verdict {
     let queue = bench.short_locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     bench.receive(&queue).await?.dead_letter(because("First", "")).await?;
@@ -192,8 +192,8 @@ async fn a_dead_letter_does_not_die_again<B: Backend>(bench: &Bench<'_, B>) -> V
     Ok(())
 }
 
-async fn a_dead_letter_may_come_from_a_deferred_message<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_dead_letter_may_come_from_a_deferred_message(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let delivery = bench.receive(&queue).await?;
     let number = number(&delivery.message)?;
@@ -204,8 +204,8 @@ async fn a_dead_letter_may_come_from_a_deferred_message<B: Backend>(bench: &Benc
 }
 
 /// Sends a message, dead-letters it, and returns it as it was received first and as it was received from there.
-async fn through_death<B: Backend>(bench: &Bench<'_, B>, message: Message) -> Result<(Message, Message), Failure> {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn through_death(bench: &Bench<'_>, message: Message) -> Result<(Message, Message), Failure> {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send(&queue, message).await?;
     let delivery = bench.receive(&queue).await?;
     let before = delivery.message.clone();
@@ -215,17 +215,17 @@ async fn through_death<B: Backend>(bench: &Bench<'_, B>, message: Message) -> Re
     Ok((before, bench.take(&queue.dead_letter()).await?))
 }
 
-async fn the_body_survives_byte_by_byte<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_body_survives_byte_by_byte(bench: &Bench<'_>) -> Verdict {
     let bytes: Vec<u8> = (0..=u8::MAX).collect();
-    let sections = Body::sections(vec![Bytes::from(bytes.clone()), Bytes::from_static(b"\xff\0")]);
-    for body in [Body::from(bytes), sections, Body::empty()] {
+    let sections = MessageBody::sections(vec![Bytes::from(bytes.clone()), Bytes::from_static(b"\xff\0")]);
+    for body in [MessageBody::from(bytes), sections, MessageBody::empty()] {
         let (_, dead) = through_death(bench, Message::new(body.clone())).await?;
         ensure!(*dead.body() == body, "{body:?} has become {:?}", dead.body());
     }
     Ok(())
 }
 
-async fn the_properties_survive<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_properties_survive(bench: &Bench<'_>) -> Verdict {
     let message = Message::builder()
         .content_type("application/json")
         .message_id("m-1")
@@ -240,13 +240,13 @@ async fn the_properties_survive<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     ensure_eq!(dead.content_type(), before.content_type());
     ensure_eq!(dead.correlation_id(), before.correlation_id());
     ensure_eq!((dead.subject(), dead.reply_to()), (before.subject(), before.reply_to()));
-    for (name, value) in before.application().iter() {
-        ensure_eq!(dead.application().get(name), Some(value), "the property {name}");
+    for (name, value) in before.application_properties().iter() {
+        ensure_eq!(dead.application_properties().get(name), Some(value), "the property {name}");
     }
     Ok(())
 }
 
-async fn number_and_time_survive<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn number_and_time_survive(bench: &Bench<'_>) -> Verdict {
     let (before, dead) = through_death(bench, Message::new("a")).await?;
     ensure_eq!(number(&dead)?, number(&before)?);
     ensure_eq!(facts(&dead)?.enqueued_time, facts(&before)?.enqueued_time);
@@ -254,10 +254,7 @@ async fn number_and_time_survive<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
 }
 
 /// Creates a queue with a dead letter for each body.
-async fn dead_queue<const N: usize, B: Backend>(
-    bench: &Bench<'_, B>,
-    bodies: [&'static str; N],
-) -> Result<EntityPath, Failure> {
+async fn dead_queue<const N: usize>(bench: &Bench<'_>, bodies: [&'static str; N]) -> Result<EntityPath, Failure> {
     let queue = bench.short_locking_queue().await?;
     bench.send_bodies(&queue, bodies).await?;
     for _ in bodies {
@@ -266,13 +263,13 @@ async fn dead_queue<const N: usize, B: Backend>(
     Ok(queue)
 }
 
-async fn the_address_is_read_in_any_case<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_address_is_read_in_any_case(bench: &Bench<'_>) -> Verdict {
     let queue = dead_queue(bench, ["a"]).await?;
     ensure_eq!(bench.drain(&EntityPath::new(&format!("{queue}/$DeadLetterQueue"))?).await?, ["a"]);
     Ok(())
 }
 
-async fn a_dead_letter_stays_until_it_is_completed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_dead_letter_stays_until_it_is_completed(bench: &Bench<'_>) -> Verdict {
     let queue = dead_queue(bench, ["a"]).await?;
     for _ in 0..12 {
         bench.receive_dead(&queue).await?.abandon().await?;
@@ -282,7 +279,7 @@ async fn a_dead_letter_stays_until_it_is_completed<B: Backend>(bench: &Bench<'_,
     bench.gone(&queue).await
 }
 
-async fn dead_letters_do_not_go_by_themselves<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn dead_letters_do_not_go_by_themselves(bench: &Bench<'_>) -> Verdict {
     let queue = dead_queue(bench, ["a"]).await?;
     let _held = bench.receive_dead(&queue).await?;
     bench.wait_past(bench.lock()).await;
@@ -291,13 +288,13 @@ async fn dead_letters_do_not_go_by_themselves<B: Backend>(bench: &Bench<'_, B>) 
     Ok(())
 }
 
-async fn dead_letters_come_in_their_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn dead_letters_come_in_their_order(bench: &Bench<'_>) -> Verdict {
     let queue = dead_queue(bench, ["a", "b", "c"]).await?;
     ensure_eq!(bench.drain(&queue.dead_letter()).await?, ["a", "b", "c"]);
     Ok(())
 }
 
-async fn a_dead_letter_is_locked_for_one_receiver<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_dead_letter_is_locked_for_one_receiver(bench: &Bench<'_>) -> Verdict {
     let queue = dead_queue(bench, ["a"]).await?;
     let held = bench.receive_dead(&queue).await?;
     bench.nothing(&queue.dead_letter()).await?;
@@ -306,9 +303,9 @@ async fn a_dead_letter_is_locked_for_one_receiver<B: Backend>(bench: &Bench<'_, 
     bench.gone(&queue).await
 }
 
-async fn none_of_many_is_lost<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
-    let sender = bench.backend.sender(&queue).await?;
+async fn none_of_many_is_lost(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
+    let sender = bench.transport.sender(&queue).await?;
     let sent: Vec<String> = (0..50).map(|index| format!("{index:02}")).collect();
     for body in &sent {
         sender.send(Message::new(body.clone())).await?;
@@ -327,7 +324,7 @@ async fn none_of_many_is_lost<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     bench.gone(&queue).await
 }
 
-async fn a_dead_letter_is_gone_from_its_queue<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_dead_letter_is_gone_from_its_queue(bench: &Bench<'_>) -> Verdict {
     let queue = dead_queue(bench, ["a"]).await?;
     bench.nothing(&queue).await?;
     bench.wait_past(bench.lock()).await;

@@ -7,7 +7,7 @@ cases! {
         /// Rules: S-32, T-20.
         a_deferred_message_is_not_received,
         /// Rules: S-33, T-21.
-        its_number_brings_it_back,
+        a_deferred_message_is_received_by_its_number,
         /// Rules: S-33.
         another_receiver_may_fetch_it,
         /// Rules: T-22.
@@ -25,14 +25,14 @@ cases! {
         /// Rules: S-61.
         a_deferred_message_takes_changes_along,
         /// Rules: T-23.
-        it_does_not_come_by_itself [LockDuration],
+        a_deferred_message_is_not_received_otherwise [LockDuration],
         /// Rules: S-33.
         several_are_fetched_at_once;
 }
 
 /// Sends messages and defers them; returns their numbers.
-async fn deferred<const N: usize, B: Backend>(
-    bench: &Bench<'_, B>,
+async fn deferred<const N: usize>(
+    bench: &Bench<'_>,
     queue: &EntityPath,
     bodies: [&'static str; N],
 ) -> Result<Vec<SequenceNumber>, Failure> {
@@ -48,16 +48,16 @@ async fn deferred<const N: usize, B: Backend>(
 
 const NOT_FOUND: &[ErrorKind] = &[ErrorKind::MessageNotFound];
 
-async fn a_deferred_message_is_not_received<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_deferred_message_is_not_received(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     deferred(bench, &queue, ["a"]).await?;
     bench.send_bodies(&queue, ["b"]).await?;
     ensure_eq!(bench.drain(&queue).await?, ["b"]);
     bench.nothing(&queue.dead_letter()).await
 }
 
-async fn its_number_brings_it_back<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_deferred_message_is_received_by_its_number(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let numbers = deferred(bench, &queue, ["a", "b"]).await?;
     let fetched = bench.fetch(&queue, numbers[1]).await?;
     ensure_eq!((text(&fetched.message).as_str(), number(&fetched.message)?), ("b", numbers[1]));
@@ -68,8 +68,8 @@ async fn its_number_brings_it_back<B: Backend>(bench: &Bench<'_, B>) -> Verdict 
     Ok(fetched.complete().await?)
 }
 
-async fn another_receiver_may_fetch_it<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn another_receiver_may_fetch_it(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let mut receiver = bench.receiver(&queue).await?;
     let delivery = bench.receive_by(&mut receiver).await?;
@@ -79,16 +79,16 @@ async fn another_receiver_may_fetch_it<B: Backend>(bench: &Bench<'_, B>) -> Verd
     Ok(bench.fetch(&queue, number).await?.complete().await?)
 }
 
-async fn one_wrong_number_locks_none<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn one_wrong_number_locks_none(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let numbers = deferred(bench, &queue, ["a"]).await?;
     let both = [numbers[0], SequenceNumber::new(1_000_000)];
-    refused(bench.backend.receive_deferred(&queue, &both).await, NOT_FOUND)?;
+    refused(bench.transport.receive_deferred(&queue, &both).await, NOT_FOUND)?;
     Ok(bench.fetch(&queue, numbers[0]).await?.complete().await?)
 }
 
-async fn an_active_message_is_not_fetched<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn an_active_message_is_not_fetched(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let delivery = bench.receive(&queue).await?;
     let number = number(&delivery.message)?;
@@ -99,31 +99,31 @@ async fn an_active_message_is_not_fetched<B: Backend>(bench: &Bench<'_, B>) -> V
     Ok(())
 }
 
-async fn a_locked_message_is_not_fetched_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_locked_message_is_not_fetched_again(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let numbers = deferred(bench, &queue, ["a"]).await?;
     let held = bench.fetch(&queue, numbers[0]).await?;
     refused(bench.fetch(&queue, numbers[0]).await, NOT_FOUND)?;
     Ok(held.complete().await?)
 }
 
-async fn a_fetched_message_is_gone_when_it_is_completed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_fetched_message_is_gone_when_it_is_completed(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let numbers = deferred(bench, &queue, ["a"]).await?;
     bench.fetch(&queue, numbers[0]).await?.complete().await?;
     refused(bench.fetch(&queue, numbers[0]).await, NOT_FOUND)?;
     bench.gone(&queue).await
 }
 
-async fn an_abandoned_one_is_deferred_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn an_abandoned_one_is_deferred_again(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let numbers = deferred(bench, &queue, ["a"]).await?;
     bench.fetch(&queue, numbers[0]).await?.abandon().await?;
     bench.nothing(&queue).await?;
     Ok(bench.fetch(&queue, numbers[0]).await?.complete().await?)
 }
 
-async fn one_whose_lock_ends_is_deferred_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn one_whose_lock_ends_is_deferred_again(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     let numbers = deferred(bench, &queue, ["a"]).await?;
     let _held = bench.fetch(&queue, numbers[0]).await?;
@@ -132,21 +132,21 @@ async fn one_whose_lock_ends_is_deferred_again<B: Backend>(bench: &Bench<'_, B>)
     Ok(bench.fetch(&queue, numbers[0]).await?.complete().await?)
 }
 
-async fn a_deferred_message_takes_changes_along<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_deferred_message_takes_changes_along(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send(&queue, Message::builder().property("kept", 1_i64).build("a")?).await?;
     let delivery = bench.receive(&queue).await?;
     let number = number(&delivery.message)?;
     let changes: ApplicationProperties = [("progress", "half")].into_iter().collect();
     delivery.settle(Disposition::Defer(changes.into())).await?;
     let fetched = bench.fetch(&queue, number).await?;
-    let progress = fetched.message.application().get("progress").and_then(PropertyValue::as_str);
+    let progress = fetched.message.application_properties().get("progress").and_then(PropertyValue::as_str);
     ensure_eq!(progress, Some("half"));
-    ensure_eq!(fetched.message.application().get("kept"), Some(&PropertyValue::I64(1)));
+    ensure_eq!(fetched.message.application_properties().get("kept"), Some(&PropertyValue::I64(1)));
     Ok(fetched.complete().await?)
 }
 
-async fn it_does_not_come_by_itself<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_deferred_message_is_not_received_otherwise(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     let numbers = deferred(bench, &queue, ["a"]).await?;
     bench.wait_past(bench.lock() * 3).await;
@@ -154,10 +154,10 @@ async fn it_does_not_come_by_itself<B: Backend>(bench: &Bench<'_, B>) -> Verdict
     Ok(bench.fetch(&queue, numbers[0]).await?.complete().await?)
 }
 
-async fn several_are_fetched_at_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn several_are_fetched_at_once(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let numbers = deferred(bench, &queue, ["a", "b", "c"]).await?;
-    let fetched = bench.backend.receive_deferred(&queue, &[numbers[0], numbers[2]]).await?;
+    let fetched = bench.transport.receive_deferred(&queue, &[numbers[0], numbers[2]]).await?;
     let mut bodies = texts(fetched.iter().map(|delivery| &delivery.message));
     bodies.sort();
     ensure_eq!(bodies, ["a", "c"]);

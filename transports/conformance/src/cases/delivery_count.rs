@@ -32,7 +32,7 @@ cases! {
         /// Rules: S-30.
         a_lock_that_ends_may_be_the_last_delivery [LockDuration],
         /// Rules: S-30.
-        what_is_released_never_dies [Release],
+        released_messages_are_never_dead_lettered [Release],
         /// Rules: S-30.
         only_the_poisonous_message_goes,
         /// Rules: S-80.
@@ -42,17 +42,13 @@ cases! {
 }
 
 /// Returns the delivery count of the next delivery. The message stays locked in `held`.
-async fn next_count<B: Backend>(
-    bench: &Bench<'_, B>,
-    queue: &EntityPath,
-    held: &mut Vec<Delivery<B::Lease>>,
-) -> Result<u32, Failure> {
+async fn next_count(bench: &Bench<'_>, queue: &EntityPath, held: &mut Vec<Delivery<DynLease>>) -> Result<u32, Failure> {
     held.push(bench.receive(queue).await?);
     facts(&held[held.len() - 1].message).map(|facts| facts.delivery_count)
 }
 
-async fn the_first_delivery_reads_1<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn the_first_delivery_reads_1(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     for message in bench.drain_messages(&queue).await? {
         ensure_eq!(facts(&message)?.delivery_count, 1);
@@ -60,8 +56,8 @@ async fn the_first_delivery_reads_1<B: Backend>(bench: &Bench<'_, B>) -> Verdict
     Ok(())
 }
 
-async fn each_abandon_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn each_abandon_counts(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     for count in 1..=5 {
         let delivery = bench.receive(&queue).await?;
@@ -71,7 +67,7 @@ async fn each_abandon_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn a_lock_that_ends_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_lock_that_ends_counts(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let mut held = Vec::new();
@@ -82,8 +78,8 @@ async fn a_lock_that_ends_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn a_release_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_release_does_not_count(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     bench.receive(&queue).await?.lease.release().await?;
     bench.receive(&queue).await?.abandon().await?;
@@ -92,7 +88,7 @@ async fn a_release_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn a_lock_that_ends_unseen_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_lock_that_ends_unseen_counts(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     let mut held = bench.receive_each(&queue, 2).await?;
@@ -102,8 +98,8 @@ async fn a_lock_that_ends_unseen_counts<B: Backend>(bench: &Bench<'_, B>) -> Ver
     Ok(())
 }
 
-async fn a_peek_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_peek_does_not_count(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     for failures in 0..3 {
         for _ in 0..2 {
@@ -118,8 +114,8 @@ async fn a_peek_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn a_deferral_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_deferral_does_not_count(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let delivery = bench.receive(&queue).await?;
     let number = number(&delivery.message)?;
@@ -129,8 +125,8 @@ async fn a_deferral_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict 
     Ok(fetched.complete().await?)
 }
 
-async fn a_deferred_message_s_failure_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_deferred_message_s_failure_counts(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let delivery = bench.receive(&queue).await?;
     let number = number(&delivery.message)?;
@@ -143,8 +139,8 @@ async fn a_deferred_message_s_failure_counts<B: Backend>(bench: &Bench<'_, B>) -
     Ok(())
 }
 
-async fn in_the_dead_letter_queue_nothing_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn in_the_dead_letter_queue_nothing_counts(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     bench.receive(&queue).await?.dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "")).await?;
     let first = bench.receive_dead(&queue).await?;
@@ -158,7 +154,7 @@ async fn in_the_dead_letter_queue_nothing_counts<B: Backend>(bench: &Bench<'_, B
     Ok(())
 }
 
-async fn renewal_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn renewal_does_not_count(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let held = bench.receive(&queue).await?;
@@ -170,11 +166,11 @@ async fn renewal_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn dying_queue<B: Backend>(bench: &Bench<'_, B>, deliveries: u32) -> Result<EntityPath, Failure> {
-    bench.queue(QueueSpec { max_delivery_count: Some(deliveries), ..QueueSpec::default() }).await
+async fn dying_queue(bench: &Bench<'_>, deliveries: u32) -> Result<EntityPath, Failure> {
+    bench.queue(QueueSettings::default().with_max_delivery_count(deliveries)).await
 }
 
-async fn a_message_is_delivered_as_often_as_the_queue_says<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_message_is_delivered_as_often_as_the_queue_says(bench: &Bench<'_>) -> Verdict {
     let queue = dying_queue(bench, 3).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     for _ in 0..3 {
@@ -186,7 +182,7 @@ async fn a_message_is_delivered_as_often_as_the_queue_says<B: Backend>(bench: &B
     Ok(())
 }
 
-async fn one_delivery_may_be_all<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn one_delivery_may_be_all(bench: &Bench<'_>) -> Verdict {
     let queue = dying_queue(bench, 1).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     bench.receive(&queue).await?.abandon().await?;
@@ -195,8 +191,8 @@ async fn one_delivery_may_be_all<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn a_lock_that_ends_may_be_the_last_delivery<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let spec = QueueSpec { max_delivery_count: Some(2), ..bench.locking() };
+async fn a_lock_that_ends_may_be_the_last_delivery(bench: &Bench<'_>) -> Verdict {
+    let spec = bench.locking().with_max_delivery_count(2);
     let queue = bench.queue(spec).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     bench.receive(&queue).await?.abandon().await?;
@@ -206,7 +202,7 @@ async fn a_lock_that_ends_may_be_the_last_delivery<B: Backend>(bench: &Bench<'_,
     bench.nothing(&queue).await
 }
 
-async fn what_is_released_never_dies<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn released_messages_are_never_dead_lettered(bench: &Bench<'_>) -> Verdict {
     let queue = dying_queue(bench, 1).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     for _ in 0..3 {
@@ -217,7 +213,7 @@ async fn what_is_released_never_dies<B: Backend>(bench: &Bench<'_, B>) -> Verdic
     Ok(())
 }
 
-async fn only_the_poisonous_message_goes<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn only_the_poisonous_message_goes(bench: &Bench<'_>) -> Verdict {
     let queue = dying_queue(bench, 2).await?;
     bench.send_bodies(&queue, ["a", "poison", "b"]).await?;
     let mut handled = Vec::new();
@@ -235,7 +231,7 @@ async fn only_the_poisonous_message_goes<B: Backend>(bench: &Bench<'_, B>) -> Ve
     Ok(())
 }
 
-async fn the_dead_letter_reads_its_deliveries<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_dead_letter_reads_its_deliveries(bench: &Bench<'_>) -> Verdict {
     let queue = dying_queue(bench, 2).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     for _ in 0..2 {
@@ -246,7 +242,7 @@ async fn the_dead_letter_reads_its_deliveries<B: Backend>(bench: &Bench<'_, B>) 
     Ok(())
 }
 
-async fn the_dead_letter_says_so<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_dead_letter_says_so(bench: &Bench<'_>) -> Verdict {
     let queue = dying_queue(bench, 1).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     bench.receive(&queue).await?.abandon().await?;

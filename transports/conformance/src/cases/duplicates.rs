@@ -1,7 +1,6 @@
 //! K-24: a MessageId is accepted once.
 
 use super::prelude::*;
-use crate::{SubscriptionSpec, TopicSpec};
 
 cases! {
     DuplicateDetection:
@@ -20,7 +19,7 @@ cases! {
         /// Rules: T-48.
         the_first_of_a_batch_wins,
         /// Rules: T-48.
-        what_is_refused_is_not_remembered,
+        the_id_of_a_refused_message_is_not_remembered,
         /// Rules: Q-03.
         a_duplicate_has_no_number [SequenceNumbers],
         /// Rules: M-11.
@@ -38,15 +37,15 @@ cases! {
 /// The shortest window of the model.
 const WINDOW: Duration = Duration::from_secs(20);
 
-async fn detecting<B: Backend>(bench: &Bench<'_, B>) -> Result<EntityPath, Failure> {
-    bench.queue(QueueSpec { duplicate_window: Some(WINDOW), ..QueueSpec::default() }).await
+async fn detecting(bench: &Bench<'_>) -> Result<EntityPath, Failure> {
+    bench.queue(QueueSettings::default().with_duplicate_detection(WINDOW)).await
 }
 
 fn with_id(id: &'static str, body: &'static str) -> Result<Message, Failure> {
     Ok(Message::builder().message_id(id).build(body)?)
 }
 
-async fn a_duplicate_is_accepted_and_dropped<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_duplicate_is_accepted_and_dropped(bench: &Bench<'_>) -> Verdict {
     let queue = detecting(bench).await?;
     for (id, body) in [("one", "a"), ("one", "a"), ("two", "b"), ("one", "a")] {
         bench.send(&queue, with_id(id, body)?).await?;
@@ -55,7 +54,7 @@ async fn a_duplicate_is_accepted_and_dropped<B: Backend>(bench: &Bench<'_, B>) -
     bench.nothing(&queue.dead_letter()).await
 }
 
-async fn only_the_id_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn only_the_id_counts(bench: &Bench<'_>) -> Verdict {
     let queue = detecting(bench).await?;
     bench.send(&queue, with_id("one", "first")?).await?;
     let other = Message::builder().message_id("one").subject("other").property("n", 7_i64).build("second")?;
@@ -65,7 +64,7 @@ async fn only_the_id_counts<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn the_window_ends<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_window_ends(bench: &Bench<'_>) -> Verdict {
     let queue = detecting(bench).await?;
     bench.send(&queue, with_id("one", "a")?).await?;
     bench.wait_almost(WINDOW).await;
@@ -76,7 +75,7 @@ async fn the_window_ends<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn a_duplicate_does_not_extend_the_window<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_duplicate_does_not_extend_the_window(bench: &Bench<'_>) -> Verdict {
     let queue = detecting(bench).await?;
     bench.send(&queue, with_id("one", "a")?).await?;
     for _ in 0..3 {
@@ -89,7 +88,7 @@ async fn a_duplicate_does_not_extend_the_window<B: Backend>(bench: &Bench<'_, B>
     Ok(())
 }
 
-async fn the_first_one_s_fate_does_not_matter<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_first_one_s_fate_does_not_matter(bench: &Bench<'_>) -> Verdict {
     let queue = detecting(bench).await?;
     bench.send(&queue, with_id("completed", "a")?).await?;
     bench.send(&queue, with_id("dead", "b")?).await?;
@@ -103,7 +102,7 @@ async fn the_first_one_s_fate_does_not_matter<B: Backend>(bench: &Bench<'_, B>) 
     Ok(())
 }
 
-async fn ids_are_compared_as_they_are<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn ids_are_compared_as_they_are(bench: &Bench<'_>) -> Verdict {
     let queue = detecting(bench).await?;
     for id in ["one", "ONE", "one ", "öne"] {
         bench.send(&queue, with_id(id, "a")?).await?;
@@ -112,21 +111,21 @@ async fn ids_are_compared_as_they_are<B: Backend>(bench: &Bench<'_, B>) -> Verdi
     Ok(())
 }
 
-async fn the_first_of_a_batch_wins<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_first_of_a_batch_wins(bench: &Bench<'_>) -> Verdict {
     let queue = detecting(bench).await?;
     let batch = Batch::from([with_id("one", "a")?, with_id("two", "b")?, with_id("one", "c")?]);
-    bench.backend.sender(&queue).await?.send_batch(batch).await?;
+    bench.transport.sender(&queue).await?.send_batch(batch).await?;
     ensure_eq!(bench.drain(&queue).await?, ["a", "b"]);
     Ok(())
 }
 
-async fn what_is_refused_is_not_remembered<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_id_of_a_refused_message_is_not_remembered(bench: &Bench<'_>) -> Verdict {
     let queue = detecting(bench).await?;
     let mut bad = with_id("two", "bad")?;
-    bad.properties_mut().application_mut().insert("k", "x".repeat(33_000));
+    bad.properties_mut().application_properties_mut().insert("k", "x".repeat(33_000));
     let batch = Batch::from([with_id("one", "a")?, bad]);
     let kinds = [ErrorKind::InvalidArgument, ErrorKind::Serialization];
-    refused(bench.backend.sender(&queue).await?.send_batch(batch).await, &kinds)?;
+    refused(bench.transport.sender(&queue).await?.send_batch(batch).await, &kinds)?;
     for (id, body) in [("one", "a"), ("two", "b")] {
         bench.send(&queue, with_id(id, body)?).await?;
     }
@@ -134,7 +133,7 @@ async fn what_is_refused_is_not_remembered<B: Backend>(bench: &Bench<'_, B>) -> 
     Ok(())
 }
 
-async fn a_duplicate_has_no_number<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_duplicate_has_no_number(bench: &Bench<'_>) -> Verdict {
     let queue = detecting(bench).await?;
     for (id, body) in [("one", "a"), ("one", "a"), ("two", "b")] {
         bench.send(&queue, with_id(id, body)?).await?;
@@ -144,16 +143,16 @@ async fn a_duplicate_has_no_number<B: Backend>(bench: &Bench<'_, B>) -> Verdict 
     Ok(())
 }
 
-async fn without_an_id_nothing_is_a_duplicate<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn without_an_id_nothing_is_a_duplicate(bench: &Bench<'_>) -> Verdict {
     let queue = detecting(bench).await?;
     bench.send_bodies(&queue, ["a", "a", "a"]).await?;
     ensure_eq!(bench.drain(&queue).await?, ["a", "a", "a"]);
     Ok(())
 }
 
-async fn each_entity_remembers_for_itself<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn each_entity_remembers_for_itself(bench: &Bench<'_>) -> Verdict {
     let (one, two) = (detecting(bench).await?, detecting(bench).await?);
-    let without = bench.queue(QueueSpec::default()).await?;
+    let without = bench.queue(QueueSettings::default()).await?;
     for queue in [&one, &two, &without, &without] {
         bench.send(queue, with_id("one", "a")?).await?;
     }
@@ -163,36 +162,36 @@ async fn each_entity_remembers_for_itself<B: Backend>(bench: &Bench<'_, B>) -> V
     Ok(())
 }
 
-async fn a_topic_detects_before_it_copies<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let topic = bench.topic(TopicSpec { duplicate_window: Some(WINDOW), ..TopicSpec::default() }).await?;
-    let one = bench.subscription(&topic, "one", SubscriptionSpec::default()).await?;
+async fn a_topic_detects_before_it_copies(bench: &Bench<'_>) -> Verdict {
+    let topic = bench.topic(TopicSettings::default().with_duplicate_detection(WINDOW)).await?;
+    let one = bench.subscription(&topic, "one", SubscriptionSettings::default()).await?;
     bench.send(&topic, with_id("one", "a")?).await?;
-    let two = bench.subscription(&topic, "two", SubscriptionSpec::default()).await?;
+    let two = bench.subscription(&topic, "two", SubscriptionSettings::default()).await?;
     bench.send(&topic, with_id("one", "b")?).await?;
     ensure_eq!(bench.drain(&one).await?, ["a"]);
     bench.nothing(&two).await
 }
 
-async fn a_scheduled_message_is_remembered<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_scheduled_message_is_remembered(bench: &Bench<'_>) -> Verdict {
     let queue = detecting(bench).await?;
     let at = bench.in_future(WINDOW / 4).await;
-    bench.backend.schedule(&queue, vec![with_id("one", "scheduled")?], at).await?;
+    bench.transport.schedule(&queue, vec![with_id("one", "scheduled")?], at).await?;
     bench.send(&queue, with_id("one", "sent")?).await?;
     bench.send(&queue, with_id("two", "sent")?).await?;
-    bench.backend.schedule(&queue, vec![with_id("two", "scheduled")?], at).await?;
+    bench.transport.schedule(&queue, vec![with_id("two", "scheduled")?], at).await?;
     ensure_eq!(bench.drain(&queue).await?, ["sent"]);
     bench.wait_past(WINDOW / 4).await;
     ensure_eq!(bench.drain(&queue).await?, ["scheduled"]);
     Ok(())
 }
 
-async fn a_duplicate_schedule_answers_the_first_number<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_duplicate_schedule_answers_the_first_number(bench: &Bench<'_>) -> Verdict {
     let queue = detecting(bench).await?;
     let at = bench.in_future(WINDOW / 4).await;
-    let first = bench.backend.schedule(&queue, vec![with_id("one", "a")?], at).await?;
-    let second = bench.backend.schedule(&queue, vec![with_id("one", "a")?], at).await?;
+    let first = bench.transport.schedule(&queue, vec![with_id("one", "a")?], at).await?;
+    let second = bench.transport.schedule(&queue, vec![with_id("one", "a")?], at).await?;
     ensure_eq!(second, first);
-    bench.backend.cancel_scheduled(&queue, &second).await?;
+    bench.transport.cancel_scheduled(&queue, &second).await?;
     bench.wait_past(WINDOW / 4).await;
     bench.gone(&queue).await
 }

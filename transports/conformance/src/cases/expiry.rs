@@ -32,7 +32,7 @@ cases! {
         /// Rules: S-37.
         the_flag_is_off_by_default [TimeToLive],
         /// Rules: S-38.
-        what_expires_under_its_lock_is_dead_lettered_afterwards [LockDuration, TimeToLive],
+        a_message_that_expires_while_locked_is_dead_lettered_afterwards [LockDuration, TimeToLive],
         /// Rules: T-23.
         a_deferred_message_is_not_dead_lettered [TimeToLive, Deferral],
         /// Rules: S-37.
@@ -46,8 +46,8 @@ fn mortal(body: &'static str, ttl: Duration) -> Result<Message, Failure> {
     Ok(Message::builder().time_to_live(ttl).build(body)?)
 }
 
-async fn a_message_expires<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_message_expires(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send(&queue, mortal("a", TTL)?).await?;
     bench.send(&queue, mortal("b", TTL)?).await?;
     bench.wait_almost(TTL).await;
@@ -56,8 +56,8 @@ async fn a_message_expires<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     bench.gone(&queue).await
 }
 
-async fn the_shorter_time_to_live_holds<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec { time_to_live: Some(TTL), ..QueueSpec::default() }).await?;
+async fn the_shorter_time_to_live_holds(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default().with_default_time_to_live(TTL)).await?;
     for (own, effective) in [(TTL * 10, TTL), (TTL / 2, TTL / 2)] {
         bench.send(&queue, mortal("a", own)?).await?;
         ensure_eq!(bench.take(&queue).await?.time_to_live(), Some(effective));
@@ -67,16 +67,16 @@ async fn the_shorter_time_to_live_holds<B: Backend>(bench: &Bench<'_, B>) -> Ver
     bench.gone(&queue).await
 }
 
-async fn without_its_own_a_message_has_the_queue_s<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec { time_to_live: Some(TTL), ..QueueSpec::default() }).await?;
+async fn without_its_own_a_message_has_the_queue_s(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default().with_default_time_to_live(TTL)).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     ensure_eq!(bench.take(&queue).await?.time_to_live(), Some(TTL));
     bench.wait_past(TTL).await;
     bench.gone(&queue).await
 }
 
-async fn expires_at_is_the_enqueued_time_and_the_time_to_live<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn expires_at_is_the_enqueued_time_and_the_time_to_live(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send(&queue, mortal("a", TTL)?).await?;
     let message = bench.take(&queue).await?;
     let facts = facts(&message)?;
@@ -84,8 +84,8 @@ async fn expires_at_is_the_enqueued_time_and_the_time_to_live<B: Backend>(bench:
     Ok(())
 }
 
-async fn without_any_a_message_does_not_expire<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn without_any_a_message_does_not_expire(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send(&queue, mortal("b", TTL)?).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     bench.wait_past(TTL * 2).await;
@@ -95,8 +95,8 @@ async fn without_any_a_message_does_not_expire<B: Backend>(bench: &Bench<'_, B>)
     Ok(())
 }
 
-async fn only_what_expires_goes<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn only_what_expires_goes(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     for (body, ttl) in [("a", TTL * 10), ("b", TTL), ("c", TTL * 10), ("d", TTL)] {
         bench.send(&queue, mortal(body, ttl)?).await?;
     }
@@ -105,7 +105,7 @@ async fn only_what_expires_goes<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn a_lock_outlives_the_message<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_lock_outlives_the_message(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send(&queue, mortal("a", TTL)?).await?;
     let held = bench.receive(&queue).await?;
@@ -114,7 +114,7 @@ async fn a_lock_outlives_the_message<B: Backend>(bench: &Bench<'_, B>) -> Verdic
     bench.gone(&queue).await
 }
 
-async fn an_abandoned_message_expires_at_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn an_abandoned_message_expires_at_once(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send(&queue, mortal("a", TTL)?).await?;
     let held = bench.receive(&queue).await?;
@@ -123,8 +123,8 @@ async fn an_abandoned_message_expires_at_once<B: Backend>(bench: &Bench<'_, B>) 
     bench.gone(&queue).await
 }
 
-async fn a_dead_letter_does_not_expire<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec { dead_letter_on_expiration: false, ..QueueSpec::default() }).await?;
+async fn a_dead_letter_does_not_expire(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default().with_dead_letter_on_expiration(false)).await?;
     bench.send(&queue, mortal("a", TTL)?).await?;
     bench.receive(&queue).await?.dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "")).await?;
     bench.wait_past(TTL * 2).await;
@@ -132,8 +132,8 @@ async fn a_dead_letter_does_not_expire<B: Backend>(bench: &Bench<'_, B>) -> Verd
     Ok(())
 }
 
-async fn a_deferred_message_is_not_fetched_after_its_time<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_deferred_message_is_not_fetched_after_its_time(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send(&queue, mortal("a", TTL)?).await?;
     let delivery = bench.receive(&queue).await?;
     let number = number(&delivery.message)?;
@@ -145,11 +145,11 @@ async fn a_deferred_message_is_not_fetched_after_its_time<B: Backend>(bench: &Be
     Ok(())
 }
 
-fn burying() -> QueueSpec {
-    QueueSpec { dead_letter_on_expiration: true, ..QueueSpec::default() }
+fn burying() -> QueueSettings {
+    QueueSettings::default().with_dead_letter_on_expiration(true)
 }
 
-async fn an_expired_message_is_dead_lettered<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn an_expired_message_is_dead_lettered(bench: &Bench<'_>) -> Verdict {
     let queue = bench.queue(burying()).await?;
     bench.send(&queue, mortal("a", TTL)?).await?;
     bench.wait_past(TTL).await;
@@ -158,8 +158,8 @@ async fn an_expired_message_is_dead_lettered<B: Backend>(bench: &Bench<'_, B>) -
     bench.nothing(&queue).await
 }
 
-async fn the_flag_is_off_by_default<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let (off, on) = (bench.queue(QueueSpec::default()).await?, bench.queue(burying()).await?);
+async fn the_flag_is_off_by_default(bench: &Bench<'_>) -> Verdict {
+    let (off, on) = (bench.queue(QueueSettings::default()).await?, bench.queue(burying()).await?);
     for queue in [&off, &on] {
         bench.send(queue, mortal("a", TTL)?).await?;
     }
@@ -169,8 +169,8 @@ async fn the_flag_is_off_by_default<B: Backend>(bench: &Bench<'_, B>) -> Verdict
     Ok(())
 }
 
-async fn what_expires_under_its_lock_is_dead_lettered_afterwards<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec { dead_letter_on_expiration: true, ..bench.locking() }).await?;
+async fn a_message_that_expires_while_locked_is_dead_lettered_afterwards(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(bench.locking().with_dead_letter_on_expiration(true)).await?;
     bench.send(&queue, mortal("a", TTL)?).await?;
     let _held = bench.receive(&queue).await?;
     bench.wait_past(TTL).await;
@@ -180,7 +180,7 @@ async fn what_expires_under_its_lock_is_dead_lettered_afterwards<B: Backend>(ben
     bench.nothing(&queue).await
 }
 
-async fn a_deferred_message_is_not_dead_lettered<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_deferred_message_is_not_dead_lettered(bench: &Bench<'_>) -> Verdict {
     let queue = bench.queue(burying()).await?;
     bench.send(&queue, mortal("a", TTL)?).await?;
     bench.receive(&queue).await?.defer().await?;
@@ -188,13 +188,13 @@ async fn a_deferred_message_is_not_dead_lettered<B: Backend>(bench: &Bench<'_, B
     bench.gone(&queue).await
 }
 
-async fn an_expired_message_is_what_it_was<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn an_expired_message_is_what_it_was(bench: &Bench<'_>) -> Verdict {
     let queue = bench.queue(burying()).await?;
     let message = Message::builder().message_id("m-1").subject("s").property("n", 7_i64).time_to_live(TTL);
     bench.send(&queue, message.build("a body")?).await?;
     bench.wait_past(TTL).await;
     let dead = bench.take(&queue.dead_letter()).await?;
     ensure_eq!((dead.message_id(), dead.subject(), text(&dead).as_str()), (Some("m-1"), Some("s"), "a body"));
-    ensure_eq!(dead.application().get("n"), Some(&PropertyValue::I64(7)));
+    ensure_eq!(dead.application_properties().get("n"), Some(&PropertyValue::I64(7)));
     Ok(())
 }

@@ -1,7 +1,6 @@
 //! K-31: an entity forwards its messages.
 
 use super::{prelude::*, topics::topic};
-use crate::SubscriptionSpec;
 
 cases! {
     AutoForward:
@@ -28,37 +27,37 @@ cases! {
         /// Rules: T-60.
         a_subscription_forwards_too [Topics],
         /// Rules: T-60.
-        what_was_scheduled_is_forwarded_when_it_is_due [Scheduling],
+        a_scheduled_message_is_forwarded_when_it_is_due [Scheduling],
         /// Rules: T-67.
         the_destination_detects_duplicates [DuplicateDetection];
 }
 
-fn to(destination: &EntityPath) -> QueueSpec {
-    QueueSpec { forward_to: Some(destination.clone()), ..QueueSpec::default() }
+fn to(destination: &EntityPath) -> QueueSettings {
+    QueueSettings::default().with_forward_to(destination.as_str())
 }
 
-fn burying_in(destination: &EntityPath) -> QueueSpec {
-    QueueSpec { forward_dead_letters_to: Some(destination.clone()), ..QueueSpec::default() }
+fn burying_in(destination: &EntityPath) -> QueueSettings {
+    QueueSettings::default().with_forward_dead_letters_to(destination.as_str())
 }
 
 /// Creates a destination and a source that forwards to it.
-async fn pair<B: Backend>(bench: &Bench<'_, B>) -> Result<(EntityPath, EntityPath), Failure> {
-    let destination = bench.queue(QueueSpec::default()).await?;
+async fn pair(bench: &Bench<'_>) -> Result<(EntityPath, EntityPath), Failure> {
+    let destination = bench.queue(QueueSettings::default()).await?;
     let source = bench.queue(to(&destination)).await?;
     Ok((source, destination))
 }
 
-async fn a_message_is_forwarded<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_message_is_forwarded(bench: &Bench<'_>) -> Verdict {
     let (source, destination) = pair(bench).await?;
     let message = Message::builder().message_id("m-1").property("n", 7_i64).build("a body")?;
     bench.send(&source, message).await?;
     let there = bench.take(&destination).await?;
     ensure_eq!((there.message_id(), text(&there).as_str()), (Some("m-1"), "a body"));
-    ensure_eq!(there.application().get("n"), Some(&PropertyValue::I64(7)));
+    ensure_eq!(there.application_properties().get("n"), Some(&PropertyValue::I64(7)));
     bench.gone(&destination).await
 }
 
-async fn the_source_gives_no_messages<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_source_gives_no_messages(bench: &Bench<'_>) -> Verdict {
     let (source, destination) = pair(bench).await?;
     bench.send_bodies(&source, ["a"]).await?;
     // It may refuse a receiver, or have no message.
@@ -69,17 +68,17 @@ async fn the_source_gives_no_messages<B: Backend>(bench: &Bench<'_, B>) -> Verdi
     Ok(())
 }
 
-async fn messages_stay_in_their_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn messages_stay_in_their_order(bench: &Bench<'_>) -> Verdict {
     let (source, destination) = pair(bench).await?;
     bench.send_bodies(&source, ["a", "b", "c"]).await?;
-    bench.backend.sender(&source).await?.send_batch(Batch::from(["d", "e"].map(Message::new))).await?;
+    bench.transport.sender(&source).await?.send_batch(Batch::from(["d", "e"].map(Message::new))).await?;
     ensure_eq!(bench.drain(&destination).await?, ["a", "b", "c", "d", "e"]);
     Ok(())
 }
 
-async fn a_message_without_a_destination_is_dead_lettered_at_its_source<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_message_without_a_destination_is_dead_lettered_at_its_source(bench: &Bench<'_>) -> Verdict {
     let (source, destination) = pair(bench).await?;
-    bench.backend.delete(&destination).await?;
+    bench.transport.delete(&destination).await?;
     bench.send_bodies(&source, ["a"]).await?;
     let dead = bench.take(&source.dead_letter()).await?;
     ensure_eq!(text(&dead), "a");
@@ -87,7 +86,7 @@ async fn a_message_without_a_destination_is_dead_lettered_at_its_source<B: Backe
     Ok(())
 }
 
-async fn the_destination_accepts_anew<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_destination_accepts_anew(bench: &Bench<'_>) -> Verdict {
     let (source, destination) = pair(bench).await?;
     bench.send_bodies(&destination, ["x", "y"]).await?;
     bench.send_bodies(&source, ["a"]).await?;
@@ -98,8 +97,8 @@ async fn the_destination_accepts_anew<B: Backend>(bench: &Bench<'_, B>) -> Verdi
     Ok(())
 }
 
-async fn the_first_number_is_kept<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let last = bench.queue(QueueSpec::default()).await?;
+async fn the_first_number_is_kept(bench: &Bench<'_>) -> Verdict {
+    let last = bench.queue(QueueSettings::default()).await?;
     let middle = bench.queue(to(&last)).await?;
     let first = bench.queue(to(&middle)).await?;
     bench.send_bodies(&last, ["not forwarded"]).await?;
@@ -116,7 +115,7 @@ async fn the_first_number_is_kept<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn the_time_to_live_begins_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_time_to_live_begins_again(bench: &Bench<'_>) -> Verdict {
     let (source, destination) = pair(bench).await?;
     let ttl = Duration::from_secs(3);
     for body in ["a", "b"] {
@@ -129,9 +128,9 @@ async fn the_time_to_live_begins_again<B: Backend>(bench: &Bench<'_, B>) -> Verd
     bench.gone(&destination).await
 }
 
-async fn a_message_is_forwarded_four_times<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_message_is_forwarded_four_times(bench: &Bench<'_>) -> Verdict {
     // Each forwards to the one before it.
-    let mut chain = vec![bench.queue(QueueSpec::default()).await?];
+    let mut chain = vec![bench.queue(QueueSettings::default()).await?];
     for _ in 0..5 {
         let next = to(&chain[chain.len() - 1]);
         chain.push(bench.queue(next).await?);
@@ -145,8 +144,8 @@ async fn a_message_is_forwarded_four_times<B: Backend>(bench: &Bench<'_, B>) -> 
     Ok(())
 }
 
-async fn dead_letters_are_forwarded<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let morgue = bench.queue(QueueSpec::default()).await?;
+async fn dead_letters_are_forwarded(bench: &Bench<'_>) -> Verdict {
+    let morgue = bench.queue(QueueSettings::default()).await?;
     let queue = bench.queue(burying_in(&morgue)).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     let dead_letter = DeadLetter::new(DeadLetterReason::Application("Why".into()), "because");
@@ -159,9 +158,9 @@ async fn dead_letters_are_forwarded<B: Backend>(bench: &Bench<'_, B>) -> Verdict
     Ok(())
 }
 
-async fn a_dead_letter_says_where_it_died<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let morgue = bench.queue(QueueSpec::default()).await?;
-    let spec = QueueSpec { max_delivery_count: Some(1), ..burying_in(&morgue) };
+async fn a_dead_letter_says_where_it_died(bench: &Bench<'_>) -> Verdict {
+    let morgue = bench.queue(QueueSettings::default()).await?;
+    let spec = burying_in(&morgue).with_max_delivery_count(1);
     let queue = bench.queue(spec).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     bench.receive(&queue).await?.abandon().await?;
@@ -172,31 +171,31 @@ async fn a_dead_letter_says_where_it_died<B: Backend>(bench: &Bench<'_, B>) -> V
     Ok(())
 }
 
-async fn a_subscription_forwards_too<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let destination = bench.queue(QueueSpec::default()).await?;
+async fn a_subscription_forwards_too(bench: &Bench<'_>) -> Verdict {
+    let destination = bench.queue(QueueSettings::default()).await?;
     let topic = topic(bench).await?;
-    let forwarding = SubscriptionSpec { forward_to: Some(destination.clone()), ..SubscriptionSpec::default() };
+    let forwarding = SubscriptionSettings::default().with_forward_to(destination.as_str());
     bench.subscription(&topic, "forwarding", forwarding).await?;
-    let other = bench.subscription(&topic, "other", SubscriptionSpec::default()).await?;
+    let other = bench.subscription(&topic, "other", SubscriptionSettings::default()).await?;
     bench.send_bodies(&topic, ["a", "b"]).await?;
     ensure_eq!(bench.drain(&destination).await?, ["a", "b"]);
     ensure_eq!(bench.drain(&other).await?, ["a", "b"]);
     Ok(())
 }
 
-async fn what_was_scheduled_is_forwarded_when_it_is_due<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_scheduled_message_is_forwarded_when_it_is_due(bench: &Bench<'_>) -> Verdict {
     let (source, destination) = pair(bench).await?;
     let delay = Duration::from_secs(5);
     let at = bench.in_future(delay).await;
-    bench.backend.schedule(&source, vec![Message::new("a")], at).await?;
+    bench.transport.schedule(&source, vec![Message::new("a")], at).await?;
     bench.nothing(&destination).await?;
     bench.wait_past(delay).await;
     ensure_eq!(bench.drain(&destination).await?, ["a"]);
     Ok(())
 }
 
-async fn the_destination_detects_duplicates<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let spec = QueueSpec { duplicate_window: Some(Duration::from_secs(20)), ..QueueSpec::default() };
+async fn the_destination_detects_duplicates(bench: &Bench<'_>) -> Verdict {
+    let spec = QueueSettings::default().with_duplicate_detection(Duration::from_secs(20));
     let destination = bench.queue(spec).await?;
     let source = bench.queue(to(&destination)).await?;
     for body in ["a", "b"] {

@@ -53,7 +53,7 @@ cases! {
 
 const LOST: &[ErrorKind] = &[ErrorKind::MessageLockLost];
 
-async fn a_lock_ends_when_its_time_is_over<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_lock_ends_when_its_time_is_over(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let _held = bench.receive(&queue).await?;
@@ -64,7 +64,7 @@ async fn a_lock_ends_when_its_time_is_over<B: Backend>(bench: &Bench<'_, B>) -> 
     Ok(())
 }
 
-async fn a_lock_runs_from_the_receive<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_lock_runs_from_the_receive(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     bench.wait(bench.lock()).await;
@@ -77,9 +77,9 @@ async fn a_lock_runs_from_the_receive<B: Backend>(bench: &Bench<'_, B>) -> Verdi
     Ok(held.complete().await?)
 }
 
-async fn each_entity_has_its_own_lock_duration<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn each_entity_has_its_own_lock_duration(bench: &Bench<'_>) -> Verdict {
     let short = bench.locking_queue().await?;
-    let spec = QueueSpec { lock_duration: Some(bench.lock() * 2), ..QueueSpec::default() };
+    let spec = QueueSettings::default().with_lock_duration(bench.lock() * 2);
     let long = bench.queue(spec).await?;
     bench.send_bodies(&short, ["a"]).await?;
     bench.send_bodies(&long, ["b"]).await?;
@@ -92,7 +92,7 @@ async fn each_entity_has_its_own_lock_duration<B: Backend>(bench: &Bench<'_, B>)
     Ok(())
 }
 
-async fn each_message_of_one_receive_has_its_own_lock<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn each_message_of_one_receive_has_its_own_lock(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a", "b", "c"]).await?;
     let mut held = bench.receive_each(&queue, 3).await?;
@@ -103,7 +103,7 @@ async fn each_message_of_one_receive_has_its_own_lock<B: Backend>(bench: &Bench<
     Ok(())
 }
 
-async fn a_lock_ends_while_a_receiver_waits<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_lock_ends_while_a_receiver_waits(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let _held = bench.receive(&queue).await?;
@@ -114,7 +114,7 @@ async fn a_lock_ends_while_a_receiver_waits<B: Backend>(bench: &Bench<'_, B>) ->
     }
 }
 
-async fn a_renewed_lock_holds_from_then_on<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_renewed_lock_holds_from_then_on(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let held = bench.receive(&queue).await?;
@@ -127,7 +127,7 @@ async fn a_renewed_lock_holds_from_then_on<B: Backend>(bench: &Bench<'_, B>) -> 
     Ok(held.complete().await?)
 }
 
-async fn a_renewed_lock_ends_too<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_renewed_lock_ends_too(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let held = bench.receive(&queue).await?;
@@ -140,7 +140,7 @@ async fn a_renewed_lock_ends_too<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn a_lock_can_be_renewed_again_and_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_lock_can_be_renewed_again_and_again(bench: &Bench<'_>) -> Verdict {
     let queue = bench.short_locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let held = bench.receive(&queue).await?;
@@ -155,7 +155,7 @@ async fn a_lock_can_be_renewed_again_and_again<B: Backend>(bench: &Bench<'_, B>)
     Ok(())
 }
 
-async fn a_lock_that_is_lost_is_not_renewed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_lock_that_is_lost_is_not_renewed(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let held = bench.receive(&queue).await?;
@@ -165,7 +165,7 @@ async fn a_lock_that_is_lost_is_not_renewed<B: Backend>(bench: &Bench<'_, B>) ->
     Ok(())
 }
 
-async fn a_dead_letter_s_lock_is_renewed_too<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_dead_letter_s_lock_is_renewed_too(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     bench.receive(&queue).await?.dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "")).await?;
@@ -178,14 +178,14 @@ async fn a_dead_letter_s_lock_is_renewed_too<B: Backend>(bench: &Bench<'_, B>) -
 }
 
 /// Returns a delivery of the only message whose lock has run out.
-async fn stale<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath) -> Result<Delivery<B::Lease>, Failure> {
+async fn stale(bench: &Bench<'_>, queue: &EntityPath) -> Result<Delivery<DynLease>, Failure> {
     bench.send_bodies(queue, ["a"]).await?;
     let held = bench.receive(queue).await?;
     bench.wait_past(bench.lock()).await;
     Ok(held)
 }
 
-async fn a_complete_after_the_lock_fails<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_complete_after_the_lock_fails(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     let error = stale(bench, &queue).await?.complete().await.err();
     ensure!(error.is_some_and(|error| error.is_lock_lost()), "the settlement did not fail as a lost lock");
@@ -193,7 +193,7 @@ async fn a_complete_after_the_lock_fails<B: Backend>(bench: &Bench<'_, B>) -> Ve
     Ok(())
 }
 
-async fn no_settlement_after_the_lock_has_an_effect<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn no_settlement_after_the_lock_has_an_effect(bench: &Bench<'_>) -> Verdict {
     let dead = Disposition::dead_letter(DeadLetterReason::HandlerPermanent, "late");
     for disposition in [Disposition::Complete, Disposition::ABANDON, dead, Disposition::DEFER] {
         let queue = bench.locking_queue().await?;
@@ -206,7 +206,7 @@ async fn no_settlement_after_the_lock_has_an_effect<B: Backend>(bench: &Bench<'_
     Ok(())
 }
 
-async fn the_old_lock_does_not_settle_the_new_delivery<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_old_lock_does_not_settle_the_new_delivery(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     let old = stale(bench, &queue).await?;
     let new = bench.receive(&queue).await?;
@@ -216,7 +216,7 @@ async fn the_old_lock_does_not_settle_the_new_delivery<B: Backend>(bench: &Bench
     bench.gone(&queue).await
 }
 
-async fn the_old_lock_is_not_released_or_renewed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_old_lock_is_not_released_or_renewed(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     let old = stale(bench, &queue).await?;
     let new = bench.receive(&queue).await?;
@@ -226,7 +226,7 @@ async fn the_old_lock_is_not_released_or_renewed<B: Backend>(bench: &Bench<'_, B
     Ok(new.complete().await?)
 }
 
-async fn a_failed_settlement_does_not_count_twice<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_failed_settlement_does_not_count_twice(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     let held = stale(bench, &queue).await?;
     refused(held.abandon().await, LOST)?;
@@ -234,7 +234,7 @@ async fn a_failed_settlement_does_not_count_twice<B: Backend>(bench: &Bench<'_, 
     Ok(())
 }
 
-async fn after_a_failed_complete_the_message_is_redelivered<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn after_a_failed_complete_the_message_is_redelivered(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     let held = stale(bench, &queue).await?;
     let (id, old) = (held.message.message_id().map(String::from), number(&held.message)?);
@@ -246,8 +246,8 @@ async fn after_a_failed_complete_the_message_is_redelivered<B: Backend>(bench: &
 }
 
 /// Only if the transport shows it to the application.
-async fn each_delivery_has_a_lock_token_of_its_own<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn each_delivery_has_a_lock_token_of_its_own(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     let held = bench.receive_each(&queue, 2).await?;
     let tokens: Vec<_> = held.iter().filter_map(|delivery| delivery.lease.lock_token()).collect();
@@ -261,42 +261,42 @@ async fn each_delivery_has_a_lock_token_of_its_own<B: Backend>(bench: &Bench<'_,
 }
 
 /// Returns a delivery whose receiver is dropped.
-async fn orphan<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath) -> Result<B::Lease, Failure> {
+async fn orphan(bench: &Bench<'_>, queue: &EntityPath) -> Result<DynLease, Failure> {
     bench.send_bodies(queue, ["a"]).await?;
     let mut receiver = bench.receiver(queue).await?;
     Ok(bench.receive_by(&mut receiver).await?.lease)
 }
 
-async fn a_message_is_completed_when_its_receiver_is_gone<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_message_is_completed_when_its_receiver_is_gone(bench: &Bench<'_>) -> Verdict {
     let queue = bench.short_locking_queue().await?;
     let lease = orphan(bench, &queue).await?;
-    bench.backend.settle_elsewhere(&queue, lease, Disposition::Complete).await?;
+    bench.backend.settle_elsewhere(lease, Disposition::Complete).await?;
     bench.wait_past(bench.lock()).await;
     bench.gone(&queue).await
 }
 
-async fn a_message_is_dead_lettered_elsewhere<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_message_is_dead_lettered_elsewhere(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let lease = orphan(bench, &queue).await?;
     let dead = Disposition::dead_letter(DeadLetterReason::Application("Elsewhere".into()), "far");
-    bench.backend.settle_elsewhere(&queue, lease, dead).await?;
+    bench.backend.settle_elsewhere(lease, dead).await?;
     ensure_eq!(why(&bench.take(&queue.dead_letter()).await?), ("Elsewhere", "far"));
     bench.nothing(&queue).await
 }
 
-async fn a_message_is_abandoned_elsewhere<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_message_is_abandoned_elsewhere(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let lease = orphan(bench, &queue).await?;
-    bench.backend.settle_elsewhere(&queue, lease, Disposition::ABANDON).await?;
+    bench.backend.settle_elsewhere(lease, Disposition::ABANDON).await?;
     ensure_eq!(facts(&bench.take(&queue).await?)?.delivery_count, 2);
     Ok(())
 }
 
-async fn a_lost_lock_is_lost_elsewhere_too<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_lost_lock_is_lost_elsewhere_too(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     let lease = orphan(bench, &queue).await?;
     bench.wait_past(bench.lock()).await;
-    refused(bench.backend.settle_elsewhere(&queue, lease, Disposition::Complete).await, LOST)?;
+    refused(bench.backend.settle_elsewhere(lease, Disposition::Complete).await, LOST)?;
     ensure_eq!(bench.drain(&queue).await?, ["a"]);
     Ok(())
 }

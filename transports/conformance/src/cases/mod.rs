@@ -1,9 +1,13 @@
 //! The cases, in modules by capability.
 
 mod acceptance;
+mod by_url;
 mod calls;
 mod contents;
+mod dead_letter_tool;
 mod dead_letters;
+mod declarations;
+mod dedup_layer;
 mod deferral;
 mod delays;
 mod delivery_count;
@@ -18,28 +22,33 @@ mod purge;
 mod receiving;
 mod rejection;
 mod request_reply;
+mod retry_consumer;
 mod returning;
 mod rules;
 mod scheduling;
 mod sequence;
+mod session_consumer;
 mod session_state;
 mod sessions;
 mod topics;
 mod transactions;
 
-use crate::{Backend, Case};
+use crate::Case;
 
 /// Returns every case, in the order of the modules.
-pub(crate) fn all<B: Backend>() -> Vec<Case<B>> {
+pub(crate) fn all() -> Vec<Case> {
     let mut cases = Vec::new();
     for add in [
         acceptance::add,
         contents::add,
         rejection::add,
+        declarations::add,
+        by_url::add,
         receiving::add,
         locks::add,
         delivery_count::add,
         dead_letters::add,
+        dead_letter_tool::add,
         expiry::add,
         scheduling::add,
         sequence::add,
@@ -47,9 +56,12 @@ pub(crate) fn all<B: Backend>() -> Vec<Case<B>> {
         deferral::add,
         returning::add,
         delays::add,
+        retry_consumer::add,
         duplicates::add,
+        dedup_layer::add,
         sessions::add,
         next_session::add,
+        session_consumer::add,
         session_state::add,
         topics::add,
         rules::add,
@@ -71,15 +83,20 @@ mod prelude {
 
     pub(super) use consign::{
         Disposition, Message,
+        administration::{Administration, QueueSettings, Status, SubscriptionSettings, TopicSettings},
         message::{ApplicationProperties, EntityPath, MessageState, PropertyValue, SequenceNumber},
         settlement::{Changes, DeadLetter, DeadLetterReason},
-        transport::{Batch, Delivery, ErrorKind, Lease, ReceiverExt, Sender},
+        transport::{
+            Batch, Capability, Delivery, DynLease, DynReceiver, DynSender, DynSession, DynTransaction, ErrorKind,
+            Lease, PeekMessages, PurgeMessages, ReceiveDeferred, ReceiveMode, ReceiverExt, ScheduleMessages, Sender,
+            Session, Transaction, Transport,
+        },
     };
 
     pub(super) use crate::{
-        Backend, Failure, Mode, QueueSpec, Verdict,
+        Failure, Verdict,
         bench::{Bench, facts, number, numbers, text, texts, why},
         case::cases,
-        failure::{detail, ensure, ensure_eq, refused},
+        failure::{detail, ensure, ensure_eq, refused, unexpected},
     };
 }

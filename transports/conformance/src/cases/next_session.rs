@@ -1,6 +1,5 @@
 //! K-27: a receiver gets the session that has waited longest.
 
-use consign::transport::Session;
 use futures_util::future::join;
 
 use super::{
@@ -27,15 +26,15 @@ cases! {
 }
 
 /// Accepts the next session, which must exist.
-async fn next<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath) -> Result<B::Session, Failure> {
-    Ok(bench.backend.accept_next_session(queue, bench.arrival()).await?)
+async fn next(bench: &Bench<'_>, queue: &EntityPath) -> Result<DynSession, Failure> {
+    bench.accept_next_session(queue, bench.arrival()).await
 }
 
-async fn no_session<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath) -> Verdict {
-    refused(bench.backend.accept_next_session(queue, bench.patience()).await, &[ErrorKind::ServiceTimeout])
+async fn no_session(bench: &Bench<'_>, queue: &EntityPath) -> Verdict {
+    refused(bench.accept_next_session(queue, bench.receive_wait()).await, &[ErrorKind::ServiceTimeout])
 }
 
-async fn a_session_with_messages_is_accepted<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_session_with_messages_is_accepted(bench: &Bench<'_>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a"), ("one", "b")]).await?;
     let mut session = next(bench, &queue).await?;
@@ -44,7 +43,7 @@ async fn a_session_with_messages_is_accepted<B: Backend>(bench: &Bench<'_, B>) -
     Ok(())
 }
 
-async fn the_oldest_message_chooses_the_session<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_oldest_message_chooses_the_session(bench: &Bench<'_>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("two", "a"), ("one", "b"), ("two", "c"), ("three", "d")]).await?;
     let mut held = Vec::new();
@@ -56,7 +55,7 @@ async fn the_oldest_message_chooses_the_session<B: Backend>(bench: &Bench<'_, B>
     Ok(())
 }
 
-async fn held_sessions_are_passed_over<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn held_sessions_are_passed_over(bench: &Bench<'_>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a"), ("two", "b")]).await?;
     let held = accept(bench, &queue, "one").await?;
@@ -67,7 +66,7 @@ async fn held_sessions_are_passed_over<B: Backend>(bench: &Bench<'_, B>) -> Verd
     Ok(held.close().await?)
 }
 
-async fn without_a_session_the_wait_ends<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn without_a_session_the_wait_ends(bench: &Bench<'_>) -> Verdict {
     let queue = queue(bench).await?;
     no_session(bench, &queue).await?;
     // A wait that ended has taken nothing.
@@ -76,19 +75,19 @@ async fn without_a_session_the_wait_ends<B: Backend>(bench: &Bench<'_, B>) -> Ve
     Ok(())
 }
 
-async fn a_new_session_ends_the_wait<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_new_session_ends_the_wait(bench: &Bench<'_>) -> Verdict {
     let queue = queue(bench).await?;
     let sending = async {
         bench.wait(bench.margin()).await;
         send(bench, &queue, [("one", "a")]).await
     };
-    let (session, sent) = join(bench.backend.accept_next_session(&queue, bench.lock()), sending).await;
+    let (session, sent) = join(bench.accept_next_session(&queue, bench.lock()), sending).await;
     sent?;
     ensure_eq!(bench.drain_by(&mut session?).await?, ["a"]);
     Ok(())
 }
 
-async fn a_session_that_is_given_up_ends_the_wait<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_session_that_is_given_up_ends_the_wait(bench: &Bench<'_>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a")]).await?;
     let held = accept(bench, &queue, "one").await?;
@@ -96,13 +95,13 @@ async fn a_session_that_is_given_up_ends_the_wait<B: Backend>(bench: &Bench<'_, 
         bench.wait(bench.margin()).await;
         held.close().await
     };
-    let (session, closed) = join(bench.backend.accept_next_session(&queue, bench.lock()), closing).await;
+    let (session, closed) = join(bench.accept_next_session(&queue, bench.lock()), closing).await;
     closed?;
     ensure_eq!(bench.drain_by(&mut session?).await?, ["a"]);
     Ok(())
 }
 
-async fn each_receiver_gets_a_session_of_its_own<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn each_receiver_gets_a_session_of_its_own(bench: &Bench<'_>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a"), ("two", "b")]).await?;
     let (one, two) = join(next(bench, &queue), next(bench, &queue)).await;

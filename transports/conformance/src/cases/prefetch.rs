@@ -17,17 +17,19 @@ cases! {
         /// Rules: T-91.
         others_do_not_get_what_was_taken,
         /// Rules: T-89.
-        what_was_taken_can_be_released [Release],
+        prefetched_messages_can_be_released [Release],
         /// Rules: T-91.
-        the_locks_run_from_the_receive [LockDuration];
+        the_locks_run_from_the_receive [LockDuration],
+        /// Rules: S-65.
+        several_messages_are_completed_at_once,
+        /// Rules: S-65.
+        completing_several_leaves_those_between_them,
+        /// Rules: S-65.
+        a_lost_lock_among_several_fails_alone [LockDuration, LockFencing];
 }
 
 /// Receives `count` messages by as few receives as the transport needs.
-async fn take_all<B: Backend>(
-    bench: &Bench<'_, B>,
-    queue: &EntityPath,
-    count: usize,
-) -> Result<Vec<Delivery<B::Lease>>, Failure> {
+async fn take_all(bench: &Bench<'_>, queue: &EntityPath, count: usize) -> Result<Vec<Delivery<DynLease>>, Failure> {
     let mut held = Vec::new();
     while held.len() < count {
         let taken = bench.try_receive(queue, count - held.len()).await?;
@@ -38,8 +40,8 @@ async fn take_all<B: Backend>(
     Ok(held)
 }
 
-async fn a_receive_takes_no_more_than_requested<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_receive_takes_no_more_than_requested(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c"]).await?;
     let held = take_all(bench, &queue, 2).await?;
     let mut other = bench.receiver(&queue).await?;
@@ -48,8 +50,8 @@ async fn a_receive_takes_no_more_than_requested<B: Backend>(bench: &Bench<'_, B>
     Ok(())
 }
 
-async fn a_receive_does_not_wait_for_more<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_receive_does_not_wait_for_more(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let taken = bench.try_receive(&queue, 10).await?;
     ensure_eq!(texts(taken.iter().map(|delivery| &delivery.message)), ["a"]);
@@ -57,8 +59,8 @@ async fn a_receive_does_not_wait_for_more<B: Backend>(bench: &Bench<'_, B>) -> V
 }
 
 /// The first receive may take the messages so far, so that there are several.
-async fn a_receive_takes_several<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_receive_takes_several(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c", "d", "e", "f"]).await?;
     let (mut held, mut most) = (Vec::new(), 0);
     while held.len() < 6 {
@@ -75,8 +77,8 @@ async fn a_receive_takes_several<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn messages_of_one_receive_come_in_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn messages_of_one_receive_come_in_order(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c", "d", "e"]).await?;
     let held = take_all(bench, &queue, 5).await?;
     ensure_eq!(texts(held.iter().map(|delivery| &delivery.message)), ["a", "b", "c", "d", "e"]);
@@ -86,8 +88,8 @@ async fn messages_of_one_receive_come_in_order<B: Backend>(bench: &Bench<'_, B>)
     bench.gone(&queue).await
 }
 
-async fn each_is_settled_for_itself<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn each_is_settled_for_itself(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c"]).await?;
     let mut held = take_all(bench, &queue, 3).await?;
     held.remove(1).complete().await?;
@@ -98,8 +100,8 @@ async fn each_is_settled_for_itself<B: Backend>(bench: &Bench<'_, B>) -> Verdict
     Ok(())
 }
 
-async fn others_do_not_get_what_was_taken<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn others_do_not_get_what_was_taken(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     let held = take_all(bench, &queue, 2).await?;
     let mut other = bench.receiver(&queue).await?;
@@ -110,8 +112,8 @@ async fn others_do_not_get_what_was_taken<B: Backend>(bench: &Bench<'_, B>) -> V
     Ok(())
 }
 
-async fn what_was_taken_can_be_released<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn prefetched_messages_can_be_released(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c"]).await?;
     for delivery in take_all(bench, &queue, 3).await? {
         delivery.lease.release().await?;
@@ -124,7 +126,7 @@ async fn what_was_taken_can_be_released<B: Backend>(bench: &Bench<'_, B>) -> Ver
     Ok(())
 }
 
-async fn the_locks_run_from_the_receive<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_locks_run_from_the_receive(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     let mut held = take_all(bench, &queue, 2).await?;
@@ -132,5 +134,51 @@ async fn the_locks_run_from_the_receive<B: Backend>(bench: &Bench<'_, B>) -> Ver
     held.remove(0).complete().await?;
     bench.wait(bench.margin() * 2).await;
     ensure_eq!(bench.drain(&queue).await?, ["b"]);
+    Ok(())
+}
+
+async fn several_messages_are_completed_at_once(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
+    for _ in 0..2 {
+        bench.send_bodies(&queue, ["a", "b", "c", "d", "e"]).await?;
+        Delivery::complete_all(take_all(bench, &queue, 5).await?).await?;
+        bench.gone(&queue).await?;
+    }
+    Ok(Delivery::<DynLease>::complete_all([]).await?)
+}
+
+async fn completing_several_leaves_those_between_them(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.short_locking_queue().await?;
+    bench.send_bodies(&queue, ["a", "b", "c", "d", "e", "f"]).await?;
+    let mut held = take_all(bench, &queue, 6).await?;
+    let (last, between) = (held.pop(), held.remove(2));
+    held.swap(0, 1);
+    Delivery::complete_all(held).await?;
+    let mut other = bench.receiver(&queue).await?;
+    ensure!(bench.try_receive_by(&mut other, 6).await?.is_empty(), "a locked message was delivered again");
+    between.abandon().await?;
+    if let Some(last) = last {
+        last.complete().await?;
+    }
+    drop(other);
+    ensure_eq!(bench.drain(&queue).await?, ["c"]);
+    Ok(())
+}
+
+async fn a_lost_lock_among_several_fails_alone(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.locking_queue().await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let lost = bench.receive(&queue).await?;
+    bench.wait(bench.lock() / 2).await;
+    bench.send_bodies(&queue, ["b", "c"]).await?;
+    let mut held = take_all(bench, &queue, 2).await?;
+    held.insert(1, lost);
+    bench.wait_past(bench.lock() / 2).await;
+    let Err(error) = Delivery::complete_all(held).await else {
+        return Err(Failure::behaviour("a message was completed under a lock that was lost"));
+    };
+    let failures: Vec<_> = error.failures().map(|(index, error)| (index, error.kind())).collect();
+    ensure_eq!(failures, [(1, ErrorKind::MessageLockLost)]);
+    ensure_eq!(bench.drain(&queue).await?, ["a"]);
     Ok(())
 }

@@ -1,9 +1,8 @@
 //! K-02: a refusal has a reason, and stores nothing.
 
-use consign::message::{Body, Properties, Value, limits};
+use consign::message::{MessageBody, Properties, Value, limits};
 
 use super::prelude::*;
-use crate::{Status, TopicSpec};
 
 cases! {
     Rejection:
@@ -33,7 +32,7 @@ cases! {
         a_topic_gives_no_messages [Topics];
 }
 
-async fn no_such_entity<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn no_such_entity(bench: &Bench<'_>) -> Verdict {
     let nowhere = bench.fresh_path()?;
     refused(bench.send(&nowhere, Message::new("a")).await, &[ErrorKind::EntityNotFound])?;
     refused(bench.receive(&nowhere).await, &[ErrorKind::EntityNotFound])?;
@@ -42,32 +41,32 @@ async fn no_such_entity<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn a_deleted_queue_is_gone<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_deleted_queue_is_gone(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
-    bench.backend.delete(&queue).await?;
+    bench.transport.delete(&queue).await?;
     refused(bench.send(&queue, Message::new("b")).await, &[ErrorKind::EntityNotFound])?;
-    bench.queue_at(&queue, QueueSpec::default()).await?;
+    bench.create(&queue, QueueSettings::default()).await?;
     bench.gone(&queue).await
 }
 
-async fn a_queue_is_created_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_queue_is_created_once(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
-    let again = bench.backend.create_queue(&queue, &QueueSpec::default()).await;
+    let again = bench.create(&queue, QueueSettings::default()).await;
     refused(again, &[ErrorKind::AlreadyExists])?;
     ensure_eq!(bench.drain(&queue).await?, ["a"]);
     Ok(())
 }
 
-async fn properties_that_are_too_large_are_refused<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn properties_that_are_too_large_are_refused(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let kinds = [ErrorKind::InvalidArgument, ErrorKind::Serialization];
     let mut one = Properties::new();
-    one.application_mut().insert("k", "x".repeat(33_000));
+    one.application_properties_mut().insert("k", "x".repeat(33_000));
     let mut all = Properties::new();
     for name in ["k", "l", "m"] {
-        all.application_mut().insert(name, "x".repeat(30_000));
+        all.application_properties_mut().insert(name, "x".repeat(30_000));
     }
     for properties in [one, all] {
         refused(bench.send(&queue, Message::from_parts(properties, "a".into())).await, &kinds)?;
@@ -75,8 +74,8 @@ async fn properties_that_are_too_large_are_refused<B: Backend>(bench: &Bench<'_,
     bench.gone(&queue).await
 }
 
-async fn values_that_are_nested_too_deep_are_refused<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn values_that_are_nested_too_deep_are_refused(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let wrap: [fn(Value) -> Value; 4] = [
         |inner| Value::List(vec![inner]),
         |inner| Value::Array(vec![inner]),
@@ -86,7 +85,7 @@ async fn values_that_are_nested_too_deep_are_refused<B: Backend>(bench: &Bench<'
     for wrap in wrap {
         let most = (1..limits::VALUE_LEVELS).fold(Value::from(1_i32), |inner, _| wrap(inner));
         let with = |value: Value| {
-            let sequence = Message::new(Body::Sequence([vec![value.clone()]].into()));
+            let sequence = Message::new(MessageBody::Sequence([vec![value.clone()]].into()));
             let mut annotated = Message::new("");
             let rest = annotated.properties_mut().pass_through_mut();
             rest.annotations.push(("x-a".into(), value.clone()));
@@ -106,25 +105,25 @@ async fn values_that_are_nested_too_deep_are_refused<B: Backend>(bench: &Bench<'
     bench.gone(&queue).await
 }
 
-async fn nothing_is_sent_to_a_dead_letter_queue<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn nothing_is_sent_to_a_dead_letter_queue(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     refused(bench.send(&queue.dead_letter(), Message::new("a")).await, &[ErrorKind::InvalidOperation])?;
     bench.gone(&queue).await
 }
 
-async fn a_batch_with_one_bad_message_is_refused_as_a_whole<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let spec = QueueSpec { max_message_size: Some(64 << 10), ..QueueSpec::default() };
+async fn a_batch_with_one_bad_message_is_refused_as_a_whole(bench: &Bench<'_>) -> Verdict {
+    let spec = QueueSettings::default().with_max_message_size(64 << 10);
     let queue = bench.queue(spec).await?;
     let batch = Batch::from(vec![Message::new("a"), Message::new(vec![0; 65 << 10]), Message::new("c")]);
-    let sent = bench.backend.sender(&queue).await?.send_batch(batch).await;
+    let sent = bench.transport.sender(&queue).await?.send_batch(batch).await;
     refused(sent, &[ErrorKind::MessageSizeExceeded])?;
     bench.gone(&queue).await
 }
 
-async fn a_full_queue_refuses<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let spec = QueueSpec { max_size: Some(1 << 20), ..QueueSpec::default() };
+async fn a_full_queue_refuses(bench: &Bench<'_>) -> Verdict {
+    let spec = QueueSettings::default().with_max_size(1 << 20);
     let queue = bench.fresh_path()?;
-    detail(bench.queue_at(&queue, spec).await)?;
+    detail(bench.create(&queue, spec).await)?;
     let mut stored = 0;
     let refusal = loop {
         match bench.send(&queue, Message::new(vec![0; 100 << 10])).await {
@@ -142,41 +141,41 @@ async fn a_full_queue_refuses<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     bench.send(&queue, Message::new(vec![0; 100 << 10])).await
 }
 
-async fn a_disabled_queue_refuses_both_ways<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_disabled_queue_refuses_both_ways(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
-    detail(bench.backend.set_status(&queue, Status::Disabled).await)?;
+    detail(bench.set_status(&queue, Status::Disabled).await)?;
     refused(bench.send(&queue, Message::new("b")).await, &[ErrorKind::EntityDisabled])?;
     refused(bench.receive(&queue).await, &[ErrorKind::EntityDisabled])?;
-    bench.backend.set_status(&queue, Status::Active).await?;
+    bench.set_status(&queue, Status::Active).await?;
     ensure_eq!(bench.drain(&queue).await?, ["a"]);
     Ok(())
 }
 
-async fn one_direction_can_be_disabled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn one_direction_can_be_disabled(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
-    detail(bench.backend.set_status(&queue, Status::SendDisabled).await)?;
+    detail(bench.set_status(&queue, Status::SendDisabled).await)?;
     refused(bench.send(&queue, Message::new("b")).await, &[ErrorKind::EntityDisabled])?;
     ensure_eq!(bench.drain(&queue).await?, ["a"]);
-    bench.backend.set_status(&queue, Status::ReceiveDisabled).await?;
+    bench.set_status(&queue, Status::ReceiveDisabled).await?;
     bench.send_bodies(&queue, ["c"]).await?;
     refused(bench.receive(&queue).await, &[ErrorKind::EntityDisabled])?;
-    bench.backend.set_status(&queue, Status::Active).await?;
+    bench.set_status(&queue, Status::Active).await?;
     ensure_eq!(bench.drain(&queue).await?, ["c"]);
     Ok(())
 }
 
-async fn an_entity_does_not_forward_to_itself<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn an_entity_does_not_forward_to_itself(bench: &Bench<'_>) -> Verdict {
     let path = bench.fresh_path()?;
-    let spec = QueueSpec { forward_to: Some(path.clone()), ..QueueSpec::default() };
+    let spec = QueueSettings::default().with_forward_to(path.as_str());
     let kinds = [ErrorKind::InvalidArgument, ErrorKind::InvalidOperation];
-    refused(bench.backend.create_queue(&path, &spec).await, &kinds)?;
+    refused(bench.create(&path, spec).await, &kinds)?;
     refused(bench.send(&path, Message::new("a")).await, &[ErrorKind::EntityNotFound])
 }
 
-async fn a_topic_gives_no_messages<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let topic = bench.topic(TopicSpec::default()).await?;
+async fn a_topic_gives_no_messages(bench: &Bench<'_>) -> Verdict {
+    let topic = bench.topic(TopicSettings::default()).await?;
     bench.send_bodies(&topic, ["a"]).await?;
     let kinds = [ErrorKind::InvalidOperation, ErrorKind::EntityNotFound];
     refused(bench.receive(&topic).await, &kinds)

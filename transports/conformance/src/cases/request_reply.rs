@@ -15,11 +15,7 @@ cases! {
 }
 
 /// Receives a request and sends an answer for each body.
-async fn answer<const N: usize, B: Backend>(
-    bench: &Bench<'_, B>,
-    requests: &EntityPath,
-    bodies: [&'static str; N],
-) -> Verdict {
+async fn answer<const N: usize>(bench: &Bench<'_>, requests: &EntityPath, bodies: [&'static str; N]) -> Verdict {
     let request = bench.receive(requests).await?;
     let (Some(reply_to), Some(id)) = (request.message.reply_to(), request.message.message_id()) else {
         return Err(Failure::behaviour("the request does not say who asks"));
@@ -39,8 +35,9 @@ fn request(id: &'static str, reply_to: &EntityPath) -> Result<Message, Failure> 
     Ok(Message::builder().message_id(id).reply_to(reply_to.to_string()).build("question")?)
 }
 
-async fn an_answer_goes_where_the_request_says<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let (requests, replies) = (bench.queue(QueueSpec::default()).await?, bench.queue(QueueSpec::default()).await?);
+async fn an_answer_goes_where_the_request_says(bench: &Bench<'_>) -> Verdict {
+    let (requests, replies) =
+        (bench.queue(QueueSettings::default()).await?, bench.queue(QueueSettings::default()).await?);
     bench.send(&requests, request("q-1", &replies)?).await?;
     answer(bench, &requests, ["yes"]).await?;
     let reply = bench.take(&replies).await?;
@@ -48,8 +45,9 @@ async fn an_answer_goes_where_the_request_says<B: Backend>(bench: &Bench<'_, B>)
     bench.gone(&requests).await
 }
 
-async fn there_may_be_several_answers<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let (requests, replies) = (bench.queue(QueueSpec::default()).await?, bench.queue(QueueSpec::default()).await?);
+async fn there_may_be_several_answers(bench: &Bench<'_>) -> Verdict {
+    let (requests, replies) =
+        (bench.queue(QueueSettings::default()).await?, bench.queue(QueueSettings::default()).await?);
     bench.send(&requests, request("q-1", &replies)?).await?;
     answer(bench, &requests, ["one", "two", "three"]).await?;
     let answers = bench.drain_messages(&replies).await?;
@@ -58,8 +56,9 @@ async fn there_may_be_several_answers<B: Backend>(bench: &Bench<'_, B>) -> Verdi
     Ok(())
 }
 
-async fn replies_are_distinguished<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let (requests, replies) = (bench.queue(QueueSpec::default()).await?, bench.queue(QueueSpec::default()).await?);
+async fn replies_are_distinguished(bench: &Bench<'_>) -> Verdict {
+    let (requests, replies) =
+        (bench.queue(QueueSettings::default()).await?, bench.queue(QueueSettings::default()).await?);
     bench.send(&requests, request("q-1", &replies)?).await?;
     bench.send(&requests, request("q-2", &replies)?).await?;
     answer(bench, &requests, ["first"]).await?;
@@ -70,12 +69,12 @@ async fn replies_are_distinguished<B: Backend>(bench: &Bench<'_, B>) -> Verdict 
     Ok(())
 }
 
-async fn requesters_share_a_queue_by_sessions<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let requests = bench.queue(QueueSpec::default()).await?;
-    let replies = bench.queue(QueueSpec { requires_session: true, ..QueueSpec::default() }).await?;
+async fn requesters_share_a_queue_by_sessions(bench: &Bench<'_>) -> Verdict {
+    let requests = bench.queue(QueueSettings::default()).await?;
+    let replies = bench.queue(QueueSettings::default().with_sessions(true)).await?;
     // A requester waits on its own session before it has messages.
-    let mut one = bench.backend.accept_session(&replies, "requester-1").await?;
-    let mut two = bench.backend.accept_session(&replies, "requester-2").await?;
+    let mut one = bench.accept_session(&replies, "requester-1").await?;
+    let mut two = bench.accept_session(&replies, "requester-2").await?;
     for (id, session) in [("q-2", "requester-2"), ("q-1", "requester-1")] {
         let mut request = request(id, &replies)?;
         request.properties_mut().set_reply_to_session_id(session)?;

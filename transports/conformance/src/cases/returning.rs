@@ -1,7 +1,7 @@
 //! K-21, K-22, K-23 and K-37: how a message is redelivered.
 
 use consign::{
-    middleware::retry::{Backoff, DelayedRetries, RetryHistory, RetryLayer},
+    middleware::retry::{Backoff, DelayPolicy, RetryHistory, RetryLayer},
     time::ManualClock,
 };
 use tower::{BoxError, Layer, ServiceExt, service_fn};
@@ -49,16 +49,16 @@ cases! {
         they_come_back_in_their_order;
 }
 
-async fn an_abandoned_message_comes_before_later_ones<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn an_abandoned_message_comes_before_later_ones(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c"]).await?;
     bench.receive(&queue).await?.abandon().await?;
     ensure_eq!(bench.drain(&queue).await?, ["a", "b", "c"]);
     Ok(())
 }
 
-async fn several_come_back_in_their_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn several_come_back_in_their_order(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c", "d"]).await?;
     let mut held = bench.receive_each(&queue, 3).await?;
     // In another order than that of the deliveries.
@@ -69,7 +69,7 @@ async fn several_come_back_in_their_order<B: Backend>(bench: &Bench<'_, B>) -> V
     Ok(())
 }
 
-async fn a_message_whose_lock_ends_keeps_its_place<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_message_whose_lock_ends_keeps_its_place(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a", "b", "c"]).await?;
     let _held = bench.receive_each(&queue, 2).await?;
@@ -78,8 +78,8 @@ async fn a_message_whose_lock_ends_keeps_its_place<B: Backend>(bench: &Bench<'_,
     Ok(())
 }
 
-async fn new_messages_stay_behind<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn new_messages_stay_behind(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let held = bench.receive(&queue).await?;
     bench.send_bodies(&queue, ["b"]).await?;
@@ -89,8 +89,8 @@ async fn new_messages_stay_behind<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn a_released_message_is_there_at_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_released_message_is_there_at_once(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let mut other = bench.receiver(&queue).await?;
     bench.receive(&queue).await?.lease.release().await?;
@@ -99,8 +99,8 @@ async fn a_released_message_is_there_at_once<B: Backend>(bench: &Bench<'_, B>) -
     Ok(delivery.complete().await?)
 }
 
-async fn a_released_message_keeps_its_place<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_released_message_keeps_its_place(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c"]).await?;
     let mut held = bench.receive_each(&queue, 2).await?;
     for index in [1, 0] {
@@ -110,20 +110,20 @@ async fn a_released_message_keeps_its_place<B: Backend>(bench: &Bench<'_, B>) ->
     Ok(())
 }
 
-async fn release_changes_nothing<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn release_changes_nothing(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send(&queue, Message::builder().message_id("m-1").property("n", 7_i64).build("a")?).await?;
     let first = bench.receive(&queue).await?;
     let (number, enqueued) = (number(&first.message)?, facts(&first.message)?.enqueued_time);
     first.lease.release().await?;
     let again = bench.take(&queue).await?;
     ensure_eq!((facts(&again)?.sequence_number, facts(&again)?.enqueued_time), (number, enqueued));
-    ensure_eq!((again.message_id(), again.application().len()), (Some("m-1"), 1));
+    ensure_eq!((again.message_id(), again.application_properties().len()), (Some("m-1"), 1));
     Ok(())
 }
 
-async fn a_deferred_message_is_deferred_again<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_deferred_message_is_deferred_again(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let delivery = bench.receive(&queue).await?;
     let number = number(&delivery.message)?;
@@ -135,7 +135,7 @@ async fn a_deferred_message_is_deferred_again<B: Backend>(bench: &Bench<'_, B>) 
     Ok(fetched.complete().await?)
 }
 
-async fn a_lost_lock_is_not_released<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_lost_lock_is_not_released(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let held = bench.receive(&queue).await?;
@@ -148,10 +148,10 @@ async fn a_lost_lock_is_not_released<B: Backend>(bench: &Bench<'_, B>) -> Verdic
 const DELAY: Duration = Duration::from_secs(5);
 
 /// Fails a delivery under a policy of delayed retries, and settles it by the answer of the stack.
-async fn retry<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath, delivery: Delivery<B::Lease>) -> Verdict {
-    let sender = bench.backend.sender(queue).await?;
+async fn retry(bench: &Bench<'_>, queue: &EntityPath, delivery: Delivery<DynLease>) -> Verdict {
+    let sender = bench.transport.sender(queue).await?;
     let clock = ManualClock::new(bench.backend.now().await);
-    let later = DelayedRetries::new(sender, Backoff::fixed(DELAY))?.clock(clock);
+    let later = DelayPolicy::new(sender, Backoff::fixed(DELAY))?.clock(clock);
     let fails = service_fn(async |_: Message| Err::<Disposition, BoxError>("on purpose".into()));
     let answer = RetryLayer::new().delayed(later).layer(fails).oneshot(delivery.message.clone()).await;
     let disposition = answer.map_err(|error| Failure::behaviour(format!("it is not delivered later: {error}")))?;
@@ -159,8 +159,8 @@ async fn retry<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath, delivery: D
     Ok(delivery.settle(disposition).await?)
 }
 
-async fn a_retry_comes_after_its_delay<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_retry_comes_after_its_delay(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     retry(bench, &queue, bench.receive(&queue).await?).await?;
     ensure_eq!(bench.drain(&queue).await?, ["b"]);
@@ -171,8 +171,8 @@ async fn a_retry_comes_after_its_delay<B: Backend>(bench: &Bench<'_, B>) -> Verd
     Ok(())
 }
 
-async fn a_retry_has_the_same_content<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_retry_has_the_same_content(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let message = Message::builder().content_type("text/plain").subject("s").correlation_id("c").property("n", 7_i64);
     bench.send(&queue, message.build("a body")?).await?;
     retry(bench, &queue, bench.receive(&queue).await?).await?;
@@ -180,11 +180,11 @@ async fn a_retry_has_the_same_content<B: Backend>(bench: &Bench<'_, B>) -> Verdi
     let again = bench.take(&queue).await?;
     ensure_eq!((text(&again).as_str(), again.content_type()), ("a body", Some("text/plain")));
     ensure_eq!((again.subject(), again.correlation_id()), (Some("s"), Some("c")));
-    ensure_eq!(again.application().get("n"), Some(&PropertyValue::I64(7)));
+    ensure_eq!(again.application_properties().get("n"), Some(&PropertyValue::I64(7)));
     Ok(())
 }
 
-async fn a_retry_comes_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_retry_comes_once(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     retry(bench, &queue, bench.receive(&queue).await?).await?;
@@ -194,8 +194,8 @@ async fn a_retry_comes_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     bench.gone(&queue).await
 }
 
-async fn each_failure_waits_and_is_in_the_history<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn each_failure_waits_and_is_in_the_history(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     for failures in 1..=2 {
         retry(bench, &queue, bench.receive(&queue).await?).await?;
@@ -216,21 +216,17 @@ async fn each_failure_waits_and_is_in_the_history<B: Backend>(bench: &Bench<'_, 
 }
 
 /// Receives `count` messages by a receiver of its own, and breaks it.
-async fn lose<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath, count: usize) -> Verdict {
-    let mut receiver = bench.backend.separate_receiver(queue).await?;
+async fn lose(bench: &Bench<'_>, queue: &EntityPath, count: usize) -> Verdict {
+    let mut separate = bench.backend.separate_receiver(queue).await?;
     let mut held = Vec::new();
     while held.len() < count {
-        held.push(bench.receive_by(&mut receiver).await?);
+        held.push(bench.receive_by(separate.receiver()).await?);
     }
-    Ok(bench.backend.disconnect(receiver, held).await?)
+    Ok(separate.disconnect(held).await?)
 }
 
 /// Receives all available messages, which must be these bodies in this order, uncounted.
-async fn drain_uncounted<B: Backend, const N: usize>(
-    bench: &Bench<'_, B>,
-    queue: &EntityPath,
-    bodies: [&str; N],
-) -> Verdict {
+async fn drain_uncounted<const N: usize>(bench: &Bench<'_>, queue: &EntityPath, bodies: [&str; N]) -> Verdict {
     let messages = bench.drain_messages(queue).await?;
     ensure_eq!(texts(&messages), bodies);
     for message in &messages {
@@ -239,16 +235,16 @@ async fn drain_uncounted<B: Backend, const N: usize>(
     Ok(())
 }
 
-async fn a_lost_receiver_s_messages_come_back<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_lost_receiver_s_messages_come_back(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     lose(bench, &queue, 1).await?;
     drain_uncounted(bench, &queue, ["a"]).await?;
     bench.gone(&queue).await
 }
 
-async fn a_lost_receiver_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_lost_receiver_does_not_count(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     for _ in 0..3 {
         lose(bench, &queue, 1).await?;
@@ -256,8 +252,8 @@ async fn a_lost_receiver_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Ver
     drain_uncounted(bench, &queue, ["a"]).await
 }
 
-async fn others_keep_what_they_have<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn others_keep_what_they_have(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     let held = bench.receive(&queue).await?;
     lose(bench, &queue, 1).await?;
@@ -265,8 +261,8 @@ async fn others_keep_what_they_have<B: Backend>(bench: &Bench<'_, B>) -> Verdict
     Ok(held.complete().await?)
 }
 
-async fn they_come_back_in_their_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn they_come_back_in_their_order(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c", "d"]).await?;
     lose(bench, &queue, 3).await?;
     drain_uncounted(bench, &queue, ["a", "b", "c", "d"]).await

@@ -19,7 +19,7 @@ cases! {
         /// Rules: Q-28.
         numbers_come_in_the_order_of_the_messages,
         /// Rules: Q-30.
-        what_is_due_together_comes_in_order,
+        messages_due_together_are_delivered_in_order,
         /// Rules: Q-21.
         the_earlier_of_two_comes_first,
         /// Rules: Q-21.
@@ -30,9 +30,9 @@ cases! {
         /// Rules: Q-23.
         a_cancelled_message_does_not_come [Scheduling],
         /// Rules: Q-23.
-        what_has_come_is_not_cancelled [Scheduling],
+        a_due_message_cannot_be_cancelled [Scheduling],
         /// Rules: Q-26.
-        it_is_cancelled_once [Scheduling],
+        a_message_is_cancelled_once [Scheduling],
         /// Rules: Q-23.
         all_or_none_are_cancelled [Scheduling],
         /// Rules: Q-23.
@@ -42,18 +42,18 @@ cases! {
 const SOON: Duration = Duration::from_secs(5);
 
 /// Schedules a message for each body.
-async fn schedule<const N: usize, B: Backend>(
-    bench: &Bench<'_, B>,
+async fn schedule<const N: usize>(
+    bench: &Bench<'_>,
     queue: &EntityPath,
     bodies: [&'static str; N],
     after: Duration,
 ) -> Result<Vec<SequenceNumber>, Failure> {
     let at = bench.in_future(after).await;
-    Ok(bench.backend.schedule(queue, bodies.map(Message::new).into(), at).await?)
+    Ok(bench.transport.schedule(queue, bodies.map(Message::new).into(), at).await?)
 }
 
-async fn a_scheduled_message_comes_at_its_time<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_scheduled_message_comes_at_its_time(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     schedule(bench, &queue, ["a"], SOON).await?;
     bench.nothing(&queue).await?;
     bench.wait_almost(SOON).await;
@@ -63,8 +63,8 @@ async fn a_scheduled_message_comes_at_its_time<B: Backend>(bench: &Bench<'_, B>)
     Ok(())
 }
 
-async fn an_enqueue_time_schedules_too<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn an_enqueue_time_schedules_too(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let at = bench.in_future(SOON).await;
     bench.send(&queue, Message::builder().scheduled_enqueue_time(at).build("a")?).await?;
     bench.send_bodies(&queue, ["b"]).await?;
@@ -75,8 +75,8 @@ async fn an_enqueue_time_schedules_too<B: Backend>(bench: &Bench<'_, B>) -> Verd
     Ok(())
 }
 
-async fn activation_is_an_acceptance_of_its_own<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn activation_is_an_acceptance_of_its_own(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let due = bench.in_future(SOON).await;
     let scheduled = schedule(bench, &queue, ["a"], SOON).await?;
     bench.send_bodies(&queue, ["b"]).await?;
@@ -90,20 +90,20 @@ async fn activation_is_an_acceptance_of_its_own<B: Backend>(bench: &Bench<'_, B>
     Ok(())
 }
 
-async fn the_time_to_live_begins_at_the_activation<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn the_time_to_live_begins_at_the_activation(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let ttl = Duration::from_secs(3);
     let message = |body| Message::builder().time_to_live(ttl).build(body);
     let at = bench.in_future(SOON).await;
-    bench.backend.schedule(&queue, vec![message("a")?, message("b")?], at).await?;
+    bench.transport.schedule(&queue, vec![message("a")?, message("b")?], at).await?;
     bench.wait_past(SOON).await;
     ensure_eq!(text(&bench.take(&queue).await?), "a");
     bench.wait_past(ttl).await;
     bench.gone(&queue).await
 }
 
-async fn a_peek_shows_what_is_scheduled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_peek_shows_what_is_scheduled(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let scheduled = schedule(bench, &queue, ["a"], SOON).await?;
     let peeked = bench.peek(&queue).await?;
     ensure_eq!(numbers(&peeked)?, [scheduled[0].get()]);
@@ -111,23 +111,23 @@ async fn a_peek_shows_what_is_scheduled<B: Backend>(bench: &Bench<'_, B>) -> Ver
     Ok(())
 }
 
-async fn numbers_come_in_the_order_of_the_messages<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn numbers_come_in_the_order_of_the_messages(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let numbers = schedule(bench, &queue, ["a", "b", "c"], SOON).await?;
     ensure!(numbers.len() == 3 && numbers.is_sorted() && numbers[0] != numbers[1], "the numbers are {numbers:?}");
     Ok(())
 }
 
-async fn what_is_due_together_comes_in_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn messages_due_together_are_delivered_in_order(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     schedule(bench, &queue, ["a", "b", "c", "d"], SOON).await?;
     bench.wait_past(SOON).await;
     ensure_eq!(bench.drain(&queue).await?, ["a", "b", "c", "d"]);
     Ok(())
 }
 
-async fn the_earlier_of_two_comes_first<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn the_earlier_of_two_comes_first(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     schedule(bench, &queue, ["late"], SOON * 2).await?;
     schedule(bench, &queue, ["early"], SOON).await?;
     bench.wait_past(SOON).await;
@@ -137,8 +137,8 @@ async fn the_earlier_of_two_comes_first<B: Backend>(bench: &Bench<'_, B>) -> Ver
     Ok(())
 }
 
-async fn a_waiting_receiver_gets_it_when_it_is_due<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_waiting_receiver_gets_it_when_it_is_due(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let mut receiver = bench.receiver(&queue).await?;
     let receiving = tokio::time::timeout(SOON * 2, receiver.receive());
     let (received, scheduled) = join(receiving, schedule(bench, &queue, ["a"], SOON)).await;
@@ -149,12 +149,12 @@ async fn a_waiting_receiver_gets_it_when_it_is_due<B: Backend>(bench: &Bench<'_,
     }
 }
 
-async fn a_time_that_has_passed_means_now<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_time_that_has_passed_means_now(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     // Without it a transport that schedules nothing would pass.
     schedule(bench, &queue, ["later"], SOON).await?;
     let past = consign::time::Timestamp::from_millis(1_000);
-    bench.backend.schedule(&queue, vec![Message::new("a")], past).await?;
+    bench.transport.schedule(&queue, vec![Message::new("a")], past).await?;
     ensure_eq!(text(&bench.take(&queue).await?), "a");
     bench.wait_past(SOON).await;
     ensure_eq!(bench.drain(&queue).await?, ["later"]);
@@ -163,49 +163,49 @@ async fn a_time_that_has_passed_means_now<B: Backend>(bench: &Bench<'_, B>) -> V
 
 const NOT_FOUND: &[ErrorKind] = &[ErrorKind::MessageNotFound];
 
-async fn a_cancelled_message_does_not_come<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_cancelled_message_does_not_come(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let numbers = schedule(bench, &queue, ["a", "b", "c"], SOON).await?;
-    bench.backend.cancel_scheduled(&queue, &numbers[1..2]).await?;
+    bench.transport.cancel_scheduled(&queue, &numbers[1..2]).await?;
     bench.wait_past(SOON).await;
     ensure_eq!(bench.drain(&queue).await?, ["a", "c"]);
     bench.nothing(&queue.dead_letter()).await
 }
 
-async fn what_has_come_is_not_cancelled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_due_message_cannot_be_cancelled(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let numbers = schedule(bench, &queue, ["a"], SOON).await?;
     bench.wait_past(SOON).await;
-    refused(bench.backend.cancel_scheduled(&queue, &numbers).await, NOT_FOUND)?;
+    refused(bench.transport.cancel_scheduled(&queue, &numbers).await, NOT_FOUND)?;
     ensure_eq!(bench.drain(&queue).await?, ["a"]);
     Ok(())
 }
 
-async fn it_is_cancelled_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_message_is_cancelled_once(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let numbers = schedule(bench, &queue, ["a"], SOON).await?;
-    bench.backend.cancel_scheduled(&queue, &numbers).await?;
-    refused(bench.backend.cancel_scheduled(&queue, &numbers).await, NOT_FOUND)
+    bench.transport.cancel_scheduled(&queue, &numbers).await?;
+    refused(bench.transport.cancel_scheduled(&queue, &numbers).await, NOT_FOUND)
 }
 
-async fn all_or_none_are_cancelled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn all_or_none_are_cancelled(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let mut numbers = schedule(bench, &queue, ["a", "b"], SOON).await?;
     numbers.push(SequenceNumber::new(1_000_000));
-    refused(bench.backend.cancel_scheduled(&queue, &numbers).await, NOT_FOUND)?;
+    refused(bench.transport.cancel_scheduled(&queue, &numbers).await, NOT_FOUND)?;
     numbers.pop();
-    bench.backend.cancel_scheduled(&queue, &numbers).await?;
+    bench.transport.cancel_scheduled(&queue, &numbers).await?;
     bench.wait_past(SOON).await;
     bench.gone(&queue).await
 }
 
-async fn only_what_is_scheduled_is_cancelled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn only_what_is_scheduled_is_cancelled(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let delivery = bench.receive(&queue).await?;
     let number = number(&delivery.message)?;
     delivery.lease.release().await?;
-    refused(bench.backend.cancel_scheduled(&queue, &[number]).await, NOT_FOUND)?;
+    refused(bench.transport.cancel_scheduled(&queue, &[number]).await, NOT_FOUND)?;
     ensure_eq!(bench.drain(&queue).await?, ["a"]);
     Ok(())
 }

@@ -11,7 +11,7 @@ cases! {
         /// Rules: Q-02.
         numbers_of_a_batch_are_dense,
         /// Rules: Q-03.
-        what_is_refused_has_no_number,
+        a_refused_send_uses_no_number,
         /// Rules: Q-08.
         a_number_stays_with_its_message,
         /// Rules: Q-08.
@@ -33,8 +33,8 @@ cases! {
         the_time_stays_with_its_message;
 }
 
-async fn numbers_are_dense<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn numbers_are_dense(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c"]).await?;
     let mut messages = bench.drain_messages(&queue).await?;
     bench.send_bodies(&queue, ["d", "e"]).await?;
@@ -44,9 +44,9 @@ async fn numbers_are_dense<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn numbers_of_a_batch_are_dense<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
-    bench.backend.sender(&queue).await?.send_batch(Batch::from(["a", "b", "c"].map(Message::new))).await?;
+async fn numbers_of_a_batch_are_dense(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
+    bench.transport.sender(&queue).await?.send_batch(Batch::from(["a", "b", "c"].map(Message::new))).await?;
     let messages = bench.drain_messages(&queue).await?;
     ensure_eq!(texts(&messages), ["a", "b", "c"]);
     let numbers = numbers(&messages)?;
@@ -54,24 +54,24 @@ async fn numbers_of_a_batch_are_dense<B: Backend>(bench: &Bench<'_, B>) -> Verdi
     Ok(())
 }
 
-async fn what_is_refused_has_no_number<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_refused_send_uses_no_number(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let mut properties = Properties::new();
-    properties.application_mut().insert("k", "x".repeat(33_000));
+    properties.application_properties_mut().insert("k", "x".repeat(33_000));
     let bad = || Message::from_parts(properties.clone(), "bad".into());
     let kinds = [ErrorKind::InvalidArgument, ErrorKind::Serialization];
     refused(bench.send(&queue, bad()).await, &kinds)?;
     let batch = Batch::from([Message::new("b"), bad()]);
-    refused(bench.backend.sender(&queue).await?.send_batch(batch).await, &kinds)?;
+    refused(bench.transport.sender(&queue).await?.send_batch(batch).await, &kinds)?;
     bench.send_bodies(&queue, ["c"]).await?;
     let numbers = numbers(&bench.drain_messages(&queue).await?)?;
     ensure!(numbers.len() == 2 && numbers[0] + 1 == numbers[1], "{numbers:?}");
     Ok(())
 }
 
-async fn a_number_stays_with_its_message<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_number_stays_with_its_message(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let first = bench.receive(&queue).await?;
     let number = number(&first.message)?;
@@ -83,8 +83,8 @@ async fn a_number_stays_with_its_message<B: Backend>(bench: &Bench<'_, B>) -> Ve
     Ok(())
 }
 
-async fn a_deferred_message_keeps_its_number<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_deferred_message_keeps_its_number(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let delivery = bench.receive(&queue).await?;
     let number = number(&delivery.message)?;
@@ -97,8 +97,8 @@ async fn a_deferred_message_keeps_its_number<B: Backend>(bench: &Bench<'_, B>) -
     Ok(())
 }
 
-async fn messages_come_in_the_order_of_their_numbers<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn messages_come_in_the_order_of_their_numbers(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c", "d", "e"]).await?;
     let messages = bench.drain_messages(&queue).await?;
     ensure_eq!(texts(&messages), ["a", "b", "c", "d", "e"]);
@@ -107,8 +107,8 @@ async fn messages_come_in_the_order_of_their_numbers<B: Backend>(bench: &Bench<'
     Ok(())
 }
 
-async fn each_entity_counts_for_itself<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let (one, two) = (bench.queue(QueueSpec::default()).await?, bench.queue(QueueSpec::default()).await?);
+async fn each_entity_counts_for_itself(bench: &Bench<'_>) -> Verdict {
+    let (one, two) = (bench.queue(QueueSettings::default()).await?, bench.queue(QueueSettings::default()).await?);
     bench.send_bodies(&one, ["a"]).await?;
     bench.send_bodies(&two, ["x", "y", "z"]).await?;
     bench.send_bodies(&one, ["b"]).await?;
@@ -117,9 +117,9 @@ async fn each_entity_counts_for_itself<B: Backend>(bench: &Bench<'_, B>) -> Verd
     Ok(())
 }
 
-async fn sends_at_the_same_time_are_numbered_in_their_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
-    let sender = bench.backend.sender(&queue).await?;
+async fn sends_at_the_same_time_are_numbered_in_their_order(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
+    let sender = bench.transport.sender(&queue).await?;
     let sends: Vec<_> = ["a", "b", "c", "d"].map(|body| sender.send(Message::new(body))).into();
     futures_util::future::try_join_all(sends).await?;
     let messages = bench.drain_messages(&queue).await?;
@@ -129,8 +129,8 @@ async fn sends_at_the_same_time_are_numbered_in_their_order<B: Backend>(bench: &
     Ok(())
 }
 
-async fn the_time_is_the_broker_s<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn the_time_is_the_broker_s(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let before = bench.in_future(Duration::ZERO).await;
     bench.send_bodies(&queue, ["a"]).await?;
     bench.wait(bench.margin() * 3).await;
@@ -139,8 +139,8 @@ async fn the_time_is_the_broker_s<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn the_sender_s_clock_does_not_matter<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn the_sender_s_clock_does_not_matter(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let before = bench.in_future(Duration::ZERO).await;
     let mut properties = Properties::new();
     properties.pass_through_mut().creation_time = Some(Timestamp::from_millis(1_000));
@@ -150,8 +150,8 @@ async fn the_sender_s_clock_does_not_matter<B: Backend>(bench: &Bench<'_, B>) ->
     Ok(())
 }
 
-async fn times_do_not_fall<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn times_do_not_fall(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     for body in ["a", "b", "c"] {
         bench.send(&queue, Message::new(body)).await?;
         bench.wait(bench.margin()).await;
@@ -164,8 +164,8 @@ async fn times_do_not_fall<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn the_time_stays_with_its_message<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn the_time_stays_with_its_message(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let first = bench.receive(&queue).await?;
     let enqueued = facts(&first.message)?.enqueued_time;

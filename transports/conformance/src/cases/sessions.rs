@@ -1,6 +1,5 @@
 //! K-25: the messages of a session go to one receiver, in order.
 
-use consign::transport::Session;
 use futures_util::future::join;
 
 use super::prelude::*;
@@ -53,21 +52,21 @@ cases! {
         the_empty_session_is_a_session;
 }
 
-pub(super) fn by_session() -> QueueSpec {
-    QueueSpec { requires_session: true, ..QueueSpec::default() }
+pub(super) fn by_session() -> QueueSettings {
+    QueueSettings::default().with_sessions(true)
 }
 
-pub(super) async fn queue<B: Backend>(bench: &Bench<'_, B>) -> Result<EntityPath, Failure> {
+pub(super) async fn queue(bench: &Bench<'_>) -> Result<EntityPath, Failure> {
     bench.queue(by_session()).await
 }
 
-async fn locking<B: Backend>(bench: &Bench<'_, B>) -> Result<EntityPath, Failure> {
-    bench.queue(QueueSpec { requires_session: true, ..bench.locking() }).await
+async fn locking(bench: &Bench<'_>) -> Result<EntityPath, Failure> {
+    bench.queue(bench.locking().with_sessions(true)).await
 }
 
 /// Sends one message for each pair of a session and a body.
-pub(super) async fn send<const N: usize, B: Backend>(
-    bench: &Bench<'_, B>,
+pub(super) async fn send<const N: usize>(
+    bench: &Bench<'_>,
     queue: &EntityPath,
     messages: [(&'static str, &'static str); N],
 ) -> Verdict {
@@ -77,17 +76,13 @@ pub(super) async fn send<const N: usize, B: Backend>(
     Ok(())
 }
 
-pub(super) async fn accept<B: Backend>(
-    bench: &Bench<'_, B>,
-    queue: &EntityPath,
-    id: &str,
-) -> Result<B::Session, Failure> {
-    let session = bench.backend.accept_session(queue, id).await?;
+pub(super) async fn accept(bench: &Bench<'_>, queue: &EntityPath, id: &str) -> Result<DynSession, Failure> {
+    let session = bench.accept_session(queue, id).await?;
     ensure_eq!(session.session_id(), id);
     Ok(session)
 }
 
-async fn a_message_without_a_session_is_refused<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_message_without_a_session_is_refused(bench: &Bench<'_>) -> Verdict {
     let queue = queue(bench).await?;
     refused(bench.send(&queue, Message::new("a")).await, &[ErrorKind::InvalidOperation])?;
     send(bench, &queue, [("one", "b")]).await?;
@@ -95,20 +90,20 @@ async fn a_message_without_a_session_is_refused<B: Backend>(bench: &Bench<'_, B>
     Ok(())
 }
 
-async fn messages_are_received_by_session_only<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn messages_are_received_by_session_only(bench: &Bench<'_>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a")]).await?;
     refused(bench.receive(&queue).await, &[ErrorKind::InvalidOperation])
 }
 
-async fn a_queue_without_sessions_has_none<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_queue_without_sessions_has_none(bench: &Bench<'_>) -> Verdict {
     let with = queue(bench).await?;
     accept(bench, &with, "one").await?.close().await?;
-    let without = bench.queue(QueueSpec::default()).await?;
-    refused(bench.backend.accept_session(&without, "one").await, &[ErrorKind::InvalidOperation])
+    let without = bench.queue(QueueSettings::default()).await?;
+    refused(bench.accept_session(&without, "one").await, &[ErrorKind::InvalidOperation])
 }
 
-async fn an_empty_session_can_be_accepted<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn an_empty_session_can_be_accepted(bench: &Bench<'_>) -> Verdict {
     let queue = queue(bench).await?;
     let mut session = accept(bench, &queue, "one").await?;
     ensure_eq!(bench.drain_by(&mut session).await?.len(), 0);
@@ -117,11 +112,11 @@ async fn an_empty_session_can_be_accepted<B: Backend>(bench: &Bench<'_, B>) -> V
     Ok(())
 }
 
-async fn a_session_has_one_holder<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_session_has_one_holder(bench: &Bench<'_>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a"), ("two", "b")]).await?;
     let mut one = accept(bench, &queue, "one").await?;
-    let again = bench.backend.accept_session(&queue, "one").await;
+    let again = bench.accept_session(&queue, "one").await;
     refused(again, &[ErrorKind::SessionCannotBeLocked])?;
     let mut two = accept(bench, &queue, "two").await?;
     ensure_eq!(bench.drain_by(&mut one).await?, ["a"]);
@@ -129,7 +124,7 @@ async fn a_session_has_one_holder<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn later_messages_go_to_the_holder<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn later_messages_go_to_the_holder(bench: &Bench<'_>) -> Verdict {
     let queue = queue(bench).await?;
     let mut session = accept(bench, &queue, "one").await?;
     let sending = async {
@@ -146,7 +141,7 @@ async fn later_messages_go_to_the_holder<B: Backend>(bench: &Bench<'_, B>) -> Ve
     Ok(delivery.complete().await?)
 }
 
-async fn sessions_do_not_mix<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn sessions_do_not_mix(bench: &Bench<'_>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a"), ("two", "x"), ("one", "b"), ("two", "y"), ("ONE", "z")]).await?;
     ensure_eq!(bench.drain_by(&mut accept(bench, &queue, "two").await?).await?, ["x", "y"]);
@@ -155,7 +150,7 @@ async fn sessions_do_not_mix<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn the_lock_of_a_session_is_that_of_its_messages<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_lock_of_a_session_is_that_of_its_messages(bench: &Bench<'_>) -> Verdict {
     let queue = locking(bench).await?;
     send(bench, &queue, [("one", "a")]).await?;
     let expected = bench.in_future(bench.lock()).await;
@@ -171,19 +166,19 @@ async fn the_lock_of_a_session_is_that_of_its_messages<B: Backend>(bench: &Bench
     Ok(delivery.complete().await?)
 }
 
-async fn the_lock_of_a_session_ends<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_lock_of_a_session_ends(bench: &Bench<'_>) -> Verdict {
     let queue = locking(bench).await?;
     send(bench, &queue, [("one", "a")]).await?;
     let _lost = accept(bench, &queue, "one").await?;
     bench.wait_almost(bench.lock()).await;
-    let early = bench.backend.accept_session(&queue, "one").await;
+    let early = bench.accept_session(&queue, "one").await;
     refused(early, &[ErrorKind::SessionCannotBeLocked])?;
     bench.wait(bench.margin() * 2).await;
     ensure_eq!(bench.drain_by(&mut accept(bench, &queue, "one").await?).await?, ["a"]);
     Ok(())
 }
 
-async fn the_lock_of_a_session_can_be_renewed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_lock_of_a_session_can_be_renewed(bench: &Bench<'_>) -> Verdict {
     let queue = locking(bench).await?;
     send(bench, &queue, [("one", "a")]).await?;
     let mut session = accept(bench, &queue, "one").await?;
@@ -199,7 +194,7 @@ async fn the_lock_of_a_session_can_be_renewed<B: Backend>(bench: &Bench<'_, B>) 
     Ok(())
 }
 
-async fn messages_come_in_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn messages_come_in_order(bench: &Bench<'_>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a"), ("one", "b"), ("one", "c"), ("one", "d")]).await?;
     let mut session = accept(bench, &queue, "one").await?;
@@ -215,7 +210,7 @@ async fn messages_come_in_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn an_abandoned_message_comes_next<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn an_abandoned_message_comes_next(bench: &Bench<'_>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a"), ("one", "b")]).await?;
     let mut session = accept(bench, &queue, "one").await?;
@@ -228,7 +223,7 @@ async fn an_abandoned_message_comes_next<B: Backend>(bench: &Bench<'_, B>) -> Ve
     Ok(())
 }
 
-async fn without_the_session_nothing_is_settled<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn without_the_session_nothing_is_settled(bench: &Bench<'_>) -> Verdict {
     let queue = locking(bench).await?;
     send(bench, &queue, [("one", "a")]).await?;
     let mut session = accept(bench, &queue, "one").await?;
@@ -243,7 +238,7 @@ async fn without_the_session_nothing_is_settled<B: Backend>(bench: &Bench<'_, B>
 }
 
 /// Returns the delivery count of the first message of session `one` at the next holder.
-async fn count_of_next_holder<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPath) -> Result<u32, Failure> {
+async fn count_of_next_holder(bench: &Bench<'_>, queue: &EntityPath) -> Result<u32, Failure> {
     let mut session = accept(bench, queue, "one").await?;
     let delivery = bench.receive_by(&mut session).await?;
     let count = facts(&delivery.message)?.delivery_count;
@@ -252,7 +247,7 @@ async fn count_of_next_holder<B: Backend>(bench: &Bench<'_, B>, queue: &EntityPa
     Ok(count)
 }
 
-async fn a_closed_session_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_closed_session_does_not_count(bench: &Bench<'_>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a")]).await?;
     for _ in 0..3 {
@@ -265,7 +260,7 @@ async fn a_closed_session_does_not_count<B: Backend>(bench: &Bench<'_, B>) -> Ve
     Ok(())
 }
 
-async fn a_closed_session_can_be_accepted_at_once<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_closed_session_can_be_accepted_at_once(bench: &Bench<'_>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a"), ("one", "b")]).await?;
     let mut session = accept(bench, &queue, "one").await?;
@@ -275,7 +270,7 @@ async fn a_closed_session_can_be_accepted_at_once<B: Backend>(bench: &Bench<'_, 
     Ok(())
 }
 
-async fn a_lost_session_counts_what_was_delivered<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_lost_session_counts_what_was_delivered(bench: &Bench<'_>) -> Verdict {
     let queue = locking(bench).await?;
     send(bench, &queue, [("one", "a"), ("one", "b")]).await?;
     let mut session = accept(bench, &queue, "one").await?;
@@ -287,7 +282,7 @@ async fn a_lost_session_counts_what_was_delivered<B: Backend>(bench: &Bench<'_, 
     Ok(())
 }
 
-async fn a_message_lock_is_not_renewed_by_itself<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_message_lock_is_not_renewed_by_itself(bench: &Bench<'_>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a")]).await?;
     let mut session = accept(bench, &queue, "one").await?;
@@ -296,7 +291,7 @@ async fn a_message_lock_is_not_renewed_by_itself<B: Backend>(bench: &Bench<'_, B
     Ok(delivery.complete().await?)
 }
 
-async fn a_deferred_message_is_fetched_by_its_session<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_deferred_message_is_fetched_by_its_session(bench: &Bench<'_>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a"), ("one", "b")]).await?;
     let mut session = accept(bench, &queue, "one").await?;
@@ -304,7 +299,7 @@ async fn a_deferred_message_is_fetched_by_its_session<B: Backend>(bench: &Bench<
     let number = number(&delivery.message)?;
     delivery.defer().await?;
     ensure_eq!(bench.drain_by(&mut session).await?, ["b"]);
-    let mut fetched = bench.backend.receive_deferred_of(&mut session, &[number]).await?;
+    let mut fetched = session.receive_deferred(&[number]).await?;
     let Some(fetched) = fetched.pop() else {
         return Err(Failure::behaviour("the number brought nothing back"));
     };
@@ -312,7 +307,7 @@ async fn a_deferred_message_is_fetched_by_its_session<B: Backend>(bench: &Bench<
     Ok(fetched.complete().await?)
 }
 
-async fn a_peek_sees_all_sessions<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_peek_sees_all_sessions(bench: &Bench<'_>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a"), ("two", "b"), ("one", "c")]).await?;
     let _one = accept(bench, &queue, "one").await?;
@@ -320,16 +315,16 @@ async fn a_peek_sees_all_sessions<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn a_session_sees_its_own<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_session_sees_its_own(bench: &Bench<'_>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a"), ("two", "b"), ("one", "c")]).await?;
     let mut session = accept(bench, &queue, "one").await?;
-    ensure_eq!(texts(&bench.backend.peek_of(&mut session, 1).await?), ["a"]);
-    ensure_eq!(texts(&bench.backend.peek_of(&mut session, 10).await?), ["c"]);
+    ensure_eq!(texts(&session.peek(1).await?), ["a"]);
+    ensure_eq!(texts(&session.peek(10).await?), ["c"]);
     Ok(())
 }
 
-async fn dead_letters_have_no_sessions<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn dead_letters_have_no_sessions(bench: &Bench<'_>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a"), ("two", "b")]).await?;
     for id in ["one", "two"] {
@@ -343,7 +338,7 @@ async fn dead_letters_have_no_sessions<B: Backend>(bench: &Bench<'_, B>) -> Verd
     Ok(())
 }
 
-async fn the_empty_session_is_a_session<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_empty_session_is_a_session(bench: &Bench<'_>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("", "a"), ("one", "b")]).await?;
     ensure_eq!(bench.drain_by(&mut accept(bench, &queue, "").await?).await?, ["a"]);

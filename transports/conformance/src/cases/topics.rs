@@ -1,7 +1,8 @@
 //! K-28: one message, several copies.
 
-use super::prelude::*;
-use crate::{Filter, RuleSpec, SubscriptionSpec, TopicSpec};
+use consign::rules::{Filter, Rule};
+
+use super::{prelude::*, rules::sql};
 
 cases! {
     Topics:
@@ -37,19 +38,19 @@ cases! {
         a_copy_without_a_session_dies_where_one_is_needed [Sessions];
 }
 
-pub(super) async fn topic<B: Backend>(bench: &Bench<'_, B>) -> Result<EntityPath, Failure> {
-    bench.topic(TopicSpec::default()).await
+pub(super) async fn topic(bench: &Bench<'_>) -> Result<EntityPath, Failure> {
+    bench.topic(TopicSettings::default()).await
 }
 
 /// Creates a topic with two subscriptions.
-async fn with_two<B: Backend>(bench: &Bench<'_, B>) -> Result<[EntityPath; 3], Failure> {
+async fn with_two(bench: &Bench<'_>) -> Result<[EntityPath; 3], Failure> {
     let topic = topic(bench).await?;
-    let one = bench.subscription(&topic, "one", SubscriptionSpec::default()).await?;
-    let two = bench.subscription(&topic, "two", SubscriptionSpec::default()).await?;
+    let one = bench.subscription(&topic, "one", SubscriptionSettings::default()).await?;
+    let two = bench.subscription(&topic, "two", SubscriptionSettings::default()).await?;
     Ok([topic, one, two])
 }
 
-async fn each_subscription_has_a_copy<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn each_subscription_has_a_copy(bench: &Bench<'_>) -> Verdict {
     let [topic, one, two] = with_two(bench).await?;
     bench.send_bodies(&topic, ["a", "b"]).await?;
     ensure_eq!(bench.drain(&one).await?, ["a", "b"]);
@@ -57,7 +58,7 @@ async fn each_subscription_has_a_copy<B: Backend>(bench: &Bench<'_, B>) -> Verdi
     Ok(())
 }
 
-async fn copies_are_settled_for_themselves<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn copies_are_settled_for_themselves(bench: &Bench<'_>) -> Verdict {
     let [topic, one, two] = with_two(bench).await?;
     bench.send_bodies(&topic, ["a"]).await?;
     let held = bench.receive(&one).await?;
@@ -69,10 +70,10 @@ async fn copies_are_settled_for_themselves<B: Backend>(bench: &Bench<'_, B>) -> 
     Ok(())
 }
 
-async fn each_subscription_numbers_its_copies<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn each_subscription_numbers_its_copies(bench: &Bench<'_>) -> Verdict {
     let [topic, one, two] = with_two(bench).await?;
-    bench.backend.delete_rule(&two, RuleSpec::DEFAULT).await?;
-    bench.backend.create_rule(&two, &RuleSpec::sql("even", "sys.Label = 'even'")).await?;
+    bench.delete_rule(&two, Rule::DEFAULT_NAME).await?;
+    bench.create_rule(&two, &Rule::new("even", sql("sys.Label = 'even'")?)?).await?;
     for (subject, body) in [("odd", "a"), ("even", "b"), ("odd", "c"), ("even", "d")] {
         bench.send(&topic, Message::builder().subject(subject).build(body)?).await?;
     }
@@ -83,7 +84,7 @@ async fn each_subscription_numbers_its_copies<B: Backend>(bench: &Bench<'_, B>) 
     Ok(())
 }
 
-async fn each_subscription_has_its_own_dead_letters<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn each_subscription_has_its_own_dead_letters(bench: &Bench<'_>) -> Verdict {
     let [topic, one, two] = with_two(bench).await?;
     bench.send_bodies(&topic, ["a"]).await?;
     let dead_letter = DeadLetter::new(DeadLetterReason::Application("Why".into()), "");
@@ -94,7 +95,7 @@ async fn each_subscription_has_its_own_dead_letters<B: Backend>(bench: &Bench<'_
     Ok(())
 }
 
-async fn a_copy_is_the_whole_message<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_copy_is_the_whole_message(bench: &Bench<'_>) -> Verdict {
     let [topic, one, two] = with_two(bench).await?;
     let message = Message::builder().message_id("m-1").correlation_id("c").property("n", 7_i64).build("a body")?;
     bench.send(&topic, message).await?;
@@ -104,57 +105,57 @@ async fn a_copy_is_the_whole_message<B: Backend>(bench: &Bench<'_, B>) -> Verdic
             (copy.message_id(), copy.correlation_id(), text(&copy).as_str()),
             (Some("m-1"), Some("c"), "a body")
         );
-        ensure_eq!(copy.application().get("n"), Some(&PropertyValue::I64(7)));
-        ensure_eq!(copy.application().len(), 1);
+        ensure_eq!(copy.application_properties().get("n"), Some(&PropertyValue::I64(7)));
+        ensure_eq!(copy.application_properties().len(), 1);
     }
     Ok(())
 }
 
-async fn a_subscription_gets_what_comes_after_it<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_subscription_gets_what_comes_after_it(bench: &Bench<'_>) -> Verdict {
     let topic = topic(bench).await?;
     bench.send_bodies(&topic, ["a"]).await?;
-    let late = bench.subscription(&topic, "late", SubscriptionSpec::default()).await?;
+    let late = bench.subscription(&topic, "late", SubscriptionSettings::default()).await?;
     bench.send_bodies(&topic, ["b"]).await?;
     ensure_eq!(bench.drain(&late).await?, ["b"]);
     Ok(())
 }
 
-async fn without_a_subscription_a_message_is_accepted_and_gone<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn without_a_subscription_a_message_is_accepted_and_gone(bench: &Bench<'_>) -> Verdict {
     let topic = topic(bench).await?;
     bench.send_bodies(&topic, ["a", "b"]).await
 }
 
-async fn a_deleted_subscription_gets_nothing<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_deleted_subscription_gets_nothing(bench: &Bench<'_>) -> Verdict {
     let [topic, one, two] = with_two(bench).await?;
-    bench.backend.delete(&two).await?;
+    bench.transport.delete(&two).await?;
     bench.send_bodies(&topic, ["a"]).await?;
     ensure_eq!(bench.drain(&one).await?, ["a"]);
     refused(bench.receive(&two).await, &[ErrorKind::EntityNotFound])
 }
 
-async fn a_subscription_without_rules_gets_nothing<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_subscription_without_rules_gets_nothing(bench: &Bench<'_>) -> Verdict {
     let [topic, one, two] = with_two(bench).await?;
-    bench.backend.delete_rule(&two, RuleSpec::DEFAULT).await?;
+    bench.delete_rule(&two, Rule::DEFAULT_NAME).await?;
     bench.send_bodies(&topic, ["a"]).await?;
     ensure_eq!(bench.drain(&one).await?, ["a"]);
     bench.gone(&two).await
 }
 
-async fn several_rules_make_one_copy<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn several_rules_make_one_copy(bench: &Bench<'_>) -> Verdict {
     let [topic, one, _] = with_two(bench).await?;
     for name in ["first", "second"] {
-        bench.backend.create_rule(&one, &RuleSpec::new(name, Filter::True)).await?;
+        bench.create_rule(&one, &Rule::new(name, Filter::True)?).await?;
     }
     bench.send_bodies(&topic, ["a"]).await?;
     ensure_eq!(bench.drain(&one).await?, ["a"]);
     Ok(())
 }
 
-async fn the_shortest_time_to_live_holds<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn the_shortest_time_to_live_holds(bench: &Bench<'_>) -> Verdict {
     let (short, long) = (Duration::from_secs(3), Duration::from_secs(300));
     for (message, topic, subscription) in [(short, long, long), (long, short, long), (long, long, short)] {
-        let topic = bench.topic(TopicSpec { time_to_live: Some(topic), ..TopicSpec::default() }).await?;
-        let spec = SubscriptionSpec { time_to_live: Some(subscription), ..SubscriptionSpec::default() };
+        let topic = bench.topic(TopicSettings::default().with_default_time_to_live(topic)).await?;
+        let spec = SubscriptionSettings::default().with_default_time_to_live(subscription);
         let subscription = bench.subscription(&topic, "one", spec).await?;
         bench.send(&topic, Message::builder().time_to_live(message).build("a")?).await?;
         ensure_eq!(bench.take(&subscription).await?.time_to_live(), Some(short));
@@ -162,11 +163,11 @@ async fn the_shortest_time_to_live_holds<B: Backend>(bench: &Bench<'_, B>) -> Ve
     Ok(())
 }
 
-async fn a_message_for_later_waits_at_the_topic<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_message_for_later_waits_at_the_topic(bench: &Bench<'_>) -> Verdict {
     let [topic, one, _] = with_two(bench).await?;
     let delay = Duration::from_secs(5);
     let at = bench.in_future(delay).await;
-    let scheduled = bench.backend.schedule(&topic, vec![Message::new("a")], at).await?;
+    let scheduled = bench.transport.schedule(&topic, vec![Message::new("a")], at).await?;
     ensure_eq!(numbers(&bench.peek(&topic).await?)?, [scheduled[0].get()]);
     ensure_eq!(bench.peek(&one).await?.len(), 0);
     bench.wait_past(delay).await;
@@ -174,17 +175,17 @@ async fn a_message_for_later_waits_at_the_topic<B: Backend>(bench: &Bench<'_, B>
     Ok(())
 }
 
-async fn a_batch_is_copied_in_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_batch_is_copied_in_order(bench: &Bench<'_>) -> Verdict {
     let [topic, one, two] = with_two(bench).await?;
-    bench.backend.sender(&topic).await?.send_batch(Batch::from(["a", "b", "c"].map(Message::new))).await?;
+    bench.transport.sender(&topic).await?.send_batch(Batch::from(["a", "b", "c"].map(Message::new))).await?;
     ensure_eq!(bench.drain(&one).await?, ["a", "b", "c"]);
     ensure_eq!(bench.drain(&two).await?, ["a", "b", "c"]);
     Ok(())
 }
 
-async fn each_subscription_has_its_own_last_delivery<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn each_subscription_has_its_own_last_delivery(bench: &Bench<'_>) -> Verdict {
     let topic = topic(bench).await?;
-    let spec = |deliveries| SubscriptionSpec { max_delivery_count: Some(deliveries), ..SubscriptionSpec::default() };
+    let spec = |deliveries| SubscriptionSettings::default().with_max_delivery_count(deliveries);
     let one = bench.subscription(&topic, "one", spec(1)).await?;
     let two = bench.subscription(&topic, "two", spec(2)).await?;
     bench.send_bodies(&topic, ["a"]).await?;
@@ -196,11 +197,11 @@ async fn each_subscription_has_its_own_last_delivery<B: Backend>(bench: &Bench<'
     Ok(())
 }
 
-async fn a_copy_without_a_session_dies_where_one_is_needed<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_copy_without_a_session_dies_where_one_is_needed(bench: &Bench<'_>) -> Verdict {
     let topic = topic(bench).await?;
-    let spec = SubscriptionSpec { requires_session: true, ..SubscriptionSpec::default() };
+    let spec = SubscriptionSettings::default().with_sessions(true);
     let with = bench.subscription(&topic, "with", spec).await?;
-    let without = bench.subscription(&topic, "without", SubscriptionSpec::default()).await?;
+    let without = bench.subscription(&topic, "without", SubscriptionSettings::default()).await?;
     bench.send_bodies(&topic, ["a"]).await?;
     ensure_eq!(bench.drain(&without).await?, ["a"]);
     ensure_eq!(why(&bench.take(&with.dead_letter()).await?).0, "Session ID is null.");

@@ -1,9 +1,6 @@
 //! K-32: settlements and sends that happen together.
 
-use consign::transport::Session;
-
 use super::{prelude::*, sessions::by_session};
-use crate::Transaction;
 
 cases! {
     Transactions:
@@ -40,16 +37,17 @@ cases! {
 }
 
 /// The refusal may come at once, or with the commit.
-async fn end<T: Transaction>(transaction: T, last: Verdict) -> Verdict {
-    last?;
-    transaction.commit().await.map(drop)
+async fn end<E: Into<Failure>>(transaction: DynTransaction, last: Result<(), E>) -> Verdict {
+    last.map_err(Into::into)?;
+    transaction.commit().await?;
+    Ok(())
 }
 
-async fn a_commit_makes_all_of_it_happen<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_commit_makes_all_of_it_happen(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let delivery = bench.receive(&queue).await?;
-    let mut transaction = bench.backend.begin().await?;
+    let mut transaction = bench.begin().await?;
     transaction.settle(delivery.lease, Disposition::Complete).await?;
     transaction.send(&queue, Message::new("b")).await?;
     transaction.send(&queue, Message::new("c")).await?;
@@ -59,14 +57,14 @@ async fn a_commit_makes_all_of_it_happen<B: Backend>(bench: &Bench<'_, B>) -> Ve
     bench.nothing(&queue.dead_letter()).await
 }
 
-async fn a_rollback_makes_none_of_it_happen<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_rollback_makes_none_of_it_happen(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let delivery = bench.receive(&queue).await?;
-    let mut transaction = bench.backend.begin().await?;
+    let mut transaction = bench.begin().await?;
     transaction.settle(delivery.lease, Disposition::Complete).await?;
     transaction.send(&queue, Message::new("b")).await?;
-    let mut leases = transaction.rollback().await?;
+    let mut leases = transaction.rollback();
     // The lock is unchanged.
     bench.nothing(&queue).await?;
     let Some(lease) = leases.pop() else {
@@ -77,11 +75,11 @@ async fn a_rollback_makes_none_of_it_happen<B: Backend>(bench: &Bench<'_, B>) ->
     Ok(())
 }
 
-async fn a_dropped_transaction_is_rolled_back<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_dropped_transaction_is_rolled_back(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let delivery = bench.receive(&queue).await?;
-    let mut transaction = bench.backend.begin().await?;
+    let mut transaction = bench.begin().await?;
     transaction.settle(delivery.lease, Disposition::Complete).await?;
     transaction.send(&queue, Message::new("b")).await?;
     drop(transaction);
@@ -90,11 +88,11 @@ async fn a_dropped_transaction_is_rolled_back<B: Backend>(bench: &Bench<'_, B>) 
     Ok(())
 }
 
-async fn nothing_is_seen_before_the_commit<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn nothing_is_seen_before_the_commit(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let delivery = bench.receive(&queue).await?;
-    let mut transaction = bench.backend.begin().await?;
+    let mut transaction = bench.begin().await?;
     transaction.send(&queue, Message::new("b")).await?;
     transaction.settle(delivery.lease, Disposition::dead_letter(DeadLetterReason::HandlerPermanent, "")).await?;
     bench.gone(&queue).await?;
@@ -104,9 +102,9 @@ async fn nothing_is_seen_before_the_commit<B: Backend>(bench: &Bench<'_, B>) -> 
     Ok(())
 }
 
-async fn sends_are_numbered_at_the_commit_in_their_order<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
-    let mut transaction = bench.backend.begin().await?;
+async fn sends_are_numbered_at_the_commit_in_their_order(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
+    let mut transaction = bench.begin().await?;
     for body in ["b", "c"] {
         transaction.send(&queue, Message::new(body)).await?;
     }
@@ -119,8 +117,8 @@ async fn sends_are_numbered_at_the_commit_in_their_order<B: Backend>(bench: &Ben
     Ok(())
 }
 
-async fn every_disposition_can_be_part<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn every_disposition_can_be_part(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["completed", "abandoned", "dead", "deferred"]).await?;
     let held = bench.receive_each(&queue, 4).await?;
     let deferred = number(&held[3].message)?;
@@ -130,7 +128,7 @@ async fn every_disposition_can_be_part<B: Backend>(bench: &Bench<'_, B>) -> Verd
         Disposition::dead_letter(DeadLetterReason::Application("Why".into()), "because"),
         Disposition::DEFER,
     ];
-    let mut transaction = bench.backend.begin().await?;
+    let mut transaction = bench.begin().await?;
     for (delivery, disposition) in held.into_iter().zip(dispositions) {
         transaction.settle(delivery.lease, disposition).await?;
     }
@@ -146,14 +144,14 @@ async fn every_disposition_can_be_part<B: Backend>(bench: &Bench<'_, B>) -> Verd
     Ok(fetched.complete().await?)
 }
 
-async fn a_lost_lock_undoes_all_of_it<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_lost_lock_undoes_all_of_it(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     let lost = bench.receive(&queue).await?;
     bench.wait_almost(bench.lock()).await;
     let held = bench.receive(&queue).await?;
     bench.wait(bench.margin() * 2).await;
-    let mut transaction = bench.backend.begin().await?;
+    let mut transaction = bench.begin().await?;
     transaction.settle(held.lease, Disposition::Complete).await?;
     transaction.send(&queue, Message::new("c")).await?;
     let last = transaction.settle(lost.lease, Disposition::Complete).await;
@@ -163,13 +161,13 @@ async fn a_lost_lock_undoes_all_of_it<B: Backend>(bench: &Bench<'_, B>) -> Verdi
     Ok(())
 }
 
-async fn a_refused_send_undoes_all_of_it<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_refused_send_undoes_all_of_it(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let delivery = bench.receive(&queue).await?;
     let mut bad = Message::new("bad");
-    bad.properties_mut().application_mut().insert("k", "x".repeat(33_000));
-    let mut transaction = bench.backend.begin().await?;
+    bad.properties_mut().application_properties_mut().insert("k", "x".repeat(33_000));
+    let mut transaction = bench.begin().await?;
     transaction.settle(delivery.lease, Disposition::Complete).await?;
     transaction.send(&queue, Message::new("b")).await?;
     let last = transaction.send(&queue, bad).await;
@@ -179,12 +177,12 @@ async fn a_refused_send_undoes_all_of_it<B: Backend>(bench: &Bench<'_, B>) -> Ve
     Ok(())
 }
 
-async fn a_schedule_can_be_part<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_schedule_can_be_part(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let delivery = bench.receive(&queue).await?;
     let delay = Duration::from_secs(5);
-    let mut transaction = bench.backend.begin().await?;
+    let mut transaction = bench.begin().await?;
     transaction.settle(delivery.lease, Disposition::Complete).await?;
     transaction.schedule(&queue, Message::new("later"), bench.in_future(delay).await).await?;
     ensure_eq!(transaction.commit().await?.len(), 1);
@@ -194,10 +192,10 @@ async fn a_schedule_can_be_part<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
     Ok(())
 }
 
-async fn a_transaction_ends_after_two_minutes<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
+async fn a_transaction_ends_after_two_minutes(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
     let two_minutes = Duration::from_secs(120);
-    let mut transaction = bench.backend.begin().await?;
+    let mut transaction = bench.begin().await?;
     // The time runs from the first operation.
     bench.wait(bench.lock()).await;
     transaction.send(&queue, Message::new("a")).await?;
@@ -205,23 +203,23 @@ async fn a_transaction_ends_after_two_minutes<B: Backend>(bench: &Bench<'_, B>) 
     transaction.send(&queue, Message::new("b")).await?;
     transaction.commit().await?;
     ensure_eq!(bench.drain(&queue).await?, ["a", "b"]);
-    let mut late = bench.backend.begin().await?;
+    let mut late = bench.begin().await?;
     late.send(&queue, Message::new("c")).await?;
     bench.wait_past(two_minutes).await;
     ensure!(late.commit().await.is_err(), "a transaction was committed after two minutes");
     bench.gone(&queue).await
 }
 
-async fn a_transaction_has_at_most_100_messages<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let queue = bench.queue(QueueSpec::default()).await?;
-    let mut transaction = bench.backend.begin().await?;
+async fn a_transaction_has_at_most_100_messages(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
+    let mut transaction = bench.begin().await?;
     for _ in 0..100 {
         transaction.send(&queue, Message::new("a")).await?;
     }
     let last = transaction.send(&queue, Message::new("b")).await;
     refused(end(transaction, last).await, &[ErrorKind::QuotaExceeded])?;
     bench.gone(&queue).await?;
-    let mut transaction = bench.backend.begin().await?;
+    let mut transaction = bench.begin().await?;
     for _ in 0..100 {
         transaction.send(&queue, Message::new("a")).await?;
     }
@@ -230,9 +228,9 @@ async fn a_transaction_has_at_most_100_messages<B: Backend>(bench: &Bench<'_, B>
     Ok(())
 }
 
-async fn a_transaction_has_one_entity<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let (one, two) = (bench.queue(QueueSpec::default()).await?, bench.queue(QueueSpec::default()).await?);
-    let mut transaction = bench.backend.begin().await?;
+async fn a_transaction_has_one_entity(bench: &Bench<'_>) -> Verdict {
+    let (one, two) = (bench.queue(QueueSettings::default()).await?, bench.queue(QueueSettings::default()).await?);
+    let mut transaction = bench.begin().await?;
     transaction.send(&one, Message::new("a")).await?;
     let last = transaction.send(&two, Message::new("b")).await;
     refused(end(transaction, last).await, &[ErrorKind::InvalidOperation])?;
@@ -240,14 +238,14 @@ async fn a_transaction_has_one_entity<B: Backend>(bench: &Bench<'_, B>) -> Verdi
     bench.gone(&two).await
 }
 
-async fn a_rolled_back_send_is_not_remembered<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    let spec = QueueSpec { duplicate_window: Some(Duration::from_secs(20)), ..QueueSpec::default() };
+async fn a_rolled_back_send_is_not_remembered(bench: &Bench<'_>) -> Verdict {
+    let spec = QueueSettings::default().with_duplicate_detection(Duration::from_secs(20));
     let queue = bench.queue(spec).await?;
     let message = |body: &'static str| Message::builder().message_id("m-1").build(body);
-    let mut transaction = bench.backend.begin().await?;
+    let mut transaction = bench.begin().await?;
     transaction.send(&queue, message("rolled back")?).await?;
-    transaction.rollback().await?;
-    let mut transaction = bench.backend.begin().await?;
+    ensure_eq!(transaction.rollback().len(), 0);
+    let mut transaction = bench.begin().await?;
     transaction.send(&queue, message("committed")?).await?;
     transaction.commit().await?;
     bench.send(&queue, message("duplicate")?).await?;
@@ -255,13 +253,13 @@ async fn a_rolled_back_send_is_not_remembered<B: Backend>(bench: &Bench<'_, B>) 
     Ok(())
 }
 
-async fn a_session_s_message_can_be_part<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
+async fn a_session_s_message_can_be_part(bench: &Bench<'_>) -> Verdict {
     let queue = bench.queue(by_session()).await?;
     let message = |body: &'static str| Message::builder().session_id("one").build(body);
     bench.send(&queue, message("a")?).await?;
-    let mut session = bench.backend.accept_session(&queue, "one").await?;
+    let mut session = bench.accept_session(&queue, "one").await?;
     let delivery = bench.receive_by(&mut session).await?;
-    let mut transaction = bench.backend.begin().await?;
+    let mut transaction = bench.begin().await?;
     transaction.settle(delivery.lease, Disposition::Complete).await?;
     transaction.send(&queue, message("b")?).await?;
     transaction.commit().await?;
@@ -269,8 +267,8 @@ async fn a_session_s_message_can_be_part<B: Backend>(bench: &Bench<'_, B>) -> Ve
     Ok(session.close().await?)
 }
 
-async fn an_empty_transaction_commits<B: Backend>(bench: &Bench<'_, B>) -> Verdict {
-    ensure_eq!(bench.backend.begin().await?.commit().await?.len(), 0);
-    ensure_eq!(bench.backend.begin().await?.rollback().await?.len(), 0);
+async fn an_empty_transaction_commits(bench: &Bench<'_>) -> Verdict {
+    ensure_eq!(bench.begin().await?.commit().await?.len(), 0);
+    ensure_eq!(bench.begin().await?.rollback().len(), 0);
     Ok(())
 }

@@ -2,22 +2,27 @@ use std::time::Duration;
 
 use consign::{
     Message,
+    administration::Administration,
     message::EntityPath,
-    transport::{ErrorKind, ReceiverExt, Sender},
+    transport::{DynTransport, ErrorKind, ReceiveMode, ReceiverExt, Sender, Transport},
 };
 use tokio::time::{sleep, timeout};
 
-use super::{account::Account, report::FaultReport};
-use crate::{Backend, Failure, Mode, QueueSpec, failure::ensure};
+use super::{Server, account::Account, report::FaultReport};
+use crate::{Failure, failure::ensure};
 
 const SIZE: u64 = 1 << 20;
 const BODY: usize = 100 << 10;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Checks that a full queue refuses messages, keeps those that it has, and accepts messages again when it has space.
-pub(super) async fn run<B: Backend>(direct: &B, queue: &EntityPath, report: &mut FaultReport) -> Result<(), Failure> {
-    let spec = QueueSpec { max_size: Some(SIZE), ..QueueSpec::default() };
-    match direct.create_queue(queue, &spec).await {
+pub(super) async fn run<S: Server>(
+    server: &S,
+    direct: &DynTransport,
+    queue: &EntityPath,
+    report: &mut FaultReport,
+) -> Result<(), Failure> {
+    match server.create_small_queue(direct, queue, SIZE).await {
         Err(error) if error.kind() == ErrorKind::NotSupported => {
             report.left_out.push("full queue");
             return Ok(());
@@ -31,7 +36,7 @@ pub(super) async fn run<B: Backend>(direct: &B, queue: &EntityPath, report: &mut
     done
 }
 
-async fn fill_and_drain<B: Backend>(direct: &B, queue: &EntityPath, account: &Account) -> Result<(), Failure> {
+async fn fill_and_drain(direct: &DynTransport, queue: &EntityPath, account: &Account) -> Result<(), Failure> {
     let sender = direct.sender(queue).await?;
     let mut accepted = 0;
     loop {
@@ -47,7 +52,7 @@ async fn fill_and_drain<B: Backend>(direct: &B, queue: &EntityPath, account: &Ac
         accepted += 1;
     }
     ensure!(accepted > 0, "an empty queue is full");
-    let mut receiver = direct.receiver(queue, Mode::PeekLock).await?;
+    let mut receiver = direct.receiver(queue, ReceiveMode::PeekLock).await?;
     for _ in 0..accepted {
         let delivery = receiver.receive_within(PATIENCE).await?;
         account.arrived(delivery.message.message_id().unwrap_or_default());

@@ -1,9 +1,14 @@
 use std::env;
 
-use consign::{message::EntityPath, transport::Capability};
+use consign::{
+    administration::Administration,
+    message::EntityPath,
+    time::{Clock, SystemClock},
+    transport::{Capability, DynTransport, Transport},
+};
 
 use super::{Server, full, random, report::FaultReport, steps};
-use crate::{Backend, Failure};
+use crate::Failure;
 
 /// The plan of a run: its seed, and how many faults it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +47,7 @@ impl Plan {
     /// Runs it. A third of the workers send, the others receive.
     pub async fn run<S: Server>(&self, server: &S) -> FaultReport {
         let mut report = FaultReport {
-            transport: "",
+            transport: server.name(),
             seed: self.seed,
             faults: 0,
             planned: self.faults,
@@ -62,8 +67,7 @@ impl Plan {
 
     async fn try_run<S: Server>(&self, server: &S, report: &mut FaultReport) -> Result<(), Failure> {
         let direct = server.connect(server.address()).await?;
-        report.transport = direct.name();
-        let run = format!("f{:x}-{:x}", direct.now().await.as_millis(), self.seed & 0xffff);
+        let run = format!("f{:x}-{:x}", SystemClock::new().now().utc.as_millis(), self.seed & 0xffff);
 
         let queue = Self::queue(server, &direct, &format!("{run}-steps")).await?;
         let stepped = steps::run(server, &direct, &queue, report).await;
@@ -71,7 +75,7 @@ impl Plan {
         stepped?;
 
         if direct.capabilities().supports(Capability::Rejection) {
-            full::run(&direct, &EntityPath::new(&format!("{run}-full"))?, report).await?;
+            full::run(server, &direct, &EntityPath::new(&format!("{run}-full"))?, report).await?;
         }
 
         let queue = Self::queue(server, &direct, &format!("{run}-random")).await?;
@@ -90,9 +94,9 @@ impl Plan {
         Ok(())
     }
 
-    async fn queue<S: Server>(server: &S, direct: &S::Backend, name: &str) -> Result<EntityPath, Failure> {
+    async fn queue<S: Server>(server: &S, direct: &DynTransport, name: &str) -> Result<EntityPath, Failure> {
         let path = EntityPath::new(name)?;
-        direct.create_queue(&path, &server.queue()).await?;
+        direct.create(&path, &server.queue().into()).await?;
         Ok(path)
     }
 }

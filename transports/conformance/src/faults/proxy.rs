@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_frozen_arrives_later() {
+    async fn frozen_bytes_arrive_later() {
         let proxy = Proxy::to(echo().await).await.unwrap();
         let mut stream = TcpStream::connect(proxy.address()).await.unwrap();
         proxy.freeze(true);

@@ -1,6 +1,9 @@
 use std::{cell::Cell, future::Future, time::Duration};
 
-use consign::{message::EntityPath, transport::ErrorKind};
+use consign::{
+    message::EntityPath,
+    transport::{ErrorKind, ReceiveMode, Transport},
+};
 use fastrand::Rng;
 use futures_util::future::{join, join_all};
 use tokio::{
@@ -10,7 +13,7 @@ use tokio::{
 };
 
 use super::{Account, Direction, How, Server, Trip, report::FaultReport, steps::drain, worker::Worker};
-use crate::{Backend, Failure, Mode};
+use crate::Failure;
 
 /// Producers and consumers on connections that fail at random.
 pub(super) struct Random<'r, S: Server> {
@@ -65,7 +68,7 @@ impl<S: Server> Random<'_, S> {
             report.left_out.push("server restart");
         }
         let direct = self.server.connect(self.server.address()).await?;
-        let mut receiver = direct.receiver(self.queue, Mode::PeekLock).await?;
+        let mut receiver = direct.receiver(self.queue, ReceiveMode::PeekLock).await?;
         drain(self.server, &account, &mut receiver).await;
         report.take(&account);
         worked.into_iter().collect()
@@ -75,9 +78,9 @@ impl<S: Server> Random<'_, S> {
     /// arrived.
     async fn work(&self, number: usize, worker: &Worker<'_, S>, shared: &Shared) -> Result<(), Failure> {
         let mut is_over = shared.is_over.subscribe();
-        let backend = worker.connect().await;
+        let transport = worker.connect().await;
         if !number.is_multiple_of(3) {
-            let mut receiver = worker.receiver(&backend).await;
+            let mut receiver = worker.receiver(&transport).await;
             let receiving = async {
                 loop {
                     if worker.handle(&mut receiver).await {
@@ -94,7 +97,7 @@ impl<S: Server> Random<'_, S> {
             if shared.is_faultless.get() {
                 break;
             }
-            worker.send(&backend, &format!("{number}-{message}")).await?;
+            worker.send(&transport, &format!("{number}-{message}")).await?;
             shared.waiting.set(shared.waiting.get() + 1);
         }
         Ok(())

@@ -1,20 +1,24 @@
 use std::{future::Future, net::SocketAddr, time::Duration};
 
-use consign::transport::ErrorKind;
+use consign::{
+    administration::{Administration, QueueSettings},
+    message::EntityPath,
+    transport::{DynTransport, ErrorKind, ManageError},
+};
 
-use crate::{Backend, Failure, QueueSpec};
+use crate::Failure;
 
 /// A real server, and how a transport connects to it.
 pub trait Server: Send + Sync + 'static {
-    /// The transport over one connection.
-    type Backend: Backend;
+    /// Returns the transport's name: lower case, without spaces.
+    fn name(&self) -> &'static str;
 
     /// Returns the address of the server, on loopback.
     fn address(&self) -> SocketAddr;
 
     /// Connects to `address`, which is that of a [`Proxy`](super::Proxy) or of the server itself. The connection is separate: a
     /// fault of it affects no other. Its calls should end after [`deadline`](Self::deadline).
-    fn connect(&self, address: SocketAddr) -> impl Future<Output = Result<Self::Backend, Failure>> + Send;
+    fn connect(&self, address: SocketAddr) -> impl Future<Output = Result<DynTransport, Failure>> + Send;
 
     /// Returns the deadline of one call over a connection from [`connect`](Self::connect). 2 s.
     fn deadline(&self) -> Duration {
@@ -22,12 +26,18 @@ pub trait Server: Send + Sync + 'static {
     }
 
     /// Returns the settings of the queues. A message must survive many deliveries, and a lost lock should not last long.
-    fn queue(&self) -> QueueSpec {
-        QueueSpec {
-            lock_duration: Some(Duration::from_secs(5)),
-            max_delivery_count: Some(1_000),
-            ..QueueSpec::default()
-        }
+    fn queue(&self) -> QueueSettings {
+        QueueSettings::default().with_lock_duration(Duration::from_secs(5)).with_max_delivery_count(1_000)
+    }
+
+    /// Creates a queue that takes `max_size` bytes. By default it is a queue with that setting.
+    fn create_small_queue(
+        &self,
+        transport: &DynTransport,
+        path: &EntityPath,
+        max_size: u64,
+    ) -> impl Future<Output = Result<(), ManageError>> + Send {
+        async move { transport.create(path, &QueueSettings::default().with_max_size(max_size).into()).await }
     }
 
     /// Returns whether the server answers a settlement. Otherwise, as in AMQP 0-9-1, a completion may be lost although it

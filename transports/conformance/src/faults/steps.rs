@@ -2,13 +2,13 @@ use std::time::Duration;
 
 use consign::{
     message::EntityPath,
-    transport::{ErrorKind, ReceiverExt},
+    transport::{DynReceiver, DynTransport, ErrorKind, ReceiveMode, ReceiverExt, Transport},
 };
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::time::sleep;
 
 use super::{Account, Direction, How, Server, Trip, report::FaultReport, worker::Worker};
-use crate::{Backend, Failure, Mode, failure::ensure};
+use crate::{Failure, failure::ensure};
 
 /// The three kinds of a cut at one step.
 const ENDS: [(Direction, How); 3] =
@@ -21,7 +21,7 @@ const STEPS: u64 = 120;
 /// Cuts a connection before and after each step of connecting, sending, receiving and completing.
 pub(super) async fn run<S: Server>(
     server: &S,
-    direct: &S::Backend,
+    direct: &DynTransport,
     queue: &EntityPath,
     report: &mut FaultReport,
 ) -> Result<(), Failure> {
@@ -32,7 +32,7 @@ pub(super) async fn run<S: Server>(
         report.steps = cuts.len() as u64 / 3;
     }
     // A message that was received and not completed is locked.
-    let mut receiver = direct.receiver(queue, Mode::PeekLock).await?;
+    let mut receiver = direct.receiver(queue, ReceiveMode::PeekLock).await?;
     drain(server, &account, &mut receiver).await;
     report.take(&account);
     ran.map(drop)
@@ -59,10 +59,10 @@ async fn cut_each<S: Server>(server: &S, queue: &EntityPath, account: &Account) 
 async fn one<S: Server>(server: &S, queue: &EntityPath, account: &Account, trip: Trip) -> Result<bool, Failure> {
     let worker = Worker::new(server, queue, account).await?;
     worker.proxy.arm(trip);
-    let backend = worker.connect().await;
+    let transport = worker.connect().await;
     let id = format!("{:?}-{:?}-{}", trip.direction, trip.how, trip.steps);
-    worker.send(&backend, &id).await?;
-    let mut receiver = worker.receiver(&backend).await;
+    worker.send(&transport, &id).await?;
+    let mut receiver = worker.receiver(&transport).await;
     // Another worker may have taken the message, and has then left its own.
     let mut tries = 0;
     while !worker.handle(&mut receiver).await && tries < 40 {
@@ -73,8 +73,8 @@ async fn one<S: Server>(server: &S, queue: &EntityPath, account: &Account, trip:
 }
 
 /// Receives the remaining messages, until none has arrived for longer than a lock holds.
-pub(super) async fn drain<S: Server>(server: &S, account: &Account, receiver: &mut <S::Backend as Backend>::Receiver) {
-    let quiet = server.queue().lock_duration.unwrap_or_default() + Duration::from_secs(2);
+pub(super) async fn drain<S: Server>(server: &S, account: &Account, receiver: &mut DynReceiver) {
+    let quiet = server.queue().lock_duration + Duration::from_secs(2);
     let mut failures = 0;
     loop {
         match receiver.receive_within(quiet).await {

@@ -3,12 +3,12 @@ use std::{cell::Cell, future::Future, time::Duration};
 use consign::{
     Message,
     message::EntityPath,
-    transport::{Delivery, ErrorKind, Lease, ReceiverExt, Sender},
+    transport::{Delivery, DynReceiver, DynTransport, ErrorKind, Lease, ReceiveMode, ReceiverExt, Sender, Transport},
 };
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{Account, Proxy, Server};
-use crate::{Backend, Failure, Mode};
+use crate::Failure;
 
 /// A worker with a connection of its own to a server, behind a proxy of its own.
 pub(super) struct Worker<'w, S: Server> {
@@ -63,21 +63,21 @@ impl<'w, S: Server> Worker<'w, S> {
     }
 
     /// Connects, with as many attempts as necessary.
-    pub(super) async fn connect(&self) -> S::Backend {
+    pub(super) async fn connect(&self) -> DynTransport {
         loop {
-            if let Some(backend) = self.call("connecting", self.server.connect(self.proxy.address())).await {
-                return backend;
+            if let Some(transport) = self.call("connecting", self.server.connect(self.proxy.address())).await {
+                return transport;
             }
         }
     }
 
     /// Sends the message until it is accepted.
-    pub(super) async fn send(&self, backend: &S::Backend, id: &str) -> Result<(), Failure> {
+    pub(super) async fn send(&self, transport: &DynTransport, id: &str) -> Result<(), Failure> {
         let message = Message::builder().message_id(id.to_owned()).build(id.to_owned())?;
         let mut sender = None;
         loop {
             let Some(ready) = &sender else {
-                sender = self.call("making a sender", backend.sender(self.queue)).await;
+                sender = self.call("making a sender", transport.sender(self.queue)).await;
                 continue;
             };
             self.account.attempts(id);
@@ -90,9 +90,9 @@ impl<'w, S: Server> Worker<'w, S> {
     }
 
     /// Creates a receiver, with as many attempts as necessary.
-    pub(super) async fn receiver(&self, backend: &S::Backend) -> <S::Backend as Backend>::Receiver {
+    pub(super) async fn receiver(&self, transport: &DynTransport) -> DynReceiver {
         loop {
-            let made = self.call("making a receiver", backend.receiver(self.queue, Mode::PeekLock)).await;
+            let made = self.call("making a receiver", transport.receiver(self.queue, ReceiveMode::PeekLock)).await;
             if let Some(receiver) = made {
                 return receiver;
             }
@@ -100,7 +100,7 @@ impl<'w, S: Server> Worker<'w, S> {
     }
 
     /// Waits for a message, completes it once, and returns whether there was one within a while.
-    pub(super) async fn handle(&self, receiver: &mut <S::Backend as Backend>::Receiver) -> bool {
+    pub(super) async fn handle(&self, receiver: &mut DynReceiver) -> bool {
         match receiver.receive_within(Duration::from_millis(500)).await {
             Ok(delivery) => {
                 self.succeeded();

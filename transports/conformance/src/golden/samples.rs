@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use consign::{
     Message,
-    message::{Body, PropertyValue, Value, limits},
+    message::{MessageBody, PropertyValue, Value, limits},
     time::Timestamp,
 };
 
@@ -50,7 +50,7 @@ pub fn without_id() -> Message {
     Message::new("without an id")
 }
 
-fn with_id(id: &str, body: impl Into<Body>) -> Message {
+fn with_id(id: &str, body: impl Into<MessageBody>) -> Message {
     Message::builder().message_id(id.to_owned()).build(body).expect("a valid id")
 }
 
@@ -84,7 +84,7 @@ fn every_property() -> Message {
 fn every_simple_property() -> Message {
     let mut message = with_id("every simple property", "");
     for (nth, value) in every_simple_value().into_iter().enumerate() {
-        message.properties_mut().application_mut().insert(format!("key {nth:02}"), value);
+        message.properties_mut().application_properties_mut().insert(format!("key {nth:02}"), value);
     }
     message
 }
@@ -93,7 +93,7 @@ fn every_simple_property() -> Message {
 fn odd_keys() -> Message {
     let mut message = with_id(" odd\tkeys %", "");
     message.properties_mut().set_subject(" \u{1}%20 ").set_correlation_id("").set_to("\u{a0}");
-    let application = message.properties_mut().application_mut();
+    let application = message.properties_mut().application_properties_mut();
     for key in ["Sb-To", "sb-to", "CC", "x-death", "Nats-Msg-Id", "a.b*c>", "ключ", " k ", "a:b\r\n", "%", "=", "\\\""]
     {
         application.insert(key, key);
@@ -112,7 +112,7 @@ fn long_texts() -> Message {
     let properties = message.properties_mut();
     properties.set_content_type(long("c")).set_correlation_id(long("i")).set_subject(long("é"));
     properties.set_reply_to(long("r")).set_to(long("t"));
-    properties.application_mut().insert("long", long("🦀"));
+    properties.application_properties_mut().insert("long", long("🦀"));
     properties.pass_through_mut().content_encoding = Some(long("e").into());
     message
 }
@@ -173,18 +173,18 @@ fn deep() -> Value {
     })
 }
 
-fn bodies() -> Vec<Body> {
+fn bodies() -> Vec<MessageBody> {
     let mut bodies = vec![
-        Body::empty(),
-        Body::from("text é"),
-        Body::from(vec![0, 0xff]),
-        Body::sections(vec![Bytes::from_static(b"a"), Bytes::new(), Bytes::from_static(&[0xff])]),
-        Body::sections(vec![Bytes::new(), Bytes::new()]),
-        Body::Sequence([vec![], every_value()].into()),
-        Body::Sequence([vec![Value::from(1)]].into()),
-        Body::from(deep()),
+        MessageBody::empty(),
+        MessageBody::from("text é"),
+        MessageBody::from(vec![0, 0xff]),
+        MessageBody::sections(vec![Bytes::from_static(b"a"), Bytes::new(), Bytes::from_static(&[0xff])]),
+        MessageBody::sections(vec![Bytes::new(), Bytes::new()]),
+        MessageBody::Sequence([vec![], every_value()].into()),
+        MessageBody::Sequence([vec![Value::from(1)]].into()),
+        MessageBody::from(deep()),
     ];
-    bodies.extend(every_value().into_iter().map(Body::from));
-    bodies.extend(every_simple_value().into_iter().map(|value| Body::from(Value::Simple(value))));
+    bodies.extend(every_value().into_iter().map(MessageBody::from));
+    bodies.extend(every_simple_value().into_iter().map(|value| MessageBody::from(Value::Simple(value))));
     bodies
 }

@@ -1,6 +1,6 @@
 use consign::{
     Message,
-    message::{Body, PropertyValue, Value},
+    message::{MessageBody, PropertyValue, Value},
     time::Timestamp,
 };
 use serde_json::{Value as Json, json};
@@ -24,7 +24,7 @@ pub fn shown(message: &Message) -> Json {
         message.to(),
     ];
     let mut application: Vec<_> =
-        message.application().iter().map(|(key, value)| json!([key, simple(value)])).collect();
+        message.application_properties().iter().map(|(key, value)| json!([key, simple(value)])).collect();
     application.sort_by_key(Json::to_string);
     json!({
         "texts": texts,
@@ -57,11 +57,13 @@ fn pass_through(message: &Message) -> Json {
     })
 }
 
-fn body(body: &Body) -> Json {
+fn body(body: &MessageBody) -> Json {
     match body {
-        Body::Data(data) => json!({ "data": data.sections().iter().map(|section| bytes(section)).collect::<Vec<_>>() }),
-        Body::Value(of) => json!({ "value": value(of) }),
-        Body::Sequence(sections) => {
+        MessageBody::Data(data) => {
+            json!({ "data": data.sections().iter().map(|section| bytes(section)).collect::<Vec<_>>() })
+        }
+        MessageBody::Value(of) => json!({ "value": value(of) }),
+        MessageBody::Sequence(sections) => {
             let sections = sections.iter().map(|values| values.iter().map(value).collect::<Vec<_>>());
             json!({ "sequence": sections.collect::<Vec<_>>() })
         }

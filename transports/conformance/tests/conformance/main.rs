@@ -80,6 +80,17 @@ async fn the_table_is_up_to_date_on_a_disk() {
     table::keep(&report, concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/conformance.md")).unwrap();
 }
 
+/// Rules: K-41.
+/// In real time, by which a thread writes to the disk.
+#[tokio::test]
+async fn a_broker_on_a_disk_is_opened_by_its_url() {
+    let folder = tempfile::tempdir().unwrap();
+    let backend = Embedded::by_url(format!("file:{}", folder.path().join("store").display()));
+    let report = Suite::new().named("url").run(&backend).await;
+    assert!(report.is_passed(), "{report}");
+    assert_eq!((report.tally(None).good, report.tally(None).not_run), (2, 0), "{report}");
+}
+
 /// Rules: K-260.
 /// The receiver and its deliveries are dropped, and nothing is released.
 #[tokio::test(start_paused = true)]
@@ -137,7 +148,7 @@ async fn random_order_changes_nothing() {
 
 #[test]
 fn cases_have_unique_names_and_rules() {
-    let suite = Suite::<Embedded>::new();
+    let suite = Suite::new();
     let names: BTreeSet<_> = suite.cases().iter().map(|case| (case.capability(), case.name())).collect();
     assert_eq!(names.len(), suite.cases().len());
     let semantics = include_str!("../../../../docs/semantics.md");

@@ -20,14 +20,15 @@ use std::{
 
 use consign::{
     Disposition, Message,
+    administration::{Administration, Counts, Entity, EntitySettings, QueueSettings},
     message::EntityPath,
-    time::{Clock, SystemClock, Timestamp},
+    time::Timestamp,
     transport::{
-        AsyncReceiver, Batch, Capabilities, Capability, Delivery, ErrorKind, FromAsync, Lease, Level, ManageError,
-        ReceiveError, SendError, Sender, SettleError, Stop,
+        AsyncReceiver, Batch, Capabilities, Capability, Delivery, DynTransport, ErrorKind, FromAsync, Lease, Level,
+        ManageError, ReceiveError, ReceiveMode, SendError, Sender, SettleError, Stop, Transport,
     },
 };
-use consign_conformance::{Backend, Failure, Mode, NoSession, NoTransaction, QueueSpec, faults::Server};
+use consign_conformance::{Failure, faults::Server};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     net::{
@@ -130,14 +131,17 @@ impl Queue {
 }
 
 impl Server for Toy {
-    type Backend = Connection;
+    fn name(&self) -> &'static str {
+        "toy"
+    }
 
     fn address(&self) -> SocketAddr {
         self.address
     }
 
-    async fn connect(&self, address: SocketAddr) -> Result<Connection, Failure> {
-        Ok(Connection(Arc::new(Shared { address, stream: tokio::sync::Mutex::default() })))
+    async fn connect(&self, address: SocketAddr) -> Result<DynTransport, Failure> {
+        let connection = Connection(Arc::new(Shared { address, stream: tokio::sync::Mutex::default() }));
+        Ok(DynTransport::builder(connection).administration().build())
     }
 
     fn deadline(&self) -> Duration {
@@ -145,8 +149,8 @@ impl Server for Toy {
     }
 
     /// A lock ends with its connection.
-    fn queue(&self) -> QueueSpec {
-        QueueSpec { lock_duration: Some(Duration::ZERO), ..QueueSpec::default() }
+    fn queue(&self) -> QueueSettings {
+        QueueSettings::default().with_lock_duration(Duration::ZERO)
     }
 }
 
@@ -256,38 +260,55 @@ impl Lease for Locked {
     }
 }
 
-impl Backend for Connection {
+impl Transport for Connection {
     type Sender = Self;
     type Lease = Locked;
     type Receiver = FromAsync<Self>;
-    type Session = NoSession<Locked>;
-    type Transaction = NoTransaction<Locked>;
-
-    fn name(&self) -> &'static str {
-        "toy"
-    }
 
     fn capabilities(&self) -> Capabilities {
         Capabilities::none().with(Capability::PeekLock, Level::Native)
-    }
-
-    async fn now(&self) -> Timestamp {
-        SystemClock::new().now().utc
-    }
-
-    async fn create_queue(&self, _: &EntityPath, _: &QueueSpec) -> Result<(), ManageError> {
-        Ok(())
-    }
-
-    async fn delete(&self, _: &EntityPath) -> Result<(), ManageError> {
-        Ok(())
     }
 
     async fn sender(&self, _: &EntityPath) -> Result<Self, SendError> {
         Ok(self.clone())
     }
 
-    async fn receiver(&self, _: &EntityPath, _: Mode) -> Result<FromAsync<Self>, ReceiveError> {
+    async fn receiver(&self, _: &EntityPath, _: ReceiveMode) -> Result<FromAsync<Self>, ReceiveError> {
         Ok(FromAsync::new(self.clone()))
+    }
+}
+
+fn no_such_call<T>() -> Result<T, ManageError> {
+    Err(ManageError::new(ErrorKind::NotSupported))
+}
+
+/// There is one queue, at every path.
+impl Administration for Connection {
+    async fn create(&self, _: &EntityPath, _: &EntitySettings) -> Result<(), ManageError> {
+        Ok(())
+    }
+
+    async fn declare(&self, _: &EntityPath, _: &EntitySettings) -> Result<(), ManageError> {
+        Ok(())
+    }
+
+    async fn update(&self, _: &EntityPath, _: &EntitySettings) -> Result<(), ManageError> {
+        no_such_call()
+    }
+
+    async fn delete(&self, _: &EntityPath) -> Result<(), ManageError> {
+        Ok(())
+    }
+
+    async fn settings(&self, _: &EntityPath) -> Result<EntitySettings, ManageError> {
+        no_such_call()
+    }
+
+    async fn list(&self) -> Result<Vec<Entity>, ManageError> {
+        no_such_call()
+    }
+
+    async fn counts(&self, _: &EntityPath) -> Result<Counts, ManageError> {
+        no_such_call()
     }
 }

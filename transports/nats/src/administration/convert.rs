@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use consign_core::{
     administration::{self as model, EntitySettings},
-    transport::{ErrorKind, ManageError},
+    transport::ManageError,
 };
 
 use crate::{
@@ -35,14 +35,9 @@ impl Own {
         };
         match kept.difference(settings) {
             None => Ok(own),
-            Some(setting) => Err(unsupported(setting)),
+            Some(setting) => Err(model::unsupported_setting(setting)),
         }
     }
-}
-
-/// The setting is not at its default, and this transport does not have it, or cannot change it.
-pub(super) fn unsupported(setting: &str) -> ManageError {
-    ManageError::new(ErrorKind::NotSupported).with_detail(format!("the setting {setting}"))
 }
 
 // Each of these returns its own settings, and the model's with all others at their defaults.

@@ -21,7 +21,7 @@ use crate::{
     connection::Inner,
     entities::{Entity, StreamInfo, dead_consumer, main_config, own_path, stream_config},
     error::Fault,
-    feed,
+    fan_out,
     rules::Stored as Rules,
     settings::{Kind, Limits, Stored},
     source::Beside,
@@ -191,7 +191,7 @@ impl Inner {
             }
             let (_, name) = super::subscription(path)?;
             let config = feed_config(name);
-            if !self.has_consumer(&topic.stream, &feed::consumer(name), completes.then_some(&config)).await? {
+            if !self.has_consumer(&topic.stream, &fan_out::consumer(name), completes.then_some(&config)).await? {
                 return incomplete();
             }
         }

@@ -16,7 +16,7 @@ use crate::{Nats, rules::Stored as Rules, source::Beside};
 
 /// Returns the topic and the name of a subscription.
 fn subscription(path: &EntityPath) -> Result<(&str, &str), ManageError> {
-    let missing = || ManageError::new(ErrorKind::EntityNotFound).with_detail(format!("{path} is no subscription"));
+    let missing = || ManageError::new(ErrorKind::EntityNotFound).with_detail(format!("{path} is not a subscription"));
     path.subscription().filter(|_| !path.is_sub_queue()).ok_or_else(missing)
 }
 
@@ -53,7 +53,10 @@ impl Administration for Nats {
                 return Err(ManageError::new(ErrorKind::InvalidOperation).with_detail(why));
             }
         }
-        current.difference(settings).map_or(Ok(()), |setting| Err(convert::unsupported(setting)))
+        current.difference(settings).map_or(Ok(()), |setting| {
+            let why = format!("the setting {setting} is fixed when the entity is created");
+            Err(ManageError::new(ErrorKind::NotSupported).with_detail(why))
+        })
     }
 
     async fn delete(&self, path: &EntityPath) -> Result<(), ManageError> {

@@ -13,10 +13,11 @@ use tokio::{sync::mpsc::OwnedPermit, time::Instant};
 
 use super::{NatsReceiver, PATIENCE, TICK};
 use crate::{
+    background::Work,
     deliver::{self, Arrival},
     error::Fault,
-    keeper::Work,
-    lease::{Held, NatsLease},
+    held::Held,
+    lease::NatsLease,
     source::Place,
 };
 

@@ -7,7 +7,7 @@ use std::{
     future::Future,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
@@ -18,19 +18,19 @@ use consign_core::{
 };
 use futures_util::stream::FuturesOrdered;
 use tokio::{
-    sync::mpsc::OwnedPermit,
+    sync::{mpsc::OwnedPermit, oneshot},
     time::{Instant, Sleep, sleep},
 };
 
 use self::arrival::Preparing;
 pub(crate) use self::arrival::delivery;
 use crate::{
-    CAPABILITIES, Nats,
+    Nats,
+    background::Work,
     error::Fault,
-    keeper::Work,
     lease::NatsLease,
     log,
-    park::{EXPIRES, Parked},
+    pending_requests::{EXPIRES, PendingRequest},
     source::Source,
 };
 
@@ -68,8 +68,10 @@ pub struct NatsReceiver {
     /// Whether the broken connection was reported.
     is_broken: bool,
     cleanup: Option<OwnedPermit<Work>>,
-    parked: Option<Parked>,
+    pending: Option<PendingRequest>,
     awaits_since: Option<Instant>,
+    /// Ends when the messages of a stopped receiver are released.
+    stopping: Option<oneshot::Receiver<()>>,
 }
 
 /// How often a waiting receiver checks the connection.
@@ -90,7 +92,7 @@ impl Nats {
         self.receive(path, false).await
     }
 
-    /// Creates a receiver that removes messages as it delivers them: each is acknowledged, and the server has confirmed that,
+    /// Creates a receiver in receive-and-delete mode: each message is acknowledged, and the server has confirmed that,
     /// before it is dispatched.
     ///
     /// # Errors
@@ -131,8 +133,9 @@ impl NatsReceiver {
             connects: source.inner.connects(),
             is_broken: false,
             cleanup: source.inner.place(),
-            parked: None,
+            pending: None,
             awaits_since: None,
+            stopping: None,
             source,
         }
     }
@@ -150,13 +153,14 @@ impl NatsReceiver {
             self.doubt();
             self.looking = None;
             self.give_up();
-            self.parked = None;
+            self.pending = None;
             return self.say_broken();
         }
         if self.looking.is_none()
-            && let Some(hold) = self.source.hold().filter(|hold| hold.is_in_doubt()).cloned()
+            && let Some(session_lock) =
+                self.source.session_lock().filter(|session_lock| session_lock.is_in_doubt()).cloned()
         {
-            self.looking = Some(Box::pin(async move { hold.recover().await }));
+            self.looking = Some(Box::pin(async move { session_lock.recover().await }));
         }
         if self.source.inner.is_connected() {
             if std::mem::replace(&mut self.is_broken, false) {
@@ -169,8 +173,8 @@ impl NatsReceiver {
 
     /// Records that a message may be lost in transit.
     fn doubt(&self) {
-        if let Some(hold) = self.source.hold() {
-            hold.doubt();
+        if let Some(session_lock) = self.source.session_lock() {
+            session_lock.doubt();
         }
     }
 
@@ -198,7 +202,7 @@ impl Receiver for NatsReceiver {
             self.look_at_connection()?;
             if let Some(looking) = &mut self.looking {
                 let Poll::Ready(found) = looking.as_mut().poll(cx) else {
-                    if self.source.hold().is_some() {
+                    if self.source.session_lock().is_some() {
                         // Messages that arrive meanwhile are part of the check.
                         self.poll_messages(cx, MANY)?;
                     }
@@ -268,13 +272,35 @@ impl Receiver for NatsReceiver {
 
     /// In a session the request stays: its messages are for this session only, and another request would get later ones.
     fn stop(&mut self) {
-        if self.source.hold().is_none() && self.outstanding > 0 && !self.has_begun {
+        if self.source.session_lock().is_none() && self.outstanding > 0 && !self.has_begun {
             self.park();
         }
     }
 
+    /// Waits until the server has the messages that have arrived. One that arrives later, in answer to the last request, is
+    /// released then. Messages of a session are released when it is closed; those that were received and deleted stay.
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.source.session_lock().is_some() || self.deletes {
+            return Poll::Ready(());
+        }
+        if self.stopping.is_none() {
+            self.park();
+            self.ready.clear();
+            self.preparing = FuturesOrdered::new();
+            let Some(place) = self.source.inner.place() else { return Poll::Ready(()) };
+            let (done, stopped) = oneshot::channel();
+            place.send(Work::Flush(done));
+            self.stopping = Some(stopped);
+        }
+        if let Some(stopping) = &mut self.stopping {
+            let _ = ready!(Pin::new(stopping).poll(cx));
+            self.stopping = None;
+        }
+        Poll::Ready(())
+    }
+
     fn capabilities(&self) -> Capabilities {
-        CAPABILITIES
+        Nats::CAPABILITIES
     }
 
     fn entity_info(&self) -> EntityInfo {
@@ -285,7 +311,7 @@ impl Receiver for NatsReceiver {
 /// Releases messages that were not dispatched. Those of a session are dropped with its consumer.
 impl Drop for NatsReceiver {
     fn drop(&mut self) {
-        if self.source.hold().is_none() {
+        if self.source.session_lock().is_none() {
             self.park();
         }
     }

@@ -9,9 +9,9 @@ use tokio::time::Instant;
 
 use super::NatsReceiver;
 use crate::{
+    background::Work,
     error::Fault,
-    keeper::Work,
-    park::{Asked, EXPIRES, Parked},
+    pending_requests::{Asked, EXPIRES, PendingRequest},
     source::Place,
 };
 
@@ -43,7 +43,7 @@ impl NatsReceiver {
     /// Gives up a request that may be lost. A session keeps the same inbox: if the request still exists, its messages precede
     /// those of the next one.
     pub(super) fn give_up(&mut self) {
-        if self.source.hold().is_none() {
+        if self.source.session_lock().is_none() {
             self.park();
         } else {
             (self.asking, self.outstanding, self.has_begun) = (None, 0, false);
@@ -64,16 +64,16 @@ impl NatsReceiver {
             let (at, empty_at) = (self.asked_at, self.empty_at);
             let arrived = self.unplaced.drain(..).map(|(message, _)| message).collect();
             let asked = Asked { subscriber, inbox, outstanding, at, empty_at, arrived, is_over: outstanding == 0 };
-            let parked = Parked::new(asked, Arc::clone(&self.source));
-            place.send(Work::Keep(parked.clone()));
-            self.parked = Some(parked);
+            let pending = PendingRequest::new(asked, Arc::clone(&self.source));
+            place.send(Work::Keep(pending.clone()));
+            self.pending = Some(pending);
         }
         self.cleanup = self.source.inner.place();
     }
 
     /// Waits for a parked request again.
     pub(super) fn unpark(&mut self, max: usize) -> Result<(), ReceiveError> {
-        let Some(asked) = self.parked.take().and_then(|parked| parked.take(max)) else { return Ok(()) };
+        let Some(asked) = self.pending.take().and_then(|pending| pending.take(max)) else { return Ok(()) };
         (self.subscriber, self.inbox) = (Some(asked.subscriber), asked.inbox);
         (self.outstanding, self.has_begun, self.asked_at) = (asked.outstanding, false, asked.at);
         // The locks of messages that arrived meanwhile have begun then.

@@ -12,13 +12,13 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{Hold, NatsSession, hold, record::Record};
+use super::{NatsSession, SessionLock, lock, record::Record};
 use crate::{
     deliver,
     entities::consumer_config,
     error::Fault,
     fetch::{stored_at, subjects},
-    marks::Mark,
+    message_notes::Note,
     settle,
     source::{Place, Source},
     wire,
@@ -61,15 +61,15 @@ pub(crate) async fn accept(entity: &Arc<Source>, id: &str) -> Result<NatsSession
     let (at, lock) = (Instant::now(), entity.settings.lock());
     record.owner = Some(name.clone());
     let server = inner.server_now(&entity.beside).await?;
-    record.until = server.saturating_add(hold::lease(lock));
+    record.until = server.saturating_add(lock::lease(lock));
     if !record.write(entity, id).await? {
         return Err(ReceiveError::new(ErrorKind::SessionCannotBeLocked));
     }
     match take_over(entity, id, &name, before).await {
-        Ok(marks) => {
-            let hold = Hold::new(id, entity, record, hold::Locked { at, lock, server }, marks);
-            let source = entity.at(entity.stream.clone(), name, Place::Session(Arc::clone(&hold)));
-            Ok(NatsSession::new(hold, source, place))
+        Ok(notes) => {
+            let session_lock = SessionLock::new(id, entity, record, lock::Locked { at, lock, server }, notes);
+            let source = entity.at(entity.stream.clone(), name, Place::Session(Arc::clone(&session_lock)));
+            Ok(NatsSession::new(session_lock, source, place))
         }
         Err(fault) => {
             // It has no holder, so no caller has to wait for the end of its lock.
@@ -93,7 +93,7 @@ async fn take_over(
     id: &str,
     name: &str,
     before: Option<String>,
-) -> Result<BTreeMap<u64, Mark>, Fault> {
+) -> Result<BTreeMap<u64, Note>, Fault> {
     if let Some(before) = before {
         inherit(entity, id, &before).await?;
     }
@@ -112,7 +112,7 @@ async fn take_over(
         }
         created => created?,
     }
-    marks(entity, id).await
+    notes(entity, id).await
 }
 
 /// Returns the consumers of a subject.
@@ -147,17 +147,17 @@ async fn consumers_at(entity: &Source, subject: &str) -> Result<Vec<String>, Fau
     }
 }
 
-/// Returns the marks of the messages of a session.
-async fn marks(entity: &Source, id: &str) -> Result<BTreeMap<u64, Mark>, Fault> {
-    let mut marks = BTreeMap::new();
+/// Returns the notes of the messages of a session.
+async fn notes(entity: &Source, id: &str) -> Result<BTreeMap<u64, Note>, Fault> {
+    let mut notes = BTreeMap::new();
     for subject in subjects(entity, &entity.beside.mark_of_session(id, '*')).await? {
         let number = subject.rsplit('.').next().and_then(|number| number.parse().ok());
         let found = entity.inner.last_at(&entity.beside.stream, &subject).await?;
         if let (Some(number), Some(found)) = (number, found) {
-            marks.insert(number, Mark::read(&found.headers, &found.payload, found.sequence));
+            notes.insert(number, Note::read(&found.headers, &found.payload, found.sequence));
         }
     }
-    Ok(marks)
+    Ok(notes)
 }
 
 /// Counts the deliveries of the previous holder, whose lock has run out: an unsettled one counts, and may have been the last
@@ -179,21 +179,21 @@ async fn inherit(entity: &Arc<Source>, id: &str, consumer: &str) -> Result<(), F
         next = message.sequence + 1;
         let at = entity.beside.mark_of_session(id, message.sequence);
         let found = inner.last_at(&entity.beside.stream, &at).await?;
-        let mut mark =
-            found.map(|found| Mark::read(&found.headers, &found.payload, found.sequence)).unwrap_or_default();
+        let mut note =
+            found.map(|found| Note::read(&found.headers, &found.payload, found.sequence)).unwrap_or_default();
         // Either the holder has recorded it itself, or its successor has died half-way through this.
-        if mark.counted_for.as_deref() == Some(consumer) {
+        if note.counted_for.as_deref() == Some(consumer) {
             continue;
         }
-        mark.failed = mark.failed.saturating_add(1);
-        mark.counted_for = Some(consumer.to_owned());
-        if mark.failed < entity.settings.max_delivery_count {
-            mark.store_at(entity, &at).await?;
+        note.failed = note.failed.saturating_add(1);
+        note.counted_for = Some(consumer.to_owned());
+        if note.failed < entity.settings.max_delivery_count {
+            note.store_at(entity, &at).await?;
             continue;
         }
         let stored = stored_at(&message);
         let read = deliver::read(Some(&message.headers), message.payload, message.sequence, stored, &entity.stream);
-        settle::bury_stored(entity, read, &mark).await?;
+        settle::bury_stored(entity, read, &note).await?;
     }
     match inner.delete_consumer(&entity.stream, consumer).await {
         Err(fault) if fault.kind == ErrorKind::EntityNotFound => Ok(()),

@@ -15,7 +15,7 @@ use futures_util::StreamExt;
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
 
 use super::{NatsSession, accept, record};
-use crate::{CAPABILITIES, Nats, error::Fault, source::Source};
+use crate::{Nats, error::Fault, source::Source};
 
 /// The source of the sessions of one entity.
 ///
@@ -69,7 +69,8 @@ impl SessionAcceptor {
         poll_fn(|cx| waiting.0.poll_accept(cx)).await
     }
 
-    /// As [`accept_next`](Self::accept_next); [`ServiceTimeout`](ErrorKind::ServiceTimeout) if there is none within `wait`.
+    /// Accepts the next session, like [`accept_next`](Self::accept_next), or fails as
+    /// [`ServiceTimeout`](ErrorKind::ServiceTimeout) after `wait`.
     pub async fn accept_next_within(&mut self, wait: Duration) -> Result<NatsSession, ReceiveError> {
         match timeout(wait, self.accept_next()).await {
             Ok(accepted) => accepted,
@@ -149,7 +150,7 @@ impl AcceptSession for SessionAcceptor {
     }
 
     fn capabilities(&self) -> Capabilities {
-        CAPABILITIES
+        Nats::CAPABILITIES
     }
 }
 

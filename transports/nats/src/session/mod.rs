@@ -2,9 +2,9 @@
 
 mod accept;
 mod acceptor;
-mod hold;
+mod lock;
 mod receiver;
 mod record;
 
-pub(crate) use self::hold::Hold;
+pub(crate) use self::lock::SessionLock;
 pub use self::{acceptor::SessionAcceptor, receiver::NatsSession};

@@ -17,9 +17,9 @@ use consign_core::{
 };
 use tokio::sync::mpsc::OwnedPermit;
 
-use super::Hold;
+use super::SessionLock;
 use crate::{
-    CAPABILITIES, NatsLease, NatsReceiver, browse, deferred, deliver, error::Fault, keeper::Work, receiver::delivery,
+    Nats, NatsLease, NatsReceiver, background::Work, browse, deferred, deliver, error::Fault, receiver::delivery,
     source::Source,
 };
 
@@ -29,7 +29,7 @@ use crate::{
 /// deleted when the session is given up or taken over, so a late acknowledgement of a former holder has no effect. A released
 /// message stays with the holder and is the next one.
 pub struct NatsSession {
-    hold: Arc<Hold>,
+    session_lock: Arc<SessionLock>,
     source: Arc<Source>,
     receiver: NatsReceiver,
     /// The next number of a peek.
@@ -38,13 +38,13 @@ pub struct NatsSession {
 }
 
 impl NatsSession {
-    pub(crate) fn new(hold: Arc<Hold>, source: Arc<Source>, place: OwnedPermit<Work>) -> Self {
+    pub(crate) fn new(session_lock: Arc<SessionLock>, source: Arc<Source>, place: OwnedPermit<Work>) -> Self {
         let receiver = NatsReceiver::new(Arc::clone(&source), false);
-        Self { hold, source, receiver, peeked: 0, place: Some(place) }
+        Self { session_lock, source, receiver, peeked: 0, place: Some(place) }
     }
 
     fn check(&self) -> Result<(), ReceiveError> {
-        if self.hold.is_lost() { Err(ReceiveError::new(ErrorKind::SessionLockLost)) } else { Ok(()) }
+        if self.session_lock.is_lost() { Err(ReceiveError::new(ErrorKind::SessionLockLost)) } else { Ok(()) }
     }
 }
 
@@ -61,9 +61,9 @@ impl Receiver for NatsSession {
         let mut taken = 0;
         while taken < max.max(1) {
             let place = self.source.inner.place();
-            let Some(held) = self.hold.next_returned(cx.waker()) else { break };
+            let Some(held) = self.session_lock.next_returned(cx.waker()) else { break };
             let Some(place) = place else {
-                self.hold.put_back(held);
+                self.session_lock.put_back(held);
                 if taken > 0 {
                     break;
                 }
@@ -80,8 +80,12 @@ impl Receiver for NatsSession {
         self.receiver.stop();
     }
 
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.receiver.poll_stopped(cx)
+    }
+
     fn capabilities(&self) -> Capabilities {
-        CAPABILITIES
+        Nats::CAPABILITIES
     }
 
     fn entity_info(&self) -> EntityInfo {
@@ -94,7 +98,7 @@ impl Session for NatsSession {
     type Close = BoxFuture<Result<(), SettleError>>;
 
     fn session_id(&self) -> &str {
-        self.hold.id()
+        self.session_lock.id()
     }
 
     fn lock_duration(&self) -> Duration {
@@ -102,28 +106,27 @@ impl Session for NatsSession {
     }
 
     fn renew(&self) -> Self::Renew {
-        let hold = Arc::clone(&self.hold);
-        Box::pin(async move { hold.renew().await })
+        let session_lock = Arc::clone(&self.session_lock);
+        Box::pin(async move { session_lock.renew().await })
     }
 
     fn close(mut self) -> Self::Close {
-        let (hold, place) = (Arc::clone(&self.hold), self.place.take());
+        let (session_lock, place) = (Arc::clone(&self.session_lock), self.place.take());
         Box::pin(async move {
-            let closed = hold.close().await;
+            let closed = session_lock.close().await;
             drop(place);
             closed
         })
     }
 
-    // A session is not `Sync`, so these futures borrow nothing of it.
-    fn state(&self) -> impl Future<Output = Result<Option<Bytes>, SettleError>> + Send {
-        let hold = Arc::clone(&self.hold);
-        async move { hold.state().await }
+    fn state(&self) -> impl Future<Output = Result<Option<Bytes>, SettleError>> + Send + use<> {
+        let session_lock = Arc::clone(&self.session_lock);
+        async move { session_lock.state().await }
     }
 
-    fn set_state(&self, state: Option<Bytes>) -> impl Future<Output = Result<(), SettleError>> + Send {
-        let hold = Arc::clone(&self.hold);
-        async move { hold.set_state(state).await }
+    fn set_state(&self, state: Option<Bytes>) -> impl Future<Output = Result<(), SettleError>> + Send + use<> {
+        let session_lock = Arc::clone(&self.session_lock);
+        async move { session_lock.set_state(state).await }
     }
 
     /// A deferred message has a lock of its own when it is received.
@@ -135,7 +138,7 @@ impl Session for NatsSession {
     async fn peek(&mut self, max: usize) -> Result<Vec<Message>, ReceiveError> {
         self.check()?;
         self.source.catch_up().await?;
-        let subject = self.source.session_subject(self.hold.id());
+        let subject = self.source.session_subject(self.session_lock.id());
         let peeked = browse::peek(&self.source, &subject, self.peeked, max).await?;
         if let Some(last) = peeked.last().and_then(Message::received) {
             self.peeked = last.sequence_number.get() + 1;
@@ -148,7 +151,7 @@ impl Session for NatsSession {
 impl Drop for NatsSession {
     fn drop(&mut self) {
         if let Some(place) = self.place.take() {
-            place.send(Work::Close(Arc::clone(&self.hold)));
+            place.send(Work::Close(Arc::clone(&self.session_lock)));
         }
     }
 }

@@ -6,15 +6,13 @@ use async_nats::{HeaderMap, HeaderValue};
 use bytes::Bytes;
 use consign_core::{
     Message,
-    message::{
-        Body, PassThrough, Properties, Value, limits,
-        wire::{
-            self,
-            json::{As, Text},
-        },
-    },
+    message::{MessageBody, PassThrough, Properties, Value, limits},
     settlement::{DeadLetter, DeadLetterReason},
     time::Timestamp,
+    wire::{
+        self,
+        json::{As, Text},
+    },
 };
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -69,14 +67,14 @@ pub(crate) fn decode(headers: Option<&HeaderMap>, payload: Bytes) -> Result<Mess
         let read = values.last().and_then(|value| set(&mut properties, name, &unescape(value.as_str())?));
         read.ok_or_else(|| Malformed::Header(name.into()))?;
     }
-    mark(headers, &mut properties);
+    note(headers, &mut properties);
     plain::read(headers, &mut properties);
     let body = body(headers, payload)?;
     Ok(Message::from_parts(properties, body))
 }
 
 /// Marks the id of a copy that this transport has made, if it has made the id too.
-fn mark(headers: &HeaderMap, to: &mut Properties) {
+fn note(headers: &HeaderMap, to: &mut Properties) {
     if headers.get(name::MESSAGE_ID_STAMPED).is_some()
         && let Some(id) = to.message_id().map(str::to_owned)
     {
@@ -95,7 +93,7 @@ pub(crate) fn bare(headers: Option<&HeaderMap>, payload: Bytes) -> Message {
             let name: &str = name.as_ref();
             if name.starts_with(name::PREFIX) {
                 let values: Vec<&str> = values.iter().map(HeaderValue::as_str).collect();
-                properties.application_mut().insert(name, values.join(", "));
+                properties.application_properties_mut().insert(name, values.join(", "));
             }
         }
     }
@@ -119,14 +117,14 @@ fn set(to: &mut Properties, name: &str, text: &str) -> Option<()> {
         "Sb-Pass-Through" => *to.pass_through_mut() = pass_through(text)?,
         _ => {
             if let Some(key) = name.strip_prefix(name::PROPERTY) {
-                to.application_mut().insert(untoken(key)?, wire::text::read(text).ok()?);
+                to.application_properties_mut().insert(untoken(key)?, wire::text::read(text).ok()?);
             }
         }
     }
     Some(())
 }
 
-fn body(headers: &HeaderMap, payload: Bytes) -> Result<Body, Malformed> {
+fn body(headers: &HeaderMap, payload: Bytes) -> Result<MessageBody, Malformed> {
     if let Some(lengths) = headers.get(name::SECTIONS) {
         return sections(lengths.as_str(), payload).ok_or_else(|| Malformed::Header(name::SECTIONS.to_string()));
     }
@@ -136,14 +134,14 @@ fn body(headers: &HeaderMap, payload: Bytes) -> Result<Body, Malformed> {
         "sequence" => {
             let sections: Option<Vec<Vec<As<Text, Value>>>> = serde_json::from_slice(&payload).ok();
             let section = |values: Vec<_>| values.into_iter().map(As::into_inner).collect();
-            sections.map(|sections| Body::Sequence(sections.into_iter().map(section).collect()))
+            sections.map(|sections| MessageBody::Sequence(sections.into_iter().map(section).collect()))
         }
         _ => None,
     };
     body.ok_or_else(|| Malformed::Header(name::BODY.to_string()))
 }
 
-fn sections(lengths: &str, mut payload: Bytes) -> Option<Body> {
+fn sections(lengths: &str, mut payload: Bytes) -> Option<MessageBody> {
     let mut sections = Vec::new();
     for length in lengths.split(',').filter(|length| !length.is_empty()) {
         let length: usize = length.parse().ok()?;
@@ -152,7 +150,7 @@ fn sections(lengths: &str, mut payload: Bytes) -> Option<Body> {
         }
         sections.push(payload.split_to(length));
     }
-    payload.is_empty().then(|| Body::sections(sections))
+    payload.is_empty().then(|| MessageBody::sections(sections))
 }
 
 fn pass_through(text: &str) -> Option<PassThrough> {

@@ -6,14 +6,12 @@ use async_nats::{HeaderMap, HeaderName};
 use bytes::Bytes;
 use consign_core::{
     Message,
-    message::{
-        Body, PassThrough, Value,
-        wire::{
-            self,
-            json::{As, Text},
-        },
-    },
+    message::{MessageBody, PassThrough, Value},
     transport::{ErrorKind, SendError},
+    wire::{
+        self,
+        json::{As, Text},
+    },
 };
 use serde_json::json;
 
@@ -57,7 +55,7 @@ fn encode_own(message: &Message, came: &HeaderMap) -> Result<(HeaderMap, Bytes),
     put(name::PARTITION_KEY, message.partition_key());
     put(name::TRANSACTION_PARTITION_KEY, message.transaction_partition_key());
     put(name::TO, message.to());
-    for (key, value) in message.application().iter() {
+    for (key, value) in message.application_properties().iter() {
         if let Some((name, values)) = plain::kept(came, key, value) {
             for value in values {
                 headers.append(name.clone(), value);
@@ -75,23 +73,23 @@ fn encode_own(message: &Message, came: &HeaderMap) -> Result<(HeaderMap, Bytes),
 }
 
 fn unknown() -> SendError {
-    SendError::new(ErrorKind::Serialization).with_detail("a value of a type that this transport does not know")
+    SendError::new(ErrorKind::Serialization).with_detail("a value has a type that this transport does not support")
 }
 
-fn body(body: &Body, headers: &mut HeaderMap) -> Option<Bytes> {
+fn body(body: &MessageBody, headers: &mut HeaderMap) -> Option<Bytes> {
     Some(match body {
-        Body::Data(data) => {
+        MessageBody::Data(data) => {
             if let sections @ ([] | [_, _, ..]) = data.sections() {
                 let lengths: Vec<_> = sections.iter().map(|section| section.len().to_string()).collect();
                 headers.insert(name::SECTIONS, &*lengths.join(","));
             }
             data.joined().clone()
         }
-        Body::Value(value) => {
+        MessageBody::Value(value) => {
             headers.insert(name::BODY, "value");
             serde_json::to_string(&As::<Text, _>::new(&**value)).ok()?.into()
         }
-        Body::Sequence(sections) => {
+        MessageBody::Sequence(sections) => {
             headers.insert(name::BODY, "sequence");
             let sections: Vec<Vec<_>> =
                 sections.iter().map(|values| values.iter().map(As::<Text, _>::new).collect()).collect();

@@ -5,8 +5,9 @@ use std::{borrow::Cow, str::FromStr};
 use async_nats::{HeaderMap, HeaderName, HeaderValue};
 use consign_core::{
     Message,
-    message::{Properties, PropertyValue, TraceContext, wire},
+    message::{Properties, PropertyValue, TraceContext},
     settlement::DeadLetter,
+    wire,
 };
 
 use super::{name::PREFIX, text};
@@ -105,7 +106,7 @@ pub(super) fn read(headers: &HeaderMap, to: &mut Properties) {
             Meaning::MessageId if to.message_id().is_none() => {
                 let id = values.first().map(HeaderValue::as_str).unwrap_or_default();
                 if to.set_message_id(id.to_owned()).is_err() && !id.is_empty() {
-                    to.application_mut().insert("Nats-Msg-Id", id);
+                    to.application_properties_mut().insert("Nats-Msg-Id", id);
                 }
             }
             Meaning::MessageId => {}
@@ -133,13 +134,13 @@ fn joined(values: &[HeaderValue]) -> Cow<'_, str> {
 
 /// Sets a property. A property of another type stays, if its text is the same.
 fn set(to: &mut Properties, name: &str, value: &str) {
-    let present = to.application().get(name);
+    let present = to.application_properties().get(name);
     let is_same = present.is_some_and(|present| match present {
         PropertyValue::String(text) => **text == *value,
         other => wire::text::write(other).split_once(':').is_some_and(|(_, text)| text == value),
     });
     if !is_same {
-        to.application_mut().insert(name, value);
+        to.application_properties_mut().insert(name, value);
     }
 }
 
@@ -152,7 +153,7 @@ pub(super) fn write(message: &Message, headers: &mut HeaderMap) {
     if let Some(value) = encoding.filter(|value| is_plain(value)) {
         headers.insert(CONTENT_ENCODING, value);
     }
-    for (key, value) in message.application().iter() {
+    for (key, value) in message.application_properties().iter() {
         let Some(value) = value.as_str() else { continue };
         let Some(Meaning::Standard(name)) = Meaning::of(key) else { continue };
         let Ok(header) = HeaderName::from_str(key) else { continue };
@@ -187,8 +188,8 @@ pub(crate) fn add_unread(from: &HeaderMap, message: &Message, to: &mut HeaderMap
         let is_unread = match Meaning::of(text) {
             Some(Meaning::ContentType) => message.content_type().is_none(),
             Some(Meaning::ContentEncoding) => message.pass_through().is_none_or(|rest| rest.content_encoding.is_none()),
-            Some(Meaning::Standard(key)) => message.application().get(&key).is_none(),
-            Some(Meaning::Property(key)) => message.application().get(key).is_none(),
+            Some(Meaning::Standard(key)) => message.application_properties().get(&key).is_none(),
+            Some(Meaning::Property(key)) => message.application_properties().get(key).is_none(),
             Some(Meaning::MessageId) | None => false,
         };
         // A dead letter without a description has removed the previous one.

@@ -72,15 +72,15 @@ pub(crate) fn untoken(token: &str) -> Option<String> {
     String::from_utf8(unhex(token, b'=')?).ok()
 }
 
-fn push_hex(out: &mut Vec<u8>, mark: u8, byte: u8) {
-    out.extend([mark, digit(byte >> 4), digit(byte & 15)]);
+fn push_hex(out: &mut Vec<u8>, note: u8, byte: u8) {
+    out.extend([note, digit(byte >> 4), digit(byte & 15)]);
 }
 
-fn unhex(text: &str, mark: u8) -> Option<Vec<u8>> {
+fn unhex(text: &str, note: u8) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();
     while let Some(byte) = bytes.next() {
-        out.push(if byte == mark { number(bytes.next()?)? << 4 | number(bytes.next()?)? } else { byte });
+        out.push(if byte == note { number(bytes.next()?)? << 4 | number(bytes.next()?)? } else { byte });
     }
     Some(out)
 }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_escaped_here_is_refused() {
+    fn text_in_another_escape_is_refused() {
         for bad in ["%1", "a%", "%zz", "%FF"] {
             assert_eq!(unescape(bad), None, "{bad}");
         }

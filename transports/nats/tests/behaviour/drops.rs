@@ -57,7 +57,7 @@ async fn a_receive_may_be_dropped_at_any_poll() {
 /// Rules: I-34.
 /// The message comes after the receive was given up, and before the server has ended the request.
 #[tokio::test]
-async fn what_comes_for_a_receive_that_was_dropped_is_released() {
+async fn messages_for_a_dropped_receive_are_released() {
     let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
     let sender = nats.sender(&path).await.unwrap();
     for is_kept in [true, false] {

@@ -40,7 +40,7 @@ async fn last(nats: &Nats, stream: &str) -> HeaderMap {
 }
 
 fn text<'m>(message: &'m Message, name: &str) -> Option<&'m str> {
-    message.application().get(name).and_then(PropertyValue::as_str)
+    message.application_properties().get(name).and_then(PropertyValue::as_str)
 }
 
 fn value<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
@@ -74,7 +74,7 @@ async fn headers_of_another_client_are_properties() {
     let dead = nats.receiver(&format!("{path}/$deadletterqueue")).await.unwrap().receive_within(LONG).await.unwrap();
     assert_eq!((dead.message.content_type(), dead.message.message_id()), (Some("application/json"), Some("order-7")));
     assert_eq!((text(&dead.message, "ce-id"), text(&dead.message, "X-Tag")), (Some("e 1"), Some("a, b")));
-    assert_eq!(dead.message.application().len(), 6);
+    assert_eq!(dead.message.application_properties().len(), 6);
     let raw = last(&nats, &format!("test_{path}_x")).await;
     assert_eq!((value(&raw, "traceparent"), value(&raw, "Content-Type")), (Some(PARENT), Some("application/json")));
     assert_eq!(raw.get_all("X-Tag").map(HeaderValue::as_str).collect::<Vec<_>>(), ["a", "b"]);

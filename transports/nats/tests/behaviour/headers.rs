@@ -41,14 +41,14 @@ async fn a_header_that_cannot_be_read_is_a_dead_letter_that_names_it() {
         assert_eq!(dead.message.dead_letter_reason(), Some("MalformedHeader"));
         assert!(dead.message.dead_letter_description().unwrap().contains(name), "{:?}", dead.message);
         assert_eq!(dead.message.payload(), Some(&b"body"[..]));
-        assert_eq!(dead.message.application().get(name), Some(&PropertyValue::String(value.into())));
+        assert_eq!(dead.message.application_properties().get(name), Some(&PropertyValue::String(value.into())));
         dead.complete().await.unwrap();
     }
     nats.delete(&path).await.unwrap();
 }
 
 #[tokio::test]
-async fn what_cannot_be_honoured_is_refused() {
+async fn unsupported_properties_and_settings_are_refused() {
     let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
     let sender = nats.sender(&path).await.unwrap();
     let soon = consign::Message::builder().time_to_live(LONG).build("a").unwrap();

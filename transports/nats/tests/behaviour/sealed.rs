@@ -22,7 +22,7 @@ fn keys(byte: u8) -> Keys {
 
 /// Rules: H-152, H-153.
 #[tokio::test]
-async fn what_is_bound_arrives_as_it_was_sent() {
+async fn bound_properties_arrive_unchanged() {
     let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
     let sealing = ServiceBuilder::new().layer(EncryptLayer::new(keys(2)).bind("Kind").bind("a,b%"));
     let sealing = sealing.layer(SignLayer::new(keys(1)).bind("Kind").bind("a,b%"));

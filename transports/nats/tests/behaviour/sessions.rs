@@ -84,7 +84,7 @@ async fn each_message_goes_to_the_holder_of_its_session_in_order() {
 /// Rules: I-24.
 /// The next holder took the lock over, and died before it had removed the consumer of the one before.
 #[tokio::test]
-async fn what_a_takeover_that_died_has_left_is_cleared_up() {
+async fn the_rest_of_an_interrupted_takeover_is_cleaned_up() {
     let mut settings = by_session();
     settings.lock_duration = Duration::from_secs(1);
     let Some((nats, path)) = queue(settings).await else { return };
@@ -150,7 +150,7 @@ async fn an_accept_that_is_dropped_at_any_poll_leaves_no_lock() {
 /// Rules: I-24.
 /// A message that the server has delivered, and that never came, comes before those behind it: to the next holder.
 #[tokio::test]
-async fn what_was_lost_with_a_connection_is_not_passed_by_what_is_behind_it() {
+async fn messages_lost_with_a_connection_are_not_overtaken() {
     let Some((nats, path)) = queue(by_session()).await else { return };
     let sender = nats.sender(&path).await.unwrap();
     let mut session = nats.accept_session(&path, "a").await.unwrap();
@@ -256,7 +256,7 @@ async fn a_session_stays_in_its_order_when_receives_are_given_up() {
 
 /// It was abandoned, and then the lock ran out before it came again: one delivery has failed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_its_holder_has_counted_is_not_counted_again_when_the_lock_ends() {
+async fn failures_counted_by_the_holder_are_not_counted_again() {
     let mut settings = by_session();
     settings.lock_duration = Duration::from_secs(1);
     let Some((nats, path)) = queue(settings).await else { return };

@@ -128,7 +128,7 @@ async fn copies_that_a_death_has_left_out_are_made_and_those_that_are_there_are_
     let mut copies = Vec::new();
     while copies.len() < 9 {
         let delivery = receiver.receive_within(LONG).await.unwrap();
-        let rule = delivery.message.application().get(Copies::RULE_NAME).and_then(|name| name.as_str());
+        let rule = delivery.message.application_properties().get(Copies::RULE_NAME).and_then(|name| name.as_str());
         copies.push(format!("{}{}", text(&delivery), rule.unwrap_or_default()));
         delivery.complete().await.unwrap();
     }

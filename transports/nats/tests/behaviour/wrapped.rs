@@ -85,7 +85,7 @@ async fn a_stream_that_is_created_again_takes_no_dead_letter_of_the_one_before()
 }
 
 #[tokio::test]
-async fn what_a_subscription_delivers_is_settled_already() {
+async fn deliveries_of_a_core_subscription_are_settled() {
     let Some(url) = server::url() else { return };
     let client = async_nats::connect(url).await.unwrap();
     let nats = Nats::options().server_syncs().wrap(client.clone()).await.unwrap();

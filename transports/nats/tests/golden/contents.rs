@@ -210,7 +210,7 @@ pub(crate) fn expected(namespace: &str) -> Vec<Json> {
         json!([number, deliveries, state, dead, shown(message)])
     };
     let merged = |mut message: Message| {
-        message.properties_mut().application_mut().merge(changes());
+        message.properties_mut().application_properties_mut().merge(changes());
         message
     };
     let samples = samples::all();
@@ -227,19 +227,19 @@ pub(crate) fn expected(namespace: &str) -> Vec<Json> {
     expected.push(fact(4, 0, "Deferred", false, &deferred));
     expected.push(fact(4, 1, "Active", false, &deferred));
     let mut dead = with_id("dead");
-    broken().write_to(dead.properties_mut().application_mut());
+    broken().write_to(dead.properties_mut().application_properties_mut());
     expected.push(fact(3, 1, "Active", true, &dead));
     let mut exhausted = samples[0].clone();
     let why = DeadLetter::new(DeadLetterReason::MaxDeliveryCountExceeded, "1 deliveries have failed");
-    why.write_to(exhausted.properties_mut().application_mut());
+    why.write_to(exhausted.properties_mut().application_properties_mut());
     expected.push(fact(1, 1, "Active", true, &exhausted));
     let mut copies = [samples[0].clone(), samples[0].clone(), samples[1].clone()];
     for nth in [1, 2] {
         let properties = copies[nth].properties_mut();
         properties.set_subject("changed");
-        properties.application_mut().remove("key 06");
-        properties.application_mut().insert("added", "it's");
-        properties.application_mut().insert("RuleName", "sql");
+        properties.application_properties_mut().remove("key 06");
+        properties.application_properties_mut().insert("added", "it's");
+        properties.application_properties_mut().insert("RuleName", "sql");
     }
     expected.extend((1..).zip(&copies).map(|(number, copy)| fact(number, 1, "Active", false, copy)));
     for (first, id) in [1, 3, 5].into_iter().zip(SESSIONS) {

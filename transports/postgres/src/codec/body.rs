@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use consign_core::message::Body;
+use consign_core::message::MessageBody;
 use serde::{Deserialize, Serialize};
 
 use super::{Read, Unreadable, Unwritable, any};
@@ -25,22 +25,22 @@ impl Shape {
     }
 }
 
-pub(super) fn shape(body: &Body) -> Shape {
+pub(super) fn shape(body: &MessageBody) -> Shape {
     match body {
-        Body::Value(_) => Shape::Value,
-        Body::Sequence(_) => Shape::Sequence,
-        Body::Data(data) if data.sections().len() > 1 => {
+        MessageBody::Value(_) => Shape::Value,
+        MessageBody::Sequence(_) => Shape::Sequence,
+        MessageBody::Data(data) if data.sections().len() > 1 => {
             Shape::Sections(data.sections().iter().map(Bytes::len).collect())
         }
-        Body::Data(_) => Shape::Bytes,
+        MessageBody::Data(_) => Shape::Bytes,
     }
 }
 
-pub(super) fn write(body: &Body) -> Result<(Shape, Vec<u8>), Unwritable> {
+pub(super) fn write(body: &MessageBody) -> Result<(Shape, Vec<u8>), Unwritable> {
     let bytes = match body {
-        Body::Data(data) => data.sections().concat(),
-        Body::Value(value) => json(&any(value)?)?,
-        Body::Sequence(sequences) => {
+        MessageBody::Data(data) => data.sections().concat(),
+        MessageBody::Value(value) => json(&any(value)?)?,
+        MessageBody::Sequence(sequences) => {
             let all = sequences.iter().map(|values| values.iter().map(any).collect::<Result<Vec<_>, _>>());
             json(&all.collect::<Result<Vec<_>, _>>()?)?
         }
@@ -53,9 +53,9 @@ fn json(value: &impl Serialize) -> Result<Vec<u8>, Unwritable> {
     serde_json::to_vec(value).map_err(|_| Unwritable::UnknownType)
 }
 
-pub(super) fn read(shape: Shape, bytes: Vec<u8>) -> Result<Body, Unreadable> {
+pub(super) fn read(shape: Shape, bytes: Vec<u8>) -> Result<MessageBody, Unreadable> {
     match shape {
-        Shape::Bytes => Ok(Body::from(bytes)),
+        Shape::Bytes => Ok(MessageBody::from(bytes)),
         Shape::Sections(lengths) => {
             let mut rest = Bytes::from(bytes);
             let mut sections = Vec::with_capacity(lengths.len());
@@ -65,13 +65,13 @@ pub(super) fn read(shape: Shape, bytes: Vec<u8>) -> Result<Body, Unreadable> {
                 }
                 sections.push(rest.split_to(length));
             }
-            if rest.is_empty() { Ok(Body::sections(sections)) } else { Err(Unreadable::Sections) }
+            if rest.is_empty() { Ok(MessageBody::sections(sections)) } else { Err(Unreadable::Sections) }
         }
         Shape::Value => Ok(serde_json::from_slice::<Read>(&bytes)?.into_inner().into()),
         Shape::Sequence => {
             let sequences: Vec<Vec<Read>> = serde_json::from_slice(&bytes)?;
             let values = |values: Vec<Read>| values.into_iter().map(Read::into_inner).collect();
-            Ok(Body::Sequence(sequences.into_iter().map(values).collect()))
+            Ok(MessageBody::Sequence(sequences.into_iter().map(values).collect()))
         }
     }
 }

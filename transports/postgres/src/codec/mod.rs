@@ -1,6 +1,6 @@
 //! Messages as rows: the properties as readable JSON, the body as its bytes.
 //!
-//! Values are in the form [`Tagged`](consign_core::message::wire::json::Tagged): floating-point numbers are their bits, because a
+//! Values are in the form [`Tagged`](consign_core::wire::json::Tagged): floating-point numbers are their bits, because a
 //! decimal fraction may be read as a neighbouring number, and bytes are hexadecimal digits.
 
 mod body;
@@ -10,11 +10,9 @@ use std::{borrow::Cow, fmt};
 
 use consign_core::{
     Message,
-    message::{
-        InvalidArgument, Properties, PropertyValue, Value, limits,
-        wire::json::{As, Tagged},
-    },
+    message::{InvalidArgument, Properties, PropertyValue, Value, limits},
     transport::SendError,
+    wire::json::{As, Tagged},
 };
 
 /// A value as it is written.
@@ -52,7 +50,7 @@ pub(crate) fn read(properties: &str, body: Vec<u8>) -> Result<Message, Unreadabl
     Ok(Message::from_parts(properties, body::read(shape, body)?))
 }
 
-/// Why a message or a rule cannot be stored.
+/// The error of a message or a rule that cannot be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unwritable {
@@ -66,7 +64,7 @@ impl fmt::Display for Unwritable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooDeep => write!(f, "a value has more than {} levels", limits::VALUE_LEVELS),
-            Self::UnknownType => f.write_str("a value is of a type that this version of the transport does not write"),
+            Self::UnknownType => f.write_str("a value has a type that this transport does not support"),
         }
     }
 }
@@ -91,10 +89,10 @@ pub(crate) enum Unreadable {
 impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Json(error) => write!(f, "the properties cannot be read: {error}"),
-            Self::Rule(error) => write!(f, "the properties break a rule: {error}"),
+            Self::Json(error) => write!(f, "the properties cannot be parsed: {error}"),
+            Self::Rule(error) => write!(f, "the properties are invalid: {error}"),
             Self::Hexadecimal => f.write_str("a value is not hexadecimal"),
-            Self::Sections => f.write_str("the sections are not as long as the body"),
+            Self::Sections => f.write_str("the lengths of the sections do not match the body"),
         }
     }
 }

@@ -2,14 +2,12 @@ use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;
 use consign_core::{
-    message::{
-        PassThrough, Properties, PropertyValue, Value,
-        wire::{
-            self,
-            json::{As, Tagged},
-        },
-    },
+    message::{PassThrough, Properties, PropertyValue, Value},
     time::Timestamp,
+    wire::{
+        self,
+        json::{As, Tagged},
+    },
 };
 use serde::{Deserialize, Serialize};
 
@@ -86,7 +84,7 @@ struct Rest<'a> {
 pub(super) fn write(properties: &Properties, body: Shape) -> Result<String, Unwritable> {
     let text = |value: Option<&'_ str>| value.map(|value| Cow::Owned(value.to_owned()));
     let ttl = properties.time_to_live().map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
-    let application = properties.application().iter();
+    let application = properties.application_properties().iter();
     let application = application.map(|(key, value)| (Cow::Borrowed(key), Simple::new(Cow::Borrowed(value))));
     let head = Head {
         message_id: text(properties.message_id()),
@@ -144,7 +142,7 @@ pub(super) fn read(json: &str) -> Result<(Properties, Shape), Unreadable> {
         properties.set_scheduled_enqueue_time(Timestamp::from_millis(at));
     }
     for (key, value) in head.application {
-        properties.application_mut().insert(key.as_ref(), value.into_inner().into_owned());
+        properties.application_properties_mut().insert(key.as_ref(), value.into_inner().into_owned());
     }
     if let Some(rest) = head.rest {
         rest.write_to(properties.pass_through_mut())?;

@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use consign_core::{
     Message,
-    message::{Body, Properties, PropertyValue, Value},
+    message::{MessageBody, Properties, PropertyValue, Value},
     time::Timestamp,
 };
 
@@ -40,9 +40,9 @@ fn every_property_type_comes_back_as_it_was() {
         PropertyValue::Bytes(Bytes::from_static(b"\0\xff")),
     ];
     for (index, value) in values.into_iter().enumerate() {
-        properties.application_mut().insert(format!("k{index}"), value);
+        properties.application_properties_mut().insert(format!("k{index}"), value);
     }
-    let message = Message::from_parts(properties, Body::empty());
+    let message = Message::from_parts(properties, MessageBody::empty());
     assert_eq!(round_trip(&message).properties(), message.properties());
 }
 
@@ -62,7 +62,7 @@ fn every_property_comes_back() {
     rest.force_persistence = true;
     rest.annotations = vec![("x-a".into(), Value::Map(vec![(Value::Symbol("k".into()), Value::from(1_u8))]))];
     rest.footer = vec![("f".into(), Value::Described(Box::new((Value::from(1_u64), Value::List(vec![])))))];
-    let message = Message::from_parts(properties, Body::empty());
+    let message = Message::from_parts(properties, MessageBody::empty());
     assert_eq!(round_trip(&message).properties(), message.properties());
 }
 
@@ -71,11 +71,11 @@ fn every_property_comes_back() {
 #[test]
 fn every_kind_of_body_comes_back() {
     for body in [
-        Body::empty(),
-        Body::from("abc"),
-        Body::sections(vec![Bytes::from_static(b"ab"), Bytes::new(), Bytes::from_static(b"\0")]),
-        Body::from(Value::Array(vec![Value::from(1_i32), Value::from(2_i32)])),
-        Body::Sequence([vec![Value::from("a")], vec![]].into()),
+        MessageBody::empty(),
+        MessageBody::from("abc"),
+        MessageBody::sections(vec![Bytes::from_static(b"ab"), Bytes::new(), Bytes::from_static(b"\0")]),
+        MessageBody::from(Value::Array(vec![Value::from(1_i32), Value::from(2_i32)])),
+        MessageBody::Sequence([vec![Value::from("a")], vec![]].into()),
     ] {
         let message = Message::new(body);
         assert_eq!(round_trip(&message).body(), message.body());
@@ -94,7 +94,7 @@ fn a_value_that_could_not_be_read_again_is_not_written() {
 }
 
 #[test]
-fn what_no_version_has_written_is_an_error() {
+fn rows_that_no_version_has_written_are_an_error() {
     for (properties, body) in [
         ("", &b""[..]),
         ("{\"message_id\":\"\"}", b""),

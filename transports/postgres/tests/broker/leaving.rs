@@ -5,7 +5,7 @@ use std::{future::Future, time::Duration};
 use consign::{
     Disposition, Message,
     administration::{QueueSettings, SubscriptionSettings, TopicSettings},
-    message::{Body, EntityPath},
+    message::{EntityPath, MessageBody},
     rules::{CorrelationFilter, ManageRules, Rule, SqlFilter},
     settlement::{DeadLetter, DeadLetterReason},
     time::Timestamp,
@@ -55,7 +55,7 @@ async fn dead_letter(postgres: &Postgres, path: &str) -> Message {
 }
 
 fn text<'m>(message: &'m Message, name: &str) -> &'m str {
-    message.application().get(name).unwrap().as_str().unwrap()
+    message.application_properties().get(name).unwrap().as_str().unwrap()
 }
 
 /// Ends after a while, however many others send.
@@ -99,7 +99,7 @@ async fn a_rule_that_cannot_be_read_makes_dead_letters() {
     until(async || fixture.postgres.counts(TWO).await.unwrap().active == 1).await;
     until(async || fixture.postgres.counts(ONE).await.unwrap().dead_lettered == 1).await;
     let dead = dead_letter(&fixture.postgres, ONE).await;
-    assert_eq!((dead.body(), text(&dead, DeadLetter::REASON)), (&Body::from("a"), "FilterException"));
+    assert_eq!((dead.body(), text(&dead, DeadLetter::REASON)), (&MessageBody::from("a"), "FilterException"));
     assert!(text(&dead, DeadLetter::DESCRIPTION).contains("$default"), "{dead:?}");
     fixture.end().await;
 }
@@ -159,7 +159,7 @@ async fn a_row_that_cannot_be_read_keeps_no_other_back() {
 /// Rules: K-253.
 /// A process that ends between two steps leaves nothing that waits for the next send.
 #[tokio::test]
-async fn what_was_left_on_its_way_is_taken_up() {
+async fn messages_left_in_transit_are_forwarded() {
     let Some(fixture) = with_topic().await else { return };
     let sender = fixture.postgres.sender(TOPIC).await.unwrap();
     let later = in_an_hour(&fixture.postgres).await;

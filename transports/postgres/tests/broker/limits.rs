@@ -23,7 +23,7 @@ async fn migrating_again_and_at_the_same_time_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_said() {
+async fn a_missing_entity_is_named() {
     let Some(url) = crate::server::url().await else { return };
     for name in ["", "a$$b", "{l}", "a\0"] {
         let error = Postgres::options().schema(name).connect(&url).await.unwrap_err();
@@ -48,7 +48,7 @@ async fn what_is_missing_is_said() {
 
 /// A row that nobody can read becomes a dead letter, and does not stop those behind it.
 #[tokio::test]
-async fn what_cannot_be_read_is_set_aside() {
+async fn an_unreadable_row_is_dead_lettered() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let postgres = &fixture.postgres;
     let sender = postgres.sender(QUEUE).await.unwrap();
@@ -70,7 +70,7 @@ async fn what_cannot_be_read_is_set_aside() {
 
 /// It is not lost either where a message is removed as it is received.
 #[tokio::test]
-async fn what_cannot_be_read_is_set_aside_though_it_was_removed() {
+async fn an_unreadable_row_is_dead_lettered_in_receive_and_delete() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let postgres = &fixture.postgres;
     let sender = postgres.sender(QUEUE).await.unwrap();
@@ -90,7 +90,7 @@ async fn what_cannot_be_read_is_set_aside_though_it_was_removed() {
 }
 
 #[tokio::test]
-async fn what_could_not_be_read_again_is_refused() {
+async fn values_that_could_not_be_read_back_are_refused() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let deep = (0..100).fold(Value::from(1), |inner, _| Value::List(vec![inner]));
     let sender = fixture.postgres.sender(QUEUE).await.unwrap();
@@ -114,7 +114,7 @@ async fn a_wrapped_pool_finds_messages_of_others() {
 
 /// A receiver that waits takes nothing from what the others may hold.
 #[tokio::test]
-async fn who_waits_for_a_message_keeps_nobody_from_receiving() {
+async fn a_waiting_receiver_does_not_block_others() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let postgres = crate::options(&fixture.schema).max_deliveries(1).connect(&fixture.url).await.unwrap();
     postgres.create_queue("idle", QueueSettings::default()).await.unwrap();

@@ -29,7 +29,7 @@ async fn a_connection_that_is_lost_and_made_again_is_logged() {
     until(async || {
         // It may not listen yet.
         crate::lost::cut(&fixture, &name).await;
-        logged("WARN consign::postgres: the connection for notifications was lost: it is made again")
+        logged("WARN consign::postgres: the connection for notifications was lost: the transport reconnects")
     })
     .await;
     until(async || logged("INFO consign::postgres: connected again for notifications")).await;

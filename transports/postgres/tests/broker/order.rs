@@ -67,7 +67,7 @@ async fn numbers_are_dense_however_many_receive() {
 /// Rules: Q-02.
 /// One has read which messages have no numbers, and before it numbers them another does.
 #[tokio::test]
-async fn what_another_has_numbered_meanwhile_is_left_to_it() {
+async fn messages_numbered_by_another_process_are_left_to_it() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let (postgres, slow) = (&fixture.postgres, format!("{}_slow", fixture.schema));
     let sender = postgres.sender(QUEUE).await.unwrap();

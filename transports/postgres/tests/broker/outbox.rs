@@ -148,7 +148,7 @@ async fn an_open_transaction_keeps_its_session_only() {
 
 /// A session that is given up while a transaction sets one of its messages aside does not bring it back.
 #[tokio::test]
-async fn what_is_deferred_while_its_session_is_given_up_stays_deferred() {
+async fn a_message_deferred_while_its_session_is_released_stays_deferred() {
     let Some(fixture) = Fixture::new(QueueSettings::default().with_sessions(true)).await else { return };
     let postgres = &fixture.postgres;
     let message = Message::builder().session_id("one").build("a").unwrap();

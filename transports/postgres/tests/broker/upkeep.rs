@@ -49,7 +49,7 @@ async fn mass_expiry_is_done_in_portions() {
 
 /// A transaction that sends to a queue that is deleted before its commit leaves nothing behind.
 #[tokio::test]
-async fn what_is_sent_while_its_queue_is_deleted_goes_too() {
+async fn messages_sent_while_the_queue_is_deleted_are_deleted() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let sender = fixture.postgres.sender(QUEUE).await.unwrap();
     let mut client = fixture.postgres.pool().get().await.unwrap();
@@ -103,7 +103,7 @@ async fn a_session_that_is_dropped_is_given_up_when_its_row_is_free() {
 
 /// The messages are there, and whoever schedules them again has them twice.
 #[tokio::test]
-async fn what_is_scheduled_and_has_no_number_yet_is_no_refusal() {
+async fn a_scheduled_message_without_a_number_is_not_an_error() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let mut config: Config = fixture.url.parse().unwrap();
     config.options("-c lock_timeout=50ms");

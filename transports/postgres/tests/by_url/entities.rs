@@ -6,7 +6,7 @@ use consign::{
     administration::{
         Administration, EntityKind, EntitySettings, QueueSettings, Status, SubscriptionSettings, TopicSettings,
     },
-    transport::{Capability, DynTransport, ErrorKind, ManageError, Transport},
+    transport::{DynTransport, ErrorKind, ManageError},
 };
 
 use crate::{Fixture, path};
@@ -164,16 +164,5 @@ async fn settings_that_the_broker_does_not_have_are_refused_without_an_effect() 
         }
     }
     assert!(fixture.transport.list().await.unwrap().is_empty());
-    fixture.end().await;
-}
-
-#[tokio::test]
-async fn every_capability_that_is_claimed_has_its_operations() {
-    let Some(fixture) = Fixture::new().await else { return };
-    let capabilities = fixture.transport.capabilities();
-    for &capability in Capability::ALL {
-        assert!(!capabilities.supports(capability) || fixture.transport.implements(capability), "{capability:?}");
-    }
-    assert!(fixture.transport.implements(Capability::Purge) && fixture.transport.implements(Capability::Sessions));
     fixture.end().await;
 }

@@ -36,7 +36,7 @@ async fn a_message_is_sent_peeked_received_and_dead_lettered() {
     let dead = fixture.transport.peek(&queue.dead_letter(), FIRST, 10).await.unwrap();
     let dead = dead.first().unwrap();
     assert_eq!(
-        (text(dead), dead.application().get(DeadLetter::REASON).unwrap().as_str()),
+        (text(dead), dead.application_properties().get(DeadLetter::REASON).unwrap().as_str()),
         (&b"a"[..], Some("TooLarge"))
     );
     receive(&mut receiver(&other, &queue.dead_letter()).await).await.complete().await.unwrap();

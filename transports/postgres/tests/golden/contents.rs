@@ -229,7 +229,7 @@ pub(crate) fn expected() -> Vec<Json> {
         json!([[number, 0, deliveries, lives, state, dead], shown(message)])
     };
     let merged = |mut message: Message| {
-        message.properties_mut().application_mut().merge(changes());
+        message.properties_mut().application_properties_mut().merge(changes());
         message
     };
     let all = every();
@@ -247,7 +247,7 @@ pub(crate) fn expected() -> Vec<Json> {
     expected.push(fact(6, 0, "Active", false, &without_id));
     expected.push(fact(4, 1, "Active", false, &deferred));
     let dead = |mut message: Message, why: DeadLetter| {
-        why.write_to(message.properties_mut().application_mut());
+        why.write_to(message.properties_mut().application_properties_mut());
         message
     };
     expected.push(fact(3, 1, "Active", true, &dead(with_id("dead"), broken())));
@@ -267,9 +267,9 @@ pub(crate) fn expected() -> Vec<Json> {
     for copy in &mut copies[1..] {
         let properties = copy.properties_mut();
         properties.set_subject("changed");
-        properties.application_mut().remove("key 06");
-        properties.application_mut().insert("added", "it's");
-        properties.application_mut().insert("RuleName", "sql");
+        properties.application_properties_mut().remove("key 06");
+        properties.application_properties_mut().insert("added", "it's");
+        properties.application_properties_mut().insert("RuleName", "sql");
     }
     for (nth, copy) in (1..).zip(&copies) {
         let mut copy = fact(nth, 1, "Active", false, copy);

@@ -4,4 +4,3 @@
 pub(crate) mod backend;
 pub(crate) mod cluster;
 pub(crate) mod server;
-pub(crate) mod transaction;

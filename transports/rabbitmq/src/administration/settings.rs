@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use consign_core::{
-    administration::{EntityKind, EntitySettings, QueueSettings, SubscriptionSettings, TopicSettings},
+    administration::{
+        EntityKind, EntitySettings, QueueSettings, SubscriptionSettings, TopicSettings, unsupported_setting,
+    },
     message::EntityPath,
     transport::{ErrorKind, ManageError},
 };
@@ -24,7 +26,7 @@ pub(super) fn to_known(path: &EntityPath, settings: &EntitySettings, slots: u16)
         }
         EntitySettings::Subscription(settings) => {
             if !settings.dead_letter_on_filter_error {
-                return Err(absent("dead_letter_on_filter_error"));
+                return Err(unsupported_setting("dead_letter_on_filter_error"));
             }
             check_absent(&settings.to_queue(), &SubscriptionSettings::default().to_queue())?;
             let own = own(&settings.to_queue(), slots);
@@ -35,7 +37,7 @@ pub(super) fn to_known(path: &EntityPath, settings: &EntitySettings, slots: u16)
             let default = TopicSettings::default().to_queue();
             check_absent(&settings.to_queue(), &default)?;
             if settings.max_message_size != default.max_message_size {
-                return Err(absent("max_message_size"));
+                return Err(unsupported_setting("max_message_size"));
             }
             Known::Topic(settings.default_time_to_live)
         }
@@ -54,10 +56,6 @@ fn check_kind(path: &EntityPath, kind: EntityKind) -> Result<(), ManageError> {
     }
 }
 
-fn absent(setting: &str) -> ManageError {
-    ManageError::new(ErrorKind::NotSupported).with_detail(format!("RabbitMQ does not have the setting {setting}"))
-}
-
 fn check_absent(settings: &QueueSettings, default: &QueueSettings) -> Result<(), ManageError> {
     let same = [
         ("max_size", settings.max_size == default.max_size),
@@ -69,7 +67,7 @@ fn check_absent(settings: &QueueSettings, default: &QueueSettings) -> Result<(),
         ("auto_delete_on_idle", settings.auto_delete_on_idle == default.auto_delete_on_idle),
         ("status", settings.status == default.status),
     ];
-    same.into_iter().find(|(_, same)| !same).map_or(Ok(()), |(setting, _)| Err(absent(setting)))
+    same.into_iter().find(|(_, same)| !same).map_or(Ok(()), |(setting, _)| Err(unsupported_setting(setting)))
 }
 
 fn own(settings: &QueueSettings, slots: u16) -> Own {

@@ -27,7 +27,7 @@ use self::returns::{Confirmed, Returns};
 use crate::{
     error::{Failure, within},
     link::{Leased, Link},
-    reply,
+    reply_to,
 };
 
 /// Whether a message must find a queue.
@@ -303,7 +303,7 @@ async fn open(link: &Link, until: Instant, replies: Option<&mpsc::Sender<Consume
         if let Some(replies) = replies {
             let options = BasicConsumeOptions { no_ack: true, ..BasicConsumeOptions::default() };
             let none = FieldTable::default();
-            let consuming = leased.channel.basic_consume(reply::QUEUE.into(), "".into(), options, none);
+            let consuming = leased.channel.basic_consume(reply_to::QUEUE.into(), "".into(), options, none);
             let consumer = within(link.deadline(), "basic.consume", consuming).await?;
             // There may be no receiver of replies any more.
             let _ = replies.try_send(consumer);

@@ -22,12 +22,24 @@ pub(super) fn abandoned(
 ) -> Result<Publication, SendError> {
     let left = held.facts.expires_at.map(|at| at.saturating_since(now));
     let expiration = left.map_or(Expiration::Never, Expiration::In);
+    copy(held, &changed(held, changes), source.path.as_str(), held.facts.failed + 1, expiration)
+}
+
+/// Returns the copy that replaces a message which is redelivered after a delay. If it expires meanwhile, it does so when it is
+/// due.
+pub(super) fn delayed(held: &Held, source: &Source, changes: Changes, failed: u32) -> Result<Publication, SendError> {
+    let queue = source.path.as_str();
+    let stamp = Stamp { delayed_to: Some(queue.to_owned()), ..stamp(held, failed, Expiration::Never) };
+    stamped(held, &changed(held, changes), queue, &stamp)
+}
+
+fn changed(held: &Held, changes: Changes) -> Message {
     let mut message = held.message.clone();
     let changes = changes.into_permitted();
     if !changes.is_empty() {
-        message.properties_mut().application_mut().merge(changes);
+        message.properties_mut().application_properties_mut().merge(changes);
     }
-    copy(held, &message, source.path.as_str(), held.facts.failed + 1, expiration)
+    message
 }
 
 /// Returns the copy for the slot of its session.
@@ -45,7 +57,7 @@ pub(crate) fn dead(
     dead_letter: DeadLetter,
 ) -> Result<Publication, SendError> {
     let mut message = held.message.clone();
-    dead_letter.write_to(message.properties_mut().application_mut());
+    dead_letter.write_to(message.properties_mut().application_properties_mut());
     copy(held, &message, source.path.dead_letter().as_str(), failed, Expiration::Never)
 }
 
@@ -56,7 +68,11 @@ fn copy(
     failed: u32,
     expiration: Expiration,
 ) -> Result<Publication, SendError> {
-    let stamp = Stamp {
+    stamped(held, message, queue, &stamp(held, failed, expiration))
+}
+
+fn stamp(held: &Held, failed: u32, expiration: Expiration) -> Stamp {
+    Stamp {
         number: held.facts.number,
         enqueued: held.facts.enqueued,
         failed,
@@ -64,8 +80,11 @@ fn copy(
         mirrored: false,
         delayed_to: None,
         expiration,
-    };
-    let written = wire::again(message, &stamp, &held.raw, held.payload.clone())?;
+    }
+}
+
+fn stamped(held: &Held, message: &Message, queue: &str, stamp: &Stamp) -> Result<Publication, SendError> {
+    let written = wire::again(message, stamp, &held.raw, held.payload.clone())?;
     Ok(Publication {
         exchange: "".into(),
         key: queue.into(),

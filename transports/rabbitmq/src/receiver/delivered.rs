@@ -67,14 +67,39 @@ impl Ticket {
         self.settle(async |channel, tag| channel.basic_nack(tag, options).await).await
     }
 
+    /// Acknowledges deliveries of one channel by one frame. No other delivery up to the last of them may be unsettled:
+    /// [`SettledTags::prefix`](crate::settled::SettledTags::prefix).
+    pub(crate) async fn ack_all(tickets: Vec<Self>) -> Result<(), Failure> {
+        let tags: Vec<u64> = tickets.iter().map(|ticket| ticket.tag).collect();
+        let Some(last) = tickets.into_iter().last() else { return Ok(()) };
+        let options = BasicAckOptions { multiple: true };
+        last.settle_tags(tags, async |channel, tag| channel.basic_ack(tag, options).await).await
+    }
+
     async fn settle(self, operation: impl AsyncFnOnce(&Channel, u64) -> lapin::Result<()>) -> Result<(), Failure> {
+        let tag = self.tag;
+        self.settle_tags([tag], operation).await
+    }
+
+    async fn settle_tags(
+        self,
+        tags: impl IntoIterator<Item = u64>,
+        operation: impl AsyncFnOnce(&Channel, u64) -> lapin::Result<()>,
+    ) -> Result<(), Failure> {
         let lost = || Failure::new(ErrorKind::MessageLockLost, "the channel that delivered the message has ended");
         if self.is_lost() {
             return Err(lost());
         }
         match operation(&self.origin.leased.channel, self.tag).await {
             Err(error) if matches!(error.kind(), lapin::ErrorKind::InvalidChannelState(..)) => Err(lost()),
-            result => result.map_err(Failure::from),
+            Err(error) => Err(error.into()),
+            Ok(()) => {
+                // Not before the frame is written: a later one that settles several must come after it.
+                if let Some(settled) = self.origin.leased.settled() {
+                    settled.lock().insert(tags);
+                }
+                Ok(())
+            }
         }
     }
 }
@@ -130,7 +155,10 @@ impl Held {
                 false => None,
             };
             if let Some(reason) = reason {
-                message.properties_mut().application_mut().insert(Properties::DEAD_LETTER_REASON, reason.as_str());
+                message
+                    .properties_mut()
+                    .application_properties_mut()
+                    .insert(Properties::DEAD_LETTER_REASON, reason.as_str());
             }
         }
         Self { ticket, raw: properties, payload, message, facts, until }

@@ -1,15 +1,12 @@
-//! Settlements of more than one step.
-
-use std::{sync::Arc, time::Duration};
+//! A settlement that the receiver's task does.
 
 use consign_core::{
-    settlement::{Changes, DeadLetter, DeadLetterReason},
-    transport::{ErrorKind, SendError, SettleError},
+    settlement::{Changes, DeadLetter},
+    transport::SettleError,
 };
 use tokio::sync::oneshot;
 
-use super::{copy, delivered::Held, lease::lost, source::Source, state::Shared};
-use crate::{client, error::Failure, log, publisher::Publication};
+use super::delivered::Held;
 
 /// A delivery that only this job settles, and the settlement.
 pub(super) struct Job {
@@ -24,107 +21,11 @@ pub(super) enum Action {
     GiveBack,
     /// The delivery failed.
     Abandon(Changes),
+    /// The delivery failed, and the message is redelivered after so many steps of a delay.
+    AbandonAfter(Changes, u32),
+    /// The message is redelivered after so many steps, and the delivery does not count.
+    ReleaseAfter(u32),
     DeadLetter(Box<DeadLetter>),
     /// Its time to live is over.
     Expire,
-}
-
-/// Settles. If a copy cannot be published the message is released unchanged.
-pub(super) async fn run(job: Job, shared: Arc<Shared>) {
-    let Job { held, action, done } = job;
-    let origin = Arc::clone(&held.ticket.origin);
-    let result = settle(held, action, &shared).await;
-    if let (Err(error), None) = (&result, &done)
-        && error.kind() != ErrorKind::MessageLockLost
-    {
-        log::failed(&shared.source.path, "a message was not settled: it is redelivered", error);
-    }
-    shared.settled(&origin);
-    if let Some(done) = done {
-        let _ = done.send(result);
-    }
-}
-
-async fn settle(held: Held, action: Action, shared: &Shared) -> Result<(), SettleError> {
-    let source = &shared.source;
-    let settings = &source.settings;
-    let now = shared.client.now();
-    let is_expired = held.facts.expires_at.is_some_and(|at| at <= now);
-    match action {
-        Action::Complete => ack(held, shared).await,
-        // A dead-letter queue does not count.
-        Action::Abandon(_) | Action::Expire if source.path.is_dead_letter() => give_back(held, shared).await,
-        Action::Abandon(_) | Action::Expire if is_expired => {
-            if !settings.dead_letter_on_expiration {
-                return ack(held, shared).await;
-            }
-            let dead_letter = DeadLetter::new(DeadLetterReason::TtlExpired, "");
-            replace_by(copy::dead(&held, source, held.facts.failed, dead_letter), held, shared).await
-        }
-        Action::GiveBack | Action::Expire => give_back(held, shared).await,
-        Action::Abandon(changes) if held.facts.failed + 1 >= settings.max_delivery_count => {
-            let description = format!("delivered {} times", held.facts.failed + 1);
-            let mut dead_letter = DeadLetter::new(DeadLetterReason::MaxDeliveryCountExceeded, description);
-            dead_letter.changes = changes;
-            dead_letter.fit(held.message.properties());
-            replace_by(copy::dead(&held, source, held.facts.failed + 1, dead_letter), held, shared).await
-        }
-        Action::Abandon(changes) => replace_by(copy::abandoned(&held, source, changes, now), held, shared).await,
-        Action::DeadLetter(dead_letter) => {
-            replace_by(copy::dead(&held, source, held.facts.failed, *dead_letter), held, shared).await
-        }
-    }
-}
-
-/// Publishes the copy, awaits its confirm, and acknowledges the original: a failure in between leaves two messages, never none.
-async fn replace_by(copy: Result<Publication, SendError>, held: Held, shared: &Shared) -> Result<(), SettleError> {
-    // Its lock is lost, and the broker redelivers it.
-    if held.ticket.is_lost() {
-        return Err(lost());
-    }
-    let published = match copy {
-        Ok(copy) => publish(&shared.client, &shared.source, copy).await,
-        Err(error) => Err(Failure::new(error.kind(), error.to_string())),
-    };
-    match published {
-        Ok(()) => ack(held, shared).await,
-        Err(failure) => {
-            let _ = give_back(held, shared).await;
-            Err(failure.into())
-        }
-    }
-}
-
-/// Publishes a copy. A queue of another program may have no dead-letter queue: it is created when it is needed.
-pub(crate) async fn publish(client: &client::Shared, source: &Source, copy: Publication) -> Result<(), Failure> {
-    let moves = client.moves();
-    let again = copy.clone();
-    match moves.publish(copy).await {
-        Err(failure) if failure.kind() == ErrorKind::EntityNotFound => {
-            let path = source.path.dead_letter();
-            if again.key.as_str() != path.as_str() {
-                return Err(failure);
-            }
-            client.declare_dead_letters(&path).await?;
-            moves.publish(again).await
-        }
-        outcome => outcome,
-    }
-}
-
-async fn ack(held: Held, shared: &Shared) -> Result<(), SettleError> {
-    written("basic.ack", held.ticket.ack(), shared.client.link.deadline()).await
-}
-
-async fn give_back(held: Held, shared: &Shared) -> Result<(), SettleError> {
-    written("basic.nack", held.ticket.nack(), shared.client.link.deadline()).await
-}
-
-pub(crate) async fn written(
-    what: &str,
-    writing: impl Future<Output = Result<(), Failure>>,
-    deadline: Duration,
-) -> Result<(), SettleError> {
-    let written = tokio::time::timeout(deadline, writing).await;
-    Ok(written.unwrap_or_else(|_| Err(Failure::late(what, deadline)))?)
 }

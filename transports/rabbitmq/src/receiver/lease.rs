@@ -1,8 +1,6 @@
 use std::{
     future::{Ready, ready},
-    pin::Pin,
     sync::Arc,
-    task::{Context, Poll, Waker, ready},
     time::Duration,
 };
 
@@ -11,16 +9,18 @@ use consign_core::{
     message::{LockToken, limits},
     settlement::{Changes, DeadLetter},
     time::Timestamp,
-    transport::{self, Capability, ErrorKind, SettleError, Unsupported},
+    transport::{self, Capability, CompleteAll, ErrorKind, SettleError, Unsupported},
 };
-use tokio::{sync::oneshot, time::Sleep};
+use tokio::sync::oneshot;
 
 use super::{
+    complete_all::complete_all,
     delivered::Held,
     job::{Action, Job},
-    state::{Shared, token},
+    settling::{RabbitMqSettle, lost},
+    state::{Passing, Shared, token},
 };
-use crate::{error::Failure, session::SessionLock};
+use crate::{delays::Delays, session::SessionLock};
 
 /// The right to settle one delivery. It belongs to the channel of the delivery: when that closes, the lock is lost.
 ///
@@ -68,6 +68,23 @@ impl RabbitMqLease {
     pub(crate) fn reply() -> Self {
         Self(Right::Reply)
     }
+
+    /// The lock of a message that can be delayed: not one of a session, which later ones would pass, and no dead letter, of which
+    /// nothing counts.
+    fn delayed(&mut self) -> Option<&mut Lock> {
+        match &mut self.0 {
+            Right::Held(lock) if !lock.shared.source.path.is_dead_letter() => Some(lock),
+            _ => None,
+        }
+    }
+
+    /// Takes the delivery, to complete it together with others. `None` if it is not one of a receiver's channel, or if its lock
+    /// is lost, which a settlement reports.
+    pub(super) fn take(&mut self) -> Option<(Passing, Held)> {
+        let Right::Held(lock) = &mut self.0 else { return None };
+        let passing = lock.shared.pass();
+        lock.take().map(|held| (passing, held))
+    }
 }
 
 impl Lock {
@@ -78,26 +95,23 @@ impl Lock {
     }
 
     fn leave(&mut self, action: Action) -> RabbitMqSettle {
-        let shared = Arc::clone(&self.shared);
-        let _passing = shared.pass();
+        let _passing = self.shared.pass();
         let Some(held) = self.take() else { return RabbitMqSettle::err(lost()) };
         let (done, answer) = oneshot::channel();
         self.shared.leave(Job { held, action, done: Some(done) });
-        RabbitMqSettle(Settling::Left(answer))
+        RabbitMqSettle::left(answer)
     }
 
     fn give_back(&mut self) -> RabbitMqSettle {
-        let shared = Arc::clone(&self.shared);
-        let _passing = shared.pass();
+        let _passing = self.shared.pass();
         let Some(held) = self.take() else { return RabbitMqSettle::err(lost()) };
         let (done, answer) = oneshot::channel();
         self.shared.give_back(self.key, Job { held, action: Action::GiveBack, done: Some(done) });
-        RabbitMqSettle(Settling::Left(answer))
+        RabbitMqSettle::left(answer)
     }
 
     fn complete(&mut self) -> RabbitMqSettle {
-        let shared = Arc::clone(&self.shared);
-        let _passing = shared.pass();
+        let _passing = self.shared.pass();
         let Some(held) = self.take() else { return RabbitMqSettle::err(lost()) };
         self.shared.settled(&held.ticket.origin);
         RabbitMqSettle::writing(held.ticket.ack(), self.shared.client.link.deadline(), |error| error)
@@ -107,19 +121,12 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         if !self.is_used {
-            let shared = Arc::clone(&self.shared);
-            let _passing = shared.pass();
+            let _passing = self.shared.pass();
             if let Some(held) = self.take() {
-                shared.leave(Job { held, action: Action::Abandon(Changes::NONE), done: None });
+                self.shared.leave(Job { held, action: Action::Abandon(Changes::NONE), done: None });
             }
         }
     }
-}
-
-type Acking = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
-
-pub(super) fn lost() -> SettleError {
-    SettleError::new(ErrorKind::MessageLockLost)
 }
 
 fn removed() -> SettleError {
@@ -145,7 +152,7 @@ impl transport::Lease for RabbitMqLease {
             Right::Held(lock) => lock,
             Right::OfSession(lock) => return lock.settle(disposition),
             Right::Reply if disposition == Disposition::Complete => {
-                return RabbitMqSettle(Settling::Done(Some(Ok(()))));
+                return RabbitMqSettle::done();
             }
             Right::Removed | Right::Reply => return RabbitMqSettle::err(removed()),
         };
@@ -180,6 +187,30 @@ impl transport::Lease for RabbitMqLease {
         }
     }
 
+    /// By a scheduled copy: in steps of 64 ms, and at most 49 days.
+    fn abandon_after(mut self, changes: Changes, delay: Duration) -> Result<RabbitMqSettle, Self> {
+        match self.delayed() {
+            Some(lock) => Ok(lock.leave(Action::AbandonAfter(changes, Delays::steps_at_most(delay)))),
+            None => Err(self),
+        }
+    }
+
+    /// As `abandon_after`, and without a count.
+    fn release_after(mut self, delay: Duration) -> Result<RabbitMqSettle, Self> {
+        match self.delayed() {
+            Some(lock) => Ok(lock.leave(Action::ReleaseAfter(Delays::steps_at_most(delay)))),
+            None => Err(self),
+        }
+    }
+
+    fn complete_all(batch: &mut Vec<Self>) -> CompleteAll<RabbitMqSettle> {
+        complete_all(batch.drain(..).map(|mut lease| lease.take().ok_or_else(|| lease.settle(Disposition::Complete))))
+    }
+
+    fn completes_in_batches(&self) -> bool {
+        matches!(self.0, Right::Held(_))
+    }
+
     fn renew(&self) -> RabbitMqRenew {
         ready(match &self.0 {
             Right::Held(lock) => lock.shared.renew(lock.key).ok_or_else(lost),
@@ -207,78 +238,3 @@ impl transport::Lease for RabbitMqLease {
 
 /// The future of a renewal, which is ready at once: this process keeps the lock.
 pub type RabbitMqRenew = Ready<Result<Timestamp, SettleError>>;
-
-/// The future of a settlement.
-pub struct RabbitMqSettle(Settling);
-
-enum Settling {
-    Done(Option<Result<(), SettleError>>),
-    Written {
-        acking: Acking,
-        deadline: Duration,
-        timer: Option<Pin<Box<Sleep>>>,
-        error: fn(SettleError) -> SettleError,
-    },
-    /// The receiver's task settles, with deadlines of its own.
-    Left(oneshot::Receiver<Result<(), SettleError>>),
-}
-
-impl RabbitMqSettle {
-    /// Writes an acknowledgement. It is being written from here on, whether the future is polled or not.
-    pub(crate) fn writing(
-        ack: impl Future<Output = Result<(), Failure>> + Send + 'static,
-        deadline: Duration,
-        error: fn(SettleError) -> SettleError,
-    ) -> Self {
-        let mut acking: Acking = Box::pin(ack);
-        match acking.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(result) => Self(Settling::Done(Some(result.map_err(SettleError::from).map_err(error)))),
-            Poll::Pending => Self(Settling::Written { acking, deadline, timer: None, error }),
-        }
-    }
-
-    /// Returns a settlement that a task does, with deadlines of its own.
-    pub(crate) fn left(answer: oneshot::Receiver<Result<(), SettleError>>) -> Self {
-        Self(Settling::Left(answer))
-    }
-
-    pub(crate) fn done() -> Self {
-        Self(Settling::Done(Some(Ok(()))))
-    }
-
-    pub(crate) fn err(error: SettleError) -> Self {
-        Self(Settling::Done(Some(Err(error))))
-    }
-}
-
-impl std::fmt::Debug for RabbitMqSettle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RabbitMqSettle").finish_non_exhaustive()
-    }
-}
-
-impl Future for RabbitMqSettle {
-    type Output = Result<(), SettleError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Poll::Ready(match &mut self.0 {
-            Settling::Done(result) => {
-                let again = || Err(SettleError::new(ErrorKind::General).with_detail("polled after its end"));
-                result.take().unwrap_or_else(again)
-            }
-            Settling::Written { acking, deadline, timer, error } => match acking.as_mut().poll(cx) {
-                Poll::Ready(result) => result.map_err(SettleError::from).map_err(*error),
-                Poll::Pending => {
-                    let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(*deadline)));
-                    ready!(timer.as_mut().poll(cx));
-                    Err(Failure::late("basic.ack", *deadline).into())
-                }
-            },
-            Settling::Left(answer) => {
-                let answer = ready!(Pin::new(answer).poll(cx));
-                let ended = "the runtime of the receiver has ended";
-                answer.unwrap_or_else(|_| Err(SettleError::new(ErrorKind::CommunicationProblem).with_detail(ended)))
-            }
-        })
-    }
-}

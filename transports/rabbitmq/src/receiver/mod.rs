@@ -1,12 +1,18 @@
 //! Receiving: a consumer with as much credit as the caller requests.
 
+mod complete_all;
 pub(crate) mod copy;
 pub(crate) mod delivered;
-pub(crate) mod job;
+mod dispatch;
+mod job;
 mod lease;
+pub(crate) mod settle;
+mod settling;
 mod source;
 mod state;
 mod task;
+#[cfg(test)]
+mod tests;
 
 use std::{
     sync::Arc,
@@ -19,9 +25,12 @@ use consign_core::{
 };
 
 pub(crate) use self::lease::check;
-pub use self::lease::{RabbitMqLease, RabbitMqRenew, RabbitMqSettle};
 pub(crate) use self::source::{Mode, Settings, Source};
 use self::state::Shared;
+pub use self::{
+    lease::{RabbitMqLease, RabbitMqRenew},
+    settling::RabbitMqSettle,
+};
 use crate::{RabbitMq, client, error::Failure};
 
 /// Receives from one queue, subscription or dead-letter queue, on a channel of its own.
@@ -77,6 +86,10 @@ impl transport::Receiver for RabbitMqReceiver {
 
     fn stop(&mut self) {
         self.shared.stop();
+    }
+
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.shared.poll_stopped(cx)
     }
 
     fn capabilities(&self) -> Capabilities {

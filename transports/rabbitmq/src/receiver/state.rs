@@ -8,21 +8,16 @@ use std::{
     time::Duration,
 };
 
-use consign_core::{
-    message::LockToken,
-    time::Timestamp,
-    transport::{Delivery, ReceiveError},
-};
+use consign_core::{message::LockToken, time::Timestamp};
 use futures_util::Stream;
 use lapin::Consumer;
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 
 use super::{
-    delivered::{Held, Origin, too_large},
-    job::{Action, Job},
-    lease::RabbitMqLease,
-    source::{Mode, Source},
+    delivered::{Held, Origin},
+    job::Job,
+    source::Source,
 };
 use crate::{cancels::Subscribed, client, error::Failure};
 
@@ -40,6 +35,11 @@ pub(super) struct State {
     pub(super) wanted: usize,
     /// Since when there is no waiting receive.
     pub(super) idle_since: Option<Instant>,
+    /// Whether the subscription ends without a pause, because no receive follows soon; and who waits for its end.
+    pub(super) is_stopping: bool,
+    stopped: Option<Waker>,
+    /// Whether the task is between two states: an operation on the channel is in progress.
+    pub(super) is_stepping: bool,
     pub(super) waker: Option<Waker>,
     pub(super) subscription: Option<Subscription>,
     /// A subscription with this much credit is to replace the present one.
@@ -84,92 +84,6 @@ impl Shared {
         self.source.settings.lock_duration
     }
 
-    pub(super) fn poll_receive(
-        self: &Arc<Self>,
-        cx: &mut Context<'_>,
-        max: usize,
-        out: &mut Vec<Delivery<RabbitMqLease>>,
-    ) -> Poll<Result<usize, ReceiveError>> {
-        let mut state = self.state();
-        let before = out.len();
-        state.idle_since = None;
-        while out.len() - before < max {
-            match state.poll_next(cx) {
-                Poll::Ready(Ok((origin, delivery))) => {
-                    if let Some(delivery) = self.hand_out(&mut state, origin, delivery) {
-                        out.push(delivery);
-                    }
-                }
-                Poll::Ready(Err(failure)) => {
-                    state.failure.get_or_insert(failure);
-                    break;
-                }
-                Poll::Pending => break,
-            }
-        }
-        let taken = out.len() - before;
-        if taken > 0 {
-            state.wanted = max - taken;
-            return Poll::Ready(Ok(taken));
-        }
-        state.wanted = max;
-        if let Some(failure) = state.failure.take() {
-            // The next poll tries again.
-            state.asked = None;
-            return Poll::Ready(Err(failure.into()));
-        }
-        if state.lacks_credit(max) {
-            state.asked = Some(max);
-            self.changed.notify_one();
-        }
-        if state.waker.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {
-            state.waker = Some(cx.waker().clone());
-        }
-        Poll::Pending
-    }
-
-    /// Dispatches a delivery of the broker; `None` if it is expired, or has more headers than a message may.
-    fn hand_out(
-        self: &Arc<Self>,
-        state: &mut State,
-        origin: Arc<Origin>,
-        raw: lapin::message::Delivery,
-    ) -> Option<Delivery<RabbitMqLease>> {
-        let now = self.client.now();
-        let is_dead = self.source.path.is_dead_letter();
-        let lock = self.lock_duration();
-        let at = Instant::now();
-        let mut held = Held::read(&self.source, origin, raw, now, at + lock);
-        let facts = held.facts;
-        if !is_dead && facts.expires_at.is_some_and(|at| at <= now) {
-            state.jobs.push(Job { held, action: Action::Expire, done: None });
-            self.changed.notify_one();
-            return None;
-        }
-        if !is_dead && facts.exceeds_limits {
-            let action = Action::DeadLetter(Box::new(too_large()));
-            state.jobs.push(Job { held, action, done: None });
-            self.changed.notify_one();
-            return None;
-        }
-        let mut received = held.received(is_dead);
-        let message = held.message.clone();
-        if self.source.mode == Mode::ReceiveAndDelete {
-            state.jobs.push(Job { held, action: Action::Complete, done: None });
-            self.changed.notify_one();
-            return Some(Delivery { message: message.with_received(received), lease: RabbitMqLease::removed() });
-        }
-        received.locked_until = Some(now.saturating_add(lock));
-        held.until = at + lock;
-        let key = state.next_id();
-        if state.locks.is_empty() {
-            self.changed.notify_one();
-        }
-        state.lock_until(held.until, key);
-        state.held.insert(key, held);
-        Some(Delivery { message: message.with_received(received), lease: RabbitMqLease::held(Arc::clone(self), key) })
-    }
-
     /// Records that there is no waiting receive for now.
     pub(super) fn stop(&self) {
         let mut state = self.state();
@@ -184,6 +98,20 @@ impl Shared {
                 self.changed.notify_one();
             }
         }
+    }
+
+    /// Waits until the broker has ended the subscription and has all messages that were not dispatched.
+    pub(super) fn poll_stopped(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.state();
+        if state.has_nothing_ahead() {
+            return Poll::Ready(());
+        }
+        state.stopped = Some(cx.waker().clone());
+        if !std::mem::replace(&mut state.is_stopping, true) {
+            drop(state);
+            self.changed.notify_one();
+        }
+        Poll::Pending
     }
 
     /// Records that the receiver is dropped; its leases may not be.
@@ -203,9 +131,9 @@ impl Shared {
     }
 
     /// Keeps the channel of a dropped receiver while a settlement is neither held any more nor written.
-    pub(super) fn pass(&self) -> Passing<'_> {
+    pub(super) fn pass(self: &Arc<Self>) -> Passing {
         self.state().passing += 1;
-        Passing(self)
+        Passing(Arc::clone(self))
     }
 
     /// Gives a settlement of more than one step to the task.
@@ -264,9 +192,15 @@ impl Shared {
 }
 
 /// A settlement between the two.
-pub(super) struct Passing<'s>(&'s Shared);
+pub(super) struct Passing(Arc<Shared>);
 
-impl Drop for Passing<'_> {
+impl Passing {
+    pub(super) fn shared(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl Drop for Passing {
     fn drop(&mut self) {
         let mut state = self.0.state();
         state.passing -= 1;
@@ -279,7 +213,10 @@ impl Drop for Passing<'_> {
 
 impl State {
     /// Polls for the next message that the broker has delivered.
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<(Arc<Origin>, lapin::message::Delivery), Failure>> {
+    pub(super) fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(Arc<Origin>, lapin::message::Delivery), Failure>> {
         if let Some(spare) = self.spare.pop_front() {
             return Poll::Ready(Ok(spare));
         }
@@ -308,12 +245,12 @@ impl State {
     }
 
     /// Returns the deliveries to restore, and how many messages may have to be fetched for that.
-    pub(super) fn take_restores(&mut self) -> Option<(Vec<Job>, usize)> {
-        (!self.restores.is_empty()).then(|| (std::mem::take(&mut self.restores), self.given_back.len()))
+    pub(super) fn take_restores(&mut self) -> (Vec<Job>, usize) {
+        (std::mem::take(&mut self.restores), self.given_back.len())
     }
 
     /// Returns whether the credit is so small for the request that another subscription is due.
-    fn lacks_credit(&self, wanted: usize) -> bool {
+    pub(super) fn lacks_credit(&self, wanted: usize) -> bool {
         if self.asked == Some(wanted) {
             return false;
         }
@@ -327,12 +264,21 @@ impl State {
     }
 
     /// Records the end of a lock. Most are settled before, and their entries are removed soon.
-    fn lock_until(&mut self, until: Instant, key: u64) {
+    pub(super) fn lock_until(&mut self, until: Instant, key: u64) {
         if self.locks.len() > 64 + 2 * self.held.len() {
             let held = &self.held;
             self.locks.retain(|(at, key)| held.get(key).is_some_and(|held| held.until == *at));
         }
         self.locks.push_back((until, key));
+    }
+
+    fn has_nothing_ahead(&self) -> bool {
+        self.subscription.is_none() && self.spare.is_empty() && !self.is_stepping
+    }
+
+    /// Returns who waits for the end of the subscription, if it has ended.
+    pub(super) fn take_stopped(&mut self) -> Option<Waker> {
+        if self.has_nothing_ahead() { self.stopped.take() } else { None }
     }
 
     pub(super) fn wake(&mut self) {

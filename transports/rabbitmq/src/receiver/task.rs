@@ -20,11 +20,13 @@ use tokio::time::Instant;
 
 use super::{
     delivered::{Origin, Ticket},
-    job::{self, Action, Job},
-    lease::lost,
+    job::{Action, Job},
+    settle,
+    settling::lost,
     state::{Shared, State, Subscription},
 };
 use crate::{
+    cancels::Turn,
     error::{Failure, within},
     link::Leased,
     wire,
@@ -34,6 +36,8 @@ use crate::{
 type Step = Pin<Box<dyn Future<Output = Stepped> + Send>>;
 
 enum Stepped {
+    /// No queue is being deleted, so the subscription may be cancelled.
+    MayCancel(Turn),
     Subscribed(Box<Subscription>),
     /// A subscription ended, and these messages had arrived.
     Ended {
@@ -48,28 +52,33 @@ pub(super) async fn run(shared: Arc<Shared>) {
     let mut jobs = FuturesUnordered::new();
     let mut step: Option<Step> = None;
     let mut leased: Option<Leased> = None;
+    let mut turn: Option<Turn> = None;
     loop {
         let now = Instant::now();
-        let wake_at = {
+        let (wake_at, stopped) = {
             let mut state = shared.state();
             state.end_locks(now);
             for job in state.jobs.drain(..) {
-                jobs.push(job::run(job, Arc::clone(&shared)));
+                jobs.push(settle::run(job, Arc::clone(&shared)));
             }
             if step.is_none() {
-                step = next_step(&shared, &mut state, leased.as_ref(), now);
+                step = next_step(&shared, &mut state, leased.as_ref(), turn.take(), now);
             }
+            state.is_stepping = step.is_some();
             if state.is_done() && jobs.is_empty() && step.is_none() {
                 break;
             }
-            state.wake_at(shared.client.link.options.linger)
+            (state.wake_at(shared.client.link.options.linger), state.take_stopped())
         };
+        if let Some(stopped) = stopped {
+            stopped.wake();
+        }
         tokio::select! {
             () = shared.changed.notified() => {}
             Some(()) = jobs.next(), if !jobs.is_empty() => {}
             stepped = async { match &mut step { Some(step) => step.await, None => pending().await } } => {
                 step = None;
-                arrive(&shared, &mut leased, stepped);
+                arrive(&shared, &mut leased, &mut turn, stepped);
             }
             () = sleep_until(wake_at) => {}
         }
@@ -87,28 +96,43 @@ async fn sleep_until(at: Option<Instant>) {
 }
 
 /// Returns the next operation on the channel, if there is one.
-fn next_step(shared: &Arc<Shared>, state: &mut State, leased: Option<&Leased>, now: Instant) -> Option<Step> {
-    if let Some((jobs, fetched)) = state.take_restores() {
-        match leased {
-            Some(leased) => {
-                // Messages that arrive by a subscription meanwhile are not in order either.
-                let subscription = state.subscription.take();
-                return Some(restore(Arc::clone(shared), leased.clone(), subscription, jobs, fetched));
-            }
-            None => jobs.into_iter().filter_map(|job| job.done).for_each(|done| drop(done.send(Err(lost())))),
-        }
+fn next_step(
+    shared: &Arc<Shared>,
+    state: &mut State,
+    leased: Option<&Leased>,
+    turn: Option<Turn>,
+    now: Instant,
+) -> Option<Step> {
+    if let Some(leased) = leased.filter(|_| !state.restores.is_empty()) {
+        // Messages that arrive by a subscription meanwhile are not in order either.
+        let subscription = match take_subscription(state, turn) {
+            Ok(subscription) => subscription,
+            Err(waiting) => return Some(waiting),
+        };
+        let (jobs, fetched) = state.take_restores();
+        return Some(restore(Arc::clone(shared), leased.clone(), subscription, jobs, fetched));
     }
+    // Their channel is lost.
+    let (jobs, _) = state.take_restores();
+    jobs.into_iter().filter_map(|job| job.done).for_each(|done| drop(done.send(Err(lost()))));
     let linger = shared.client.link.options.linger;
-    let is_idle = state.is_ended || state.idle_since.is_some_and(|since| now >= since + linger);
+    let is_idle = state.is_ended || state.is_stopping || state.idle_since.is_some_and(|since| now >= since + linger);
     if is_idle && state.wanted == 0 {
         state.spare.drain(..).for_each(|(origin, delivery)| give_back(Ticket::new(origin, &delivery)));
-        state.idle_since = None;
-        state.asked = None;
-        return state.subscription.take().map(|subscription| end(shared, subscription));
+        return match take_subscription(state, turn) {
+            Err(waiting) => Some(waiting),
+            Ok(subscription) => {
+                state.idle_since = None;
+                state.asked = None;
+                subscription.map(|(subscription, turn)| end(shared, subscription, turn))
+            }
+        };
     }
     let credit = state.asked?;
-    if let Some(subscription) = state.subscription.take() {
-        return Some(end(shared, subscription));
+    match take_subscription(state, turn) {
+        Ok(None) => {}
+        Ok(Some((subscription, turn))) => return Some(end(shared, subscription, turn)),
+        Err(waiting) => return Some(waiting),
     }
     if state.failure.is_some() {
         return None;
@@ -122,6 +146,19 @@ fn next_step(shared: &Arc<Shared>, state: &mut State, leased: Option<&Leased>, n
     }
     let usable = leased.filter(|leased| leased.channel.status().connected()).cloned();
     Some(subscribe(Arc::clone(shared), usable, credit))
+}
+
+/// Takes the subscription to end it, or returns the wait until it may be cancelled: messages arrive by it until then.
+fn take_subscription(state: &mut State, turn: Option<Turn>) -> Result<Option<(Subscription, Turn)>, Step> {
+    match (state.subscription.take(), turn) {
+        (None, _) => Ok(None),
+        (Some(subscription), Some(turn)) => Ok(Some((subscription, turn))),
+        (Some(subscription), None) => {
+            let turn = subscription.subscribed.turn();
+            state.subscription = Some(subscription);
+            Err(Box::pin(async { Stepped::MayCancel(turn.await) }))
+        }
+    }
 }
 
 fn subscribe(shared: Arc<Shared>, leased: Option<Leased>, credit: usize) -> Step {
@@ -176,12 +213,11 @@ fn tag(id: u64) -> ShortString {
 }
 
 /// Ends a subscription, and takes the messages that the broker has sent until then.
-fn end(shared: &Arc<Shared>, subscription: Subscription) -> Step {
+fn end(shared: &Arc<Shared>, subscription: Subscription, turn: Turn) -> Step {
     let deadline = shared.client.link.deadline();
     let Subscription { origin, mut consumer, subscribed, .. } = subscription;
     Box::pin(async move {
         let mut deliveries = Vec::new();
-        let turn = subscribed.turn().await;
         let ending = async {
             if !subscribed.is_deleted() {
                 return origin.leased.channel.basic_cancel(consumer.tag(), BasicCancelOptions::default()).await;
@@ -206,7 +242,7 @@ fn end(shared: &Arc<Shared>, subscription: Subscription) -> Step {
 fn restore(
     shared: Arc<Shared>,
     leased: Leased,
-    subscription: Option<Subscription>,
+    subscription: Option<(Subscription, Turn)>,
     jobs: Vec<Job>,
     fetched: usize,
 ) -> Step {
@@ -219,8 +255,8 @@ fn restore(
             waiting.extend(done);
         }
         let result = async {
-            if let Some(subscription) = subscription {
-                match end(&shared, subscription).await {
+            if let Some((subscription, turn)) = subscription {
+                match end(&shared, subscription, turn).await {
                     Stepped::Ended { origin, deliveries } => {
                         all.extend(deliveries.iter().map(|delivery| numbered(&origin, delivery)));
                     }
@@ -253,7 +289,7 @@ fn numbered(origin: &Arc<Origin>, delivery: &Delivery) -> (u64, Ticket) {
     (facts.number, Ticket::new(Arc::clone(origin), delivery))
 }
 
-fn arrive(shared: &Arc<Shared>, leased: &mut Option<Leased>, stepped: Stepped) {
+fn arrive(shared: &Arc<Shared>, leased: &mut Option<Leased>, turn: &mut Option<Turn>, stepped: Stepped) {
     let mut state = shared.state();
     match stepped {
         Stepped::Subscribed(subscription) => {
@@ -274,6 +310,7 @@ fn arrive(shared: &Arc<Shared>, leased: &mut Option<Leased>, stepped: Stepped) {
                 state.spare.extend(deliveries.into_iter().map(|delivery| (from(), delivery)));
             }
         }
+        Stepped::MayCancel(taken) => *turn = Some(taken),
         Stepped::Restored => {}
         Stepped::Failed(failure) => {
             *leased = leased.take().filter(|leased| leased.channel.status().connected());
@@ -324,7 +361,7 @@ impl State {
 
     fn wake_at(&self, linger: std::time::Duration) -> Option<Instant> {
         let lock = self.locks.front().map(|&(at, _)| at);
-        let idle = self.idle_since.filter(|_| self.wanted == 0).map(|since| since + linger);
+        let idle = self.idle_since.filter(|_| self.wanted == 0 && !self.is_stepping).map(|since| since + linger);
         lock.into_iter().chain(idle).min()
     }
 }

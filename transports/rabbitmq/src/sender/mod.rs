@@ -140,7 +140,7 @@ impl RabbitMqSender {
             for Prepared { mut publication, delay, place } in prepared {
                 if let Some(steps) = delay {
                     let delays = sender.shared.delays().await?;
-                    delays.route(&sender.shared, &place, matches!(target, Target::Topic(_))).await?;
+                    delays.route(&sender.shared.link, &place, matches!(target, Target::Topic(_))).await?;
                     (publication.exchange, publication.key) = delays.entry(steps);
                     publication.route = Route::Mandatory;
                 }

@@ -203,7 +203,7 @@ impl SessionAcceptor {
         poll_fn(|cx| waiting.0.poll_accept(cx)).await
     }
 
-    /// As [`accept_next`](Self::accept_next); `ServiceTimeout` if there is none within `wait`.
+    /// Accepts the next session, like [`accept_next`](Self::accept_next), or fails as `ServiceTimeout` after `wait`.
     pub async fn accept_next_within(&mut self, wait: Duration) -> Result<RabbitMqSession, ReceiveError> {
         match timeout(wait, self.accept_next()).await {
             Ok(accepted) => accepted,

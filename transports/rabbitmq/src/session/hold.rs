@@ -14,9 +14,10 @@ use consign_core::{
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{
-    job::{Done, Job, Work},
+    error::lost,
     lease::SessionLock,
-    slot::{Slot, State},
+    slot::{Pin, Slot, State},
+    work::{Done, Job, Work},
 };
 use crate::{
     RabbitMqLease,
@@ -31,15 +32,15 @@ pub(super) struct Hold {
     number: u64,
 }
 
-pub(super) fn lost() -> SettleError {
-    SettleError::new(ErrorKind::SessionLockLost)
+impl Pin {
+    /// Locks a session.
+    pub(super) fn hold(&self, id: &str) -> Result<Hold, ReceiveError> {
+        let number = self.lock(id)?;
+        Ok(Hold { slot: Arc::clone(self.slot()), id: id.into(), number })
+    }
 }
 
 impl Hold {
-    pub(super) fn new(slot: Arc<Slot>, id: &str, number: u64) -> Self {
-        Self { slot, id: id.into(), number }
-    }
-
     pub(super) fn poll_receive(
         &self,
         cx: &mut Context<'_>,
@@ -153,7 +154,7 @@ impl Slot {
         } else {
             let changes = changes.into_permitted();
             if !changes.is_empty() {
-                held.message.properties_mut().application_mut().merge(changes);
+                held.message.properties_mut().application_properties_mut().merge(changes);
             }
             let (number, failed) = (held.facts.number, held.facts.failed);
             // Messages of other publishers have none.

@@ -1,64 +1,32 @@
-//! The jobs of a slot's task for holders.
+//! Runs the jobs of a slot's task for holders.
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use consign_core::{
     settlement::{DeadLetter, DeadLetterReason},
     transport::{ErrorKind, SettleError},
 };
 use lapin::Channel;
-use tokio::sync::oneshot;
 
-use super::{layout, ledger::Record, slot::Slot};
+use super::{
+    error::of_session,
+    layout,
+    ledger::Record,
+    slot::Slot,
+    work::{Job, Work},
+};
 use crate::{
     error::Failure,
     log,
     receiver::{
         copy,
         delivered::Held,
-        job::{publish, written},
+        settle::{publish, written},
     },
 };
 
 /// The reason of a dead letter that another client has published to the queue of a wrong slot.
 const WRONG_SLOT: &str = "WrongSessionSlot";
-
-/// The caller that waits for the end, if there is one.
-pub(super) type Done = Option<oneshot::Sender<Result<(), SettleError>>>;
-
-pub(super) struct Job {
-    /// The session.
-    pub(super) id: Arc<str>,
-    pub(super) work: Work,
-    pub(super) done: Done,
-}
-
-pub(super) enum Work {
-    /// Store which messages have failed, and which of these are settled.
-    Record,
-    /// Store the state. If that fails the previous state remains.
-    State { before: Option<Bytes>, to: Option<Bytes> },
-    /// Publish a copy as a dead letter, and acknowledge the original.
-    DeadLetter(Held, Box<DeadLetter>),
-    /// Acknowledge an expired message.
-    Drop(Held),
-    /// Publish a copy to the slot of its session, and acknowledge the original.
-    Move(Held),
-}
-
-impl Job {
-    pub(super) fn new(id: &str, work: Work) -> Self {
-        Self { id: id.into(), work, done: None }
-    }
-
-    /// Fails the job: it is too late for it.
-    pub(super) fn fail(self) {
-        if let Some(done) = self.done {
-            let _ = done.send(Err(SettleError::new(ErrorKind::SessionLockLost)));
-        }
-    }
-}
 
 pub(super) async fn run(job: Job, slot: Arc<Slot>, channel: Channel) {
     let Job { id, work, done } = job;
@@ -146,12 +114,4 @@ async fn move_to_slot(slot: &Slot, id: &str, held: Held) -> Result<(), SettleErr
 async fn ack(slot: &Slot, id: &str, held: Held) -> Result<(), SettleError> {
     slot.state().ledger.settled(id, held.facts.number);
     written("basic.ack", held.ticket.ack(), slot.client.link.deadline()).await
-}
-
-/// Messages of a session have no locks of their own.
-pub(super) fn of_session(error: SettleError) -> SettleError {
-    match error.kind() {
-        ErrorKind::MessageLockLost => SettleError::new(ErrorKind::SessionLockLost).with_source(error),
-        _ => error,
-    }
 }

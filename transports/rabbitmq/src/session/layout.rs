@@ -12,10 +12,10 @@ use lapin::{
 
 use crate::{
     QueueSettings,
+    arguments::{arguments, quorum},
     client::Shared,
     error::Failure,
     link::Leased,
-    queue::{arguments, quorum},
     wire::names,
 };
 

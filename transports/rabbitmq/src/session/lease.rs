@@ -11,9 +11,9 @@ use consign_core::{
 use tokio::sync::oneshot;
 
 use super::{
-    hold::lost,
-    job::{Job, Work, of_session},
+    error::{lost, of_session},
     slot::Slot,
+    work::{Job, Work},
 };
 use crate::receiver::{RabbitMqSettle, check};
 

@@ -9,6 +9,7 @@
 //! the newest of each session counts.
 
 mod acceptor;
+mod error;
 mod hold;
 mod job;
 mod layout;
@@ -19,6 +20,7 @@ mod request;
 mod slot;
 mod slots;
 mod task;
+mod work;
 
 pub use self::{acceptor::SessionAcceptor, receiver::RabbitMqSession};
 pub(crate) use self::{

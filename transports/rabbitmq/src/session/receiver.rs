@@ -10,7 +10,7 @@ use consign_core::{
     transport::{BoxFuture, Capabilities, Delivery, EntityInfo, ReceiveError, Receiver, Session, SettleError},
 };
 
-use super::hold::{Hold, lost};
+use super::{error::lost, hold::Hold};
 use crate::{RabbitMq, RabbitMqLease};
 
 /// A session that is held: its messages in order, and its state.
@@ -83,13 +83,13 @@ impl Session for RabbitMqSession {
         })
     }
 
-    async fn state(&self) -> Result<Option<Bytes>, SettleError> {
-        self.0.state()
+    fn state(&self) -> impl Future<Output = Result<Option<Bytes>, SettleError>> + Send + use<> {
+        std::future::ready(self.0.state())
     }
 
     /// Sets the state, or removes it. It is stored when the future ends. A state counts toward no limit of the queue.
-    async fn set_state(&self, state: Option<Bytes>) -> Result<(), SettleError> {
-        self.0.set_state(state).await
+    fn set_state(&self, state: Option<Bytes>) -> impl Future<Output = Result<(), SettleError>> + Send + use<> {
+        self.0.set_state(state)
     }
 }
 

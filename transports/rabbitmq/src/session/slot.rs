@@ -18,10 +18,9 @@ use tokio::{
 };
 
 use super::{
-    hold::Hold,
-    job::{Job, Work},
     layout,
     ledger::Ledger,
+    work::{Job, Work},
 };
 use crate::{
     client,
@@ -174,7 +173,7 @@ impl Slot {
             if !std::mem::replace(&mut state.has_warned, true) {
                 tracing::warn!(
                     queue = self.queue(),
-                    "another client publishes messages to a slot that their sessions do not belong to: they are moved"
+                    "another client publishes messages of sessions to a wrong slot: they are moved. Correct its slot, see the README"
                 );
             }
             state.jobs.push(Job::new(&id, Work::Move(held)));
@@ -304,16 +303,16 @@ impl Pin {
         match stage.as_deref() {
             Ok(Stage::Open) => Ok(()),
             Ok(Stage::Failed(failure)) => Err(failure.clone()),
-            _ => Err(Failure::new(ErrorKind::CommunicationProblem, "the connection of the sessions is lost")),
+            _ => Err(Failure::new(ErrorKind::CommunicationProblem, "the connection of the session is lost")),
         }
     }
 
-    /// Locks a session.
-    pub(super) fn hold(&self, id: &str) -> Result<Hold, ReceiveError> {
+    /// Locks a session, and returns the number of this hold of the slot.
+    pub(super) fn lock(&self, id: &str) -> Result<u64, ReceiveError> {
         let slot = &self.0;
         let mut state = slot.state();
         if state.is_over {
-            let detail = "the connection of the sessions is lost";
+            let detail = "the connection of the session is lost";
             return Err(ReceiveError::new(ErrorKind::CommunicationProblem).with_detail(detail));
         }
         state.last_hold += 1;
@@ -333,7 +332,7 @@ impl Pin {
         state.holders += 1;
         drop(state);
         slot.changed.notify_one();
-        Ok(Hold::new(Arc::clone(slot), id, hold))
+        Ok(hold)
     }
 }
 
@@ -358,7 +357,7 @@ mod tests {
 
     /// A slot may be open for long, and see many sessions.
     #[test]
-    fn what_has_failed_and_is_settled_is_not_remembered() {
+    fn failures_of_settled_messages_are_forgotten() {
         let mut state = held("a");
         state.ledger.change("a", |record| {
             record.failures.insert(7, 1);

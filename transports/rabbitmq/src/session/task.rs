@@ -196,6 +196,6 @@ async fn shorten(slot: &Slot, reading: &Leased) {
     let shortened = within(slot.client.link.deadline(), "the records of sessions", shortening).await;
     slot.state().ledger.was_shortened();
     if let Err(failure) = shortened {
-        log::failed(&slot.source.path, "the records of sessions were not shortened: it is tried again", &failure);
+        log::failed(&slot.source.path, "the session records were not compacted: it is tried again", &failure);
     }
 }

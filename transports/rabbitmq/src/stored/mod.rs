@@ -12,10 +12,10 @@
 //! `prices/$subscriptions`. So a process can ask all subscriptions of a topic.
 
 mod ask;
-mod entities;
+mod find;
 mod text;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use consign_core::{message::EntityPath, transport::ErrorKind};
 use lapin::{
@@ -27,28 +27,19 @@ use lapin::{
 };
 use tokio::time::{Instant, sleep};
 
-pub(crate) use self::entities::Entities;
+pub(crate) use crate::entities::Known;
 use crate::{
-    QueueSettings,
+    arguments::quorum,
     client::Shared,
     error::Failure,
     link::Leased,
     publisher::{Publication, Route},
-    queue::quorum,
 };
 
 const SUFFIX: &str = "/$settings";
 
 /// The pause before a queue that is not available is asked again.
 const PAUSE: Duration = Duration::from_millis(20);
-
-/// An entity and its settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Known {
-    /// A queue or a subscription.
-    Queue(Arc<QueueSettings>),
-    Topic(Option<Duration>),
-}
 
 /// The queue that has the settings.
 fn queue(path: &EntityPath) -> String {

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_and_fits_a_routing_key() {
+    fn written_settings_are_read_back_and_fit_a_routing_key() {
         let queue = |settings| Known::Queue(Arc::new(settings));
         let longest_ttl = Some(Duration::from_millis(u64::MAX));
         for known in [queue(QueueSettings::default()), queue(longest()), Known::Topic(None), Known::Topic(longest_ttl)]

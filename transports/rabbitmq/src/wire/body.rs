@@ -1,5 +1,5 @@
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use consign_core::message::{Body, Value, limits};
+use consign_core::message::{MessageBody, Value, limits};
 
 use super::value;
 
@@ -12,10 +12,10 @@ const VALUE: u8 = 0x77;
 
 /// Returns the payload, and whether it is written as sections of AMQP 1.0: one section of bytes is the payload unchanged.
 /// `None` for a kind of body or of value that a later version of the core has.
-pub(super) fn encode(body: &Body) -> Option<(Bytes, bool)> {
+pub(super) fn encode(body: &MessageBody) -> Option<(Bytes, bool)> {
     let mut out = BytesMut::new();
     match body {
-        Body::Data(data) => {
+        MessageBody::Data(data) => {
             if let [one] = data.sections() {
                 return Some((one.clone(), false));
             }
@@ -24,11 +24,11 @@ pub(super) fn encode(body: &Body) -> Option<(Bytes, bool)> {
                 value::variable(0xb0, section, &mut out);
             }
         }
-        Body::Value(value) => {
+        MessageBody::Value(value) => {
             begin(VALUE, &mut out);
             value::encode(value, &mut out)?;
         }
-        Body::Sequence(sections) => {
+        MessageBody::Sequence(sections) => {
             for section in sections {
                 begin(SEQUENCE, &mut out);
                 value::encode_list(section.iter(), &mut out)?;
@@ -44,7 +44,7 @@ fn begin(section: u8, out: &mut BytesMut) {
 }
 
 /// Returns the body that a payload was written from; `None` if the payload is not one.
-pub(super) fn decode(mut payload: Bytes) -> Option<Body> {
+pub(super) fn decode(mut payload: Bytes) -> Option<MessageBody> {
     let mut data = Vec::new();
     let mut sequences = Vec::new();
     while payload.has_remaining() {
@@ -61,15 +61,15 @@ pub(super) fn decode(mut payload: Bytes) -> Option<Body> {
             },
             (VALUE, _) => {
                 let value = value::decode(&mut payload, limits::VALUE_LEVELS)?;
-                return payload.is_empty().then(|| Body::from(value));
+                return payload.is_empty().then(|| MessageBody::from(value));
             }
             _ => return None,
         }
     }
     match (data.is_empty(), sequences.is_empty()) {
-        (false, true) => Some(Body::sections(data)),
-        (true, false) => Some(Body::Sequence(sequences.into())),
-        (true, true) => Some(Body::empty()),
+        (false, true) => Some(MessageBody::sections(data)),
+        (true, false) => Some(MessageBody::Sequence(sequences.into())),
+        (true, true) => Some(MessageBody::empty()),
         (false, false) => None,
     }
 }
@@ -83,9 +83,9 @@ mod tests {
     #[test]
     fn bodies_come_back() {
         let bodies = [
-            Body::sections(vec![Bytes::from_static(b"ab"), Bytes::new(), Bytes::from_static(b"c")]),
-            Body::from(Value::List(vec![Value::from(1_i32), Value::Symbol("s".into())])),
-            Body::Sequence([vec![Value::from(1_i32)], vec![Value::from("two")]].into()),
+            MessageBody::sections(vec![Bytes::from_static(b"ab"), Bytes::new(), Bytes::from_static(b"c")]),
+            MessageBody::from(Value::List(vec![Value::from(1_i32), Value::Symbol("s".into())])),
+            MessageBody::Sequence([vec![Value::from(1_i32)], vec![Value::from("two")]].into()),
         ];
         for body in bodies {
             let (payload, is_encoded) = encode(&body).unwrap();
@@ -95,7 +95,7 @@ mod tests {
             }
             assert_eq!(decode(payload), Some(body));
         }
-        assert_eq!(encode(&Body::from("plain")).unwrap(), (Bytes::from_static(b"plain"), false));
-        assert_eq!(encode(&Body::empty()).unwrap(), (Bytes::new(), false));
+        assert_eq!(encode(&MessageBody::from("plain")).unwrap(), (Bytes::from_static(b"plain"), false));
+        assert_eq!(encode(&MessageBody::empty()).unwrap(), (Bytes::new(), false));
     }
 }

@@ -32,7 +32,7 @@ fn decoded(properties: &BasicProperties) -> (Message, Facts) {
 }
 
 fn text<'m>(message: &'m Message, name: &str) -> Option<&'m str> {
-    message.application().get(name).and_then(PropertyValue::as_str)
+    message.application_properties().get(name).and_then(PropertyValue::as_str)
 }
 
 /// Rules: K-110.
@@ -115,14 +115,14 @@ fn every_type_of_header_is_read_and_stays_on_a_copy() {
     let (message, facts) = decoded(&raw);
     assert!(!facts.exceeds_limits);
     assert_eq!(text(&message, "__TypeId__"), Some("com.example.Order"));
-    assert_eq!(message.application().get("void"), Some(&PropertyValue::Null));
+    assert_eq!(message.application_properties().get("void"), Some(&PropertyValue::Null));
     // -1250 by a hundred: the sign, an exponent of -2 on 6,176, and the coefficient.
     let mut decimal = [0; 16];
     (decimal[0], decimal[1], decimal[14], decimal[15]) = (0xb0, 0x3c, 0x04, 0xe2);
-    assert_eq!(message.application().get("decimal"), Some(&PropertyValue::Decimal(decimal)));
+    assert_eq!(message.application_properties().get("decimal"), Some(&PropertyValue::Decimal(decimal)));
     let at = Timestamp::from_millis(1_700_000_000_000);
-    assert_eq!(message.application().get("time"), Some(&PropertyValue::DateTime(at)));
-    assert_eq!(message.application().get("latin"), Some(&PropertyValue::Bytes(Bytes::from_static(b"\xe9"))));
+    assert_eq!(message.application_properties().get("time"), Some(&PropertyValue::DateTime(at)));
+    assert_eq!(message.application_properties().get("latin"), Some(&PropertyValue::Bytes(Bytes::from_static(b"\xe9"))));
     assert_eq!(TraceContext::of(message.properties()).unwrap().unwrap().to_string(), PARENT);
     let list = Value::List(vec![Value::from(PropertyValue::Null), Value::from(5_i32)]);
     let inner = Value::List(vec![Value::from(PropertyValue::Null)]);
@@ -165,7 +165,7 @@ fn a_changed_header_takes_the_place_of_its_annotation() {
 
 /// Rules: K-113.
 #[test]
-fn what_a_property_cannot_be_is_no_reason_to_refuse() {
+fn headers_that_cannot_be_properties_are_not_refused() {
     let mut deep = AMQPValue::Void;
     for _ in 0..200 {
         deep = AMQPValue::FieldArray(vec![deep].into());
@@ -180,7 +180,7 @@ fn what_a_property_cannot_be_is_no_reason_to_refuse() {
     let copy = again(&message, &stamp(), &raw, Bytes::new()).unwrap();
     assert!(copy.properties.headers().as_ref().unwrap().contains_key("deep"));
     let (empty, _) = decoded(&BasicProperties::default().with_message_id("".into()));
-    assert_eq!((empty.message_id(), empty.application().len()), (None, 0));
+    assert_eq!((empty.message_id(), empty.application_properties().len()), (None, 0));
 }
 
 /// Rules: K-114.
@@ -195,8 +195,8 @@ fn headers_beyond_the_limits_stay_on_a_copy_with_a_reason() {
     ]));
     let (mut message, facts) = decoded(&raw);
     assert!(facts.exceeds_limits);
-    assert_eq!((message.application().len(), text(&message, "traceparent")), (1, Some(PARENT)));
-    message.properties_mut().application_mut().insert(Properties::DEAD_LETTER_REASON, "HeaderSizeExceeded");
+    assert_eq!((message.application_properties().len(), text(&message, "traceparent")), (1, Some(PARENT)));
+    message.properties_mut().application_properties_mut().insert(Properties::DEAD_LETTER_REASON, "HeaderSizeExceeded");
     let copy = again(&message, &stamp(), &raw, Bytes::new()).unwrap();
     let headers = copy.properties.headers().clone().unwrap();
     // A third one would be more than a frame.

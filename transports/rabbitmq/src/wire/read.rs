@@ -3,7 +3,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use consign_core::{
     Message,
-    message::{Body, Properties, PropertyValue, Value, limits},
+    message::{MessageBody, Properties, PropertyValue, Value, limits},
     time::Timestamp,
 };
 use lapin::{
@@ -12,7 +12,7 @@ use lapin::{
 };
 
 use super::{body, names, nested, property};
-use crate::reply;
+use crate::reply_to;
 
 /// Facts of a delivery beside the message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,15 +49,15 @@ pub(crate) fn read(raw: &BasicProperties, payload: Bytes) -> (Message, Facts) {
         properties.set_subject(owned(value));
     }
     if let Some(value) = raw.reply_to() {
-        properties.set_reply_to(reply::path(value.as_str()).unwrap_or_else(|| owned(value)));
+        properties.set_reply_to(reply_to::path(value.as_str()).unwrap_or_else(|| owned(value)));
     }
     if let Some(value) = raw.message_id().as_ref().filter(|value| !value.as_str().is_empty())
         && properties.set_message_id(owned(value)).is_err()
     {
-        properties.application_mut().insert(names::LONG_MESSAGE_ID, value.as_str());
+        properties.application_properties_mut().insert(names::LONG_MESSAGE_ID, value.as_str());
     }
     if let Some(value) = raw.app_id() {
-        properties.application_mut().insert(names::APP_ID, value.as_str());
+        properties.application_properties_mut().insert(names::APP_ID, value.as_str());
     }
     if let Some(value) = raw.user_id() {
         properties.pass_through_mut().user_id = Some(Bytes::copy_from_slice(value.as_str().as_bytes()));
@@ -81,7 +81,7 @@ pub(crate) fn read(raw: &BasicProperties, payload: Bytes) -> (Message, Facts) {
             let kind = types.and_then(|types| text(types.get(name)?)).and_then(property::Type::from_name);
             if let Some(value) = property::read(value, kind) {
                 let name = name.strip_prefix(names::ESCAPE).unwrap_or(name);
-                properties.application_mut().insert(name, value);
+                properties.application_properties_mut().insert(name, value);
             } else if let Some(value) = nested::read(value) {
                 nested.push((name, value));
             }
@@ -124,7 +124,7 @@ pub(crate) fn read(raw: &BasicProperties, payload: Bytes) -> (Message, Facts) {
     }
     facts.exceeds_limits = properties.fit();
     let body = if is_encoded { body::decode(payload.clone()) } else { None };
-    (Message::from_parts(properties, body.unwrap_or_else(|| Body::from(payload))), facts)
+    (Message::from_parts(properties, body.unwrap_or_else(|| MessageBody::from(payload))), facts)
 }
 
 /// Returns whether a property of AMQP 0-9-1 has the value of this header too. The property counts: where they differ, another

@@ -65,7 +65,7 @@ fn everything_that_a_sender_says_comes_back() {
 }
 
 #[test]
-fn what_is_too_long_for_its_place_is_a_header() {
+fn text_too_long_for_its_property_is_a_header() {
     let long = "語".repeat(128);
     let message = Message::builder().message_id(long.clone()).subject(long.clone()).correlation_id(long.clone());
     let (back, _) = there_and_back(&message.reply_to(long.clone()).content_type(long.clone()).build("").unwrap());
@@ -79,20 +79,20 @@ fn what_is_too_long_for_its_place_is_a_header() {
 fn an_application_property_means_nothing_to_the_broker() {
     let mut message = Message::new("");
     for name in ["CC", "BCC", "x-death", "x-delivery-count", "sb-session-id", "sb-property-x", "x-mine"] {
-        message.properties_mut().application_mut().insert(name, PropertyValue::Uuid([1; 16]));
+        message.properties_mut().application_properties_mut().insert(name, PropertyValue::Uuid([1; 16]));
     }
     let written = write(&message, &stamp()).unwrap();
     let headers = written.properties.headers().clone().unwrap();
     for name in ["CC", "BCC", "x-death", "x-delivery-count", "sb-session-id"] {
         assert!(!headers.contains_key(name), "{name}");
     }
-    assert_eq!(*there_and_back(&message).0.application(), *message.application());
+    assert_eq!(*there_and_back(&message).0.application_properties(), *message.application_properties());
 }
 
 #[test]
 fn a_name_that_no_header_can_have_is_refused() {
     let mut properties = Properties::new();
-    properties.application_mut().insert("n".repeat(256), true);
+    properties.application_properties_mut().insert("n".repeat(256), true);
     let error = write(&Message::from_parts(properties, "".into()), &stamp()).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Serialization);
 }

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_value_is_read_back() {
         assert_eq!(there_and_back(&sample()).as_ref(), Some(&sample()));
     }
 

@@ -15,7 +15,7 @@ use lapin::{
 use uuid::Uuid;
 
 use super::{SHORT, body, names, nested, property, property::text, value};
-use crate::{reply, session};
+use crate::{reply_to, session};
 
 type Headers = BTreeMap<ShortString, AMQPValue>;
 
@@ -83,7 +83,7 @@ pub(crate) fn write(message: &Message, stamp: &Stamp) -> Result<Written, SendErr
     if let Some(value) = place(properties.subject(), names::SUBJECT) {
         out = out.with_type(value);
     }
-    let direct = properties.reply_to().and_then(reply::address);
+    let direct = properties.reply_to().and_then(reply_to::address);
     if let Some(value) = place(direct.as_deref().or(properties.reply_to()), names::REPLY_TO) {
         out = out.with_reply_to(value);
     }
@@ -118,7 +118,9 @@ pub(crate) fn write(message: &Message, stamp: &Stamp) -> Result<Written, SendErr
         out = write_pass_through(rest, out, &mut headers).ok_or_else(unknown)?;
     }
     write_application(properties, &mut headers)?;
-    if let Some(id) = properties.application().get(names::APP_ID).and_then(PropertyValue::as_str).and_then(short) {
+    if let Some(id) =
+        properties.application_properties().get(names::APP_ID).and_then(PropertyValue::as_str).and_then(short)
+    {
         out = out.with_app_id(id);
     }
     if let Some(rest) = properties.pass_through() {
@@ -179,7 +181,7 @@ fn write_rare(properties: &Properties, is_mirrored: bool, headers: &mut Headers)
 }
 
 fn unknown() -> SendError {
-    SendError::new(ErrorKind::Serialization).with_detail("a value of a type that this transport does not know")
+    SendError::new(ErrorKind::Serialization).with_detail("a value has a type that this transport does not support")
 }
 
 fn write_pass_through(rest: &PassThrough, mut out: BasicProperties, headers: &mut Headers) -> Option<BasicProperties> {
@@ -222,7 +224,7 @@ fn write_pass_through(rest: &PassThrough, mut out: BasicProperties, headers: &mu
 
 fn write_application(properties: &Properties, headers: &mut Headers) -> Result<(), SendError> {
     let mut types = BTreeMap::new();
-    for (name, value) in properties.application().iter() {
+    for (name, value) in properties.application_properties().iter() {
         let unfit = |why: &str| {
             let detail = format!("the application property {name:.40?} {why}");
             SendError::new(ErrorKind::Serialization).with_detail(detail)
@@ -282,7 +284,7 @@ pub(crate) fn again(
         if names::is_reserved(name.as_str()) {
             continue;
         }
-        match message.application().get(name.as_str()) {
+        match message.application_properties().get(name.as_str()) {
             Some(present) if property::read(value, None).as_ref() == Some(present) => {
                 headers.insert(name.clone(), value.clone());
             }

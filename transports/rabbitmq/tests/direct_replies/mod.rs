@@ -110,7 +110,7 @@ async fn a_signed_and_encrypted_call_is_answered_directly() {
 /// Rules: H-152, H-153.
 /// Empty texts, values of every kind, and names in their own case arrive as they were bound.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_bound_arrives_as_it_was_sent() {
+async fn bound_properties_arrive_unchanged() {
     let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
     let sealing = ServiceBuilder::new().layer(EncryptLayer::new(keys(2)).bind("Kind").bind("a,b%"));
     let sealing = sealing.layer(SignLayer::new(keys(1)).bind("Kind").bind("a,b%"));

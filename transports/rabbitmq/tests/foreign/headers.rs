@@ -37,7 +37,7 @@ fn table(all: Vec<(&str, AMQPValue)>) -> FieldTable {
 }
 
 fn text<'m>(message: &'m Message, name: &str) -> Option<&'m str> {
-    message.application().get(name).and_then(PropertyValue::as_str)
+    message.application_properties().get(name).and_then(PropertyValue::as_str)
 }
 
 /// Another client.
@@ -110,7 +110,7 @@ async fn a_message_of_another_client_is_read_whole_and_dies_whole() {
     let trace = TraceContext::of(message.properties()).unwrap().unwrap();
     assert_eq!((trace.to_string().as_str(), trace.state()), (PARENT, Some("a=1")));
     assert_eq!((text(&message, "task"), text(&message, "app_id")), (Some("orders.create"), Some("app")));
-    assert_eq!(message.application().get("group"), Some(&PropertyValue::Null));
+    assert_eq!(message.application_properties().get("group"), Some(&PropertyValue::Null));
     let rest = message.pass_through().unwrap();
     assert_eq!((rest.content_encoding.as_deref(), rest.user_id.as_deref()), (Some("utf-8"), Some(&b"guest"[..])));
     assert_eq!(rest.creation_time, Some(Timestamp::from_millis(1_700_000_000_000)));
@@ -294,13 +294,17 @@ async fn floats_that_are_not_finite_numbers_arrive() {
     ];
     let mut message = Message::new("body");
     for (name, value) in values.clone() {
-        message.properties_mut().application_mut().insert(name, value);
+        message.properties_mut().application_properties_mut().insert(name, value);
     }
     bench.rabbit.sender(&bench.queue).unwrap().send(message).await.unwrap();
     let delivery = bench.receiver().receive_within(SOON).await.unwrap();
     for (name, value) in values {
         // A NaN is not equal to itself.
-        assert_eq!(format!("{:?}", delivery.message.application().get(name).unwrap()), format!("{value:?}"), "{name}");
+        assert_eq!(
+            format!("{:?}", delivery.message.application_properties().get(name).unwrap()),
+            format!("{value:?}"),
+            "{name}"
+        );
     }
     delivery.complete().await.unwrap();
     bench.end().await;

@@ -97,7 +97,7 @@ fn rules() -> [Rule; 2] {
         .reply_to_session_id(text(message.reply_to_session_id()))
         .to(text(message.to()));
     let mut own = CorrelationFilter::builder();
-    for (key, value) in samples::all()[1].application().iter() {
+    for (key, value) in samples::all()[1].application_properties().iter() {
         if *value != PropertyValue::Null {
             own = own.property(key, value.clone());
         }
@@ -207,10 +207,10 @@ pub(crate) fn expected() -> Vec<Json> {
     all.last_mut().unwrap().properties_mut().stamp_message_id("0".repeat(32)).unwrap();
     let mut expected: Vec<_> = all.iter().map(|message| fact(1, false, message)).collect();
     let mut abandoned = with_id("abandoned");
-    abandoned.properties_mut().application_mut().merge(changes());
+    abandoned.properties_mut().application_properties_mut().merge(changes());
     expected.push(fact(2, false, &abandoned));
     let dead = |mut message: Message, why: DeadLetter| {
-        why.write_to(message.properties_mut().application_mut());
+        why.write_to(message.properties_mut().application_properties_mut());
         message
     };
     expected.push(fact(1, true, &dead(with_id("dead"), broken())));

@@ -81,7 +81,7 @@ async fn a_message_in_another_slot_is_moved_to_its_own() {
     first.complete().await.unwrap();
     let delivery = holder.receive_within(SOON).await.unwrap();
     assert_eq!((delivery.message.message_id(), delivery.message.payload()), (Some("2"), Some(&b"2"[..])));
-    let origin = delivery.message.application().get("origin").and_then(|origin| origin.as_str());
+    let origin = delivery.message.application_properties().get("origin").and_then(|origin| origin.as_str());
     assert_eq!(origin, Some("foreign"));
     delivery.complete().await.unwrap();
     holder.close().await.unwrap();

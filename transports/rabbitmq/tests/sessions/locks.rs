@@ -226,7 +226,7 @@ async fn sessions_outlive_the_numbers_of_a_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_sessions_cannot_be_had_by_is_refused() {
+async fn invalid_ways_to_accept_sessions_are_refused() {
     let Some(bench) = Bench::new(by_session(2)).await else { return };
     let queue = &bench.queue;
     // One that goes by another number of slots, or knows of none, finds nothing, and sends nothing to the wrong place.

@@ -101,7 +101,7 @@ async fn sessions_that_go_from_one_client_to_another_keep_their_order() {
 
 /// Rules: N-07.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_fails_is_the_next_one_and_then_a_dead_letter() {
+async fn a_failed_message_is_delivered_next_and_then_dead_lettered() {
     let mut settings = by_session(2);
     settings.max_delivery_count = 3;
     let Some(bench) = Bench::new(settings).await else { return };
@@ -162,7 +162,7 @@ async fn a_lock_that_ends_counts_for_the_next_receiver() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_scheduled_and_what_comes_by_a_topic_is_in_its_session() {
+async fn scheduled_messages_and_messages_of_a_topic_are_in_their_session() {
     let delays = support::unique("delays");
     let Some(bench) = Bench::with(support::options().delays(&*delays), by_session(3)).await else { return };
     let message = |id: &str| Message::builder().session_id(id.to_owned()).build(id.to_owned()).unwrap();

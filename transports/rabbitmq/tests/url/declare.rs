@@ -107,7 +107,7 @@ async fn clients_that_declare_at_the_same_time_agree_on_one_entity() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_server_does_not_have_is_refused_by_name_and_creates_nothing() {
+async fn unsupported_settings_are_refused_by_name_and_create_nothing() {
     let Some(transport) = connect().await else { return };
     let orders = path("orders");
     let refused = queue(settings().with_duplicate_detection(Duration::from_secs(60)));

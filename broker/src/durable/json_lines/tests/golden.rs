@@ -10,7 +10,7 @@ const WRITTEN: &str = include_str!("golden.jsonl");
 fn lines() -> Vec<Line> {
     let mut properties = every_property();
     properties.set_time_to_live(Duration::from_millis(3_500)).unwrap();
-    let mut stored = Stored::new(Message::from_parts(properties, Body::empty()));
+    let mut stored = Stored::new(Message::from_parts(properties, MessageBody::empty()));
     stored.set_dead_letter_source("orders");
     let mut received = Received::new(SequenceNumber::new(1 << 63), Timestamp::from_millis(4), u32::MAX);
     received.enqueued_sequence_number = SequenceNumber::new(u64::MAX);
@@ -23,7 +23,7 @@ fn lines() -> Vec<Line> {
     let mut stamped = Properties::new();
     stamped.stamp_message_id("made").unwrap();
     let keyed = extremes().into_iter().enumerate();
-    *stamped.application_mut() = keyed.map(|(nth, value)| (format!("key {nth:02}"), value)).collect();
+    *stamped.application_properties_mut() = keyed.map(|(nth, value)| (format!("key {nth:02}"), value)).collect();
     let every = Value::List(extremes().into_iter().map(Value::Simple).collect());
     let mut lines = vec![
         Line { entity: Some("orders/$deadletterqueue".to_owned()), message: received },

@@ -9,18 +9,18 @@ use bytes::Bytes;
 use consign_core::{
     Message,
     administration::{QueueSettings, Status, SubscriptionSettings, TopicSettings},
-    message::{Body, EntityPath, Properties, SequenceNumber, Stored, Value},
+    message::{EntityPath, MessageBody, Properties, SequenceNumber, Stored, Value},
     time::Timestamp,
 };
 use consign_rules::{CorrelationFilter, Filter, Rule, RuleSet, SqlAction, SqlFilter};
 
-use super::{
-    super::{LastNumber, MessageState, Place},
-    BrokerRecord, CounterRecord, EntityKind, EntityRecord, IdRecord, MessageRecord, Record, SessionRecord,
-};
+use super::{BrokerRecord, CounterRecord, EntityKind, EntityRecord, IdRecord, MessageRecord, Record, SessionRecord};
 use crate::{
     durable::samples::{SIXTEEN, every_body, every_property, extremes},
-    engine::Part,
+    engine::{
+        Part,
+        record::{LastNumber, MessageState, Place},
+    },
 };
 
 const WRITTEN: &str = include_str!("golden.txt");
@@ -140,7 +140,7 @@ const PLAIN: MessageState = MessageState {
     stays: false,
 };
 
-fn message(state: MessageState, properties: Properties, body: Body) -> MessageRecord {
+fn message(state: MessageState, properties: Properties, body: MessageBody) -> MessageRecord {
     MessageRecord { state, message: Stored::new(Message::from_parts(properties, body)) }
 }
 
@@ -160,19 +160,19 @@ fn messages() -> Vec<(String, Record)> {
             ..PLAIN
         },
         every_property(),
-        Body::from("body"),
+        MessageBody::from("body"),
     );
     dead.message.set_dead_letter_source("orders");
     let scheduled = MessageState { place: Place::Scheduled, due: Some(at(2)), ..PLAIN };
     let transfer = MessageState { part: Part::TransferDeadLetter, ..PLAIN };
     let mut numbers = Properties::new();
     let keyed = extremes().into_iter().enumerate();
-    *numbers.application_mut() = keyed.map(|(nth, value)| (format!("key {nth:02}"), value)).collect();
+    *numbers.application_properties_mut() = keyed.map(|(nth, value)| (format!("key {nth:02}"), value)).collect();
     let every = Value::List(extremes().into_iter().map(Value::Simple).collect());
     let mut named = vec![
         ("message-every-property".to_owned(), dead),
-        ("message-scheduled".to_owned(), message(scheduled, Properties::new(), Body::empty())),
-        ("message-transfer".to_owned(), message(transfer, Properties::new(), Body::empty())),
+        ("message-scheduled".to_owned(), message(scheduled, Properties::new(), MessageBody::empty())),
+        ("message-transfer".to_owned(), message(transfer, Properties::new(), MessageBody::empty())),
         ("message-extremes".to_owned(), message(PLAIN, numbers, every.into())),
     ];
     let bodies = every_body().into_iter().enumerate();
@@ -215,7 +215,7 @@ fn bytes(hexadecimal: &str) -> Vec<u8> {
 
 /// Rules: I-11.
 #[test]
-fn what_every_version_has_written_is_read_for_ever() {
+fn records_of_every_version_are_read() {
     let records = records();
     for line in WRITTEN.lines() {
         let (name, written) = line.split_once(' ').unwrap();

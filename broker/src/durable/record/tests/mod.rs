@@ -1,8 +1,9 @@
 mod golden;
 mod random;
 
-use super::{
-    BrokerRecord, CounterRecord, EntityKind, EntityRecord, IdRecord, MessageRecord, SessionRecord, malformed::Malformed,
+use super::malformed::Malformed;
+use crate::engine::record::{
+    BrokerRecord, CounterRecord, EntityKind, EntityRecord, IdRecord, MessageRecord, SessionRecord,
 };
 
 /// One of the kinds of records.

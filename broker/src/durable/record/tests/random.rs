@@ -3,21 +3,24 @@ use std::time::Duration;
 use consign_core::{
     Message,
     administration::{QueueSettings, Status, SubscriptionSettings, TopicSettings},
-    message::{Body, EntityPath, SequenceNumber, Stored, Value},
+    message::{EntityPath, MessageBody, SequenceNumber, Stored, Value},
 };
 use consign_rules::{CorrelationFilter, Filter, Rule, RuleSet, SqlAction, SqlFilter};
 use fastrand::Rng;
 
 use super::{
-    super::{MAX_DEPTH, MessageState, Place, can_be_stored, counter::LastNumber, malformed::Problem},
-    BrokerRecord, CounterRecord, EntityKind, EntityRecord, IdRecord, MessageRecord, Record, SessionRecord,
+    super::malformed::Problem, BrokerRecord, CounterRecord, EntityKind, EntityRecord, IdRecord, MessageRecord, Record,
+    SessionRecord,
 };
 use crate::{
     durable::{
         StorageError, StorageErrorKind,
         samples::{self, bytes, instant, number, random, simple_value, some, text},
     },
-    engine::Part,
+    engine::{
+        Part,
+        record::{LastNumber, MAX_DEPTH, MessageState, Place, can_be_stored},
+    },
 };
 
 const CASES: usize = 2_000;
@@ -199,8 +202,8 @@ fn one_of_each(random: &mut Rng) -> [Record; 6] {
 
 /// Rules: I-11.
 #[test]
-fn what_is_written_is_what_is_read() {
-    let mut random = random("what_is_written_is_what_is_read");
+fn a_written_record_is_read_back() {
+    let mut random = random("a_written_record_is_read_back");
     for _ in 0..CASES {
         for record in one_of_each(&mut random) {
             let bytes = record.encode();
@@ -292,11 +295,11 @@ fn values_are_as_deep_as_can_be_read() {
             Err(error) => assert!(!fits && error.problem == Problem::Invalid("depth of a value")),
         }
         // They can stand elsewhere too.
-        let Body::Value(value) = record.message.body() else { panic!("a value") };
+        let MessageBody::Value(value) = record.message.body() else { panic!("a value") };
         let mut message = Message::new("");
         message.properties_mut().pass_through_mut().footer.push(("f".into(), (**value).clone()));
         assert_eq!(can_be_stored(&Stored::new(message)), fits);
-        let body = Body::Sequence([vec![(**value).clone()]].into());
+        let body = MessageBody::Sequence([vec![(**value).clone()]].into());
         assert_eq!(can_be_stored(&Stored::new(Message::new(body))), fits);
     }
 }
@@ -304,7 +307,7 @@ fn values_are_as_deep_as_can_be_read() {
 /// Rules: I-31.
 /// A list of 2^62 values in a few bytes, and a text as long.
 #[test]
-fn what_is_announced_takes_no_memory() {
+fn a_declared_length_takes_no_memory() {
     let mut start = Vec::new();
     let record = nested(0);
     record.encode(&mut start);
@@ -319,7 +322,7 @@ fn what_is_announced_takes_no_memory() {
 }
 
 #[test]
-fn what_is_no_number_keeps_its_bits() {
+fn a_nan_keeps_its_bits() {
     for bits in [f64::NAN.to_bits(), 0xfff4_0000_0000_0001] {
         let mut record = nested(0);
         record.message = Stored::new(Message::new(Value::List(vec![f64::from_bits(bits).into(), f32::NAN.into()])));

@@ -95,7 +95,7 @@ fn a_batch_that_is_too_large_for_the_disk_is_not_the_end() {
 
 /// Rules: I-07.
 #[test]
-fn what_was_not_synced_ends_with_a_batch_that_is_too_large() {
+fn unsynced_commits_end_with_a_batch_that_is_too_large() {
     let disk = SimulatedDisk::new();
     disk.set_faults(Faults { capacity: 4 << 20, ..Faults::NONE });
     disk.set_reserve(RESERVE);

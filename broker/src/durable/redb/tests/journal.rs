@@ -20,7 +20,7 @@ fn put(table: Table, key: &[u8], value: &[u8]) -> Batch {
 }
 
 #[test]
-fn what_was_committed_is_there_when_it_is_opened_again() {
+fn committed_records_are_there_when_the_journal_is_opened_again() {
     let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| fastrand::u64(..));
     eprintln!("SEED={seed} cargo test -p consign-broker --features durable what_was_committed_is_there");
     let mut rng = fastrand::Rng::with_seed(seed);
@@ -55,7 +55,7 @@ fn a_store_is_open_once() {
 }
 
 #[test]
-fn what_is_no_store_is_left_alone() {
+fn a_file_that_is_not_a_store_is_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |name: &str| {
         let error = RedbJournal::open(&folder.path().join(name), RedbOptions::default()).unwrap_err();

@@ -11,8 +11,8 @@ use std::{
     time::Duration,
 };
 
-use consign::{Disposition, Message, middleware::dedup::Key};
-use consign_dedup_postgres::{
+use consign::{Disposition, Message, middleware::dedup::DedupKey};
+use consign_store_postgres::{
     Claim, PostgresStore,
     tokio_postgres::{Client, NoTls},
 };
@@ -70,7 +70,7 @@ impl Handler {
         let at = async |point| self.at(&delivery, point, pid).await;
 
         at(Point::Begun).await?;
-        if self.store.commit_in(&transaction, Key::new(super::SCOPE, id.as_bytes())).await? == Claim::Duplicate {
+        if self.store.commit_in(&transaction, DedupKey::new(super::SCOPE, id.as_bytes())).await? == Claim::Duplicate {
             self.duplicates.fetch_add(1, Ordering::Relaxed);
             return Ok(Disposition::Complete);
         }

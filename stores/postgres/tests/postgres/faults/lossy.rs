@@ -2,8 +2,8 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use consign::middleware::dedup::{Begin, DedupStore, Key, StoreError, StoreErrorKind};
-use consign_dedup_postgres::{PostgresStore, PostgresToken};
+use consign::middleware::dedup::{Begin, DedupKey, DedupStore, StoreError, StoreErrorKind};
+use consign_store_postgres::{PostgresStore, PostgresToken};
 use futures_util::FutureExt;
 
 use super::{
@@ -39,7 +39,7 @@ impl Lossy {
 impl DedupStore for Lossy {
     type Token = Token;
 
-    async fn begin(&self, key: Key<'_>, lease: Duration) -> Result<Begin<Token>, StoreError> {
+    async fn begin(&self, key: DedupKey<'_>, lease: Duration) -> Result<Begin<Token>, StoreError> {
         let delivery = DELIVERY.get();
         Ok(match Self::ask(&delivery, Request::Begin, self.0.begin(key, lease)).await? {
             Begin::New(token) => Begin::New(Token(token, delivery)),

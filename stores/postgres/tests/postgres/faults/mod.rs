@@ -100,7 +100,7 @@ async fn of_thousands_of_faults_none_doubles_or_loses_an_effect() {
     let number = |name, default| env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default);
     let (seed, faults) = (number("SEED", fastrand::u64(..)), number("CONSIGN_FAULTS", 2_000));
     let replay =
-        format!("SEED={seed} CONSIGN_FAULTS={faults} cargo test -p consign-dedup-postgres thousands_of_faults");
+        format!("SEED={seed} CONSIGN_FAULTS={faults} cargo test -p consign-store-postgres thousands_of_faults");
     println!("{replay}");
 
     let bench = Bench::new().await;

@@ -19,7 +19,7 @@ fn read(all: &[(&str, &str)]) -> Message {
 }
 
 fn text<'m>(message: &'m Message, name: &str) -> Option<&'m str> {
-    message.application().get(name).and_then(PropertyValue::as_str)
+    message.application_properties().get(name).and_then(PropertyValue::as_str)
 }
 
 /// Rules: K-100.
@@ -43,7 +43,7 @@ fn plain_headers_are_read_in_any_case() {
         assert_eq!(message.content_type(), Some("application/json; x=50%"));
         assert_eq!(message.pass_through().unwrap().content_encoding.as_deref(), Some("gzip"));
         assert_eq!(message.message_id(), Some("one"));
-        let all: Vec<_> = message.application().iter().map(|(name, _)| name).collect();
+        let all: Vec<_> = message.application_properties().iter().map(|(name, _)| name).collect();
         assert_eq!(all, ["X-Tenant", "ce-id", "traceparent", "tracestate"]);
         assert_eq!((text(&message, "traceparent"), text(&message, "tracestate")), (Some(PARENT), Some("a=1")));
         assert_eq!((text(&message, "ce-id"), text(&message, "X-Tenant")), (Some("a b"), Some("50%zz")));
@@ -71,7 +71,7 @@ fn the_plain_header_wins_but_for_the_message_id() {
     let rest = message.pass_through().unwrap();
     assert_eq!((rest.content_encoding.as_deref(), rest.priority), (Some("zstd"), Some(3)));
     assert_eq!(text(&message, "traceparent"), Some(OTHER));
-    assert_eq!(message.application().get("n"), Some(&PropertyValue::I32(7)));
+    assert_eq!(message.application_properties().get("n"), Some(&PropertyValue::I32(7)));
     assert_eq!(text(&message, "m"), Some("8"));
 }
 
@@ -133,7 +133,7 @@ fn other_clients_see_what_plain_headers_can_hold() {
 
 /// Rules: K-104.
 #[test]
-fn what_an_id_cannot_be_is_a_property() {
+fn an_invalid_message_id_is_a_property() {
     let long = "x".repeat(129);
     let message = read(&[("Nats-Msg-Id", &long), ("Content-Type", ""), ("X-Tab", "a\tb")]);
     assert_eq!((message.message_id(), message.content_type()), (None, None));
@@ -144,8 +144,8 @@ fn what_an_id_cannot_be_is_a_property() {
 fn a_copy_keeps_headers_that_say_what_the_message_has() {
     let came = headers(&[("X-Tag", "a"), ("X-Tag", "b"), ("X-Old", "1"), ("traceparent", PARENT), ("gone", "1")]);
     let mut message = decode(Some(&came), "".into()).unwrap();
-    message.properties_mut().application_mut().insert("X-Old", "2");
-    message.properties_mut().application_mut().remove("gone");
+    message.properties_mut().application_properties_mut().insert("X-Old", "2");
+    message.properties_mut().application_properties_mut().remove("gone");
     let (mut copy, payload) = encode_copy(&message, &came).unwrap();
     assert_eq!(copy.get_all("X-Tag").map(HeaderValue::as_str).collect::<Vec<_>>(), ["a", "b"]);
     assert_eq!((copy.get("X-Old"), copy.get("gone"), copy.get("Sb-P-X-Tag")), (None, None, None));

@@ -11,7 +11,7 @@ use consign::{
     broker::{Broker, Queue, QueueSender},
     codecs::{And, Codecs, Json, NoCodec},
     consumer::{ConsumeError, Consumer, Stats},
-    middleware::encode::{EncodeLayer, Encoder, Outgoing},
+    middleware::encode::{EncodeLayer, Encoder, OutboundMessage},
     routing::{Body, Router},
     transport::{SendExt, SendService, Sender as _},
 };
@@ -76,9 +76,9 @@ impl Peer for Consign {
         let queue = Broker::new().create_queue("orders", settings).expect("a new queue");
         let router = Router::new(Codecs::json());
         let running = match (spawns, is_labelled) {
-            (true, _) => consume(&queue, router.otherwise(spawned).build().expect("one handler"), concurrency),
+            (true, _) => consume(&queue, router.fallback(spawned).build().expect("one handler"), concurrency),
             (_, true) => consume(&queue, router.route(SUBJECT, inline).build().expect("one route"), concurrency),
-            _ => consume(&queue, router.otherwise(inline).build().expect("one handler"), concurrency),
+            _ => consume(&queue, router.fallback(inline).build().expect("one handler"), concurrency),
         };
         let sender = queue.sender().expect("a queue takes messages");
         let stack = EncodeLayer::new(Codecs::json()).layer(SendService::new(sender.clone()));
@@ -99,6 +99,6 @@ impl Sender for ConsignSender {
     }
 
     async fn send_value(&mut self, order: &Order) {
-        self.stack.send(Outgoing::new(order)).await.expect("a queue that is not full");
+        self.stack.send(OutboundMessage::new(order)).await.expect("a queue that is not full");
     }
 }

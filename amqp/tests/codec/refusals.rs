@@ -1,0 +1,173 @@
+use DecodeErrorKind::{
+    Ascii, Count, Depth, Descriptor, FormatCode, Invalid, Missing, Size, Trailing, Truncated, Type, Utf8,
+};
+use consign_amqp::{
+    codec::{self, DecodeErrorKind, Decoder, EncodeError, Limits},
+    value::{Described, List, Str, Value},
+};
+
+use crate::{decode, hex};
+
+fn refused(digits: &str) -> (DecodeErrorKind, usize) {
+    let error = decode::<Value>(digits).expect_err(digits);
+    (error.kind(), error.offset())
+}
+
+#[test]
+fn a_malformed_value_is_refused_with_its_reason_and_offset() {
+    let cases = [
+        ("", Truncated, 0),
+        ("70 0000", Truncated, 1),
+        ("40 40", Trailing, 1),
+        ("3f", FormatCode, 0),
+        ("01", FormatCode, 0),
+        ("57 00", FormatCode, 0),
+        ("56 02", Invalid, 1),
+        ("73 0000d800", Invalid, 1),
+        ("73 00110000", Invalid, 1),
+        ("a1 03 6161ff", Utf8, 4),
+        ("a3 02 6180", Ascii, 3),
+        ("a1 05 61", Size, 1),
+        ("c0 02 02 40", Count, 3),
+        ("c0 03 01 40 40", Trailing, 4),
+        ("c1 02 01 40", Count, 1),
+        ("c0 00", Truncated, 2),
+        ("e0 01 00", Truncated, 3),
+        ("e0 03 01 ff 00", FormatCode, 3),
+        ("e0 03 01 5f 00", FormatCode, 3),
+        ("e0 05 02 70 00000000", Count, 4),
+        ("00 a3 01 64", Truncated, 4),
+    ];
+    for (digits, kind, offset) in cases {
+        assert_eq!(refused(digits), (kind, offset), "{digits}");
+    }
+}
+
+/// Rules: A-47.
+#[test]
+fn sizes_and_counts_beyond_the_input_are_refused() {
+    for code in ["b0", "b1", "b3", "d0", "d1", "f0"] {
+        assert_eq!(refused(&format!("{code} ffffffff 00000000")), (Size, 1), "{code}");
+    }
+    for code in ["d0", "d1"] {
+        assert_eq!(refused(&format!("{code} 00000005 ffffffff 40")).0, Count, "{code}");
+    }
+    for element in ["40", "41", "43", "44", "45", "50", "70", "98", "a0", "b1", "c0", "d0"] {
+        assert_eq!(refused(&format!("f0 00000005 ffffffff {element}")).0, Count, "{element}");
+    }
+}
+
+/// Rules: A-47.
+#[test]
+fn an_array_of_elements_without_bytes_has_at_most_1024() {
+    let array = |count: u32| format!("f0 00000005 {count:08x} 41");
+    assert!(decode::<Value>(&array(Limits::ZERO_WIDTH_ELEMENTS)).is_ok());
+    assert_eq!(refused(&array(Limits::ZERO_WIDTH_ELEMENTS + 1)).0, Count);
+}
+
+/// Rules: A-47.
+#[test]
+fn the_elements_of_all_collections_together_are_limited() {
+    let limited = |digits: &str, elements| {
+        let input = hex(digits);
+        Decoder::with_limits(&input, Limits::default().with_elements(elements)).value().map_err(|error| error.kind())
+    };
+    let nested = "c0 09 02 c0 05 04 40 40 40 40 40";
+    assert!(limited(nested, 6).is_ok());
+    assert_eq!(limited(nested, 5), Err(Count));
+    assert_eq!(limited("e0 05 03 50 010203", 2), Err(Count));
+    assert_eq!(limited("c1 03 02 40 40", 1), Err(Count));
+    assert!(limited("00 40 40", 2).is_ok());
+    assert_eq!(limited("00 40 40", 1), Err(Count));
+    assert_eq!(limited("e0 06 01 00 5301 50 01", 1), Err(Count));
+}
+
+/// `levels` of a nesting, the innermost of which is null.
+fn nested(levels: usize, wrap: fn(Vec<u8>) -> Vec<u8>) -> String {
+    let mut value = vec![0x40];
+    for _ in 0..levels {
+        value = wrap(value);
+    }
+    crate::to_hex(&value)
+}
+
+fn in_list(value: Vec<u8>) -> Vec<u8> {
+    [[0xc0, u8::try_from(value.len() + 1).unwrap(), 1].to_vec(), value].concat()
+}
+
+fn in_array(value: Vec<u8>) -> Vec<u8> {
+    let content = if value == [0x40] { vec![0x40] } else { value };
+    // The first byte of the content is the constructor, the rest is the element.
+    [[0xe0, u8::try_from(content.len() + 1).unwrap(), 1].to_vec(), content].concat()
+}
+
+fn describe(value: Vec<u8>) -> Vec<u8> {
+    [[0x00, 0x53, 1].to_vec(), value].concat()
+}
+
+/// Rules: A-47.
+#[test]
+fn nesting_is_limited_to_32_levels() {
+    for (wrap, name) in [(in_list as fn(_) -> _, "lists"), (in_array, "arrays"), (describe, "described values")] {
+        assert!(decode::<Value>(&nested(32, wrap)).is_ok(), "{name}");
+        assert_eq!(refused(&nested(33, wrap)).0, Depth, "{name}");
+    }
+    // Descriptors of descriptors, and of elements of an array.
+    assert_eq!(refused(&"00".repeat(10_000)).0, Depth);
+    let descriptors = "00 5301".repeat(40);
+    assert_eq!(refused(&format!("e0 7a 00 {descriptors} 40")).0, Depth);
+}
+
+/// Rules: A-47.
+#[test]
+fn skipping_is_limited_too() {
+    let skip = |digits: &str| {
+        let input = hex(digits);
+        Decoder::new(&input).skip().map_err(|error| error.kind())
+    };
+    assert_eq!(skip(&"00".repeat(10_000)), Err(Depth));
+    assert_eq!(skip("b0 ffffffff"), Err(Size));
+    assert_eq!(skip("70 00"), Err(Truncated));
+    assert_eq!(skip("1f"), Err(FormatCode));
+    assert_eq!(skip("00 5324 d0 00000004 00000000"), Ok(()));
+}
+
+#[test]
+fn sizes_counts_and_depth_are_limits_and_other_refusals_are_not() {
+    for kind in [Size, Count, Depth] {
+        assert!(kind.is_limit(), "{kind:?}");
+    }
+    for kind in [Truncated, Trailing, Type, FormatCode, Descriptor, Utf8, Ascii, Invalid, Missing] {
+        assert!(!kind.is_limit(), "{kind:?}");
+    }
+}
+
+#[test]
+fn values_that_are_too_deep_are_not_encoded() {
+    let deep = |levels: u8| (0..levels).fold(Value::Null, |value, _| List(vec![value]).into());
+    assert!(codec::encode(&deep(Limits::MAX_DEPTH)).is_ok());
+    let mut out = b"before".to_vec();
+    assert_eq!(codec::encode_into(&deep(Limits::MAX_DEPTH + 1), &mut out), Err(EncodeError::TooDeep));
+    assert_eq!(out, b"before");
+    let described = (0..70).fold(Value::Null, |value, _| Described { descriptor: 1_u64.into(), value }.into());
+    assert_eq!(codec::encode(&described), Err(EncodeError::TooDeep));
+}
+
+#[test]
+fn an_error_names_the_field_the_expected_type_and_the_found_code() {
+    use consign_amqp::types::{Flow, Performative};
+    // The window of a flow is a string.
+    let error = decode::<Flow>("00 5313 c0 07 04 40 a1 01 61 43 43").unwrap_err();
+    assert_eq!((error.kind(), error.offset()), (Type, 7));
+    assert_eq!((error.field(), error.expected_type()), (Some("Flow.incoming_window"), Some("uint")));
+    assert_eq!(error.found_code(), Some(0xa1));
+    // It is missing, by null and by a short list.
+    for digits in ["00 5313 c0 05 04 40 40 43 43", "00 5313 c0 02 01 40", "00 5313 45"] {
+        let error = decode::<Flow>(digits).unwrap_err();
+        assert_eq!((error.kind(), error.field()), (Missing, Some("Flow.incoming_window")), "{digits}");
+    }
+    for digits in ["00 5399 45", "00 a3 03 616161 45", "00 8001 00000000000013 45", "00 5213 45"] {
+        assert_eq!(decode::<Performative>(digits).unwrap_err().kind(), Descriptor, "{digits}");
+    }
+    assert_eq!(decode::<Str>("52 01").unwrap_err().to_string().lines().count(), 1);
+}

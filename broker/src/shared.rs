@@ -1,0 +1,384 @@
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use super::{
+    Acknowledged, Quirks,
+    engine::{Change, Engine, Now, Peeked, StoreId},
+    panics::{self, Poisoned},
+    waiters::Waiters,
+};
+use consign_core::{Message, message::LockToken, time::Clock, transport::ManageError};
+
+#[cfg(feature = "durable")]
+use super::{
+    durable::{Batch, Recorder, StorageError, StorageErrorKind, Table, corrupted, key},
+    engine::Wanted,
+};
+use crate::sync::Mutex;
+
+/// The state of a broker behind one lock that is never held across an await.
+pub(super) struct Shared {
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+    /// Makes the lock numbers of this broker unlike those of any other.
+    locks: u128,
+    /// Whether a call panicked within the engine.
+    is_poisoned: AtomicBool,
+    #[cfg(feature = "durable")]
+    recorder: Option<Recorder>,
+}
+
+/// Whether the time is written although nothing has changed. If UTC has stepped back when the store is opened again,
+/// pending events are due by the latest time that was written.
+#[cfg(feature = "durable")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stamp {
+    No,
+    /// If anything waits for its time.
+    IfDue,
+    Yes,
+}
+
+pub(super) struct State {
+    pub(super) engine: Engine,
+    pub(super) waiters: Waiters,
+    /// Engines in which a call panicked. They are dropped last, because the user may own what they hold.
+    abandoned: Vec<Engine>,
+}
+
+impl Shared {
+    pub(super) fn new(clock: Arc<dyn Clock>, quirks: Quirks) -> Self {
+        let state = State::new(Engine::new(quirks));
+        Self {
+            clock,
+            state: Mutex::new(state),
+            locks: uuid::Uuid::new_v4().as_u128(),
+            is_poisoned: AtomicBool::new(false),
+            #[cfg(feature = "durable")]
+            recorder: None,
+        }
+    }
+
+    pub(super) fn lock_token(&self, lock: u64) -> LockToken {
+        LockToken::from_bytes((self.locks ^ u128::from(lock)).to_be_bytes())
+    }
+
+    #[inline]
+    pub(super) fn now(&self) -> Now {
+        self.clock.now().into()
+    }
+
+    /// Runs a command on the engine and wakes the receivers that its effects concern. Wakers and the drop of a
+    /// message run the user's code, so these run outside the lock.
+    ///
+    /// If the command panics, its changes are incomplete. No other call sees them, and every later call fails.
+    #[inline]
+    pub(super) fn with<T>(&self, command: impl FnOnce(&mut State) -> T) -> T {
+        // After a panic these are dropped in the reverse order, so that the first is dropped without the lock.
+        let failing = Failing(self);
+        let mut guard = self.state.lock();
+        let applying = Applying { is_poisoned: &self.is_poisoned, state: &mut guard };
+        let state = &mut *applying.state;
+        let answer = command(state);
+        if state.is_quiet() {
+            applying.end();
+            failing.end();
+            return answer;
+        }
+        state.note_effects();
+        #[cfg(feature = "durable")]
+        if let Some(recorder) = &self.recorder {
+            if state.engine.has_changes() {
+                recorder.note();
+                if state.engine.has_many_changes() {
+                    recorder.hurry();
+                }
+            }
+            let wanted = state.engine.take_wanted();
+            if !wanted.is_empty() {
+                recorder.fetch(wanted);
+            }
+        }
+        let mut woken = state.waiters.next_woken();
+        let dropped = state.engine.take_dropped();
+        applying.end();
+        failing.end();
+        drop(guard);
+        while let Some(waker) = woken {
+            panics::wake(waker);
+            woken = self.state.lock().waiters.next_woken();
+        }
+        dropped.release();
+        answer
+    }
+
+    /// Fails the broker after a panic within the engine: it answers and stores nothing any more.
+    #[cold]
+    fn fail(&self) {
+        tracing::error!("a call panicked within the broker: all calls fail. Restart the process");
+        #[cfg(feature = "durable")]
+        if let Some(recorder) = &self.recorder {
+            recorder.fail(Poisoned.into());
+        }
+        self.with(|state| state.waiters.owe_everyone());
+    }
+
+    /// Fails after a call that panicked within the engine.
+    #[inline]
+    pub(super) fn check_whole<E: From<Poisoned>>(&self) -> Result<(), E> {
+        if self.is_poisoned.load(Ordering::Relaxed) { Err(Poisoned.into()) } else { Ok(()) }
+    }
+}
+
+/// A command that is being applied. Dropped by a panic, it replaces the half-changed engine by one without entities.
+/// No other call sees that engine, and nothing of it is stored.
+struct Applying<'a> {
+    is_poisoned: &'a AtomicBool,
+    state: &'a mut State,
+}
+
+impl Applying<'_> {
+    /// Ends the command: it is applied.
+    #[inline]
+    fn end(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Applying<'_> {
+    #[cold]
+    fn drop(&mut self) {
+        self.is_poisoned.store(true, Ordering::Relaxed);
+        let empty = self.state.engine.without_entities();
+        let half_changed = std::mem::replace(&mut self.state.engine, empty);
+        self.state.abandoned.push(half_changed);
+    }
+}
+
+/// Fails the broker when it is dropped by a panic.
+struct Failing<'a>(&'a Shared);
+
+impl Failing<'_> {
+    #[inline]
+    fn end(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Failing<'_> {
+    #[cold]
+    fn drop(&mut self) {
+        self.0.fail();
+    }
+}
+
+impl Shared {
+    /// Returns messages that were peeked, also those that are on the disk only. A message that has left the disk
+    /// meanwhile is left out.
+    #[cfg_attr(not(feature = "durable"), allow(clippy::unused_self, reason = "as it is where there may be a disk"))]
+    pub(super) fn here(&self, peeked: Vec<Peeked>) -> Vec<Message> {
+        let here = |peeked| match peeked {
+            Peeked::Here(message) => Some(message),
+            #[cfg(feature = "durable")]
+            Peeked::Away { serial, order, received, has_expired } => {
+                self.recorder.as_ref()?.look_at(serial, order, *received, has_expired)
+            }
+        };
+        peeked.into_iter().filter_map(here).collect()
+    }
+}
+
+impl Shared {
+    /// Changes the settings of an entity.
+    pub(super) fn update(&self, store: StoreId, change: Change) -> Result<(), ManageError> {
+        #[cfg(feature = "durable")]
+        if let Some(recorder) = &self.recorder {
+            return self.update_on_disk(recorder, store, change);
+        }
+        let now = self.now();
+        self.with(|state| state.engine.update(now, store, change))
+    }
+}
+
+#[cfg(feature = "durable")]
+impl Shared {
+    /// Writes the final state of dead letters that only the settings distinguish from messages that expire. This
+    /// comes before the settings change.
+    fn update_on_disk(&self, recorder: &Recorder, store: StoreId, change: Change) -> Result<(), ManageError> {
+        let mut change = Some(change);
+        let mut from = 0;
+        loop {
+            let now = self.now();
+            let unsaid = self.with(|state| {
+                let Some(to) = change.take() else { return Ok(Vec::new()) };
+                let unsaid = state.engine.unsaid(now, store, &to, from);
+                if unsaid.is_empty() && from == 0 {
+                    return state.engine.update(now, store, to).map(|()| unsaid);
+                }
+                change = Some(to);
+                Ok(unsaid)
+            })?;
+            if change.is_none() {
+                return Ok(());
+            }
+            // Behind the last one, the first may be another message by now.
+            from = unsaid.last().map_or(0, |last| last.order + 1);
+            let read = recorder.read(&unsaid)?;
+            let now = self.now();
+            if let Some(Wanted { store, order, .. }) = self.with(|state| state.engine.page_in(now, read)) {
+                return Err(corrupted(Table::Messages, &key(store.serial, order), "it is missing").into());
+            }
+            // However many there are, they leave memory again.
+            self.flushed().wait()?;
+        }
+    }
+
+    pub(super) fn on_disk(clock: Arc<dyn Clock>, engine: Engine, recorder: Recorder) -> Self {
+        let mut shared = Self::new(clock, Quirks::default());
+        shared.state = Mutex::new(State::new(engine));
+        shared.recorder = Some(recorder);
+        shared
+    }
+
+    pub(super) fn recorder(&self) -> Option<&Recorder> {
+        self.recorder.as_ref()
+    }
+
+    /// Writes the changes to `batch`. Returns the number of the batch, and what may leave memory once it is on the
+    /// disk.
+    pub(super) fn take_changes(&self, batch: &mut Batch, stamp: Stamp) -> (u64, Vec<Wanted>) {
+        let now = self.now();
+        self.with(|state| {
+            let Some(recorder) = &self.recorder else { return (0, Vec::new()) };
+            let stamp = match stamp {
+                Stamp::No => false,
+                Stamp::IfDue => state.engine.next_deadline().is_some(),
+                Stamp::Yes => !self.is_poisoned.load(Ordering::Relaxed),
+            };
+            let written = state.engine.take_changes(now, recorder.identity(), batch, stamp);
+            (recorder.turn(), written)
+        })
+    }
+
+    pub(super) fn flushed(&self) -> Acknowledged<(), StorageError> {
+        match &self.recorder {
+            Some(recorder) => Acknowledged::when(recorder.flushed(), self.check_open()),
+            None => Acknowledged::ready(self.check_open()),
+        }
+    }
+
+    pub(super) fn compact(&self) -> Acknowledged<(), StorageError> {
+        if let Some(recorder) = &self.recorder {
+            self.with(|_| recorder.compact());
+        }
+        self.flushed()
+    }
+
+    pub(super) async fn close(&self) -> Result<(), StorageError> {
+        let Some(recorder) = &self.recorder else { return Ok(()) };
+        match recorder.close().await {
+            Err(failure) if failure.kind() != StorageErrorKind::Closed => {
+                recorder.released().await;
+                Err(failure)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Why nothing is stored any more.
+    pub(super) fn failure(&self) -> Option<&StorageError> {
+        self.recorder.as_ref()?.failure()
+    }
+
+    /// Fails when nothing is stored any more, so that a call has no effect that would be lost. Fails also after a
+    /// call that panicked within the engine.
+    #[inline]
+    pub(super) fn check_open<E: From<StorageError> + From<Poisoned>>(&self) -> Result<(), E> {
+        match self.failure() {
+            Some(failure) => Err(failure.clone().into()),
+            None => self.check_whole(),
+        }
+    }
+
+    /// Wakes all that wait for a message, so that they return the failure.
+    pub(super) fn wake_all(&self) {
+        self.with(|state| state.waiters.owe_everyone());
+    }
+
+    /// Returns the result of a call, ready when it is as safe as it has to be.
+    #[inline]
+    pub(super) fn acknowledge<T, E: From<StorageError>>(&self, answer: Result<T, E>) -> Acknowledged<T, E> {
+        match &self.recorder {
+            Some(recorder) => Acknowledged::when(recorder.pending(), answer),
+            None => Acknowledged::ready(answer),
+        }
+    }
+
+    /// Returns the future of a call that has succeeded, if the call is not yet as safe as it has to be.
+    #[inline]
+    pub(super) fn unanswered<E: From<StorageError>>(&self) -> Option<Acknowledged<(), E>> {
+        let commit = self.recorder.as_ref()?.pending()?;
+        Some(Acknowledged::when(Some(commit), Ok(())))
+    }
+}
+
+#[cfg(not(feature = "durable"))]
+impl Shared {
+    #[inline]
+    pub(super) fn check_open<E: From<Poisoned>>(&self) -> Result<(), E> {
+        self.check_whole()
+    }
+
+    /// Returns the result of a call, ready when it is as safe as it has to be.
+    #[inline]
+    #[allow(clippy::unused_self, reason = "as it is where there may be a disk")]
+    pub(super) fn acknowledge<T, E>(&self, answer: Result<T, E>) -> Acknowledged<T, E> {
+        Acknowledged::ready(answer)
+    }
+
+    /// Returns the future of a call that has succeeded, if the call is not yet as safe as it has to be.
+    #[inline]
+    #[allow(clippy::unused_self, reason = "as it is where there may be a disk")]
+    pub(super) fn unanswered<E>(&self) -> Option<Acknowledged<(), E>> {
+        None
+    }
+}
+
+/// Writes pending changes, and ends the thread that writes.
+#[cfg(feature = "durable")]
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let mut last = Batch::default();
+        if self.recorder.is_some() {
+            self.take_changes(&mut last, Stamp::Yes);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.end(last);
+        }
+    }
+}
+
+impl State {
+    fn new(engine: Engine) -> Self {
+        Self { engine, waiters: Waiters::default(), abandoned: Vec::new() }
+    }
+
+    /// Whether there is nothing to wake and nothing to drop, as after most calls.
+    #[inline]
+    fn is_quiet(&self) -> bool {
+        self.engine.is_quiet() && self.waiters.are_quiet(self.engine.next_deadline())
+    }
+
+    fn note_effects(&mut self) {
+        let Self { engine, waiters, .. } = self;
+        for line in engine.arrivals().drain(..) {
+            waiters.owe(line, 1);
+        }
+        for store in engine.closed().drain(..) {
+            waiters.owe_all(store);
+        }
+        waiters.cover(engine.next_deadline());
+    }
+}

@@ -1,0 +1,89 @@
+//! K-02: every process that uses an entity may declare it.
+
+use consign::administration::EntitySettings;
+
+use super::prelude::*;
+
+cases! {
+    Rejection:
+        /// Rules: D-11.
+        an_entity_is_declared_by_several_processes,
+        /// Rules: D-11.
+        what_an_entity_holds_stays_when_it_is_declared_again,
+        /// Rules: D-11.
+        a_declaration_with_another_setting_names_it [MaxDeliveryCount],
+        /// Rules: D-11.
+        a_topic_and_its_subscription_are_declared [Topics, MaxDeliveryCount];
+}
+
+/// Settings that are not the defaults.
+fn twice(bench: &Bench<'_>) -> QueueSettings {
+    let settings = QueueSettings::default();
+    let has_setting = bench.capabilities().supports(Capability::MaxDeliveryCount);
+    if has_setting { settings.with_max_delivery_count(2) } else { settings }
+}
+
+/// Declares an entity, which is deleted after the case.
+async fn declare(bench: &Bench<'_>, path: &EntityPath, settings: impl Into<EntitySettings>) -> Verdict {
+    bench.delete_later(path).await;
+    Ok(bench.transport.declare(path, &settings.into()).await?)
+}
+
+/// Checks that a declaration is refused because `setting` differs.
+async fn differs(bench: &Bench<'_>, path: &EntityPath, settings: impl Into<EntitySettings>, setting: &str) -> Verdict {
+    let Err(error) = bench.transport.declare(path, &settings.into()).await else {
+        return Err(Failure::behaviour(format!("{path} was declared with another {setting}")));
+    };
+    ensure!(error.to_string().contains(setting), "the refusal does not name {setting}: {error}");
+    refused(Err::<(), _>(error), &[ErrorKind::AlreadyExists])
+}
+
+async fn an_entity_is_declared_by_several_processes(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.fresh_path()?;
+    let settings = twice(bench);
+    let declarations = (0..3).map(|_| declare(bench, &queue, settings.clone()));
+    futures_util::future::try_join_all(declarations).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    Ok(())
+}
+
+async fn what_an_entity_holds_stays_when_it_is_declared_again(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.fresh_path()?;
+    declare(bench, &queue, twice(bench)).await?;
+    bench.send_bodies(&queue, ["a", "b"]).await?;
+    let held = bench.receive(&queue).await?;
+    declare(bench, &queue, twice(bench)).await?;
+    held.complete().await?;
+    ensure_eq!(bench.drain(&queue).await?, ["b"]);
+    Ok(())
+}
+
+async fn a_declaration_with_another_setting_names_it(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.fresh_path()?;
+    declare(bench, &queue, twice(bench)).await?;
+    differs(bench, &queue, QueueSettings::default().with_max_delivery_count(3), "max_delivery_count").await?;
+    // The entity has its first settings.
+    bench.send_bodies(&queue, ["a"]).await?;
+    for _ in 0..2 {
+        bench.receive(&queue).await?.abandon().await?;
+    }
+    ensure_eq!(bench.drain(&queue.dead_letter()).await?, ["a"]);
+    Ok(())
+}
+
+async fn a_topic_and_its_subscription_are_declared(bench: &Bench<'_>) -> Verdict {
+    let topic = bench.fresh_path()?;
+    let subscription = EntityPath::new(&format!("{topic}/Subscriptions/one"))?;
+    let settings = SubscriptionSettings::default().with_max_delivery_count(2);
+    for _ in 0..2 {
+        declare(bench, &topic, TopicSettings::default()).await?;
+        declare(bench, &subscription, settings.clone()).await?;
+    }
+    differs(bench, &subscription, settings.with_max_delivery_count(3), "max_delivery_count").await?;
+    let as_queue = bench.transport.declare(&topic, &QueueSettings::default().into()).await;
+    refused(as_queue, &[ErrorKind::AlreadyExists])?;
+    bench.send_bodies(&topic, ["a"]).await?;
+    ensure_eq!(bench.drain(&subscription).await?, ["a"]);
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! The fan-out of a subscription: a task in a receiving process that copies the messages of the topic.
+//!
+//! A message is stored once, in the stream of its topic, which keeps it until each subscription's consumer there has
+//! acknowledged it. The task pulls from that consumer, evaluates the rules, and stores the copies in the subscription's own
+//! stream. It acknowledges when the server has confirmed them. A task that dies in between leaves the message unacknowledged,
+//! and the next task makes the same copies with the same ids.
+
+mod copying;
+mod pull;
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use consign_core::{message::EntityPath, transport::ErrorKind};
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use crate::{connection::Inner, copies::Target, error::Fault, settings::Stored, source::Beside, wire};
+
+/// How long a message may be in transit from its topic before another task gets it.
+pub(crate) const ACK_WAIT: Duration = Duration::from_secs(5);
+/// How many messages are in transit at once.
+pub(crate) const AT_ONCE: usize = 128;
+/// How long an operation waits until earlier messages have their copies: by then another task has the messages of a dead one.
+const CATCH_UP: Duration = Duration::from_secs(8);
+
+/// The fan-outs of a connection, by the streams of their subscriptions.
+#[derive(Default)]
+pub(crate) struct FanOuts(Mutex<HashMap<String, Arc<Running>>>);
+
+/// A task, while it has users.
+pub(crate) struct Running {
+    inner: Arc<Inner>,
+    topic: String,
+    consumer: String,
+    target: Target,
+    users: AtomicUsize,
+}
+
+/// A share in a running fan-out. A fan-out without shares ends with its request.
+pub(crate) struct FanOut(Arc<Running>);
+
+/// Returns the consumer of a subscription at its topic.
+pub(crate) fn consumer(subscription: &str) -> String {
+    wire::token(&subscription.to_lowercase())
+}
+
+#[derive(Deserialize)]
+pub(super) struct Progress {
+    num_pending: u64,
+    num_ack_pending: u64,
+    ack_floor: Floor,
+}
+
+#[derive(Deserialize)]
+struct Floor {
+    stream_seq: u64,
+}
+
+impl FanOut {
+    /// Returns the fan-out of a subscription, which starts with its first user.
+    pub(crate) fn of(inner: &Arc<Inner>, path: &EntityPath, settings: &Stored) -> Result<Self, Fault> {
+        let path = path.parent();
+        let Some((topic, name)) = path.subscription() else {
+            return Err(Fault::new(ErrorKind::InvalidArgument, "the path is not that of a subscription"));
+        };
+        let (topic, _) = inner.name(topic)?;
+        let (stream, root) = inner.name(path.as_str())?;
+        let mut all = inner.fan_outs.0.lock();
+        if let Some(running) = all.get(&stream).filter(|running| running.target.settings.id == settings.id) {
+            running.users.fetch_add(1, Ordering::AcqRel);
+            return Ok(Self(Arc::clone(running)));
+        }
+        let target = Target {
+            beside: Beside::new(&stream, &root),
+            root,
+            stream: stream.clone(),
+            settings: settings.clone(),
+            max_payload: inner.client.max_payload(),
+        };
+        let (inner, users) = (Arc::clone(inner), AtomicUsize::new(1));
+        let running = Arc::new(Running { inner, topic, consumer: consumer(name), target, users });
+        all.insert(stream, Arc::clone(&running));
+        drop(all);
+        tokio::spawn(pull::run(Arc::clone(&running)));
+        Ok(Self(running))
+    }
+
+    /// Waits until earlier messages have their copies, at most until the loss of a task is detected.
+    pub(crate) async fn catch_up(&self) -> Result<(), Fault> {
+        #[derive(Deserialize)]
+        struct Info {
+            state: State,
+        }
+        #[derive(Deserialize)]
+        struct State {
+            last_seq: u64,
+        }
+        let Running { inner, topic, .. } = &*self.0;
+        let info = inner.request::<Info>(&format!("STREAM.INFO.{topic}"), &json!({})).await;
+        let last = match info {
+            Ok(info) => info.state.last_seq,
+            // Without its topic no message arrives any more.
+            Err(fault) if fault.is_gone() => return Ok(()),
+            Err(fault) => return Err(fault),
+        };
+        let (since, mut pause) = (Instant::now(), Duration::from_millis(2));
+        while since.elapsed() < CATCH_UP {
+            let progress = match self.0.progress().await {
+                Err(fault) if fault.is_gone() => return Ok(()),
+                progress => progress?,
+            };
+            if progress.num_pending + progress.num_ack_pending == 0 || progress.ack_floor.stream_seq >= last {
+                return Ok(());
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+}
+
+impl Clone for FanOut {
+    fn clone(&self) -> Self {
+        self.0.users.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl Drop for FanOut {
+    fn drop(&mut self) {
+        self.0.users.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Running {
+    pub(super) async fn progress(&self) -> Result<Progress, Fault> {
+        self.inner.request(&format!("CONSUMER.INFO.{}.{}", self.topic, self.consumer), &json!({})).await
+    }
+
+    /// Ends the fan-out, unless it has users. A new user starts another one.
+    fn ends(self: &Arc<Self>, is_forced: bool) -> bool {
+        let mut all = self.inner.fan_outs.0.lock();
+        if !is_forced && self.users.load(Ordering::Acquire) > 0 {
+            return false;
+        }
+        if all.get(&self.target.stream).is_some_and(|running| Arc::ptr_eq(running, self)) {
+            all.remove(&self.target.stream);
+        }
+        true
+    }
+}

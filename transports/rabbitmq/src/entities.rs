@@ -1,0 +1,103 @@
+//! The entities whose settings this process has, each read from the server once.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use consign_core::message::EntityPath;
+use parking_lot::Mutex;
+use tokio::sync::OnceCell;
+
+use crate::QueueSettings;
+
+/// How many entities are kept. One more drops those that can be read again.
+const MOST: usize = 4_096;
+
+/// An entity and its settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// A queue or a subscription.
+    Queue(Arc<QueueSettings>),
+    Topic(Option<Duration>),
+}
+
+/// The settings that this process has.
+#[derive(Default)]
+pub(crate) struct Entities(Mutex<HashMap<String, Entity>>);
+
+#[derive(Clone, Default)]
+struct Entity {
+    known: Arc<OnceCell<Known>>,
+    /// Whether the program has registered it: the server may not have it.
+    is_registered: bool,
+}
+
+impl Entities {
+    pub(crate) fn get(&self, path: &EntityPath) -> Option<Known> {
+        self.0.lock().get(path.as_str())?.known.get().cloned()
+    }
+
+    /// Keeps settings that the server has.
+    pub(crate) fn keep(&self, path: &EntityPath, known: Known) {
+        self.insert(path, known, false);
+    }
+
+    /// Keeps settings that the program has registered.
+    pub(crate) fn register(&self, path: &EntityPath, known: Known) {
+        self.insert(path, known, true);
+    }
+
+    fn insert(&self, path: &EntityPath, known: Known, is_registered: bool) {
+        let entity = Entity { known: Arc::new(OnceCell::new_with(Some(known))), is_registered };
+        let mut entities = self.0.lock();
+        limit(&mut entities);
+        entities.insert(path.as_str().to_owned(), entity);
+    }
+
+    pub(crate) fn forget(&self, path: &EntityPath) {
+        self.0.lock().remove(path.as_str());
+    }
+
+    /// Forgets settings that can be read again, because the entity was not found.
+    pub(crate) fn doubt(&self, path: &EntityPath) {
+        self.0.lock().retain(|key, entity| key != path.as_str() || entity.is_registered);
+    }
+
+    /// Returns the place of an entity's settings, which are found once.
+    pub(crate) fn cell(&self, path: &EntityPath) -> Arc<OnceCell<Known>> {
+        let mut entities = self.0.lock();
+        limit(&mut entities);
+        Arc::clone(&entities.entry(path.as_str().to_owned()).or_default().known)
+    }
+}
+
+fn limit(entities: &mut HashMap<String, Entity>) {
+    if entities.len() >= MOST {
+        entities.retain(|_, entity| entity.is_registered);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(name: &str) -> EntityPath {
+        EntityPath::new(name).unwrap()
+    }
+
+    #[test]
+    fn only_what_was_registered_outlives_a_doubt_and_a_full_table() {
+        let entities = Entities::default();
+        let topic = || Known::Topic(None);
+        entities.register(&path("registered"), topic());
+        entities.keep(&path("read"), topic());
+        entities.doubt(&path("registered"));
+        entities.doubt(&path("read"));
+        assert_eq!((entities.get(&path("registered")), entities.get(&path("read"))), (Some(topic()), None));
+        for index in 0..=MOST {
+            entities.keep(&path(&format!("q{index}")), topic());
+        }
+        assert!(entities.0.lock().len() <= MOST);
+        assert!(entities.get(&path("registered")).is_some() && entities.get(&path(&format!("q{MOST}"))).is_some());
+        entities.forget(&path("registered"));
+        assert_eq!(entities.get(&path("registered")), None);
+    }
+}

@@ -1,0 +1,129 @@
+use std::sync::Arc;
+
+use consign_core::transport::{ErrorKind, ManageError, ReceiveError, SendError};
+
+use crate::{
+    Options, QueueSettings, RabbitMqReceiver, RabbitMqSender, TopicSettings,
+    client::Shared,
+    entities::Known,
+    link::Link,
+    publisher::Publisher,
+    receiver::{Mode, Settings, Source},
+    reply_to,
+    sender::Target,
+    settings::check_path,
+};
+
+/// A RabbitMQ client: creates queues, topics, senders and receivers. Clones share one connection.
+#[derive(Clone)]
+pub struct RabbitMq(pub(crate) Arc<Shared>);
+
+impl std::fmt::Debug for RabbitMq {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RabbitMq").finish_non_exhaustive()
+    }
+}
+
+impl RabbitMq {
+    /// Connects with the default [`Options`].
+    pub async fn connect(address: &str) -> Result<Self, ManageError> {
+        Self::options().connect(address).await
+    }
+
+    /// Returns the options of a connection.
+    pub fn options() -> Options {
+        Options::default()
+    }
+
+    pub(crate) async fn open(options: Options, address: &str) -> Result<Self, ManageError> {
+        Ok(Self(Arc::new(Shared::new(Link::open(options, address).await?, Arc::default()))))
+    }
+
+    /// Opens another connection with the same options and the same registered settings, for receivers that must not wait for
+    /// one another's large messages. `InvalidOperation` if a channel was wrapped.
+    pub async fn connect_again(&self) -> Result<Self, ManageError> {
+        let link = self.0.link.again().await?;
+        Ok(Self(Arc::new(Shared::new(link, Arc::clone(&self.0.entities)))))
+    }
+
+    /// Wraps an existing channel. All senders and receivers share it, and it is switched to publisher confirms. An error such
+    /// as an unknown queue closes it, as it closes any channel. This crate does not open another: from then on every call
+    /// returns `CommunicationProblem`, which is not retryable.
+    ///
+    /// A receiver sets the prefetch of the channel before each of its subscriptions. It must be called within a runtime.
+    #[must_use]
+    pub fn wrap(channel: lapin::Channel) -> Self {
+        Self(Arc::new(Shared::new(Link::wrap(channel), Arc::default())))
+    }
+
+    /// Registers the settings of a queue that another program created, which has no settings on the server. Settings that
+    /// RabbitMQ stores are not compared.
+    pub fn know(&self, path: &str, settings: QueueSettings) -> Result<(), ManageError> {
+        settings.check()?;
+        self.0.entities.register(&check_path(path)?, Known::Queue(Arc::new(settings)));
+        Ok(())
+    }
+
+    /// Registers a topic that another program created, with its settings.
+    pub fn know_topic(&self, path: &str, settings: TopicSettings) -> Result<(), ManageError> {
+        self.0.entities.register(&check_path(path)?, Known::Topic(settings.default_time_to_live));
+        Ok(())
+    }
+
+    /// Creates a sender to a queue or a topic, with a channel of its own. The first send reads the settings of the entity from
+    /// the server, unless this client has them. If the entity does not exist, the first send fails. It must be called within a
+    /// runtime.
+    ///
+    /// # Errors
+    ///
+    /// A path that is not allowed; `InvalidOperation` for a dead-letter queue.
+    pub fn sender(&self, path: &str) -> Result<RabbitMqSender, SendError> {
+        self.sender_by(path, Publisher::spawn(Arc::clone(&self.0.link)))
+    }
+
+    pub(crate) fn sender_by(&self, path: &str, publisher: Publisher) -> Result<RabbitMqSender, SendError> {
+        let path = check_path(path)?;
+        if path.is_sub_queue() {
+            return Err(
+                SendError::new(ErrorKind::InvalidOperation).with_detail("sending to a sub-queue is not allowed")
+            );
+        }
+        if let Some(address) = reply_to::address(path.as_str()) {
+            return Ok(RabbitMqSender::new(&self.0, path, Some(Target::Reply(address)), publisher));
+        }
+        let target = self.0.entities.get(&path).map(Target::from);
+        Ok(RabbitMqSender::new(&self.0, path, target, publisher))
+    }
+
+    /// Creates a receiver from a queue, a subscription or a dead-letter queue. The first receive reads the settings of the
+    /// entity from the server, unless this client has them. If the entity does not exist, the first receive fails. It must be
+    /// called within a runtime.
+    ///
+    /// # Errors
+    ///
+    /// A path that is not allowed; `InvalidOperation` for a queue that requires sessions, from the first receive if this client
+    /// does not have its settings.
+    pub fn receiver(&self, path: &str) -> Result<RabbitMqReceiver, ReceiveError> {
+        self.receive_from(path, Mode::PeekLock)
+    }
+
+    /// Creates a receiver whose messages are removed as they are delivered. Their acknowledgements are not answered: if the
+    /// connection breaks in that instant a message is redelivered.
+    pub fn receive_and_delete(&self, path: &str) -> Result<RabbitMqReceiver, ReceiveError> {
+        self.receive_from(path, Mode::ReceiveAndDelete)
+    }
+
+    fn receive_from(&self, path: &str, mode: Mode) -> Result<RabbitMqReceiver, ReceiveError> {
+        let path = check_path(path)?;
+        let path = if path.is_sub_queue() { path.dead_letter() } else { path };
+        let settings = Settings::kept(&self.0, &path);
+        let source = Source { path, mode, settings };
+        source.check()?;
+        Ok(RabbitMqReceiver::new(&self.0, source))
+    }
+
+    /// Closes the connection; a channel that was wrapped stays open. Unsettled messages return to their queues.
+    pub async fn close(&self) {
+        self.0.link.close().await;
+    }
+}
