@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod codec;
+pub mod engine;
 pub mod frame;
 #[cfg(feature = "message")]
 pub mod mapping;

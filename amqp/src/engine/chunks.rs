@@ -1,0 +1,73 @@
+use bytes::{Buf, Bytes};
+
+/// The rest of a payload: chunks of which the first may be read in part.
+#[derive(Debug)]
+pub(super) struct Chunks<'c> {
+    slices: &'c [Bytes],
+    /// What was taken of the first chunk.
+    offset: usize,
+    length: usize,
+}
+
+impl<'c> Chunks<'c> {
+    pub(super) fn new(chunks: &'c [Bytes]) -> Self {
+        Self { slices: chunks, offset: 0, length: chunks.iter().map(Bytes::len).sum() }
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.length
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Takes so many bytes, in slices.
+    pub(super) fn take(&mut self, mut count: usize, mut slice: impl FnMut(Bytes)) {
+        while let Some((first, others)) = self.slices.split_first() {
+            let left = first.len() - self.offset;
+            if left > count {
+                if count > 0 {
+                    slice(first.slice(self.offset..self.offset + count));
+                }
+                self.offset += count;
+                self.length -= count;
+                return;
+            }
+            if left > 0 {
+                slice(first.slice(self.offset..));
+            }
+            count -= left;
+            self.length -= left;
+            self.slices = others;
+            self.offset = 0;
+        }
+    }
+
+    /// Returns the chunks that are left.
+    pub(super) fn rest(&self) -> Vec<Bytes> {
+        let mut rest = self.slices.to_vec();
+        if let Some(first) = rest.first_mut() {
+            first.advance(self.offset);
+        }
+        rest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_is_taken_in_slices_across_its_chunks() {
+        let chunks = [Bytes::from_static(b"abc"), Bytes::new(), Bytes::from_static(b"defg")];
+        let mut rest = Chunks::new(&chunks);
+        let mut taken = Vec::new();
+        rest.take(2, |slice| taken.push(slice));
+        assert_eq!(rest.rest(), ["c", "", "defg"]);
+        rest.take(3, |slice| taken.push(slice));
+        assert_eq!((rest.len(), taken.as_slice()), (2, ["ab", "c", "de"].map(Bytes::from).as_slice()));
+        rest.take(2, |slice| taken.push(slice));
+        assert!(rest.is_empty());
+    }
+}

@@ -1,0 +1,190 @@
+//! Authentication by SASL. The server's application decides; the engine checks the order of the frames.
+
+use super::{CommandError, Connection, Event, Reason, Violation, input::Phase};
+use crate::{
+    frame::ProtocolHeader,
+    types::{SaslChallenge, SaslCode, SaslFrame, SaslInit, SaslMechanisms, SaslOutcome, SaslResponse},
+    value::Binary,
+};
+
+/// Which SASL frame comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SaslState {
+    /// A client waits for the mechanisms.
+    Mechanisms,
+    /// A server waits for the client's selection.
+    Init,
+    /// A server waits for its application.
+    Decision,
+    /// A server waits for the response to a challenge.
+    Response,
+    /// A client waits for a challenge or the outcome.
+    Outcome,
+    /// A client waits for its application.
+    Answer,
+}
+
+impl SaslState {
+    /// Whether the application has to act before the next frame is read.
+    pub(super) const fn is_blocked(self) -> bool {
+        matches!(self, Self::Decision | Self::Answer)
+    }
+}
+
+impl Connection {
+    /// Accepts or refuses the client's credentials: a server's answer to [`Event::SaslInit`] or [`Event::SaslResponse`].
+    ///
+    /// Any code but [`SaslCode::Ok`] closes the connection, once the output is written.
+    ///
+    /// # Errors
+    /// The client has not sent credentials, or the connection is closed.
+    pub fn sasl_outcome(&mut self, code: SaslCode) -> Result<(), CommandError> {
+        self.expect_sasl(SaslState::Decision, "credentials of the client")?;
+        self.out.sasl(&SaslOutcome { code, additional_data: None }.into())?;
+        if code == SaslCode::Ok {
+            self.phase = Phase::Header { authenticated: true };
+        } else {
+            self.finish(Reason::SaslRefused(code));
+        }
+        Ok(())
+    }
+
+    /// Challenges the client: a server's answer to [`Event::SaslInit`] or [`Event::SaslResponse`].
+    ///
+    /// # Errors
+    /// The client has not sent credentials, or the connection is closed; the challenge cannot be encoded.
+    pub fn sasl_challenge(&mut self, challenge: Binary) -> Result<(), CommandError> {
+        self.expect_sasl(SaslState::Decision, "credentials of the client")?;
+        self.out.sasl(&SaslChallenge { challenge }.into())?;
+        self.phase = Phase::Sasl(SaslState::Response);
+        Ok(())
+    }
+
+    /// Answers a challenge of the server: a client's answer to [`Event::SaslChallenge`].
+    ///
+    /// # Errors
+    /// The server has not sent a challenge, or the connection is closed; the response cannot be encoded.
+    pub fn sasl_response(&mut self, response: Binary) -> Result<(), CommandError> {
+        self.expect_sasl(SaslState::Answer, "a challenge of the server")?;
+        self.out.sasl(&SaslResponse { response }.into())?;
+        self.phase = Phase::Sasl(SaslState::Outcome);
+        Ok(())
+    }
+
+    fn expect_sasl(&self, state: SaslState, expected: &'static str) -> Result<(), CommandError> {
+        match self.phase {
+            Phase::Closed => Err(CommandError::Closed),
+            Phase::Sasl(current) if current == state => Ok(()),
+            _ => Err(CommandError::State { expected }),
+        }
+    }
+
+    /// Handles the first bytes of the peer, or those after the authentication.
+    pub(super) fn on_protocol_header(&mut self, bytes: [u8; 8], authenticated: bool) -> Result<(), Violation> {
+        let header = ProtocolHeader::from_bytes(bytes);
+        let sasl = if self.is_client {
+            self.options.sasl_client.is_some() && !authenticated
+        } else {
+            !self.options.sasl_mechanisms.is_empty() && !authenticated
+        };
+        match header {
+            Some(ProtocolHeader::Amqp) if self.is_client && !sasl => self.phase = Phase::Frames,
+            Some(ProtocolHeader::Amqp) if !self.is_client && (!sasl || self.options.sasl_optional) => {
+                self.phase = Phase::Frames;
+                self.start_frames();
+            }
+            Some(ProtocolHeader::Sasl) if sasl && self.is_client => self.phase = Phase::Sasl(SaslState::Mechanisms),
+            Some(ProtocolHeader::Sasl) if sasl => {
+                self.out.protocol_header(ProtocolHeader::Sasl);
+                let mechanisms =
+                    SaslMechanisms { sasl_server_mechanisms: self.options.sasl_mechanisms.iter().cloned().collect() };
+                self.phase = Phase::Sasl(SaslState::Init);
+                if self.out.sasl(&mechanisms.into()).is_err() {
+                    self.finish(Reason::Disconnected);
+                }
+            }
+            _ => {
+                // A server answers with what it supports.
+                if !self.is_client {
+                    self.out.protocol_header(if sasl { ProtocolHeader::Sasl } else { ProtocolHeader::Amqp });
+                }
+                return Err(Violation::ProtocolHeader(bytes));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn on_sasl(&mut self, state: SaslState, frame: SaslFrame) -> Result<(), Violation> {
+        match (state, frame) {
+            (SaslState::Mechanisms, SaslFrame::Mechanisms(offer)) => self.select(&offer),
+            (SaslState::Init, SaslFrame::Init(init)) => {
+                if self.options.sasl_mechanisms.contains(&init.mechanism) {
+                    self.phase = Phase::Sasl(SaslState::Decision);
+                    self.events.push_back(Event::SaslInit(Box::new(init)));
+                } else {
+                    let _ = self.out.sasl(&SaslOutcome { code: SaslCode::Auth, additional_data: None }.into());
+                    self.finish(Reason::SaslRefused(SaslCode::Auth));
+                }
+                Ok(())
+            }
+            (SaslState::Response, SaslFrame::Response(response)) => {
+                self.phase = Phase::Sasl(SaslState::Decision);
+                self.events.push_back(Event::SaslResponse(response.response));
+                Ok(())
+            }
+            (SaslState::Outcome, SaslFrame::Challenge(challenge)) => {
+                self.phase = Phase::Sasl(SaslState::Answer);
+                self.events.push_back(Event::SaslChallenge(challenge.challenge));
+                Ok(())
+            }
+            (SaslState::Outcome, SaslFrame::Outcome(outcome)) => {
+                if outcome.code == SaslCode::Ok {
+                    self.phase = Phase::Header { authenticated: true };
+                    self.events.push_back(Event::Authenticated);
+                    self.start_frames();
+                } else {
+                    self.finish(Reason::SaslRefused(outcome.code));
+                }
+                Ok(())
+            }
+            (state, frame) => Err(Violation::UnexpectedFrame { frame: name(&frame), expected: expectation(state) }),
+        }
+    }
+
+    fn select(&mut self, offer: &SaslMechanisms) -> Result<(), Violation> {
+        let Some(credentials) = &self.options.sasl_client else { return Err(Violation::MechanismNotOffered) };
+        if !offer.sasl_server_mechanisms.0.contains(&credentials.mechanism) {
+            return Err(Violation::MechanismNotOffered);
+        }
+        let init = SaslInit {
+            mechanism: credentials.mechanism.clone(),
+            initial_response: credentials.initial_response.clone(),
+            hostname: credentials.hostname.clone(),
+        };
+        self.phase = Phase::Sasl(SaslState::Outcome);
+        if self.out.sasl(&init.into()).is_err() {
+            self.finish(Reason::Disconnected);
+        }
+        Ok(())
+    }
+}
+
+const fn name(frame: &SaslFrame) -> &'static str {
+    match frame {
+        SaslFrame::Mechanisms(_) => "sasl-mechanisms",
+        SaslFrame::Init(_) => "sasl-init",
+        SaslFrame::Challenge(_) => "sasl-challenge",
+        SaslFrame::Response(_) => "sasl-response",
+        SaslFrame::Outcome(_) => "sasl-outcome",
+    }
+}
+
+const fn expectation(state: SaslState) -> &'static str {
+    match state {
+        SaslState::Mechanisms => "sasl-mechanisms",
+        SaslState::Init => "sasl-init",
+        SaslState::Response => "sasl-response",
+        SaslState::Outcome => "sasl-challenge or sasl-outcome",
+        SaslState::Decision | SaslState::Answer => "no frame before the answer",
+    }
+}

@@ -1,0 +1,161 @@
+use bytes::{Buf, Bytes};
+use consign_amqp::{
+    engine::{CommandError, Event, Options, OutboundDelivery, Received},
+    types::{Attach, Begin, Disposition, Error, Flow, Open, Performative, Role, Transfer, condition},
+};
+
+use crate::peer::{Peer, attach, begin, encode, transfer};
+
+/// Rules: A-58.
+#[test]
+fn input_waits_while_events_are_not_polled() {
+    let (mut peer, link) = Peer::attached(Options::default().with_event_limit(3), Role::Sender);
+    peer.engine.credit(link, 100).unwrap();
+    let packet: Vec<u8> = (0..10).flat_map(|number| encode(0, transfer(number, true), b"message")).collect();
+    peer.write_bytes(&packet);
+    let mut received = Vec::new();
+    while received.len() < 10 {
+        let events = peer.events();
+        assert_eq!(events.len().max(3), 3);
+        received.extend(events);
+        let expected = if received.len() < 7 { Received::Blocked } else { Received::NeedsInput };
+        assert_eq!(peer.receive(), expected);
+        received.extend(peer.engine.poll_event());
+    }
+}
+
+/// Rules: A-58.
+#[test]
+fn sends_wait_while_the_output_is_not_written() {
+    let (mut peer, link) = Peer::attached(Options::default().with_output_limit(1_000), Role::Receiver);
+    peer.flow(Flow { handle: Some(0), link_credit: Some(100), ..Flow::default() });
+    let mut sent = 0;
+    while peer.engine.sendable(link) > 0 {
+        peer.send(link, true);
+        sent += 1;
+    }
+    assert!(peer.engine.is_output_full() && sent < 50, "{sent}");
+    assert_eq!(peer.engine.send(link, OutboundDelivery::default(), &[]), Err(CommandError::OutputFull));
+    peer.frames();
+    assert_eq!(peer.engine.sendable(link), 100 - sent);
+}
+
+/// Rules: A-58.
+#[test]
+fn a_peer_that_reads_no_answers_is_not_read_from() {
+    let (mut peer, _) = Peer::attached(Options::default().with_output_limit(1_000), Role::Sender);
+    let echo = encode(0, Flow { echo: true, ..Flow::default() }, b"");
+    for _ in 0..1_000 {
+        peer.write_bytes(&echo);
+    }
+    assert_eq!(peer.receive(), Received::Blocked);
+    let written: usize = peer.frames().len();
+    assert!(written < 100, "{written}");
+}
+
+/// Rules: A-58.
+#[test]
+fn sessions_and_links_of_this_end_are_limited_by_both_ends() {
+    let mut peer = Peer::opened(Options::default().with_max_sessions(3).with_max_links(2));
+    let session = peer.engine.begin(Begin::default()).unwrap();
+    for _ in 0..2 {
+        peer.engine.begin(Begin::default()).unwrap();
+    }
+    assert_eq!(peer.engine.begin(Begin::default()), Err(CommandError::TooManySessions));
+    for handle in 0..2 {
+        peer.engine.attach(session, attach(handle, Role::Sender)).unwrap();
+    }
+    assert_eq!(peer.engine.attach(session, attach(2, Role::Sender)), Err(CommandError::TooManyLinks));
+    // What the peer announced is as good as our own limit.
+    peer.write(0, Begin { remote_channel: Some(1), handle_max: 1, ..begin() });
+    let events = peer.events();
+    let [Event::Begun { session, by_peer: false, .. }] = events[..] else { panic!("{events:?}") };
+    peer.engine.attach(session, attach(0, Role::Sender)).unwrap();
+    assert_eq!(peer.engine.attach(session, attach(1, Role::Sender)), Err(CommandError::TooManyLinks));
+}
+
+/// Rules: A-58.
+#[test]
+fn a_message_that_the_receiver_does_not_accept_is_not_sent() {
+    let (mut peer, _) = Peer::begun(Options::default().with_max_unsettled(1));
+    peer.write(0, Attach { max_message_size: Some(100), ..attach(0, Role::Receiver) });
+    let events = peer.events();
+    let [Event::AttachRequested { link, .. }] = events[..] else { panic!("{events:?}") };
+    peer.engine.accept(link, attach(0, Role::Sender)).unwrap();
+    peer.flow(Flow { handle: Some(0), link_credit: Some(100), ..Flow::default() });
+    peer.frames();
+    let mut send = |delivery, size| peer.engine.send(link, delivery, &[Bytes::from(vec![0; size])]);
+    assert_eq!(send(OutboundDelivery::default(), 101), Err(CommandError::MessageTooLarge { max: 100 }));
+    let long = OutboundDelivery { tag: vec![0; 33].into(), ..OutboundDelivery::default() };
+    assert_eq!(send(long, 1), Err(CommandError::TagTooLong));
+    assert!(send(OutboundDelivery::default(), 100).is_ok());
+    assert_eq!(send(OutboundDelivery::default(), 1), Err(CommandError::TooManyUnsettled));
+    assert!(send(OutboundDelivery { settled: true, ..OutboundDelivery::default() }, 1).is_ok());
+    assert_eq!(peer.frames().len(), 2);
+}
+
+/// Rules: A-58.
+#[test]
+fn a_frame_that_is_too_large_for_the_peer_is_refused_and_nothing_is_written() {
+    let (mut peer, link) = Peer::attached(Options::default().with_max_frame_size(512), Role::Sender);
+    let error = || Error::new(condition::NOT_FOUND, "x".repeat(600));
+    let refused = Err(CommandError::FrameTooLarge { max: 512 });
+    assert_eq!(peer.engine.detach(link, true, Some(error())), refused);
+    assert_eq!(peer.engine.end(link.session(), Some(error())), refused);
+    assert_eq!(peer.engine.close(Some(error())), refused);
+    assert!(!peer.engine.has_output());
+    assert_eq!(peer.engine.detach(link, true, None), Ok(()));
+    peer.write(0, attach(1, Role::Sender));
+    let events = peer.events();
+    let [Event::AttachRequested { link, .. }] = events[..] else { panic!("{events:?}") };
+    peer.frames();
+    // The link is refused all the same, without the error.
+    assert_eq!(peer.engine.refuse(link, error()), refused);
+    let frames = peer.frames();
+    assert!(
+        matches!(&frames[..], [_, (_, Performative::Detach(detach), _)] if detach.error.is_none() && detach.closed)
+    );
+}
+
+/// Rules: A-58.
+#[test]
+fn a_range_takes_time_by_the_tracked_deliveries_and_not_by_its_length() {
+    let (mut peer, link) = Peer::attached(Options::default(), Role::Receiver);
+    peer.flow(Flow { handle: Some(0), link_credit: Some(100), ..Flow::default() });
+    peer.send(link, false);
+    peer.events();
+    // In all a walk over 200 million million numbers.
+    let range = Disposition { role: Role::Receiver, first: 1, last: Some(u32::MAX / 2), ..Disposition::default() };
+    let packet = encode(0, range, b"");
+    for _ in 0..100_000 {
+        peer.write_bytes(&packet);
+    }
+    assert_eq!(peer.events(), []);
+}
+
+/// Rules: A-58.
+#[test]
+fn transfers_without_bytes_use_no_memory() {
+    let (mut peer, _) = Peer::attached(Options::default(), Role::Sender);
+    peer.write(0, Transfer { more: true, ..transfer(0, true) });
+    for _ in 0..10_000 {
+        peer.write(0, Transfer { more: true, ..Transfer::default() });
+        peer.engine.output().advance(usize::MAX);
+    }
+    peer.transfer(0, true);
+    let events = peer.events();
+    let [Event::Delivery(delivery)] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(delivery.payload.chunks().count(), 1);
+}
+
+#[test]
+fn commands_before_the_open_are_refused() {
+    use consign_amqp::engine::Connection;
+    let mut engine = Connection::server(Options::default(), std::time::Duration::ZERO);
+    assert_eq!(engine.begin(Begin::default()), Err(CommandError::State { expected: "an open connection" }));
+    engine.open(Open::default()).unwrap();
+    assert!(engine.open(Open::default()).is_err());
+    engine.close(None).unwrap();
+    assert!(engine.is_closed() && !engine.has_output());
+    assert_eq!(engine.begin(Begin::default()), Err(CommandError::Closed));
+}
