@@ -2,7 +2,11 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "tokio")]
+pub mod client;
 pub mod codec;
+#[cfg(feature = "tokio")]
+mod driver;
 pub mod engine;
 pub mod frame;
 #[cfg(feature = "message")]
@@ -10,6 +14,8 @@ pub mod mapping;
 pub mod message;
 #[cfg(feature = "serde")]
 pub mod serde;
+#[cfg(feature = "tokio")]
+pub mod server;
 pub mod types;
 pub mod value;
 

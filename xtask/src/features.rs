@@ -21,6 +21,7 @@ const GROUPS: &[&[&str]] = &[
     &["dotnet"],
     &["amqp-value"],
     &["message", "serde"],
+    &["tokio"],
     &["embedded", "durable", "testing"],
     &["gzip", "zstd", "deflate"],
     &["encryption", "signing"],

@@ -94,6 +94,12 @@ impl Connection {
         self.events.pop_front()
     }
 
+    /// Returns whether [`Connection::poll_event`] has an event.
+    #[must_use]
+    pub fn has_event(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     /// Opens the connection. A frame that is not sent yet, because the authentication is not over, is kept.
     ///
     /// The engine sets `max_frame_size`, `channel_max` and `idle_time_out` by the options. A client may begin sessions as soon as

@@ -1,0 +1,94 @@
+use std::{error, fmt, io, time::Duration};
+
+use crate::{
+    engine::{CommandError, Reason},
+    types,
+    value::Symbol,
+};
+
+/// Why a call of a client failed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The host could not be reached.
+    Connect(io::Error),
+    /// The call took longer than [`Options::timeout`](super::Options::timeout).
+    TimedOut {
+        /// What it was waiting for.
+        waiting_for: &'static str,
+        /// The timeout.
+        after: Duration,
+    },
+    /// The connection is closed.
+    Closed(Reason),
+    /// The session has ended.
+    Ended(Reason),
+    /// The link is detached.
+    Detached(Reason),
+    /// The engine refused the command, and nothing was sent.
+    Command(CommandError),
+}
+
+impl Error {
+    /// Returns the error that the peer has reported, if it has.
+    #[must_use]
+    pub fn reported(&self) -> Option<&types::Error> {
+        match self {
+            Self::Closed(reason) | Self::Ended(reason) | Self::Detached(reason) => match reason {
+                Reason::Local(error) | Reason::Peer(error) => error.as_deref(),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Returns the condition that the peer has reported, such as `amqp:not-found`.
+    #[must_use]
+    pub fn condition(&self) -> Option<&Symbol> {
+        self.reported().map(|error| &error.condition)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, reason) = match self {
+            Self::Connect(_) => return f.write_str("cannot connect"),
+            Self::TimedOut { waiting_for, after } => return write!(f, "no {waiting_for} within {after:?}"),
+            Self::Command(_) => return f.write_str("the command was refused"),
+            Self::Closed(reason) => ("the connection is closed", reason),
+            Self::Ended(reason) => ("the session has ended", reason),
+            Self::Detached(reason) => ("the link is detached", reason),
+        };
+        f.write_str(what)?;
+        match reason {
+            Reason::Local(None) => f.write_str(" by this end"),
+            Reason::Peer(None) => f.write_str(" by the peer"),
+            Reason::Local(Some(error)) | Reason::Peer(Some(error)) => {
+                write!(f, " by the peer: {}", error.condition)?;
+                error.description.as_ref().map_or(Ok(()), |description| write!(f, " ({description})"))
+            }
+            Reason::Violation(violation) => write!(f, ": {violation}"),
+            Reason::SaslRefused(code) => write!(f, ": the server refused the credentials ({code:?})"),
+            Reason::Disconnected => f.write_str(": the stream ended without a close"),
+        }
+    }
+}
+
+impl error::Error for Error {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::Connect(error) => Some(error),
+            Self::Command(error) => Some(error),
+            Self::Closed(Reason::Violation(violation))
+            | Self::Ended(Reason::Violation(violation))
+            | Self::Detached(Reason::Violation(violation)) => Some(&**violation),
+            _ => None,
+        }
+    }
+}
+
+impl From<CommandError> for Error {
+    fn from(error: CommandError) -> Self {
+        Self::Command(error)
+    }
+}

@@ -1,0 +1,186 @@
+use std::{
+    future::poll_fn,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use tokio::sync::oneshot;
+
+use super::{Error, session::Link};
+use crate::{
+    engine::{Delivery, DeliveryId, Reason},
+    types::{Attach, DeliveryState},
+};
+
+/// A link that receives.
+#[derive(Debug)]
+pub struct ReceiverLink {
+    link: Arc<Link>,
+    /// The credit and the deliveries at hand are brought to this number.
+    automatic: Option<u32>,
+    /// Deliveries received since the last credit.
+    taken: u32,
+}
+
+/// Settles deliveries of a [`ReceiverLink`], from any task. The link stays attached while there is one.
+#[derive(Clone, Debug)]
+pub struct Settler {
+    link: Arc<Link>,
+}
+
+impl ReceiverLink {
+    pub(super) fn new(link: Link) -> Self {
+        Self { link: Arc::new(link), automatic: None, taken: 0 }
+    }
+
+    /// Sets how many deliveries the server may send from now on, whatever it was allowed before. It ends an automatic credit.
+    ///
+    /// # Errors
+    /// The link, its session or the connection has ended.
+    pub fn set_credit(&mut self, credit: u32) -> Result<(), Error> {
+        self.automatic = None;
+        self.credit(credit)
+    }
+
+    /// Has the server send ahead: the credit and the deliveries that wait for [`ReceiverLink::recv`] are together between half of
+    /// `deliveries` and `deliveries`.
+    ///
+    /// # Errors
+    /// The link, its session or the connection has ended.
+    pub fn set_automatic_credit(&mut self, deliveries: u32) -> Result<(), Error> {
+        self.automatic = Some(deliveries);
+        self.taken = 0;
+        self.replenish(deliveries)
+    }
+
+    /// Waits for the next delivery. Dropping the future loses none.
+    ///
+    /// # Errors
+    /// The link, its session or the connection has ended. Unsettled deliveries that were not received are the server's again.
+    pub async fn recv(&mut self) -> Result<Delivery, Error> {
+        poll_fn(|cx| self.poll_recv(cx)).await
+    }
+
+    /// Polls for the next delivery. The task of the last call is woken.
+    ///
+    /// # Errors
+    /// Those of [`ReceiverLink::recv`].
+    pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Result<Delivery, Error>> {
+        let id = self.link.id;
+        let delivery = self.link.connection().shared.read(|_, routes| {
+            let error = routes.link_error(id);
+            let Some(route) = routes.links.get_mut(&id) else {
+                return Poll::Ready(Err(Error::Detached(Reason::Local(None))));
+            };
+            match (route.deliveries.pop_front(), error) {
+                (Some(delivery), _) => Poll::Ready(Ok(delivery)),
+                (None, Some(error)) => Poll::Ready(Err(error)),
+                (None, None) => {
+                    route.receiver = Some(cx.waker().clone());
+                    Poll::Pending
+                }
+            }
+        });
+        if let (Poll::Ready(Ok(_)), Some(deliveries)) = (&delivery, self.automatic) {
+            self.taken += 1;
+            if self.taken >= deliveries.div_ceil(2) {
+                self.taken = 0;
+                // The delivery is given out all the same; the next call has the error.
+                let _ = self.replenish(deliveries);
+            }
+        }
+        delivery
+    }
+
+    /// Has the server use up the credit, and waits until it has: deliveries that it had ready are received then.
+    ///
+    /// # Errors
+    /// The link, its session or the connection has ended, or the server does not answer.
+    pub async fn drain(&mut self) -> Result<(), Error> {
+        self.automatic = None;
+        self.link.command(|engine, route| {
+            route.drained = false;
+            Ok(engine.drain(self.link.id)?)
+        })?;
+        self.link.wait("end of the drain", |_, route| route.drained.then_some(Ok(()))).await
+    }
+
+    /// Settles deliveries, without waiting for the server. Returns how many were unsettled.
+    ///
+    /// # Errors
+    /// The link, its session or the connection has ended, or the state cannot be encoded.
+    pub fn settle(
+        &self,
+        deliveries: impl IntoIterator<Item = DeliveryId>,
+        state: &DeliveryState,
+    ) -> Result<usize, Error> {
+        self.link.settle(deliveries, state, true)
+    }
+
+    /// Returns a handle that settles from other tasks.
+    #[must_use]
+    pub fn settler(&self) -> Settler {
+        Settler { link: Arc::clone(&self.link) }
+    }
+
+    /// Detaches the link and closes it, and waits until the server has confirmed it.
+    ///
+    /// # Errors
+    /// [`Error::Detached`] if the server has reported an error, or the link, its session or the connection had ended before.
+    pub async fn detach(self) -> Result<(), Error> {
+        self.link.detach(true).await
+    }
+
+    /// Returns the attach of the server.
+    #[must_use]
+    pub fn peer(&self) -> &Arc<Attach> {
+        &self.link.peer
+    }
+
+    fn replenish(&self, deliveries: u32) -> Result<(), Error> {
+        let waiting = self.link.command(|_, route| Ok(route.deliveries.len()))?;
+        self.credit(deliveries.saturating_sub(u32::try_from(waiting).unwrap_or(u32::MAX)))
+    }
+
+    fn credit(&self, credit: u32) -> Result<(), Error> {
+        self.link.command(|engine, _| Ok(engine.credit(self.link.id, credit)?))
+    }
+}
+
+impl Settler {
+    /// Settles deliveries, without waiting for the server. Returns how many were unsettled.
+    ///
+    /// # Errors
+    /// The link, its session or the connection has ended, or the state cannot be encoded.
+    pub fn settle(
+        &self,
+        deliveries: impl IntoIterator<Item = DeliveryId>,
+        state: &DeliveryState,
+    ) -> Result<usize, Error> {
+        self.link.settle(deliveries, state, true)
+    }
+
+    /// Reports the state of a delivery without settling it, and waits until the server has settled it. Returns the server's state.
+    ///
+    /// The server has then acted on it, where a settlement that is not confirmed may be lost with the connection.
+    ///
+    /// # Errors
+    /// - [`Error::Detached`], [`Error::Ended`], [`Error::Closed`]: before the server has settled it, which it may do or not.
+    /// - [`Error::TimedOut`]: the server did not settle it.
+    /// - [`Error::Command`]: the state cannot be encoded.
+    pub async fn settle_confirmed(
+        &self,
+        delivery: DeliveryId,
+        state: &DeliveryState,
+    ) -> Result<Option<DeliveryState>, Error> {
+        let (sender, confirmed) = oneshot::channel();
+        self.link.command(|engine, route| {
+            if engine.settle(self.link.id, [delivery], Some(state), false)? > 0 {
+                route.outcomes.insert(delivery, sender);
+            }
+            Ok(())
+        })?;
+        let confirmed = self.link.connection().within("settlement", confirmed).await?;
+        confirmed.map_err(|_| self.link.error().unwrap_or(Error::Detached(Reason::Local(None))))
+    }
+}
