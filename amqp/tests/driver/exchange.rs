@@ -1,7 +1,8 @@
 use consign_amqp::{
     client::{Connection, Error, Options},
-    engine::{self, OutboundDelivery, Reason, SaslCredentials},
-    types::{Attach, Modified, Rejected, Released, SenderSettleMode, Source, Target, condition},
+    engine::{self, CommandError, Event, OutboundDelivery, Reason, SaslCredentials},
+    server,
+    types::{Attach, Modified, Open, Rejected, Released, Role, SenderSettleMode, Source, Target, condition},
 };
 use tokio::net::TcpListener;
 
@@ -187,4 +188,43 @@ async fn what_is_dropped_is_given_back() {
     fourth.set_credit(1).unwrap();
     let delivery = fourth.recv().await.unwrap();
     assert_eq!(read(delivery.payload.into_bytes()).1, 0, "no delivery has failed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_receiver_that_settles_second_has_its_outcome_settled() {
+    let (client, server) = tokio::io::duplex(4_096);
+    let served = tokio::spawn(async move {
+        let mut connection = server::Connection::accept(server, engine::Options::default());
+        while let Some(event) = connection.next_event().await {
+            let settled = connection.command(|engine| {
+                match event {
+                    Event::Opened(_) => engine.open(Open { container_id: "second".into(), ..Open::default() }),
+                    Event::AttachRequested { link, attach } => {
+                        engine.accept(
+                            link,
+                            Attach { source: attach.source, target: attach.target, ..Attach::default() },
+                        )?;
+                        engine.credit(link, 1)
+                    }
+                    Event::Delivery(delivery) => {
+                        engine.settle(delivery.link, [delivery.id], Some(&accepted()), false).map(drop)
+                    }
+                    Event::Disposition { role: Role::Sender, settled: true, state, .. } => {
+                        assert_eq!(state, Some(accepted()));
+                        return Ok::<_, CommandError>(true);
+                    }
+                    _ => Ok(()),
+                }?;
+                Ok(false)
+            });
+            if settled.unwrap() {
+                return;
+            }
+        }
+        panic!("the connection is closed before the delivery is settled");
+    });
+    let session = Connection::open(client, Options::new("client")).await.unwrap().begin().await.unwrap();
+    let sender = sender(&session, "orders").await;
+    assert_eq!(sender.send(message("1")).await.unwrap(), Some(accepted()));
+    served.await.unwrap();
 }
