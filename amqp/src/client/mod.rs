@@ -27,7 +27,7 @@
 //!
 //! # Dropping
 //!
-//! A link is detached when its handle is dropped, a session ends with the last handle of it and of its links, and a connection is
+//! A link is detached when its handle is dropped. A session ends with the last handle of it and of its links, and a connection is
 //! closed with the last handle of it and of its sessions. None of these waits; [`Connection::close`] does.
 //!
 //! Dropping the future of a call leaves nothing behind: a session or link that was not returned is ended or detached, and a delivery

@@ -23,7 +23,7 @@ pub(super) struct Routes {
     pub(super) changed: Arc<Notify>,
     pub(super) sessions: HashMap<SessionId, SessionRoute>,
     pub(super) links: HashMap<LinkId, LinkRoute>,
-    /// Links with a send that waits for room in the engine.
+    /// Links with a send that waits until the engine accepts one.
     pub(super) stalled: Vec<LinkId>,
 }
 
