@@ -91,26 +91,35 @@ impl<'b> Decoder<'b> {
     /// The value is malformed outside of its content, or its descriptors are nested deeper than the limit.
     pub fn skip(&mut self) -> Result<(), DecodeError> {
         let start = self.offset();
-        // Of the values that are still to come: a descriptor is one, and what it describes another.
-        let mut values = 1_u32;
-        let mut described = 0;
-        while values > 0 {
+        // One bit for each described value around the next one, the innermost last: whether its descriptor is being skipped, so that
+        // what it describes follows.
+        let mut descriptors = 0_u64;
+        let mut described = 0_u8;
+        loop {
             let code = self.format_code()?;
-            values -= 1;
             match codes::layout(code) {
                 Some(Layout::Described) => {
                     described += 1;
                     if described > self.levels {
                         return Err(DecodeError::new(DecodeErrorKind::Depth, start));
                     }
-                    values += 2;
+                    descriptors = descriptors << 1 | 1;
+                    continue;
                 }
                 Some(Layout::Fixed(width)) => drop(self.take(width)?),
                 Some(Layout::Sized { wide }) => drop(self.sized(wide)?),
                 None => return Err(self.unknown(code)),
             }
+            // A described value ends with what it describes, and may itself be the last part of another.
+            while described > 0 && descriptors & 1 == 0 {
+                descriptors >>= 1;
+                described -= 1;
+            }
+            if described == 0 {
+                return Ok(());
+            }
+            descriptors ^= 1;
         }
-        Ok(())
     }
 
     /// Checks that the whole input has been read.

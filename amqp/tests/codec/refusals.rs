@@ -130,6 +130,12 @@ fn skipping_is_limited_too() {
     assert_eq!(skip("70 00"), Err(Truncated));
     assert_eq!(skip("1f"), Err(FormatCode));
     assert_eq!(skip("00 5324 d0 00000004 00000000"), Ok(()));
+    // As many described values side by side as inside one another, and more of both than levels.
+    let tree = |levels| (0..levels).fold("40".to_owned(), |value, _: u8| format!("00 {value} {value}"));
+    assert_eq!(skip(&tree(6)), Ok(()));
+    assert!(decode::<Value>(&tree(6)).is_ok());
+    assert_eq!(skip(&format!("00 {} {}", "00 5301".repeat(31) + "40", "00 5301".repeat(32) + "40")), Err(Depth));
+    assert_eq!(skip(&format!("00 {0} {0}", "00 5301".repeat(31) + "40")), Ok(()));
 }
 
 #[test]
