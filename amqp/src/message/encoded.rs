@@ -114,12 +114,13 @@ impl EncodedMessage {
         while !decoder.is_empty() {
             let start = decoder.offset();
             let (section, kind) = section(&mut decoder)?;
-            if !may_follow(before, section, body, kind) {
+            let range = &mut ranges[section as usize];
+            let is_new = range.1 == 0;
+            if !may_follow(before, section, body, kind) || !is_new && section != Section::Body {
                 return Err(DecodeError::new(DecodeErrorKind::Order, start));
             }
             decoder.skip()?;
-            let range = &mut ranges[section as usize];
-            if range.1 == 0 {
+            if is_new {
                 range.0 = start;
             }
             range.1 = decoder.offset();
@@ -271,7 +272,7 @@ impl<T: Decode> Iterator for BodySections<'_, T> {
     }
 }
 
-/// Whether a section may stand behind another. Data and sequences repeat; every other section occurs once.
+/// Whether a section may stand behind another, apart from one that occurred before. Data and sequences repeat.
 ///
 /// The footer may stand before the body too, where rhea writes it.
 fn may_follow(before: Option<Section>, section: Section, body: Option<BodyKind>, kind: Option<BodyKind>) -> bool {

@@ -76,7 +76,7 @@ fn sections_out_of_order_repeated_or_mixed_are_refused() {
     let (data, value) = (Data(b"".as_slice().into()), AmqpValue(Value::Null));
     let sequence = AmqpSequence(List::default());
     let (header, properties, footer) = (Header::default(), Properties::default(), Footer::default());
-    let wrong: [&[&dyn Encode]; 9] = [
+    let wrong: [&[&dyn Encode]; 10] = [
         &[&properties, &header],
         &[&header, &header],
         &[&data, &properties],
@@ -86,6 +86,7 @@ fn sections_out_of_order_repeated_or_mixed_are_refused() {
         &[&data, &footer, &data],
         &[&footer, &properties],
         &[&footer, &footer],
+        &[&footer, &data, &footer],
     ];
     for sections in wrong {
         assert_eq!(refused(sections), DecodeErrorKind::Order);
