@@ -24,7 +24,8 @@ pub enum MappingErrorKind {
     MixedArray,
     /// More than 64 values inside one another.
     TooDeep,
-    /// An annotation whose name is reserved for the types of ids, and which no peer may send.
+    /// A name that no peer may send: an annotation for the type of an id, or the descriptor of a value for which a message has no
+    /// type.
     Reserved,
 }
 

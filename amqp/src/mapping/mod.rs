@@ -43,7 +43,7 @@
 //! A value keeps its type. [`PropertyValue`] has no decimal32 and decimal64, and an application property is not a list, a map, an
 //! array or another described value: these are an error that names the property. A symbol becomes text. In a body or an annotation
 //! decimal32 and decimal64 are described binaries, `consign:decimal32` and `consign:decimal64`, and an empty array is described as
-//! `consign:empty-array`. These become the AMQP 1.0 value again.
+//! `consign:empty-array`. These become the AMQP 1.0 value again, and a peer may not send them.
 //!
 //! Timestamps later than 9999-12-31T23:59:59.999Z become that instant, which stands for "never".
 //!

@@ -6,7 +6,7 @@ use consign_core::{
 
 use super::{MappingError, MappingErrorKind, error::Place};
 use crate::{
-    codec::Limits,
+    codec::{self, Limits},
     message::Section,
     value::{
         Array, Binary, Decimal32, Decimal64, Decimal128, Described, List, Map, Str, Symbol, Timestamp, Uuid, Value,
@@ -19,7 +19,8 @@ const DATE_TIME_OFFSET: &str = "com.microsoft:datetime-offset";
 const TIME_SPAN: &str = "com.microsoft:timespan";
 const URI: &str = "com.microsoft:uri";
 
-/// Descriptors of values for which a message has no type. They are never sent to an AMQP 1.0 peer.
+/// Descriptors of values for which a message has no type. They are never sent to an AMQP 1.0 peer, and not accepted from one: it
+/// would get back another value, or one that cannot be sent.
 const DECIMAL_32: &str = "consign:decimal32";
 const DECIMAL_64: &str = "consign:decimal64";
 const EMPTY_ARRAY: &str = "consign:empty-array";
@@ -77,7 +78,7 @@ pub fn property_to_amqp(value: &PropertyValue) -> Value {
 /// Converts a value of a body, an annotation or a footer.
 ///
 /// # Errors
-/// [`MappingErrorKind::TooDeep`] over 64 levels.
+/// [`MappingErrorKind::TooDeep`] over 64 levels, [`MappingErrorKind::Reserved`] for `consign:decimal32`, `consign:decimal64` and `consign:empty-array`.
 pub fn value_from_amqp(value: Value) -> Result<CoreValue, MappingError> {
     from_amqp(value, Place::BODY, Limits::MAX_DEPTH)
 }
@@ -153,6 +154,10 @@ pub(super) fn from_amqp(value: Value, place: Place<'_>, levels: u8) -> Result<Co
         Value::Described(pair) => {
             let levels = deeper(levels, place)?;
             let Described { descriptor, value } = *pair;
+            if matches!(&descriptor, Value::Symbol(name) if [DECIMAL_32, DECIMAL_64, EMPTY_ARRAY].contains(&name.as_str()))
+            {
+                return Err(place.error(MappingErrorKind::Reserved));
+            }
             let pair = (from_amqp(descriptor, place, levels)?, from_amqp(value, place, levels)?);
             return Ok(CoreValue::Described(Box::new(pair)));
         }
@@ -208,11 +213,17 @@ fn all_to_amqp(values: &[CoreValue], place: Place<'_>, levels: u8) -> Result<Vec
     values.iter().map(|value| to_amqp(value, place, levels)).collect()
 }
 
+/// Whether two descriptors are equal. A float that is not a number is equal to the same one.
+fn are_equal(one: &Value, other: &Value) -> bool {
+    one == other || matches!((codec::encode(one), codec::encode(other)), (Ok(one), Ok(other)) if one == other)
+}
+
 fn array_to_amqp(mut values: Vec<Value>, place: Place<'_>) -> Result<Value, MappingError> {
     let mut descriptors = Vec::new();
     while let Some(Value::Described(first)) = values.first() {
         let descriptor = first.descriptor.clone();
-        let is_same = |value: &Value| matches!(value, Value::Described(other) if other.descriptor == descriptor);
+        let is_same =
+            |value: &Value| matches!(value, Value::Described(other) if are_equal(&other.descriptor, &descriptor));
         if !values.iter().all(is_same) {
             return Err(place.error(MappingErrorKind::MixedArray));
         }

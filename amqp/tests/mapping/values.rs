@@ -2,7 +2,7 @@ use bytes::Bytes;
 use consign_amqp::{
     codec,
     mapping::{Direction, MappingErrorKind, property_from_amqp, property_to_amqp, value_from_amqp, value_to_amqp},
-    message::ApplicationProperties,
+    message::{ApplicationProperties, Section},
     value::{Array, Decimal32, Decimal64, Decimal128, Described, List, Map, Symbol, Timestamp, Uuid, Value, ValueType},
 };
 use consign_core::{
@@ -140,6 +140,28 @@ fn values_without_a_type_in_messages_come_back_as_they_were() {
         let converted = value_from_amqp(value.clone()).unwrap();
         assert_eq!(value_to_amqp(&converted).unwrap(), value);
     }
+}
+
+/// Such a value would be sent as another one, or be an array of several types, which cannot be sent.
+#[test]
+fn descriptors_of_values_without_a_type_in_messages_are_refused() {
+    for name in ["consign:decimal32", "consign:decimal64", "consign:empty-array"] {
+        let error = value_from_amqp(described(name, Value::Null)).unwrap_err();
+        assert_eq!((error.kind(), error.section()), (MappingErrorKind::Reserved, Some(Section::Body)), "{name}");
+        let descriptors = vec![Symbol::try_from(name).unwrap().into()];
+        let values = [4, 5].map(|size| Value::Binary(vec![0; size].into())).to_vec();
+        let array = Array::described(descriptors, ValueType::Binary, values).unwrap();
+        assert_eq!(value_from_amqp(array.into()).unwrap_err().kind(), MappingErrorKind::Reserved, "{name}");
+    }
+}
+
+#[test]
+fn an_array_whose_descriptor_is_not_a_number_can_be_sent() {
+    let descriptors = vec![f64::NAN.into()];
+    let array = Array::described(descriptors, ValueType::Int, vec![1_i32.into(), 2_i32.into()]).unwrap();
+    let converted = value_from_amqp(array.clone().into()).unwrap();
+    let sent = value_to_amqp(&converted).unwrap();
+    assert_eq!(codec::encode(&sent), codec::encode(&array));
 }
 
 #[test]
