@@ -84,7 +84,10 @@ fn header(message: &Message, received: Option<&Received>, direction: Direction) 
 fn properties(message: &Message, received: Option<&Received>) -> Result<Properties, MappingError> {
     let rest = message.pass_through();
     let symbol = |key, text: Option<&str>| text.map(|text| to_symbol(text, Place::property(key))).transpose();
-    let expires_at = received.map(|received| received.expires_at).filter(|at| *at != Instant::MAX);
+    // Without the field, the receiver would compute the instant from the time to live.
+    let is_needed =
+        |at: &Instant| *at != Instant::MAX || message.time_to_live().is_some_and(|ttl| ttl != Duration::MAX);
+    let expires_at = received.map(|received| received.expires_at).filter(is_needed);
     let kept = || match rest?.annotation(PassThrough::ABSOLUTE_EXPIRY_TIME)? {
         CoreValue::Simple(PropertyValue::DateTime(at)) if received.is_none() => Some(*at),
         _ => None,

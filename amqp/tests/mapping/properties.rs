@@ -195,6 +195,20 @@ fn a_broker_reads_the_ttl_and_returns_the_expiry_time_that_the_sender_set() {
     assert_eq!(delivered.properties.unwrap().absolute_expiry_time, Some(Timestamp(2)));
 }
 
+/// Rules: A-05.
+/// A receiver without the field computes the expiry from the time to live.
+#[test]
+fn a_received_message_that_never_expires_keeps_that_beside_a_time_to_live() {
+    let mut sections =
+        annotated(&[(annotation::SEQUENCE_NUMBER, 1_i64.into()), (annotation::ENQUEUED_TIME, Timestamp(1_000).into())]);
+    sections.header = Some(Header { ttl: Some(60_000), ..Header::default() });
+    sections.properties = Some(Properties { absolute_expiry_time: Some(Timestamp(i64::MAX)), ..Properties::default() });
+    let message = read(&sections, Direction::Deliver).unwrap().message;
+    assert_eq!(message.received().unwrap().expires_at, Instant::MAX);
+    let again = read(&write(&message, Direction::Deliver), Direction::Deliver).unwrap().message;
+    assert_eq!(again.received().unwrap().expires_at, Instant::MAX);
+}
+
 /// Rules: A-17.
 #[test]
 fn a_time_to_live_without_an_end_is_left_out() {
