@@ -6,6 +6,8 @@ use consign_amqp::value::{Array, Value, ValueType};
 pub(crate) fn depth(value: &Value) -> usize {
     let deepest = |values: &[Value]| values.iter().map(depth).max().unwrap_or(0);
     match value {
+        // It has an encoding without content, which is not a level.
+        Value::List(list) if list.0.is_empty() => 0,
         Value::List(list) => 1 + deepest(&list.0),
         Value::Map(map) => 1 + map.0.iter().map(|(key, value)| depth(key).max(depth(value))).max().unwrap_or(0),
         Value::Described(pair) => 1 + depth(&pair.descriptor).max(depth(&pair.value)),

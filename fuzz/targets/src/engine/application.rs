@@ -151,7 +151,8 @@ impl Script<'_> {
     /// Moves bytes from the wire to the engine, and calls it until it takes no more.
     fn deliver(&mut self, count: usize) {
         let count = count.min(self.wire.len());
-        self.input.extend(self.wire.drain(..count));
+        self.input.extend_from_slice(&self.wire[..count]);
+        self.wire.drain(..count);
         loop {
             let before = self.input.len();
             let received = self.engine.receive(self.now, &mut self.input);
@@ -270,7 +271,7 @@ impl Script<'_> {
 
     fn send(&mut self, link: LinkId) {
         let settled = self.source.flag();
-        let payload = vec![9; self.source.below(256) * 32];
+        let payload = vec![9; self.source.below(256) * 12];
         let tag = vec![3; self.source.below(34)].into();
         let state = peer::state(&mut self.source);
         let sendable = self.engine.sendable(link);

@@ -46,7 +46,7 @@ struct End {
     engine: Connection,
     input: BytesMut,
     /// Written, and not read by the other end.
-    wire: VecDeque<u8>,
+    wire: BytesMut,
     opened: bool,
     sessions: Vec<SessionId>,
     begun: BTreeSet<SessionId>,
@@ -98,7 +98,7 @@ impl End {
         Self {
             engine,
             input: BytesMut::new(),
-            wire: VecDeque::new(),
+            wire: BytesMut::new(),
             opened: false,
             sessions: vec![],
             begun: BTreeSet::new(),
@@ -124,11 +124,10 @@ impl Pair<'_> {
             let mut output = end.engine.output();
             let count = output.remaining().min(most);
             let bytes = output.copy_to_bytes(count);
-            end.wire.extend(bytes);
-            let count = end.wire.len().min(most);
-            let bytes: Vec<u8> = end.wire.drain(..count).collect();
+            end.wire.extend_from_slice(&bytes);
+            let arrived = end.wire.split_to(end.wire.len().min(most));
             let other = &mut self.ends[1 - index];
-            other.input.extend_from_slice(&bytes);
+            other.input.extend_from_slice(&arrived);
             let _ = other.engine.receive(Duration::ZERO, &mut other.input);
             self.poll(1 - index);
         }
@@ -365,7 +364,7 @@ fn send(source: &mut Source<'_>, engine: &mut Connection, link: &mut Link, model
         return;
     }
     let mut message = number.to_be_bytes().to_vec();
-    message.resize(4 + source.below(256) * 32, source.byte());
+    message.resize(4 + source.below(256) * 12, source.byte());
     let settled = source.flag();
     let delivery = OutboundDelivery { tag: message[..4].to_vec().into(), settled, ..OutboundDelivery::default() };
     let cut = source.below(message.len());
