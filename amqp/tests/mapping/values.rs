@@ -142,6 +142,7 @@ fn values_without_a_type_in_messages_come_back_as_they_were() {
     }
 }
 
+/// Rules: U-13.
 /// Such a value would be sent as another one, or be an array of several types, which cannot be sent.
 #[test]
 fn descriptors_of_values_without_a_type_in_messages_are_refused() {
