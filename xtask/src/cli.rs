@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand as Subcommands};
 
 use crate::{
-    bench, conformance, deny, error::Error, faults, features, foreign, kill, model, nightly, options::Output,
+    bench, conformance, deny, error::Error, faults, features, foreign, fuzz, kill, model, nightly, options::Output,
     power_loss, random, recovery, sabotage, shuttle, spec,
 };
 
@@ -30,6 +30,8 @@ enum Subcommand {
     Features(features::Options),
     /// Exchange messages with encoders and clients in Python, Node and Rust (requires scripts/brokers)
     Foreign(foreign::Options),
+    /// Fuzz the codec, the messages and the engine of AMQP 1.0, or replay inputs (requires a nightly toolchain)
+    Fuzz(fuzz::Options),
     /// Fail if a message takes more instructions while the embedded broker holds more (requires valgrind)
     Growth(Output),
     /// Fail if a message takes over 3 % more instructions, or more allocations, than in benches/baseline.json (requires valgrind)
@@ -66,6 +68,7 @@ impl CommandLine {
             Subcommand::Faults(options) => faults::run(options),
             Subcommand::Features(options) => features::run(options),
             Subcommand::Foreign(options) => foreign::run(options),
+            Subcommand::Fuzz(options) => fuzz::run(options),
             Subcommand::Growth(output) => bench::growth::run(output),
             Subcommand::Guard(output) => bench::guard::run(output),
             Subcommand::Kill(options) => kill::run(options),
@@ -141,6 +144,20 @@ mod tests {
         assert_eq!(numbers("model --seeds many"), Err(ErrorKind::ValueValidation));
         assert_eq!(numbers("model --ops"), Err(ErrorKind::InvalidValue));
         assert_eq!(parse("memory --ops 1").unwrap_err(), ErrorKind::UnknownArgument);
+    }
+
+    #[test]
+    fn an_option_may_be_there_without_a_value() {
+        let replay = |line: &str| match parse(line)? {
+            Subcommand::Fuzz(fuzz) => Ok((fuzz.target, fuzz.seconds, fuzz.replay)),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(replay("fuzz --seconds 5"), Ok((None, 5, None)));
+        assert_eq!(replay("fuzz --replay"), Ok((None, 60, Some(None))));
+        let file = Some(Some("a/b".into()));
+        assert_eq!(replay("fuzz --target codec --replay a/b"), Ok((Some("codec".into()), 60, file)));
+        assert_eq!(replay("fuzz --replay --seconds 5"), Err(ErrorKind::ArgumentConflict));
+        assert_eq!(replay("fuzz --target codex"), Err(ErrorKind::InvalidValue));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::process::ExitStatus;
 
 use plotters::drawing::DrawingAreaErrorKind;
 
+use crate::fuzz::Finding;
 use crate::spec::Problem;
 
 /// The failure to draw a plot.
@@ -63,6 +64,10 @@ pub(crate) enum Error {
     NoPackage(&'static str),
     /// Parts of the nightly checks that failed.
     Parts(Vec<&'static str>),
+    /// There is no such toolchain of rustup.
+    NoToolchain(&'static str),
+    /// Inputs with which fuzz targets fail.
+    Findings(Vec<Finding>),
     /// Features of a package that no group of `xtask/src/features` names, as `package/feature`.
     Ungrouped(Vec<String>),
 }
@@ -99,6 +104,15 @@ impl std::fmt::Display for Error {
             Self::NoPackage(name) => write!(f, "`cargo metadata` names no package `{name}` with features"),
             Self::Parts(failed) => write!(f, "failed: {}", failed.join(", ")),
             Self::Ungrouped(features) => write!(f, "these features are in no group: {}", features.join(", ")),
+            Self::NoToolchain(name) => {
+                write!(f, "there is no {name} toolchain: rustup toolchain install {name} --profile minimal")
+            }
+            Self::Findings(findings) => {
+                write!(f, "{} finding(s)", findings.len())?;
+                findings.iter().try_for_each(|Finding { target, file }| {
+                    write!(f, "\n  {file}\n  replay: cargo xtask fuzz --target {target} --replay {file}")
+                })
+            }
             Self::Spec(problems) => {
                 write!(f, "{} problem(s)", problems.len())?;
                 problems.iter().try_for_each(|problem| write!(f, "\n  {problem}"))
@@ -131,6 +145,8 @@ impl std::error::Error for Error {
             | Self::NoPackage(_)
             | Self::Parts(_)
             | Self::Ungrouped(_)
+            | Self::NoToolchain(_)
+            | Self::Findings(_)
             | Self::Spec(_) => None,
         }
     }

@@ -9,6 +9,7 @@ mod error;
 mod faults;
 mod features;
 mod foreign;
+mod fuzz;
 mod kill;
 mod layers;
 mod model;
