@@ -20,7 +20,12 @@ impl<'b> Fields<'b> {
     /// Enters the list whose format code has been read.
     pub(crate) fn list(decoder: &mut Decoder<'b>, code: u8) -> Result<Self, DecodeError> {
         match code {
-            codes::LIST_0 => Ok(Self { left: 0, after: None }),
+            codes::LIST_0 => {
+                // A level as in every other encoding, one of which the encoder may choose.
+                decoder.descend()?;
+                decoder.ascend();
+                Ok(Self { left: 0, after: None })
+            }
             codes::LIST_8 | codes::LIST_32 => Self::enter(decoder, code == codes::LIST_32),
             _ => Err(decoder.mismatch("list", code)),
         }

@@ -122,7 +122,7 @@ impl<'o> Encoder<'o> {
 
     pub(crate) fn list(&mut self, count: usize, write: impl FnOnce(&mut Self)) {
         if count == 0 {
-            return self.put(codes::LIST_0);
+            return self.deeper(|encoder| encoder.put(codes::LIST_0));
         }
         self.compound(codes::LIST_8, codes::LIST_32, count, write);
     }

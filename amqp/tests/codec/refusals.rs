@@ -84,11 +84,11 @@ fn the_elements_of_all_collections_together_are_limited() {
 
 /// `levels` of a nesting, the innermost of which is null.
 fn nested(levels: usize, wrap: fn(Vec<u8>) -> Vec<u8>) -> String {
-    let mut value = vec![0x40];
-    for _ in 0..levels {
-        value = wrap(value);
-    }
-    crate::to_hex(&value)
+    nested_around(levels, &[0x40], wrap)
+}
+
+fn nested_around(levels: usize, innermost: &[u8], wrap: fn(Vec<u8>) -> Vec<u8>) -> String {
+    crate::to_hex(&(0..levels).fold(innermost.to_vec(), |value, _| wrap(value)))
 }
 
 fn in_list(value: Vec<u8>) -> Vec<u8> {
@@ -116,6 +116,20 @@ fn nesting_is_limited_to_32_levels() {
     assert_eq!(refused(&"00".repeat(10_000)).0, Depth);
     let descriptors = "00 5301".repeat(40);
     assert_eq!(refused(&format!("e0 7a 00 {descriptors} 40")).0, Depth);
+}
+
+/// Rules: A-47.
+/// The elements of an array of empty lists are written in an encoding with a size.
+#[test]
+fn an_empty_list_is_a_level_in_every_encoding() {
+    for list in ["45", "c0 01 00", "d0 00000004 00000000"] {
+        let in_lists = |levels| hex(&nested_around(levels, &hex(list), in_list));
+        assert!(codec::decode::<Value>(&in_lists(31)).is_ok(), "{list}");
+        assert_eq!(codec::decode::<Value>(&in_lists(32)).map_err(|error| error.kind()), Err(Depth), "{list}");
+    }
+    let limits = Limits::default().with_depth(1);
+    let empty_lists = hex("e0 02 03 45");
+    assert_eq!(Decoder::with_limits(&empty_lists, limits).value().map_err(|error| error.kind()), Err(Depth));
 }
 
 /// Rules: A-47.
@@ -152,6 +166,9 @@ fn sizes_counts_and_depth_are_limits_and_other_refusals_are_not() {
 fn values_that_are_too_deep_are_not_encoded() {
     let deep = |levels: u8| (0..levels).fold(Value::Null, |value, _| List(vec![value]).into());
     assert!(codec::encode(&deep(Limits::MAX_DEPTH)).is_ok());
+    let empty = |levels: u8| (0..levels).fold(List::default().into(), |value: Value, _| List(vec![value]).into());
+    assert!(codec::encode(&empty(Limits::MAX_DEPTH - 1)).is_ok());
+    assert_eq!(codec::encode(&empty(Limits::MAX_DEPTH)), Err(EncodeError::TooDeep));
     let mut out = b"before".to_vec();
     assert_eq!(codec::encode_into(&deep(Limits::MAX_DEPTH + 1), &mut out), Err(EncodeError::TooDeep));
     assert_eq!(out, b"before");
