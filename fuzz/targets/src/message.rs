@@ -10,6 +10,8 @@ use consign_amqp::{
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+use crate::shape;
+
 const DIRECTIONS: [Direction; 3] = [Direction::Send, Direction::Deliver, Direction::Peek];
 const SECTIONS: [Section; 7] = [
     Section::Header,
@@ -75,15 +77,30 @@ fn sections(message: &EncodedMessage, direction: Direction) {
     let Ok(inbound) = InboundMessage::from_sections(sections.clone(), direction) else { return };
     let _ = inbound.lock_token();
     let outbound = mapping::to_sections(&inbound.message, direction).expect("a message that was accepted can be sent");
-    if let (Body::Data(body), Body::Data(sent)) = (&sections.body, &outbound.body)
-        && !body.is_empty()
-    {
-        assert_eq!(sent, body, "the bytes of a body are kept");
-    }
+    same_body(&sections.body, &outbound.body);
     let (encoding, again) = encoded_again(&outbound);
     let inbound = InboundMessage::from_sections(again, direction).expect("a message that was sent is accepted");
     let again = mapping::to_sections(&inbound.message, direction).expect("a message that was accepted can be sent");
     assert_eq!(codec::encode(&again), Ok(encoding), "the message is the same when it is sent again");
+}
+
+fn same_body(received: &Body, sent: &Body) {
+    let same = |received: &Value, sent: &Value| {
+        assert!(shape::same(received, sent) || shape::has_instant(received), "{sent:?} instead of {received:?}");
+    };
+    match (received, sent) {
+        // A message without a body is sent with an empty one.
+        (Body::Data(received), Body::Data(_)) if received.is_empty() => {}
+        (Body::Data(received), Body::Data(sent)) => assert_eq!(sent, received, "the bytes of a body are kept"),
+        (Body::Value(received), Body::Value(sent)) => same(received, sent),
+        (Body::Sequence(received), Body::Sequence(sent)) => {
+            assert_eq!(received.len(), sent.len());
+            for (received, sent) in received.iter().zip(sent) {
+                same(&received.clone().into(), &sent.clone().into());
+            }
+        }
+        (received, sent) => panic!("{sent:?} instead of {received:?}"),
+    }
 }
 
 /// The encoding of sections, and what it is decoded as.

@@ -6,8 +6,6 @@ use consign_amqp::value::{Array, Value, ValueType};
 pub(crate) fn depth(value: &Value) -> usize {
     let deepest = |values: &[Value]| values.iter().map(depth).max().unwrap_or(0);
     match value {
-        // It has an encoding without content, which is not a level.
-        Value::List(list) if list.0.is_empty() => 0,
         Value::List(list) => 1 + deepest(&list.0),
         Value::Map(map) => 1 + map.0.iter().map(|(key, value)| depth(key).max(depth(value))).max().unwrap_or(0),
         Value::Described(pair) => 1 + depth(&pair.descriptor).max(depth(&pair.value)),
@@ -39,6 +37,19 @@ pub(crate) fn may_grow(value: &Value) -> bool {
         Value::Map(map) => map.0.iter().any(|(key, value)| may_grow(key) || may_grow(value)),
         Value::Described(pair) => may_grow(&pair.descriptor) || may_grow(&pair.value),
         Value::Array(_) => true,
+        _ => false,
+    }
+}
+
+/// Whether there is an instant in the value. Instants beyond the last one are changed in a message.
+pub(crate) fn has_instant(value: &Value) -> bool {
+    let any = |values: &[Value]| values.iter().any(has_instant);
+    match value {
+        Value::Timestamp(_) => true,
+        Value::List(list) => any(&list.0),
+        Value::Map(map) => map.0.iter().any(|(key, value)| has_instant(key) || has_instant(value)),
+        Value::Described(pair) => has_instant(&pair.descriptor) || has_instant(&pair.value),
+        Value::Array(array) => any(array.descriptors()) || any(array),
         _ => false,
     }
 }

@@ -183,6 +183,12 @@ impl Script<'_> {
             }
             self.event(event);
         }
+        if count < most {
+            for (link, id) in self.ledger.settled_by_peer() {
+                let again = self.engine.settle(link, [id], None, true);
+                assert!(!matches!(again, Ok(1..)), "{id:?} is settled once");
+            }
+        }
         // The frame that reaches the limit may have several events.
         let limit = self.event_limit + EVENTS_OF_FRAME + commands;
         assert!(count <= limit, "{count} events where {limit} are kept");

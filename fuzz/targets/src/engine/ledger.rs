@@ -10,6 +10,8 @@ use consign_amqp::{
 pub(super) struct Ledger {
     received: BTreeSet<(LinkId, DeliveryId)>,
     sent: BTreeSet<(LinkId, DeliveryId)>,
+    /// Settled by the peer since the events were polled.
+    settled_by_peer: Vec<(LinkId, DeliveryId)>,
     /// Whether this end has closed the connection, so that only the last event follows.
     closing: bool,
     pub(super) closed: bool,
@@ -34,6 +36,7 @@ impl Ledger {
                     assert!(open.contains(&delivery), "{delivery:?} is settled once");
                     if *settled {
                         open.remove(&delivery);
+                        self.settled_by_peer.push(delivery);
                     }
                 }
             }
@@ -45,6 +48,13 @@ impl Ledger {
             }
             _ => {}
         }
+    }
+
+    /// The deliveries that the peer has settled since the last call, and whose number it has not used again since.
+    pub(super) fn settled_by_peer(&mut self) -> Vec<(LinkId, DeliveryId)> {
+        let mut settled = std::mem::take(&mut self.settled_by_peer);
+        settled.retain(|delivery| !self.received.contains(delivery) && !self.sent.contains(delivery));
+        settled
     }
 
     pub(super) fn sent(&mut self, link: LinkId, id: DeliveryId) {

@@ -179,6 +179,8 @@ impl Pair<'_> {
                         let link = link.id;
                         let confirmed = settled || end.engine.settle(link, [id], state.as_ref(), true) == Ok(1);
                         assert!(model.detached || confirmed, "a delivery is confirmed once");
+                        let again = end.engine.settle(link, [id], state.as_ref(), true);
+                        assert!(!matches!(again, Ok(1..)), "a delivery is settled once");
                     }
                 }
             }
