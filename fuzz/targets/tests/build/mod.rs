@@ -6,7 +6,7 @@ use consign_amqp::{
         Annotations, ApplicationProperties, Data, EncodedMessage, Footer, Header, MessageAnnotations, MessageId,
         Properties,
     },
-    value::{Symbol, Timestamp, Uuid, Value},
+    value::{Described, Symbol, Timestamp, Uuid, Value},
 };
 
 const VECTORS: [&str; 2] = [
@@ -50,6 +50,11 @@ fn vector(id: &str) -> Vec<u8> {
     let is_written = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_hexdigit());
     let (_, digits) =
         lines.find(|(other, digits)| *other == id && is_written(digits)).unwrap_or_else(|| panic!("no vector is {id}"));
+    bytes(digits)
+}
+
+/// Bytes from hexadecimal digits.
+fn bytes(digits: &str) -> Vec<u8> {
     let digits = digits.as_bytes();
     digits.chunks(2).map(|pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }
@@ -73,6 +78,14 @@ fn messages() -> Vec<(String, Vec<u8>)> {
         // A value section.
         seeds.push((format!("value-{id}"), [&[0, 0x00, 0x53, 0x77], vector(id).as_slice()].concat()));
     }
+    // Descriptors that a message reserves, and a second footer.
+    let decimal = Described {
+        descriptor: Symbol::from_static("consign:decimal32").into(),
+        value: Value::Binary(vec![7; 4].into()),
+    };
+    seeds.push(("reserved".to_owned(), [&[0, 0x00, 0x53, 0x77], codec::encode(&decimal).unwrap().as_ref()].concat()));
+    let footers = ["005378c10100", "005375a000", "005378c10100"].map(bytes).concat();
+    seeds.push(("two-footers".to_owned(), [&[0], footers.as_slice()].concat()));
     let received = received();
     for (mode, name) in ["sent", "delivered", "peeked"].into_iter().enumerate() {
         seeds.push((name.to_owned(), [&[u8::try_from(mode).unwrap()], received.as_slice()].concat()));
