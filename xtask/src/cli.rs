@@ -156,7 +156,9 @@ mod tests {
         assert_eq!(replay("fuzz --replay"), Ok((None, 60, Some(None))));
         let file = Some(Some("a/b".into()));
         assert_eq!(replay("fuzz --target codec --replay a/b"), Ok((Some("codec".into()), 60, file)));
-        assert_eq!(replay("fuzz --replay --seconds 5"), Err(ErrorKind::ArgumentConflict));
+        for refused in ["fuzz --replay --seconds 5", "fuzz --json --replay"] {
+            assert_eq!(replay(refused), Err(ErrorKind::ArgumentConflict));
+        }
         assert_eq!(replay("fuzz --target codex"), Err(ErrorKind::InvalidValue));
     }
 

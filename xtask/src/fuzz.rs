@@ -36,7 +36,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", default_value = "60", value_parser = positive)]
     pub(crate) seconds: u64,
     /// Call the targets once with each kept input, or with a file or the files of a folder, on this toolchain
-    #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with = "seconds")]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with_all = ["seconds", "json"])]
     #[expect(clippy::option_option, reason = "the option may be there without a value")]
     pub(crate) replay: Option<Option<PathBuf>>,
     #[command(flatten)]
