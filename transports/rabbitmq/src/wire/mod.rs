@@ -19,4 +19,6 @@ pub(crate) const SHORT: usize = 255;
 #[cfg(test)]
 mod foreign;
 #[cfg(test)]
+mod golden;
+#[cfg(test)]
 mod tests;
