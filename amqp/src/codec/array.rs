@@ -15,7 +15,10 @@ fn body(encoder: &mut Encoder<'_>, array: &Array) {
         encoder.put(codes::DESCRIBED);
         encoder.deeper(|encoder| descriptor.encode(encoder));
     }
-    let code = element_code(array.element_type(), array);
+    let code = match array.element_type() {
+        element if encoder.full => element.widest_code(),
+        element => element_code(element, array),
+    };
     encoder.put(code);
     if array.element_type().is_compound() {
         compounds(encoder, code, array);
@@ -29,7 +32,7 @@ fn body(encoder: &mut Encoder<'_>, array: &Array) {
 impl Encoder<'_> {
     /// An array of symbols.
     pub(crate) fn symbols(&mut self, symbols: &[Symbol]) {
-        let wide = symbols.iter().any(|symbol| symbol.as_bytes().len() > usize::from(u8::MAX));
+        let wide = self.full || symbols.iter().any(|symbol| symbol.as_bytes().len() > usize::from(u8::MAX));
         self.compound(codes::ARRAY_8, codes::ARRAY_32, symbols.len(), |encoder| {
             encoder.put(if wide { codes::SYMBOL_32 } else { codes::SYMBOL_8 });
             for symbol in symbols {
@@ -142,7 +145,9 @@ fn compounds(encoder: &mut Encoder<'_>, wide: u8, values: &[Value]) {
         encoder.out[at + 4..at + 8].copy_from_slice(&count.to_be_bytes());
         encoder.set_size(at);
     }
-    narrow(encoder.out, constructor, wide, &starts);
+    if !encoder.full {
+        narrow(encoder.out, constructor, wide, &starts);
+    }
 }
 
 /// Rewrites elements with sizes of four bytes to sizes of one, where all of them allow it.

@@ -27,6 +27,7 @@ pub struct Decoder<'b> {
     rest: &'b [u8],
     levels: u8,
     elements: u32,
+    pub(super) utf8_symbols: bool,
 }
 
 impl<'b> Decoder<'b> {
@@ -39,7 +40,13 @@ impl<'b> Decoder<'b> {
     /// Creates a decoder with the given limits.
     #[must_use]
     pub fn with_limits(source: &'b Bytes, limits: Limits) -> Self {
-        Self { source, rest: source, levels: limits.depth.min(Limits::MAX_DEPTH), elements: limits.elements }
+        Self {
+            source,
+            rest: source,
+            levels: limits.depth.min(Limits::MAX_DEPTH),
+            elements: limits.elements,
+            utf8_symbols: limits.utf8_symbols,
+        }
     }
 
     /// A decoder of a part of the source. Offsets count from the start of the source.

@@ -22,6 +22,8 @@ const WIDE: usize = 9;
 pub struct Encoder<'o> {
     pub(super) out: &'o mut Vec<u8>,
     levels: u8,
+    /// Whether the widest encoding of a type is written, not the smallest.
+    pub(super) full: bool,
     error: Option<EncodeError>,
 }
 
@@ -29,7 +31,28 @@ impl<'o> Encoder<'o> {
     /// Creates an encoder that appends to `out`.
     #[must_use]
     pub fn new(out: &'o mut Vec<u8>) -> Self {
-        Self { out, levels: Limits::MAX_DEPTH, error: None }
+        Self { out, levels: Limits::MAX_DEPTH, full: false, error: None }
+    }
+
+    /// Writes the widest encoding of each type from now on, where more than one is possible: integers of all bytes, sizes and
+    /// counts of four. The numbers of descriptors that are part of a type, such as a section of a message, stay one byte.
+    ///
+    /// For formats with one encoding of each type. Any decoder reads it.
+    ///
+    /// ```
+    /// use consign_amqp::codec::Encoder;
+    ///
+    /// let mut out = Vec::new();
+    /// let mut encoder = Encoder::new(&mut out).with_full_widths();
+    /// encoder.encode(&7_u32);
+    /// encoder.finish()?;
+    /// assert_eq!(out, [0x70, 0, 0, 0, 7]);
+    /// # Ok::<(), consign_amqp::codec::EncodeError>(())
+    /// ```
+    #[must_use]
+    pub const fn with_full_widths(mut self) -> Self {
+        self.full = true;
+        self
     }
 
     /// Appends a value.
@@ -61,13 +84,18 @@ impl<'o> Encoder<'o> {
 
     /// A format code, a size and bytes.
     pub(super) fn variable(&mut self, narrow: u8, wide: u8, bytes: &[u8]) {
-        if let Ok(size) = u8::try_from(bytes.len()) {
+        if let Some(size) = self.short(bytes.len()) {
             self.out.extend_from_slice(&[narrow, size]);
         } else {
             let size = self.length(bytes.len());
             self.code_and(wide, size.to_be_bytes());
         }
         self.out.extend_from_slice(bytes);
+    }
+
+    /// A size or a count that is written as one byte.
+    fn short(&self, length: usize) -> Option<u8> {
+        if self.full { None } else { u8::try_from(length).ok() }
     }
 
     /// A length as AMQP has it; a longer one is an error.
@@ -93,7 +121,7 @@ impl<'o> Encoder<'o> {
     /// the elements.
     pub(super) fn compound(&mut self, narrow: u8, wide: u8, count: usize, write: impl FnOnce(&mut Self)) {
         let start = self.out.len();
-        let Ok(short) = u8::try_from(count) else {
+        let Some(short) = self.short(count) else {
             self.out.extend_from_slice(&[wide, 0, 0, 0, 0]);
             let count = self.length(count);
             self.put_bytes(&count.to_be_bytes());
@@ -121,7 +149,7 @@ impl<'o> Encoder<'o> {
     }
 
     pub(crate) fn list(&mut self, count: usize, write: impl FnOnce(&mut Self)) {
-        if count == 0 {
+        if count == 0 && !self.full {
             return self.deeper(|encoder| encoder.put(codes::LIST_0));
         }
         self.compound(codes::LIST_8, codes::LIST_32, count, write);

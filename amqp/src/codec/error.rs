@@ -14,7 +14,7 @@ pub enum DecodeErrorKind {
     FormatCode,
     /// A descriptor that is not one of the expected ones, or is neither an unsigned long nor a symbol.
     Descriptor,
-    /// A string that is not UTF-8.
+    /// A string that is not UTF-8, or a symbol where [UTF-8 is allowed](crate::codec::Limits::utf8_symbols).
     Utf8,
     /// A symbol with a byte that is not ASCII.
     Ascii,
@@ -48,7 +48,7 @@ impl DecodeErrorKind {
             Self::Type => "the value is of another type",
             Self::FormatCode => "unknown format code",
             Self::Descriptor => "unexpected descriptor",
-            Self::Utf8 => "the string is not UTF-8",
+            Self::Utf8 => "the text is not UTF-8",
             Self::Ascii => "the symbol is not ASCII",
             Self::Invalid => "the value is outside of its type",
             Self::Size => "the declared size is beyond the end of the input",

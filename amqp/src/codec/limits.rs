@@ -21,6 +21,8 @@ pub struct Limits {
     ///
     /// A [`Value`](crate::value::Value) takes 40 bytes.
     pub elements: u32,
+    /// Whether symbols may be any UTF-8. No by default: AMQP 1.0 has ASCII. See [`Symbol::from_utf8`](crate::value::Symbol::from_utf8).
+    pub utf8_symbols: bool,
 }
 
 impl Limits {
@@ -52,8 +54,15 @@ impl Limits {
         self
     }
 
+    /// Sets [`Limits::utf8_symbols`].
+    #[must_use]
+    pub const fn with_utf8_symbols(mut self, utf8_symbols: bool) -> Self {
+        self.utf8_symbols = utf8_symbols;
+        self
+    }
+
     /// The default limits, as a constant.
-    pub(crate) const DEFAULT: Self = Self { depth: 32, elements: 65_536 };
+    pub(crate) const DEFAULT: Self = Self { depth: 32, elements: 65_536, utf8_symbols: false };
 }
 
 impl Default for Limits {

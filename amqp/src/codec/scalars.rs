@@ -62,6 +62,9 @@ macro_rules! integers {
 
         impl Encode for $type {
             fn encode(&self, encoder: &mut Encoder<'_>) {
+                if encoder.full {
+                    return encoder.code_and(codes::$full, self.to_be_bytes());
+                }
                 $(if *self == 0 {
                     return encoder.put(codes::$zero);
                 })?
@@ -126,7 +129,13 @@ impl Decode for Symbol {
         };
         let bytes = decoder.sized(wide)?;
         if let Some(at) = bytes.iter().position(|byte| !byte.is_ascii()) {
-            return Err(DecodeError::new(DecodeErrorKind::Ascii, decoder.offset() - bytes.len() + at));
+            let start = decoder.offset() - bytes.len();
+            if !decoder.utf8_symbols {
+                return Err(DecodeError::new(DecodeErrorKind::Ascii, start + at));
+            }
+            if let Err(error) = str::from_utf8(bytes) {
+                return Err(DecodeError::new(DecodeErrorKind::Utf8, start + error.valid_up_to()));
+            }
         }
         Ok(Self::from_checked(decoder.share(bytes)))
     }

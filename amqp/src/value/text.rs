@@ -153,6 +153,15 @@ impl Symbol {
         assert!(text.is_ascii(), "a symbol is ASCII");
         Self(Bytes::from_static(text.as_bytes()))
     }
+
+    /// Creates a symbol that may have other characters than ASCII.
+    ///
+    /// AMQP 1.0 does not allow them, and a peer may refuse the connection for one. For data that is decoded with
+    /// [`Limits::with_utf8_symbols`](crate::codec::Limits::with_utf8_symbols).
+    #[must_use]
+    pub fn from_utf8(text: impl Into<Str>) -> Self {
+        Self(text.into().0)
+    }
 }
 
 impl TryFrom<&str> for Symbol {

@@ -14,6 +14,7 @@ mod notation;
 mod random;
 mod refusals;
 mod vectors;
+mod widths;
 
 use std::fmt::Write;
 

@@ -13,7 +13,7 @@ use fastrand::Rng;
 use crate::{generate::value, hex, to_hex};
 
 /// Runs the cases; a failure prints the command that repeats them.
-fn for_each_case(test: &str, cases: u32, mut case: impl FnMut(&mut Rng)) {
+pub(crate) fn for_each_case(test: &str, cases: u32, mut case: impl FnMut(&mut Rng)) {
     let number = |name, otherwise| env::var(name).map_or(otherwise, |text| text.parse().expect("a number"));
     let (seed, cases) = (number("SEED", 7), number("CONSIGN_CASES", u64::from(cases)));
     let mut rng = Rng::with_seed(seed);
