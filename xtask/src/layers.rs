@@ -16,7 +16,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("consign-example-transport", &["consign-core"]),
     ("consign-nats", &["consign-core", "consign-rules"]),
     ("consign-postgres", &["consign-core", "consign-rules"]),
-    ("consign-rabbitmq", &["consign-core", "consign-rules"]),
+    ("consign-rabbitmq", &["consign-amqp", "consign-core", "consign-rules"]),
     ("consign", &["consign-broker", "consign-codecs", "consign-core", "consign-derive", "consign-rules"]),
 ];
 

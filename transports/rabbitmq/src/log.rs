@@ -8,6 +8,8 @@ use consign_core::{
 };
 use lapin::uri::AMQPUri;
 
+use crate::wire::Malformed;
+
 /// The target of all lines.
 const TARGET: &str = "consign::rabbitmq";
 
@@ -55,6 +57,15 @@ pub(crate) fn failed(path: &EntityPath, what: &'static str, error: &impl fmt::Di
         let (entity, error) =
             (tracing::field::display(Escaped(path.as_str())), tracing::field::display(Escaped(&error)));
         tracing::warn!(target: TARGET, entity, error, suppressed, "{what}");
+    }
+}
+
+/// A message is delivered without a part, or with its payload as bytes.
+pub(crate) fn malformed(entity: &str, malformed: &Malformed) {
+    let Malformed { part, cause } = malformed;
+    if let Some(suppressed) = log_limit(entity, part) {
+        let (entity, error) = (tracing::field::display(Escaped(entity)), tracing::field::display(cause));
+        tracing::warn!(target: TARGET, entity, header = part, error, suppressed, "a part of a message cannot be decoded: the message is delivered without it");
     }
 }
 

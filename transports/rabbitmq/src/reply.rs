@@ -15,7 +15,9 @@ use futures_util::Stream;
 use lapin::Consumer;
 use tokio::sync::mpsc;
 
-use crate::{RabbitMq, RabbitMqLease, RabbitMqSender, error::Failure, publisher::Publisher, reply_to::QUEUE, wire};
+use crate::{
+    RabbitMq, RabbitMqLease, RabbitMqSender, error::Failure, log, publisher::Publisher, reply_to::QUEUE, wire,
+};
 
 /// The replies to the requests of one [`RabbitMqSender`], straight from the broker's memory: at most once, and only while their
 /// connection lives. A [`ReplySource`] for `consign::rpc`.
@@ -69,7 +71,9 @@ impl transport::Receiver for DirectReplies {
             let Some(current) = &mut self.current else { return Poll::Pending };
             match Pin::new(current).poll_next(cx) {
                 Poll::Ready(Some(Ok(reply))) => {
-                    let (message, facts) = wire::read(&reply.properties, Bytes::from(reply.data));
+                    let (message, facts) = wire::read(&reply.properties, Bytes::from(reply.data), |malformed| {
+                        log::malformed(QUEUE, &malformed);
+                    });
                     let received = Received::new(SequenceNumber::new(facts.number), facts.enqueued, 1);
                     out.push(Delivery { message: message.with_received(received), lease: RabbitMqLease::reply() });
                     if out.len() - before == max.max(1) {

@@ -20,6 +20,7 @@ use super::source::Source;
 use crate::{
     error::Failure,
     link::Leased,
+    log,
     wire::{self, Facts},
 };
 
@@ -127,7 +128,8 @@ impl Held {
         let ticket = Ticket::new(origin, &raw);
         let lapin::message::Delivery { properties, data, .. } = raw;
         let payload = Bytes::from(data);
-        let (mut message, mut facts) = wire::read(&properties, payload.clone());
+        let (mut message, mut facts) =
+            wire::read(&properties, payload.clone(), |malformed| log::malformed(source.path.as_str(), &malformed));
         let is_dead = source.path.is_dead_letter();
         let default = source.settings.default_time_to_live.filter(|_| !is_dead);
         // The sender does not have the default of a subscription.

@@ -285,7 +285,7 @@ fn restore(
 }
 
 fn numbered(origin: &Arc<Origin>, delivery: &Delivery) -> (u64, Ticket) {
-    let (_, facts) = wire::read(&delivery.properties, Bytes::new());
+    let (_, facts) = wire::read(&delivery.properties, Bytes::new(), drop);
     (facts.number, Ticket::new(Arc::clone(origin), delivery))
 }
 

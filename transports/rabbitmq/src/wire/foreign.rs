@@ -28,7 +28,7 @@ fn table(all: Vec<(&str, AMQPValue)>) -> FieldTable {
 }
 
 fn decoded(properties: &BasicProperties) -> (Message, Facts) {
-    read(properties, Bytes::from_static(b"body"))
+    read(properties, Bytes::from_static(b"body"), |malformed| panic!("{malformed:?}"))
 }
 
 fn text<'m>(message: &'m Message, name: &str) -> Option<&'m str> {

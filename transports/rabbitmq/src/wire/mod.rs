@@ -1,6 +1,7 @@
 //! Messages as AMQP 0-9-1 has them: properties, headers and a payload.
 
 mod body;
+mod malformed;
 pub(crate) mod names;
 mod nested;
 mod property;
@@ -9,6 +10,7 @@ mod value;
 mod write;
 
 pub(crate) use self::{
+    malformed::Malformed,
     read::{Facts, read},
     write::{Expiration, Stamp, again, header, write},
 };

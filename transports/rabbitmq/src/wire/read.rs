@@ -1,9 +1,10 @@
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use bytes::Bytes;
+use consign_amqp::{codec::Decoder, message::Annotations};
 use consign_core::{
     Message,
-    message::{MessageBody, Properties, PropertyValue, Value, limits},
+    message::{MessageBody, Properties, PropertyValue, Value},
     time::Timestamp,
 };
 use lapin::{
@@ -11,7 +12,11 @@ use lapin::{
     types::{AMQPValue, FieldTable, ShortString},
 };
 
-use super::{body, names, nested, property};
+use super::{
+    body,
+    malformed::{Cause, Malformed},
+    names, nested, property, value,
+};
 use crate::reply_to;
 
 /// Facts of a delivery beside the message.
@@ -32,8 +37,8 @@ pub(crate) struct Facts {
 }
 
 /// Reads a message from a delivery. Parts that are not understood are left out. A payload that does not match its header is a
-/// body of bytes.
-pub(crate) fn read(raw: &BasicProperties, payload: Bytes) -> (Message, Facts) {
+/// body of bytes. Both are reported.
+pub(crate) fn read(raw: &BasicProperties, payload: Bytes, mut report: impl FnMut(Malformed)) -> (Message, Facts) {
     let none = FieldTable::default();
     let headers = raw.headers().as_ref().unwrap_or(&none);
     let mut properties = Properties::new();
@@ -105,6 +110,7 @@ pub(crate) fn read(raw: &BasicProperties, payload: Bytes) -> (Message, Facts) {
             names::BODY => is_encoded = text(value) == Some(body::SECTIONS),
             "x-death" => facts.is_expired = has_expired(value),
             _ if is_said_by_property(name, raw) => {}
+            names::ANNOTATIONS | names::FOOTER => read_pairs(name, value, &mut properties, &mut report),
             _ => read_header(name, value, &mut properties),
         }
     }
@@ -123,8 +129,15 @@ pub(crate) fn read(raw: &BasicProperties, payload: Bytes) -> (Message, Facts) {
         facts.expires_at = Some(facts.enqueued.saturating_add(ttl));
     }
     facts.exceeds_limits = properties.fit();
-    let body = if is_encoded { body::decode(payload.clone()) } else { None };
-    (Message::from_parts(properties, body.unwrap_or_else(|| MessageBody::from(payload))), facts)
+    let body = match is_encoded.then(|| body::decode(payload.clone())) {
+        Some(Ok(body)) => body,
+        Some(Err(cause)) => {
+            report(Malformed { part: names::BODY, cause });
+            MessageBody::from(payload)
+        }
+        None => MessageBody::from(payload),
+    };
+    (Message::from_parts(properties, body), facts)
 }
 
 /// Returns whether a property of AMQP 0-9-1 has the value of this header too. The property counts: where they differ, another
@@ -149,6 +162,16 @@ fn annotate(name: &str, value: Value, properties: &mut Properties) {
             if nested::write(present).and_then(|header| nested::read(&header)).as_ref() == Some(&value) => {}
         Some((_, present)) => *present = value,
         None => annotations.push((name.to_owned().into(), value)),
+    }
+}
+
+/// Reads annotations or the footer.
+fn read_pairs(name: &str, header: &AMQPValue, properties: &mut Properties, report: &mut impl FnMut(Malformed)) {
+    let is_footer = name == names::FOOTER;
+    match pairs(header) {
+        Ok(pairs) if is_footer => properties.pass_through_mut().footer = pairs,
+        Ok(pairs) => properties.pass_through_mut().annotations = pairs,
+        Err(cause) => report(Malformed { part: if is_footer { names::FOOTER } else { names::ANNOTATIONS }, cause }),
     }
 }
 
@@ -179,8 +202,6 @@ fn read_header(name: &str, value: &AMQPValue, properties: &mut Properties) {
         names::DURABLE => properties.pass_through_mut().durable = truth(value),
         names::FIRST_ACQUIRER => properties.pass_through_mut().first_acquirer = truth(value),
         names::FORCE_PERSISTENCE => properties.pass_through_mut().force_persistence = truth(value) == Some(true),
-        names::ANNOTATIONS => properties.pass_through_mut().annotations = pairs(value),
-        names::FOOTER => properties.pass_through_mut().footer = pairs(value),
         _ => {}
     }
 }
@@ -229,17 +250,12 @@ fn bytes(value: &AMQPValue) -> Option<Bytes> {
     }
 }
 
-fn pairs(header: &AMQPValue) -> Vec<(std::borrow::Cow<'static, str>, Value)> {
-    let Some(Value::Map(pairs)) = bytes(header).and_then(|mut bytes| value_of(&mut bytes)) else { return Vec::new() };
-    let named = pairs.into_iter().filter_map(|(key, value)| match key {
-        Value::Symbol(name) => Some((String::from(name).into(), value)),
-        _ => None,
-    });
-    named.collect()
-}
-
-fn value_of(bytes: &mut Bytes) -> Option<Value> {
-    super::value::decode(bytes, limits::VALUE_LEVELS + 1)
+fn pairs(header: &AMQPValue) -> Result<Vec<(Cow<'static, str>, Value)>, Cause> {
+    let bytes = bytes(header).ok_or(Cause::Header)?;
+    let mut decoder = Decoder::with_limits(&bytes, value::decoding(bytes.len()));
+    let pairs: Annotations = decoder.decode()?;
+    decoder.finish()?;
+    pairs.0.into_iter().map(|(name, value)| Ok((name.as_str().to_owned().into(), value::from_amqp(value)?))).collect()
 }
 
 fn seconds(raw: &BasicProperties) -> Timestamp {

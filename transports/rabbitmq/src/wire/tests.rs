@@ -29,7 +29,7 @@ pub(super) fn stamp() -> Stamp {
 
 fn there_and_back(message: &Message) -> (Message, Facts) {
     let written = write(message, &stamp()).unwrap();
-    read(&written.properties, written.payload)
+    read(&written.properties, written.payload, |malformed| panic!("{malformed:?}"))
 }
 
 #[test]
@@ -141,9 +141,33 @@ fn nothing_that_is_published_is_too_bad_to_be_read() {
             let mut headers = FieldTable::default();
             headers.insert(name.into(), value);
             let raw = BasicProperties::default().with_headers(headers).with_expiration("soon".into());
-            let (message, facts) = read(&raw, Bytes::from_static(b"payload"));
+            let (message, facts) = read(&raw, Bytes::from_static(b"payload"), drop);
             assert_eq!(message.payload(), Some(&b"payload"[..]));
             assert!(facts.failed.checked_add(1).is_some());
         }
+    }
+}
+
+/// Rules: K-119.
+#[test]
+fn parts_that_cannot_be_decoded_are_left_out_and_reported() {
+    let cut = AMQPValue::ByteArray([0xd1, 0, 0, 0, 9][..].into());
+    let cases = [
+        (names::BODY, AMQPValue::LongString("amqp-1.0".into()), "at byte 0"),
+        (names::ANNOTATIONS, cut.clone(), "at byte 1"),
+        (names::FOOTER, cut, "at byte 1"),
+        (names::FOOTER, AMQPValue::LongLongInt(1), "the header is not a byte array"),
+    ];
+    for (name, value, cause) in cases {
+        let mut headers = FieldTable::default();
+        headers.insert(name.into(), value);
+        let raw = BasicProperties::default().with_headers(headers).with_type("s".into());
+        let mut reported = Vec::new();
+        let (message, _) = read(&raw, Bytes::from_static(b"payload"), |malformed| reported.push(malformed));
+        assert_eq!((message.subject(), message.payload()), (Some("s"), Some(&b"payload"[..])));
+        assert!(message.pass_through().is_none_or(|rest| rest.annotations.is_empty() && rest.footer.is_empty()));
+        let [malformed] = &*reported else { panic!("{reported:?}") };
+        assert_eq!(malformed.part, name);
+        assert!(malformed.cause.to_string().contains(cause), "{}", malformed.cause);
     }
 }

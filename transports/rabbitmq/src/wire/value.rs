@@ -1,15 +1,18 @@
-//! AMQP values as bytes, in the encoding of AMQP 1.0 (part 1, types), for values without a place in AMQP 0-9-1: bodies that are
-//! not bytes, and annotations.
+//! Values for which AMQP 0-9-1 has no place, in the encoding of AMQP 1.0: bodies that are not bytes, and annotations.
+//!
+//! Each type has one encoding, the widest. Stored messages have it, see `golden.txt`.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
+use consign_amqp::{
+    codec::{Encode, EncodeError, Encoder, Limits},
+    value::{Binary, Decimal128, Described, List, Map, Str, Symbol, Timestamp, Uuid, Value as AmqpValue},
+};
 use consign_core::{
     message::{PropertyValue, Value, limits},
-    time::Timestamp,
+    time::Timestamp as Instant,
 };
 
-/// How deep encodings may be inside one another: an array, and each of the values of .NET, is a described value, and a
-/// section or the map of the annotations is one level more.
-const DEPTH: usize = 2 * limits::VALUE_LEVELS + 2;
+use super::malformed::Cause;
 
 const DATE_TIME_OFFSET: &str = "com.microsoft:datetime-offset";
 const TIME_SPAN: &str = "com.microsoft:timespan";
@@ -17,147 +20,114 @@ const URI: &str = "com.microsoft:uri";
 /// The descriptor of a list that stands for an array: an array of AMQP 1.0 has one constructor for all elements.
 const ARRAY: &str = "consign:array";
 
-/// Appends a value; `None` for a type of a later version of the core, without an encoding here.
-pub(super) fn encode(value: &Value, out: &mut BytesMut) -> Option<()> {
-    match value {
-        Value::Simple(simple) => encode_simple(simple, out),
-        Value::Symbol(text) => encode_symbol(text, out),
-        Value::List(values) => encode_list(values.iter(), out)?,
-        Value::Map(pairs) => compound(0xd1, pairs.len() * 2, out, |out| {
-            pairs.iter().try_for_each(|(key, value)| encode(key, out).and_then(|()| encode(value, out)))
-        })?,
-        Value::Array(values) => {
-            described(ARRAY, out);
-            encode_list(values.iter(), out)?;
-        }
-        Value::Described(pair) => {
-            out.put_u8(0);
-            encode(&pair.0, out)?;
-            encode(&pair.1, out)?;
-        }
+/// What is decoded of so many bytes. An element has at least a byte. The names of headers of other publishers are symbols, and may
+/// not be ASCII. [`from_amqp`] counts the levels of a message; an array, and each of the values of .NET, is two in the encoding.
+pub(super) fn decoding(size: usize) -> Limits {
+    Limits::default()
+        .with_depth(Limits::MAX_DEPTH)
+        .with_elements(u32::try_from(size).unwrap_or(u32::MAX))
+        .with_utf8_symbols(true)
+}
+
+pub(super) fn encode(parts: &[impl Encode]) -> Result<Bytes, EncodeError> {
+    let mut out = Vec::new();
+    let mut encoder = Encoder::new(&mut out).with_full_widths();
+    for part in parts {
+        encoder.encode(part);
     }
-    Some(())
+    encoder.finish()?;
+    Ok(out.into())
 }
 
-pub(super) fn encode_list<'v>(mut values: impl ExactSizeIterator<Item = &'v Value>, out: &mut BytesMut) -> Option<()> {
-    compound(0xd0, values.len(), out, |out| values.try_for_each(|value| encode(value, out)))
-}
-
-fn described(descriptor: &str, out: &mut BytesMut) {
-    out.put_u8(0);
-    encode_symbol(descriptor, out);
-}
-
-fn encode_symbol(text: &str, out: &mut BytesMut) {
-    variable(0xb3, text.as_bytes(), out);
-}
-
-pub(super) fn variable(code: u8, bytes: &[u8], out: &mut BytesMut) {
-    out.put_u8(code);
-    out.put_u32(length(bytes.len()));
-    out.put_slice(bytes);
-}
-
-/// No message is as long as that: a broker takes 512 MiB at most.
-fn length(length: usize) -> u32 {
-    u32::try_from(length).unwrap_or(u32::MAX)
-}
-
-fn compound(code: u8, count: usize, out: &mut BytesMut, write: impl FnOnce(&mut BytesMut) -> Option<()>) -> Option<()> {
-    out.put_u8(code);
-    let at = out.len();
-    out.put_u32(0);
-    out.put_u32(length(count));
-    write(out)?;
-    let size = length(out.len() - at - 4);
-    out[at..at + 4].copy_from_slice(&size.to_be_bytes());
-    Some(())
-}
-
-fn encode_simple(value: &PropertyValue, out: &mut BytesMut) {
+pub(super) fn to_amqp(value: &Value) -> AmqpValue {
     match value {
-        PropertyValue::Bool(true) => out.put_u8(0x41),
-        PropertyValue::Bool(false) => out.put_u8(0x42),
-        PropertyValue::U8(value) => out.put_slice(&[0x50, *value]),
-        PropertyValue::U16(value) => fixed(0x60, value.to_be_bytes(), out),
-        PropertyValue::U32(value) => fixed(0x70, value.to_be_bytes(), out),
-        PropertyValue::U64(value) => fixed(0x80, value.to_be_bytes(), out),
-        PropertyValue::I8(value) => fixed(0x51, value.to_be_bytes(), out),
-        PropertyValue::I16(value) => fixed(0x61, value.to_be_bytes(), out),
-        PropertyValue::I32(value) => fixed(0x71, value.to_be_bytes(), out),
-        PropertyValue::I64(value) => fixed(0x81, value.to_be_bytes(), out),
-        PropertyValue::F32(value) => fixed(0x72, value.to_be_bytes(), out),
-        PropertyValue::F64(value) => fixed(0x82, value.to_be_bytes(), out),
-        PropertyValue::Char(value) => fixed(0x73, u32::from(*value).to_be_bytes(), out),
-        PropertyValue::String(text) => variable(0xb1, text.as_bytes(), out),
-        PropertyValue::Decimal(bytes) => fixed(0x94, *bytes, out),
-        PropertyValue::Uuid(bytes) => fixed(0x98, *bytes, out),
-        PropertyValue::DateTime(at) => fixed(0x83, at.as_millis().to_be_bytes(), out),
-        PropertyValue::DateTimeOffset(ticks) => {
-            described(DATE_TIME_OFFSET, out);
-            fixed(0x81, ticks.to_be_bytes(), out);
+        Value::Simple(simple) => simple_to_amqp(simple),
+        Value::Symbol(text) => Symbol::from_utf8(&**text).into(),
+        Value::List(values) => list_to_amqp(values).into(),
+        Value::Map(pairs) => {
+            let pairs = pairs.iter().map(|(key, value)| (to_amqp(key), to_amqp(value)));
+            pairs.collect::<Map>().into()
         }
-        PropertyValue::TimeSpan(ticks) => {
-            described(TIME_SPAN, out);
-            fixed(0x81, ticks.to_be_bytes(), out);
-        }
-        PropertyValue::Uri(text) => {
-            described(URI, out);
-            variable(0xb1, text.as_bytes(), out);
-        }
-        PropertyValue::Bytes(bytes) => variable(0xb0, bytes, out),
-        PropertyValue::Null => out.put_u8(0x40),
+        Value::Array(values) => described(ARRAY, list_to_amqp(values)),
+        Value::Described(pair) => Described { descriptor: to_amqp(&pair.0), value: to_amqp(&pair.1) }.into(),
     }
 }
 
-fn fixed<const N: usize>(code: u8, bytes: [u8; N], out: &mut BytesMut) {
-    out.put_u8(code);
-    out.put_slice(&bytes);
+pub(super) fn list_to_amqp(values: &[Value]) -> List {
+    values.iter().map(to_amqp).collect()
 }
 
-/// Takes one value from the front of `bytes`; `None` if there is none, or if it has more levels.
-pub(super) fn decode(bytes: &mut Bytes, levels: usize) -> Option<Value> {
-    decode_at(bytes, DEPTH).filter(|value| value.is_within(levels))
+fn described(descriptor: &'static str, value: impl Into<AmqpValue>) -> AmqpValue {
+    Described { descriptor: Symbol::from_static(descriptor).into(), value: value.into() }.into()
 }
 
-fn decode_at(bytes: &mut Bytes, depth: usize) -> Option<Value> {
-    let depth = depth.checked_sub(1)?;
-    let code = take::<1>(bytes)?[0];
-    Some(match code {
-        0x00 => describe(decode_at(bytes, depth)?, decode_at(bytes, depth)?),
-        0x40 => PropertyValue::Null.into(),
-        0x41 => Value::from(true),
-        0x42 => Value::from(false),
-        0x50 => Value::from(take::<1>(bytes)?[0]),
-        0x60 => Value::from(u16::from_be_bytes(take(bytes)?)),
-        0x70 => Value::from(u32::from_be_bytes(take(bytes)?)),
-        0x80 => Value::from(u64::from_be_bytes(take(bytes)?)),
-        0x51 => Value::from(i8::from_be_bytes(take(bytes)?)),
-        0x61 => Value::from(i16::from_be_bytes(take(bytes)?)),
-        0x71 => Value::from(i32::from_be_bytes(take(bytes)?)),
-        0x81 => Value::from(i64::from_be_bytes(take(bytes)?)),
-        0x72 => Value::from(f32::from_be_bytes(take(bytes)?)),
-        0x82 => Value::from(f64::from_be_bytes(take(bytes)?)),
-        0x73 => Value::from(char::from_u32(u32::from_be_bytes(take(bytes)?))?),
-        0x83 => Value::from(Timestamp::from_millis(i64::from_be_bytes(take(bytes)?))),
-        0x94 => PropertyValue::Decimal(take(bytes)?).into(),
-        0x98 => PropertyValue::Uuid(take(bytes)?).into(),
-        0xb0 => Value::from(take_variable(bytes)?),
-        0xb1 => Value::from(take_text(bytes)?),
-        0xb3 => Value::Symbol(take_text(bytes)?.into()),
-        0xd0 => {
-            let (mut inner, count) = take_compound(bytes)?;
-            let values: Option<Vec<_>> = (0..count).map(|_| decode_at(&mut inner, depth)).collect();
-            Value::List(values.filter(|_| inner.is_empty())?)
+fn simple_to_amqp(value: &PropertyValue) -> AmqpValue {
+    match value {
+        PropertyValue::Null => AmqpValue::Null,
+        PropertyValue::Bool(value) => (*value).into(),
+        PropertyValue::U8(value) => (*value).into(),
+        PropertyValue::U16(value) => (*value).into(),
+        PropertyValue::U32(value) => (*value).into(),
+        PropertyValue::U64(value) => (*value).into(),
+        PropertyValue::I8(value) => (*value).into(),
+        PropertyValue::I16(value) => (*value).into(),
+        PropertyValue::I32(value) => (*value).into(),
+        PropertyValue::I64(value) => (*value).into(),
+        PropertyValue::F32(value) => (*value).into(),
+        PropertyValue::F64(value) => (*value).into(),
+        PropertyValue::Char(value) => (*value).into(),
+        PropertyValue::String(text) => Str::from(&**text).into(),
+        PropertyValue::Decimal(bytes) => Decimal128(*bytes).into(),
+        PropertyValue::Uuid(bytes) => Uuid(*bytes).into(),
+        PropertyValue::DateTime(at) => Timestamp(at.as_millis()).into(),
+        PropertyValue::DateTimeOffset(ticks) => described(DATE_TIME_OFFSET, *ticks),
+        PropertyValue::TimeSpan(ticks) => described(TIME_SPAN, *ticks),
+        PropertyValue::Uri(text) => described(URI, &**text),
+        PropertyValue::Bytes(bytes) => Binary(bytes.clone()).into(),
+    }
+}
+
+/// Returns the value of a message; an error for one with more levels than a message may have.
+pub(super) fn from_amqp(value: AmqpValue) -> Result<Value, Cause> {
+    let value = converted(value)?;
+    if value.is_within(limits::VALUE_LEVELS) { Ok(value) } else { Err(Cause::Levels) }
+}
+
+fn converted(value: AmqpValue) -> Result<Value, Cause> {
+    Ok(match value {
+        AmqpValue::Null => PropertyValue::Null.into(),
+        AmqpValue::Boolean(value) => value.into(),
+        AmqpValue::Ubyte(value) => value.into(),
+        AmqpValue::Ushort(value) => value.into(),
+        AmqpValue::Uint(value) => value.into(),
+        AmqpValue::Ulong(value) => value.into(),
+        AmqpValue::Byte(value) => value.into(),
+        AmqpValue::Short(value) => value.into(),
+        AmqpValue::Int(value) => value.into(),
+        AmqpValue::Long(value) => value.into(),
+        AmqpValue::Float(value) => value.into(),
+        AmqpValue::Double(value) => value.into(),
+        AmqpValue::Char(value) => value.into(),
+        AmqpValue::Decimal128(Decimal128(bytes)) => PropertyValue::Decimal(bytes).into(),
+        AmqpValue::Timestamp(Timestamp(millis)) => Instant::from_millis(millis).into(),
+        AmqpValue::Uuid(Uuid(bytes)) => PropertyValue::Uuid(bytes).into(),
+        AmqpValue::Binary(Binary(bytes)) => bytes.into(),
+        AmqpValue::String(text) => text.as_str().into(),
+        AmqpValue::Symbol(text) => Value::Symbol(text.as_str().into()),
+        AmqpValue::List(List(values)) => Value::List(all_converted(values)?),
+        AmqpValue::Map(Map(pairs)) => {
+            let pairs = pairs.into_iter().map(|(key, value)| Ok((converted(key)?, converted(value)?)));
+            Value::Map(pairs.collect::<Result<_, Cause>>()?)
         }
-        0xd1 => {
-            let (mut inner, count) = take_compound(bytes)?;
-            let mut pair = || Some((decode_at(&mut inner, depth)?, decode_at(&mut inner, depth)?));
-            let pairs: Option<Vec<_>> = (0..count / 2).map(|_| pair()).collect();
-            Value::Map(pairs.filter(|_| count % 2 == 0 && inner.is_empty())?)
+        AmqpValue::Described(pair) => describe(converted(pair.descriptor)?, converted(pair.value)?),
+        AmqpValue::Decimal32(_) | AmqpValue::Decimal64(_) | AmqpValue::Array(_) => {
+            return Err(Cause::Type(value.value_type()));
         }
-        _ => return None,
     })
+}
+
+fn all_converted(values: Vec<AmqpValue>) -> Result<Vec<Value>, Cause> {
+    values.into_iter().map(converted).collect()
 }
 
 /// Returns the value that a descriptor and its value stand for.
@@ -177,43 +147,21 @@ fn describe(descriptor: Value, value: Value) -> Value {
     }
 }
 
-fn take<const N: usize>(bytes: &mut Bytes) -> Option<[u8; N]> {
-    let taken = bytes.get(..N)?.try_into().ok()?;
-    let _ = bytes.split_to(N);
-    Some(taken)
-}
-
-fn take_length(bytes: &mut Bytes) -> Option<usize> {
-    usize::try_from(u32::from_be_bytes(take(bytes)?)).ok()
-}
-
-pub(super) fn take_variable(bytes: &mut Bytes) -> Option<Bytes> {
-    let length = take_length(bytes)?;
-    (length <= bytes.len()).then(|| bytes.split_to(length))
-}
-
-fn take_text(bytes: &mut Bytes) -> Option<String> {
-    String::from_utf8(take_variable(bytes)?.into()).ok()
-}
-
-/// Returns the contents of a list or a map, and its number of values: no more than it has bytes.
-fn take_compound(bytes: &mut Bytes) -> Option<(Bytes, usize)> {
-    let mut inner = take_variable(bytes)?;
-    let count = take_length(&mut inner)?;
-    (count <= inner.len()).then_some((inner, count))
-}
-
 #[cfg(test)]
 mod tests {
+    use consign_amqp::codec::{DecodeErrorKind, Decoder};
+
     use super::*;
 
-    fn there_and_back(value: &Value) -> Option<Value> {
-        let mut out = BytesMut::new();
-        encode(value, &mut out).unwrap();
-        let mut bytes = out.freeze();
-        let back = decode(&mut bytes, limits::VALUE_LEVELS);
-        assert!(bytes.is_empty());
-        back
+    fn encoded(value: &Value) -> Bytes {
+        encode(&[to_amqp(value)]).unwrap()
+    }
+
+    fn decoded(bytes: &Bytes) -> Result<Value, Cause> {
+        let mut decoder = Decoder::with_limits(bytes, decoding(bytes.len()));
+        let value = decoder.value()?;
+        decoder.finish()?;
+        from_amqp(value)
     }
 
     fn sample() -> Value {
@@ -239,31 +187,45 @@ mod tests {
         ])
     }
 
+    /// Rules: K-119.
     #[test]
-    fn a_written_value_is_read_back() {
-        assert_eq!(there_and_back(&sample()).as_ref(), Some(&sample()));
-    }
-
-    #[test]
-    fn no_bytes_are_too_bad_to_be_refused() {
-        let mut out = BytesMut::new();
-        encode(&sample(), &mut out).unwrap();
-        let good = out.freeze();
+    fn damaged_values_are_refused_with_the_cause_and_the_byte() {
+        let good = encoded(&sample());
         for end in 0..good.len() {
-            assert_eq!(decode(&mut good.slice(..end), limits::VALUE_LEVELS), None);
+            assert!(decoded(&good.slice(..end)).is_err());
         }
         for at in 0..good.len() {
             for flip in [0x01, 0x80, 0xff] {
                 let mut bad = good.to_vec();
                 bad[at] ^= flip;
-                let _ = decode(&mut Bytes::from(bad), limits::VALUE_LEVELS);
+                let _ = decoded(&Bytes::from(bad));
             }
         }
+        let refused = |bytes: &'static [u8]| decoded(&Bytes::from_static(bytes)).unwrap_err();
         // A list of a milliard values in four bytes.
+        let Cause::Decode(error) = refused(&[0xd0, 0, 0, 0, 8, 0x3b, 0x9a, 0xca, 0, 0, 0, 0, 0]) else {
+            panic!("a list")
+        };
+        assert_eq!((error.kind(), error.offset()), (DecodeErrorKind::Count, 9));
+        // Arrays of null take no bytes for an element. An array of 256 takes ten.
+        let Cause::Decode(error) = refused(&[0xf0, 0, 0, 0, 5, 0, 0, 1, 0, 0x40]) else { panic!("an array") };
+        assert_eq!(error.kind(), DecodeErrorKind::Count);
         assert_eq!(
-            decode(&mut Bytes::from_static(&[0xd0, 0, 0, 0, 8, 0x3b, 0x9a, 0xca, 0, 0, 0, 0, 0]), limits::VALUE_LEVELS),
-            None
+            refused(&[0x74, 0, 0, 0, 0]).to_string(),
+            "a value has the type decimal32, which a message does not have"
         );
+        assert_eq!(
+            refused(&[0xe0, 3, 1, 0x50, 7]).to_string(),
+            "a value has the type array, which a message does not have"
+        );
+    }
+
+    /// Smaller encodings, as another AMQP 1.0 encoder writes them.
+    #[test]
+    fn every_width_is_read() {
+        let list = Bytes::from_static(&[0xc0, 8, 4, 0x43, 0x54, 0xff, 0xa1, 1, b'a', 0x45]);
+        let values = vec![0_u32.into(), (-1_i32).into(), "a".into(), Value::List(vec![])];
+        assert_eq!(decoded(&list), Ok(Value::List(values)));
     }
 
     /// Rules: V-220.
@@ -278,8 +240,10 @@ mod tests {
         ];
         for wrap in wrap {
             let most = (1..limits::VALUE_LEVELS).fold(Value::from(text.clone()), |inner, _| wrap(inner));
-            assert_eq!(there_and_back(&most).as_ref(), Some(&most));
-            assert_eq!(there_and_back(&wrap(most)), None);
+            assert_eq!(decoded(&encoded(&most)).as_ref(), Ok(&most));
+            let more = Value::from(PropertyValue::Null);
+            let more = (0..limits::VALUE_LEVELS).fold(more, |inner, _| wrap(inner));
+            assert!(matches!(decoded(&encoded(&more)), Err(Cause::Levels)));
         }
     }
 }

@@ -1,6 +1,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
+use consign_amqp::{codec::EncodeError, message::Annotations, value::Symbol};
 use consign_core::{
     Message,
     message::{PassThrough, Properties, PropertyValue, Value},
@@ -115,7 +116,7 @@ pub(crate) fn write(message: &Message, stamp: &Stamp) -> Result<Written, SendErr
         insert(&mut headers, names::FAILED_DELIVERIES, long(stamp.failed.into()));
     }
     if let Some(rest) = properties.pass_through() {
-        out = write_pass_through(rest, out, &mut headers).ok_or_else(unknown)?;
+        out = write_pass_through(rest, out, &mut headers).map_err(not_encoded)?;
     }
     write_application(properties, &mut headers)?;
     if let Some(id) =
@@ -127,7 +128,7 @@ pub(crate) fn write(message: &Message, stamp: &Stamp) -> Result<Written, SendErr
         write_nested(rest, &mut headers);
     }
 
-    let (payload, is_encoded) = body::encode(message.body()).ok_or_else(unknown)?;
+    let (payload, is_encoded) = body::encode(message.body()).map_err(not_encoded)?;
     if is_encoded {
         insert(&mut headers, names::BODY, text(body::SECTIONS));
     }
@@ -180,11 +181,15 @@ fn write_rare(properties: &Properties, is_mirrored: bool, headers: &mut Headers)
     }
 }
 
-fn unknown() -> SendError {
-    SendError::new(ErrorKind::Serialization).with_detail("a value has a type that this transport does not support")
+fn not_encoded(error: EncodeError) -> SendError {
+    SendError::new(ErrorKind::Serialization).with_detail(error.to_string()).with_source(error)
 }
 
-fn write_pass_through(rest: &PassThrough, mut out: BasicProperties, headers: &mut Headers) -> Option<BasicProperties> {
+fn write_pass_through(
+    rest: &PassThrough,
+    mut out: BasicProperties,
+    headers: &mut Headers,
+) -> Result<BasicProperties, EncodeError> {
     match rest.content_encoding.as_deref() {
         Some(encoding) if encoding.len() <= SHORT => out = out.with_content_encoding(encoding.into()),
         Some(encoding) => insert(headers, names::CONTENT_ENCODING, text(encoding)),
@@ -213,13 +218,12 @@ fn write_pass_through(rest: &PassThrough, mut out: BasicProperties, headers: &mu
     }
     for (name, pairs) in [(names::ANNOTATIONS, &rest.annotations), (names::FOOTER, &rest.footer)] {
         if !pairs.is_empty() {
-            let pairs = pairs.iter().map(|(key, value)| (Value::Symbol((&**key).into()), value.clone()));
-            let mut bytes = BytesMut::new();
-            value::encode(&Value::Map(pairs.collect()), &mut bytes)?;
+            let pairs = pairs.iter().map(|(key, value)| (Symbol::from_utf8(&**key), value::to_amqp(value)));
+            let bytes = value::encode(&[Annotations(pairs.collect())])?;
             insert(headers, name, AMQPValue::ByteArray(bytes[..].into()));
         }
     }
-    Some(out)
+    Ok(out)
 }
 
 fn write_application(properties: &Properties, headers: &mut Headers) -> Result<(), SendError> {

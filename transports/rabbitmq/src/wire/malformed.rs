@@ -1,0 +1,54 @@
+use std::fmt;
+
+use consign_amqp::{codec::DecodeError, message::Section, value::ValueType};
+use consign_core::message::limits;
+
+/// A part of a delivery that is not encoded as its header says. The message is delivered without it.
+#[derive(Debug)]
+pub(crate) struct Malformed {
+    /// The header.
+    pub(crate) part: &'static str,
+    pub(crate) cause: Cause,
+}
+
+/// Why a part cannot be decoded.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    Decode(DecodeError),
+    /// A section that is not one of a body.
+    Section(Section),
+    /// A type that a message does not have.
+    Type(ValueType),
+    Levels,
+    /// The header is not a byte array.
+    Header,
+}
+
+impl From<DecodeError> for Cause {
+    fn from(error: DecodeError) -> Self {
+        Self::Decode(error)
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Decode(error) => error.fmt(f),
+            Self::Section(section) => {
+                write!(f, "the payload has the section {}, which is not of a body", section.name())
+            }
+            Self::Type(found) => write!(f, "a value has the type {found}, which a message does not have"),
+            Self::Levels => write!(f, "a value has more than {} levels", limits::VALUE_LEVELS),
+            Self::Header => f.write_str("the header is not a byte array"),
+        }
+    }
+}
+
+impl std::error::Error for Cause {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Decode(error) => Some(error),
+            _ => None,
+        }
+    }
+}
