@@ -7,7 +7,7 @@ use super::{
 use crate::value::{Array, Described, List, Map, Value, ValueType};
 
 /// The capacity that is reserved before the elements are read, at most.
-const RESERVED: usize = 16;
+pub(crate) const RESERVED: usize = 16;
 
 /// The elements of a list, one after another.
 pub(crate) struct Fields<'b> {

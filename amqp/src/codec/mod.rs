@@ -15,7 +15,7 @@ mod scalars;
 
 use bytes::Bytes;
 
-pub(crate) use self::compound::{ArrayHeader, Fields};
+pub(crate) use self::compound::{ArrayHeader, Fields, RESERVED};
 pub use self::{
     decoder::Decoder,
     encoder::Encoder,

@@ -112,10 +112,13 @@ impl Decode for Str {
         }
         let bytes = decoder.sized(code == codes::STRING_32)?;
         let start = decoder.offset() - bytes.len();
-        match str::from_utf8(bytes) {
-            Ok(_) => Ok(Self::from_checked(decoder.share(bytes))),
-            Err(error) => Err(DecodeError::new(DecodeErrorKind::Utf8, start + error.valid_up_to())),
+        // Short texts are mostly ASCII, which is the quicker check.
+        if !bytes.is_ascii()
+            && let Err(error) = str::from_utf8(bytes)
+        {
+            return Err(DecodeError::new(DecodeErrorKind::Utf8, start + error.valid_up_to()));
         }
+        Ok(Self::from_checked(decoder.share(bytes)))
     }
 }
 
@@ -128,9 +131,10 @@ impl Decode for Symbol {
             _ => return Err(decoder.mismatch("symbol", code)),
         };
         let bytes = decoder.sized(wide)?;
-        if let Some(at) = bytes.iter().position(|byte| !byte.is_ascii()) {
+        if !bytes.is_ascii() {
             let start = decoder.offset() - bytes.len();
             if !decoder.utf8_symbols {
+                let at = bytes.iter().take_while(|byte| byte.is_ascii()).count();
                 return Err(DecodeError::new(DecodeErrorKind::Ascii, start + at));
             }
             if let Err(error) = str::from_utf8(bytes) {

@@ -1,5 +1,5 @@
 use crate::{
-    codec::{Decode, DecodeError, DecodeErrorKind, Decoder, Encode, Encoder, Fields, codes},
+    codec::{Decode, DecodeError, DecodeErrorKind, Decoder, Encode, Encoder, Fields, RESERVED, codes},
     types::composite::{Composite, expect_descriptor},
     value::{Map, Str, Symbol, Value},
 };
@@ -33,7 +33,7 @@ impl Annotations {
 /// The pairs of a map whose keys have one type.
 fn pairs<K: Decode>(decoder: &mut Decoder<'_>, code: u8) -> Result<Vec<(K, Value)>, DecodeError> {
     let mut fields = Fields::map(decoder, code)?;
-    let mut pairs = Vec::new();
+    let mut pairs = Vec::with_capacity(RESERVED.min(fields.left() as usize / 2));
     while fields.left() > 0 {
         let Some(key) = fields.next(decoder)? else {
             return Err(decoder.error(DecodeErrorKind::Type).expected("key").found(codes::NULL));
