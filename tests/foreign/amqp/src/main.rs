@@ -1,15 +1,21 @@
-//! `foreign-amqp FOLDER [--json]`: random values between the codec of `consign-amqp` and those of Qpid Proton and rhea, both ways.
+//! `foreign-amqp FOLDER [--json]`: random values between the codec of `consign-amqp` and those of Qpid Proton and rhea, both ways,
+//! then connections between this library and other clients and brokers.
 //!
 //! FOLDER is what `scripts/foreign` prints. `SEED` sets the seed, `CONSIGN_CASES` the number of values. The process fails if a
-//! value is not the same on the other side.
+//! value is not the same on the other side, or a step of a connection is not as expected.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used)]
 
 #[path = "../../../../amqp/tests/codec/generate.rs"]
 mod generate;
+#[path = "../../../../amqp/tests/driver/node.rs"]
+mod node;
+mod node_clients;
 #[path = "../../../../amqp/tests/codec/notation.rs"]
 #[allow(dead_code, reason = "the tests read the notation")]
 mod notation;
+#[path = "../../suite.rs"]
+mod suite;
 
 use std::{
     env, error,
@@ -164,7 +170,22 @@ fn main() -> ExitCode {
     if as_json {
         println!("{}", Json::from(report));
     }
-    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    match connections(folder.into(), as_json) {
+        Ok(ExitCode::SUCCESS) if !failed => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs the cases of connections.
+fn connections(folder: PathBuf, as_json: bool) -> Result<ExitCode, tower::BoxError> {
+    tokio::runtime::Runtime::new()?.block_on(async {
+        let env = node_clients::Environment::new(folder).await?;
+        Ok(suite::run_all(node_clients::CASES, &env, as_json).await)
+    })
 }
 
 /// Bytes from hexadecimal digits.
