@@ -73,6 +73,13 @@ impl Environment {
         command
     }
 
+    /// A program of Node of this package.
+    fn javascript(&self, script: &str) -> Command {
+        let mut command = Command::new("node");
+        command.env("NODE_MODULES", &self.folder).arg(path(script));
+        command
+    }
+
     /// Runs a client, and checks what it has seen and what it has left on the node.
     async fn check(&self, mut client: Command, prefix: &str) -> Result<(), BoxError> {
         client.args([self.address.port().to_string(), self.idle.port().to_string(), prefix.to_owned()]);
@@ -110,8 +117,13 @@ async fn listen(node: Node) -> Result<SocketAddr, BoxError> {
 }
 
 /// The foreign clients.
-pub(crate) const CASES: &[Case<Environment>] = &[Case { name: "the client of Qpid Proton", run: proton }];
+pub(crate) const CASES: &[Case<Environment>] =
+    &[Case { name: "the client of Qpid Proton", run: proton }, Case { name: "the client of rhea", run: rhea }];
 
 fn proton(env: &Environment) -> LocalBoxFuture<'_, Result<(), BoxError>> {
     Box::pin(env.check(env.python("proton_client.py"), "proton"))
+}
+
+fn rhea(env: &Environment) -> LocalBoxFuture<'_, Result<(), BoxError>> {
+    Box::pin(env.check(env.javascript("rhea_client.mjs"), "rhea"))
 }
