@@ -117,8 +117,11 @@ async fn listen(node: Node) -> Result<SocketAddr, BoxError> {
 }
 
 /// The foreign clients.
-pub(crate) const CASES: &[Case<Environment>] =
-    &[Case { name: "the client of Qpid Proton", run: proton }, Case { name: "the client of rhea", run: rhea }];
+pub(crate) const CASES: &[Case<Environment>] = &[
+    Case { name: "the client of Qpid Proton", run: proton },
+    Case { name: "the client of rhea", run: rhea },
+    Case { name: "the client of azure-servicebus", run: azure },
+];
 
 fn proton(env: &Environment) -> LocalBoxFuture<'_, Result<(), BoxError>> {
     Box::pin(env.check(env.python("proton_client.py"), "proton"))
@@ -126,4 +129,8 @@ fn proton(env: &Environment) -> LocalBoxFuture<'_, Result<(), BoxError>> {
 
 fn rhea(env: &Environment) -> LocalBoxFuture<'_, Result<(), BoxError>> {
     Box::pin(env.check(env.javascript("rhea_client.mjs"), "rhea"))
+}
+
+fn azure(env: &Environment) -> LocalBoxFuture<'_, Result<(), BoxError>> {
+    Box::pin(env.check(env.python("azure_client.py"), "azure"))
 }
