@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used)]
 
+mod brokers;
 #[path = "../../../../amqp/tests/codec/generate.rs"]
 mod generate;
 #[path = "../../../../amqp/tests/driver/node.rs"]
@@ -33,6 +34,8 @@ use consign_amqp::{
 use fastrand::Rng;
 use serde_json::{Value as Json, json};
 
+use crate::{node_clients::Environment, suite::Case};
+
 type Failure = Box<dyn error::Error>;
 
 /// A foreign codec, and what it does not have.
@@ -44,6 +47,18 @@ struct Peer {
 
 const PEERS: [Peer; 2] =
     [Peer { name: "proton", command: proton, has: proton_has }, Peer { name: "rhea", command: rhea, has: rhea_has }];
+
+/// The connections between this library and others.
+const CASES: &[Case<Environment>] = &[
+    Case { name: "the client of Qpid Proton", run: node_clients::proton },
+    Case { name: "the client of rhea", run: node_clients::rhea },
+    Case { name: "the client of azure-servicebus", run: node_clients::azure },
+    Case { name: "a broker of Qpid Proton: settlements", run: brokers::settlements },
+    Case { name: "a broker of Qpid Proton: a message of 1 MiB", run: brokers::large },
+    Case { name: "a broker of Qpid Proton: drain and detach", run: brokers::drain_and_detach },
+    Case { name: "a broker of Qpid Proton: refusals", run: brokers::refusals },
+    Case { name: "a broker of Qpid Proton: idle connections", run: brokers::idle },
+];
 
 fn script(name: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "../../../amqp/tests/vectors", name].iter().collect()
@@ -183,8 +198,8 @@ fn main() -> ExitCode {
 /// Runs the cases of connections.
 fn connections(folder: PathBuf, as_json: bool) -> Result<ExitCode, tower::BoxError> {
     tokio::runtime::Runtime::new()?.block_on(async {
-        let env = node_clients::Environment::new(folder).await?;
-        Ok(suite::run_all(node_clients::CASES, &env, as_json).await)
+        let env = Environment::new(folder).await?;
+        Ok(suite::run_all(CASES, &env, as_json).await)
     })
 }
 

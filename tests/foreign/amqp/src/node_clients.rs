@@ -17,7 +17,7 @@ use tower::BoxError;
 
 use crate::{
     node::Node,
-    suite::{Case, answer, same},
+    suite::{answer, same},
 };
 
 /// The idle timeout of the second node. The programs stay connected for three of them.
@@ -116,21 +116,14 @@ async fn listen(node: Node) -> Result<SocketAddr, BoxError> {
     Ok(address)
 }
 
-/// The foreign clients.
-pub(crate) const CASES: &[Case<Environment>] = &[
-    Case { name: "the client of Qpid Proton", run: proton },
-    Case { name: "the client of rhea", run: rhea },
-    Case { name: "the client of azure-servicebus", run: azure },
-];
-
-fn proton(env: &Environment) -> LocalBoxFuture<'_, Result<(), BoxError>> {
+pub(crate) fn proton(env: &Environment) -> LocalBoxFuture<'_, Result<(), BoxError>> {
     Box::pin(env.check(env.python("proton_client.py"), "proton"))
 }
 
-fn rhea(env: &Environment) -> LocalBoxFuture<'_, Result<(), BoxError>> {
+pub(crate) fn rhea(env: &Environment) -> LocalBoxFuture<'_, Result<(), BoxError>> {
     Box::pin(env.check(env.javascript("rhea_client.mjs"), "rhea"))
 }
 
-fn azure(env: &Environment) -> LocalBoxFuture<'_, Result<(), BoxError>> {
+pub(crate) fn azure(env: &Environment) -> LocalBoxFuture<'_, Result<(), BoxError>> {
     Box::pin(env.check(env.python("azure_client.py"), "azure"))
 }
