@@ -72,7 +72,8 @@ pub(crate) async fn answer(command: &mut Command) -> Result<String, BoxError> {
         let printed = String::from_utf8_lossy(&output.stdout);
         // The last such line of a traceback says what happened.
         let last = text.lines().chain(printed.lines()).rfind(|line| line.contains("Error") || line.contains("FAILED"));
-        return Err(format!("the program failed: {}", last.unwrap_or_default()).into());
+        let last = last.or_else(|| text.lines().next_back()).unwrap_or_default();
+        return Err(format!("the program failed: {last}").into());
     }
     Ok(String::from_utf8(output.stdout)?)
 }

@@ -4,6 +4,7 @@ It is the package `_pyamqp` of azure-servicebus. Prints what it has seen.
 """
 
 import json
+import signal
 import sys
 import time
 
@@ -168,9 +169,17 @@ def open_each_way():
     Connection._incoming_open = incoming_open
 
 
+def stop(*_):
+    # The client catches other exceptions.
+    sys.exit(f"Error in {step.__name__}: no answer in time")
+
+
+signal.signal(signal.SIGALRM, stop)
 for step in [open_each_way, settle_each_way, exchange_large, drain, detach, refusal, idle]:
+    signal.alarm(20)
     try:
         step()
     except Exception as error:
-        raise RuntimeError(f"RuntimeError in {step.__name__}: {error!r}") from error
+        sys.exit(f"Error in {step.__name__}: {error!r}")
+signal.alarm(0)
 print(json.dumps(seen))

@@ -102,18 +102,29 @@ def idle():
     connection.close()
 
 
-seen["mechanisms"] = []
-for mechanism in ["ANONYMOUS", "PLAIN"]:
-    connection = connect(PORT, mechanism)
-    seen["mechanisms"].append(connection.conn.transport.sasl().mech)
-    seen["container"] = connection.conn.remote_container
+def open_each_way():
+    seen["mechanisms"] = []
+    for mechanism in ["ANONYMOUS", "PLAIN"]:
+        connection = connect(PORT, mechanism)
+        seen["mechanisms"].append(connection.conn.transport.sasl().mech)
+        seen["container"] = connection.conn.remote_container
+        connection.close()
+
+
+def exchange():
+    connection = connect(PORT)
+    for step in [settle_each_way, exchange_large, drain, detach, refusal]:
+        run(step, connection)
     connection.close()
-connection = connect(PORT)
-settle_each_way(connection)
-exchange_large(connection)
-drain(connection)
-detach(connection)
-refusal(connection)
-connection.close()
-idle()
+
+
+def run(step, *arguments):
+    try:
+        step(*arguments)
+    except Exception as error:
+        sys.exit(f"Error in {step.__name__}: {error!r}")
+
+
+for step in [open_each_way, exchange, idle]:
+    run(step)
 print(json.dumps(seen))

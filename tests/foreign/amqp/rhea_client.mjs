@@ -128,18 +128,31 @@ async function idle() {
     await close(connection, 'connection_close');
 }
 
-for (const mechanism of ['ANONYMOUS', 'PLAIN']) {
-    const connection = await connect(port, mechanism);
-    seen.mechanisms.push(connection.sasl_transport.mechanism_name);
-    seen.container = connection.container_id;
-    await close(connection, 'connection_close');
+async function openEachWay() {
+    for (const mechanism of ['ANONYMOUS', 'PLAIN']) {
+        const connection = await connect(port, mechanism);
+        seen.mechanisms.push(connection.sasl_transport.mechanism_name);
+        seen.container = connection.container_id;
+        await close(connection, 'connection_close');
+    }
 }
+
+async function run(step, ...parameters) {
+    const timer = setTimeout(() => fail(step, 'no answer in time'), 20_000);
+    await step(...parameters).catch((error) => fail(step, error));
+    clearTimeout(timer);
+}
+
+function fail(step, error) {
+    console.error(`Error in ${step.name}: ${error}`);
+    process.exit(1);
+}
+
+await run(openEachWay);
 const connection = await connect(port);
-await settleEachWay(connection);
-await exchangeLarge(connection);
-await drain(connection);
-await detach(connection);
-await refusal(connection);
+for (const step of [settleEachWay, exchangeLarge, drain, detach, refusal]) {
+    await run(step, connection);
+}
 await close(connection, 'connection_close');
-await idle();
+await run(idle);
 console.log(JSON.stringify(seen));
