@@ -18,6 +18,8 @@ pub(crate) enum Part {
     /// Instructions of all receiving layers together.
     Row,
     Codecs,
+    /// Instructions and allocations of the AMQP 1.0 codec and engine.
+    Amqp,
     Growth,
     /// Wall clock beside others.
     Wall,

@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: what this library costs beside what a user would pick instead. It requires valgrind.
 
+mod amqp;
 mod brokers;
 pub(crate) mod callgrind;
 mod codecs;
@@ -26,7 +27,7 @@ use serde_json::{Value, json as value};
 
 use self::counted::Counter;
 use self::figure::{Figure, Part};
-use self::results::{Results, merged};
+use self::results::Results;
 use self::scenarios::{SCENARIOS, Scenario};
 use crate::error::Error;
 use crate::options::Output;
@@ -62,8 +63,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
         (false, None) => all()?,
     };
     if options.page || !options.quick && options.only.is_none() {
-        let results = if options.page { Results::read()? } else { Results::of(Vec::new())? };
-        let results = if figures.is_empty() { results } else { Results::of(merged(results.figures, figures.clone()))? };
+        let results = if options.page { Results::read()? } else { Results::default() };
+        let results = if figures.is_empty() { results } else { results.with(figures.clone())? };
         results.write()?;
         page::write_all(&results)?;
     }
@@ -86,6 +87,7 @@ fn quick(only: Option<&str>) -> Result<Vec<Figure>, Error> {
 fn one(only: &str) -> Result<Vec<Figure>, Error> {
     let name = |full: &'static str| full == only || only == "counted";
     let figures = match only {
+        "amqp" => amqp::figures(),
         "brokers" => brokers::figures(),
         "transports" => transports::figures(),
         "codecs" => codecs::figures(),
@@ -110,6 +112,7 @@ fn all() -> Result<Vec<Figure>, Error> {
     figures.extend(layers::figures()?);
     figures.extend(row::figures()?);
     figures.extend(codecs::figures()?);
+    figures.extend(amqp::figures()?);
     figures.extend(growth::figures(|_| true)?);
     figures.extend(wall::calls()?);
     figures.extend(wall::beside_others()?);

@@ -39,7 +39,14 @@ fn page(results: &Results) -> String {
             let _ = write!(page, "![{}](benchmarks/{})\n\n", plot.title, plot.file);
         }
         let unit = unit(&figures).map(|unit| format!("In {unit}. ")).unwrap_or_default();
-        let _ = write!(page, "{}\n\n{unit}Command: `{}`.\n", table::markdown(&rows(&figures)), section.command);
+        let commit = results.commits.get(&section.part).map(|commit| format!(", at commit `{commit}`"));
+        let _ = write!(
+            page,
+            "{}\n\n{unit}Command: `{}`{}.\n",
+            table::markdown(&rows(&figures)),
+            section.command,
+            commit.unwrap_or_default()
+        );
         page.push_str(&wrapped(&behind(&figures)));
     }
     page
@@ -232,8 +239,8 @@ fn plots_of_part(part: Part, figures: &[Figure]) -> Vec<Plot> {
                 bars("durable_cycle", "Send, receive and complete", unit, &of("cycle")),
             ]
         }
-        // Its peers differ from row to row.
-        Part::Transports => Vec::new(),
+        // Peers or units differ from row to row.
+        Part::Amqp | Part::Transports => Vec::new(),
         Part::Wall => {
             let is_rate = |figure: &Figure| figure.more_is_better && !figure.name.contains("latency");
             let latency = |figure: &Figure| figure.unit == "ns";
@@ -273,6 +280,17 @@ mod tests {
             why("json"),
         );
         assert_eq!(behind, expected);
+    }
+
+    #[test]
+    fn a_part_has_its_command_and_its_commit() {
+        let results = Results {
+            figures: vec![Figure::new(Part::Amqp, "amqp/decode", "instructions", 3.0)],
+            commits: [(Part::Amqp, "0123abc".to_owned())].into(),
+            ..Results::default()
+        };
+        let page = page(&results);
+        assert!(page.contains("Command: `cargo xtask bench --only amqp`, at commit `0123abc`.\n"), "{page}");
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub(crate) enum Package {
     Peers,
     /// A program of `benches/brokers`, another one.
     Brokers,
+    /// The program of `benches/amqp`, another one.
+    Amqp,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +43,7 @@ impl Package {
             Self::Consign | Self::OpenTelemetry => None,
             Self::Peers => Some("peers"),
             Self::Brokers => Some("brokers"),
+            Self::Amqp => Some("amqp"),
         }
     }
 }
@@ -49,6 +52,7 @@ const fn peer(name: &'static str) -> Program {
     Program { name, package: Package::Peers, waits: false }
 }
 
+pub(crate) const AMQP: Program = Program { package: Package::Amqp, ..peer("amqp") };
 pub(crate) const CONSUME: Program = bench("consume", false);
 pub(crate) const BROKERS: Program = Program { package: Package::Brokers, ..peer("brokers") };
 pub(crate) const CALL: Program = bench("call", true);

@@ -1,5 +1,6 @@
 //! What the last full run measured, and with what: `docs/benchmarks/results.json`, from which the page is written.
 
+use std::collections::BTreeMap;
 use std::process::Command;
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,9 @@ pub(crate) struct Results {
     pub(crate) toolchain: String,
     pub(crate) valgrind: String,
     pub(crate) machine: String,
+    /// The commit at which each part was measured last.
+    #[serde(default)]
+    pub(crate) commits: BTreeMap<Part, String>,
     pub(crate) figures: Vec<Figure>,
 }
 
@@ -25,9 +29,12 @@ impl Results {
         serde_json::from_str(&read(FILE)?).map_err(Error::Results)
     }
 
-    /// These figures, and what they were measured with.
-    pub(crate) fn of(figures: Vec<Figure>) -> Result<Self, Error> {
-        Ok(Self { toolchain: toolchain()?, valgrind: callgrind::present()?, machine: machine(), figures })
+    /// These results, and in the place of each figure that was measured again the new one.
+    pub(crate) fn with(self, measured: Vec<Figure>) -> Result<Self, Error> {
+        let (commit, mut commits) = (commit()?, self.commits);
+        commits.extend(measured.iter().map(|figure| (figure.part, commit.clone())));
+        let figures = merged(self.figures, measured);
+        Ok(Self { toolchain: toolchain()?, valgrind: callgrind::present()?, machine: machine(), commits, figures })
     }
 
     pub(crate) fn write(&self) -> Result<(), Error> {
@@ -46,6 +53,12 @@ pub(crate) fn toolchain() -> Result<String, Error> {
     Ok(version.split_whitespace().take(2).collect::<Vec<_>>().join(" "))
 }
 
+/// The commit, and whether files differ from it.
+fn commit() -> Result<String, Error> {
+    let id = output(Command::new("git").args(["describe", "--always", "--dirty", "--abbrev=9", "--exclude=*"]))?;
+    Ok(id.trim().to_owned())
+}
+
 /// What anybody else needs to know of this machine.
 fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -53,7 +66,7 @@ fn machine() -> String {
 }
 
 /// The figures of before, and in the place of each that was measured again the new one. New ones come last in their part.
-pub(crate) fn merged(mut before: Vec<Figure>, now: Vec<Figure>) -> Vec<Figure> {
+fn merged(mut before: Vec<Figure>, now: Vec<Figure>) -> Vec<Figure> {
     for figure in now {
         match before.iter_mut().find(|old| old.name == figure.name) {
             Some(old) => *old = figure,

@@ -72,6 +72,18 @@ pub(crate) const SECTIONS: &[Section] = &[
         command: "cargo xtask bench --only codecs",
     },
     Section {
+        part: Part::Amqp,
+        title: "AMQP 1.0",
+        text: "`consign-amqp` and the codec of fe2o3-amqp, `serde_amqp` with `fe2o3-amqp-types`. The message is one that \
+               Service Bus delivers: header, delivery annotations, message annotations, properties, 5 application \
+               properties and 1 KiB of data. Decoding decodes every section. This library decodes texts and the body as \
+               slices of the input, and fe2o3-amqp copies them. A transfer takes the encoded message from the engine of a \
+               client to that of a server, with a flow for each 100 deliveries; copying the frames once, as a socket does, \
+               is included. fe2o3-amqp has no engine without I/O. The goals are a third of the instructions of fe2o3-amqp, \
+               and no allocation for a settled delivery.",
+        command: "cargo xtask bench --only amqp",
+    },
+    Section {
         part: Part::Growth,
         title: "Growth",
         text: "Instructions of one cycle while the number of messages, or of other items, in the broker grows. A cycle \

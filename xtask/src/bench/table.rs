@@ -73,7 +73,7 @@ pub(crate) fn size(size: u64) -> String {
 
 /// The name without what its table says of all of them.
 pub(crate) fn short(name: &str) -> String {
-    let name = ["brokers/", "transports/", "codecs/", "growth/", "layers/", "row/", "wall/", "call/"]
+    let name = ["amqp/", "brokers/", "transports/", "codecs/", "growth/", "layers/", "row/", "wall/", "call/"]
         .iter()
         .find_map(|prefix| name.strip_prefix(prefix))
         .unwrap_or(name);
