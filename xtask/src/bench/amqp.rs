@@ -42,7 +42,7 @@ pub(crate) fn figures() -> Result<Vec<Figure>, Error> {
 fn compared(work: &str, about: &str, ours: Cost, peer: Option<Cost>, most: Option<f64>) -> [Figure; 2] {
     let peers = |of: fn(Cost) -> f64| peer.map(|cost| (PEER.to_owned(), of(cost))).into_iter().collect();
     let figure = |unit: &str, ours| Figure {
-        about: format!("{unit}: {about}"),
+        about: about.into(),
         ..Figure::new(Part::Amqp, format!("amqp/{work} {unit}"), &format!("{unit} per message"), ours)
     };
     [
