@@ -9,7 +9,14 @@ use consign::{
     transport::{ReceiverExt, Sender},
 };
 use consign_conformance::{faults::Proxy, log::Lines};
-use consign_rabbitmq::{QueueSettings, RabbitMq};
+use consign_rabbitmq::{
+    QueueSettings, RabbitMq,
+    lapin::{
+        BasicProperties, Connection, ConnectionProperties,
+        options::BasicPublishOptions,
+        types::{AMQPValue, FieldTable},
+    },
+};
 use tokio::time::{sleep, timeout};
 
 const TARGET: &str = "consign::rabbitmq";
@@ -81,5 +88,37 @@ async fn a_connection_that_is_lost_and_made_again_is_logged() {
     assert!(lines.of(TARGET).iter().all(|line| line.contains(&server) && !line.contains("guest")), "{:?}", lines.all());
     rabbit.delete(&queue).await.unwrap();
     broken.close().await;
+    rabbit.close().await;
+}
+
+/// Rules: K-119.
+#[tokio::test]
+async fn a_body_and_annotations_that_cannot_be_decoded_are_warnings_with_the_cause() {
+    let Some(rabbit) = support::connect(support::options()).await else { return };
+    let queue = support::unique("malformed");
+    rabbit.create_queue(&queue, QueueSettings::default()).await.unwrap();
+    let connection = Connection::connect(&support::address(), ConnectionProperties::default()).await.unwrap();
+    let channel = connection.create_channel().await.unwrap();
+    let mut headers = FieldTable::default();
+    headers.insert("sb-body".into(), AMQPValue::LongString("amqp-1.0".into()));
+    headers.insert("sb-annotations".into(), AMQPValue::ByteArray([0xd1, 0, 0, 0, 9][..].into()));
+    let properties = BasicProperties::default().with_headers(headers);
+    let options = BasicPublishOptions::default();
+    let published = channel.basic_publish("".into(), queue.as_str().into(), options, b"secret", properties).await;
+    published.unwrap().await.unwrap();
+
+    let (lines, _guard) = Lines::capture();
+    let delivery = timeout(Duration::from_secs(60), rabbit.receiver(&queue).unwrap().receive()).await.unwrap().unwrap();
+    assert_eq!(delivery.message.payload(), Some(&b"secret"[..]));
+    delivery.complete().await.unwrap();
+    let logged = lines.of(TARGET);
+    for (header, cause) in [("sb-body", "at byte 0"), ("sb-annotations", "at byte 1")] {
+        let of_header = |line: &&String| line.contains(&format!("header=\"{header}\""));
+        let line = logged.iter().find(of_header).unwrap_or_else(|| panic!("{header}: {logged:?}"));
+        assert!(line.starts_with("WARN") && line.contains(cause) && line.contains(&queue), "{line}");
+        assert!(!line.contains("secret"), "{line}");
+    }
+    connection.close(200, "".into()).await.unwrap();
+    rabbit.delete(&queue).await.unwrap();
     rabbit.close().await;
 }
