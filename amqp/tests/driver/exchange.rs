@@ -228,3 +228,26 @@ async fn a_receiver_that_settles_second_has_its_outcome_settled() {
     assert_eq!(sender.send(message("1")).await.unwrap(), Some(accepted()));
     served.await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_the_other_end_does_not_accept_is_not_sent() {
+    let node = Node::new();
+    let session = connect(&node).await.begin().await.unwrap();
+    let sender = sender(&session, "orders").await;
+    let error = sender.send(message(vec![0; 2_000_000])).await.unwrap_err();
+    assert!(matches!(error, Error::Command(CommandError::MessageTooLarge { max: 1_048_576 })), "{error:?}");
+
+    sender.send(message(vec![0; 1_000])).await.unwrap();
+    let attach = Attach {
+        name: "small".into(),
+        source: Some(Box::new(Source { address: Some("orders".into()), ..Source::default() })),
+        target: Some(Target::default().into()),
+        max_message_size: Some(100),
+        ..Attach::default()
+    };
+    let mut receiver = session.attach_receiver_with(attach).await.unwrap();
+    receiver.set_credit(1).unwrap();
+    sender.send(message("small")).await.unwrap();
+    assert_eq!(receiver.recv().await.unwrap().payload.into_bytes(), message("small"));
+    assert_eq!(node.len("dead/orders"), 1);
+}

@@ -199,6 +199,10 @@ impl Node {
                 match engine.send(*id, delivery, &message.chunks()) {
                     Ok(_) if link.settled => {}
                     Ok(delivery) => drop(link.locked.insert(delivery, message)),
+                    // The receiver never accepts it.
+                    Err(CommandError::MessageTooLarge { .. }) => {
+                        self.put(&format!("dead/{}", link.address), message, false);
+                    }
                     Err(_) => {
                         self.put(&link.address, message, true);
                         break;
