@@ -96,12 +96,16 @@ mod process;
 mod receive;
 mod send;
 mod sender;
+mod series;
 mod sessions;
+mod span_names;
+mod spans;
 mod telemetry;
 
 pub use crate::{
     call::{Call, CallFuture, CallLayer},
     decode::DecodeObserver,
+    names::Conventions,
     process::{Process, ProcessFuture, ProcessLayer},
     receive::{ObservedLease, ObservedReceiver, SettleFuture},
     send::{Send, SendFuture, SendLayer},
