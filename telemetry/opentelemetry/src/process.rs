@@ -51,7 +51,14 @@ use crate::{
 /// # The trace
 ///
 /// [`Parent`](crate::Parent) sets the parent of the span. A `traceparent` that breaks the grammar of W3C Trace Context is
-/// ignored, and counted. The span is current in the handler, so that its sends, calls and logs are inside of the span.
+/// ignored, and counted. The span is current in the handler, so that its sends, calls and logs are inside of the span. Without
+/// a provider no context is read.
+///
+/// # Consumed messages
+///
+/// A delivery counts in `messaging.client.consumed.messages` when the handler ends, unless an
+/// [`ObservedReceiver`](crate::ObservedReceiver) has counted it. A delivery that a layer holds and the consumer handles again
+/// counts once.
 ///
 /// # Failure
 ///
@@ -66,7 +73,8 @@ use crate::{
 ///
 /// # Cost
 ///
-/// A span with its attributes, a duration and a count.
+/// A span with its attributes, a duration and a count. If the span is not recorded, the attributes of the message are not set.
+/// Without a provider it allocates nothing.
 #[derive(Clone, Debug)]
 pub struct ProcessLayer {
     telemetry: Telemetry,

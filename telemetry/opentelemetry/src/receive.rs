@@ -52,6 +52,9 @@ use crate::{
 /// A settlement has the context of its message as its parent, or as a link, like a `process` span. Renewals and releases have
 /// no span.
 ///
+/// The deliveries count in `messaging.client.consumed.messages`, and a [`ProcessLayer`](crate::ProcessLayer) does not count them
+/// again.
+///
 /// # Failure
 ///
 /// It does not change the result. The `error.type` is that of the [`ErrorKind`](consign::transport::ErrorKind).

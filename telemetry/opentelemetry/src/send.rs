@@ -11,7 +11,7 @@ use consign::{
     transport::{SendError, SendRequest},
 };
 use opentelemetry::{
-    Context, KeyValue, StringValue,
+    Context, KeyValue,
     trace::{Link, SpanContext, SpanKind, TraceContextExt},
 };
 use pin_project_lite::pin_project;
@@ -63,8 +63,8 @@ use crate::{
 ///
 /// # Cost
 ///
-/// A span with its attributes, two properties of each message, and a copy of properties that are shared. Without a provider the
-/// attributes remain.
+/// A span with its attributes, two properties of each message, and a copy of properties that are shared. If the span is not
+/// recorded, the attributes of the message are not set. Without a provider it allocates nothing.
 #[derive(Clone, Debug)]
 pub struct SendLayer {
     telemetry: Telemetry,
@@ -89,18 +89,16 @@ impl SendLayer {
     #[must_use]
     pub fn routing_key(mut self, key: &str) -> Self {
         if let Some(name) = self.telemetry.names().routing_key.filter(|_| !key.is_empty()) {
-            self.targets = Targets::new(&self.telemetry.destination(&self.destination), Some((name, shared(key))));
+            let key = KeyValue::new(name, shared(key));
+            self.targets = Targets::new(&self.telemetry.destination(&self.destination), Some(&key));
         }
         self
     }
 }
 
 impl Targets {
-    fn new(destination: &Destination<'_>, key: Option<(&'static str, StringValue)>) -> Self {
-        let of = |operation| {
-            let key = key.clone().map(|(name, key)| KeyValue::new(name, key));
-            destination.target_with(operation, key)
-        };
+    fn new(destination: &Destination<'_>, key: Option<&KeyValue>) -> Self {
+        let of = |operation| destination.target_with(operation, key.cloned());
         Self { send: of(Operation::SEND), create: of(Operation::CREATE) }
     }
 }

@@ -10,8 +10,10 @@ use crate::names::attribute;
 #[derive(Debug)]
 pub(crate) struct Series {
     succeeded: Box<[KeyValue]>,
-    failed: RwLock<Vec<(&'static str, Arc<[KeyValue]>)>>,
+    failed: RwLock<Vec<Failed>>,
 }
+
+type Failed = (&'static str, Arc<[KeyValue]>);
 
 impl Series {
     pub(crate) fn new(labels: impl IntoIterator<Item = KeyValue>) -> Self {
@@ -32,9 +34,8 @@ impl Series {
     }
 
     fn failed(&self, error: &'static str) -> Arc<[KeyValue]> {
-        let found = |all: &[(&str, Arc<[KeyValue]>)]| {
-            all.iter().find(|(known, _)| *known == error).map(|(_, labels)| Arc::clone(labels))
-        };
+        let found =
+            |all: &[Failed]| all.iter().find(|(known, _)| *known == error).map(|(_, labels)| Arc::clone(labels));
         if let Some(labels) = found(&self.failed.read().unwrap_or_else(PoisonError::into_inner)) {
             return labels;
         }

@@ -23,7 +23,9 @@ const UNSAMPLED: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00
 
 /// Takes none, and keeps what it was asked about.
 #[derive(Clone, Debug, Default)]
-struct Asked(Arc<Mutex<Vec<(String, SpanKind, Vec<String>)>>>);
+struct Asked(Arc<Mutex<Vec<Question>>>);
+
+type Question = (String, SpanKind, Vec<String>);
 
 impl ShouldSample for Asked {
     fn should_sample(
@@ -63,7 +65,7 @@ async fn forwarded(bench: &Bench, telemetry: &Telemetry, context: &str) -> Optio
     parent_of(&next.peek(SequenceNumber::default(), 1)[0])
 }
 
-/// Rules: O-34.
+/// Rules: O-33.
 #[tokio::test(start_paused = true)]
 async fn a_sampler_sees_the_attributes_that_matter_to_it() {
     let asked = Asked::default();
@@ -81,7 +83,7 @@ async fn a_sampler_sees_the_attributes_that_matter_to_it() {
     assert_eq!(bench.spans().tree(), [""; 0]);
 }
 
-/// Rules: O-35.
+/// Rules: O-34.
 #[tokio::test(start_paused = true)]
 async fn a_trace_that_is_not_recorded_goes_on_as_not_sampled() {
     for (sampler, context) in [
