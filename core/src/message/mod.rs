@@ -40,7 +40,7 @@ use std::{
 };
 
 #[doc(hidden)]
-pub use self::received::{Holding, SessionKey};
+pub use self::received::{Counted, Holding, SessionKey};
 pub use self::{
     application_properties::ApplicationProperties,
     body::{Data, MessageBody},
@@ -172,6 +172,19 @@ impl Message {
         if let Some(received) = &mut self.received {
             received.session = key;
         }
+    }
+
+    /// Marks the delivery as counted. `false` if it was counted before or the message was not received.
+    #[doc(hidden)]
+    pub fn set_counted(&mut self) -> bool {
+        self.received.as_mut().is_some_and(|received| !std::mem::replace(&mut received.counted, Counted(true)).0)
+    }
+
+    /// Returns whether the delivery was counted.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_counted(&self) -> bool {
+        self.received.as_ref().is_some_and(|received| received.counted.0)
     }
 
     /// Its lock was renewed.

@@ -1,4 +1,4 @@
-use std::fmt;
+use std::{fmt, num::NonZeroU64};
 
 use crate::time::Timestamp;
 
@@ -106,10 +106,14 @@ pub struct Received {
     pub dead_lettered: bool,
     /// The partition, on a partitioned entity.
     pub partition_id: Option<i16>,
+    /// The delivery tag of AMQP 0-9-1, on RabbitMQ.
+    pub delivery_tag: Option<NonZeroU64>,
     #[doc(hidden)]
     pub holding: Holding,
     #[doc(hidden)]
     pub session: SessionKey,
+    #[doc(hidden)]
+    pub counted: Counted,
 }
 
 /// The session of the consumer that delivered a message, by its number in this process; 0 without one. The broker does not set
@@ -125,6 +129,19 @@ impl PartialEq for SessionKey {
 }
 
 impl Eq for SessionKey {}
+
+/// Whether a metric has counted the delivery as consumed. The broker does not set it, so all values are equal.
+#[derive(Clone, Copy, Debug, Default)]
+#[doc(hidden)]
+pub struct Counted(pub bool);
+
+impl PartialEq for Counted {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Counted {}
 
 /// Whether the consumer that delivered a message keeps it if a layer requests it. The broker does not set it, so all
 /// values are equal.
@@ -161,6 +178,7 @@ impl fmt::Debug for Received {
             .field("state", &self.state)
             .field("dead_lettered", &self.dead_lettered)
             .field("partition_id", &self.partition_id)
+            .field("delivery_tag", &self.delivery_tag)
             .finish()
     }
 }
@@ -179,8 +197,10 @@ impl Received {
             state: MessageState::Active,
             dead_lettered: false,
             partition_id: None,
+            delivery_tag: None,
             holding: Holding::No,
             session: SessionKey(0),
+            counted: Counted(false),
         }
     }
 }

@@ -114,6 +114,15 @@ impl TraceContext {
         })
     }
 
+    /// The `traceparent`, in version 00. A message that is sent has one, so it is not formatted piece by piece.
+    fn traceparent(&self) -> [u8; LENGTH] {
+        let mut text = *b"00-                                -                -  ";
+        write_digits(&mut text[3..35], &self.trace_id);
+        write_digits(&mut text[36..52], &self.span_id);
+        write_digits(&mut text[53..], &[self.flags]);
+        text
+    }
+
     /// Copies these properties from `from` to `to`, unchanged.
     #[doc(hidden)]
     pub fn carry(from: &Properties, to: &mut Properties) {
@@ -153,8 +162,7 @@ impl TraceContext {
 /// The `traceparent`, in version 00.
 impl fmt::Display for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (trace, span) = (u128::from_be_bytes(self.trace_id), u64::from_be_bytes(self.span_id));
-        write!(f, "00-{trace:032x}-{span:016x}-{:02x}", self.flags)
+        f.write_str(str::from_utf8(&self.traceparent()).unwrap_or_default())
     }
 }
 
@@ -177,8 +185,17 @@ fn text(value: &PropertyValue) -> Option<&str> {
     }
 }
 
+/// The bytes of a `traceparent` of version 00.
+const LENGTH: usize = 55;
+
+fn write_digits(text: &mut [u8], bytes: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for (pair, byte) in text.as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
+        *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 0xf)]];
+    }
+}
+
 fn parse(text: &[u8]) -> Option<TraceContext> {
-    const LENGTH: usize = 55;
     let (known, rest) = text.split_at_checked(LENGTH)?;
     let [version] = digits(&known[..2])?;
     let is_extended = version > 0 && rest.first().is_none_or(|&byte| byte == b'-');

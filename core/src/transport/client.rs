@@ -1,6 +1,6 @@
 use std::future::Future;
 
-use super::{Capabilities, Lease, ManageError, ReceiveError, Receiver, SendError, Sender};
+use super::{Capabilities, Lease, ManageError, ReceiveError, Receiver, SendError, Sender, ServerAddress};
 use crate::message::EntityPath;
 
 /// The mode in which a receiver takes messages.
@@ -57,6 +57,12 @@ pub trait Transport: Clone + Send + Sync + 'static {
 
     /// Returns the capabilities of this transport, as it is configured.
     fn capabilities(&self) -> Capabilities;
+
+    /// Returns the server that this transport is connected to. `None`, the default, where there is no server or the transport
+    /// does not know which of several servers it is. It may change after a connection was lost.
+    fn server(&self) -> Option<ServerAddress> {
+        None
+    }
 
     /// Creates a sender to a queue or a topic.
     ///

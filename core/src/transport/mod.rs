@@ -27,6 +27,7 @@ mod receiver;
 mod reply_source;
 mod send_request;
 mod sender;
+mod server_address;
 mod session;
 mod transaction;
 mod url;
@@ -52,6 +53,7 @@ pub use self::{
     reply_source::ReplySource,
     send_request::SendRequest,
     sender::{SendExt, SendService, Sender},
+    server_address::ServerAddress,
     session::{AcceptSession, Session, SessionSource},
     transaction::{Transaction, TransactionError, Transactions},
     url::{ConnectError, ConnectErrorKind, Connector, TransportRegistry, TransportUrl},

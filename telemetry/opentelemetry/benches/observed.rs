@@ -22,10 +22,11 @@ use consign::{
 };
 use consign_opentelemetry::{Telemetry, TelemetryBuilder};
 use futures_util::FutureExt;
+use opentelemetry::metrics::NoopMeterProvider;
 use opentelemetry_sdk::{
     error::OTelSdkResult,
     metrics::{InMemoryMetricExporter, PeriodicReader, SdkMeterProvider},
-    trace::{SdkTracerProvider, SpanData, SpanExporter},
+    trace::{Sampler, SdkTracerProvider, SpanData, SpanExporter},
 };
 use scenario::counted;
 use tower::{BoxError, Layer, Service, ServiceExt, service_fn};
@@ -34,11 +35,13 @@ scenarios! {
     "observed_receiving" => |messages| receive(messages, RECORDED, |handler| handler),
     "process" => |messages| receive(messages, RECORDED, |handler| sdk().process("orders").layer(handler)),
     "process_unsampled" => |messages| receive(messages, UNRECORDED, |handler| sdk().process("orders").layer(handler)),
+    "process_always_off" => |messages| receive(messages, RECORDED, |handler| off().process("orders").layer(handler)),
     "process_without_provider" => |messages| {
         receive(messages, RECORDED, |handler| builder().build().process("orders").layer(handler));
     },
     "observed_sending" => |messages| send(messages, |transport| transport),
     "send" => |messages| send(messages, |transport| sdk().send("orders").layer(transport)),
+    "send_always_off" => |messages| send(messages, |transport| off().send("orders").layer(transport)),
     "send_without_provider" => |messages| send(messages, |transport| builder().build().send("orders").layer(transport)),
 }
 
@@ -79,6 +82,14 @@ fn sdk() -> Telemetry {
     let telemetry = builder().providers(&tracers, &meters).build();
     // They live as long as the process.
     std::mem::forget((tracers, meters));
+    telemetry
+}
+
+/// Spans are not recorded, and there are no metrics.
+fn off() -> Telemetry {
+    let tracers = SdkTracerProvider::builder().with_sampler(Sampler::AlwaysOff).with_simple_exporter(Dropping).build();
+    let telemetry = builder().providers(&tracers, &NoopMeterProvider::new()).build();
+    std::mem::forget(tracers);
     telemetry
 }
 

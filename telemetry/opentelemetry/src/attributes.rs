@@ -3,29 +3,54 @@
 use consign::{Message, message::Properties, transport::Escaped};
 use opentelemetry::KeyValue;
 
-use crate::names::attribute;
+use crate::names::{Names, attribute};
+
+/// Returns a text of another program as it may be on a span.
+pub(crate) fn escaped(text: &str) -> String {
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'\\';
+    if text.len() <= Escaped::LONGEST && text.bytes().all(is_plain) {
+        return text.to_owned();
+    }
+    Escaped(text).to_string()
+}
 
 /// Returns the ids, by which a message is found. They are on spans only, never on metrics.
-pub(crate) fn ids(properties: &Properties) -> Vec<KeyValue> {
-    let of = |name: &'static str, id: Option<&str>| Some(KeyValue::new(name, Escaped(id?).to_string()));
-    let ids = [
-        of(attribute::MESSAGE_ID, properties.message_id()),
-        of(attribute::CONVERSATION_ID, properties.correlation_id()),
-    ];
-    ids.into_iter().flatten().collect()
+pub(crate) fn ids(properties: &Properties) -> [Option<KeyValue>; 2] {
+    let of = |name: &'static str, id: Option<&str>| Some(KeyValue::new(name, escaped(id?)));
+    [of(attribute::MESSAGE_ID, properties.message_id()), of(attribute::CONVERSATION_ID, properties.correlation_id())]
 }
 
 /// Returns the facts of a received message.
-pub(crate) fn received(message: &Message) -> Vec<KeyValue> {
-    let mut attributes = ids(message.properties());
-    attributes.push(KeyValue::new(attribute::BODY_SIZE, number(message.body().size())));
+pub(crate) fn received(message: &Message, names: &Names) -> [Option<KeyValue>; 6] {
+    let [id, conversation] = ids(message.properties());
+    let size = Some(KeyValue::new(attribute::BODY_SIZE, number(message.body().size())));
+    let (mut count, mut time) = (None, None);
     if let Some(received) = message.received() {
-        attributes.push(KeyValue::new(attribute::DELIVERY_COUNT, i64::from(received.delivery_count)));
-        attributes.push(KeyValue::new(attribute::ENQUEUED_TIME, received.enqueued_time.as_millis().div_euclid(1_000)));
+        count = Some(KeyValue::new(names.delivery_count, i64::from(received.delivery_count)));
+        time = Some(KeyValue::new(names.enqueued_time, received.enqueued_time.as_millis().div_euclid(1_000)));
     }
-    attributes
+    [id, conversation, size, count, time, delivery_tag(message, names)]
+}
+
+/// Returns the delivery tag of a message of RabbitMQ.
+pub(crate) fn delivery_tag(message: &Message, names: &Names) -> Option<KeyValue> {
+    let tag = message.received()?.delivery_tag?;
+    Some(KeyValue::new(names.delivery_tag?, i64::try_from(tag.get()).unwrap_or(i64::MAX)))
 }
 
 pub(crate) fn number(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rules: O-30.
+    #[test]
+    fn plain_texts_are_copied_as_they_would_be_escaped() {
+        for text in ["order-17 ~", "", "\\n", "a\tb", "é", "\u{7f}", &"x".repeat(256), &"x".repeat(257)] {
+            assert_eq!(escaped(text), Escaped(text).to_string());
+        }
+    }
 }

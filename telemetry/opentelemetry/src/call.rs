@@ -11,7 +11,7 @@ use consign::{
     middleware::trace::outcome::OTHER,
     rpc::{CallError, CallErrorKind, Fault},
 };
-use opentelemetry::trace::SpanKind;
+use opentelemetry::{Context, trace::SpanKind};
 use pin_project_lite::pin_project;
 use tower::{BoxError, timeout::error::Elapsed};
 use tower_layer::Layer;
@@ -19,7 +19,6 @@ use tower_service::Service;
 
 use crate::{
     Telemetry, attributes,
-    context::current,
     destination::{Destination, Target},
     names::Operation,
     operation::{Begin, Running},
@@ -67,7 +66,7 @@ pub struct CallLayer {
 }
 
 impl CallLayer {
-    pub(crate) fn new(telemetry: &Telemetry, destination: &Destination) -> Self {
+    pub(crate) fn new(telemetry: &Telemetry, destination: &Destination<'_>) -> Self {
         Self { telemetry: telemetry.clone(), target: destination.target(Operation::CALL) }
     }
 }
@@ -101,17 +100,14 @@ where
     }
 
     fn call(&mut self, request: Message) -> Self::Future {
-        let (parent, _) = current();
-        let begin = Begin {
-            telemetry: &self.layer.telemetry,
-            target: &self.layer.target,
-            kind: SpanKind::Client,
-            parent: &parent,
-            links: Vec::new(),
-            attributes: attributes::ids(request.properties()),
-        };
-        let running = begin.run(|metrics| &metrics.operation);
-        let _current = running.context().clone().attach();
+        let telemetry = &self.layer.telemetry;
+        let span = telemetry.spans().map(|spans| {
+            let (target, kind, parent) = (&*self.layer.target, SpanKind::Client, &Context::current());
+            let begin = Begin { spans, target, kind, parent, links: Vec::new(), start: None };
+            begin.span(|| attributes::ids(request.properties()))
+        });
+        let running = Running::new(telemetry, &self.layer.target, span, |metrics| &metrics.operation);
+        let _current = running.enter();
         CallFuture { call: self.inner.call(request), running }
     }
 }
@@ -135,7 +131,7 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let current = this.running.context().clone().attach();
+        let current = this.running.enter();
         let answer = ready!(this.call.poll(cx)).map_err(Into::into);
         drop(current);
         this.running.end(match &answer {

@@ -8,7 +8,10 @@ use opentelemetry::{
     trace::{SpanContext, TraceContextExt, TraceState},
 };
 
-use crate::metrics::{Lost, Metrics};
+use crate::{
+    Parent,
+    metrics::{Lost, Metrics},
+};
 
 /// Returns the context of a message, if it has one.
 pub(crate) fn extract(properties: &Properties) -> Option<SpanContext> {
@@ -44,16 +47,42 @@ fn to_span(context: &TraceContext) -> SpanContext {
     SpanContext::new(trace, span, flags, true, state)
 }
 
-/// Returns the context of a span. `None` without a tracer: the message keeps its own context.
+/// Returns the context of a span. `None` if it is not valid: the message keeps its own context.
 fn of_span(span: &SpanContext) -> Option<TraceContext> {
     let context = TraceContext::new(span.trace_id().to_bytes(), span.span_id().to_bytes(), span.is_sampled())?;
-    Some(context.with_state(&span.trace_state().header()))
+    Some(if *span.trace_state() == TraceState::NONE {
+        context
+    } else {
+        context.with_state(&span.trace_state().header())
+    })
 }
 
-/// Returns the current context, and the span in it if there is one.
-pub(crate) fn current() -> (Context, Option<SpanContext>) {
+/// Returns the parent and the link of the span of one received message. A context is one of the two, never both.
+pub(crate) fn relation(parent: Parent, message: Option<SpanContext>) -> (Context, Option<SpanContext>) {
     let current = Context::current();
-    let span = current.span().span_context().clone();
-    let is_valid = span.is_valid();
-    (current, is_valid.then_some(span))
+    let Some(message) = message else { return (current, None) };
+    let (has_span, is_message) = {
+        let span = current.span();
+        let span = span.span_context();
+        (span.is_valid(), (span.trace_id(), span.span_id()) == (message.trace_id(), message.span_id()))
+    };
+    let is_parent = match parent {
+        Parent::CurrentOrMessage => !has_span,
+        Parent::Message => !is_message,
+        Parent::Current => false,
+    };
+    if is_parent {
+        let link = has_span.then(|| current.span().span_context().clone());
+        (current.with_remote_span_context(message), link)
+    } else {
+        (current, (!is_message).then_some(message))
+    }
+}
+
+/// Returns whether a span is current, and of this trace.
+pub(crate) fn is_current_trace(trace: TraceId) -> bool {
+    Context::map_current(|current| {
+        let span = current.span();
+        span.span_context().is_valid() && span.span_context().trace_id() == trace
+    })
 }

@@ -1,4 +1,4 @@
-use consign::codecs::{Declared, Observe, Reading};
+use consign::codecs::{Attempt, Declared, Observe, Reading};
 use opentelemetry::{Context, KeyValue, trace::TraceContextExt};
 
 use crate::{
@@ -50,26 +50,32 @@ impl Observe for DecodeObserver {
             KeyValue::new(attribute::DECLARED, name_of(reading.declared)),
         ];
         metrics.decoded.add(1, &body);
-        let context = Context::current();
-        let span = context.span();
         for attempt in reading.attempts {
-            let labels = [
-                KeyValue::new(attribute::CODEC, attempt.codec),
-                KeyValue::new(attribute::DECISION, attempt.chosen.code()),
-                KeyValue::new(attribute::OUTCOME, attempt.error.kind().code()),
-            ];
-            metrics.attempts.add(1, &labels);
-            if span.is_recording() {
-                let position = attempt.error.position();
-                let position = position.map(|position| KeyValue::new(attribute::POSITION, position.to_string()));
-                span.add_event(ATTEMPT_EVENT, labels.into_iter().chain(position).collect());
-            }
+            metrics.attempts.add(1, &labels_of(attempt));
         }
         if reading.failure.is_none() {
             metrics.attempts.add(1, &body[..3]);
         }
+        let context = Context::current();
+        let span = context.span();
+        if !span.is_recording() {
+            return;
+        }
+        for attempt in reading.attempts {
+            let position = attempt.error.position();
+            let position = position.map(|position| KeyValue::new(attribute::POSITION, position.to_string()));
+            span.add_event(ATTEMPT_EVENT, labels_of(attempt).into_iter().chain(position).collect());
+        }
         span.set_attributes(body);
     }
+}
+
+fn labels_of(attempt: &Attempt) -> [KeyValue; 3] {
+    [
+        KeyValue::new(attribute::CODEC, attempt.codec),
+        KeyValue::new(attribute::DECISION, attempt.chosen.code()),
+        KeyValue::new(attribute::OUTCOME, attempt.error.kind().code()),
+    ]
 }
 
 fn name_of(declared: Declared) -> &'static str {

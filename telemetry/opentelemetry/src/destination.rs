@@ -1,14 +1,20 @@
 //! The names of destinations, and the limit of their labels.
 
 use std::{
+    borrow::Cow,
     collections::HashSet,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use consign::{message::EntityPath, transport::Escaped};
+use consign::message::EntityPath;
 use opentelemetry::{KeyValue, StringValue};
 
-use crate::names::{OTHER_DESTINATION, Operation, attribute};
+use crate::{
+    attributes::escaped,
+    names::{Names, OTHER_DESTINATION, Operation, attribute},
+    series::Series,
+    span_names,
+};
 
 /// The destinations that have a label of their own, up to a limit.
 #[derive(Debug)]
@@ -37,10 +43,21 @@ impl Labels {
     }
 }
 
+/// What all operations of a client have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    pub(crate) system: StringValue,
+    pub(crate) names: Names,
+    /// Host and port.
+    pub(crate) server: Option<(StringValue, Option<u16>)>,
+    pub(crate) id: Option<StringValue>,
+    pub(crate) consumer_group: Option<StringValue>,
+}
+
 /// The attributes of a destination on spans and on metrics. Created once for each layer.
 #[derive(Clone, Debug)]
-pub(crate) struct Destination {
-    system: StringValue,
+pub(crate) struct Destination<'c> {
+    client: &'c Client,
     /// The full name, escaped.
     name: StringValue,
     subscription: Option<StringValue>,
@@ -51,54 +68,67 @@ pub(crate) struct Destination {
 /// An operation on a destination: the name of its spans, and the attributes of all of them and of all of its metrics.
 #[derive(Debug)]
 pub(crate) struct Target {
-    pub(crate) span: Box<str>,
+    pub(crate) span: Cow<'static, str>,
     pub(crate) attributes: Box<[KeyValue]>,
     /// With the type of the operation.
-    pub(crate) labels: Box<[KeyValue]>,
+    pub(crate) durations: Series,
     /// Without it.
-    pub(crate) counts: Box<[KeyValue]>,
+    pub(crate) counts: Series,
 }
 
-impl Destination {
-    pub(crate) fn new(system: StringValue, path: &str, labels: &Labels) -> Self {
+/// Shares a text by every span and every count.
+pub(crate) fn shared(text: &str) -> StringValue {
+    StringValue::from(Arc::<str>::from(escaped(text)))
+}
+
+impl<'c> Destination<'c> {
+    pub(crate) fn new(client: &'c Client, path: &str, labels: &Labels) -> Self {
         let parsed = EntityPath::new(path).ok();
         let of_topic = parsed.as_ref().filter(|path| !path.is_sub_queue()).and_then(EntityPath::subscription);
         let (name, subscription) = of_topic.map_or((path, None), |(topic, name)| (topic, Some(name)));
-        // Shared by every span and every count.
-        let escaped = |text| StringValue::from(Arc::<str>::from(Escaped(text).to_string()));
-        let (name, subscription) = (escaped(name), subscription.map(escaped));
-        let is_labelled = labels.admit(&Escaped(path).to_string());
-        Self { system, name, subscription, is_labelled }
+        let (name, subscription) = (shared(name), subscription.map(shared));
+        let is_labelled = labels.admit(&escaped(path));
+        Self { client, name, subscription, is_labelled }
     }
 
     pub(crate) fn target(&self, operation: Operation) -> Arc<Target> {
-        let system = KeyValue::new(attribute::SYSTEM, self.system.clone());
+        self.target_with(operation, None)
+    }
+
+    /// Returns the target with an attribute of its own on spans.
+    pub(crate) fn target_with(&self, operation: Operation, own: Option<KeyValue>) -> Arc<Target> {
+        let client = self.client;
+        let text = |name: &'static str, value: &StringValue| KeyValue::new(name, value.clone());
+        let system = text(client.names.system, &client.system);
         let name = KeyValue::new(attribute::OPERATION_NAME, operation.name);
         let kind = operation.kind.map(|kind| KeyValue::new(attribute::OPERATION_TYPE, kind));
-        let destination = KeyValue::new(attribute::DESTINATION, self.name.clone());
-        let subscription = self.subscription.clone().map(|name| KeyValue::new(attribute::SUBSCRIPTION, name));
-        let label = |own: Option<KeyValue>| match own {
-            Some(own) if !self.is_labelled => Some(KeyValue::new(own.key, OTHER_DESTINATION)),
-            own => own,
+        let destination = Some(text(attribute::DESTINATION, &self.name));
+        let subscription = self.subscription.as_ref().map(|name| text(attribute::SUBSCRIPTION, name));
+        let label = |own: &Option<KeyValue>| match own {
+            Some(own) if !self.is_labelled => Some(KeyValue::new(own.key.clone(), OTHER_DESTINATION)),
+            own => own.clone(),
         };
-        let labelled = [label(Some(destination.clone())), label(subscription.clone())];
-        let of = |parts: [Option<KeyValue>; 5]| parts.into_iter().flatten().collect();
-        let [destination_label, subscription_label] = labelled;
+        let group = client.consumer_group.as_ref().filter(|_| operation.is_of_consumer());
+        let group = group.map(|group| text(attribute::CONSUMER_GROUP, group));
+        let address = client.server.as_ref().map(|(host, _)| text(attribute::SERVER_ADDRESS, host));
+        let port = client.server.as_ref().and_then(|(_, port)| *port);
+        let port = port.map(|port| KeyValue::new(attribute::SERVER_PORT, i64::from(port)));
+        let id = client.id.as_ref().map(|id| text(attribute::CLIENT_ID, id));
+
+        let first = [Some(system), Some(name)];
+        let last = [group, address, port];
+        let labels = [label(&destination), label(&subscription)];
+        let of = |parts: &[&[Option<KeyValue>]]| parts.concat().into_iter().flatten().collect::<Vec<_>>();
+        let kind = [kind];
         Arc::new(Target {
             span: if self.is_labelled {
-                format!("{} {}", operation.name, self.name).into()
+                span_names::kept(format!("{} {}", operation.name, self.name))
             } else {
                 operation.name.into()
             },
-            counts: of([
-                Some(system.clone()),
-                Some(name.clone()),
-                destination_label.clone(),
-                subscription_label.clone(),
-                None,
-            ]),
-            labels: of([Some(system.clone()), Some(name.clone()), kind.clone(), destination_label, subscription_label]),
-            attributes: of([Some(system), Some(name), kind, Some(destination), subscription]),
+            counts: Series::new(of(&[&first, &labels, &last])),
+            durations: Series::new(of(&[&first, &kind, &labels, &last])),
+            attributes: of(&[&first, &kind, &[destination, subscription], &last, &[id, own]]).into(),
         })
     }
 }
@@ -106,6 +136,17 @@ impl Destination {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::Conventions;
+
+    fn client() -> Client {
+        Client {
+            system: "servicebus".into(),
+            names: Conventions::V1_44.names("servicebus"),
+            server: None,
+            id: None,
+            consumer_group: None,
+        }
+    }
 
     fn text(entries: &[KeyValue]) -> Vec<String> {
         entries.iter().map(|entry| format!("{}={}", entry.key, entry.value)).collect()
@@ -114,8 +155,8 @@ mod tests {
     /// Rules: O-13.
     #[test]
     fn a_destination_without_a_label_stands_on_spans_only() {
-        let labels = Labels::new(2, ["orders".into()]);
-        let of = |path| Destination::new("servicebus".into(), path, &labels).target(Operation::PROCESS);
+        let (client, labels) = (client(), Labels::new(2, ["orders".into()]));
+        let of = |path| Destination::new(&client, path, &labels).target(Operation::PROCESS);
         for (path, span, label) in [
             ("first", "process first", "first"),
             ("second", "process", "_other"),
@@ -125,7 +166,8 @@ mod tests {
             let target = of(path);
             let label = format!("messaging.destination.name={label}");
             assert_eq!(&*target.span, span);
-            assert!(text(&target.labels).contains(&label) && text(&target.counts).contains(&label), "{target:?}");
+            let has_label = |series: &Series| text(series.labels()).contains(&label);
+            assert!(has_label(&target.durations) && has_label(&target.counts), "{target:?}");
             assert!(text(&target.attributes).contains(&format!("messaging.destination.name={path}")));
         }
     }
@@ -133,9 +175,8 @@ mod tests {
     /// Rules: O-10.
     #[test]
     fn a_subscription_is_named_beside_its_topic() {
-        let labels = Labels::new(1, []);
-        let target =
-            Destination::new("servicebus".into(), "prices/Subscriptions/audit", &labels).target(Operation::PROCESS);
+        let (client, labels) = (client(), Labels::new(1, []));
+        let target = Destination::new(&client, "prices/Subscriptions/audit", &labels).target(Operation::PROCESS);
         let expected = [
             "messaging.system=servicebus",
             "messaging.operation.name=process",
@@ -144,8 +185,10 @@ mod tests {
             "messaging.destination.subscription.name=audit",
         ];
         assert_eq!((text(&target.attributes), &*target.span), (expected.map(String::from).into(), "process prices"));
-        let other =
-            Destination::new("servicebus".into(), "prices/Subscriptions/other", &labels).target(Operation::PROCESS);
-        assert!(text(&other.labels).contains(&"messaging.destination.subscription.name=_other".into()), "{other:?}");
+        let other = Destination::new(&client, "prices/Subscriptions/other", &labels).target(Operation::PROCESS);
+        assert!(
+            text(other.durations.labels()).contains(&"messaging.destination.subscription.name=_other".into()),
+            "{other:?}"
+        );
     }
 }

@@ -7,9 +7,9 @@ use std::{
 };
 
 use opentelemetry::{
-    Context, KeyValue,
+    Context, ContextGuard, KeyValue,
     metrics::{Counter, Histogram},
-    trace::{Link, SpanBuilder, SpanContext, SpanKind, Status, TraceContextExt, Tracer},
+    trace::{Link, SpanBuilder, SpanContext, SpanKind, Status, TraceContextExt},
 };
 
 use crate::{
@@ -17,16 +17,18 @@ use crate::{
     destination::Target,
     metrics::Metrics,
     names::{CANCELLED, attribute},
+    spans::{StartSpan, Started},
 };
 
 /// A span to be started.
 pub(crate) struct Begin<'t> {
-    pub(crate) telemetry: &'t Telemetry,
-    pub(crate) target: &'t Arc<Target>,
+    pub(crate) spans: &'t dyn StartSpan,
+    pub(crate) target: &'t Target,
     pub(crate) kind: SpanKind,
     pub(crate) parent: &'t Context,
-    pub(crate) links: Vec<SpanContext>,
-    pub(crate) attributes: Vec<KeyValue>,
+    pub(crate) links: Vec<Link>,
+    /// `None` is now.
+    pub(crate) start: Option<SystemTime>,
 }
 
 /// The instrument for a duration or for messages.
@@ -38,7 +40,8 @@ pub(crate) type Counts = fn(&Metrics) -> &Counter<u64>;
 pub(crate) struct Running {
     telemetry: Telemetry,
     target: Arc<Target>,
-    context: Context,
+    /// `None` without a tracer.
+    span: Option<Started>,
     began: Duration,
     durations: Durations,
     counts: Option<(u64, Counts)>,
@@ -48,46 +51,74 @@ pub(crate) struct Running {
 impl Begin<'_> {
     /// The maximum of links of a span: the default of the SDK.
     pub(crate) const MAX_LINKS: usize = 128;
+    /// Space for the attributes of a message, which are set if the span is recorded.
+    const OWN_ATTRIBUTES: usize = 8;
 
-    /// Starts the span, and returns its context.
-    pub(crate) fn span(self) -> Context {
-        self.span_since(None)
-    }
-
-    fn span_since(self, start: Option<SystemTime>) -> Context {
-        let Self { telemetry, target, kind, parent, links, attributes } = self;
-        let attributes: Vec<KeyValue> = target.attributes.iter().cloned().chain(attributes).collect();
-        let links = links.into_iter().take(Self::MAX_LINKS).map(Link::with_context).collect();
-        let name = String::from(&*target.span);
-        let mut builder = SpanBuilder::from_name(name).with_kind(kind).with_attributes(attributes).with_links(links);
+    /// Starts the span with the attributes by which it may be sampled, and sets those of `more` if it is recorded.
+    pub(crate) fn span<const N: usize>(self, more: impl FnOnce() -> [Option<KeyValue>; N]) -> Started {
+        let Self { spans, target, kind, parent, links, start } = self;
+        let mut attributes = Vec::with_capacity(target.attributes.len() + Self::OWN_ATTRIBUTES);
+        attributes.extend_from_slice(&target.attributes);
+        let mut builder = SpanBuilder::from_name(target.span.clone()).with_kind(kind).with_attributes(attributes);
+        if !links.is_empty() {
+            builder.links = Some(links);
+        }
         builder.start_time = start;
-        parent.with_span(telemetry.tracer().build_with_context(builder, parent))
-    }
-
-    /// Starts the operation, whose time is recorded in `durations`.
-    pub(crate) fn run(self, durations: Durations) -> Running {
-        let began = self.telemetry.now().elapsed;
-        self.run_since(began, None, durations)
-    }
-
-    /// The same for an operation that has started before.
-    pub(crate) fn run_since(self, began: Duration, start: Option<SystemTime>, durations: Durations) -> Running {
-        let (telemetry, target) = (self.telemetry.clone(), Arc::clone(self.target));
-        let context = self.span_since(start);
-        Running { telemetry, target, context, began, durations, counts: None, is_over: false }
+        let started = spans.start(builder, parent);
+        if started.is_recording {
+            started.context.span().set_attributes(more().into_iter().flatten());
+        }
+        started
     }
 }
 
 impl Running {
+    /// An operation that starts now, whose time is recorded in `durations`.
+    pub(crate) fn new(
+        telemetry: &Telemetry,
+        target: &Arc<Target>,
+        span: Option<Started>,
+        durations: Durations,
+    ) -> Self {
+        Self::since(telemetry.now().elapsed, telemetry, target, span, durations)
+    }
+
+    /// An operation that has started before.
+    pub(crate) fn since(
+        began: Duration,
+        telemetry: &Telemetry,
+        target: &Arc<Target>,
+        span: Option<Started>,
+        durations: Durations,
+    ) -> Self {
+        let (telemetry, target) = (telemetry.clone(), Arc::clone(target));
+        Self { telemetry, target, span, began, durations, counts: None, is_over: false }
+    }
+
     /// Counts so many messages with the outcome.
     pub(crate) fn counting(mut self, messages: u64, counts: Counts) -> Self {
-        self.counts = Some((messages, counts));
+        self.counts = (messages > 0).then_some((messages, counts));
         self
     }
 
-    /// Returns the context that is current while the operation runs.
-    pub(crate) fn context(&self) -> &Context {
-        &self.context
+    /// Makes the span the current one until the guard is dropped.
+    pub(crate) fn enter(&self) -> Option<ContextGuard> {
+        self.span.as_ref().map(|span| span.context.clone().attach())
+    }
+
+    /// Calls `f` with the context that messages carry: that of the span, or without a tracer that of the current one.
+    pub(crate) fn with_span_context<R>(&self, f: impl FnOnce(&SpanContext) -> R) -> R {
+        match &self.span {
+            Some(span) => f(span.context.span().span_context()),
+            None => Context::map_current(|current| f(current.span().span_context())),
+        }
+    }
+
+    /// Sets an attribute if the span is recorded.
+    pub(crate) fn set(&self, attribute: impl FnOnce() -> KeyValue) {
+        if let Some(span) = self.recorded() {
+            span.context.span().set_attribute(attribute());
+        }
     }
 
     pub(crate) fn telemetry(&self) -> &Telemetry {
@@ -98,6 +129,10 @@ impl Running {
         &self.target
     }
 
+    fn recorded(&self) -> Option<&Started> {
+        self.span.as_ref().filter(|span| span.is_recording)
+    }
+
     /// Ends the operation with an error of a closed list, or none. Only the first outcome counts.
     pub(crate) fn end(&mut self, error: Option<&'static str>) {
         if std::mem::replace(&mut self.is_over, true) {
@@ -106,31 +141,23 @@ impl Running {
         let metrics = self.telemetry.metrics();
         let seconds = self.telemetry.now().elapsed.saturating_sub(self.began).as_secs_f64();
         let durations = (self.durations)(metrics);
-        with_error(&self.target.labels, error, |labels| durations.record(seconds, labels));
+        self.target.durations.with(error, |labels| durations.record(seconds, labels));
         if let Some((messages, counts)) = self.counts {
-            with_error(&self.target.counts, error, |labels| counts(metrics).add(messages, labels));
+            self.target.counts.with(error, |labels| counts(metrics).add(messages, labels));
         }
-        let span = self.context.span();
-        if let Some(error) = error {
-            span.set_attribute(KeyValue::new(attribute::ERROR_TYPE, error));
-            span.set_status(Status::Error { description: Cow::Borrowed("") });
+        if let Some(span) = self.recorded() {
+            let span = span.context.span();
+            if let Some(error) = error {
+                span.set_attribute(KeyValue::new(attribute::ERROR_TYPE, error));
+                span.set_status(Status::Error { description: Cow::Borrowed("") });
+            }
+            span.end();
         }
-        span.end();
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         self.end(Some(CANCELLED));
-    }
-}
-
-fn with_error(labels: &[KeyValue], error: Option<&'static str>, f: impl FnOnce(&[KeyValue])) {
-    match error {
-        None => f(labels),
-        Some(error) => {
-            let error = KeyValue::new(attribute::ERROR_TYPE, error);
-            f(&labels.iter().cloned().chain([error]).collect::<Vec<_>>());
-        }
     }
 }

@@ -8,12 +8,13 @@ use std::{
 
 use consign::{
     Disposition, Message,
+    message::Holding,
     middleware::trace::outcome,
     settlement::{DeadLetterReason, Undecodable},
 };
 use opentelemetry::{
     KeyValue,
-    trace::{SpanKind, TraceContextExt},
+    trace::{Link, SpanKind},
 };
 use pin_project_lite::pin_project;
 use tower::BoxError;
@@ -22,7 +23,7 @@ use tower_service::Service;
 
 use crate::{
     Telemetry, attributes,
-    context::extract_counted,
+    context::{extract_counted, relation},
     destination::{Destination, Target},
     names::{Operation, attribute},
     operation::{Begin, Running},
@@ -50,7 +51,14 @@ use crate::{
 /// # The trace
 ///
 /// [`Parent`](crate::Parent) sets the parent of the span. A `traceparent` that breaks the grammar of W3C Trace Context is
-/// ignored, and counted. The span is current in the handler, so that its sends, calls and logs are inside of the span.
+/// ignored, and counted. The span is current in the handler, so that its sends, calls and logs are inside of the span. Without
+/// a provider no context is read.
+///
+/// # Consumed messages
+///
+/// A delivery counts in `messaging.client.consumed.messages` when the handler ends, unless an
+/// [`ObservedReceiver`](crate::ObservedReceiver) has counted it. A delivery that a layer holds and the consumer handles again
+/// counts once.
 ///
 /// # Failure
 ///
@@ -65,7 +73,8 @@ use crate::{
 ///
 /// # Cost
 ///
-/// A span with its attributes, a duration and a count.
+/// A span with its attributes, a duration and a count. If the span is not recorded, the attributes of the message are not set.
+/// Without a provider it allocates nothing.
 #[derive(Clone, Debug)]
 pub struct ProcessLayer {
     telemetry: Telemetry,
@@ -73,7 +82,7 @@ pub struct ProcessLayer {
 }
 
 impl ProcessLayer {
-    pub(crate) fn new(telemetry: &Telemetry, destination: &Destination) -> Self {
+    pub(crate) fn new(telemetry: &Telemetry, destination: &Destination<'_>) -> Self {
         Self { telemetry: telemetry.clone(), target: destination.target(Operation::PROCESS) }
     }
 }
@@ -108,24 +117,26 @@ where
 
     fn call(&mut self, message: Message) -> Self::Future {
         let running = self.layer.begin(&message);
-        let _current = running.context().clone().attach();
+        let _current = running.enter();
         ProcessFuture { handler: self.inner.call(message), running }
     }
 }
 
 impl ProcessLayer {
     fn begin(&self, message: &Message) -> Running {
-        let carried = extract_counted(message.properties(), self.telemetry.metrics());
-        let (parent, links) = self.telemetry.relation(carried);
-        let begin = Begin {
-            telemetry: &self.telemetry,
-            target: &self.target,
-            kind: SpanKind::Consumer,
-            parent: &parent,
-            links,
-            attributes: attributes::received(message),
-        };
-        begin.run(|metrics| &metrics.process).counting(1, |metrics| &metrics.consumed)
+        let telemetry = &self.telemetry;
+        let span = telemetry.spans().map(|spans| {
+            let carried = extract_counted(message.properties(), telemetry.metrics());
+            let (parent, link) = relation(telemetry.parent(), carried);
+            let links = link.into_iter().map(Link::with_context).collect();
+            let (kind, target) = (SpanKind::Consumer, &*self.target);
+            let begin = Begin { spans, target, kind, parent: &parent, links, start: None };
+            begin.span(|| attributes::received(message, telemetry.names()))
+        });
+        // A delivery counts once: not if its receiver has counted it, or it was kept and is handled again.
+        let is_counted = message.is_counted() || matches!(message.holding(), Holding::Was);
+        let running = Running::new(telemetry, &self.target, span, |metrics| &metrics.process);
+        running.counting(u64::from(!is_counted), |metrics| &metrics.consumed)
     }
 }
 
@@ -147,7 +158,7 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let current = this.running.context().clone().attach();
+        let current = this.running.enter();
         let answer = ready!(this.handler.poll(cx)).map_err(Into::into);
         drop(current);
         ended(this.running, &answer);
@@ -158,8 +169,7 @@ where
 fn ended(running: &mut Running, answer: &Result<Disposition, BoxError>) {
     let (error, reason) = match answer {
         Ok(disposition) => {
-            let name = KeyValue::new(attribute::DISPOSITION, outcome::name_of(disposition));
-            running.context().span().set_attribute(name);
+            running.set(|| KeyValue::new(attribute::DISPOSITION, outcome::name_of(disposition)));
             let reason = match disposition {
                 Disposition::DeadLetter(letter) => Some(letter.reason.clone()),
                 _ => None,
@@ -182,7 +192,7 @@ fn is_refusal(reason: &DeadLetterReason) -> bool {
 #[cold]
 fn refused(running: &Running, reason: &DeadLetterReason) {
     let reason = KeyValue::new(attribute::REASON, outcome::code_of(reason));
-    let labels: Vec<_> = running.target().counts.iter().cloned().chain([reason]).collect();
+    let labels: Vec<_> = running.target().counts.labels().iter().cloned().chain([reason]).collect();
     running.telemetry().metrics().refused.add(1, &labels);
 }
 

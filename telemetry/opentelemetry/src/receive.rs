@@ -11,16 +11,20 @@ use bytes::Bytes;
 use consign::{
     Disposition, Message,
     message::{LockToken, SequenceNumber},
+    middleware::trace::outcome,
     settlement::Changes,
     time::Moment,
     transport::{Capabilities, Delivery, EntityInfo, Lease, ReceiveError, Receiver, Session, SettleError},
 };
-use opentelemetry::{KeyValue, trace::SpanKind};
+use opentelemetry::{
+    Context, KeyValue,
+    trace::{Link, SpanKind},
+};
 use pin_project_lite::pin_project;
 
 use crate::{
     Telemetry, attributes,
-    context::{current, extract},
+    context::{extract, relation},
     destination::{Destination, Target},
     names::{Operation, attribute},
     operation::{Begin, Running},
@@ -48,6 +52,9 @@ use crate::{
 /// A settlement has the context of its message as its parent, or as a link, like a `process` span. Renewals and releases have
 /// no span.
 ///
+/// The deliveries count in `messaging.client.consumed.messages`, and a [`ProcessLayer`](crate::ProcessLayer) does not count them
+/// again.
+///
 /// # Failure
 ///
 /// It does not change the result. The `error.type` is that of the [`ErrorKind`](consign::transport::ErrorKind).
@@ -61,7 +68,6 @@ pub struct ObservedReceiver<R: Receiver> {
     shared: Arc<Shared>,
     /// Since when it has waited.
     began: Option<Moment>,
-    counts: bool,
     batch: Vec<Delivery<R::Lease>>,
 }
 
@@ -76,41 +82,32 @@ pub(crate) struct Shared {
 }
 
 impl<R: Receiver> ObservedReceiver<R> {
-    pub(crate) fn new(telemetry: &Telemetry, destination: &Destination, receiver: R) -> Self {
+    pub(crate) fn new(telemetry: &Telemetry, destination: &Destination<'_>, receiver: R) -> Self {
         Self::of(Arc::new(Shared::new(telemetry, destination)), receiver)
     }
 
     pub(crate) fn of(shared: Arc<Shared>, receiver: R) -> Self {
-        Self { receiver, shared, began: None, counts: false, batch: Vec::new() }
+        Self { receiver, shared, began: None, batch: Vec::new() }
     }
 
-    /// Counts received messages as consumed, for a loop without a stack. With a [`ProcessLayer`](crate::ProcessLayer) that
-    /// counts, each message would count twice.
-    #[must_use]
-    pub fn counting(mut self) -> Self {
-        self.counts = true;
-        self
-    }
-
-    fn running(&self, began: Moment) -> Running {
+    /// The receive that has ended.
+    fn running(&mut self, began: Moment) -> Running {
         let telemetry = &self.shared.telemetry;
-        let (parent, _) = current();
-        let links = self
-            .batch
-            .iter()
-            .take(Begin::MAX_LINKS)
-            .filter_map(|delivery| extract(delivery.message.properties()))
-            .collect();
-        let attributes = vec![KeyValue::new(attribute::BATCH_COUNT, attributes::number(self.batch.len()))];
-        let target = &self.shared.receive;
-        let start = u64::try_from(began.utc.as_millis()).ok();
-        let start = start.map(|millis| SystemTime::UNIX_EPOCH + Duration::from_millis(millis));
-        let running = Begin { telemetry, target, kind: SpanKind::Client, parent: &parent, links, attributes }
-            .run_since(began.elapsed, start, |metrics| &metrics.operation);
-        if !self.counts {
-            return running;
-        }
-        running.counting(u64::try_from(self.batch.len()).unwrap_or(u64::MAX), |metrics| &metrics.consumed)
+        let span = telemetry.spans().map(|spans| {
+            let links = self.batch.iter().take(Begin::MAX_LINKS);
+            let links = links.filter_map(|delivery| extract(delivery.message.properties()));
+            let links = links.map(Link::with_context).collect();
+            let start = u64::try_from(began.utc.as_millis()).ok();
+            let start = start.map(|millis| SystemTime::UNIX_EPOCH + Duration::from_millis(millis));
+            let (target, kind, parent) = (&*self.shared.receive, SpanKind::Client, &Context::current());
+            let messages = attributes::number(self.batch.len());
+            Begin { spans, target, kind, parent, links, start }
+                .span(|| [Some(KeyValue::new(attribute::BATCH_COUNT, messages))])
+        });
+        let running =
+            Running::since(began.elapsed, telemetry, &self.shared.receive, span, |metrics| &metrics.operation);
+        let count = self.batch.iter_mut().map(|delivery| u64::from(delivery.message.set_counted())).sum();
+        running.counting(count, |metrics| &metrics.consumed)
     }
 }
 
@@ -212,7 +209,7 @@ impl<L: Lease> Lease for ObservedLease<L> {
 
     fn settle(self, disposition: Disposition) -> Self::Settle {
         let running = self.shared.settle(&self.message, &disposition);
-        let _current = running.context().clone().attach();
+        let _current = running.enter();
         SettleFuture { settle: self.lease.settle(disposition), running: Some(running) }
     }
 
@@ -257,7 +254,7 @@ impl<L: Lease> Lease for ObservedLease<L> {
 }
 
 impl Shared {
-    pub(crate) fn new(telemetry: &Telemetry, destination: &Destination) -> Self {
+    pub(crate) fn new(telemetry: &Telemetry, destination: &Destination<'_>) -> Self {
         Self {
             telemetry: telemetry.clone(),
             receive: destination.target(Operation::RECEIVE),
@@ -275,13 +272,19 @@ impl Shared {
             Disposition::DeadLetter(_) => &self.dead_letter,
             Disposition::Defer(_) => &self.defer,
         };
-        let (parent, links) = self.telemetry.relation(extract(message.properties()));
-        let status = consign::middleware::trace::outcome::name_of(disposition);
-        let mut attributes = attributes::ids(message.properties());
-        attributes.push(KeyValue::new(attribute::DISPOSITION_STATUS, status));
         let telemetry = &self.telemetry;
-        Begin { telemetry, target, kind: SpanKind::Client, parent: &parent, links, attributes }
-            .run(|metrics| &metrics.operation)
+        let span = telemetry.spans().map(|spans| {
+            let (parent, link) = relation(telemetry.parent(), extract(message.properties()));
+            let links = link.into_iter().map(Link::with_context).collect();
+            let begin = Begin { spans, target, kind: SpanKind::Client, parent: &parent, links, start: None };
+            begin.span(|| {
+                let [id, conversation] = attributes::ids(message.properties());
+                let names = telemetry.names();
+                let status = KeyValue::new(names.disposition_status, outcome::name_of(disposition));
+                [id, conversation, Some(status), attributes::delivery_tag(message, names)]
+            })
+        });
+        Running::new(telemetry, target, span, |metrics| &metrics.operation)
     }
 }
 

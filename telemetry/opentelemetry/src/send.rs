@@ -11,8 +11,8 @@ use consign::{
     transport::{SendError, SendRequest},
 };
 use opentelemetry::{
-    KeyValue,
-    trace::{SpanContext, SpanKind, TraceContextExt},
+    Context, KeyValue,
+    trace::{Link, SpanContext, SpanKind, TraceContextExt},
 };
 use pin_project_lite::pin_project;
 use tower_layer::Layer;
@@ -20,10 +20,11 @@ use tower_service::Service;
 
 use crate::{
     Telemetry, attributes,
-    context::{current, extract, inject},
-    destination::{Destination, Target},
+    context::{extract, inject, is_current_trace},
+    destination::{Destination, Target, shared},
     names::{Operation, attribute},
     operation::{Begin, Running},
+    spans::{StartSpan, Started},
 };
 
 /// A layer that makes [`Send`] services: a `send` span around each message or batch, whose context is written into the
@@ -62,11 +63,12 @@ use crate::{
 ///
 /// # Cost
 ///
-/// A span with its attributes, two properties of each message, and a copy of properties that are shared. Without a provider the
-/// attributes remain.
+/// A span with its attributes, two properties of each message, and a copy of properties that are shared. If the span is not
+/// recorded, the attributes of the message are not set. Without a provider it allocates nothing.
 #[derive(Clone, Debug)]
 pub struct SendLayer {
     telemetry: Telemetry,
+    destination: Box<str>,
     targets: Targets,
 }
 
@@ -77,10 +79,27 @@ struct Targets {
 }
 
 impl SendLayer {
-    pub(crate) fn new(telemetry: &Telemetry, destination: &Destination) -> Self {
-        let targets =
-            Targets { send: destination.target(Operation::SEND), create: destination.target(Operation::CREATE) };
-        Self { telemetry: telemetry.clone(), targets }
+    pub(crate) fn new(telemetry: &Telemetry, path: &str) -> Self {
+        let targets = Targets::new(&telemetry.destination(path), None);
+        Self { telemetry: telemetry.clone(), destination: path.into(), targets }
+    }
+
+    /// Sets the routing key of RabbitMQ on the spans: for a queue of `consign-rabbitmq` its name, and none for a topic. It has
+    /// no effect on other systems.
+    #[must_use]
+    pub fn routing_key(mut self, key: &str) -> Self {
+        if let Some(name) = self.telemetry.names().routing_key.filter(|_| !key.is_empty()) {
+            let key = KeyValue::new(name, shared(key));
+            self.targets = Targets::new(&self.telemetry.destination(&self.destination), Some(&key));
+        }
+        self
+    }
+}
+
+impl Targets {
+    fn new(destination: &Destination<'_>, key: Option<&KeyValue>) -> Self {
+        let of = |operation| destination.target_with(operation, key.cloned());
+        Self { send: of(Operation::SEND), create: of(Operation::CREATE) }
     }
 }
 
@@ -115,7 +134,7 @@ where
 
     fn call(&mut self, mut request: R) -> Self::Future {
         let running = self.layer.begin(&mut request);
-        let _current = running.context().clone().attach();
+        let _current = running.enter();
         SendFuture::new(self.inner.call(request), running)
     }
 }
@@ -128,71 +147,84 @@ impl SendLayer {
     }
 
     fn single(&self, request: &mut impl SendRequest) -> Running {
-        let (mut attributes, mut kept) = (Vec::new(), None);
-        for properties in request.all_properties() {
-            attributes = attributes::ids(properties);
-            kept = kept_context(properties);
-        }
-        let kind = if kept.is_some() { SpanKind::Client } else { SpanKind::Producer };
+        let kept = request.all_properties().next().and_then(kept_context);
         let is_kept = kept.is_some();
-        let running = self.send(kind, kept.into_iter().collect(), attributes);
+        let span = self.telemetry.spans().map(|spans| {
+            let kind = if is_kept { SpanKind::Client } else { SpanKind::Producer };
+            let links = kept.into_iter().map(Link::with_context).collect();
+            let ids = || request.all_properties().next().map_or([None, None], attributes::ids);
+            self.begin_send(spans, kind, &Context::current(), links).span(ids)
+        });
+        let running = self.running(span);
         if !is_kept {
-            let span = running.context().span().span_context().clone();
-            request.all_properties_mut().for_each(|properties| inject(&span, properties, self.telemetry.metrics()));
+            self.inject(&running, request, |_| true);
         }
         running
     }
 
     fn batch(&self, request: &mut impl SendRequest, messages: usize) -> Running {
-        let attributes = vec![KeyValue::new(attribute::BATCH_COUNT, attributes::number(messages))];
+        let count = || [Some(KeyValue::new(attribute::BATCH_COUNT, attributes::number(messages)))];
+        let Some(spans) = self.telemetry.spans() else {
+            let running = self.running(None);
+            self.inject(&running, request, |properties| kept_context(properties).is_none());
+            return running;
+        };
+        let parent = &Context::current();
         if self.telemetry.has_create_spans() {
-            let context =
-                |properties: &mut Properties| kept_context(properties).unwrap_or_else(|| self.create(properties));
-            let links = request.all_properties_mut().map(context).collect();
-            return self.send(SpanKind::Client, links, attributes);
+            let context = |properties: &mut Properties| {
+                kept_context(properties).unwrap_or_else(|| self.create(spans, parent, properties))
+            };
+            let links = request.all_properties_mut().map(context).map(Link::with_context).collect();
+            return self.running(Some(self.begin_send(spans, SpanKind::Client, parent, links).span(count)));
         }
-        let links = request.all_properties().filter_map(kept_context).collect();
-        let running = self.send(SpanKind::Producer, links, attributes);
-        let span = running.context().span().span_context().clone();
-        for properties in request.all_properties_mut() {
-            if kept_context(properties).is_none() {
-                inject(&span, properties, self.telemetry.metrics());
-            }
-        }
+        let links = request.all_properties().filter_map(kept_context).map(Link::with_context).collect();
+        let running = self.running(Some(self.begin_send(spans, SpanKind::Producer, parent, links).span(count)));
+        self.inject(&running, request, |properties| kept_context(properties).is_none());
         running
     }
 
-    /// Creates the span of one message of a batch. It has ended when it has a context.
-    fn create(&self, properties: &mut Properties) -> SpanContext {
-        let (parent, _) = current();
-        let begin = Begin {
-            telemetry: &self.telemetry,
-            target: &self.targets.create,
-            kind: SpanKind::Producer,
-            parent: &parent,
-            links: Vec::new(),
-            attributes: attributes::ids(properties),
-        };
-        let context = begin.span();
-        let span = context.span().span_context().clone();
-        inject(&span, properties, self.telemetry.metrics());
-        context.span().end();
-        span
+    fn begin_send<'t>(
+        &'t self,
+        spans: &'t dyn StartSpan,
+        kind: SpanKind,
+        parent: &'t Context,
+        mut links: Vec<Link>,
+    ) -> Begin<'t> {
+        links.truncate(Begin::MAX_LINKS);
+        Begin { spans, target: &self.targets.send, kind, parent, links, start: None }
     }
 
-    fn send(&self, kind: SpanKind, links: Vec<SpanContext>, attributes: Vec<KeyValue>) -> Running {
-        let (parent, _) = current();
-        let (telemetry, target) = (&self.telemetry, &self.targets.send);
-        Begin { telemetry, target, kind, parent: &parent, links, attributes }.run(|metrics| &metrics.operation)
+    fn running(&self, span: Option<Started>) -> Running {
+        Running::new(&self.telemetry, &self.targets.send, span, |metrics| &metrics.operation)
+    }
+
+    /// Writes the context of the span into messages; without a tracer that of the current span. It copies a message that
+    /// others share.
+    fn inject(&self, running: &Running, request: &mut impl SendRequest, is_for: impl Fn(&Properties) -> bool) {
+        running.with_span_context(|span| {
+            if span.is_valid() {
+                for properties in request.all_properties_mut().filter(|properties| is_for(properties)) {
+                    inject(span, properties, self.telemetry.metrics());
+                }
+            }
+        });
+    }
+
+    /// Creates the span of one message of a batch. It has ended when it has a context.
+    fn create(&self, spans: &dyn StartSpan, parent: &Context, properties: &mut Properties) -> SpanContext {
+        let (target, kind) = (&*self.targets.create, SpanKind::Producer);
+        let begin = Begin { spans, target, kind, parent, links: Vec::new(), start: None };
+        let created = begin.span(|| attributes::ids(properties));
+        let span = created.context.span();
+        inject(span.span_context(), properties, self.telemetry.metrics());
+        span.end();
+        span.span_context().clone()
     }
 }
 
 /// Returns the context that a message keeps: one of another trace.
 fn kept_context(properties: &Properties) -> Option<SpanContext> {
-    let carried = extract(properties)?;
-    let (_, span) = current();
-    let is_ours = span.is_some_and(|span| span.trace_id() == carried.trace_id());
-    (!is_ours).then_some(carried)
+    extract(properties).filter(|carried| !is_current_trace(carried.trace_id()))
 }
 
 pin_project! {
@@ -220,7 +252,7 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let current = this.running.context().clone().attach();
+        let current = this.running.enter();
         let sent = ready!(this.send.poll(cx)).map_err(Into::into);
         drop(current);
         this.running.end(sent.as_ref().err().map(|error| error.kind().code()));

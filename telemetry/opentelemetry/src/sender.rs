@@ -44,13 +44,13 @@ impl<X: Sender> Sender for ObservedSender<X> {
 
     fn send(&self, mut message: Message) -> Self::Send {
         let running = self.layer.begin(&mut message);
-        let _current = running.context().clone().attach();
+        let _current = running.enter();
         SendFuture::new(self.sender.send(message), running)
     }
 
     fn send_batch(&self, mut batch: Batch) -> Self::Send {
         let running = self.layer.begin(&mut batch);
-        let _current = running.context().clone().attach();
+        let _current = running.enter();
         SendFuture::new(self.sender.send_batch(batch), running)
     }
 

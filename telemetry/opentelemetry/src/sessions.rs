@@ -38,7 +38,7 @@ pub struct ObservedSessions<S> {
 }
 
 impl<S> ObservedSessions<S> {
-    pub(crate) fn new(telemetry: &Telemetry, destination: &Destination, source: S) -> Self {
+    pub(crate) fn new(telemetry: &Telemetry, destination: &Destination<'_>, source: S) -> Self {
         Self { source, shared: Arc::new(Shared::new(telemetry, destination)) }
     }
 }

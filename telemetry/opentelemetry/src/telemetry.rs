@@ -2,20 +2,22 @@ use std::{fmt, sync::Arc};
 
 use consign::{
     time::{Clock, Moment, SystemClock},
-    transport::{Escaped, Receiver, Sender},
+    transport::{Receiver, Sender, ServerAddress},
 };
 use opentelemetry::{
-    Context, InstrumentationScope, StringValue,
-    global::{self, BoxedTracer},
+    InstrumentationScope, StringValue, global,
     metrics::{Meter, MeterProvider},
-    trace::{Span, SpanContext, TraceContextExt, Tracer, TracerProvider},
+    trace::{Span, Tracer, TracerProvider},
 };
 
 use crate::{
-    CallLayer, DecodeObserver, ObservedReceiver, ObservedSender, ObservedSessions, ProcessLayer, SendLayer,
-    context::current,
-    destination::{Destination, Labels},
+    CallLayer, Conventions, DecodeObserver, ObservedReceiver, ObservedSender, ObservedSessions, ProcessLayer,
+    SendLayer,
+    attributes::escaped,
+    destination::{Client, Destination, Labels, shared},
     metrics::Metrics,
+    names::Names,
+    spans::{self, StartSpan},
 };
 
 /// Creates the layers of an application, which share their instruments and their labels. A clone is one reference count.
@@ -23,17 +25,18 @@ use crate::{
 pub struct Telemetry(Arc<Inner>);
 
 struct Inner {
-    tracer: BoxedTracer,
+    /// `None` without a provider.
+    spans: Option<Box<dyn StartSpan>>,
     metrics: Metrics,
-    system: StringValue,
+    client: Client,
     labels: Labels,
     parent: Parent,
     has_create_spans: bool,
     clock: Arc<dyn Clock>,
 }
 
-/// The parent of the `process` span of a message that has a context. The context is a link of the span in each case, and so is
-/// a current span that is not the parent.
+/// The parent of the span of a received message that has a context. The one of the message's context and the current span that
+/// is not the parent is a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Parent {
@@ -50,8 +53,12 @@ pub enum Parent {
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct TelemetryBuilder {
     system: StringValue,
-    tracer: Option<BoxedTracer>,
-    meter: Option<Meter>,
+    conventions: Conventions,
+    server: Option<ServerAddress>,
+    client_id: Option<StringValue>,
+    consumer_group: Option<StringValue>,
+    /// One for each release of the conventions, because the schema is a property of the instrumentation scope.
+    sources: Vec<(Conventions, Sources)>,
     max_destinations: usize,
     destinations: Vec<Box<str>>,
     parent: Parent,
@@ -59,14 +66,24 @@ pub struct TelemetryBuilder {
     clock: Arc<dyn Clock>,
 }
 
+struct Sources {
+    spans: Option<Box<dyn StartSpan>>,
+    meter: Meter,
+}
+
 impl Telemetry {
-    /// Starts with OpenTelemetry's global providers. `system` is the `messaging.system` of all spans and metrics:
-    /// `servicebus`, `rabbitmq`, or a name of yours.
+    /// Starts with OpenTelemetry's global providers, as they are when [`build`](TelemetryBuilder::build) is called: set them
+    /// before. `system` is the `messaging.system` of all spans and metrics: `servicebus`, `rabbitmq`, or a name of yours.
+    /// With `servicebus`, which suits the embedded broker too, the attributes of Azure Service Bus have their names of the
+    /// conventions.
     pub fn builder(system: impl Into<StringValue>) -> TelemetryBuilder {
         TelemetryBuilder {
             system: system.into(),
-            tracer: None,
-            meter: None,
+            conventions: Conventions::default(),
+            server: None,
+            client_id: None,
+            consumer_group: None,
+            sources: Vec::new(),
             max_destinations: TelemetryBuilder::MAX_DESTINATIONS,
             destinations: Vec::new(),
             parent: Parent::default(),
@@ -78,7 +95,7 @@ impl Telemetry {
     /// Returns the layer of a stack that sends to `destination`, a queue or a topic.
     #[must_use]
     pub fn send(&self, destination: &str) -> SendLayer {
-        SendLayer::new(self, &self.destination(destination))
+        SendLayer::new(self, destination)
     }
 
     /// Returns the layer of a stack that handles messages from `destination`: a queue, a subscription as
@@ -119,12 +136,21 @@ impl Telemetry {
         DecodeObserver::new(self)
     }
 
-    fn destination(&self, path: &str) -> Destination {
-        Destination::new(self.0.system.clone(), path, &self.0.labels)
+    pub(crate) fn destination(&self, path: &str) -> Destination<'_> {
+        Destination::new(&self.0.client, path, &self.0.labels)
     }
 
-    pub(crate) fn tracer(&self) -> &BoxedTracer {
-        &self.0.tracer
+    /// Returns where spans come from. `None` without a provider.
+    pub(crate) fn spans(&self) -> Option<&dyn StartSpan> {
+        self.0.spans.as_deref()
+    }
+
+    pub(crate) fn names(&self) -> &Names {
+        &self.0.client.names
+    }
+
+    pub(crate) fn parent(&self) -> Parent {
+        self.0.parent
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {
@@ -138,23 +164,6 @@ impl Telemetry {
     pub(crate) fn now(&self) -> Moment {
         self.0.clock.now()
     }
-
-    /// Returns parent and links of the span of one received message.
-    pub(crate) fn relation(&self, message: Option<SpanContext>) -> (Context, Vec<SpanContext>) {
-        let (current, span) = current();
-        let Some(message) = message else { return (current, Vec::new()) };
-        let is_parent = match self.0.parent {
-            Parent::CurrentOrMessage => span.is_none(),
-            Parent::Message => true,
-            Parent::Current => false,
-        };
-        if is_parent {
-            let parent = current.with_remote_span_context(message.clone());
-            (parent, [Some(message), span].into_iter().flatten().collect())
-        } else {
-            (current, vec![message])
-        }
-    }
 }
 
 impl TelemetryBuilder {
@@ -167,8 +176,49 @@ impl TelemetryBuilder {
         T: TracerProvider<Tracer: Tracer<Span: Span + Send + Sync + 'static> + Send + Sync + 'static>,
         M: MeterProvider,
     {
-        self.tracer = Some(BoxedTracer::new(Box::new(tracers.tracer_with_scope(scope()))));
-        self.meter = Some(meters.meter_with_scope(scope()));
+        let sources = |conventions| {
+            let scope = || scope(conventions);
+            let spans = spans::unless_noop(tracers.tracer_with_scope(scope()));
+            (conventions, Sources { spans, meter: meters.meter_with_scope(scope()) })
+        };
+        self.sources = [Conventions::V1_44, Conventions::V1_45].map(sources).into();
+        self
+    }
+
+    /// Sets the release of the conventions whose names are written.
+    pub fn conventions(mut self, conventions: Conventions) -> Self {
+        self.conventions = conventions;
+        self
+    }
+
+    /// Sets the server: `server.address` and `server.port` of all spans and metrics. A transport returns its server:
+    ///
+    /// ```
+    /// use consign::transport::{ServerAddress, Transport};
+    /// use consign_opentelemetry::Telemetry;
+    ///
+    /// # let transport = consign::broker::Broker::new();
+    /// let telemetry = Telemetry::builder("rabbitmq").server(transport.server()).build();
+    /// let other = Telemetry::builder("rabbitmq").server(ServerAddress::new("mq.example.com").with_port(5672)).build();
+    /// ```
+    ///
+    /// `None` has no effect. The embedded broker has no server, nor does a transport that does not know which of several it is
+    /// connected to. The server stays as it is here, whichever server a client connects to later.
+    pub fn server(mut self, server: impl Into<Option<ServerAddress>>) -> Self {
+        self.server = server.into().or(self.server);
+        self
+    }
+
+    /// Sets the `messaging.client.id` of all spans: the name of the connection or of the process.
+    pub fn client_id(mut self, id: &str) -> Self {
+        self.client_id = Some(shared(id));
+        self
+    }
+
+    /// Sets the `messaging.consumer.group.name` of the spans and metrics of receives, handlers and settlements, where the
+    /// system has such groups: the durable consumer of NATS, for example. The name of a subscription is read from its path.
+    pub fn consumer_group(mut self, name: &str) -> Self {
+        self.consumer_group = Some(shared(name));
         self
     }
 
@@ -183,7 +233,7 @@ impl TelemetryBuilder {
     /// Sets destinations that always have labels. Where requesters choose the names, as those of the entities for their
     /// replies, name your own here.
     pub fn destinations<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        self.destinations.extend(names.into_iter().map(|name| Escaped(name.as_ref()).to_string().into()));
+        self.destinations.extend(names.into_iter().map(|name| escaped(name.as_ref()).into()));
         self
     }
 
@@ -209,12 +259,22 @@ impl TelemetryBuilder {
     /// Creates the instruments.
     #[must_use]
     pub fn build(self) -> Telemetry {
-        let tracer = self.tracer.unwrap_or_else(|| global::tracer_with_scope(scope()));
-        let meter = self.meter.unwrap_or_else(|| global::meter_with_scope(scope()));
+        let conventions = self.conventions;
+        let given = self.sources.into_iter().find(|(of, _)| *of == conventions);
+        let Sources { spans, meter } = given.map_or_else(
+            || Sources {
+                spans: spans::unless_noop(global::tracer_with_scope(scope(conventions))),
+                meter: global::meter_with_scope(scope(conventions)),
+            },
+            |(_, sources)| sources,
+        );
+        let names = conventions.names(self.system.as_str());
+        let system = conventions.system(self.system.as_str()).map_or(self.system, StringValue::from);
+        let server = self.server.map(|server| (shared(&server.host), server.port));
         Telemetry(Arc::new(Inner {
-            tracer,
+            spans,
             metrics: Metrics::new(&meter),
-            system: self.system,
+            client: Client { system, names, server, id: self.client_id, consumer_group: self.consumer_group },
             labels: Labels::new(self.max_destinations, self.destinations),
             parent: self.parent,
             has_create_spans: self.has_create_spans,
@@ -223,14 +283,17 @@ impl TelemetryBuilder {
     }
 }
 
-fn scope() -> InstrumentationScope {
-    InstrumentationScope::builder("consign").with_version(env!("CARGO_PKG_VERSION")).build()
+fn scope(conventions: Conventions) -> InstrumentationScope {
+    InstrumentationScope::builder("consign")
+        .with_version(env!("CARGO_PKG_VERSION"))
+        .with_schema_url(conventions.schema_url())
+        .build()
 }
 
 impl fmt::Debug for Telemetry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Telemetry")
-            .field("system", &self.0.system)
+            .field("system", &self.0.client.system)
             .field("parent", &self.0.parent)
             .finish_non_exhaustive()
     }

@@ -11,7 +11,7 @@ use async_nats::{Client, HeaderMap, Request, connection::State, jetstream};
 use bytes::Bytes;
 use consign_core::{
     time::{Clock, SystemClock, Timestamp},
-    transport::{ErrorKind, ManageError},
+    transport::{ErrorKind, ManageError, ServerAddress},
 };
 use futures_util::{TryFutureExt, future::join_all};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -40,6 +40,8 @@ pub(crate) struct Inner {
     pub(crate) client: Client,
     pub(crate) timeout: Duration,
     pub(crate) namespace: String,
+    /// The only server of the URL.
+    server: Option<ServerAddress>,
     pub(crate) returned: Returned,
     pub(crate) fan_outs: FanOuts,
     pub(crate) server_clock: ServerClock,
@@ -103,6 +105,7 @@ impl Nats {
             context,
             timeout: options.timeout,
             namespace: options.namespace.clone(),
+            server: options.server.clone(),
             returned: Returned::default(),
             fan_outs: FanOuts::default(),
             server_clock: ServerClock::default(),
@@ -197,6 +200,12 @@ impl Inner {
     /// Returns how often the client has connected.
     pub(crate) fn connects(&self) -> u64 {
         self.statistics.connects.load(Ordering::Relaxed)
+    }
+
+    /// Returns the server of the connection, if it is certain: in a cluster, a reconnection may choose another server.
+    pub(crate) fn server(&self) -> Option<ServerAddress> {
+        let is_certain = self.connects() <= 1 || self.client.server_info().connect_urls.is_empty();
+        self.server.clone().filter(|_| is_certain)
     }
 
     pub(crate) fn is_connected(&self) -> bool {

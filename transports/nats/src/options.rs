@@ -8,7 +8,7 @@ use std::{
 };
 
 use async_nats::{ConnectOptions, jetstream};
-use consign_core::transport::{ErrorKind, ManageError};
+use consign_core::transport::{ErrorKind, ManageError, ServerAddress};
 
 use crate::{
     Nats,
@@ -33,6 +33,8 @@ pub struct Options {
     pub(crate) namespace: String,
     pub(crate) domain: Option<String>,
     pub(crate) synced: bool,
+    /// The only server of the URL.
+    pub(crate) server: Option<ServerAddress>,
     backoff: (Duration, Duration),
 }
 
@@ -56,6 +58,7 @@ impl Options {
             namespace: "consign".into(),
             domain: None,
             synced: false,
+            server: None,
             backoff: (FIRST_BACKOFF, MAX_BACKOFF),
         }
     }
@@ -115,6 +118,9 @@ impl Options {
 
     pub(crate) async fn connect_to(mut self, servers: Servers) -> Result<Nats, ManageError> {
         let Servers { addresses, requires_tls, identity } = servers;
+        if let [only] = &*addresses {
+            self.server = Some(ServerAddress::new(only.host().trim_matches(['[', ']'])).with_port(only.port()));
+        }
         let (first, max) = self.backoff;
         // A server that does not answer leaves time for the next one.
         let timeout = self.timeout / u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);

@@ -6,7 +6,7 @@ use consign_core::{
     time::Timestamp,
     transport::{
         Capabilities, Capability, Delivery, DynTransport, ErrorKind, ManageError, PeekMessages, PurgeMessages,
-        ReceiveDeferred, ReceiveError, ReceiveMode, SendError, Sessions, Transport, Unsupported,
+        ReceiveDeferred, ReceiveError, ReceiveMode, SendError, ServerAddress, Sessions, Transport, Unsupported,
     },
 };
 use consign_rules::DynRules;
@@ -20,6 +20,11 @@ impl Transport for Nats {
 
     fn capabilities(&self) -> Capabilities {
         Nats::CAPABILITIES
+    }
+
+    /// `None` for a wrapped client, for a URL with several servers, and after a reconnection in a cluster.
+    fn server(&self) -> Option<ServerAddress> {
+        self.inner.server()
     }
 
     async fn sender(&self, path: &EntityPath) -> Result<NatsSender, SendError> {

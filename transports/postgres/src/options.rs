@@ -1,9 +1,10 @@
 use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 
-use consign_core::transport::{ErrorKind, ManageError};
+use consign_core::transport::{ErrorKind, ManageError, ServerAddress};
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod};
 use tokio_postgres::{
     Config, Socket,
+    config::Host,
     tls::{MakeTlsConnect, TlsConnect},
 };
 
@@ -29,6 +30,8 @@ pub struct Options {
     pub(crate) poll: Duration,
     pub(crate) grace: Duration,
     pub(crate) max_deliveries: usize,
+    /// The only host of the URL.
+    pub(crate) server: Option<ServerAddress>,
 }
 
 impl Options {
@@ -53,6 +56,7 @@ impl Options {
             poll: Self::POLL,
             grace: Self::GRACE,
             max_deliveries: Self::MAX_DELIVERIES,
+            server: None,
         }
     }
 
@@ -132,13 +136,14 @@ impl Options {
     /// # Errors
     ///
     /// Those of [`Options::connect`].
-    pub async fn connect_with<T>(self, config: Config, tls: T) -> Result<Postgres, ManageError>
+    pub async fn connect_with<T>(mut self, config: Config, tls: T) -> Result<Postgres, ManageError>
     where
         T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
         T::Stream: Send + Sync + 'static,
         T::TlsConnect: Send + Sync,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
+        self.server = server_of(&config);
         let connector = Connector::new(config.clone(), tls.clone());
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let prepare = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
@@ -197,6 +202,18 @@ impl Postgres {
     }
 }
 
+/// The only host of a configuration, or the address of a host without a name.
+fn server_of(config: &Config) -> Option<ServerAddress> {
+    let host: Box<str> = match (config.get_hosts(), config.get_hostaddrs()) {
+        ([Host::Tcp(name)], _) => name.as_str().into(),
+        #[cfg(unix)]
+        ([Host::Unix(path)], _) => return Some(ServerAddress::new(path.to_string_lossy())),
+        ([], [address]) => address.to_string().into(),
+        _ => return None,
+    };
+    Some(ServerAddress::new(host).with_port(config.get_ports().first().copied().unwrap_or(5432)))
+}
+
 /// A host that does not answer leaves time for the next one.
 fn share_timeout(config: &mut Config, timeout: Duration) {
     let hosts = config.get_hosts().len().max(config.get_hostaddrs().len());
@@ -208,6 +225,21 @@ fn share_timeout(config: &mut Config, timeout: Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_server_is_the_only_host() {
+        for (url, expected) in [
+            ("postgres://one", Some("one:5432")),
+            ("postgres://user:secret@one:6432/orders", Some("one:6432")),
+            ("postgres://one,two", None),
+            ("hostaddr=::1", Some("[::1]:5432")),
+            ("host=one hostaddr=127.0.0.1", Some("one:5432")),
+            ("host=/run/postgresql", Some("/run/postgresql")),
+        ] {
+            let server = server_of(&url.parse().unwrap()).map(|server| server.to_string());
+            assert_eq!(server.as_deref(), expected, "{url}");
+        }
+    }
 
     #[test]
     fn several_hosts_share_the_timeout() {

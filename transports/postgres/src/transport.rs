@@ -7,7 +7,7 @@ use consign_core::{
     time::Timestamp,
     transport::{
         Capabilities, Delivery, DynTransport, ManageError, PeekMessages, PurgeMessages, ReceiveDeferred, ReceiveError,
-        ReceiveMode, ScheduleMessages, SendError, Sessions, Transactions, Transport,
+        ReceiveMode, ScheduleMessages, SendError, ServerAddress, Sessions, Transactions, Transport,
     },
 };
 use consign_rules::DynRules;
@@ -24,6 +24,11 @@ impl Transport for Postgres {
 
     fn capabilities(&self) -> Capabilities {
         Self::CAPABILITIES
+    }
+
+    /// `None` for a wrapped pool, and for a URL with several hosts.
+    fn server(&self) -> Option<ServerAddress> {
+        self.inner.options.server.clone()
     }
 
     async fn sender(&self, path: &EntityPath) -> Result<PostgresSender, SendError> {

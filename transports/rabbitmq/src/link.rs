@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use consign_core::transport::ErrorKind;
+use consign_core::transport::{ErrorKind, ServerAddress};
 use lapin::{
     Channel, Connection, ConnectionBuilder, ConnectionProperties, tcp::OwnedTLSConfig, types::ShortString, uri::AMQPUri,
 };
@@ -130,6 +130,19 @@ impl Link {
     pub(crate) fn wrap(channel: Channel) -> Self {
         let source = Source::Wrapped { channel, turn: Arc::default() };
         Self { options: Options::default(), source, attempts: AtomicU64::new(0) }
+    }
+
+    /// Returns the server of the connection. `None` while there is no connection to one of several servers.
+    pub(crate) fn server(&self) -> Option<ServerAddress> {
+        let Source::Servers { uris, slot } = &self.source else { return None };
+        let uri = match &**uris {
+            [only] => only,
+            // Whoever has the lock connects, or opens a channel.
+            several => {
+                slot.try_lock().ok().filter(|slot| slot.connection.is_some()).map(|slot| &several[slot.server])?
+            }
+        };
+        Some(ServerAddress::new(uri.authority.host.as_str()).with_port(uri.authority.port))
     }
 
     pub(crate) fn is_wrapped(&self) -> bool {

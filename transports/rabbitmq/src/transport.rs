@@ -6,7 +6,7 @@ use consign_core::{
     time::Timestamp,
     transport::{
         Capabilities, Capability, DynTransport, ManageError, ReceiveError, ReceiveMode, ScheduleMessages, SendError,
-        Sessions, Transport, Unsupported,
+        ServerAddress, Sessions, Transport, Unsupported,
     },
 };
 use consign_rules::{DynRules, ManageRules, Rule};
@@ -20,6 +20,11 @@ impl Transport for RabbitMq {
 
     fn capabilities(&self) -> Capabilities {
         Self::CAPABILITIES
+    }
+
+    /// `None` for a wrapped channel, and during a reconnection to one of several servers.
+    fn server(&self) -> Option<ServerAddress> {
+        self.0.link.server()
     }
 
     async fn sender(&self, path: &EntityPath) -> Result<RabbitMqSender, SendError> {

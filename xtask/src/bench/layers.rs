@@ -91,7 +91,8 @@ const STACKS: &[Stack] = &[
         layers: &[
             works("process", "a span, a duration and a count, by OpenTelemetry's SDK, and an exporter that drops them"),
             works("process_unsampled", "the same of a trace that is not recorded"),
-            works("process_without_provider", "the same without a provider"),
+            works("process_always_off", "spans by the SDK with a sampler that takes none, and no metrics"),
+            works("process_without_provider", "no provider"),
         ],
     },
     Stack {
@@ -103,7 +104,8 @@ const STACKS: &[Stack] = &[
                 "send",
                 "a span, a duration, a count and two properties, by the SDK, and an exporter that drops them",
             ),
-            works("send_without_provider", "the same without a provider"),
+            works("send_always_off", "spans by the SDK with a sampler that takes none, and no metrics"),
+            works("send_without_provider", "no provider"),
         ],
     },
 ];

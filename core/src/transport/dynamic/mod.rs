@@ -30,7 +30,8 @@ use self::{
 };
 use super::{
     Capabilities, Capability, Delivery, ManageError, PeekMessages, PurgeMessages, ReceiveDeferred, ReceiveError,
-    ReceiveMode, ScheduleMessages, SendError, Sessions, TransactionError, Transactions, Transport, Unsupported,
+    ReceiveMode, ScheduleMessages, SendError, ServerAddress, Sessions, TransactionError, Transactions, Transport,
+    Unsupported,
 };
 use crate::{
     Message,
@@ -225,6 +226,10 @@ impl Transport for DynTransport {
 
     fn capabilities(&self) -> Capabilities {
         self.connection.capabilities()
+    }
+
+    fn server(&self) -> Option<ServerAddress> {
+        self.connection.server()
     }
 
     async fn sender(&self, path: &EntityPath) -> Result<DynSender, SendError> {

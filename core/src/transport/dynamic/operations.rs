@@ -8,12 +8,13 @@ use crate::{
     time::Timestamp,
     transport::{
         Capabilities, Delivery, ManageError, PeekMessages, PurgeMessages, ReceiveDeferred, ReceiveError, ReceiveMode,
-        ScheduleMessages, SendError, Transport,
+        ScheduleMessages, SendError, ServerAddress, Transport,
     },
 };
 
 pub(super) trait Connection: Send + Sync {
     fn capabilities(&self) -> Capabilities;
+    fn server(&self) -> Option<ServerAddress>;
     fn sender<'a>(&'a self, path: &'a EntityPath) -> Boxed<'a, Result<DynSender, SendError>>;
     fn receiver<'a>(&'a self, path: &'a EntityPath, mode: ReceiveMode) -> Boxed<'a, Result<DynReceiver, ReceiveError>>;
     fn close(&self) -> Boxed<'_, Result<(), ManageError>>;
@@ -22,6 +23,10 @@ pub(super) trait Connection: Send + Sync {
 impl<T: Transport> Connection for T {
     fn capabilities(&self) -> Capabilities {
         Transport::capabilities(self)
+    }
+
+    fn server(&self) -> Option<ServerAddress> {
+        Transport::server(self)
     }
 
     fn sender<'a>(&'a self, path: &'a EntityPath) -> Boxed<'a, Result<DynSender, SendError>> {

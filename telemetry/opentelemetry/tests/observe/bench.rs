@@ -19,7 +19,7 @@ use opentelemetry_sdk::{
         InMemoryMetricExporter, PeriodicReader, SdkMeterProvider,
         data::{AggregatedMetrics, Metric, MetricData, ResourceMetrics, ScopeMetrics},
     },
-    trace::{InMemorySpanExporter, SdkTracerProvider, SpanData},
+    trace::{InMemorySpanExporter, Sampler, SdkTracerProvider, ShouldSample, SpanData},
 };
 use tower::{BoxError, Layer, Service};
 
@@ -38,11 +38,23 @@ impl Bench {
     }
 
     pub(crate) fn with(options: impl FnOnce(TelemetryBuilder) -> TelemetryBuilder) -> Self {
+        Self::of("servicebus", options)
+    }
+
+    pub(crate) fn of(system: &'static str, options: impl FnOnce(TelemetryBuilder) -> TelemetryBuilder) -> Self {
+        Self::sampled(Sampler::AlwaysOn, system, options)
+    }
+
+    pub(crate) fn sampled(
+        sampler: impl ShouldSample + 'static,
+        system: &'static str,
+        options: impl FnOnce(TelemetryBuilder) -> TelemetryBuilder,
+    ) -> Self {
         let (spans, metrics) = (InMemorySpanExporter::default(), InMemoryMetricExporter::default());
-        let tracers = SdkTracerProvider::builder().with_simple_exporter(spans.clone()).build();
+        let tracers = SdkTracerProvider::builder().with_sampler(sampler).with_simple_exporter(spans.clone()).build();
         let reader = PeriodicReader::builder(metrics.clone()).with_interval(Duration::from_secs(3_600)).build();
         let meters = SdkMeterProvider::builder().with_reader(reader).build();
-        let telemetry = options(Telemetry::builder("servicebus").providers(&tracers, &meters)).build();
+        let telemetry = options(Telemetry::builder(system).providers(&tracers, &meters)).build();
         Self { broker: Broker::new(), telemetry, tracers, spans, meters, metrics }
     }
 
@@ -80,6 +92,15 @@ impl Bench {
     /// The names of all metrics, with their units.
     pub(crate) fn metrics(&self) -> BTreeSet<(String, String)> {
         self.exported(|metric| (metric.name().into(), metric.unit().into())).into_iter().collect()
+    }
+
+    /// The schemas of all metrics.
+    pub(crate) fn schemas(&self) -> Vec<String> {
+        self.metrics.reset();
+        self.meters.force_flush().unwrap();
+        let exported = self.metrics.get_finished_metrics().unwrap();
+        let scopes = exported.iter().flat_map(ResourceMetrics::scope_metrics);
+        scopes.filter_map(|scope| scope.scope().schema_url().map(String::from)).collect()
     }
 
     fn exported<T>(&self, f: impl Fn(&Metric) -> T) -> Vec<T> {

@@ -9,8 +9,11 @@ mod support;
 
 mod bench;
 mod cardinality;
+mod consumed;
 mod contract;
+mod conventions;
 mod failures;
 mod propagation;
 mod receiver;
+mod recording;
 mod scenarios;

@@ -170,3 +170,16 @@ async fn the_scheme_tls_requires_a_certificate_that_is_trusted() {
         refused(&format!("tls://{servers}?{trusted}&timeout=3s"), ConnectErrorKind::Connection).await;
     }
 }
+
+/// Rules: O-19.
+#[tokio::test]
+async fn the_server_is_the_only_one_of_the_url() {
+    let Some(url) = server::url() else { return };
+    let one = connect(&url).await.unwrap();
+    let authority = url.split("://").last().unwrap().rsplit('@').next().unwrap();
+    assert_eq!(one.server().unwrap().to_string(), authority.trim_end_matches('/'));
+    let several = connect(&format!("{url},{url}")).await.unwrap();
+    assert_eq!(several.server(), None);
+    let wrapped = Nats::wrap(Nats::connect(&url).await.unwrap().client().clone()).await.unwrap();
+    assert_eq!(Transport::server(&wrapped), None);
+}

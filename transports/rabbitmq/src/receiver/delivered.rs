@@ -1,6 +1,6 @@
 //! A delivery of the broker, and the ticket that settles it.
 
-use std::sync::Arc;
+use std::{num::NonZeroU64, sync::Arc};
 
 use bytes::Bytes;
 use consign_core::{
@@ -172,6 +172,7 @@ impl Held {
         let mut received = Received::new(SequenceNumber::new(facts.number), facts.enqueued, facts.failed + 1);
         received.expires_at = if is_dead { Timestamp::MAX } else { facts.expires_at.unwrap_or(Timestamp::MAX) };
         received.dead_lettered = is_dead;
+        received.delivery_tag = NonZeroU64::new(self.ticket.tag);
         received
     }
 }

@@ -7,6 +7,7 @@ mod declare;
 mod errors;
 mod operations;
 mod stored;
+mod telemetry;
 
 use std::time::Duration;
 
