@@ -27,6 +27,7 @@ use crate::{
     destination::{Destination, Target},
     names::{Operation, attribute},
     operation::{Begin, Running},
+    spans::Started,
 };
 
 /// A layer that makes [`Process`] services: a `process` span around the handling of each message, which continues the trace of
@@ -125,14 +126,21 @@ where
 impl ProcessLayer {
     fn begin(&self, message: &Message) -> Running {
         let telemetry = &self.telemetry;
-        let span = telemetry.spans().map(|spans| {
-            let carried = extract_counted(message.properties(), telemetry.metrics());
-            let (parent, link) = relation(telemetry.parent(), carried);
-            let links = link.into_iter().map(Link::with_context).collect();
-            let (kind, target) = (SpanKind::Consumer, &*self.target);
-            let begin = Begin { spans, target, kind, parent: &parent, links, start: None };
-            begin.span(|| attributes::received(message, telemetry.names()))
-        });
+        let carried = extract_counted(message.properties(), telemetry.metrics());
+        let span = match telemetry.spans() {
+            Some(spans) => {
+                let (parent, link) = relation(telemetry.parent(), carried);
+                let links = link.into_iter().map(Link::with_context).collect();
+                let (kind, target) = (SpanKind::Consumer, &*self.target);
+                let begin = Begin { spans, target, kind, parent: &parent, links, start: None };
+                Some(begin.span(|| attributes::received(message, telemetry.names())))
+            }
+            // The API propagates a context without a tracer too.
+            None => carried.map(|carried| {
+                let (context, _) = relation(telemetry.parent(), Some(carried));
+                Started { context, is_recording: false }
+            }),
+        };
         // A delivery counts once: not if its receiver has counted it, or it was kept and is handled again.
         let is_counted = message.is_counted() || matches!(message.holding(), Holding::Was);
         let running = Running::new(telemetry, &self.target, span, |metrics| &metrics.process);
