@@ -8,6 +8,7 @@
 #[path = "../../counting/mod.rs"]
 mod counting;
 mod message;
+mod sample;
 mod transfer;
 
 use std::hint::black_box;
