@@ -37,6 +37,11 @@ pub(crate) fn encoded() -> Bytes {
     codec::encode(&sections()).expect("a message")
 }
 
+/// The message as a client sends it: without what only a broker adds, which the plugin of RabbitMQ does not read from a client.
+pub(crate) fn sent() -> Sections {
+    Sections { delivery_annotations: None, message_annotations: None, ..sections() }
+}
+
 pub(crate) fn sections() -> Sections {
     let symbol = Symbol::from_static;
     let now = Timestamp(1_700_000_000_123);

@@ -53,7 +53,13 @@ fn main() -> Result<(), Failure> {
     }
     let mut figures = Vec::new();
     for server in &servers {
-        let [send, receive] = measure(server, messages)?;
+        let [send, receive] = match measure(server, messages) {
+            Ok(rates) => rates,
+            Err(error) => {
+                left_out.push(json!([server.name, error.to_string()]));
+                continue;
+            }
+        };
         for (what, rates) in [("send", send), ("receive", receive)] {
             let ratio = median(rates.ours.iter().zip(&rates.peer).map(|(ours, peer)| ours / peer).collect());
             let (ours, peer) = (median(rates.ours), median(rates.peer));

@@ -25,7 +25,7 @@ pub(crate) async fn send(server: &Server, messages: u32) -> Result<Instant, Fail
     let (connection, session) = open(server).await?;
     let sender = session.attach_sender("sender", server.queue).await?;
     let accepted: Option<DeliveryState> = Some(Accepted {}.into());
-    let sections = sample::sections();
+    let sections = sample::sent();
     let began = Instant::now();
     let sends = (0..messages).map(|_| async { sender.send(codec::encode(&sections)?).await.map_err(Failure::from) });
     let mut outcomes = stream::iter(sends).buffer_unordered(WINDOW as usize);

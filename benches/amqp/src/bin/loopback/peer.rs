@@ -2,6 +2,7 @@
 
 use std::{collections::VecDeque, hint::black_box, time::Instant};
 
+use consign_amqp::codec;
 use fe2o3_amqp::{
     Connection, Receiver, Sendable, Sender, Session,
     connection::ConnectionHandle,
@@ -31,7 +32,7 @@ async fn open(server: &Server) -> Result<(ConnectionHandle<()>, SessionHandle<()
 pub(crate) async fn send(server: &Server, messages: u32) -> Result<Instant, Failure> {
     let (mut connection, mut session) = open(server).await?;
     let mut sender = Sender::attach(&mut session, "sender", server.queue).await?;
-    let message = Sendable::from(sample::peer_decode(&sample::encoded()));
+    let message = Sendable::from(sample::peer_decode(&codec::encode(&sample::sent())?));
     let began = Instant::now();
     let mut unsettled = VecDeque::new();
     for _ in 0..messages {
