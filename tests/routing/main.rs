@@ -5,6 +5,7 @@
 
 mod amqp_value;
 mod extractors;
+mod foreign_bodies;
 mod own_format;
 mod router;
 mod support;

@@ -8,6 +8,8 @@
 #[path = "../../counting/mod.rs"]
 mod counting;
 mod message;
+#[allow(dead_code, reason = "the other program uses all of it")]
+mod sample;
 mod transfer;
 
 use std::hint::black_box;

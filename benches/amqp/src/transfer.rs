@@ -9,7 +9,7 @@ use consign_amqp::{
     value::Binary,
 };
 
-use crate::{Suite, message};
+use crate::{Suite, sample};
 
 /// How many deliveries a flow allows: the client waits for another one only after these.
 const CREDIT: u32 = 100;
@@ -75,7 +75,7 @@ impl Pair {
             receiver: receiver.expect("a link"),
             left: 0,
             tag: Bytes::from_static(&[7; 16]).into(),
-            payload: [message::encoded()],
+            payload: [sample::encoded()],
             accepted: Accepted {}.into(),
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use consign::{
     Message,
-    transport::{ReceiverExt, Sender},
+    transport::{ReceiverExt, ReplySource, Sender},
 };
 use consign_conformance::{faults::Proxy, log::Lines};
 use consign_rabbitmq::{
@@ -118,6 +118,41 @@ async fn a_body_and_annotations_that_cannot_be_decoded_are_warnings_with_the_cau
         assert!(line.starts_with("WARN") && line.contains(cause) && line.contains(&queue), "{line}");
         assert!(!line.contains("secret"), "{line}");
     }
+    connection.close(200, "".into()).await.unwrap();
+    rabbit.delete(&queue).await.unwrap();
+    rabbit.close().await;
+}
+
+/// Rules: K-119.
+#[tokio::test]
+async fn a_direct_reply_that_cannot_be_decoded_is_a_warning_with_the_cause() {
+    let Some(rabbit) = support::connect(support::options()).await else { return };
+    let queue = support::unique("malformed-reply");
+    rabbit.create_queue(&queue, QueueSettings::default()).await.unwrap();
+    let (sender, mut replies) = rabbit.direct_replies(&queue).unwrap();
+    let request = Message::builder().reply_to(replies.address().to_owned()).build("request").unwrap();
+    sender.send(request).await.unwrap();
+    let delivery = timeout(Duration::from_secs(60), rabbit.receiver(&queue).unwrap().receive()).await.unwrap().unwrap();
+    // A path of pieces of the token.
+    let pieces = delivery.message.reply_to().unwrap().strip_prefix("amq.rabbitmq.reply-to/").unwrap();
+    let reply_to = format!("amq.rabbitmq.reply-to.{}", pieces.replace('/', "").replace('_', "/"));
+    delivery.complete().await.unwrap();
+
+    let connection = Connection::connect(&support::address(), ConnectionProperties::default()).await.unwrap();
+    let channel = connection.create_channel().await.unwrap();
+    let mut headers = FieldTable::default();
+    headers.insert("sb-body".into(), AMQPValue::LongString("amqp-1.0".into()));
+    let properties = BasicProperties::default().with_headers(headers);
+    let options = BasicPublishOptions::default();
+    let (lines, _guard) = Lines::capture();
+    let published = channel.basic_publish("".into(), reply_to.as_str().into(), options, b"secret", properties).await;
+    published.unwrap().await.unwrap();
+    let reply = timeout(Duration::from_secs(60), replies.receive()).await.unwrap().unwrap();
+    assert_eq!(reply.message.payload(), Some(&b"secret"[..]));
+    let logged = lines.of(TARGET);
+    let line = logged.iter().find(|line| line.contains("header=\"sb-body\"")).unwrap_or_else(|| panic!("{logged:?}"));
+    assert!(line.starts_with("WARN") && line.contains("at byte 0"), "{line}");
+    assert!(line.contains("entity=amq.rabbitmq.reply-to") && !line.contains("secret"), "{line}");
     connection.close(200, "".into()).await.unwrap();
     rabbit.delete(&queue).await.unwrap();
     rabbit.close().await;

@@ -20,7 +20,7 @@ pub(crate) enum Package {
     Peers,
     /// A program of `benches/brokers`, another one.
     Brokers,
-    /// The program of `benches/amqp`, another one.
+    /// A program of `benches/amqp`, another one.
     Amqp,
 }
 
@@ -53,6 +53,7 @@ const fn peer(name: &'static str) -> Program {
 }
 
 pub(crate) const AMQP: Program = Program { package: Package::Amqp, ..peer("amqp") };
+pub(crate) const LOOPBACK: Program = Program { package: Package::Amqp, ..peer("loopback") };
 pub(crate) const CONSUME: Program = bench("consume", false);
 pub(crate) const BROKERS: Program = Program { package: Package::Brokers, ..peer("brokers") };
 pub(crate) const CALL: Program = bench("call", true);

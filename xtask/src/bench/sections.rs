@@ -74,13 +74,17 @@ pub(crate) const SECTIONS: &[Section] = &[
     Section {
         part: Part::Amqp,
         title: "AMQP 1.0",
-        text: "`consign-amqp` and the codec of fe2o3-amqp, `serde_amqp` with `fe2o3-amqp-types`. The message is one that \
-               Service Bus delivers: header, delivery annotations, message annotations, properties, 5 application \
+        text: "`consign-amqp` and the codec of fe2o3-amqp, `serde_amqp` with `fe2o3-amqp-types`. The message is one \
+               that Service Bus delivers: header, delivery annotations, message annotations, properties, 5 application \
                properties and 1 KiB of data. Decoding decodes every section. This library decodes texts and the body as \
-               slices of the input, and fe2o3-amqp copies them. A transfer takes the encoded message from the engine of a \
-               client to that of a server, with a flow for each 100 deliveries; copying the frames once, as a socket does, \
-               is included. The engine of fe2o3-amqp runs on tokio, and is not measured. The goals are a third of the \
-               instructions of fe2o3-amqp, and no allocation for a settled delivery.",
+               slices of the input, and fe2o3-amqp copies them. A transfer takes the encoded message from the engine of \
+               a client to that of a server, with a flow for each 100 deliveries; copying the frames once, as a socket \
+               does, is included. The engine of fe2o3-amqp runs on tokio, and is not measured. The goals are a third of \
+               the instructions of fe2o3-amqp, and no allocation for a settled delivery. `send` and `receive` are \
+               messages a second over loopback by wall clock: the clients of both libraries take turns with the same \
+               server, and encode or decode every section of each message. `engine` is a server without queues on the \
+               engine of this library, and `RabbitMQ` the plugin `rabbitmq_amqp1_0` at the address in `CONSIGN_AMQP10`; \
+               the goal is twice the messages of fe2o3-amqp.",
         command: "cargo xtask bench --only amqp",
     },
     Section {
