@@ -50,7 +50,7 @@ pub use self::{
     connection::Connection,
     error::Error,
     options::Options,
-    receiver::{ReceiverLink, Settler},
+    receiver::{Confirmations, ReceiverLink, Settler},
     sender::SenderLink,
     session::Session,
 };
