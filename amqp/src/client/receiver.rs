@@ -179,7 +179,7 @@ impl Settler {
         delivery: DeliveryId,
         state: &DeliveryState,
     ) -> Result<Option<DeliveryState>, Error> {
-        Ok(self.begin_confirmed([delivery], state)?.wait().await?.pop().flatten())
+        self.begin_confirmed([delivery], state)?.wait().await.pop().unwrap_or(Ok(None))
     }
 
     /// Reports the state of deliveries without settling them, in as few frames as their ids permit. The frames are appended within
@@ -223,20 +223,21 @@ pub struct Confirmations {
 }
 
 impl Confirmations {
-    /// Waits until the server has settled each delivery. Returns the server's states in the order of the deliveries.
-    ///
-    /// # Errors
-    /// Those of [`Settler::settle_confirmed`], for the first delivery that has one.
-    pub async fn wait(self) -> Result<Vec<Option<DeliveryState>>, Error> {
+    /// Waits until the server has settled the deliveries. Returns the server's states in the order of the deliveries, each with the
+    /// errors of [`Settler::settle_confirmed`].
+    pub async fn wait(self) -> Vec<Result<Option<DeliveryState>, Error>> {
         let Self { link, answers } = self;
+        let count = answers.len();
+        let mut outcomes = Vec::with_capacity(count);
         let all = async {
-            let mut states = Vec::with_capacity(answers.len());
             for answer in answers {
                 let ended = |_| link.error().unwrap_or(Error::Detached(Reason::Local(None)));
-                states.push(answer.await.map_err(ended)?);
+                outcomes.push(answer.await.map_err(ended));
             }
-            Ok(states)
         };
-        link.connection().within("settlement", all).await?
+        if let Err(Error::TimedOut { waiting_for, after }) = link.connection().within("settlement", all).await {
+            outcomes.resize_with(count, || Err(Error::TimedOut { waiting_for, after }));
+        }
+        outcomes
     }
 }
