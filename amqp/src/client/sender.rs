@@ -58,9 +58,11 @@ impl SenderLink {
         }
         let outcome = self.hand_over(delivery, payload).await?;
         let Some(outcome) = outcome else { return Ok(None) };
-        self.link.connection().within("outcome", outcome).await?.map_err(|_| {
-            self.ended().unwrap_or(Error::Detached(crate::engine::Reason::Local(None)))
-        })
+        self.link
+            .connection()
+            .within("outcome", outcome)
+            .await?
+            .map_err(|_| self.ended().unwrap_or(Error::Detached(crate::engine::Reason::Local(None))))
     }
 
     /// Waits for credit and appends the delivery to the output. Returns what its outcome goes to.

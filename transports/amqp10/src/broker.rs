@@ -19,9 +19,7 @@ pub enum Product {
 impl Product {
     /// Reads it from the open of the broker.
     pub(crate) fn of(open: &Open) -> Self {
-        let property = |name: &str| {
-            open.properties.as_ref()?.get(name)?.as_str()
-        };
+        let property = |name: &str| open.properties.as_ref()?.get(name)?.as_str();
         let is_version_3 = property("version").is_none_or(|version| version.starts_with("3."));
         match property("product") {
             Some("RabbitMQ") if is_version_3 => Self::RabbitMq3,
@@ -73,20 +71,9 @@ impl Product {
         (!name.contains(['/', '%'])).then(|| name.to_owned())
     }
 
-    /// The form of a path within an address.
+    /// The form of a path within an address. RabbitMQ reads `%2F` as a slash of the name, and no other escape.
     pub(crate) fn written(self, path: &str) -> String {
-        if !self.is_rabbitmq() {
-            return path.to_owned();
-        }
-        let mut out = String::with_capacity(path.len());
-        for byte in path.bytes() {
-            if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_') {
-                out.push(char::from(byte));
-            } else {
-                out.push_str(&format!("%{byte:02X}"));
-            }
-        }
-        out
+        if self.is_rabbitmq() { path.replace('/', "%2F") } else { path.to_owned() }
     }
 
     /// Whether a message has to be wrapped, as the broker would change it or close the connection for it.
@@ -98,8 +85,7 @@ impl Product {
             return false;
         }
         let annotations = sections.message_annotations.iter().flat_map(|section| &section.0.0).map(|(_, value)| value);
-        let properties =
-            sections.application_properties.iter().flat_map(|section| &section.0).map(|(_, value)| value);
+        let properties = sections.application_properties.iter().flat_map(|section| &section.0).map(|(_, value)| value);
         sections.footer.is_some()
             || sections.properties.as_ref().is_some_and(|properties| properties.user_id.is_some())
             || !matches!(&sections.body, Body::Data(data) if data.len() == 1)
@@ -147,10 +133,10 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_escaped_where_the_broker_reads_escapes() {
+    fn slashes_are_escaped_where_the_broker_reads_escapes() {
         let path = "shop/orders 1/$deadletterqueue";
         assert_eq!(Product::Generic.written(path), path);
-        assert_eq!(Product::RabbitMq3.written(path), "shop%2Forders%201%2F%24deadletterqueue");
+        assert_eq!(Product::RabbitMq3.written(path), "shop%2Forders 1%2F$deadletterqueue");
         assert_eq!(Product::RabbitMq3.path_of("/queue/amq.gen-1").as_deref(), Some("amq.gen-1"));
         assert_eq!(Product::RabbitMq3.path_of("/exchange/one/two"), None);
         assert_eq!(Product::Generic.path_of("reply/1").as_deref(), Some("reply/1"));

@@ -33,9 +33,8 @@ pub(crate) fn capabilities(product: Product, options: &Options) -> Capabilities 
         capabilities = capabilities.with(Capability::ReleaseOnDisconnect, Level::Native);
     }
     if options.schedules {
-        capabilities = capabilities
-            .with(Capability::Scheduling, Level::Native)
-            .with(Capability::DelayedRetry, Level::Emulated);
+        capabilities =
+            capabilities.with(Capability::Scheduling, Level::Native).with(Capability::DelayedRetry, Level::Emulated);
     }
     capabilities
 }

@@ -181,9 +181,7 @@ async fn send_all(shared: Arc<Shared>, prepared: Vec<Bytes>) -> Result<(), SendE
     };
     match tokio::time::timeout(deadline, sending).await {
         Ok(sent) => sent,
-        Err(_) => {
-            Err(SendError::new(ErrorKind::ServiceTimeout).with_detail(format!("no outcome within {deadline:?}")))
-        }
+        Err(_) => Err(SendError::new(ErrorKind::ServiceTimeout).with_detail(format!("no outcome within {deadline:?}"))),
     }
 }
 
@@ -197,7 +195,8 @@ impl Sender for Amqp10Sender {
 
     /// One transfer for each message, without waiting in between. If the broker accepts only some of them, the outcome is unknown.
     fn send_batch(&self, batch: Batch) -> Self::Send {
-        let prepared = batch.into_messages().into_iter().map(|message| self.0.prepare(message).map(|(_, encoded)| encoded));
+        let prepared =
+            batch.into_messages().into_iter().map(|message| self.0.prepare(message).map(|(_, encoded)| encoded));
         let (shared, prepared) = (Arc::clone(&self.0), prepared.collect::<Result<Vec<_>, _>>());
         Box::pin(async move { send_all(shared, prepared?).await })
     }

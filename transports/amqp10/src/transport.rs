@@ -116,7 +116,10 @@ impl Transport for Amqp10 {
         };
         let rejects = self.core.options.dead_letters == DeadLetters::Reject;
         if rejects && place == Place::Entity && mode == Mode::PeekLock {
-            log::warn(path, "the broker decides what happens to dead letters of this receiver: check that it keeps them");
+            log::warn(
+                path,
+                "the broker decides what happens to dead letters of this receiver: check that it keeps them",
+            );
         }
         let source = Source::new(&self.core, self.link_dialer(), path.clone(), mode, place);
         Ok(Amqp10Receiver::open(source).await?)

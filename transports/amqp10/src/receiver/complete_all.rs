@@ -64,8 +64,6 @@ fn complete(mut run: Vec<Held>, end: usize) -> BoxFuture<Failures> {
     };
     Box::pin(async move {
         let answers = confirmations.wait().await.into_iter().enumerate();
-        answers
-            .filter_map(|(index, answer)| Some((first + index, origin.confirmed(answer, &state).err()?)))
-            .collect()
+        answers.filter_map(|(index, answer)| Some((first + index, origin.confirmed(answer, &state).err()?))).collect()
     })
 }

@@ -10,7 +10,10 @@ use consign_core::{
 };
 
 use super::lease::Held;
-use crate::{error::Failure, wire::{self, Stamp}};
+use crate::{
+    error::Failure,
+    wire::{self, Stamp},
+};
 
 /// The copy that replaces an abandoned message. It has one more failure.
 pub(super) fn abandoned(held: &Held, changes: Changes) -> Result<Bytes, Failure> {

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use consign_amqp::{
-    client,
-    mapping,
+    client, mapping,
     types::{Accepted, DeliveryState, Error, Modified, Rejected, Released},
     value::{Map, Symbol},
 };
@@ -132,7 +131,9 @@ fn rejected(dead_letter: DeadLetter) -> Result<DeliveryState, SettleError> {
     dead_letter.write_to(&mut properties);
     let info: Map = properties
         .iter()
-        .map(|(name, value)| (Symbol::try_from(name).map_or_else(|_| name.into(), Into::into), mapping::property_to_amqp(value)))
+        .map(|(name, value)| {
+            (Symbol::try_from(name).map_or_else(|_| name.into(), Into::into), mapping::property_to_amqp(value))
+        })
         .collect();
     let error = Error { info: Some(info), ..Error::new(DEAD_LETTER, "the application dead-lettered the message") };
     Ok(Rejected { error: Some(error) }.into())

@@ -18,7 +18,14 @@ use consign_core::{
 };
 
 use super::lease::{Amqp10Lease, Held};
-use crate::{core::Core, dialer::{self, Dialer}, error::Failure, log, sender::Amqp10Sender, wire};
+use crate::{
+    core::Core,
+    dialer::{self, Dialer},
+    error::Failure,
+    log,
+    sender::Amqp10Sender,
+    wire,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
@@ -140,9 +147,7 @@ impl Source {
                 Mode::ReceiveAndDelete => SenderSettleMode::Settled,
             },
             source: Some(Box::new(source)),
-            target: Some(
-                Target { address: Some(self.core.container.as_str().into()), ..Target::default() }.into(),
-            ),
+            target: Some(Target { address: Some(self.core.container.as_str().into()), ..Target::default() }.into()),
             max_message_size: Some(self.core.options.max_message_size),
             ..Attach::default()
         };

@@ -28,8 +28,9 @@ pub(crate) struct Stamp {
 /// Encodes a message.
 pub(crate) fn write(message: &Message, stamp: &Stamp, product: Product) -> Result<Bytes, SendError> {
     let sections = mapping::to_sections(message, Direction::Send);
-    let mut sections = sections
-        .map_err(|error| SendError::new(ErrorKind::InvalidArgument).with_detail(error.to_string()).with_source(error))?;
+    let mut sections = sections.map_err(|error| {
+        SendError::new(ErrorKind::InvalidArgument).with_detail(error.to_string()).with_source(error)
+    })?;
     let header = sections.header.get_or_insert_default();
     // Without it, a broker that restarts forgets what it has accepted.
     header.durable = message.pass_through().and_then(|rest| rest.durable).unwrap_or(true);
