@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use consign_amqp::{
-    client::{self, Connection},
+    client::{self, Connection, Connector},
     engine::{self, SaslCredentials},
+    stream,
     value::{Map, Symbol, Value},
 };
 use consign_core::transport::ErrorKind;
@@ -12,10 +13,24 @@ use consign_core::transport::ErrorKind;
 use crate::{core::Core, error::Failure, options::Sasl, servers::Server};
 
 pub(crate) async fn open(core: &Arc<Core>, server: &Server) -> Result<Connection, Failure> {
-    if core.servers.is_tls {
-        return Err(Failure::new(ErrorKind::NotSupported, "this build has no TLS"));
-    }
-    Ok(Connection::connect((server.host.as_str(), server.port), options(core, server)).await?)
+    let connector = Connector::new(server.host.as_str(), server.port).with_timeout(core.options.deadline);
+    #[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
+    let connector = match &core.tls {
+        Some(config) => connector.with_tls(Arc::clone(config)),
+        None => connector,
+    };
+    let stream = connector.connect().await.map_err(|error| unreachable(&error))?;
+    Ok(Connection::open(stream, options(core, server)).await?)
+}
+
+fn unreachable(error: &stream::Error) -> Failure {
+    let kind = match error.kind() {
+        stream::ErrorKind::TimedOut { .. } => ErrorKind::ServiceTimeout,
+        stream::ErrorKind::ServerName => ErrorKind::InvalidArgument,
+        _ => ErrorKind::CommunicationProblem,
+    };
+    let cause = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
+    Failure::new(kind, format!("{error}{cause}"))
 }
 
 fn options(core: &Core, server: &Server) -> client::Options {

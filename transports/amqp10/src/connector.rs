@@ -36,6 +36,8 @@ use crate::{
 /// | `name` | text | `consign` and a random number | [`Options::name`] |
 /// | `hostname` | text | the connected host | [`Options::hostname`] |
 /// | `sasl` | `login`, `external` or `none` | `login` | [`Options::sasl`] |
+/// | `certificates` | the path of a file in PEM | none | [`Options::certificates`] |
+/// | `client_certificate`, `client_key` | the paths of files in PEM, both or none | none | [`Options::client_certificate`] |
 /// | `product` | `generic` or `rabbitmq-3` | as the broker reports | [`Options::product`] |
 ///
 /// A duration is a whole number with a unit: `500ms`, `30s` or `5m`.
@@ -66,8 +68,31 @@ impl Connector for OfUrl {
 
     fn connect(&self, mut url: TransportUrl) -> BoxFuture<Result<DynTransport, ConnectError>> {
         Box::pin(async move {
-            let options = options(&mut url)?;
+            let mut options = options(&mut url)?;
+            let certificates = url.take("certificates");
+            let client = (url.take("client_certificate"), url.take("client_key"));
             url.finish()?;
+            if let Some(path) = certificates {
+                options = options.certificates(read("certificates", path).await?);
+            }
+            options = match client {
+                (None, None) => options,
+                (Some(chain), Some(key)) => {
+                    options.client_certificate(read("client_certificate", chain).await?, read("client_key", key).await?)
+                }
+                (None, _) => {
+                    return Err(ConnectError::invalid_parameter(
+                        "client_certificate",
+                        "a path, as `client_key` is set",
+                    ));
+                }
+                (_, None) => {
+                    return Err(ConnectError::invalid_parameter(
+                        "client_key",
+                        "a path, as `client_certificate` is set",
+                    ));
+                }
+            };
             let servers = Servers::parse(&url.to_url()).map_err(|_| ConnectError::invalid_url(servers::FORM))?;
             let amqp = Amqp10::open(options, servers).await;
             Ok(amqp.map_err(consign_core::transport::ManageError::from)?.into())
@@ -180,4 +205,11 @@ fn one_of<T, const N: usize>(
     let Some(text) = url.take(name) else { return Ok(None) };
     let found = values.into_iter().find(|(value, _)| *value == text);
     found.map(|(_, value)| Some(value)).ok_or_else(|| ConnectError::invalid_parameter(name, expected))
+}
+
+/// Reads a file. No error has its path.
+async fn read(name: &str, path: String) -> Result<String, ConnectError> {
+    let reading = tokio::task::spawn_blocking(move || std::fs::read_to_string(path)).await;
+    let unreadable = || ConnectError::invalid_parameter(name, "the path of a file in PEM that can be read");
+    reading.map_err(|_| unreadable())?.map_err(|_| unreadable())
 }

@@ -25,6 +25,8 @@ use crate::{
 pub(crate) struct Core {
     pub(crate) options: Options,
     pub(crate) servers: Servers,
+    #[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
+    pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
     /// The name of the AMQP container.
     pub(crate) container: String,
     pub(crate) numbers: Numbers,
@@ -44,11 +46,20 @@ impl Core {
                 return Err(Failure::new(ErrorKind::InvalidArgument, "an address of entities contains `{path}`"));
             }
         }
+        #[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
+        let tls = if servers.is_tls { Some(crate::tls::config(&options)?) } else { None };
+        #[cfg(not(any(feature = "tls-aws-lc", feature = "tls-ring")))]
+        if servers.is_tls {
+            let detail = "`amqps10:` needs the feature `tls-aws-lc` or `tls-ring` of consign-amqp10";
+            return Err(Failure::new(ErrorKind::NotSupported, detail));
+        }
         let container = options.name.clone().unwrap_or_else(|| format!("consign-{:016x}", fastrand::u64(..)));
         let core = Arc::new(Self {
             product: options.product.map_or_else(OnceLock::new, OnceLock::from),
             options,
             servers,
+            #[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
+            tls,
             container,
             numbers: Numbers::new(),
             dialers: Mutex::default(),

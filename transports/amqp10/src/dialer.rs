@@ -65,7 +65,7 @@ impl Dialer {
         match self.each_server(slot.server).await {
             Ok((server, connection)) => {
                 if slot.has_connected {
-                    log::connected(&self.core.servers.servers[server], slot.failures);
+                    log::connected(&self.core.servers.all[server], slot.failures);
                 }
                 *slot = Slot {
                     connection: Some(connection.clone()),
@@ -84,7 +84,7 @@ impl Dialer {
                 let pause = pause(self.core.options.backoff, slot.failures);
                 slot.failures = slot.failures.saturating_add(1);
                 slot.not_before = Some(Instant::now() + pause);
-                log::not_connected(&self.core.servers.servers[server], &failure, pause);
+                log::not_connected(&self.core.servers.all[server], &failure, pause);
                 Err(failure)
             }
         }
@@ -92,7 +92,7 @@ impl Dialer {
 
     /// Tries each server once, first the one that was connected last. Returns which one answered, or the last one with its error.
     async fn each_server(&self, first: usize) -> Result<(usize, Connection), (usize, Failure)> {
-        let servers = &self.core.servers.servers;
+        let servers = &self.core.servers.all;
         let mut failed: Option<(usize, Failure)> = None;
         for server in (first..servers.len()).chain(0..first) {
             if let Some((before, error)) = failed.take() {

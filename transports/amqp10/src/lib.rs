@@ -15,6 +15,8 @@ mod receiver;
 mod replies;
 mod sender;
 mod servers;
+#[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
+mod tls;
 mod transport;
 mod wire;
 

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use consign_core::transport::ManageError;
 
@@ -19,7 +19,7 @@ use crate::{Amqp10, Product, servers::Servers};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use = "options do nothing until `connect` is called"]
 pub struct Options {
     pub(crate) deadline: Duration,
@@ -38,6 +38,22 @@ pub struct Options {
     pub(crate) hostname: Option<String>,
     pub(crate) sasl: Sasl,
     pub(crate) product: Option<Product>,
+    pub(crate) certificates: Option<String>,
+    /// The chain of certificates, and the key.
+    pub(crate) client_certificate: Option<(String, String)>,
+}
+
+/// Shows no key and no name.
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("deadline", &self.deadline)
+            .field("address", &self.address)
+            .field("dead_letter_address", &self.dead_letter_address)
+            .field("dead_letters", &self.dead_letters)
+            .field("product", &self.product)
+            .finish_non_exhaustive()
+    }
 }
 
 /// How a message is dead-lettered.
@@ -89,6 +105,8 @@ impl Default for Options {
             hostname: None,
             sasl: Sasl::Login,
             product: None,
+            certificates: None,
+            client_certificate: None,
         }
     }
 }
@@ -202,6 +220,18 @@ impl Options {
         self
     }
 
+    /// Adds certificates of authorities that are trusted besides those of the operating system: PEM, for `amqps10://`.
+    pub fn certificates(mut self, pem: impl Into<String>) -> Self {
+        self.certificates = Some(pem.into());
+        self
+    }
+
+    /// Sets the certificate of the client with its chain, and its private key: PEM, for `amqps10://` and [`Sasl::External`].
+    pub fn client_certificate(mut self, chain: impl Into<String>, key: impl Into<String>) -> Self {
+        self.client_certificate = Some((chain.into(), key.into()));
+        self
+    }
+
     /// Connects to `amqp10://user:password@host:5672` or, by TLS, `amqps10://user:password@host:5671`.
     ///
     /// An address may have several hosts, `amqp10://shop:secret@one:5672,two:5672`. They are tried in turn, also when a connection is
@@ -209,7 +239,8 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// `InvalidArgument` for an address that cannot be read, or an address of entities without `{path}`; `Unauthorized` if the broker
+    /// `InvalidArgument` for an address that cannot be read, an address of entities without `{path}`, or certificates that are not
+    /// PEM; `NotSupported` for `amqps10://` without a TLS feature of the crate; `Unauthorized` if the broker
     /// refuses the login; `CommunicationProblem` if no host can be reached: the first connection is not retried.
     pub async fn connect(self, address: &str) -> Result<Amqp10, ManageError> {
         let servers = Servers::parse(address)?;

@@ -20,7 +20,7 @@ pub(crate) struct Server {
 /// Hosts, and what a client authenticates with.
 #[derive(Clone)]
 pub(crate) struct Servers {
-    pub(crate) servers: Vec<Server>,
+    pub(crate) all: Vec<Server>,
     pub(crate) is_tls: bool,
     /// The user and the password.
     pub(crate) login: Option<(String, String)>,
@@ -51,8 +51,8 @@ impl Servers {
             }
         };
         let port = if is_tls { 5671 } else { 5672 };
-        let servers = hosts.split(',').map(|host| server(host, port)).collect::<Option<_>>()?;
-        Some(Self { servers, is_tls, login })
+        let all = hosts.split(',').map(|host| server(host, port)).collect::<Option<_>>()?;
+        Some(Self { all, is_tls, login })
     }
 }
 
@@ -104,8 +104,8 @@ mod tests {
     use super::*;
 
     fn shown(address: &str) -> String {
-        let Servers { servers, is_tls, login } = Servers::parse(address).unwrap();
-        let servers: Vec<_> = servers.iter().map(ToString::to_string).collect();
+        let Servers { all, is_tls, login } = Servers::parse(address).unwrap();
+        let servers: Vec<_> = all.iter().map(ToString::to_string).collect();
         format!("{is_tls} {login:?} {}", servers.join(" "))
     }
 

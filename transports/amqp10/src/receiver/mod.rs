@@ -96,9 +96,9 @@ impl Amqp10Receiver {
                     out.push(delivery);
                     taken += 1;
                 }
-                Poll::Ready(Err(_)) if taken > 0 => break,
+                // An error is returned by the next call.
+                Poll::Ready(Err(_)) | Poll::Pending if taken > 0 => break,
                 Poll::Ready(Err(failure)) => return Poll::Ready(Err(failure)),
-                Poll::Pending if taken > 0 => break,
                 Poll::Pending => return Poll::Pending,
             }
         }
@@ -142,13 +142,12 @@ impl Receiver for Amqp10Receiver {
             }
             match &mut self.state {
                 State::Idle(live) => {
-                    self.state = match live.take() {
-                        Some(live) => State::Receiving(live),
-                        None => {
-                            let (source, attaches) = (Arc::clone(&self.source), self.attaches);
-                            self.attaches = attaches.saturating_add(1);
-                            State::Attaching(Box::pin(async move { source.attach(attaches).await }))
-                        }
+                    self.state = if let Some(live) = live.take() {
+                        State::Receiving(live)
+                    } else {
+                        let (source, attaches) = (Arc::clone(&self.source), self.attaches);
+                        self.attaches = attaches.saturating_add(1);
+                        State::Attaching(Box::pin(async move { source.attach(attaches).await }))
                     };
                 }
                 State::Attaching(attaching) => {

@@ -81,10 +81,7 @@ impl Held {
     pub(super) fn dead_letter(self, dead_letter: DeadLetter) -> Settling {
         let source = &self.origin.source;
         if source.core.options.dead_letters == DeadLetters::Reject {
-            return match rejected(dead_letter) {
-                Ok(state) => self.finish(state),
-                Err(error) => ready(Err(error)),
-            };
+            return self.finish(rejected(dead_letter));
         }
         let copy = copy::dead(&self, dead_letter);
         let dead_letters = source.dead_letters().clone();
@@ -126,7 +123,7 @@ impl Held {
 }
 
 /// The outcome of a dead letter, for a broker that dead-letters itself.
-fn rejected(dead_letter: DeadLetter) -> Result<DeliveryState, SettleError> {
+fn rejected(dead_letter: DeadLetter) -> DeliveryState {
     let mut properties = consign_core::message::ApplicationProperties::new();
     dead_letter.write_to(&mut properties);
     let info: Map = properties
@@ -136,7 +133,7 @@ fn rejected(dead_letter: DeadLetter) -> Result<DeliveryState, SettleError> {
         })
         .collect();
     let error = Error { info: Some(info), ..Error::new(DEAD_LETTER, "the application dead-lettered the message") };
-    Ok(Rejected { error: Some(error) }.into())
+    Rejected { error: Some(error) }.into()
 }
 
 /// The condition of a dead letter on Service Bus. Other brokers ignore it.

@@ -52,7 +52,7 @@ pub(crate) fn write(message: &Message, stamp: &Stamp, product: Product) -> Resul
     if let Some(due) = stamp.due {
         annotations.push(Symbol::from_static(annotation::SCHEDULED_ENQUEUE_TIME), timestamp(due));
     }
-    codec::encode(&sections).map(Bytes::from).map_err(unwritable)
+    codec::encode(&sections).map_err(unwritable)
 }
 
 /// Returns a message whose body is the encoded message, and which has what passes the broker unchanged.

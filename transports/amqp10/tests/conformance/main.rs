@@ -37,7 +37,7 @@ async fn run<Q: Queues>(broker: Broker<Q>) {
         assert!(report.is_passed(), "{report}");
         return;
     }
-    table::keep(&report, TABLE).unwrap();
+    table::keep(&report, TABLE).expect("the column is up to date");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -189,7 +189,8 @@ class Broker(Handler):
         elif wait > 0:
             self.last_due += 1
             insort(self.due, (message.due, self.last_due, address, message))
-            container.schedule(wait, self)
+            # A timer may be early.
+            container.schedule(wait + 0.01, self)
             delivery.update(Delivery.ACCEPTED)
         elif queue.append(message):
             delivery.update(Delivery.ACCEPTED)

@@ -61,7 +61,7 @@ pub(crate) struct ProtonQueues(SocketAddr);
 impl ProtonQueues {
     async fn control(&self, address: String) -> Result<(), ManageError> {
         let failed = |error: Error| {
-            let kind = match error.condition().map(|condition| condition.as_str()) {
+            let kind = match error.condition().map(consign_amqp::value::Symbol::as_str) {
                 Some("amqp:precondition-failed") => ErrorKind::AlreadyExists,
                 Some("amqp:not-found") => ErrorKind::EntityNotFound,
                 _ => ErrorKind::General,

@@ -62,15 +62,15 @@ impl RabbitMqQueues {
 
     async fn declare(&self, name: &str, arguments: FieldTable) -> Result<(), ManageError> {
         let options = QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() };
-        let channel = self.0.create_channel().await.map_err(failed)?;
+        let channel = self.0.create_channel().await.map_err(|error| failed(&error))?;
         let declared = channel.queue_declare(name.into(), options, arguments).await;
         let _ = channel.close(200, "OK".into()).await;
-        declared.map(drop).map_err(failed)
+        declared.map(drop).map_err(|error| failed(&error))
     }
 
     async fn exists(&self, name: &str) -> Result<bool, ManageError> {
         let options = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
-        let channel = self.0.create_channel().await.map_err(failed)?;
+        let channel = self.0.create_channel().await.map_err(|error| failed(&error))?;
         let exists = channel.queue_declare(name.into(), options, FieldTable::default()).await.is_ok();
         if exists {
             let _ = channel.close(200, "OK".into()).await;
@@ -97,7 +97,7 @@ impl RabbitMqQueues {
     }
 }
 
-fn failed(error: lapin::Error) -> ManageError {
+fn failed(error: &lapin::Error) -> ManageError {
     ManageError::new(ErrorKind::General).with_detail(error.to_string())
 }
 
@@ -113,10 +113,10 @@ impl Queues for RabbitMqQueues {
         if !self.exists(name).await? {
             return Err(ManageError::new(ErrorKind::EntityNotFound));
         }
-        let channel = self.0.create_channel().await.map_err(failed)?;
+        let channel = self.0.create_channel().await.map_err(|error| failed(&error))?;
         let deleted = channel.queue_delete(name.into(), QueueDeleteOptions::default()).await;
         let _ = channel.close(200, "OK".into()).await;
-        deleted.map(drop).map_err(failed)
+        deleted.map(drop).map_err(|error| failed(&error))
     }
 }
 

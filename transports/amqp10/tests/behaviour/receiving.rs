@@ -1,0 +1,115 @@
+//! Credit, prefetch and settlements.
+
+use std::time::Duration;
+
+use consign::{
+    Disposition,
+    transport::{ErrorKind, Lease, ReceiveMode, ReceiverExt, Transport, Unsupported},
+};
+use consign_amqp10::Amqp10;
+use consign_conformance::log::Lines;
+use tokio::time::timeout;
+
+use super::{Bench, SOON, count, text};
+
+async fn next(bench: &Bench) -> String {
+    let mut other = bench.receiver().await;
+    let delivery = timeout(SOON, other.receive()).await.unwrap().unwrap();
+    let body = text(&delivery.message).to_owned();
+    delivery.lease.release().await.unwrap();
+    body
+}
+
+/// Rules: A-213.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_receive_locks_no_more_than_it_asks_for() {
+    let Some(bench) = Bench::new().await else { return };
+    bench.send(["a", "b", "c"]).await;
+    let mut receiver = bench.receiver().await;
+    let held = receiver.receive_batch(2).await.unwrap();
+    let locked: usize = held.len();
+    assert!((1..=2).contains(&locked));
+    receiver.stopped().await;
+    assert_eq!(next(&bench).await, ["a", "b", "c"][locked]);
+}
+
+/// Rules: A-213.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prefetched_messages_are_released_when_the_receiver_stops() {
+    let Some(bench) = Bench::with(Amqp10::options().prefetch(10)).await else { return };
+    bench.send(["a", "b", "c"]).await;
+    let mut receiver = bench.receiver().await;
+    let delivery = receiver.receive().await.unwrap();
+    assert_eq!(text(&delivery.message), "a");
+    timeout(SOON, receiver.stopped()).await.unwrap();
+    assert_eq!(next(&bench).await, "b");
+    delivery.complete().await.unwrap();
+    // It receives again, and nothing was counted.
+    let again = timeout(SOON, receiver.receive()).await.unwrap().unwrap();
+    assert_eq!((text(&again.message), count(&again.message)), ("b", 1));
+}
+
+/// Rules: A-214.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deferred_message_is_refused_and_abandoned() {
+    let Some(bench) = Bench::new().await else { return };
+    bench.send(["a"]).await;
+    let mut receiver = bench.receiver().await;
+    let delivery = receiver.receive().await.unwrap();
+    let error = delivery.settle(Disposition::DEFER).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotSupported);
+    assert!(std::error::Error::source(&error).is_some_and(|source| source.is::<Unsupported>()));
+    let again = timeout(SOON, receiver.receive()).await.unwrap().unwrap();
+    assert_eq!(count(&again.message), 2);
+    // Nor can it be delayed, which needs the option.
+    let again = again.abandon_after(Duration::from_secs(1)).unwrap_err();
+    again.complete().await.unwrap();
+}
+
+/// Rules: A-215.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn settlements_need_no_confirmation_if_the_option_says_so() {
+    let Some(bench) = Bench::with(Amqp10::options().confirm_settlements(false)).await else { return };
+    bench.send(["a", "b", "c"]).await;
+    let mut receiver = bench.receiver().await;
+    let mut held = Vec::new();
+    while held.len() < 3 {
+        held.extend(receiver.receive_batch(3).await.unwrap());
+    }
+    held.remove(0).abandon().await.unwrap();
+    consign::transport::Delivery::complete_all(held).await.unwrap();
+    let again = timeout(SOON, receiver.receive()).await.unwrap().unwrap();
+    assert_eq!((text(&again.message), count(&again.message)), ("a", 2));
+}
+
+/// A message that was removed cannot be given back, and is not lost while the receiver is there.
+///
+/// Rules: A-216.
+#[tokio::test]
+async fn removed_messages_stay_with_the_receiver_until_it_is_dropped() {
+    let (lines, _guard) = Lines::capture();
+    let Some(bench) = Bench::new().await else { return };
+    let mut receiver = bench.amqp.receiver(&bench.queue, ReceiveMode::ReceiveAndDelete).await.unwrap();
+    for body in ["a", "b"] {
+        assert!(timeout(Duration::from_millis(1), receiver.receive_batch(5)).await.is_err());
+        bench.send([body]).await;
+    }
+    let mut bodies = Vec::new();
+    while bodies.len() < 2 {
+        let received = timeout(SOON, receiver.receive_batch(1)).await.unwrap().unwrap();
+        bodies.extend(received.iter().map(|delivery| text(&delivery.message).to_owned()));
+    }
+    assert_eq!(bodies, ["a", "b"]);
+    assert_eq!(lines.of("consign::amqp10"), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_consumer_dead_letters_after_the_configured_deliveries() {
+    use consign::transport::Receiver;
+
+    let Some(bench) = Bench::with(Amqp10::options().max_delivery_count(3)).await else { return };
+    let receiver = bench.receiver().await;
+    assert_eq!(receiver.entity_info().max_delivery_count, Some(3));
+    let dead = bench.amqp.receiver(&bench.queue.dead_letter(), ReceiveMode::PeekLock).await.unwrap();
+    assert_eq!(dead.entity_info().max_delivery_count, None);
+}
