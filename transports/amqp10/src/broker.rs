@@ -62,15 +62,6 @@ impl Product {
         if self.is_rabbitmq() { "/amq/queue/{path}" } else { crate::options::PATH }
     }
 
-    /// The path of an address that the broker has made, as one to which [`Product::address`] sends.
-    pub(crate) fn path_of(self, address: &str) -> Option<String> {
-        if !self.is_rabbitmq() {
-            return Some(address.to_owned());
-        }
-        let name = address.strip_prefix("/queue/").or_else(|| address.strip_prefix("/amq/queue/"))?;
-        (!name.contains(['/', '%'])).then(|| name.to_owned())
-    }
-
     /// The form of a path within an address. RabbitMQ reads `%2F` as a slash of the name, and no other escape.
     pub(crate) fn written(self, path: &str) -> String {
         if self.is_rabbitmq() { path.replace('/', "%2F") } else { path.to_owned() }
@@ -137,8 +128,5 @@ mod tests {
         let path = "shop/orders 1/$deadletterqueue";
         assert_eq!(Product::Generic.written(path), path);
         assert_eq!(Product::RabbitMq3.written(path), "shop%2Forders 1%2F$deadletterqueue");
-        assert_eq!(Product::RabbitMq3.path_of("/queue/amq.gen-1").as_deref(), Some("amq.gen-1"));
-        assert_eq!(Product::RabbitMq3.path_of("/exchange/one/two"), None);
-        assert_eq!(Product::Generic.path_of("reply/1").as_deref(), Some("reply/1"));
     }
 }

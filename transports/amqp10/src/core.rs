@@ -107,6 +107,14 @@ impl Core {
         form.replace(PATH, &product.written(path.as_str()))
     }
 
+    /// Returns the path whose address is `address`, if it has one.
+    pub(crate) fn path_of(&self, address: &str) -> Option<EntityPath> {
+        let form = self.options.address.as_deref().unwrap_or(self.product().address());
+        let (begin, end) = form.split_once(PATH)?;
+        let path = EntityPath::new(address.strip_prefix(begin)?.strip_suffix(end)?).ok()?;
+        (self.address(&path) == address).then_some(path)
+    }
+
     /// Closes all connections, and opens no other. Returns the first failure.
     pub(crate) async fn close(&self) -> Result<(), Failure> {
         self.is_closed.store(true, Ordering::Release);

@@ -60,17 +60,17 @@ impl Amqp10 {
     ///
     /// # Errors
     ///
-    /// That of the broker if it does not make addresses: use `ReplyQueue` of `consign::rpc` with an entity then.
+    /// `NotSupported`, or another error of the broker, if it makes no addresses, or one that is not the [address](Options::address)
+    /// of a path. Use `ReplyQueue` of `consign::rpc` with an entity then.
     pub async fn dynamic_replies(&self) -> Result<Amqp10Replies, ReceiveError> {
         let path = EntityPath::new("dynamic").map_err(ReceiveError::from)?;
         let source = Source::new(&self.core, self.link_dialer(), path, Mode::ReceiveAndDelete, Place::Dynamic);
         let receiver = Amqp10Receiver::open(source).await?;
-        let address = receiver.dynamic_address().and_then(|address| self.core.product().path_of(&address));
-        let Some(address) = address.filter(|address| EntityPath::new(address).is_ok()) else {
+        let Some(path) = receiver.dynamic_address().and_then(|address| self.core.path_of(&address)) else {
             let detail = "the broker made no address that a message can have as its ReplyTo: use a queue for replies";
             return Err(ReceiveError::new(ErrorKind::NotSupported).with_detail(detail));
         };
-        Ok(Amqp10Replies::new(receiver, address))
+        Ok(Amqp10Replies::new(receiver, path.to_string()))
     }
 
     fn link_dialer(&self) -> Dialer {

@@ -5,6 +5,7 @@ mod support;
 use std::{net::SocketAddr, time::Duration};
 
 use consign::{
+    administration::QueueSettings,
     message::EntityPath,
     transport::{DynTransport, ManageError},
 };
@@ -26,7 +27,7 @@ async fn connect<Q: Queues>(address: SocketAddr, login: &str, queues: Q) -> Resu
         .deadline(Duration::from_secs(2))
         .idle_timeout(Duration::from_secs(2))
         .backoff(Duration::from_millis(50), Duration::from_millis(500));
-    Ok(Managed::new(options.connect(&format!("amqp10://{login}{address}")).await?, queues).into())
+    Ok(Managed::new(options.connect(&format!("amqp10://{login}{address}")).await?, queues).ignoring_settings().into())
 }
 
 struct OnProton(Proton);
@@ -50,8 +51,9 @@ impl Server for OnProton {
         queues.create_small(path.as_str(), max_size).await
     }
 
-    fn queue(&self) -> consign::administration::QueueSettings {
-        consign::administration::QueueSettings::default()
+    /// A lock ends with its connection.
+    fn queue(&self) -> QueueSettings {
+        QueueSettings::default().with_lock_duration(Duration::from_secs(1))
     }
 }
 
@@ -74,8 +76,9 @@ impl Server for OnRabbitMq {
         RabbitMqQueues::connect(&self.0.url()).await.create_small(path.as_str(), max_size).await
     }
 
-    fn queue(&self) -> consign::administration::QueueSettings {
-        consign::administration::QueueSettings::default()
+    /// A lock ends with its connection.
+    fn queue(&self) -> QueueSettings {
+        QueueSettings::default().with_lock_duration(Duration::from_secs(1))
     }
 
     /// The plugin answers before the queue has written the acknowledgement to its disk.

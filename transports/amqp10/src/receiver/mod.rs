@@ -163,7 +163,7 @@ impl Receiver for Amqp10Receiver {
                     Poll::Ready(Err(failure)) => {
                         self.state = State::Idle(None);
                         if !self.source.attaches_again(&failure) {
-                            return Poll::Ready(Err(failure.into()));
+                            return Poll::Ready(Err(self.source.last_error(failure).into()));
                         }
                         log::failed(&self.source.path, "the link was lost: it is attached again", &failure);
                     }

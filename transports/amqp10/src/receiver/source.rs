@@ -127,10 +127,19 @@ impl Source {
             )
     }
 
+    /// The error of a link that is lost. Receiving again is useless from a closed transport, and at an address that is gone.
+    pub(super) fn last_error(&self, failure: Failure) -> Failure {
+        if self.place == Place::Dynamic || self.core.is_closed() { failure.for_good() } else { failure }
+    }
+
     /// Attaches a link, after a pause if `fruitless` attaches before brought no delivery.
     pub(super) async fn attach(self: &Arc<Self>, fruitless: u32) -> Result<Live, Failure> {
         if fruitless > 1 {
             tokio::time::sleep(dialer::pause(self.core.options.backoff, fruitless - 2)).await;
+        }
+        if self.place == Place::Dynamic && fruitless > 0 {
+            let why = "the address of the replies ended with its connection";
+            return Err(Failure::new(ErrorKind::CommunicationProblem, why).for_good());
         }
         let connection = self.dialer.connection().await?;
         let session = connection.begin().await?;

@@ -16,7 +16,7 @@ fn because() -> DeadLetter {
     DeadLetter::new(DeadLetterReason::HandlerPermanent, "why")
 }
 
-/// Rules: A-217.
+/// Rules: K-277.
 #[tokio::test]
 async fn a_broker_can_dead_letter_by_itself() {
     let (lines, _guard) = Lines::capture();
@@ -33,7 +33,7 @@ async fn a_broker_can_dead_letter_by_itself() {
     assert!(warned.iter().any(|line| line.starts_with("WARN") && line.contains("the broker decides")), "{warned:?}");
 }
 
-/// Rules: A-218.
+/// Rules: K-278.
 #[tokio::test]
 async fn without_a_dead_letter_address_the_message_is_redelivered_with_a_warning() {
     let (lines, _guard) = Lines::capture();
@@ -52,7 +52,7 @@ async fn without_a_dead_letter_address_the_message_is_redelivered_with_a_warning
     again.dead_letter(because()).await.unwrap();
 }
 
-/// Rules: A-219.
+/// Rules: K-279.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dead_letter_address_can_be_any() {
     let Some(bench) = Bench::with(Amqp10::options().dead_letter_address("DLQ.{path}")).await else { return };

@@ -19,7 +19,7 @@ async fn send(bench: &Bench, encoded: Vec<u8>) {
     sender.send(encoded).await.unwrap();
 }
 
-/// Rules: A-222.
+/// Rules: K-282.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_of_another_client_is_read() {
     let Some(bench) = Bench::new().await else { return };
@@ -41,7 +41,7 @@ async fn a_message_of_another_client_is_read() {
     delivery.complete().await.unwrap();
 }
 
-/// Rules: A-223.
+/// Rules: K-283.
 #[tokio::test]
 async fn what_is_not_a_message_is_delivered_as_bytes_with_a_warning() {
     let (lines, _guard) = Lines::capture();

@@ -10,8 +10,8 @@ use consign::{
 };
 use consign_amqp10::Amqp10;
 use consign_conformance::faults::Proxy;
-use tokio::{sync::mpsc, time::timeout};
-use tower::{ServiceExt, service_fn};
+use tokio::time::timeout;
+use tower::service_fn;
 
 use super::{Bench, SOON, on_rabbitmq::Rabbit, receiver};
 
@@ -47,22 +47,23 @@ async fn calls(amqp: &Amqp10, queue: &EntityPath) {
     consuming.abort();
 }
 
-/// Rules: A-224.
+/// Rules: K-284.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broker_makes_an_address_for_replies() {
     let Some(bench) = Bench::new().await else { return };
     calls(&bench.amqp, &bench.queue).await;
 }
 
-/// Rules: A-224.
+/// Rules: K-284.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rabbitmq_makes_an_address_for_replies() {
+async fn a_broker_that_makes_no_addresses_refuses() {
     let Some(rabbit) = Rabbit::new().await else { return };
-    calls(&rabbit.amqp, &rabbit.queue).await;
+    let error = rabbit.amqp.dynamic_replies().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotSupported);
     rabbit.end().await;
 }
 
-/// Rules: A-224.
+/// Rules: K-284.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replies_end_with_their_connection() {
     let Some(bench) = Bench::new().await else { return };
@@ -71,6 +72,8 @@ async fn replies_end_with_their_connection() {
     let mut replies = amqp.dynamic_replies().await.unwrap();
     assert!(replies.is_exclusive() && !replies.address().is_empty());
     proxy.cut();
+    let error = timeout(SOON, replies.receive()).await.unwrap().unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::CommunicationProblem, false));
     let error = timeout(SOON, replies.receive()).await.unwrap().unwrap_err();
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::CommunicationProblem, false));
 }

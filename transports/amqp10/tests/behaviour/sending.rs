@@ -33,7 +33,7 @@ async fn a_presettled_send_that_fails_is_logged() {
     assert!(warned.len() == 1 && warned[0].contains("was not sent"), "{warned:?}");
 }
 
-/// Rules: A-220.
+/// Rules: K-280.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_that_is_stored_in_part_has_an_unknown_outcome() {
     let Some(bench) = Bench::new().await else { return };
@@ -47,7 +47,7 @@ async fn a_batch_that_is_stored_in_part_has_an_unknown_outcome() {
     assert_eq!((error.kind(), error.is_outcome_unknown()), (ErrorKind::QuotaExceeded, false));
 }
 
-/// Rules: A-221.
+/// Rules: K-281.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_time_to_live_is_sent_if_the_option_says_so() {
     let message = || Message::builder().time_to_live(Duration::from_secs(60)).build("a").unwrap();
