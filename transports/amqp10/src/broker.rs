@@ -69,8 +69,8 @@ impl Product {
 
     /// Whether a message has to be wrapped, as the broker would change it or close the connection for it.
     ///
-    /// RabbitMQ closes the connection for described values and arrays, reorders data sections, and compares a user id with
-    /// the login.
+    /// RabbitMQ closes the connection for described values and arrays, reorders the sections of a body, and compares a user id
+    /// with the login.
     pub(crate) fn damages(self, sections: &Sections) -> bool {
         if !self.is_rabbitmq() {
             return false;
@@ -79,8 +79,21 @@ impl Product {
         let properties = sections.application_properties.iter().flat_map(|section| &section.0).map(|(_, value)| value);
         sections.footer.is_some()
             || sections.properties.as_ref().is_some_and(|properties| properties.user_id.is_some())
-            || !matches!(&sections.body, Body::Data(data) if data.len() == 1)
+            || !match &sections.body {
+                Body::Data(data) => data.len() == 1,
+                Body::Value(value) => is_deeply_plain(value),
+                Body::Sequence(_) => false,
+            }
             || annotations.chain(properties).any(|value| !is_plain(value))
+    }
+}
+
+/// Whether a value, and those inside it, pass RabbitMQ unchanged.
+fn is_deeply_plain(value: &Value) -> bool {
+    match value {
+        Value::List(list) => list.0.iter().all(is_deeply_plain),
+        Value::Map(map) => map.0.iter().all(|(key, value)| is_deeply_plain(key) && is_deeply_plain(value)),
+        value => is_plain(value),
     }
 }
 

@@ -7,6 +7,7 @@ mod dead_letters;
 mod foreign;
 mod lost;
 mod on_rabbitmq;
+mod plugin;
 mod receiving;
 mod replies;
 mod sending;

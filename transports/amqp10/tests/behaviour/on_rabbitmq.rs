@@ -19,7 +19,7 @@ use crate::support::{
 
 /// A queue on RabbitMQ, with one for its dead letters.
 pub(super) struct Rabbit {
-    _server: RabbitMq,
+    server: RabbitMq,
     pub(super) amqp: Amqp10,
     pub(super) queue: EntityPath,
     queues: RabbitMqQueues,
@@ -34,7 +34,12 @@ impl Rabbit {
         for name in [queue.clone(), queue.dead_letter()] {
             queues.create(name.as_str()).await.unwrap();
         }
-        Some(Self { _server: server, amqp, queue, queues })
+        Some(Self { server, amqp, queue, queues })
+    }
+
+    /// Host and port.
+    pub(super) fn socket(&self) -> String {
+        self.server.url().rsplit(['@', '/']).next().unwrap_or_default().to_owned()
     }
 
     pub(super) async fn end(self) {

@@ -1,10 +1,13 @@
 //! Credit, prefetch and settlements.
 
-use std::time::Duration;
+use std::{
+    task::{Context, Waker},
+    time::Duration,
+};
 
 use consign::{
     Disposition,
-    transport::{ErrorKind, Lease, ReceiveMode, ReceiverExt, Transport, Unsupported},
+    transport::{ErrorKind, Lease, ReceiveMode, Receiver, ReceiverExt, Transport, Unsupported},
 };
 use consign_amqp10::Amqp10;
 use consign_conformance::log::Lines;
@@ -90,23 +93,26 @@ async fn removed_messages_stay_with_the_receiver_until_it_is_dropped() {
     let (lines, _guard) = Lines::capture();
     let Some(bench) = Bench::new().await else { return };
     let mut receiver = bench.amqp.receiver(&bench.queue, ReceiveMode::ReceiveAndDelete).await.unwrap();
-    for body in ["a", "b"] {
-        assert!(timeout(Duration::from_millis(1), receiver.receive_batch(5)).await.is_err());
-        bench.send([body]).await;
+    for is_dropped in [false, true] {
+        let mut unwoken = Context::from_waker(Waker::noop());
+        assert!(receiver.poll_receive(&mut unwoken, 5, &mut Vec::new()).is_pending());
+        bench.send(["a", "b"]).await;
+        timeout(SOON, receiver.stopped()).await.unwrap();
+        if is_dropped {
+            break;
+        }
+        for body in ["a", "b"] {
+            assert_eq!(text(&timeout(SOON, receiver.receive()).await.unwrap().unwrap().message), body);
+        }
+        assert_eq!(lines.of("consign::amqp10"), [""; 0]);
     }
-    let mut bodies = Vec::new();
-    while bodies.len() < 2 {
-        let received = timeout(SOON, receiver.receive_batch(1)).await.unwrap().unwrap();
-        bodies.extend(received.iter().map(|delivery| text(&delivery.message).to_owned()));
-    }
-    assert_eq!(bodies, ["a", "b"]);
-    assert_eq!(lines.of("consign::amqp10"), [""; 0]);
+    drop(receiver);
+    let warned = lines.of("consign::amqp10");
+    assert!(warned.len() == 1 && warned[0].contains("messages=2"), "{warned:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_consumer_dead_letters_after_the_configured_deliveries() {
-    use consign::transport::Receiver;
-
     let Some(bench) = Bench::with(Amqp10::options().max_delivery_count(3)).await else { return };
     let receiver = bench.receiver().await;
     assert_eq!(receiver.entity_info().max_delivery_count, Some(3));

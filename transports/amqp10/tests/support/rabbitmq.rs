@@ -8,7 +8,7 @@ use consign_conformance::left_out;
 use lapin::{
     BasicProperties, Connection, ConnectionProperties,
     options::{QueueDeclareOptions, QueueDeleteOptions},
-    types::{AMQPValue, FieldTable},
+    types::FieldTable,
 };
 
 use super::{managed::Queues, node::Node};
@@ -60,10 +60,10 @@ impl RabbitMqQueues {
         Self(Arc::new(connection.expect("a RabbitMQ that answers")))
     }
 
-    async fn declare(&self, name: &str, arguments: FieldTable) -> Result<(), ManageError> {
+    async fn declare(&self, name: &str) -> Result<(), ManageError> {
         let options = QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() };
         let channel = self.0.create_channel().await.map_err(|error| failed(&error))?;
-        let declared = channel.queue_declare(name.into(), options, arguments).await;
+        let declared = channel.queue_declare(name.into(), options, FieldTable::default()).await;
         let _ = channel.close(200, "OK".into()).await;
         declared.map(drop).map_err(|error| failed(&error))
     }
@@ -76,14 +76,6 @@ impl RabbitMqQueues {
             let _ = channel.close(200, "OK".into()).await;
         }
         Ok(exists)
-    }
-
-    pub(crate) async fn create_small(&self, name: &str, bytes: u64) -> Result<(), ManageError> {
-        let mut arguments = FieldTable::default();
-        let bytes = i64::try_from(bytes).expect("a small number");
-        arguments.insert("x-max-length-bytes".into(), AMQPValue::LongLongInt(bytes));
-        arguments.insert("x-overflow".into(), AMQPValue::LongString("reject-publish".into()));
-        self.declare(name, arguments).await
     }
 
     /// Publishes a message by AMQP 0-9-1.
@@ -106,7 +98,7 @@ impl Queues for RabbitMqQueues {
         if self.exists(name).await? {
             return Err(ManageError::new(ErrorKind::AlreadyExists));
         }
-        self.declare(name, FieldTable::default()).await
+        self.declare(name).await
     }
 
     async fn delete(&self, name: &str) -> Result<(), ManageError> {
