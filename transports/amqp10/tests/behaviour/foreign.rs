@@ -5,7 +5,7 @@ use consign_amqp::{
     client::{Connection, Options},
     codec,
     message::{Body, Header, MessageAnnotations, Properties, Sections},
-    value::{Symbol, Value},
+    value::{List, Symbol, Value},
 };
 use consign_conformance::log::Lines;
 use tokio::time::timeout;
@@ -47,8 +47,7 @@ async fn what_is_not_a_message_is_delivered_as_bytes_with_a_warning() {
     let (lines, _guard) = Lines::capture();
     let Some(bench) = Bench::new().await else { return };
     // An application property that is a list, which a message does not have.
-    let properties =
-        consign_amqp::message::ApplicationProperties(vec![("list".into(), Value::List(Default::default()))]);
+    let properties = consign_amqp::message::ApplicationProperties(vec![("list".into(), Value::List(List::default()))]);
     let sections = Sections { application_properties: Some(properties), ..Sections::default() };
     let encoded = codec::encode(&sections).unwrap().to_vec();
     send(&bench, encoded.clone()).await;

@@ -1,5 +1,7 @@
 //! What the suite of all transports does not show: lost connections, options, and the differences between brokers.
 
+#![expect(clippy::unwrap_used, reason = "a test")]
+
 #[path = "../support/mod.rs"]
 mod support;
 

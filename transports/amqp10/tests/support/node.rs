@@ -28,6 +28,11 @@ pub(crate) struct Node {
 impl Node {
     /// Starts one with the plugin; `None` where there is no RabbitMQ to be started, and nobody said that there is.
     pub(crate) async fn start() -> Option<Self> {
+        Self::start_with(|_| String::new()).await
+    }
+
+    /// Starts one with a configuration, which may name files in the folder.
+    pub(crate) async fn start_with(configuration: impl FnOnce(&Path) -> String) -> Option<Self> {
         if !Path::new(SERVER).exists() {
             assert!(std::env::var_os("CONSIGN_RABBITMQ").is_none(), "there is no {SERVER}");
             super::rabbitmq::without("tests that start a RabbitMQ");
@@ -35,12 +40,17 @@ impl Node {
         }
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("plugins"), "[rabbitmq_amqp1_0].\n").expect("a file");
+        std::fs::write(folder.path().join("rabbitmq.conf"), configuration(folder.path())).expect("a file");
         let ports = [free_port(), free_port()];
         let name = format!("consign-{:016x}@localhost", fastrand::u64(..));
         let node = Self { folder, name, ports, process: Mutex::new(None) };
         node.spawn().expect("a server that starts");
         node.answers().await;
         Some(node)
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     pub(crate) fn socket(&self) -> SocketAddr {
