@@ -138,7 +138,8 @@ async fn the_next_host_is_tried_when_one_does_not_answer() {
     let amqp = options().connect(&url).await.unwrap();
     let sender = amqp.sender(&bench.queue).await.unwrap();
     sender.send(Message::new("a")).await.unwrap();
-    (one.refuse(false), two.refuse(true));
+    one.refuse(false);
+    two.refuse(true);
     two.cut();
     let sent = async { while sender.send(Message::new("b")).await.is_err() {} };
     timeout(SOON, sent).await.unwrap();

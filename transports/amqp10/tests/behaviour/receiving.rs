@@ -61,7 +61,7 @@ async fn a_deferred_message_is_refused_and_abandoned() {
     let delivery = receiver.receive().await.unwrap();
     let error = delivery.settle(Disposition::DEFER).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotSupported);
-    assert!(std::error::Error::source(&error).is_some_and(|source| source.is::<Unsupported>()));
+    assert!(std::error::Error::source(&error).is_some_and(<dyn std::error::Error>::is::<Unsupported>));
     let again = timeout(SOON, receiver.receive()).await.unwrap().unwrap();
     assert_eq!(count(&again.message), 2);
     // Nor can it be delayed, which needs the option.
