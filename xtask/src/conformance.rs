@@ -18,7 +18,7 @@ const DURABLE: &str = "durable";
 /// The transport of docs/writing-a-transport.md.
 const EXAMPLE: &str = "example";
 /// The transport of AMQP 1.0 on RabbitMQ.
-const AMQP10_ON_RABBITMQ: &str = "amqp10-rabbitmq";
+pub(crate) const AMQP10_ON_RABBITMQ: &str = "amqp10-rabbitmq";
 const TEST: &str = "the_table_is_up_to_date";
 const TEST_ON_RABBITMQ: &str = "the_table_is_up_to_date_on_rabbitmq";
 const TEST_ON_A_DISK: &str = "the_table_is_up_to_date_on_a_disk";
