@@ -238,6 +238,9 @@ class Broker(Handler):
                 delivery.settle()
             else:
                 self.locked.setdefault(self.key(link), {})[tag] = message
+        if self.key(link) in self.senders:
+            # Another link has the next message.
+            self.senders[self.key(link)] = self.senders.pop(self.key(link))
         if link.drain_mode:
             link.drained()
 
