@@ -3,7 +3,7 @@
 //! A set of codecs reads a body with the codec of its ContentType. If that codec fails, the codecs of a fallback chain that
 //! you define are tried in order. A message that none of them can read is dead-lettered with the reason and the codecs that
 //! were tried. The message model is that of Azure Service Bus. `broker` is an embedded broker, in memory or on a disk.
-//! Transport crates for RabbitMQ, NATS JetStream and PostgreSQL implement the traits of [`transport`]. The layers also work
+//! Transport crates for RabbitMQ, NATS JetStream, PostgreSQL and AMQP 1.0 implement the traits of [`transport`]. The layers also work
 //! around a client of your own.
 //!
 //! # Quick start

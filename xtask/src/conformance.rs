@@ -17,14 +17,18 @@ const EMBEDDED: &str = "embedded";
 const DURABLE: &str = "durable";
 /// The transport of docs/writing-a-transport.md.
 const EXAMPLE: &str = "example";
+/// The transport of AMQP 1.0 on RabbitMQ.
+pub(crate) const AMQP10_ON_RABBITMQ: &str = "amqp10-rabbitmq";
 const TEST: &str = "the_table_is_up_to_date";
+const TEST_ON_RABBITMQ: &str = "the_table_is_up_to_date_on_rabbitmq";
 const TEST_ON_A_DISK: &str = "the_table_is_up_to_date_on_a_disk";
 /// What the test takes the path of the report from.
 const REPORT_VARIABLE: &str = "CONSIGN_CONFORMANCE_REPORT";
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Run the suite on this transport: `embedded`, `durable`, `example`, `nats`, `postgres` or `rabbitmq`
+    /// Run the suite on this transport: `embedded`, `durable`, `example`, `amqp10`, `amqp10-rabbitmq`, `nats`, `postgres` or
+    /// `rabbitmq`
     #[arg(long, value_name = "NAME", default_value = EMBEDDED)]
     pub(crate) transport: String,
     #[command(flatten)]
@@ -33,7 +37,12 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let transport = &*options.transport;
-    let (package, test) = (package(transport)?, if transport == DURABLE { TEST_ON_A_DISK } else { TEST });
+    let test = match transport {
+        DURABLE => TEST_ON_A_DISK,
+        AMQP10_ON_RABBITMQ => TEST_ON_RABBITMQ,
+        _ => TEST,
+    };
+    let package = package(transport)?;
     let report = format!("target/{package}-report.json");
     // One that an earlier run has left says nothing.
     let _ = fs::remove_file(root().join(&report));
@@ -63,6 +72,7 @@ pub(crate) fn package(transport: &str) -> Result<String, Error> {
         // The suite depends on the embedded broker, so its tests run it.
         EMBEDDED | DURABLE => "consign-conformance".into(),
         EXAMPLE => "consign-example-transport".into(),
+        AMQP10_ON_RABBITMQ => "consign-amqp10".into(),
         other => format!("consign-{other}"),
     })
 }
@@ -94,6 +104,8 @@ mod tests {
         assert_eq!(package("durable").unwrap(), "consign-conformance");
         assert_eq!(package("example").unwrap(), "consign-example-transport");
         assert_eq!(package("rabbitmq").unwrap(), "consign-rabbitmq");
+        assert_eq!(package("amqp10").unwrap(), "consign-amqp10");
+        assert_eq!(package("amqp10-rabbitmq").unwrap(), "consign-amqp10");
         for name in ["", "a b", "../a", "Rabbit"] {
             assert!(package(name).is_err(), "{name}");
         }

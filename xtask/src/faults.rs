@@ -4,7 +4,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::conformance::package;
+use crate::conformance::{AMQP10_ON_RABBITMQ, package};
 use crate::error::Error;
 use crate::model::numbers;
 use crate::options::{Output, positive};
@@ -16,6 +16,7 @@ const FAULTS: u32 = 10_000;
 const FAULTS_LONG: u32 = 100_000;
 
 const TRANSPORT_FILTER: &str = "faults_lose_nothing";
+const ON_RABBITMQ_FILTER: &str = "faults_lose_nothing_on_rabbitmq";
 const TRANSPORT_FAULTS: u32 = 1_000;
 const TRANSPORT_FAULTS_LONG: u32 = 10_000;
 
@@ -45,8 +46,9 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
 fn of_transport(transport: &str, options: &Options) -> Result<(), Error> {
     let faults = if options.long { TRANSPORT_FAULTS_LONG } else { TRANSPORT_FAULTS };
     let package = package(transport)?;
-    let mut command = cargo(["test", "--package", &package, "--test", "faults", TRANSPORT_FILTER]);
-    command.args(["--", "--nocapture"]).env("CONSIGN_FAULTS", faults.to_string());
+    let test = if transport == AMQP10_ON_RABBITMQ { ON_RABBITMQ_FILTER } else { TRANSPORT_FILTER };
+    let mut command = cargo(["test", "--package", &package, "--test", "faults", test]);
+    command.args(["--", "--exact", "--nocapture"]).env("CONSIGN_FAULTS", faults.to_string());
     if let Some(seed) = options.seed {
         command.env("SEED", seed.to_string());
     }
@@ -59,7 +61,7 @@ fn of_transport(transport: &str, options: &Options) -> Result<(), Error> {
         println!("{}", if options.output.json { figures.clone() } else { sentence(figures) });
     }
     ran?;
-    said.map(drop).ok_or(Error::NoTest { filter: TRANSPORT_FILTER })
+    said.map(drop).ok_or(Error::NoTest { filter: test })
 }
 
 /// The figures without the signs of JSON.

@@ -13,6 +13,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("consign-derive", &[]),
     ("consign-rules", &["consign-core"]),
     ("consign-broker", &["consign-core", "consign-rules"]),
+    ("consign-amqp10", &["consign-amqp", "consign-core"]),
     ("consign-example-transport", &["consign-core"]),
     ("consign-nats", &["consign-core", "consign-rules"]),
     ("consign-postgres", &["consign-core", "consign-rules"]),

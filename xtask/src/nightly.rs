@@ -45,6 +45,8 @@ const PARTS: &[Part] = &[
     part("memory", &["memory"]),
     part("recovery", &["recovery"]),
     part("faults", &["faults"]),
+    part("faults-amqp10", &["faults", "--transport", "amqp10"]),
+    part("faults-amqp10-rabbitmq", &["faults", "--transport", "amqp10-rabbitmq"]),
     part("faults-nats", &["faults", "--transport", "nats"]),
     part("faults-rabbitmq", &["faults", "--transport", "rabbitmq"]),
     part("faults-postgres", &["faults", "--transport", "postgres"]),

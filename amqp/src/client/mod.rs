@@ -56,7 +56,7 @@ pub use self::{
     connector::Connector,
     error::Error,
     options::Options,
-    receiver::{ReceiverLink, Settler},
+    receiver::{Confirmations, ReceiverLink, Settler},
     sender::SenderLink,
     session::Session,
 };

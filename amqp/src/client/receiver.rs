@@ -137,6 +137,12 @@ impl ReceiverLink {
         &self.link.peer
     }
 
+    /// Returns why the link has ended, and `None` while it is attached.
+    #[must_use]
+    pub fn ended(&self) -> Option<Error> {
+        self.link.error()
+    }
+
     fn replenish(&self, deliveries: u32) -> Result<(), Error> {
         let waiting = self.link.command(|_, route| Ok(route.deliveries.len()))?;
         self.credit(deliveries.saturating_sub(u32::try_from(waiting).unwrap_or(u32::MAX)))
@@ -173,14 +179,65 @@ impl Settler {
         delivery: DeliveryId,
         state: &DeliveryState,
     ) -> Result<Option<DeliveryState>, Error> {
-        let (sender, confirmed) = oneshot::channel();
+        self.begin_confirmed([delivery], state)?.wait().await.pop().unwrap_or(Ok(None))
+    }
+
+    /// Reports the state of deliveries without settling them, in as few frames as their ids permit. The frames are appended within
+    /// the call, so that the settlement begins whether or not the result is awaited.
+    ///
+    /// # Errors
+    /// The link, its session or the connection has ended, or the state cannot be encoded. Nothing was sent then.
+    pub fn begin_confirmed(
+        &self,
+        deliveries: impl IntoIterator<Item = DeliveryId>,
+        state: &DeliveryState,
+    ) -> Result<Confirmations, Error> {
+        let mut answers = Vec::new();
         self.link.command(|engine, route| {
-            if engine.settle(self.link.id, [delivery], Some(state), false)? > 0 {
-                route.outcomes.insert(delivery, sender);
+            for delivery in deliveries {
+                let (sender, answer) = oneshot::channel();
+                // What the server has settled already has no answer, which is an error of the wait.
+                if engine.settle(self.link.id, [delivery], Some(state), false)? > 0 {
+                    route.outcomes.insert(delivery, sender);
+                }
+                answers.push(answer);
             }
             Ok(())
         })?;
-        let confirmed = self.link.connection().within("settlement", confirmed).await?;
-        confirmed.map_err(|_| self.link.error().unwrap_or(Error::Detached(Reason::Local(None))))
+        Ok(Confirmations { link: Arc::clone(&self.link), answers })
+    }
+
+    /// Returns why the link has ended, and `None` while it is attached.
+    #[must_use]
+    pub fn ended(&self) -> Option<Error> {
+        self.link.error()
+    }
+}
+
+/// Settlements that the server has not confirmed yet: [`Settler::begin_confirmed`].
+#[derive(Debug)]
+#[must_use = "whether the server has settled the deliveries is known when this was awaited"]
+pub struct Confirmations {
+    link: Arc<Link>,
+    answers: Vec<oneshot::Receiver<Option<DeliveryState>>>,
+}
+
+impl Confirmations {
+    /// Waits until the server has settled the deliveries. Returns the server's states in the order of the deliveries, each with the
+    /// errors of [`Settler::settle_confirmed`].
+    pub async fn wait(self) -> Vec<Result<Option<DeliveryState>, Error>> {
+        let Self { link, answers } = self;
+        let count = answers.len();
+        let mut outcomes = Vec::with_capacity(count);
+        let all = async {
+            for answer in answers {
+                let ended = |_| link.error().unwrap_or(Error::Detached(Reason::Local(None)));
+                outcomes.push(answer.await.map_err(ended));
+            }
+        };
+        if let Err(Error::TimedOut { waiting_for, after }) = link.connection().within("settlement", all).await {
+            outcomes.resize_with(count, || Err(Error::TimedOut { waiting_for, after }));
+        }
+        outcomes
     }
 }

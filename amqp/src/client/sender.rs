@@ -58,7 +58,11 @@ impl SenderLink {
         }
         let outcome = self.hand_over(delivery, payload).await?;
         let Some(outcome) = outcome else { return Ok(None) };
-        self.link.connection().within("outcome", outcome).await?.map_err(|_| self.ended())
+        self.link
+            .connection()
+            .within("outcome", outcome)
+            .await?
+            .map_err(|_| self.ended().unwrap_or(Error::Detached(crate::engine::Reason::Local(None))))
     }
 
     /// Waits for credit and appends the delivery to the output. Returns what its outcome goes to.
@@ -111,8 +115,10 @@ impl SenderLink {
         &self.link.peer
     }
 
-    fn ended(&self) -> Error {
-        self.link.error().unwrap_or(Error::Detached(crate::engine::Reason::Local(None)))
+    /// Returns why the link has ended, and `None` while it is attached.
+    #[must_use]
+    pub fn ended(&self) -> Option<Error> {
+        self.link.error()
     }
 }
 

@@ -35,6 +35,34 @@ async fn a_message_is_sent_received_and_settled_each_way() {
     assert_eq!((node.len("orders"), node.len("dead/orders")), (0, 1));
 }
 
+/// Rules: A-72.
+#[tokio::test(start_paused = true)]
+async fn several_deliveries_are_settled_with_confirmation() {
+    let node = Node::new();
+    let session = connect(&node).await.begin().await.unwrap();
+    let sender = sender(&session, "orders").await;
+    for body in ["1", "2", "3"] {
+        sender.send(message(body)).await.unwrap();
+    }
+    let mut receiver = receiver(&session, "orders").await;
+    receiver.set_credit(3).unwrap();
+    let mut ids = Vec::new();
+    while ids.len() < 3 {
+        ids.push(receiver.recv().await.unwrap().id);
+    }
+    let settler = receiver.settler();
+    assert_eq!(settler.settle([ids[1]], &accepted()).unwrap(), 1);
+    let outcomes = settler.begin_confirmed(ids, &accepted()).unwrap().wait().await;
+    assert!(
+        matches!(&outcomes[..], [Ok(Some(first)), Err(Error::Detached(_)), Ok(Some(third))] if *first == accepted() && *third == accepted()),
+        "{outcomes:?}"
+    );
+    assert_eq!((node.len("orders"), receiver.ended().is_none(), settler.ended().is_none()), (0, true, true));
+    session.end().await.unwrap();
+    assert!(receiver.ended().is_some() && sender.ended().is_some());
+    assert!(settler.begin_confirmed([], &accepted()).is_err());
+}
+
 /// Rules: A-65.
 #[tokio::test(start_paused = true)]
 async fn many_sends_at_a_time_are_received_in_order_however_the_stream_splits_them() {

@@ -65,8 +65,8 @@ pub trait Sender: Send + Sync + 'static {
     /// The outcome of a send whose future is dropped is unknown.
     fn send(&self, message: Message) -> Self::Send;
 
-    /// Sends several messages as one transfer. The broker accepts all of them or none, except on NATS and RabbitMQ. If these
-    /// accept only a part, the error is of [unknown outcome](SendError::is_outcome_unknown).
+    /// Sends several messages as one transfer. The broker accepts all of them or none, except on AMQP 1.0, NATS and
+    /// RabbitMQ. If these accept only a part, the error is of [unknown outcome](SendError::is_outcome_unknown).
     ///
     /// # Errors
     ///

@@ -5,10 +5,12 @@
 //! | `memory:` | the embedded broker, in this process |
 //! | `file:PATH` | the embedded broker, in the folder at `PATH` |
 //! | `amqp://guest:guest@127.0.0.1:5672/%2f`, `amqps:` | RabbitMQ |
+//! | `amqp10://127.0.0.1:5672`, `amqps10:` | any broker of AMQP 1.0 |
 //! | `nats://127.0.0.1:4222`, `tls:` | NATS JetStream |
 //! | `postgres://user:password@127.0.0.1:5432/database`, `postgresql:` | PostgreSQL |
 //!
-//! The programs of this package run on each of them without a change.
+//! The programs of this package run on each of them without a change. AMQP 1.0 creates no queues, so `consumer` is given one that
+//! exists, with its dead-letter queue.
 #![forbid(unsafe_code)]
 
 use consign::{broker, transport::TransportRegistry};
@@ -18,6 +20,7 @@ use consign::{broker, transport::TransportRegistry};
 pub fn transports() -> TransportRegistry {
     TransportRegistry::new()
         .with(broker::connector())
+        .with(consign_amqp10::connector())
         .with(consign_nats::connector())
         .with(consign_postgres::connector())
         .with(consign_rabbitmq::connector())

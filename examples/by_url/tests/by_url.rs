@@ -9,6 +9,10 @@ use std::{
     time::Duration,
 };
 
+use consign::{
+    administration::{Administration, QueueSettings},
+    message::EntityPath,
+};
 use consign_conformance::left_out;
 use serde_json::Value;
 
@@ -49,6 +53,32 @@ fn one_consumer_runs_on_every_broker() {
         lines.sort_unstable();
         assert_eq!(lines, ["12 of bolt", "7 of nut", "dead: DeserializationFailed"], "{url}");
     }
+}
+
+/// The queue is one of RabbitMQ, which `consign-rabbitmq` creates and the consumer uses by AMQP 1.0.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_consumer_runs_on_amqp_1_0() {
+    let Ok(url) = env::var("CONSIGN_RABBITMQ") else {
+        return left_out("AMQP 1.0 of the examples: CONSIGN_RABBITMQ is not set; scripts/brokers starts a RabbitMQ");
+    };
+    let login = url.strip_prefix("amqp://").and_then(|rest| rest.split('/').next()).unwrap();
+    let url_of_amqp10 = format!("amqp10://{login}");
+    if consign_by_url::transports().connect(&url_of_amqp10).await.is_err() {
+        return left_out("AMQP 1.0 of the examples: the RabbitMQ has no plugin rabbitmq_amqp1_0");
+    }
+    let rabbitmq = consign_by_url::transports().connect(&url).await.unwrap();
+    let queue = EntityPath::new(&format!("orders-{:016x}", fastrand::u64(..))).unwrap();
+    rabbitmq.declare(&queue, &QueueSettings::default().into()).await.unwrap();
+    let name = queue.to_string();
+    let lines = tokio::task::spawn_blocking(move || {
+        let lines = said(env!("CARGO_BIN_EXE_consumer"), &[&url_of_amqp10, &name]);
+        let mut lines: Vec<_> = lines.lines().map(str::to_owned).collect();
+        lines.sort_unstable();
+        lines
+    });
+    let lines = lines.await.unwrap();
+    rabbitmq.delete(&queue).await.unwrap();
+    assert_eq!(lines, ["12 of bolt", "7 of nut", "dead: DeserializationFailed"]);
 }
 
 #[test]

@@ -27,7 +27,7 @@ A case is *not run* if it needs another capability that the transport does not h
 
 *embedded* is the embedded broker in memory, *durable* the embedded broker on a disk, and *example* the transport of
 [Writing a transport](writing-a-transport.md). The README of each transport gives the reasons and the costs:
-[nats](../transports/nats/README.md), [postgres](../transports/postgres/README.md),
+[amqp10](../transports/amqp10/README.md), [nats](../transports/nats/README.md), [postgres](../transports/postgres/README.md),
 [rabbitmq](../transports/rabbitmq/README.md).
 ";
 

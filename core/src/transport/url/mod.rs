@@ -33,6 +33,7 @@ pub trait Connector: Send + Sync + 'static {
 /// |---|---|
 /// | `memory:` | `consign::broker::connector()` |
 /// | `file:PATH` | `consign::broker::connector()`, with the feature `durable` |
+/// | `amqp10://127.0.0.1:5672`, `amqps10:` | `consign_amqp10::connector()` |
 /// | `nats://127.0.0.1:4222`, `tls:` | `consign_nats::connector()` |
 /// | `amqp://guest:guest@127.0.0.1:5672/%2f`, `amqps:` | `consign_rabbitmq::connector()` |
 /// | `postgres://user@127.0.0.1/database`, `postgresql:` | `consign_postgres::connector()` |

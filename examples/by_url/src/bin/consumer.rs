@@ -1,4 +1,6 @@
 //! One consumer, on the broker of a URL: `cargo run --package consign-by-url --bin consumer -- nats://127.0.0.1:4222`.
+//!
+//! A second argument names a queue that exists, with its dead-letter queue: for AMQP 1.0, which creates none.
 
 use consign::{
     Disposition, Message,
@@ -48,12 +50,20 @@ async fn handle_orders(transport: &DynTransport, queue: &EntityPath) -> Result<V
 async fn main() -> Result<(), BoxError> {
     let url = std::env::args().nth(1).unwrap_or_else(|| "memory:".into());
     let transport = consign_by_url::transports().connect(&url).await?;
-    let queue = EntityPath::new(&format!("orders-{:08x}", fastrand::u32(..)))?;
-    transport.declare(&queue, &QueueSettings::default().into()).await?;
+    let existing = std::env::args().nth(2);
+    let queue = match &existing {
+        Some(path) => EntityPath::new(path)?,
+        None => EntityPath::new(&format!("orders-{:08x}", fastrand::u32(..)))?,
+    };
+    if existing.is_none() {
+        transport.declare(&queue, &QueueSettings::default().into()).await?;
+    }
     for line in handle_orders(&transport, &queue).await? {
         println!("{line}");
     }
-    transport.delete(&queue).await?;
+    if existing.is_none() {
+        transport.delete(&queue).await?;
+    }
     transport.close().await?;
     Ok(())
 }

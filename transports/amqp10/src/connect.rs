@@ -1,0 +1,61 @@
+//! Opens one connection to one server.
+
+use std::sync::Arc;
+
+use consign_amqp::{
+    client::{self, Connection, Connector},
+    engine::{self, SaslCredentials},
+    stream,
+    value::{Map, Symbol, Value},
+};
+use consign_core::transport::ErrorKind;
+
+use crate::{core::Core, error::Failure, options::Sasl, servers::Server};
+
+pub(crate) async fn open(core: &Arc<Core>, server: &Server) -> Result<Connection, Failure> {
+    let connector = Connector::new(server.host.as_str(), server.port).with_timeout(core.options.deadline);
+    #[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
+    let connector = match &core.tls {
+        Some(config) => connector.with_tls(Arc::clone(config)),
+        None => connector,
+    };
+    let stream = connector.connect().await.map_err(|error| unreachable(&error))?;
+    Ok(Connection::open(stream, options(core, server)).await?)
+}
+
+fn unreachable(error: &stream::Error) -> Failure {
+    let kind = match error.kind() {
+        stream::ErrorKind::TimedOut { .. } => ErrorKind::ServiceTimeout,
+        stream::ErrorKind::ServerName => ErrorKind::InvalidArgument,
+        _ => ErrorKind::CommunicationProblem,
+    };
+    let cause = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
+    Failure::new(kind, format!("{error}{cause}"))
+}
+
+fn options(core: &Core, server: &Server) -> client::Options {
+    let options = &core.options;
+    let mut engine = engine::Options::default();
+    engine.idle_timeout = Some(options.idle_timeout);
+    engine.handshake_timeout = options.deadline;
+    engine.max_message_size = options.max_message_size;
+    engine.sasl_client = match (options.sasl, &core.servers.login) {
+        (Sasl::None, _) => None,
+        (Sasl::External, _) => Some(SaslCredentials {
+            mechanism: Symbol::from_static("EXTERNAL"),
+            initial_response: Some(Vec::new().into()),
+            ..SaslCredentials::default()
+        }),
+        (Sasl::Login, Some((user, password))) => Some(SaslCredentials::plain(user, password)),
+        (Sasl::Login, None) => Some(SaslCredentials::anonymous()),
+    };
+    let hostname = options.hostname.clone().unwrap_or_else(|| server.host.clone());
+    let property = |name, value: &'static str| (Symbol::from_static(name).into(), Value::from(value));
+    let properties: Map =
+        [property("product", "consign"), property("version", env!("CARGO_PKG_VERSION"))].into_iter().collect();
+    client::Options::new(core.container.as_str())
+        .with_hostname(hostname)
+        .with_properties(properties)
+        .with_timeout(options.deadline)
+        .with_engine(engine)
+}

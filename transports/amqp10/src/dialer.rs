@@ -1,0 +1,137 @@
+//! A connection that is opened again when it is lost.
+
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use consign_amqp::client::Connection;
+use consign_core::transport::ErrorKind;
+use tokio::{sync::Mutex, time::Instant};
+
+use crate::{connect, core::Core, error::Failure, log};
+
+/// A connection, which several links may share. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Dialer {
+    core: Arc<Core>,
+    slot: Arc<Mutex<Slot>>,
+}
+
+/// The connection of a [`Dialer`], and how it was reached.
+#[derive(Default)]
+pub(crate) struct Slot {
+    connection: Option<Connection>,
+    /// The server that was connected last.
+    server: usize,
+    /// Attempts that have failed since.
+    failures: u32,
+    not_before: Option<Instant>,
+    has_connected: bool,
+}
+
+pub(crate) type WeakSlot = Weak<Mutex<Slot>>;
+
+impl Dialer {
+    pub(crate) fn new(core: &Arc<Core>) -> Self {
+        let slot = Arc::default();
+        let mut dialers = core.dialers.lock();
+        dialers.retain(|dialer| dialer.strong_count() > 0);
+        dialers.push(Arc::downgrade(&slot));
+        drop(dialers);
+        Self { core: Arc::clone(core), slot }
+    }
+
+    /// Returns the connection, and opens it if there is none. An attempt that nobody waits for any longer goes on: otherwise a
+    /// caller with a short deadline would try the first server for ever.
+    pub(crate) async fn connection(&self) -> Result<Connection, Failure> {
+        let this = self.clone();
+        let opening = tokio::spawn(async move { this.open().await });
+        opening.await.unwrap_or_else(|_| Err(Failure::new(ErrorKind::General, "the task of the connection has ended")))
+    }
+
+    async fn open(&self) -> Result<Connection, Failure> {
+        let mut slot = self.slot.lock().await;
+        if self.core.is_closed() {
+            return Err(Failure::closed());
+        }
+        if let Some(connection) = slot.connection.as_ref().filter(|connection| !connection.is_closed()) {
+            return Ok(connection.clone());
+        }
+        slot.connection = None;
+        if let Some(not_before) = slot.not_before.take() {
+            tokio::time::sleep_until(not_before).await;
+        }
+        match self.each_server(slot.server).await {
+            Ok((server, connection)) => {
+                if slot.has_connected {
+                    log::connected(&self.core.servers.all[server], slot.failures);
+                }
+                *slot = Slot {
+                    connection: Some(connection.clone()),
+                    server,
+                    failures: 0,
+                    not_before: None,
+                    has_connected: true,
+                };
+                if self.core.is_closed() {
+                    slot.connection = None;
+                    return Err(Failure::closed());
+                }
+                Ok(connection)
+            }
+            Err((server, failure)) => {
+                let pause = pause(self.core.options.backoff, slot.failures);
+                slot.failures = slot.failures.saturating_add(1);
+                slot.not_before = Some(Instant::now() + pause);
+                log::not_connected(&self.core.servers.all[server], &failure, pause);
+                Err(failure)
+            }
+        }
+    }
+
+    /// Tries each server once, first the one that was connected last. Returns which one answered, or the last one with its error.
+    async fn each_server(&self, first: usize) -> Result<(usize, Connection), (usize, Failure)> {
+        let servers = &self.core.servers.all;
+        let mut failed: Option<(usize, Failure)> = None;
+        for server in (first..servers.len()).chain(0..first) {
+            if let Some((before, error)) = failed.take() {
+                log::next_server(&servers[before], &error);
+            }
+            match connect::open(&self.core, &servers[server]).await {
+                Ok(connection) => return Ok((server, connection)),
+                Err(error) => failed = Some((server, error)),
+            }
+        }
+        Err(failed.unwrap_or_else(|| (0, Failure::new(ErrorKind::InvalidArgument, "the address has no server"))))
+    }
+}
+
+/// The pause after so many failures before the last one, with a random part.
+pub(crate) fn pause((first, longest): (Duration, Duration), failures: u32) -> Duration {
+    let pause = first.saturating_mul(1 << failures.min(16)).min(longest);
+    pause.mul_f64(0.5 + fastrand::f64() / 2.0)
+}
+
+/// Closes the connection of a dialer.
+pub(crate) async fn close(slot: &Mutex<Slot>) -> Result<(), Failure> {
+    let connection = slot.lock().await.connection.take();
+    match connection {
+        Some(connection) if !connection.is_closed() => Ok(connection.close().await?),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let range = (Duration::from_millis(100), Duration::from_secs(10));
+        for (failures, most) in [(0, 100), (1, 200), (3, 800), (7, 10_000), (u32::MAX, 10_000)] {
+            let (pause, most) = (pause(range, failures), Duration::from_millis(most));
+            assert!(pause >= most / 2 && pause <= most, "{failures}: {pause:?}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Settling one delivery.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use consign_amqp::{
+    client, mapping,
+    types::{Accepted, DeliveryState, Error, Modified, Rejected, Released},
+    value::{Map, Symbol},
+};
+use consign_core::{
+    settlement::{Changes, DeadLetter},
+    transport::{BoxFuture, ErrorKind, SettleError},
+};
+
+use super::{copy, lease::Held, source::Origin};
+use crate::{error::Failure, log, options::DeadLetters, sender::Amqp10Sender};
+
+pub(super) type Settling = BoxFuture<Result<(), SettleError>>;
+
+pub(super) fn lost() -> SettleError {
+    SettleError::new(ErrorKind::MessageLockLost).with_detail("the link that delivered the message has ended")
+}
+
+pub(super) fn ready(result: Result<(), SettleError>) -> Settling {
+    Box::pin(std::future::ready(result))
+}
+
+impl Held {
+    /// Reports an outcome. It begins within the call.
+    fn finish(self, state: DeliveryState) -> Settling {
+        let settler = &self.origin.settler;
+        if !self.origin.source.core.options.confirms_settlements {
+            return ready(match settler.settle([self.id], &state) {
+                Ok(1..) => Ok(()),
+                Ok(0) => Err(lost()),
+                Err(error) => Err(not_begun(error)),
+            });
+        }
+        let confirmations = match settler.begin_confirmed([self.id], &state) {
+            Ok(confirmations) => confirmations,
+            Err(error) => return ready(Err(not_begun(error))),
+        };
+        Box::pin(async move {
+            confirmations.wait().await.pop().map_or(Ok(()), |answer| self.origin.confirmed(answer, &state))
+        })
+    }
+
+    pub(super) fn complete(self) -> Settling {
+        self.finish(Accepted {}.into())
+    }
+
+    pub(super) fn release(self) -> Settling {
+        self.finish(Released {}.into())
+    }
+
+    pub(super) fn abandon(self, changes: Changes) -> Settling {
+        let source = &self.origin.source;
+        // A dead-letter sub-queue does not count.
+        if source.is_dead() {
+            return self.release();
+        }
+        let permitted = changes.clone().into_permitted();
+        if source.core.product().counts() && permitted.is_empty() {
+            return self.finish(Modified { delivery_failed: true, ..Modified::default() }.into());
+        }
+        let copy = copy::abandoned(&self, changes);
+        let again = source.again().clone();
+        Box::pin(async move { self.replace(copy, &again).await })
+    }
+
+    /// Abandons the message if `counts`, and otherwise releases it, by a copy that the broker delivers after the delay.
+    pub(super) fn delay(self, changes: Changes, delay: Duration, counts: bool) -> Settling {
+        let source = &self.origin.source;
+        let due = source.core.now().saturating_add(delay);
+        let copy = copy::delayed(&self, changes, self.failed.saturating_add(u32::from(counts)), due);
+        let again = source.again().clone();
+        Box::pin(async move { self.replace(copy, &again).await })
+    }
+
+    pub(super) fn dead_letter(self, dead_letter: DeadLetter) -> Settling {
+        let source = &self.origin.source;
+        if source.core.options.dead_letters == DeadLetters::Reject {
+            return self.finish(rejected(dead_letter));
+        }
+        let copy = copy::dead(&self, dead_letter);
+        let dead_letters = source.dead_letters().clone();
+        Box::pin(async move { self.replace(copy, &dead_letters).await })
+    }
+
+    /// Sends the copy, and accepts the original when the broker has accepted the copy: a failure in between leaves two messages,
+    /// never none.
+    async fn replace(self, copy: Result<Bytes, Failure>, sender: &Amqp10Sender) -> Result<(), SettleError> {
+        // The broker delivers it again.
+        if self.origin.settler.ended().is_some() {
+            return Err(lost());
+        }
+        let deadline = self.origin.source.core.options.deadline;
+        let sent = match copy {
+            Ok(copy) => match tokio::time::timeout(deadline, sender.send_encoded(copy)).await {
+                Ok(sent) => sent,
+                Err(_) => Err(Failure::new(ErrorKind::ServiceTimeout, "the broker did not accept a copy in time")),
+            },
+            Err(failure) => Err(failure),
+        };
+        let Err(failure) = sent else { return self.complete().await };
+        let source = &self.origin.source;
+        let what = if failure.kind() == ErrorKind::EntityNotFound {
+            "the address for a copy does not exist: create it, or set the option dead_letter_address"
+        } else {
+            "the broker did not accept a copy of a message: the message is redelivered"
+        };
+        log::failed(sender.path(), what, &failure);
+        let counts = source.core.product().counts() && !source.is_dead();
+        // The error of the copy is the one to report.
+        let _ = if counts {
+            self.finish(Modified { delivery_failed: true, ..Modified::default() }.into()).await
+        } else {
+            self.release().await
+        };
+        Err(failure.into())
+    }
+}
+
+/// The outcome of a dead letter, for a broker that dead-letters itself.
+fn rejected(dead_letter: DeadLetter) -> DeliveryState {
+    let mut properties = consign_core::message::ApplicationProperties::new();
+    dead_letter.write_to(&mut properties);
+    let info: Map = properties
+        .iter()
+        .map(|(name, value)| {
+            (Symbol::try_from(name).map_or_else(|_| name.into(), Into::into), mapping::property_to_amqp(value))
+        })
+        .collect();
+    let error = Error { info: Some(info), ..Error::new(DEAD_LETTER, "the application dead-lettered the message") };
+    Rejected { error: Some(error) }.into()
+}
+
+/// The condition of a dead letter on Service Bus. Other brokers ignore it.
+const DEAD_LETTER: Symbol = Symbol::from_static("com.microsoft:dead-letter");
+
+fn not_begun(error: client::Error) -> SettleError {
+    match error {
+        client::Error::Command(_) => Failure::from(error).into(),
+        _ => lost(),
+    }
+}
+
+impl Origin {
+    /// Reads the broker's answer to a settlement.
+    pub(super) fn confirmed(
+        &self,
+        answer: Result<Option<DeliveryState>, client::Error>,
+        reported: &DeliveryState,
+    ) -> Result<(), SettleError> {
+        match answer {
+            Ok(Some(DeliveryState::Rejected(rejected))) if !matches!(reported, DeliveryState::Rejected(_)) => {
+                Err(match rejected.error.as_ref() {
+                    Some(error) => SettleError::from_condition(error.condition.as_str().to_owned()),
+                    None => lost(),
+                })
+            }
+            Ok(_) => Ok(()),
+            // The broker had settled the delivery before.
+            Err(client::Error::Detached(_)) if self.settler.ended().is_none() => Err(lost()),
+            Err(error) => Err(Failure::unanswered(error).into()),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Messages as they are encoded: those of AMQP 1.0, with annotations of this transport.
+
+mod read;
+mod write;
+
+pub(crate) use self::{
+    read::{Facts, read},
+    write::{Stamp, write},
+};
+
+/// Annotations of this transport.
+mod names {
+    use consign_amqp::value::Symbol;
+
+    /// The sequence number that the sender gave the message: a long.
+    pub(super) const NUMBER: Symbol = Symbol::from_static("x-opt-consign-sequence-number");
+    /// When the message was sent: a timestamp.
+    pub(super) const ENQUEUED: Symbol = Symbol::from_static("x-opt-consign-enqueued-time");
+    /// How many deliveries had failed when the copy was made: a uint.
+    pub(super) const FAILED: Symbol = Symbol::from_static("x-opt-consign-delivery-count");
+    /// Whether the MessageId was made by this transport: a boolean.
+    pub(super) const STAMPED: Symbol = Symbol::from_static("x-opt-consign-message-id-stamped");
+    /// Whether the body is an encoded message, which the broker would change otherwise: a boolean.
+    pub(super) const WRAPPED: Symbol = Symbol::from_static("x-opt-consign-wrapped");
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use consign_core::{
+        Message,
+        message::{MessageBody, PropertyValue, Value},
+        time::Timestamp,
+    };
+
+    use super::*;
+    use crate::Product;
+
+    fn stamp() -> Stamp {
+        Stamp { number: 7, enqueued: Timestamp::from_millis(5_000), failed: 2, due: None }
+    }
+
+    fn there_and_back(message: &Message, product: Product) -> (Message, Facts) {
+        let (read, facts) = read(write(message, &stamp(), product).unwrap());
+        (read, facts.unwrap())
+    }
+
+    #[test]
+    fn a_message_that_a_broker_would_change_is_wrapped() {
+        let mut message = Message::builder().subject("s").message_id("m").property("n", 7_i64).build("").unwrap();
+        message.properties_mut().stamp_message_id("made").unwrap();
+        message.properties_mut().application_properties_mut().insert("uri", PropertyValue::Uri("urn:a".into()));
+        message.properties_mut().pass_through_mut().user_id = Some(Bytes::from_static(b"user"));
+        let sections = MessageBody::sections(vec![Bytes::from_static(b"a"), Bytes::from_static(b"b")]);
+        let bodies = [sections, MessageBody::Sequence([vec![Value::from(1_i32)]].into()), MessageBody::empty()];
+        for body in bodies {
+            let message = message.clone().with_body(body);
+            for product in [Product::Generic, Product::RabbitMq3] {
+                let (back, facts) = there_and_back(&message, product);
+                assert_eq!(back.properties(), message.properties(), "{product:?}");
+                assert_eq!(back.body(), message.body(), "{product:?}");
+                assert_eq!((facts.number, facts.failed, facts.is_stamped), (7, 2, true));
+                assert_eq!(facts.enqueued, Some(Timestamp::from_millis(5_000)));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_message_is_delivered_as_bytes() {
+        for bytes in [&b"\x00\x53"[..], b"no message"] {
+            let (message, facts) = read(Bytes::copy_from_slice(bytes));
+            assert!(facts.is_err());
+            assert_eq!(message.payload(), Some(bytes));
+        }
+    }
+}

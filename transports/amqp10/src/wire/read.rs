@@ -1,0 +1,126 @@
+use std::fmt;
+
+use bytes::Bytes;
+use consign_amqp::{
+    codec::DecodeError,
+    mapping::{Direction, InboundMessage, MappingError},
+    message::{Annotations, Body, EncodedMessage, Sections},
+    value::{Symbol, Value},
+};
+use consign_core::{Message, message::MessageBody, time::Timestamp};
+
+use super::names;
+
+/// What is beside a message.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Facts {
+    /// The number that the sender or the broker gave the message, 0 without one.
+    pub(crate) number: u64,
+    /// When it was sent, if that is known.
+    pub(crate) enqueued: Option<Timestamp>,
+    /// The failed deliveries that this transport has counted.
+    pub(crate) failed: u32,
+    /// The failed deliveries that the broker has counted.
+    pub(crate) failed_at_broker: u32,
+    pub(crate) is_stamped: bool,
+}
+
+/// Why a message is delivered as bytes. It names no value.
+#[derive(Debug)]
+pub(crate) enum Unreadable {
+    Malformed(DecodeError),
+    Refused(MappingError),
+}
+
+impl From<DecodeError> for Unreadable {
+    fn from(error: DecodeError) -> Self {
+        Self::Malformed(error)
+    }
+}
+
+impl From<MappingError> for Unreadable {
+    fn from(error: MappingError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed(error) => error.fmt(f),
+            Self::Refused(error) => error.fmt(f),
+        }
+    }
+}
+
+/// Decodes a message. One that cannot be decoded is a message whose body is the encoded bytes, so that nothing of it is lost.
+pub(crate) fn read(encoded: Bytes) -> (Message, Result<Facts, Unreadable>) {
+    match decode(encoded.clone()) {
+        Ok((message, facts)) => (message, Ok(facts)),
+        Err(error) => (Message::new(MessageBody::from(encoded)), Err(error)),
+    }
+}
+
+fn decode(encoded: Bytes) -> Result<(Message, Facts), Unreadable> {
+    let mut sections = Sections::decode(&EncodedMessage::split(encoded)?)?;
+    let mut own = Own::default();
+    own.take(&mut sections);
+    if own.is_wrapped
+        && let Body::Data(data) = &sections.body
+        && let [inner] = &data[..]
+    {
+        let header = sections.header;
+        sections = Sections::decode(&EncodedMessage::split(inner.0.clone())?)?;
+        sections.header = header;
+    }
+    let header = sections.header.get_or_insert_default();
+    let facts = Facts { failed_at_broker: header.delivery_count, ..own.facts };
+    // They describe this delivery, not what its sender has set.
+    header.durable = false;
+    header.first_acquirer = false;
+    header.delivery_count = 0;
+    let mut message = InboundMessage::from_sections(sections, Direction::Deliver)?.message;
+    if own.facts.is_stamped
+        && let Some(id) = message.message_id().map(str::to_owned)
+    {
+        // The id was accepted when the message was decoded.
+        let _ = message.properties_mut().stamp_message_id(id);
+    }
+    let mut facts = facts;
+    if let Some(received) = message.received() {
+        facts.number = if facts.number == 0 { received.sequence_number.get() } else { facts.number };
+        facts.enqueued = facts.enqueued.or(Some(received.enqueued_time).filter(|at| *at != Timestamp::EPOCH));
+    }
+    let created = message.pass_through().and_then(|rest| rest.creation_time);
+    facts.enqueued = facts.enqueued.or(created);
+    Ok((message, facts))
+}
+
+/// The annotations of this transport.
+#[derive(Default)]
+struct Own {
+    facts: Facts,
+    is_wrapped: bool,
+}
+
+impl Own {
+    /// Takes them out of the message. Another program may have written one of another type, which is ignored.
+    fn take(&mut self, sections: &mut Sections) {
+        let Some(section) = &mut sections.message_annotations else { return };
+        let annotations = &mut section.0;
+        self.facts.number = integer(annotations, &names::NUMBER).map_or(0, i64::cast_unsigned);
+        self.facts.failed = integer(annotations, &names::FAILED).and_then(|count| count.try_into().ok()).unwrap_or(0);
+        self.facts.is_stamped = annotations.get(&names::STAMPED) == Some(&Value::Boolean(true));
+        self.is_wrapped = annotations.get(&names::WRAPPED) == Some(&Value::Boolean(true));
+        self.facts.enqueued = match annotations.get(&names::ENQUEUED) {
+            Some(Value::Timestamp(at)) => Some(Timestamp::from_millis(at.0)),
+            _ => None,
+        };
+        let own = [names::NUMBER, names::ENQUEUED, names::FAILED, names::STAMPED, names::WRAPPED];
+        annotations.0.retain(|(name, _)| !own.contains(name));
+    }
+}
+
+fn integer(annotations: &Annotations, name: &Symbol) -> Option<i64> {
+    annotations.get(name)?.as_integer()?.try_into().ok()
+}

@@ -1,0 +1,67 @@
+//! The two ways to dead-letter a message.
+
+use consign::{
+    message::EntityPath,
+    settlement::{DeadLetter, DeadLetterReason},
+    transport::{Capability, ErrorKind, ReceiverExt, Transport},
+};
+use consign_amqp10::{Amqp10, DeadLetters};
+use consign_conformance::log::Lines;
+use tokio::time::timeout;
+
+use super::{Bench, SOON, count, receiver, text};
+use crate::support::managed::Queues;
+
+fn because() -> DeadLetter {
+    DeadLetter::new(DeadLetterReason::HandlerPermanent, "why")
+}
+
+/// Rules: K-277.
+#[tokio::test]
+async fn a_broker_can_dead_letter_by_itself() {
+    let (lines, _guard) = Lines::capture();
+    let options = Amqp10::options().dead_letters(DeadLetters::Reject);
+    let Some(bench) = Bench::with(options).await else { return };
+    assert!(!bench.amqp.capabilities().supports(Capability::DeadLetterReason));
+    let dead = EntityPath::new(&format!("dead/{}", bench.queue)).unwrap();
+    bench.proton.queues().create(dead.as_str()).await.unwrap();
+    bench.send(["a"]).await;
+    bench.receiver().await.receive().await.unwrap().dead_letter(because()).await.unwrap();
+    let delivery = timeout(SOON, receiver(&bench.amqp, &dead).await.receive()).await.unwrap().unwrap().message;
+    assert_eq!(text(&delivery), "a");
+    let warned = lines.of("consign::amqp10");
+    assert!(warned.iter().any(|line| line.starts_with("WARN") && line.contains("the broker decides")), "{warned:?}");
+}
+
+/// Rules: K-278.
+#[tokio::test]
+async fn without_a_dead_letter_address_the_message_is_redelivered_with_a_warning() {
+    let (lines, _guard) = Lines::capture();
+    let Some(bench) = Bench::new().await else { return };
+    bench.proton.queues().delete(bench.queue.dead_letter().as_str()).await.unwrap();
+    bench.send(["a"]).await;
+    let mut receiver = bench.receiver().await;
+    let error = receiver.receive().await.unwrap().dead_letter(because()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::EntityNotFound);
+    let again = timeout(SOON, receiver.receive()).await.unwrap().unwrap();
+    assert_eq!((text(&again.message), count(&again.message)), ("a", 2));
+    let warned = lines.of("consign::amqp10");
+    assert!(warned.iter().any(|line| line.contains("dead_letter_address")), "{warned:?}");
+    // The address is created while the receiver runs.
+    bench.proton.queues().create(bench.queue.dead_letter().as_str()).await.unwrap();
+    again.dead_letter(because()).await.unwrap();
+}
+
+/// Rules: K-279.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dead_letter_address_can_be_any() {
+    let Some(bench) = Bench::with(Amqp10::options().dead_letter_address("DLQ.{path}")).await else { return };
+    let dead = EntityPath::new(&format!("DLQ.{}", bench.queue)).unwrap();
+    bench.proton.queues().create(dead.as_str()).await.unwrap();
+    bench.send(["a"]).await;
+    bench.receiver().await.receive().await.unwrap().dead_letter(because()).await.unwrap();
+    let mut by_path = receiver(&bench.amqp, &bench.queue.dead_letter()).await;
+    let delivery = timeout(SOON, by_path.receive()).await.unwrap().unwrap();
+    assert_eq!(delivery.message.dead_letter_description(), Some("why"));
+    delivery.complete().await.unwrap();
+}

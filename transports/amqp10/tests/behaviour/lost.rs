@@ -1,0 +1,160 @@
+//! Connections that are lost.
+
+use std::time::Duration;
+
+use consign::{
+    Message,
+    transport::{Delivery, ErrorKind, ReceiveMode, ReceiverExt, Sender, Transport},
+};
+use consign_amqp10::{Amqp10, Options};
+use consign_conformance::faults::{Direction, How, Proxy, Trip};
+use tokio::time::timeout;
+
+use super::{Bench, SOON, count, receiver, text};
+
+fn options() -> Options {
+    Amqp10::options().backoff(Duration::from_millis(10), Duration::from_millis(100))
+}
+
+/// A connection through a proxy.
+async fn behind_proxy(bench: &Bench) -> (Proxy, Amqp10) {
+    let proxy = Proxy::to(bench.proton.socket()).await.unwrap();
+    let amqp = options().connect(&format!("amqp10://{}", proxy.address())).await.unwrap();
+    (proxy, amqp)
+}
+
+/// Rules: K-271.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_of_a_lost_connection_settles_nothing() {
+    let Some(bench) = Bench::new().await else { return };
+    bench.send(["a", "b", "c", "d"]).await;
+    let (proxy, amqp) = behind_proxy(&bench).await;
+    let mut lost = receiver(&amqp, &bench.queue).await;
+    let mut held = Vec::new();
+    for _ in 0..4 {
+        held.push(lost.receive().await.unwrap());
+    }
+    proxy.cut();
+    let mut other = bench.receiver().await;
+    let again = timeout(SOON, other.receive()).await.unwrap().unwrap();
+    assert_eq!((text(&again.message), count(&again.message)), ("a", 1));
+    let [a, b, c, d] = held.try_into().unwrap();
+    assert_eq!(a.complete().await.unwrap_err().kind(), ErrorKind::MessageLockLost);
+    assert_eq!(b.lease_released().await.unwrap_err().kind(), ErrorKind::MessageLockLost);
+    let batch = Delivery::complete_all([c, d]).await.unwrap_err();
+    assert!(batch.failures().all(|(_, error)| error.kind() == ErrorKind::MessageLockLost), "{batch:?}");
+    assert_eq!(batch.failures().len(), 2);
+    again.complete().await.unwrap();
+    for body in ["b", "c", "d"] {
+        let again = timeout(SOON, other.receive()).await.unwrap().unwrap();
+        assert_eq!(text(&again.message), body);
+        again.complete().await.unwrap();
+    }
+}
+
+trait Released {
+    async fn lease_released(self) -> Result<(), consign::transport::SettleError>;
+}
+
+impl Released for Delivery<consign_amqp10::Amqp10Lease> {
+    async fn lease_released(self) -> Result<(), consign::transport::SettleError> {
+        consign::transport::Lease::release(self.lease).await
+    }
+}
+
+/// Rules: K-270.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn senders_and_receivers_go_on_after_a_lost_connection() {
+    let Some(bench) = Bench::new().await else { return };
+    let (proxy, amqp) = behind_proxy(&bench).await;
+    let sender = amqp.sender(&bench.queue).await.unwrap();
+    let mut waiting = receiver(&amqp, &bench.queue).await;
+    for round in 0..3 {
+        let body = format!("{round}");
+        // The outcome of the first send after the cut may be unknown.
+        let sent = async { while sender.send(Message::new(body.clone())).await.is_err() {} };
+        timeout(SOON, sent).await.unwrap();
+        loop {
+            let delivery = timeout(SOON, waiting.receive()).await.unwrap().unwrap();
+            let is_next = text(&delivery.message) == body;
+            delivery.complete().await.unwrap();
+            if is_next {
+                break;
+            }
+        }
+        proxy.cut();
+    }
+}
+
+/// A receive that waits while its connection is lost receives from the next one.
+///
+/// Rules: K-270.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_waiting_receive_survives_a_lost_connection() {
+    let Some(bench) = Bench::new().await else { return };
+    let (proxy, amqp) = behind_proxy(&bench).await;
+    let mut waiting = receiver(&amqp, &bench.queue).await;
+    let receiving = tokio::spawn(async move { waiting.receive().await });
+    proxy.cut();
+    bench.send(["a"]).await;
+    let delivery = timeout(SOON, receiving).await.unwrap().unwrap().unwrap();
+    assert_eq!(text(&delivery.message), "a");
+    delivery.complete().await.unwrap();
+}
+
+/// Rules: A-42, K-272.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_send_without_an_answer_has_an_unknown_outcome() {
+    let Some(bench) = Bench::new().await else { return };
+    for how in [How::Before, How::After] {
+        let (proxy, amqp) = behind_proxy(&bench).await;
+        let sender = amqp.sender(&bench.queue).await.unwrap();
+        // The next bytes to the server are the transfer.
+        proxy.arm(Trip { direction: Direction::ToServer, steps: 0, how });
+        let error = timeout(SOON, sender.send(Message::new("a"))).await.unwrap().unwrap_err();
+        assert!(error.is_outcome_unknown() && error.is_retryable(), "{error:?}");
+        assert_eq!(error.kind(), ErrorKind::CommunicationProblem);
+        sender.send(Message::new("b")).await.unwrap();
+    }
+    // One of the two was stored, and none was sent twice.
+    let mut receiver = bench.receiver().await;
+    let mut bodies = Vec::new();
+    while bodies.iter().filter(|body| *body == "b").count() < 2 {
+        let delivery = timeout(SOON, receiver.receive()).await.unwrap().unwrap();
+        bodies.push(text(&delivery.message).to_owned());
+        delivery.complete().await.unwrap();
+    }
+    bodies.sort();
+    assert_eq!(bodies, ["a", "b", "b"]);
+}
+
+/// Rules: K-270.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_next_host_is_tried_when_one_does_not_answer() {
+    let Some(bench) = Bench::new().await else { return };
+    let (one, two) = (Proxy::to(bench.proton.socket()).await.unwrap(), Proxy::to(bench.proton.socket()).await.unwrap());
+    one.refuse(true);
+    let url = format!("amqp10://{},{}", one.address(), two.address());
+    let amqp = options().connect(&url).await.unwrap();
+    let sender = amqp.sender(&bench.queue).await.unwrap();
+    sender.send(Message::new("a")).await.unwrap();
+    one.refuse(false);
+    two.refuse(true);
+    two.cut();
+    let sent = async { while sender.send(Message::new("b")).await.is_err() {} };
+    timeout(SOON, sent).await.unwrap();
+    let mut receiver = amqp.receiver(&bench.queue, ReceiveMode::ReceiveAndDelete).await.unwrap();
+    assert_eq!(text(&receiver.receive().await.unwrap().message), "a");
+    assert_eq!(text(&receiver.receive().await.unwrap().message), "b");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_closed_transport_does_not_connect_again() {
+    let Some(bench) = Bench::new().await else { return };
+    let sender = bench.amqp.sender(&bench.queue).await.unwrap();
+    let mut receiver = bench.receiver().await;
+    bench.amqp.close().await.unwrap();
+    let sent = timeout(SOON, sender.send(Message::new("a"))).await.unwrap().unwrap_err();
+    let received = timeout(SOON, receiver.receive()).await.unwrap().unwrap_err();
+    assert!(!sent.is_retryable() && !received.is_retryable(), "{sent:?} {received:?}");
+}
