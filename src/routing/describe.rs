@@ -25,11 +25,11 @@ impl<S, C: CodecSet, R> Router<S, C, R> {
     #[must_use]
     pub fn describe(&self) -> RouterDescription {
         let (mut subjects, mut types, mut has_otherwise) = (Vec::new(), Vec::new(), false);
-        for entry in &*self.entries {
+        for entry in &*self.table.entries {
             match &entry.takes {
                 Takes::Subject(subject) => subjects.push(subject.to_string()),
                 Takes::Types => types.extend(entry.tables.iter().map(|table| **table)),
-                Takes::Others => has_otherwise = true,
+                Takes::Others { prefix } => has_otherwise |= prefix.is_empty(),
             }
         }
         RouterDescription { subjects, types, has_otherwise, codecs: self.cx.codecs().describe().table() }

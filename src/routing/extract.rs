@@ -16,7 +16,7 @@ use crate::{
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be taken out of a message",
     label = "not an argument of a handler",
-    note = "the arguments are `Body<T>`, `Decoded<T>`, `Payload<C>`, `RawBody`, `Message`, `State<S>`, `Received`, `SessionHandle`, `MessageId` and the other properties, enums that derive `MessageTypes`, and types of yours that implement `FromMessage`",
+    note = "the arguments are `Body<T>`, `Decoded<T>`, `Payload<C>`, `RawBody`, `Message`, `State<S>`, `Extension<T>`, `Received`, `SessionHandle`, `MessageId` and the other properties, enums that derive `MessageTypes`, and types of yours that implement `FromMessage`",
     note = "`State<S>` needs the `S` that `Router::with_state` was given",
     note = "`Body<T>` needs a `T` that owns its data: borrow through `Payload<C>` instead"
 )]
@@ -95,22 +95,6 @@ impl<S, C> FromMessage<S, C> for RawBody {
             MessageBody::Data(data) => Ok(Self(data.joined().clone())),
             other => Self::of_value(other),
         }
-    }
-}
-
-/// The application's state, cloned.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct State<S>(
-    /// The state.
-    pub S,
-);
-
-impl<S: Clone, C> FromMessage<S, C> for State<S> {
-    type Rejection = Infallible;
-
-    #[inline]
-    fn from_message(_: &Message, cx: &Context<S, C>) -> Result<Self, Infallible> {
-        Ok(Self(cx.state().clone()))
     }
 }
 

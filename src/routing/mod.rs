@@ -73,13 +73,18 @@
 mod check;
 mod context;
 mod describe;
+mod extension;
 mod extract;
 mod handler;
+mod layered;
+mod lookup;
 #[doc(hidden)]
 pub mod private;
 mod property;
 mod route;
 mod router;
+mod routes;
+mod state;
 mod typed;
 mod unknown;
 
@@ -87,10 +92,13 @@ pub use self::{
     check::{RouteError, RouteErrorKind},
     context::Context,
     describe::RouterDescription,
-    extract::{Body, FromMessage, NotReceived, Payload, RawBody, State},
+    extension::{Extension, MissingExtension},
+    extract::{Body, FromMessage, NotReceived, Payload, RawBody},
     handler::Handler,
     property::{CorrelationId, MessageId, MissingProperty, ReplyTo, ReplyToSessionId, SessionId, Subject},
     router::{Router, RouterBuilder, RouterFuture},
+    routes::Routes,
+    state::{FromRef, State},
     typed::Typed,
     unknown::{Forward, Ignore},
 };

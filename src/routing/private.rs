@@ -2,6 +2,10 @@
 
 pub use super::{
     handler::{Call, HandlerFuture, Invoke},
-    route::{Fallback, NoRoute, OpenEnd, Route, Routes, RoutesFuture, TypedRoute},
+    layered::{HandlerService, Layered, LayeredFuture},
+    route::{
+        CountRoutes, ERASED, Fallback, Merged, NO_ROUTE, NoRoute, OpenEnd, Route, RouteList, RouteNumber, RoutesFuture,
+    },
+    routes::BoxHandler,
     unknown::Forwarding,
 };

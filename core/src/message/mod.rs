@@ -18,6 +18,7 @@ mod builder;
 mod content_type;
 #[doc(hidden)]
 pub mod entity_path;
+mod extensions;
 #[doc(hidden)]
 pub mod fluent;
 mod getters;
@@ -47,6 +48,7 @@ pub use self::{
     builder::MessageBuilder,
     content_type::IntoContentType,
     entity_path::EntityPath,
+    extensions::Extensions,
     invalid::{Field, InvalidArgument, Problem},
     pass_through::PassThrough,
     properties::Properties,
@@ -62,6 +64,7 @@ use crate::time::Timestamp;
 pub struct Message {
     content: Arc<Content>,
     received: Option<Received>,
+    extensions: Extensions,
 }
 
 /// The message as a broker stores it: one pointer.
@@ -93,7 +96,7 @@ impl Message {
     #[must_use]
     #[inline]
     pub fn from_parts(properties: Properties, body: MessageBody) -> Self {
-        Self { content: Arc::new(Content { properties, body, dead_letter_source: None }), received: None }
+        Self { content: Arc::new(Content { properties, body, dead_letter_source: None }), received: None, extensions: Extensions::new() }
     }
 
     /// Returns the properties that the sender set.
@@ -224,11 +227,25 @@ impl Message {
         self
     }
 
-    /// Another message with the same content: what is sent on, or stored.
+    /// Another message with the same content and without [`extensions`](Self::extensions): what is sent on, or stored.
     #[must_use]
     pub fn without_received(mut self) -> Self {
         self.received = None;
+        self.extensions = Extensions::new();
         self
+    }
+
+    /// Returns the values that layers have added. They stay in this process, and are not sent.
+    #[must_use]
+    #[inline]
+    pub fn extensions(&self) -> &Extensions {
+        &self.extensions
+    }
+
+    /// Returns the values that layers have added, to add another one.
+    #[inline]
+    pub fn extensions_mut(&mut self) -> &mut Extensions {
+        &mut self.extensions
     }
 }
 
@@ -285,7 +302,7 @@ impl Stored {
     #[doc(hidden)]
     #[must_use]
     pub fn deliver(&self, received: Received) -> Message {
-        Message { content: Arc::clone(&self.0), received: Some(received) }
+        Message { content: Arc::clone(&self.0), received: Some(received), extensions: Extensions::new() }
     }
 
     #[doc(hidden)]
@@ -309,7 +326,7 @@ impl Stored {
     #[doc(hidden)]
     #[must_use]
     pub fn into_message(self) -> Message {
-        Message { content: self.0, received: None }
+        Message { content: self.0, received: None, extensions: Extensions::new() }
     }
 
     #[inline]
