@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod amqp_value;
+mod composed;
 mod extractors;
 mod own_format;
 mod router;

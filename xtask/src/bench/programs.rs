@@ -62,6 +62,7 @@ pub(crate) const LAYERS: Program = bench("layers", false);
 pub(crate) const MEMORY: Program = bench("memory", false);
 pub(crate) const OBSERVED: Program = Program { package: Package::OpenTelemetry, ..bench("observed", false) };
 pub(crate) const RECOVERY: Program = bench("recovery", false);
+pub(crate) const ROUTES: Program = bench("routes", false);
 pub(crate) const ROW: Program = bench("row", false);
 pub(crate) const RUSTSTREAM: Program = peer("ruststream");
 pub(crate) const WALL: Program = peer("wall");
