@@ -20,6 +20,22 @@ pub struct RouterDescription {
     pub codecs: DecisionTable,
 }
 
+/// A [`Router`], as a bound whose error says what to do.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a router that is built: call `.build()?`, or pass another service to `service`",
+    label = "not a `Router`"
+)]
+pub trait BuiltRouter {
+    /// Returns the description of the router.
+    fn description(&self) -> RouterDescription;
+}
+
+impl<S, C: CodecSet, R> BuiltRouter for Router<S, C, R> {
+    fn description(&self) -> RouterDescription {
+        self.describe()
+    }
+}
+
 impl<S, C: CodecSet, R> Router<S, C, R> {
     /// Returns the description of the router.
     #[must_use]

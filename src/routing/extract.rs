@@ -14,7 +14,7 @@ use crate::{
 /// An argument of a handler: what can be taken out of a message without waiting. What must wait is a layer, or a call on
 /// the state.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be taken out of a message",
+    message = "`{Self}` cannot be taken out of a message: take it as `Body<{Self}>` or `State<{Self}>`, or implement `FromMessage` for it",
     label = "not an argument of a handler",
     note = "the arguments are `Body<T>`, `Decoded<T>`, `Payload<C>`, `RawBody`, `Message`, `State<S>`, `Extension<T>`, `Received`, `SessionHandle`, `MessageId` and the other properties, enums that derive `MessageTypes`, and types of yours that implement `FromMessage`",
     note = "`State<S>` needs the `S` that `Router::with_state` was given",

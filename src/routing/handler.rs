@@ -17,7 +17,7 @@ use crate::{Disposition, Message, message_types::TypeTable, settlement::IntoDisp
 /// value settles it. [`Ignore`](super::Ignore) and [`Forward`](super::Forward) are handlers too; the trait is not meant to be
 /// implemented outside of this crate.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a handler of messages",
+    message = "`{Self}` is not a handler of messages: write an `async fn` with up to 8 arguments that implement `FromMessage`",
     label = "not a handler",
     note = "a handler is an `async fn` with up to 8 arguments that implement `FromMessage`, returning what implements `IntoDisposition`",
     note = "for instance: `async fn created(State(db): State<Db>, Body(order): Body<Order>) -> Result<(), Transient>`",
@@ -89,7 +89,7 @@ pin_project! {
 
 impl<F> HandlerFuture<F> {
     #[inline]
-    fn run(future: F) -> Self {
+    pub(crate) fn run(future: F) -> Self {
         Self { progress: Progress::Run { future } }
     }
 

@@ -1,6 +1,7 @@
 //! The types that a router is made of. Public because they are in signatures; not part of the API.
 
 pub use super::{
+    describe::BuiltRouter,
     handler::{Call, HandlerFuture, Invoke},
     layered::{HandlerService, Layered, LayeredFuture},
     route::{

@@ -79,7 +79,7 @@ impl<S, C> RouteList<S, C> for NoRoute {
 
 /// A list of routes whose end is still open, so that a handler of all other messages can be put there.
 #[diagnostic::on_unimplemented(
-    message = "these routes have a handler of all other messages already",
+    message = "these routes have a fallback already: call `fallback` once",
     note = "`fallback` is called once, before or after the routes"
 )]
 pub trait OpenEnd<E> {
@@ -158,12 +158,11 @@ where
 
     #[inline]
     fn dispatch(&self, route: RouteNumber, message: Message, cx: &Context<S, C>) -> Self::Future {
-        let taken = if route == R::NEXT {
-            Taken::Here { future: self.handler.handle(message, cx) }
+        if route == R::NEXT {
+            RoutesFuture::Here { future: self.handler.handle(message, cx) }
         } else {
-            Taken::Others { future: self.others.dispatch(route, message, cx) }
-        };
-        RoutesFuture { taken }
+            RoutesFuture::Others { future: self.others.dispatch(route, message, cx) }
+        }
     }
 }
 
@@ -186,27 +185,20 @@ impl<R: RouteList<S, C>, S: 'static, C: 'static> RouteList<S, C> for Merged<R, S
 
     #[inline]
     fn dispatch(&self, route: RouteNumber, message: Message, cx: &Context<S, C>) -> Self::Future {
-        let taken = match self.handlers.get(route.wrapping_sub(self.first)) {
-            Some(handler) => Taken::Here { future: handler.handle(message, cx) },
-            None => Taken::Others { future: self.others.dispatch(route, message, cx) },
-        };
-        RoutesFuture { taken }
+        match self.handlers.get(route.wrapping_sub(self.first)) {
+            Some(handler) => RoutesFuture::Here { future: handler.handle(message, cx) },
+            None => RoutesFuture::Others { future: self.others.dispatch(route, message, cx) },
+        }
     }
 }
 
 pin_project! {
-    /// The future of one route or of another.
+    /// The future of one route or of another. One type for each route, so that a list of 50 stays within the compiler's
+    /// limit of recursion.
+    #[allow(missing_docs, reason = "the macro takes no documentation of pinned fields")]
     #[derive(Debug)]
-    pub struct RoutesFuture<A, B> {
-        #[pin]
-        taken: Taken<A, B>,
-    }
-}
-
-pin_project! {
-    #[derive(Debug)]
-    #[project = TakenProjection]
-    enum Taken<A, B> {
+    #[project = RoutesFutureProjection]
+    pub enum RoutesFuture<A, B> {
         Here { #[pin] future: A },
         Others { #[pin] future: B },
     }
@@ -217,9 +209,9 @@ impl<A: Future<Output = Disposition>, B: Future<Output = Disposition>> Future fo
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Disposition> {
-        match self.project().taken.project() {
-            TakenProjection::Here { future } => future.poll(cx),
-            TakenProjection::Others { future } => future.poll(cx),
+        match self.project() {
+            RoutesFutureProjection::Here { future } => future.poll(cx),
+            RoutesFutureProjection::Others { future } => future.poll(cx),
         }
     }
 }

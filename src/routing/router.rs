@@ -163,7 +163,7 @@ pin_project! {
 
 impl<F> RouterFuture<F> {
     #[inline]
-    pub(super) fn new(future: F) -> Self {
+    pub(crate) fn new(future: F) -> Self {
         Self { future }
     }
 }
