@@ -7,7 +7,7 @@
 //!
 //! | outer to inner | layers |
 //! |---|---|
-//! | sending | [`trace`] · [`message_id`] · timeout · retry · [`busy_pause`] · [`encode`] · `content_encoding` · `encryption`, `signing` · `claim_check` · [`size_limit`] · [`in_flight`] · transport |
+//! | sending | [`trace`] · [`message_id`] · timeout · [`send_retry`] · [`busy_pause`] · [`encode`] · `content_encoding` · `encryption`, `signing` · `claim_check` · [`size_limit`] · [`in_flight`] · transport |
 //! | receiving | [`trace`] · [`dead_letter`] · [`catch_panic`] · timeout · [`lock_renewal`] · [`expiry`] · [`mod@retry`] · [`circuit_breaker`] · [`dedup`] · `claim_check` · `signing`, `encryption` · `content_encoding` · `interop` · handler |
 //!
 //! To write your own layer as an `async fn`, use [`from_fn`].
@@ -22,6 +22,7 @@
 //! | more messages per second than a dependency can handle | tower's rate limit | the stack is not ready until the next period |
 //! | more messages at once | [`Consumer::concurrency`](crate::consumer::Consumer::concurrency) | they wait in their queue |
 //! | the broker is busy | [`busy_pause`] | sends wait |
+//! | one send is refused, and may succeed soon | [`send_retry`] | it is sent again, with the same MessageId |
 //! | more sends at once | [`in_flight`] | sends wait, in their order |
 //!
 //! # Performance
@@ -80,6 +81,7 @@ pub mod retry;
 #[cfg(any(feature = "gzip", feature = "zstd", feature = "deflate", feature = "encryption", feature = "signing"))]
 mod rewriting;
 mod send_future;
+pub mod send_retry;
 #[cfg(feature = "signing")]
 pub mod signing;
 pub mod size_limit;

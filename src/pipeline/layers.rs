@@ -16,6 +16,7 @@ use crate::middleware::{
     lock_renewal::LockRenewalLayer,
     message_id::MessageIdLayer,
     retry::{Later, RetryLayer},
+    send_retry::SendRetryLayer,
     size_limit::SizeLimitLayer,
 };
 
@@ -147,6 +148,23 @@ impl Describe for InFlightLayer {
             .inside_of("retry", "a permit is held while no send is in flight")
             .inside_of("encode", "a permit is held while a value is encoded")
             .inside_of("check_in", "a permit is held while a body is stored")
+    }
+}
+
+impl Describe for SendRetryLayer {
+    fn info(&self) -> LayerInfo {
+        let (attempts, backoff, repeats_unknown) = self.settings();
+        let info = sending("send_retry").once().setting("attempts", attempts).setting("backoff", backoff);
+        let info = if repeats_unknown { info.setting("unknown outcome", "repeated") } else { info };
+        let info = info
+            .inside_of("trace", "each attempt has a span, and no span has the final result")
+            .inside_of("message_id", "every attempt is a new message")
+            .outside_of("busy_pause", "a pause ends an attempt")
+            .outside_of("in_flight", "a permit is held while no send is in flight");
+        if attempts > 1 {
+            return info;
+        }
+        info.problem("`send_retry` makes one attempt, and repeats nothing: allow 2 attempts or more")
     }
 }
 

@@ -42,7 +42,9 @@ pub(super) enum Takes {
     Subject(Box<str>),
     Types,
     /// Whatever no other entry takes, and has a subject that begins with this.
-    Others { prefix: Box<str> },
+    Others {
+        prefix: Box<str>,
+    },
 }
 
 /// A router that cannot be built. `Display` states in one sentence what to change.

@@ -13,6 +13,8 @@ use crate::{Message, message::PropertyValue};
 /// and a fast hash without a key is safe.
 #[derive(Debug, Default)]
 pub(super) struct Lookup {
+    /// Whether no name and no prefix is looked up.
+    is_empty: bool,
     subjects: Names,
     /// The application property of the type, and the types, if messages do not have their type in the subject.
     types: Option<(&'static str, Names)>,
@@ -58,6 +60,7 @@ impl Lookup {
                 Takes::Others { .. } => {}
             }
         }
+        lookup.is_empty = lookup.subjects.all.is_empty() && lookup.types.is_none() && lookup.fallbacks.is_empty();
         lookup.fallbacks.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
         lookup
     }
@@ -66,22 +69,29 @@ impl Lookup {
     /// often is the next one too.
     #[inline]
     pub(super) fn find(&self, message: &Message, last: &mut usize) -> RouteNumber {
-        if self.types.is_some() {
-            return self.find_typed(message, last);
+        if self.is_empty {
+            return NO_ROUTE;
         }
-        let subject = message.subject();
-        match subject.and_then(|subject| self.subjects.find(subject, last)) {
-            Some(name) => name.route,
-            None => self.fallback(subject),
+        // The name before, unless the type of a message could be elsewhere.
+        if let (Some(subject), None) = (message.subject(), &self.types)
+            && let Some(name) = self.subjects.all.get(*last)
+            && *name.name == *subject
+        {
+            return name.route;
         }
+        self.find_other(message, last)
     }
 
-    fn find_typed(&self, message: &Message, last: &mut usize) -> RouteNumber {
+    fn find_other(&self, message: &Message, last: &mut usize) -> RouteNumber {
         let subject = message.subject();
-        let by_subject = subject.and_then(|subject| self.subjects.find(subject, last));
+        let by_subject = subject.and_then(|subject| self.subjects.find(subject));
+        if let Some((place, _)) = by_subject {
+            *last = place;
+        }
+        let by_subject = by_subject.map(|(_, name)| name);
         let by_type = self.types.as_ref().and_then(|(property, names)| {
             let named = message.application_properties().get(property).and_then(PropertyValue::as_str);
-            names.find(named?, &mut 0)
+            names.find(named?).map(|(_, name)| name)
         });
         match by_subject.into_iter().chain(by_type).max_by_key(|name| name.position) {
             Some(name) => name.route,
@@ -102,18 +112,8 @@ impl Names {
         self.all.push(Name { name: name.into(), route, position });
     }
 
-    #[inline]
-    fn find(&self, name: &str, last: &mut usize) -> Option<&Name> {
-        if let Some(cached) = self.all.get(*last)
-            && *cached.name == *name
-        {
-            return Some(cached);
-        }
-        self.find_other(name, last)
-    }
-
-    fn find_other(&self, name: &str, last: &mut usize) -> Option<&Name> {
-        *last = *self.by_name.get(name)?;
-        self.all.get(*last)
+    fn find(&self, name: &str) -> Option<(usize, &Name)> {
+        let place = *self.by_name.get(name)?;
+        Some((place, self.all.get(place)?))
     }
 }

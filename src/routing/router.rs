@@ -179,12 +179,7 @@ impl<F: Future> Future for RouterFuture<F> {
 
 impl<S, C, R> Clone for Router<S, C, R> {
     fn clone(&self) -> Self {
-        Self {
-            cx: self.cx.clone(),
-            routes: Arc::clone(&self.routes),
-            table: Arc::clone(&self.table),
-            last: self.last,
-        }
+        Self { cx: self.cx.clone(), routes: Arc::clone(&self.routes), table: Arc::clone(&self.table), last: self.last }
     }
 }
 

@@ -21,6 +21,7 @@ mod in_flight;
 mod lock_renewal;
 mod message_id;
 mod retry;
+mod send_retry;
 mod size_limit;
 mod tower_layers;
 mod trace;

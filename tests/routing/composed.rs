@@ -54,8 +54,16 @@ async fn merged_and_nested_routes_take_their_subjects() {
         .fallback(noting("fallback"))
         .build()
         .unwrap();
-    let subjects =
-        ["static", "created", "order.cancelled", "order.line.created", "later", "order.static", "line.created", "static"];
+    let subjects = [
+        "static",
+        "created",
+        "order.cancelled",
+        "order.line.created",
+        "later",
+        "order.static",
+        "line.created",
+        "static",
+    ];
     for subject in subjects {
         assert_eq!(call(&router, about(subject)).await, Disposition::Complete);
     }
@@ -79,8 +87,11 @@ async fn merged_and_nested_routes_take_their_subjects() {
 #[tokio::test]
 async fn one_instance_of_a_router_takes_any_order_of_subjects() {
     let seen = Seen::default();
-    let mut router =
-        Router::with_state(codecs(), Arc::clone(&seen)).nest("order.", routes()).route("a", noting("a")).build().unwrap();
+    let mut router = Router::with_state(codecs(), Arc::clone(&seen))
+        .nest("order.", routes())
+        .route("a", noting("a"))
+        .build()
+        .unwrap();
     for subject in ["a", "a", "order.created", "a", "order.cancelled", "order.cancelled", "order.created"] {
         assert_eq!(router.ready().await.unwrap().call(about(subject)).await, Ok(Disposition::Complete));
     }
@@ -102,7 +113,8 @@ async fn the_fallback_of_the_longest_prefix_takes_a_message_without_a_route() {
         call(&router, about(subject)).await;
     }
     call(&router, Message::new("")).await;
-    let expected = ["created order.line.created", "line order.line.x", "order order.x", "root order", "root x", "root -"];
+    let expected =
+        ["created order.line.created", "line order.line.x", "order order.x", "root order", "root x", "root -"];
     assert_eq!(taken(&seen), expected);
     assert!(router.describe().has_otherwise);
 }
@@ -156,9 +168,11 @@ async fn the_route_that_was_added_last_takes_a_message_with_a_subject_and_a_type
     let typed = async |State(seen): State<Seen>, ByProperty::X(_): ByProperty| note(&seen, "typed");
     let both = || Message::builder().subject("a").property("type", "x").build("7").unwrap();
     let seen = Seen::default();
-    let first = Router::with_state(codecs(), Arc::clone(&seen)).types(typed).route("a", noting("subject")).build().unwrap();
+    let first =
+        Router::with_state(codecs(), Arc::clone(&seen)).types(typed).route("a", noting("subject")).build().unwrap();
     call(&first, both()).await;
-    let last = Router::with_state(codecs(), Arc::clone(&seen)).route("a", noting("subject")).types(typed).build().unwrap();
+    let last =
+        Router::with_state(codecs(), Arc::clone(&seen)).route("a", noting("subject")).types(typed).build().unwrap();
     call(&last, both()).await;
     call(&last, about("a")).await;
     assert_eq!(taken(&seen), ["subject a", "typed", "subject a"]);

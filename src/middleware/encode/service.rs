@@ -214,7 +214,8 @@ where
             .0
             .into_iter()
             .map(|outgoing| encode_message(&self.codecs, self.content_type, outgoing))
-            .collect::<Result<Batch, _>>() {
+            .collect::<Result<Batch, _>>()
+        {
             Ok(batch) => SendFuture::sending(self.inner.call(batch)),
             Err(error) => SendFuture::refused(error),
         }

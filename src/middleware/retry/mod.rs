@@ -132,6 +132,7 @@ mod history;
 mod layer;
 
 pub(super) use self::failure::is_transient;
+pub(super) use self::backoff::Random;
 pub use self::{
     backoff::{Backoff, Jitter},
     counts::RetryCounts,
