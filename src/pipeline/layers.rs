@@ -9,6 +9,7 @@ use crate::middleware::{
     circuit_breaker::CircuitBreakerLayer,
     dead_letter::DeadLetterLayer,
     dedup::DedupLayer,
+    delivery_limit::DeliveryLimitLayer,
     encode::EncodeLayer,
     expiry::ExpiryLayer,
     from_fn::FromFnLayer,
@@ -36,6 +37,17 @@ impl<C> Describe for DeadLetterLayer<C> {
             .into_iter()
             .chain(payload)
             .fold(receiving("dead_letter").once(), |info, other| info.outside_of(other, why))
+    }
+}
+
+impl Describe for DeliveryLimitLayer {
+    fn info(&self) -> LayerInfo {
+        let why = "it does not get the errors of outer layers";
+        ["catch_panic", "lock_renewal", "expiry", "retry", "circuit_breaker", "dedup"]
+            .into_iter()
+            .fold(receiving("delivery_limit").once(), |info, other| info.outside_of(other, why))
+            .setting("deliveries", self.limit())
+            .inside_of("dead_letter", "its dead letters are not made to fit")
     }
 }
 

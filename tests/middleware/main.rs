@@ -14,6 +14,8 @@ mod dedup_faults;
 #[cfg(feature = "testing")]
 mod delayed_retry;
 #[cfg(feature = "json")]
+mod delivery_limit;
+#[cfg(feature = "json")]
 mod encode;
 mod expiry;
 mod from_fn;

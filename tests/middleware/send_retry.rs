@@ -29,7 +29,8 @@ fn error(kind: ErrorKind) -> SendError {
 /// Sends through the layer to a broker whose answers are these, in turn, and returns the result and what the broker got.
 async fn send(layer: &SendRetryLayer, answers: &[Result<(), ErrorKind>]) -> (Result<(), ErrorKind>, Vec<Message>) {
     let broker = Broker::default();
-    let stack = ServiceBuilder::new().layer(MessageIdLayer::new()).layer(layer).service(SendService::new(broker.clone()));
+    let stack =
+        ServiceBuilder::new().layer(MessageIdLayer::new()).layer(layer).service(SendService::new(broker.clone()));
     let sending = tokio::spawn(stack.oneshot(message("m")));
     for (transfer, answer) in answers.iter().enumerate() {
         while broker.transfers() <= transfer {

@@ -10,10 +10,7 @@ use consign::{
     message::EntityPath,
     message_types::MessageTypes,
     middleware::{
-        encode::OutboundMessage,
-        retry::Backoff,
-        send_retry::SendRetryLayer,
-        size_limit::SizeLimitLayer,
+        encode::OutboundMessage, retry::Backoff, send_retry::SendRetryLayer, size_limit::SizeLimitLayer,
         trace::TraceLayer,
     },
     publisher::{JsonPublisher, Publisher},
@@ -179,8 +176,7 @@ async fn a_retry_repeats_the_id_and_the_bytes() {
 #[tokio::test]
 async fn layers_get_the_encoded_message() {
     let queue = TestBroker::new().queue("orders");
-    let publisher =
-        Publisher::builder(Codecs::json()).layer(SizeLimitLayer::new(200)).build(queue.sender().unwrap());
+    let publisher = Publisher::builder(Codecs::json()).layer(SizeLimitLayer::new(200)).build(queue.sender().unwrap());
     publisher.publish("a", "short").await.unwrap();
     let error = publisher.publish("a", &"x".repeat(200)).await.unwrap_err();
     assert_eq!((error.kind(), queue.messages().len()), (ErrorKind::MessageSizeExceeded, 1));

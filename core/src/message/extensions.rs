@@ -7,7 +7,7 @@ use std::{
 /// Values that layers add to a [`Message`](super::Message) for inner layers and for the handler, one of each type.
 ///
 /// They stay in the process: a transport does not send them, a broker does not store them, and a redelivered message comes
-/// without them. A message without any costs nothing; the first value allocates. A clone of a message shares the values, and
+/// without them. A message without any costs nothing. A clone of a message shares the values, and
 /// an insert into one of the two clones does not change the other.
 ///
 /// ```
@@ -34,6 +34,12 @@ struct Extension {
 impl Extensions {
     pub(super) const fn new() -> Self {
         Self(None)
+    }
+
+    /// Returns whether there is no value.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_none()
     }
 
     /// Adds a value, in place of the value of this type if there is one.

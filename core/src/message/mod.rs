@@ -64,7 +64,6 @@ use crate::time::Timestamp;
 pub struct Message {
     content: Arc<Content>,
     received: Option<Received>,
-    extensions: Extensions,
 }
 
 /// The message as a broker stores it: one pointer.
@@ -77,6 +76,8 @@ struct Content {
     properties: Properties,
     body: MessageBody,
     dead_letter_source: Option<Box<str>>,
+    /// Here, so that a message without any is as small as it can be. None are in a message that is stored.
+    extensions: Extensions,
 }
 
 impl Message {
@@ -96,7 +97,8 @@ impl Message {
     #[must_use]
     #[inline]
     pub fn from_parts(properties: Properties, body: MessageBody) -> Self {
-        Self { content: Arc::new(Content { properties, body, dead_letter_source: None }), received: None, extensions: Extensions::new() }
+        let (dead_letter_source, extensions) = (None, Extensions::new());
+        Self { content: Arc::new(Content { properties, body, dead_letter_source, extensions }), received: None }
     }
 
     /// Returns the properties that the sender set.
@@ -128,9 +130,10 @@ impl Message {
             return self;
         }
         // The body before is somebody else's too, and is not copied to be dropped.
-        let Content { properties, dead_letter_source, .. } = &*self.content;
-        let (properties, dead_letter_source) = (properties.clone(), dead_letter_source.clone());
-        self.content = Arc::new(Content { properties, body, dead_letter_source });
+        let Content { properties, dead_letter_source, extensions, .. } = &*self.content;
+        let (properties, extensions) = (properties.clone(), extensions.clone());
+        let dead_letter_source = dead_letter_source.clone();
+        self.content = Arc::new(Content { properties, body, dead_letter_source, extensions });
         self
     }
 
@@ -231,7 +234,14 @@ impl Message {
     #[must_use]
     pub fn without_received(mut self) -> Self {
         self.received = None;
-        self.extensions = Extensions::new();
+        self.without_extensions()
+    }
+
+    #[inline]
+    fn without_extensions(mut self) -> Self {
+        if !self.content.extensions.is_empty() {
+            Arc::make_mut(&mut self.content).extensions = Extensions::new();
+        }
         self
     }
 
@@ -239,13 +249,13 @@ impl Message {
     #[must_use]
     #[inline]
     pub fn extensions(&self) -> &Extensions {
-        &self.extensions
+        &self.content.extensions
     }
 
-    /// Returns the values that layers have added, to add another one.
-    #[inline]
+    /// Returns the values that layers have added, to add another one. If the message is shared, as the embedded broker's are,
+    /// its properties are copied first; the bytes of the body are not.
     pub fn extensions_mut(&mut self) -> &mut Extensions {
-        &mut self.extensions
+        &mut Arc::make_mut(&mut self.content).extensions
     }
 }
 
@@ -287,7 +297,7 @@ impl Stored {
     #[doc(hidden)]
     #[must_use]
     pub fn new(message: Message) -> Self {
-        Self(message.content)
+        Self(message.without_extensions().content)
     }
 
     /// Returns a placeholder for a message that is not in memory.
@@ -302,7 +312,7 @@ impl Stored {
     #[doc(hidden)]
     #[must_use]
     pub fn deliver(&self, received: Received) -> Message {
-        Message { content: Arc::clone(&self.0), received: Some(received), extensions: Extensions::new() }
+        Message { content: Arc::clone(&self.0), received: Some(received) }
     }
 
     #[doc(hidden)]
@@ -326,7 +336,7 @@ impl Stored {
     #[doc(hidden)]
     #[must_use]
     pub fn into_message(self) -> Message {
-        Message { content: self.0, received: None, extensions: Extensions::new() }
+        Message { content: self.0, received: None }
     }
 
     #[inline]

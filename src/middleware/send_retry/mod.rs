@@ -67,10 +67,6 @@ mod future;
 mod layer;
 mod service;
 
-pub use self::{
-    future::ResponseFuture,
-    layer::SendRetryLayer,
-    service::SendRetry,
-};
+pub use self::{future::ResponseFuture, layer::SendRetryLayer, service::SendRetry};
 #[cfg(doc)]
 use crate::{middleware::retry::Backoff, transport::SendError};
