@@ -17,7 +17,7 @@ use crate::{
 /// What a consumer can call: a tower service of messages, or an `async fn(Message)` that returns what converts into a
 /// [`Disposition`]. `Kind` is inferred.
 #[diagnostic::on_unimplemented(
-    message = "a consumer cannot call `{Self}`: pass a router after `.build()?`, an `async fn(Message) -> Disposition`, or a service of messages",
+    message = "pass a router after `.build()?`, an `async fn(Message) -> Disposition`, or a service of messages: a consumer cannot call `{Self}`",
     label = "not a router that is built, not an `async fn(Message)`, and not a service",
     note = "a handler with arguments such as `Body<T>` is a route: `Router::new(codecs).fallback(handler).build()?`",
     note = "a service is a `Service<Message, Response = Disposition>` whose error converts into a `BoxError`"

@@ -22,7 +22,7 @@ pub struct RouterDescription {
 
 /// A [`Router`], as a bound whose error says what to do.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a router that is built: call `.build()?`, or pass another service to `service`",
+    message = "call `.build()?` on the router first, or pass another service to `service`: this is not a router that is built",
     label = "not a `Router`"
 )]
 pub trait BuiltRouter {

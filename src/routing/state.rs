@@ -67,3 +67,16 @@ impl<T: Clone> FromRef<T> for T {
         state.clone()
     }
 }
+
+/// A state of one part. With this second candidate the compiler does not conclude from a handler's argument `State<T>` that the
+/// state of its routes is `T`, so the error of a missing `FromRef` names it.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Only<T>(T);
+
+#[diagnostic::do_not_recommend]
+impl<T: Clone> FromRef<Only<T>> for T {
+    fn from_ref(state: &Only<T>) -> Self {
+        state.0.clone()
+    }
+}
