@@ -1,4 +1,5 @@
-//! What erased types cost a message: a router of 1, 50 and 500 routes, with the types of its handlers erased and without.
+//! What erased types cost a message: a router of 1, 50 and 500 routes, with the types of its handlers erased and without, and a
+//! publisher beside the same layers.
 //! `cargo xtask bench --only erased` counts it. The subjects of the messages are those of all routes in turn. The command
 //! line is that of `scenario`.
 #![allow(unsafe_code, reason = "a counting allocator")]
@@ -10,12 +11,13 @@ mod scenario;
 
 use std::{
     convert::Infallible,
-    future::{Ready, ready},
+    future::{Future, Ready, ready},
     hint::black_box,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use consign::{
@@ -24,16 +26,24 @@ use consign::{
     broker::Broker,
     codecs::{CodecSet, Codecs, Json, MessagePack},
     consumer::Consumer,
+    middleware::{
+        encode::{EncodeLayer, OutboundMessage},
+        in_flight::InFlightLayer,
+        message_id::MessageIdLayer,
+        retry::Backoff,
+        send_retry::SendRetryLayer,
+    },
+    publisher::Publisher,
     routing::{Body, Router, Routes},
     settlement::Transient,
     time::{ManualClock, Timestamp},
-    transport::Sender,
+    transport::{Batch, SendError, SendService, Sender},
 };
 use futures_util::FutureExt;
 use payload::{ORDER, Order};
 use scenario::counted;
 use tokio::sync::Notify;
-use tower::Service;
+use tower::{Service, ServiceBuilder, ServiceExt};
 
 scenarios! {
     "static_1" => |messages| run(messages, 1, static_1),
@@ -41,6 +51,23 @@ scenarios! {
     "erased_1" => |messages| run(messages, 1, |done| erased(done, 1)),
     "erased_50" => |messages| run(messages, 50, |done| erased(done, 50)),
     "erased_500" => |messages| run(messages, 500, |done| erased(done, 500)),
+    "layers" => |messages| send(messages, {
+        let stack = ServiceBuilder::new()
+            .layer(MessageIdLayer::new())
+            .layer(EncodeLayer::new(Codecs::json()))
+            .layer(InFlightLayer::default())
+            .service(SendService::new(Nowhere));
+        move |value| stack.clone().oneshot(OutboundMessage::new(value).subject("order.placed"))
+    }),
+    "publisher" => |messages| send(messages, {
+        let publisher = Publisher::new(Codecs::json(), Nowhere);
+        move |value| publisher.publish("order.placed", &value)
+    }),
+    "publisher_retry" => |messages| send(messages, {
+        let retry = SendRetryLayer::new(Backoff::fixed(Duration::from_secs(1)));
+        let publisher = Publisher::builder(Codecs::json()).layer(retry).build(Nowhere);
+        move |value| publisher.publish("order.placed", &value)
+    }),
 }
 
 /// Ends the run after the last message.
@@ -104,6 +131,32 @@ macro_rules! routes {
 
 fn static_50(done: Done) -> impl Service<Message, Response = Disposition, Error = Infallible> {
     routes!(Router::new(codecs()), done: 0 10 20 30 40).build().expect("fifty routes")
+}
+
+/// Accepts every message, and drops it.
+#[derive(Clone)]
+struct Nowhere;
+
+impl Sender for Nowhere {
+    type Send = Ready<Result<(), SendError>>;
+
+    fn send(&self, message: Message) -> Self::Send {
+        black_box(message);
+        ready(Ok(()))
+    }
+
+    fn send_batch(&self, batch: Batch) -> Self::Send {
+        black_box(batch);
+        ready(Ok(()))
+    }
+}
+
+fn send<F: Future<Output = Result<(), SendError>>>(messages: u64, send: impl Fn((u64, u32)) -> F) {
+    counted(&mut || {
+        for number in 0..messages {
+            send(black_box((number, 3))).now_or_never().expect("ready at once").expect("accepted");
+        }
+    });
 }
 
 fn run<S>(messages: u64, routes: usize, service: impl FnOnce(Done) -> S)

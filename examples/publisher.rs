@@ -44,7 +44,10 @@ async fn cancel(app: &App, order: u64) -> Result<(), SendError> {
 
 type Handled = State<mpsc::Sender<String>>;
 
-async fn print_placed(State(handled): Handled, Body(Placed { order, customer }): Body<Placed>) -> Result<(), Transient> {
+async fn print_placed(
+    State(handled): Handled,
+    Body(Placed { order, customer }): Body<Placed>,
+) -> Result<(), Transient> {
     Ok(handled.send(format!("{customer} has placed order {order}")).await?)
 }
 

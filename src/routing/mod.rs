@@ -103,8 +103,20 @@
 //!
 //! # Performance
 //!
-//! The handler is found in a hash table, after a comparison with the name that was found before. So the cost does not grow with
-//! the number of routes. PERFTABLE
+//! The handler is found in a hash table, after a comparison with the name that was found before. So the cost hardly grows with
+//! the number of routes. `cargo xtask bench --only erased` counts a message of two fields of JSON through a broker, a consumer and
+//! a router, whose routes take turns:
+//!
+//! | router | instructions | allocations |
+//! |---|---|---|
+//! | 1 route | 1,797 | 0 |
+//! | 50 routes | 2,050 | 0 |
+//! | 1 route of [`Routes`] | 2,008 | 1 |
+//! | 50 routes of [`Routes`] | 2,170 | 1 |
+//! | 500 routes of [`Routes`] | 2,171 | 1 |
+//!
+//! The allocation is the box of the handler's future. The compiler's limit of recursion allows a router about 50 routes outside of
+//! [`Routes`].
 
 mod check;
 mod context;

@@ -1,5 +1,5 @@
 use consign::{
-    Disposition, MessageExt, Message,
+    Disposition, Message, MessageExt,
     codecs::Codecs,
     message::{Received, SequenceNumber},
     middleware::{
@@ -33,7 +33,8 @@ const LAST: &str = "Message could not be consumed after 3 delivery attempts. The
 #[tokio::test]
 async fn the_failure_of_the_last_delivery_is_a_dead_letter() {
     let failing = service_fn(|_: Message| async { Err::<Disposition, _>(BoxError::from("away")) });
-    let abandoning = service_fn(|_: Message| async { Ok::<_, BoxError>(Disposition::Abandon(Changes::because("later"))) });
+    let abandoning =
+        service_fn(|_: Message| async { Ok::<_, BoxError>(Disposition::Abandon(Changes::because("later"))) });
     let layer = DeliveryLimitLayer::new(3);
     for count in [1, 2] {
         assert_eq!(layer.layer(failing).oneshot(delivered(count)).await.unwrap_err().to_string(), "away");
@@ -60,7 +61,8 @@ async fn a_delivery_after_the_last_one_does_not_reach_the_handler() {
 /// Rules: Y-242.
 #[tokio::test]
 async fn a_client_that_does_not_count_counts_in_a_property() {
-    let stack = DeliveryLimitLayer::new(3).layer(service_fn(|_: Message| async { Ok::<_, BoxError>(Disposition::ABANDON) }));
+    let stack =
+        DeliveryLimitLayer::new(3).layer(service_fn(|_: Message| async { Ok::<_, BoxError>(Disposition::ABANDON) }));
     let mut message = Message::builder().message_id("m").subject("s").build("body").unwrap();
     for failed in 1..3_u64 {
         assert_eq!(stack.clone().oneshot(message.clone()).await.unwrap(), Disposition::ABANDON);
@@ -68,7 +70,8 @@ async fn a_client_that_does_not_count_counts_in_a_property() {
         assert_eq!(message.application_properties().get(COUNT), Some(&failed.into()));
         assert_eq!((message.message_id(), message.payload()), (Some("m"), Some(&b"body"[..])));
     }
-    let text = "Message could not be consumed after 3 delivery attempts. The last error: the handler abandoned the message";
+    let text =
+        "Message could not be consumed after 3 delivery attempts. The last error: the handler abandoned the message";
     assert_eq!(dead(stack.oneshot(message).await).1, text);
 
     // As text it is no number; a copy of a message that a client counts goes on from there.
@@ -100,10 +103,9 @@ async fn what_no_later_delivery_changes_passes() {
 
 #[tokio::test]
 async fn a_panic_in_the_last_delivery_is_a_dead_letter_and_zero_deliveries_are_one() {
-    let stack = ServiceBuilder::new()
-        .layer(DeliveryLimitLayer::new(0))
-        .layer(CatchPanicLayer::new())
-        .service(service_fn(|_: Message| async { if true { panic!("oh") } else { Ok::<_, BoxError>(Disposition::Complete) } }));
+    let stack = ServiceBuilder::new().layer(DeliveryLimitLayer::new(0)).layer(CatchPanicLayer::new()).service(
+        service_fn(|_: Message| async { if true { panic!("oh") } else { Ok::<_, BoxError>(Disposition::Complete) } }),
+    );
     let (_, description) = dead(stack.oneshot(message("m")).await);
     assert!(description.ends_with("oh"), "{description}");
     assert_eq!(DeliveryLimitLayer::default().limit(), 10);

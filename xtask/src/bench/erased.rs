@@ -16,6 +16,9 @@ const SCENARIOS: &[(&str, &str, Option<&str>)] = &[
     ("erased_1", "a router of one route of erased type", None),
     ("erased_50", "a router of 50 such routes", Some("erased_1")),
     ("erased_500", "a router of 500 such routes", Some("erased_1")),
+    ("layers", "a value through the layers of a publisher", None),
+    ("publisher", "a value through a publisher", None),
+    ("publisher_retry", "a value through a publisher with a retry", None),
 ];
 
 pub(crate) fn figures() -> Result<Vec<Figure>, Error> {
