@@ -102,34 +102,34 @@ fn handler(done: &Done, route: usize) -> impl Fn(Body<Order>) -> Ready<Result<()
     }
 }
 
-fn erased(done: Done, count: usize) -> impl Service<Message, Response = Disposition, Error = Infallible> {
-    let add = |routes: Routes<_, _>, route| routes.route(subject(route), handler(&done, route));
+fn erased(done: &Done, count: usize) -> impl Service<Message, Response = Disposition, Error = Infallible> + use<> {
+    let add = |routes: Routes<_, _>, route| routes.route(subject(route), handler(done, route));
     Router::new(codecs()).merge((0..count).fold(Routes::new(), add)).build().expect("routes")
 }
 
-fn static_1(done: Done) -> impl Service<Message, Response = Disposition, Error = Infallible> {
-    Router::new(codecs()).route(subject(0), handler(&done, 0)).build().expect("one route")
+fn static_1(done: &Done) -> impl Service<Message, Response = Disposition, Error = Infallible> + use<> {
+    Router::new(codecs()).route(subject(0), handler(done, 0)).build().expect("one route")
 }
 
 macro_rules! routes {
     ($builder:expr, $done:ident: $($tens:literal)*) => {{
         let builder = $builder;
         $(let builder = builder
-            .route(subject($tens), handler(&$done, $tens))
-            .route(subject($tens + 1), handler(&$done, $tens + 1))
-            .route(subject($tens + 2), handler(&$done, $tens + 2))
-            .route(subject($tens + 3), handler(&$done, $tens + 3))
-            .route(subject($tens + 4), handler(&$done, $tens + 4))
-            .route(subject($tens + 5), handler(&$done, $tens + 5))
-            .route(subject($tens + 6), handler(&$done, $tens + 6))
-            .route(subject($tens + 7), handler(&$done, $tens + 7))
-            .route(subject($tens + 8), handler(&$done, $tens + 8))
-            .route(subject($tens + 9), handler(&$done, $tens + 9));)*
+            .route(subject($tens), handler($done, $tens))
+            .route(subject($tens + 1), handler($done, $tens + 1))
+            .route(subject($tens + 2), handler($done, $tens + 2))
+            .route(subject($tens + 3), handler($done, $tens + 3))
+            .route(subject($tens + 4), handler($done, $tens + 4))
+            .route(subject($tens + 5), handler($done, $tens + 5))
+            .route(subject($tens + 6), handler($done, $tens + 6))
+            .route(subject($tens + 7), handler($done, $tens + 7))
+            .route(subject($tens + 8), handler($done, $tens + 8))
+            .route(subject($tens + 9), handler($done, $tens + 9));)*
         builder
     }};
 }
 
-fn static_50(done: Done) -> impl Service<Message, Response = Disposition, Error = Infallible> {
+fn static_50(done: &Done) -> impl Service<Message, Response = Disposition, Error = Infallible> + use<> {
     routes!(Router::new(codecs()), done: 0 10 20 30 40).build().expect("fifty routes")
 }
 
@@ -159,7 +159,7 @@ fn send<F: Future<Output = Result<(), SendError>>>(messages: u64, send: impl Fn(
     });
 }
 
-fn run<S>(messages: u64, routes: usize, service: impl FnOnce(Done) -> S)
+fn run<S>(messages: u64, routes: usize, service: impl FnOnce(&Done) -> S)
 where
     S: Service<Message, Response = Disposition, Error = Infallible>,
 {
@@ -180,7 +180,7 @@ where
     let done = Done { left: Arc::new(AtomicU64::new(messages)), all: Arc::new(Notify::new()) };
     let notified = Arc::clone(&done.all);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-    let consumer = Consumer::without_clone(queue.receiver(), service(done));
+    let consumer = Consumer::without_clone(queue.receiver(), service(&done));
     let mut consumer = Some(consumer.run_until(async move { notified.notified().await }));
     counted(&mut || {
         let stats = runtime.block_on(consumer.take().expect("one run")).expect("no failure");

@@ -1,7 +1,7 @@
 //! A layer that dead-letters a message whose last allowed delivery has failed.
 //!
 //! It is for a receive loop of your own, around a broker that redelivers a message as often as it is refused. A
-//! [`Consumer`](crate::consumer::Consumer) on a transport with MaxDeliveryCount does not need it.
+//! [`Consumer`](crate::consumer::Consumer) on a transport with `MaxDeliveryCount` does not need it.
 //!
 //! ```
 //! use consign::{
@@ -94,13 +94,11 @@ pub fn count_delivery(message: &Message) -> Message {
 
 /// Returns which delivery of the message this is. The first is 1.
 fn delivery(message: &Message) -> u64 {
-    match message.received() {
-        Some(received) => received.delivery_count.into(),
-        None => {
-            let failed = message.application_properties().get(COUNT).and_then(PropertyValue::to_u64);
-            failed.unwrap_or(0).saturating_add(1)
-        }
+    if let Some(received) = message.received() {
+        return received.delivery_count.into();
     }
+    let failed = message.application_properties().get(COUNT).and_then(PropertyValue::to_u64);
+    failed.unwrap_or(0).saturating_add(1)
 }
 
 /// A layer that limits the deliveries of a message; see the [module](self).

@@ -78,8 +78,14 @@
 //! # Performance
 //!
 //! The types of the sender and of the layers are erased, so a publisher has the codecs as its only type parameter. A send
-//! allocates one box for its future. Otherwise it costs what the same layers cost: `cargo xtask bench --only erased` counts
-//! both.
+//! allocates one box for its future. `cargo xtask bench --only erased` counts a value of two numbers, as JSON, to a transport that
+//! drops it:
+//!
+//! | through | instructions | allocations |
+//! |---|---|---|
+//! | the same layers as one type, with [`EncodeLayer`](crate::middleware::encode::EncodeLayer) | 2,105 | 3 |
+//! | a publisher | 2,274 | 4 |
+//! | a publisher with [`SendRetryLayer`](crate::middleware::send_retry::SendRetryLayer) | 2,424 | 4 |
 
 mod builder;
 mod message;
@@ -181,6 +187,7 @@ impl<C: CodecSet> Publisher<C> {
     /// # Errors
     ///
     /// Those of [`Sender::send_batch`].
+    #[must_use = "a send does nothing until it is awaited"]
     pub fn send_batch(&self, batch: Batch) -> BoxFuture<Result<(), SendError>> {
         if batch.is_empty() {
             return Box::pin(ready(Ok(())));

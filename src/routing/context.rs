@@ -18,12 +18,14 @@ impl<S, C> Context<S, C> {
     }
 
     /// Returns the application's state.
+    #[must_use]
     #[inline]
     pub fn state(&self) -> &S {
         &self.0.state
     }
 
     /// Returns the codecs.
+    #[must_use]
     #[inline]
     pub fn codecs(&self) -> &Codecs<C> {
         &self.0.codecs

@@ -30,7 +30,7 @@ struct Names {
 
 #[derive(Debug)]
 struct Name {
-    name: Box<str>,
+    text: Box<str>,
     route: RouteNumber,
     /// Its position among all entries: the later one takes a message that has a subject and a type.
     position: usize,
@@ -75,7 +75,7 @@ impl Lookup {
         // The name before, unless the type of a message could be elsewhere.
         if let (Some(subject), None) = (message.subject(), &self.types)
             && let Some(name) = self.subjects.all.get(*last)
-            && *name.name == *subject
+            && *name.text == *subject
         {
             return name.route;
         }
@@ -109,7 +109,7 @@ impl Lookup {
 impl Names {
     fn insert(&mut self, name: &str, route: RouteNumber, position: usize) {
         self.by_name.insert(name.into(), self.all.len());
-        self.all.push(Name { name: name.into(), route, position });
+        self.all.push(Name { text: name.into(), route, position });
     }
 
     fn find(&self, name: &str) -> Option<(usize, &Name)> {

@@ -65,7 +65,7 @@ async fn a_client_that_does_not_count_counts_in_a_property() {
         DeliveryLimitLayer::new(3).layer(service_fn(|_: Message| async { Ok::<_, BoxError>(Disposition::ABANDON) }));
     let mut message = Message::builder().message_id("m").subject("s").build("body").unwrap();
     for failed in 1..3_u64 {
-        assert_eq!(stack.clone().oneshot(message.clone()).await.unwrap(), Disposition::ABANDON);
+        assert_eq!(stack.oneshot(message.clone()).await.unwrap(), Disposition::ABANDON);
         message = count_delivery(&message);
         assert_eq!(message.application_properties().get(COUNT), Some(&failed.into()));
         assert_eq!((message.message_id(), message.payload()), (Some("m"), Some(&b"body"[..])));
