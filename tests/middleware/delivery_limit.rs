@@ -10,7 +10,7 @@ use consign::{
     settlement::{Changes, DeadLetterReason, Undecodable},
     time::{ManualClock, Timestamp},
 };
-use tokio_test::{assert_pending, assert_ready_ok, task};
+use tokio_test::{assert_pending, assert_ready, assert_ready_ok, task};
 use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 use tower_test::mock;
 
@@ -52,7 +52,8 @@ async fn a_delivery_after_the_last_one_does_not_reach_the_handler() {
     let (mock, mut handle) = mock::pair::<Message, Disposition>();
     let mut stack = DeliveryLimitLayer::new(3).layer(mock);
     handle.allow(1);
-    let (reason, description) = dead(stack.ready().await.unwrap().call(delivered(4)).await);
+    let (reason, description) =
+        dead(assert_ready!(task::spawn(stack.ready().await.unwrap().call(delivered(4))).poll()));
     assert_eq!(reason, DeadLetterReason::MaxDeliveryCountExceeded);
     assert_eq!(description, format!("{LAST}no delivery was settled"));
     assert_pending!(task::spawn(handle.next_request()).poll());
