@@ -1,10 +1,11 @@
 //! The sending stack around a client that you have: values go in, calls of the client come out.
 use consign::middleware::encode::{EncodeLayer, OutboundMessage};
 use consign::middleware::{in_flight::InFlightLayer, message_id::MessageIdLayer, size_limit::SizeLimitLayer};
+use consign::middleware::{retry::Backoff, send_retry::SendRetryLayer};
 use consign::transport::{ErrorKind, SendError, SendExt};
 use consign::{Message, codecs::Codecs};
-use std::{future, io, sync::Mutex, time::Duration};
-use tower::{BoxError, ServiceBuilder, retry, service_fn};
+use std::{io, sync::Mutex, time::Duration};
+use tower::{BoxError, ServiceBuilder, service_fn};
 
 /// Your client. The first call of this one fails.
 struct Client(Mutex<Vec<(String, Vec<u8>)>>);
@@ -19,27 +20,13 @@ impl Client {
     }
 }
 
-#[derive(Clone)]
-struct Attempts(u32);
-
-impl retry::Policy<Message, (), SendError> for Attempts {
-    type Future = future::Ready<()>;
-    fn retry(&mut self, _: &mut Message, result: &mut Result<(), SendError>) -> Option<Self::Future> {
-        self.0 = self.0.checked_sub(1)?;
-        result.as_ref().is_err_and(SendError::is_retryable).then(|| future::ready(()))
-    }
-    fn clone_request(&mut self, message: &Message) -> Option<Message> {
-        Some(message.clone()) // one reference count
-    }
-}
-
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), BoxError> {
     let mut sender = ServiceBuilder::new()
         .layer(MessageIdLayer::new()) // once, so that every attempt has the same id
         .timeout(Duration::from_secs(5))
         .layer(EncodeLayer::new(Codecs::json()))
-        .retry(Attempts(3))
+        .layer(SendRetryLayer::new(Backoff::exponential(Duration::from_millis(1))).repeat_unknown_outcome())
         .layer(SizeLimitLayer::default())
         .layer(InFlightLayer::new(8))
         .service(service_fn(async |message: Message| {

@@ -133,6 +133,7 @@
 //! - [`codecs`]: formats, fallback chains and the trail of the codecs that were tried.
 //! - [`middleware`]: the layers, in their order.
 //! - [`pipeline`]: a stack that is checked when it is built, and can print its layers, routes and types.
+//! - [`publisher`]: a handle for application state that encodes values and sends them.
 //! - [`consumer`]: the loop that receives, calls a stack and settles.
 //! - [`rpc`]: typed requests, replies and faults.
 //! - [`rules`]: filters and actions of subscriptions.
@@ -154,6 +155,7 @@ mod decode;
 pub mod message_types;
 pub mod middleware;
 pub mod pipeline;
+pub mod publisher;
 pub mod routing;
 pub mod rpc;
 pub mod settlement;

@@ -49,7 +49,7 @@ use crate::{
 /// # }
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be read out of a body",
+    message = "`{Self}` cannot be read out of a body: derive `serde::Deserialize` for it",
     label = "no `Decode` for this type",
     note = "derive `serde::Deserialize` for it, so that the codecs of the set read it",
     note = "or implement `Decode`, if it has a format of its own",
@@ -94,7 +94,7 @@ impl<T: for<'de> Decode<'de>> DecodeOwned for T {}
 /// A type that can be written to a body. Every [`Serialize`] type is one; a type with a format of its own implements it (see
 /// [`Decode`] for an example).
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be written into a body",
+    message = "`{Self}` cannot be written into a body: derive `serde::Serialize` for it",
     label = "no `Encode` for this type",
     note = "derive `serde::Serialize` for it, so that the codecs of the set write it",
     note = "or implement `Encode`, if it has a format of its own",

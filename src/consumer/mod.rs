@@ -9,23 +9,26 @@
 //!     consumer::Consumer,
 //!     transport::Sender,
 //! };
-//! use tower::{BoxError, service_fn};
+//! use tower::BoxError;
+//!
+//! async fn handle(message: Message) -> Disposition {
+//!     assert_eq!(message.payload(), Some(&b"one order"[..]));
+//!     Disposition::Complete
+//! }
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), BoxError> {
 //! let queue = Broker::new().create_queue("orders", QueueSettings::default())?;
 //! queue.sender()?.send(Message::new("one order")).await?;
 //!
-//! let (done, mut finished) = tokio::sync::mpsc::channel(1);
-//! let handler = service_fn(move |message: Message| {
-//!     let done = done.clone();
-//!     async move {
-//!         assert_eq!(message.payload(), Some(&b"one order"[..]));
-//!         done.send(()).await?;
-//!         Ok::<_, BoxError>(Disposition::Complete)
+//! let consumer = Consumer::new(queue.receiver(), handle).concurrency(16);
+//! let stats = consumer.stats();
+//! let handled = async move {
+//!     while stats.completed() < 1 {
+//!         tokio::task::yield_now().await;
 //!     }
-//! });
-//! let stats = Consumer::new(queue.receiver(), handler).concurrency(16).run_until(finished.recv()).await?;
+//! };
+//! let stats = consumer.run_until(handled).await?;
 //! assert_eq!(stats.completed(), 1);
 //! # Ok(())
 //! # }
@@ -73,6 +76,7 @@ mod error;
 mod health;
 mod held;
 mod hold;
+mod into_stack;
 mod log;
 mod options;
 mod pace;
@@ -105,6 +109,7 @@ use self::options::Options;
 pub use self::{
     error::{ConsumeError, ConsumeErrorKind},
     health::{ConsumerFailure, ConsumerSnapshot, ConsumerState, Health},
+    into_stack::IntoStack,
     run::ConsumerRun,
     sessions::{NoSession, SessionConsumer, SessionHandle},
     settings::{Settings, SettingsError, SettingsErrorKind},
@@ -136,13 +141,15 @@ where
     /// Most handlers at once.
     pub const MAX_CONCURRENCY: usize = 4_096;
 
-    /// Creates a consumer of the messages of `receiver`, handled by `service`. A clone of `service` takes over when the
-    /// consumer has to release a place that it holds in it.
-    pub fn new(receiver: R, service: S) -> Self
+    /// Creates a consumer of the messages of `receiver`, handled by `stack`: a router, another service of messages, or an
+    /// `async fn(Message) -> Disposition`. A clone of the service takes over when the consumer has to release a place that
+    /// it holds in it.
+    pub fn new<T, K>(receiver: R, stack: T) -> Self
     where
+        T: IntoStack<K, Stack = S>,
         S: Clone,
     {
-        Self { clone_service: Some(S::clone), ..Self::without_clone(receiver, service) }
+        Self { clone_service: Some(S::clone), ..Self::without_clone(receiver, stack.into_stack()) }
     }
 
     /// A consumer whose `service` is not [`Clone`], such as tower's `RateLimit`. It cannot give up a place that it

@@ -7,8 +7,8 @@
 //!
 //! | outer to inner | layers |
 //! |---|---|
-//! | sending | [`trace`] · [`message_id`] · timeout · retry · [`busy_pause`] · [`encode`] · `content_encoding` · `encryption`, `signing` · `claim_check` · [`size_limit`] · [`in_flight`] · transport |
-//! | receiving | [`trace`] · [`dead_letter`] · [`catch_panic`] · timeout · [`lock_renewal`] · [`expiry`] · [`mod@retry`] · [`circuit_breaker`] · [`dedup`] · `claim_check` · `signing`, `encryption` · `content_encoding` · `interop` · handler |
+//! | sending | [`trace`] · [`message_id`] · timeout · [`send_retry`] · [`busy_pause`] · [`encode`] · `content_encoding` · `encryption`, `signing` · `claim_check` · [`size_limit`] · [`in_flight`] · transport |
+//! | receiving | [`trace`] · [`dead_letter`] · [`delivery_limit`] · [`catch_panic`] · timeout · [`lock_renewal`] · [`expiry`] · [`mod@retry`] · [`circuit_breaker`] · [`dedup`] · `claim_check` · `signing`, `encryption` · `content_encoding` · `interop` · handler |
 //!
 //! To write your own layer as an `async fn`, use [`from_fn`].
 //!
@@ -18,10 +18,12 @@
 //! |---|---|---|
 //! | one message fails, and may succeed soon | [`mod@retry`], at once | it keeps its slot and its lock |
 //! | one message fails, and may succeed later | [`mod@retry`], delayed | the broker has a copy, or delays the message |
+//! | one message fails in each delivery, and the broker does not count | [`delivery_limit`] | it is dead-lettered after its last delivery |
 //! | all messages fail | [`circuit_breaker`] | the stack is not ready: messages wait in their queue, and no deliveries are counted |
 //! | more messages per second than a dependency can handle | tower's rate limit | the stack is not ready until the next period |
 //! | more messages at once | [`Consumer::concurrency`](crate::consumer::Consumer::concurrency) | they wait in their queue |
 //! | the broker is busy | [`busy_pause`] | sends wait |
+//! | one send is refused, and may succeed soon | [`send_retry`] | it is sent again, with the same MessageId |
 //! | more sends at once | [`in_flight`] | sends wait, in their order |
 //!
 //! # Performance
@@ -45,6 +47,7 @@ pub mod claim_check;
 pub mod content_encoding;
 pub mod dead_letter;
 pub mod dedup;
+pub mod delivery_limit;
 pub mod encode;
 #[cfg(feature = "encryption")]
 pub mod encryption;
@@ -80,6 +83,7 @@ pub mod retry;
 #[cfg(any(feature = "gzip", feature = "zstd", feature = "deflate", feature = "encryption", feature = "signing"))]
 mod rewriting;
 mod send_future;
+pub mod send_retry;
 #[cfg(feature = "signing")]
 pub mod signing;
 pub mod size_limit;

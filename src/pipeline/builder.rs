@@ -1,6 +1,5 @@
 use std::fmt;
 
-use consign_codecs::CodecSet;
 use tower::ServiceBuilder;
 use tower_layer::{Identity, Layer, Stack};
 
@@ -8,7 +7,7 @@ use super::{Describe, LayerInfo, PipelineDescription, PipelineError, PipelineErr
 use crate::{
     consumer::Settings,
     message_types::{SendTypes, TypeTable},
-    routing::{Router, RouterDescription},
+    routing::{RouterDescription, private::BuiltRouter},
 };
 
 /// Collects the layers of a stack, as tower's `ServiceBuilder` does, and their descriptions. The first layer is the
@@ -90,11 +89,12 @@ impl<L> Pipeline<L> {
     /// The stack around this router, which is described with it.
     ///
     /// Errors: the first rule that is broken.
-    pub fn router<S, C: CodecSet, R>(self, router: Router<S, C, R>) -> Result<Pipelined<L::Service>, PipelineError>
+    pub fn router<R>(self, router: R) -> Result<Pipelined<L::Service>, PipelineError>
     where
-        L: Layer<Router<S, C, R>>,
+        R: BuiltRouter,
+        L: Layer<R>,
     {
-        let description = router.describe();
+        let description = router.description();
         self.build(router, Some(description))
     }
 

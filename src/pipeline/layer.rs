@@ -20,7 +20,7 @@ use serde::Serialize;
 /// }
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not say its name and its place",
+    message = "`{Self}` has no description: add it by `.other(\"name\", layer)`, or implement `Describe` for it",
     note = "implement `Describe` for it, or give it a name: `.other(\"timeout\", layer)`"
 )]
 pub trait Describe {

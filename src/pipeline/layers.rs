@@ -9,6 +9,7 @@ use crate::middleware::{
     circuit_breaker::CircuitBreakerLayer,
     dead_letter::DeadLetterLayer,
     dedup::DedupLayer,
+    delivery_limit::DeliveryLimitLayer,
     encode::EncodeLayer,
     expiry::ExpiryLayer,
     from_fn::FromFnLayer,
@@ -16,6 +17,7 @@ use crate::middleware::{
     lock_renewal::LockRenewalLayer,
     message_id::MessageIdLayer,
     retry::{Later, RetryLayer},
+    send_retry::SendRetryLayer,
     size_limit::SizeLimitLayer,
 };
 
@@ -35,6 +37,17 @@ impl<C> Describe for DeadLetterLayer<C> {
             .into_iter()
             .chain(payload)
             .fold(receiving("dead_letter").once(), |info, other| info.outside_of(other, why))
+    }
+}
+
+impl Describe for DeliveryLimitLayer {
+    fn info(&self) -> LayerInfo {
+        let why = "it does not get the errors of outer layers";
+        ["catch_panic", "lock_renewal", "expiry", "retry", "circuit_breaker", "dedup"]
+            .into_iter()
+            .fold(receiving("delivery_limit").once(), |info, other| info.outside_of(other, why))
+            .setting("deliveries", self.limit())
+            .inside_of("dead_letter", "its dead letters are not made to fit")
     }
 }
 
@@ -147,6 +160,23 @@ impl Describe for InFlightLayer {
             .inside_of("retry", "a permit is held while no send is in flight")
             .inside_of("encode", "a permit is held while a value is encoded")
             .inside_of("check_in", "a permit is held while a body is stored")
+    }
+}
+
+impl Describe for SendRetryLayer {
+    fn info(&self) -> LayerInfo {
+        let (attempts, backoff, repeats_unknown) = self.settings();
+        let info = sending("send_retry").once().setting("attempts", attempts).setting("backoff", backoff);
+        let info = if repeats_unknown { info.setting("unknown outcome", "repeated") } else { info };
+        let info = info
+            .inside_of("trace", "each attempt has a span, and no span has the final result")
+            .inside_of("message_id", "every attempt is a new message")
+            .outside_of("busy_pause", "a pause ends an attempt")
+            .outside_of("in_flight", "a permit is held while no send is in flight");
+        if attempts > 1 {
+            return info;
+        }
+        info.problem("`send_retry` makes one attempt, and repeats nothing: allow 2 attempts or more")
     }
 }
 

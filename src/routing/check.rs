@@ -5,6 +5,7 @@ use std::{
     error, fmt,
 };
 
+use super::private::RouteNumber;
 use crate::message_types::{TypeTable, TypesError, TypesErrorKind};
 
 /// A route, and the types of its handler's arguments.
@@ -12,6 +13,27 @@ use crate::message_types::{TypeTable, TypesError, TypesErrorKind};
 pub(super) struct Entry {
     pub(super) takes: Takes,
     pub(super) tables: Vec<&'static TypeTable>,
+    pub(super) route: RouteNumber,
+    /// The prefix before types, which have names of their own.
+    prefix: Box<str>,
+}
+
+impl Entry {
+    pub(super) fn new(takes: Takes, tables: Vec<&'static TypeTable>, route: RouteNumber) -> Self {
+        Self { takes, tables, route, prefix: "".into() }
+    }
+
+    /// The entry among others, with a prefix, and with its handler after the first `count` ones.
+    pub(super) fn nested(mut self, prefix: &str, count: usize) -> Self {
+        self.route += count;
+        let name = match &mut self.takes {
+            Takes::Subject(subject) => subject,
+            Takes::Types => &mut self.prefix,
+            Takes::Others { prefix } => prefix,
+        };
+        *name = [prefix, name].concat().into();
+        self
+    }
 }
 
 /// What a route takes.
@@ -19,7 +41,10 @@ pub(super) struct Entry {
 pub(super) enum Takes {
     Subject(Box<str>),
     Types,
-    Others,
+    /// Whatever no other entry takes, and has a subject that begins with this.
+    Others {
+        prefix: Box<str>,
+    },
 }
 
 /// A router that cannot be built. `Display` states in one sentence what to change.
@@ -45,6 +70,10 @@ pub enum RouteErrorKind {
     TypeTakenTwice,
     /// Two enums have their types in different places of a message.
     SeveralProperties,
+    /// A handler of types is in routes that are nested: its types have their own names, without the prefix.
+    NestedTypes,
+    /// Two handlers take the messages without a route.
+    SeveralFallbacks,
     /// A table of types breaks a rule of its own.
     Types(TypesErrorKind),
 }
@@ -85,7 +114,24 @@ pub(super) fn check(entries: &[Entry], has_codec: impl Fn(&str) -> bool) -> Resu
             return Err(RouteError::new(Kind::DuplicateRoute, subject, advice));
         }
     }
+    let mut prefixes = HashSet::new();
     for entry in entries {
+        if let Takes::Others { prefix } = &entry.takes
+            && !prefixes.insert(&**prefix)
+        {
+            let advice = match &**prefix {
+                "" => "two handlers are the fallback: remove one of them".to_owned(),
+                prefix => format!("two handlers are the fallback below {prefix:?}: remove one of them"),
+            };
+            return Err(RouteError::new(Kind::SeveralFallbacks, prefix, advice));
+        }
+        if !entry.prefix.is_empty() {
+            let advice = format!(
+                "a handler of types is nested below {:?}, and types have names of their own: add it by `merge`",
+                entry.prefix
+            );
+            return Err(RouteError::new(Kind::NestedTypes, &entry.prefix, advice));
+        }
         for table in &entry.tables {
             table.check(&has_codec).map_err(|error| RouteError::types(error, table))?;
         }

@@ -20,16 +20,32 @@ pub struct RouterDescription {
     pub codecs: DecisionTable,
 }
 
+/// A [`Router`], as a bound whose error says what to do.
+#[diagnostic::on_unimplemented(
+    message = "call `.build()?` on the router first, or pass another service to `service`: this is not a router that is built",
+    label = "not a `Router`"
+)]
+pub trait BuiltRouter {
+    /// Returns the description of the router.
+    fn description(&self) -> RouterDescription;
+}
+
+impl<S, C: CodecSet, R> BuiltRouter for Router<S, C, R> {
+    fn description(&self) -> RouterDescription {
+        self.describe()
+    }
+}
+
 impl<S, C: CodecSet, R> Router<S, C, R> {
     /// Returns the description of the router.
     #[must_use]
     pub fn describe(&self) -> RouterDescription {
         let (mut subjects, mut types, mut has_otherwise) = (Vec::new(), Vec::new(), false);
-        for entry in &*self.entries {
+        for entry in &*self.table.entries {
             match &entry.takes {
                 Takes::Subject(subject) => subjects.push(subject.to_string()),
                 Takes::Types => types.extend(entry.tables.iter().map(|table| **table)),
-                Takes::Others => has_otherwise = true,
+                Takes::Others { prefix } => has_otherwise |= prefix.is_empty(),
             }
         }
         RouterDescription { subjects, types, has_otherwise, codecs: self.cx.codecs().describe().table() }

@@ -14,9 +14,9 @@ use crate::{
 /// An argument of a handler: what can be taken out of a message without waiting. What must wait is a layer, or a call on
 /// the state.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be taken out of a message",
+    message = "`{Self}` cannot be taken out of a message: take it as `Body<{Self}>` or `State<{Self}>`, or implement `FromMessage` for it",
     label = "not an argument of a handler",
-    note = "the arguments are `Body<T>`, `Decoded<T>`, `Payload<C>`, `RawBody`, `Message`, `State<S>`, `Received`, `SessionHandle`, `MessageId` and the other properties, enums that derive `MessageTypes`, and types of yours that implement `FromMessage`",
+    note = "the arguments are `Body<T>`, `Decoded<T>`, `Payload<C>`, `RawBody`, `Message`, `State<S>`, `Extension<T>`, `Received`, `SessionHandle`, `MessageId` and the other properties, enums that derive `MessageTypes`, and types of yours that implement `FromMessage`",
     note = "`State<S>` needs the `S` that `Router::with_state` was given",
     note = "`Body<T>` needs a `T` that owns its data: borrow through `Payload<C>` instead"
 )]
@@ -95,22 +95,6 @@ impl<S, C> FromMessage<S, C> for RawBody {
             MessageBody::Data(data) => Ok(Self(data.joined().clone())),
             other => Self::of_value(other),
         }
-    }
-}
-
-/// The application's state, cloned.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct State<S>(
-    /// The state.
-    pub S,
-);
-
-impl<S: Clone, C> FromMessage<S, C> for State<S> {
-    type Rejection = Infallible;
-
-    #[inline]
-    fn from_message(_: &Message, cx: &Context<S, C>) -> Result<Self, Infallible> {
-        Ok(Self(cx.state().clone()))
     }
 }
 

@@ -5,15 +5,19 @@ use std::{
 };
 
 use pin_project_lite::pin_project;
+use tower_layer::Layer;
 
-use super::{Context, FromMessage};
+use super::{
+    Context, FromMessage,
+    private::{HandlerService, Layered},
+};
 use crate::{Disposition, Message, message_types::TypeTable, settlement::IntoDisposition};
 
 /// An `async fn` whose arguments are extracted from the message, none to eight of them in any order, and whose return
 /// value settles it. [`Ignore`](super::Ignore) and [`Forward`](super::Forward) are handlers too; the trait is not meant to be
 /// implemented outside of this crate.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a handler of messages",
+    message = "`{Self}` is not a handler of messages: write an `async fn` with up to 8 arguments that implement `FromMessage`",
     label = "not a handler",
     note = "a handler is an `async fn` with up to 8 arguments that implement `FromMessage`, returning what implements `IntoDisposition`",
     note = "for instance: `async fn created(State(db): State<Db>, Body(order): Body<Order>) -> Result<(), Transient>`",
@@ -30,6 +34,19 @@ pub trait Handler<Args, S, C>: Call<Args> + 'static {
     #[must_use]
     fn type_tables(&self) -> Vec<&'static TypeTable> {
         Vec::new()
+    }
+
+    /// Wraps this one handler in a layer, as in `.route("order.created", created.layer(TimeoutLayer::new(SECOND)))`.
+    ///
+    /// The layer makes its service once, before the first message, so a limit of its own counts all messages of the handler.
+    /// Each call clones that service. An error of the layer abandons the message, except that an
+    /// [`Undecodable`](crate::settlement::Undecodable) dead-letters it.
+    fn layer<L>(self, layer: L) -> Layered<L, Self, Args, S, C>
+    where
+        Self: Sized,
+        L: Layer<HandlerService<Self, Args, S, C>>,
+    {
+        Layered::new(layer, self)
     }
 }
 
@@ -72,7 +89,7 @@ pin_project! {
 
 impl<F> HandlerFuture<F> {
     #[inline]
-    fn run(future: F) -> Self {
+    pub(crate) fn run(future: F) -> Self {
         Self { progress: Progress::Run { future } }
     }
 

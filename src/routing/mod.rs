@@ -32,9 +32,39 @@
 //! # Ok::<(), consign::routing::RouteError>(())
 //! ```
 //!
-//! A router is a `Service<Message, Response = Disposition>`: the innermost service of a receiving stack. The routes are
-//! part of its type, so selecting one is a comparison of strings and no future is boxed. To erase the type, box the router:
+//! A router is a `Service<Message, Response = Disposition>`: the innermost service of a receiving stack. The handlers are
+//! part of its type, so no future is boxed. To erase the type, box the router:
 //! `tower::util::BoxCloneSyncService::new(router)`.
+//!
+//! # Routes in modules
+//!
+//! [`Routes`] collects the handlers of a module. Its type does not list them, so a function can return it.
+//! [`RouterBuilder::merge`] adds them to a router, and [`nest`](RouterBuilder::nest) adds them with a prefix before their
+//! subjects. A handler takes a part of the state by [`FromRef`].
+//!
+//! # Layers of one handler
+//!
+//! A layer around the router gets every message. [`Handler::layer`] wraps one handler, and [`Routes::route_layer`] wraps the
+//! handlers of a module:
+//!
+//! ```
+//! use std::time::Duration;
+//! use consign::{
+//!     codecs::Codecs,
+//!     routing::{Body, Handler as _, Router},
+//! };
+//! use tower::timeout::TimeoutLayer;
+//!
+//! async fn created(Body(_id): Body<u64>) {}
+//!
+//! let router = Router::new(Codecs::json())
+//!     .route("order.created", created.layer(TimeoutLayer::new(Duration::from_secs(5))))
+//!     .build()?;
+//! # let _ = router;
+//! # Ok::<(), consign::routing::RouteError>(())
+//! ```
+//!
+//! A layer passes values to handlers by the [extensions](crate::Message::extensions) of the message: see [`Extension`].
 //!
 //! If an argument cannot be made from the message, the handler is not called, and the message is settled by the error. A
 //! body that cannot be decoded is dead-lettered with the attempts, a missing property as `MissingProperty`.
@@ -70,16 +100,39 @@
 //! }
 //! ```
 
+//!
+//! # Performance
+//!
+//! The handler is found in a hash table, after a comparison with the name that was found before. So the cost hardly grows with
+//! the number of routes. `cargo xtask bench --only erased` counts a message of two fields of JSON through a broker, a consumer and
+//! a router, whose routes take turns:
+//!
+//! | router | instructions | allocations |
+//! |---|---|---|
+//! | 1 route | 1,797 | 0 |
+//! | 50 routes | 2,050 | 0 |
+//! | 1 route of [`Routes`] | 2,008 | 1 |
+//! | 50 routes of [`Routes`] | 2,170 | 1 |
+//! | 500 routes of [`Routes`] | 2,171 | 1 |
+//!
+//! The allocation is the box of the handler's future. The compiler's limit of recursion allows a router about 50 routes outside of
+//! [`Routes`].
+
 mod check;
 mod context;
 mod describe;
+mod extension;
 mod extract;
 mod handler;
+mod layered;
+mod lookup;
 #[doc(hidden)]
 pub mod private;
 mod property;
 mod route;
 mod router;
+mod routes;
+mod state;
 mod typed;
 mod unknown;
 
@@ -87,10 +140,13 @@ pub use self::{
     check::{RouteError, RouteErrorKind},
     context::Context,
     describe::RouterDescription,
-    extract::{Body, FromMessage, NotReceived, Payload, RawBody, State},
+    extension::{Extension, MissingExtension},
+    extract::{Body, FromMessage, NotReceived, Payload, RawBody},
     handler::Handler,
     property::{CorrelationId, MessageId, MissingProperty, ReplyTo, ReplyToSessionId, SessionId, Subject},
     router::{Router, RouterBuilder, RouterFuture},
+    routes::Routes,
+    state::{FromRef, State},
     typed::Typed,
     unknown::{Forward, Ignore},
 };

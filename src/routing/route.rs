@@ -8,44 +8,78 @@ use std::{
 
 use pin_project_lite::pin_project;
 
-use super::{Context, Handler};
+use super::{Context, Handler, routes::BoxHandler};
 use crate::{
-    Disposition, Message,
-    message::PropertyValue,
-    message_types::{TypeTable, nobody_takes},
-    settlement::DeadLetterReason,
+    Disposition, Message, message::PropertyValue, message_types::nobody_takes, settlement::DeadLetterReason,
+    transport::BoxFuture,
 };
 
 /// A list of routes as a type.
-pub trait Routes<S, C>: 'static {
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a list of routes",
+    note = "a handler of `Router<S, C, R>` needs the same `S` and `C` as the router"
+)]
+pub trait RouteList<S, C>: 'static {
     /// The future of whichever route is taken.
     type Future: Future<Output = Disposition>;
 
-    /// Dispatches the message to the route of its subject.
-    fn dispatch(&self, message: Message, cx: &Context<S, C>) -> Self::Future;
+    /// Dispatches the message to the handler with this number, or to the end of the list if it has none.
+    fn dispatch(&self, route: RouteNumber, message: Message, cx: &Context<S, C>) -> Self::Future;
+}
+
+/// The number of a handler in its list. Handlers whose types are in the list count from 0, in the order in which they were
+/// added, and the others from [`ERASED`] on.
+pub type RouteNumber = usize;
+
+/// The first number of the handlers of [`Routes`](super::Routes).
+pub const ERASED: RouteNumber = 1 << (usize::BITS - 1);
+
+/// No handler has this number.
+pub const NO_ROUTE: RouteNumber = RouteNumber::MAX;
+
+/// How many handlers a list has as types. The compiler knows the number of each, and compares numbers and no names.
+pub trait CountRoutes {
+    /// The number of the next handler.
+    const NEXT: RouteNumber;
+}
+
+impl CountRoutes for NoRoute {
+    const NEXT: RouteNumber = 0;
+}
+
+impl<H, A> CountRoutes for Fallback<H, A> {
+    const NEXT: RouteNumber = 0;
+}
+
+impl<H, A, R: CountRoutes> CountRoutes for Route<H, A, R> {
+    const NEXT: RouteNumber = R::NEXT + 1;
+}
+
+impl<R: CountRoutes, S, C> CountRoutes for Merged<R, S, C> {
+    const NEXT: RouteNumber = R::NEXT;
 }
 
 /// No route: the message is dead-lettered as `UnknownMessageType`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoRoute;
 
-impl<S, C> Routes<S, C> for NoRoute {
+impl<S, C> RouteList<S, C> for NoRoute {
     type Future = Ready<Disposition>;
 
     #[cold]
-    fn dispatch(&self, message: Message, cx: &Context<S, C>) -> Ready<Disposition> {
-        let said = match cx.type_property {
+    fn dispatch(&self, _: RouteNumber, message: Message, cx: &Context<S, C>) -> Ready<Disposition> {
+        let said = match cx.type_property() {
             None => message.subject(),
             Some(property) => message.application_properties().get(property).and_then(PropertyValue::as_str),
         };
-        let description = nobody_takes(cx.type_property, said);
+        let description = nobody_takes(cx.type_property(), said);
         ready(Disposition::dead_letter(DeadLetterReason::UnknownMessageType, description))
     }
 }
 
 /// A list of routes whose end is still open, so that a handler of all other messages can be put there.
 #[diagnostic::on_unimplemented(
-    message = "these routes have a handler of all other messages already",
+    message = "these routes have a fallback already: call `fallback` once",
     note = "`fallback` is called once, before or after the routes"
 )]
 pub trait OpenEnd<E> {
@@ -68,20 +102,15 @@ impl<H, A, R: OpenEnd<E>, E> OpenEnd<E> for Route<H, A, R> {
     type Ended = Route<H, A, R::Ended>;
 
     fn end_with(self, end: E) -> Self::Ended {
-        Route::new(self.subject, self.handler, self.others.end_with(end))
+        Route::new(self.handler, self.others.end_with(end))
     }
 }
 
-impl<H, A, R: OpenEnd<E>, E> OpenEnd<E> for TypedRoute<H, A, R> {
-    type Ended = TypedRoute<H, A, R::Ended>;
+impl<R: OpenEnd<E>, S, C, E> OpenEnd<E> for Merged<R, S, C> {
+    type Ended = Merged<R::Ended, S, C>;
 
     fn end_with(self, end: E) -> Self::Ended {
-        TypedRoute {
-            table: self.table,
-            handler: self.handler,
-            others: self.others.end_with(end),
-            arguments: PhantomData,
-        }
+        Merged { first: self.first, handlers: self.handlers, others: self.others.end_with(end) }
     }
 }
 
@@ -97,85 +126,79 @@ impl<H, A> Fallback<H, A> {
     }
 }
 
-impl<H: Handler<A, S, C>, A: 'static, S, C> Routes<S, C> for Fallback<H, A> {
+impl<H: Handler<A, S, C>, A: 'static, S, C> RouteList<S, C> for Fallback<H, A> {
     type Future = H::Future;
 
     #[inline]
-    fn dispatch(&self, message: Message, cx: &Context<S, C>) -> H::Future {
+    fn dispatch(&self, _: RouteNumber, message: Message, cx: &Context<S, C>) -> H::Future {
         self.handler.handle(message, cx)
     }
 }
 
-/// The handler of one subject, before other routes.
+/// A handler, before other routes.
 pub struct Route<H, A, R> {
-    subject: Box<str>,
     handler: H,
     others: R,
     arguments: PhantomData<fn() -> A>,
 }
 
 impl<H, A, R> Route<H, A, R> {
-    pub(super) fn new(subject: Box<str>, handler: H, others: R) -> Self {
-        Self { subject, handler, others, arguments: PhantomData }
+    pub(super) fn new(handler: H, others: R) -> Self {
+        Self { handler, others, arguments: PhantomData }
     }
 }
 
-impl<H: Handler<A, S, C>, A: 'static, R: Routes<S, C>, S, C> Routes<S, C> for Route<H, A, R> {
+impl<H, A, R, S, C> RouteList<S, C> for Route<H, A, R>
+where
+    H: Handler<A, S, C>,
+    A: 'static,
+    R: RouteList<S, C> + CountRoutes,
+{
     type Future = RoutesFuture<H::Future, R::Future>;
 
     #[inline]
-    fn dispatch(&self, message: Message, cx: &Context<S, C>) -> Self::Future {
-        let taken = if message.subject() == Some(&*self.subject) {
-            Taken::Here { future: self.handler.handle(message, cx) }
+    fn dispatch(&self, route: RouteNumber, message: Message, cx: &Context<S, C>) -> Self::Future {
+        if route == R::NEXT {
+            RoutesFuture::Here { future: self.handler.handle(message, cx) }
         } else {
-            Taken::Others { future: self.others.dispatch(message, cx) }
-        };
-        RoutesFuture { taken }
+            RoutesFuture::Others { future: self.others.dispatch(route, message, cx) }
+        }
     }
 }
 
-/// The handler of the types of an enum, before other routes.
-pub struct TypedRoute<H, A, R> {
-    /// A router without one is not built.
-    table: Option<&'static TypeTable>,
-    handler: H,
+/// The handlers of [`Routes`](super::Routes), before other routes.
+pub struct Merged<R, S, C> {
+    /// The number of the first one.
+    first: RouteNumber,
+    handlers: Box<[BoxHandler<S, C>]>,
     others: R,
-    arguments: PhantomData<fn() -> A>,
 }
 
-impl<H, A, R> TypedRoute<H, A, R> {
-    pub(super) fn new(table: Option<&'static TypeTable>, handler: H, others: R) -> Self {
-        Self { table, handler, others, arguments: PhantomData }
+impl<R, S, C> Merged<R, S, C> {
+    pub(super) fn new(first: RouteNumber, handlers: Vec<BoxHandler<S, C>>, others: R) -> Self {
+        Self { first, handlers: handlers.into(), others }
     }
 }
 
-impl<H: Handler<A, S, C>, A: 'static, R: Routes<S, C>, S, C> Routes<S, C> for TypedRoute<H, A, R> {
-    type Future = RoutesFuture<H::Future, R::Future>;
+impl<R: RouteList<S, C>, S: 'static, C: 'static> RouteList<S, C> for Merged<R, S, C> {
+    type Future = RoutesFuture<BoxFuture<Disposition>, R::Future>;
 
     #[inline]
-    fn dispatch(&self, message: Message, cx: &Context<S, C>) -> Self::Future {
-        let taken = if self.table.is_some_and(|table| table.knows(message.properties())) {
-            Taken::Here { future: self.handler.handle(message, cx) }
-        } else {
-            Taken::Others { future: self.others.dispatch(message, cx) }
-        };
-        RoutesFuture { taken }
+    fn dispatch(&self, route: RouteNumber, message: Message, cx: &Context<S, C>) -> Self::Future {
+        match self.handlers.get(route.wrapping_sub(self.first)) {
+            Some(handler) => RoutesFuture::Here { future: handler.handle(message, cx) },
+            None => RoutesFuture::Others { future: self.others.dispatch(route, message, cx) },
+        }
     }
 }
 
 pin_project! {
-    /// The future of one route or of another.
+    /// The future of one route or of another. One type for each route, so that a list of 50 stays within the compiler's
+    /// limit of recursion.
+    #[allow(missing_docs, reason = "the macro takes no documentation of pinned fields")]
     #[derive(Debug)]
-    pub struct RoutesFuture<A, B> {
-        #[pin]
-        taken: Taken<A, B>,
-    }
-}
-
-pin_project! {
-    #[derive(Debug)]
-    #[project = TakenProjection]
-    enum Taken<A, B> {
+    #[project = RoutesFutureProjection]
+    pub enum RoutesFuture<A, B> {
         Here { #[pin] future: A },
         Others { #[pin] future: B },
     }
@@ -186,9 +209,9 @@ impl<A: Future<Output = Disposition>, B: Future<Output = Disposition>> Future fo
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Disposition> {
-        match self.project().taken.project() {
-            TakenProjection::Here { future } => future.poll(cx),
-            TakenProjection::Others { future } => future.poll(cx),
+        match self.project() {
+            RoutesFutureProjection::Here { future } => future.poll(cx),
+            RoutesFutureProjection::Others { future } => future.poll(cx),
         }
     }
 }
@@ -201,13 +224,15 @@ impl<H, A> fmt::Debug for Fallback<H, A> {
 
 impl<H, A, R: fmt::Debug> fmt::Debug for Route<H, A, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Route").field("subject", &self.subject).field("others", &self.others).finish_non_exhaustive()
+        f.debug_struct("Route").field("others", &self.others).finish_non_exhaustive()
     }
 }
 
-impl<H, A, R: fmt::Debug> fmt::Debug for TypedRoute<H, A, R> {
+impl<R: fmt::Debug, S, C> fmt::Debug for Merged<R, S, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.table.map(TypeTable::name);
-        f.debug_struct("TypedRoute").field("types", &name).field("others", &self.others).finish_non_exhaustive()
+        f.debug_struct("Merged")
+            .field("handlers", &self.handlers.len())
+            .field("others", &self.others)
+            .finish_non_exhaustive()
     }
 }

@@ -4,7 +4,7 @@ use consign_core::settlement::{DeadLetter, Disposition};
 
 /// The return value of a handler: any type that converts into a [`Disposition`].
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not say what becomes of a message",
+    message = "`{Self}` does not settle a message: return `()`, a `Disposition`, or a `Result` whose error is `Transient` or `Permanent`",
     note = "return `()`, a `Disposition`, or a `Result` of such whose error is a `Transient`, a `Permanent`, or a type of yours that implements `IntoDisposition`"
 )]
 pub trait IntoDisposition {

@@ -14,6 +14,7 @@ use std::{
 use consign::{
     Disposition, Message,
     consumer::{ConsumeErrorKind, Consumer},
+    settlement::{DeadLetterReason, Transient},
     transport::ReceiverExt,
 };
 use tokio::time::{sleep, timeout};
@@ -24,6 +25,36 @@ use crate::{
     fake::{Answer, Asked, Fake, Script, Step},
     fill, hush, number, panic_on_purpose, queue_with_lock, seconds, until, within,
 };
+
+#[tokio::test(start_paused = true)]
+async fn a_function_of_a_message_is_a_stack() {
+    async fn handle(message: Message) -> Disposition {
+        if number(&message) == 2 {
+            Disposition::dead_letter(DeadLetterReason::HandlerPermanent, "second")
+        } else {
+            Disposition::Complete
+        }
+    }
+    let queue = queue_with_lock(60);
+    fill(&queue, 3).await;
+    let consumer = Consumer::new(queue.receiver(), handle);
+    let stats = consumer.stats();
+    let stats = consumer.run_until(until(move || stats.completed() + stats.dead_lettered() == 3)).await.unwrap();
+    assert_eq!((stats.completed(), stats.dead_lettered()), (2, 1));
+
+    // A closure is one too, and what it returns converts.
+    let handled = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&handled);
+    let closure = move |_: Message| {
+        count.fetch_add(1, Ordering::Relaxed);
+        ready(Ok::<(), Transient>(()))
+    };
+    fill(&queue, 2).await;
+    let consumer = Consumer::new(queue.receiver(), closure);
+    let stats = consumer.stats();
+    consumer.run_until(until(move || stats.completed() == 2)).await.unwrap();
+    assert_eq!(handled.load(Ordering::Relaxed), 2);
+}
 
 /// Rules: I-33.
 #[tokio::test(start_paused = true)]

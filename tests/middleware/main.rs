@@ -14,6 +14,8 @@ mod dedup_faults;
 #[cfg(feature = "testing")]
 mod delayed_retry;
 #[cfg(feature = "json")]
+mod delivery_limit;
+#[cfg(feature = "json")]
 mod encode;
 mod expiry;
 mod from_fn;
@@ -21,6 +23,7 @@ mod in_flight;
 mod lock_renewal;
 mod message_id;
 mod retry;
+mod send_retry;
 mod size_limit;
 mod tower_layers;
 mod trace;

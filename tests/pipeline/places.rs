@@ -3,14 +3,17 @@
 use consign::{
     codecs::Codecs,
     middleware::{
+        busy_pause::BusyPauseLayer,
         catch_panic::CatchPanicLayer,
         dead_letter::DeadLetterLayer,
+        delivery_limit::DeliveryLimitLayer,
         encode::EncodeLayer,
         expiry::ExpiryLayer,
         in_flight::InFlightLayer,
         interop::{MassTransitLayer, NServiceBusLayer},
         message_id::MessageIdLayer,
-        retry::RetryLayer,
+        retry::{Backoff, RetryLayer},
+        send_retry::SendRetryLayer,
         size_limit::SizeLimitLayer,
         trace::TraceLayer,
     },
@@ -64,6 +67,37 @@ fn nothing_is_changed_before_it_is_encoded() {
         sending: sign(), inside, EncodeLayer::new(Codecs::json()), "there are no bytes yet";
         sending: encrypt(), inside, EncodeLayer::new(Codecs::json()), "there are no bytes yet";
         sending: check_in(), inside, EncodeLayer::new(Codecs::json()), "there are no bytes yet";
+    }
+}
+
+fn send_retry() -> SendRetryLayer {
+    SendRetryLayer::new(Backoff::fixed(std::time::Duration::from_secs(1)))
+}
+
+/// Rules: J-46.
+#[test]
+fn a_sending_retry_repeats_one_message_and_holds_no_permit_meanwhile() {
+    orders! {
+        sending: send_retry(), inside, MessageIdLayer::new(), "every attempt is a new message";
+        sending: send_retry(), inside, TraceLayer::sending("q"), "each attempt has a span, and no span has the final result";
+        sending: send_retry(), outside, InFlightLayer::new(1), "a permit is held while no send is in flight";
+        sending: send_retry(), outside, BusyPauseLayer::new(), "a pause ends an attempt";
+    }
+    let once = Pipeline::sending("q").layer(send_retry().attempts(1)).service(service!()).map(drop).unwrap_err();
+    assert_eq!(once.kind(), Kind::LayerSetting);
+    let described = Pipeline::sending("q").layer(send_retry().repeat_unknown_outcome()).service(service!()).unwrap();
+    let described = described.describe().to_string();
+    assert!(described.contains("send_retry: attempts 4, backoff 1s, unknown outcome repeated"), "{described}");
+}
+
+/// Rules: J-46.
+#[test]
+fn deliveries_are_limited_outside_of_what_fails() {
+    let why = "it does not get the errors of outer layers";
+    orders! {
+        receiving: DeliveryLimitLayer::new(5), outside, CatchPanicLayer::new(), why;
+        receiving: DeliveryLimitLayer::new(5), outside, RetryLayer::new(), why;
+        receiving: DeliveryLimitLayer::new(5), inside, DeadLetterLayer::new(), "its dead letters are not made to fit";
     }
 }
 

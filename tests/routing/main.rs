@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod amqp_value;
+mod composed;
 mod extractors;
 mod foreign_bodies;
 mod own_format;

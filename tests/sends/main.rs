@@ -5,6 +5,7 @@
 mod arithmetic;
 mod link;
 mod outcomes;
+mod publisher;
 mod recorder;
 mod retries;
 mod support;

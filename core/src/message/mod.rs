@@ -18,6 +18,7 @@ mod builder;
 mod content_type;
 #[doc(hidden)]
 pub mod entity_path;
+mod extensions;
 #[doc(hidden)]
 pub mod fluent;
 mod getters;
@@ -47,6 +48,7 @@ pub use self::{
     builder::MessageBuilder,
     content_type::IntoContentType,
     entity_path::EntityPath,
+    extensions::Extensions,
     invalid::{Field, InvalidArgument, Problem},
     pass_through::PassThrough,
     properties::Properties,
@@ -74,6 +76,8 @@ struct Content {
     properties: Properties,
     body: MessageBody,
     dead_letter_source: Option<Box<str>>,
+    /// Here, so that a message without any is as small as it can be. None are in a message that is stored.
+    extensions: Extensions,
 }
 
 impl Message {
@@ -93,7 +97,8 @@ impl Message {
     #[must_use]
     #[inline]
     pub fn from_parts(properties: Properties, body: MessageBody) -> Self {
-        Self { content: Arc::new(Content { properties, body, dead_letter_source: None }), received: None }
+        let (dead_letter_source, extensions) = (None, Extensions::new());
+        Self { content: Arc::new(Content { properties, body, dead_letter_source, extensions }), received: None }
     }
 
     /// Returns the properties that the sender set.
@@ -125,9 +130,10 @@ impl Message {
             return self;
         }
         // The body before is somebody else's too, and is not copied to be dropped.
-        let Content { properties, dead_letter_source, .. } = &*self.content;
-        let (properties, dead_letter_source) = (properties.clone(), dead_letter_source.clone());
-        self.content = Arc::new(Content { properties, body, dead_letter_source });
+        let Content { properties, dead_letter_source, extensions, .. } = &*self.content;
+        let (properties, extensions) = (properties.clone(), extensions.clone());
+        let dead_letter_source = dead_letter_source.clone();
+        self.content = Arc::new(Content { properties, body, dead_letter_source, extensions });
         self
     }
 
@@ -237,11 +243,32 @@ impl Message {
         self
     }
 
-    /// Another message with the same content: what is sent on, or stored.
+    /// Another message with the same content and without [`extensions`](Self::extensions): what is sent on, or stored.
     #[must_use]
     pub fn without_received(mut self) -> Self {
         self.received = None;
+        self.without_extensions()
+    }
+
+    #[inline]
+    fn without_extensions(mut self) -> Self {
+        if !self.content.extensions.is_empty() {
+            Arc::make_mut(&mut self.content).extensions = Extensions::new();
+        }
         self
+    }
+
+    /// Returns the values that layers have added. They stay in this process, and are not sent.
+    #[must_use]
+    #[inline]
+    pub fn extensions(&self) -> &Extensions {
+        &self.content.extensions
+    }
+
+    /// Returns the values that layers have added, to add another one. If the message is shared, as the embedded broker's are,
+    /// its properties are copied first; the bytes of the body are not.
+    pub fn extensions_mut(&mut self) -> &mut Extensions {
+        &mut Arc::make_mut(&mut self.content).extensions
     }
 }
 
@@ -283,7 +310,7 @@ impl Stored {
     #[doc(hidden)]
     #[must_use]
     pub fn new(message: Message) -> Self {
-        Self(message.content)
+        Self(message.without_extensions().content)
     }
 
     /// Returns a placeholder for a message that is not in memory.

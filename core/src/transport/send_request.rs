@@ -51,7 +51,7 @@ pub trait SendRequest: Sealed + Sized {
 /// `SendRequest<Item = Message>`, as a bound whose error says what to do.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` has no encoded body",
+    message = "`{Self}` has no encoded body yet: put this layer after `EncodeLayer`",
     note = "put the layers that read or change encoded bodies, such as the size limit, after `EncodeLayer`"
 )]
 pub trait EncodedRequest: SendRequest<Item = Message> {}

@@ -28,7 +28,7 @@ use tower_service::Service;
 pub use self::handle::{NoSession, SessionHandle};
 use self::{receiver::SessionReceiver, sink::Sink};
 use super::{
-    ConsumeError, ConsumerState, Health, Stats, Undeliverable,
+    ConsumeError, ConsumerState, Health, IntoStack, Stats, Undeliverable,
     health::ConsumerFailure,
     log::{Log, Receiving},
     options::Options,
@@ -117,12 +117,16 @@ where
     /// Most sessions at once.
     pub const MAX_CONCURRENCY: usize = 4_096;
 
-    /// A consumer of the sessions that `source` accepts. Each session is handled by a clone of `service`.
-    pub fn new(source: A, service: S) -> Self {
+    /// A consumer of the sessions that `source` accepts. Each session is handled by a clone of `stack`: a router, another
+    /// service of messages, or an `async fn(Message) -> Disposition`.
+    pub fn new<T, K>(source: A, stack: T) -> Self
+    where
+        T: IntoStack<K, Stack = S>,
+    {
         let stats = Stats::default();
         Self {
             source,
-            service,
+            service: stack.into_stack(),
             concurrency: Self::CONCURRENCY,
             idle: Duration::from_secs(1),
             renewal: Duration::from_secs(300),

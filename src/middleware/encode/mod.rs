@@ -63,6 +63,7 @@
 mod outbound;
 mod service;
 
+pub(crate) use self::service::{Outbound, encode_message, encode_value};
 pub use self::{
     outbound::{OutboundBatch, OutboundMessage},
     service::{EncodeLayer, Encoder, UnknownCodec},

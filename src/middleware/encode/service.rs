@@ -10,6 +10,7 @@ use tower_service::Service;
 use super::{OutboundBatch, OutboundMessage};
 use crate::{
     Message,
+    message::{InvalidArgument, Properties},
     middleware::SendFuture,
     transport::{Batch, ErrorKind, SendError},
 };
@@ -102,37 +103,64 @@ impl<S: fmt::Debug, C> fmt::Debug for Encoder<S, C> {
     }
 }
 
-impl<S, C: CodecSet> Encoder<S, C> {
-    fn of_entity<T: Encode>(&self, value: &T) -> Result<Encoded, EncodeError> {
-        match self.content_type.map(|content_type| self.codecs.encode_as(value, content_type)) {
-            // The codec is there, so it is the type that writes nothing but its own format.
-            Some(Err(error)) if error.kind() == EncodeErrorKind::NoSuchMediaType => self.codecs.encode(value),
-            Some(encoded) => encoded,
-            None => self.codecs.encode(value),
-        }
-    }
+/// What is sent with a value, and how it is written.
+pub(crate) struct Outbound {
+    pub(crate) properties: Properties,
+    pub(crate) error: Option<InvalidArgument>,
+    pub(crate) codec: Option<&'static str>,
+}
 
-    fn named<T: Encode>(&self, value: &T, name: &'static str) -> Result<Encoded, EncodeError> {
-        match self.codecs.content_type_of(name) {
-            Some(content_type) => self.codecs.encode_as(value, content_type),
-            None => Err(EncodeError::new(EncodeErrorKind::NoSuchMediaType).with_detail(format!("`{name}`"))),
-        }
-    }
+/// Encodes a value with the codec that it names, or else with that of `content_type`, or else with the first of the set.
+pub(crate) fn encode_message<T: Encode, C: CodecSet>(
+    codecs: &Codecs<C>,
+    content_type: Option<&'static str>,
+    outgoing: OutboundMessage<T>,
+) -> Result<Message, SendError> {
+    let OutboundMessage { value, properties, error, codec } = outgoing;
+    encode_value(codecs, content_type, &value, Outbound { properties, error, codec })
+}
 
-    fn encode<T: Encode>(&self, outgoing: OutboundMessage<T>) -> Result<Message, SendError> {
-        let OutboundMessage { value, mut properties, error, codec } = outgoing;
-        if let Some(error) = error {
-            return Err(error.into());
-        }
-        let encoded = match codec {
-            None if self.content_type.is_none() => self.codecs.encode(&value),
-            None => self.of_entity(&value),
-            Some(name) => self.named(&value, name),
-        };
-        let encoded = encoded.map_err(unencodable)?;
-        properties.set_content_type(encoded.content_type);
-        properties.check()?;
-        Ok(Message::from_parts(properties, encoded.body.into()))
+pub(crate) fn encode_value<T: Encode + ?Sized, C: CodecSet>(
+    codecs: &Codecs<C>,
+    content_type: Option<&'static str>,
+    value: &T,
+    outbound: Outbound,
+) -> Result<Message, SendError> {
+    let Outbound { mut properties, error, codec } = outbound;
+    if let Some(error) = error {
+        return Err(error.into());
+    }
+    let encoded = match (codec, content_type) {
+        (Some(name), _) => named(codecs, value, name),
+        (None, Some(content_type)) => of_entity(codecs, value, content_type),
+        (None, None) => codecs.encode(value),
+    };
+    let encoded = encoded.map_err(unencodable)?;
+    properties.set_content_type(encoded.content_type);
+    properties.check()?;
+    Ok(Message::from_parts(properties, encoded.body.into()))
+}
+
+fn of_entity<T: Encode + ?Sized, C: CodecSet>(
+    codecs: &Codecs<C>,
+    value: &T,
+    content_type: &'static str,
+) -> Result<Encoded, EncodeError> {
+    match codecs.encode_as(value, content_type) {
+        // The codec is there, so it is the type that writes nothing but its own format.
+        Err(error) if error.kind() == EncodeErrorKind::NoSuchMediaType => codecs.encode(value),
+        encoded => encoded,
+    }
+}
+
+fn named<T: Encode + ?Sized, C: CodecSet>(
+    codecs: &Codecs<C>,
+    value: &T,
+    name: &'static str,
+) -> Result<Encoded, EncodeError> {
+    match codecs.content_type_of(name) {
+        Some(content_type) => codecs.encode_as(value, content_type),
+        None => Err(EncodeError::new(EncodeErrorKind::NoSuchMediaType).with_detail(format!("`{name}`"))),
     }
 }
 
@@ -158,7 +186,7 @@ where
     }
 
     fn call(&mut self, outgoing: OutboundMessage<T>) -> Self::Future {
-        match self.encode(outgoing) {
+        match encode_message(&self.codecs, self.content_type, outgoing) {
             Ok(message) => SendFuture::sending(self.inner.call(message)),
             Err(error) => SendFuture::refused(error),
         }
@@ -182,7 +210,12 @@ where
     }
 
     fn call(&mut self, batch: OutboundBatch<T>) -> Self::Future {
-        match batch.0.into_iter().map(|outgoing| self.encode(outgoing)).collect::<Result<Batch, _>>() {
+        match batch
+            .0
+            .into_iter()
+            .map(|outgoing| encode_message(&self.codecs, self.content_type, outgoing))
+            .collect::<Result<Batch, _>>()
+        {
             Ok(batch) => SendFuture::sending(self.inner.call(batch)),
             Err(error) => SendFuture::refused(error),
         }

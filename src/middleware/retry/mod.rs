@@ -131,7 +131,7 @@ mod future;
 mod history;
 mod layer;
 
-pub(super) use self::failure::is_transient;
+pub(super) use self::{backoff::Random, failure::is_transient};
 pub use self::{
     backoff::{Backoff, Jitter},
     counts::RetryCounts,

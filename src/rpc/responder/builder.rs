@@ -12,7 +12,7 @@ use crate::{
     message::EntityPath,
     routing::{
         Handler, RouteError, Router, RouterBuilder,
-        private::{Call, Fallback, Invoke, NoRoute, OpenEnd, Route},
+        private::{Call, CountRoutes, Fallback, Invoke, NoRoute, OpenEnd, Route},
     },
     rpc::Correlate,
     time::{Clock, SystemClock},
@@ -142,6 +142,7 @@ impl<S, C, P: ReplySenders, R> HandlersBuilder<S, C, P, R> {
         <H::Future as Future>::Output: IntoAnswer,
         C: CodecSet,
         A: 'static,
+        R: CountRoutes,
     {
         let answering = Answering::new(handler, Arc::clone(&self.replying));
         HandlersBuilder { routes: self.routes.route(subject, answering), replying: self.replying }
@@ -166,6 +167,7 @@ impl<S, C, P: ReplySenders, R> HandlersBuilder<S, C, P, R> {
     where
         H: Call<A> + Handler<A, S, C>,
         A: 'static,
+        R: CountRoutes,
     {
         HandlersBuilder { routes: self.routes.route(subject, handler), replying: self.replying }
     }

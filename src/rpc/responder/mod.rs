@@ -39,7 +39,7 @@ pub use self::{
 use super::Fault;
 use crate::{
     Disposition, Message,
-    routing::{Router, RouterFuture, private::Routes},
+    routing::{Router, RouterFuture, private::RouteList},
     settlement::{DeadLetter, DeadLetterReason},
     transport::BoxFuture,
 };
@@ -122,7 +122,7 @@ impl<S, C, P: ReplySenders, R> Responder<S, C, P, R> {
 
 impl<S, C, P, R> Service<Message> for Responder<S, C, P, R>
 where
-    R: Routes<S, C>,
+    R: RouteList<S, C>,
     P: ReplySenders,
 {
     type Response = Disposition;

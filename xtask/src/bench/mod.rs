@@ -5,6 +5,7 @@ mod brokers;
 pub(crate) mod callgrind;
 mod codecs;
 mod counted;
+mod erased;
 mod figure;
 pub(crate) mod growth;
 pub(crate) mod guard;
@@ -91,6 +92,7 @@ fn one(only: &str) -> Result<Vec<Figure>, Error> {
         "brokers" => brokers::figures(),
         "transports" => transports::figures(),
         "codecs" => codecs::figures(),
+        "erased" => erased::figures(),
         "growth" => growth::figures(|_| true),
         "layers" => layers::figures().and_then(|layers| Ok([layers, row::figures()?].concat())),
         "row" => row::figures(),

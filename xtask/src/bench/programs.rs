@@ -58,6 +58,7 @@ pub(crate) const CONSUME: Program = bench("consume", false);
 pub(crate) const BROKERS: Program = Program { package: Package::Brokers, ..peer("brokers") };
 pub(crate) const CALL: Program = bench("call", true);
 pub(crate) const CODECS: Program = bench("codecs", false);
+pub(crate) const ERASED: Program = bench("erased", false);
 pub(crate) const GROWTH: Program = bench("growth", true);
 pub(crate) const LAYERS: Program = bench("layers", false);
 pub(crate) const MEMORY: Program = bench("memory", false);

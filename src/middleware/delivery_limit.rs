@@ -1,0 +1,235 @@
+//! A layer that dead-letters a message whose last allowed delivery has failed.
+//!
+//! It is for a receive loop of your own, around a broker that redelivers a message as often as it is refused. A
+//! [`Consumer`](crate::consumer::Consumer) on a transport with `MaxDeliveryCount` does not need it.
+//!
+//! ```
+//! use consign::{
+//!     Disposition, Message,
+//!     middleware::delivery_limit::{DeliveryLimitLayer, count_delivery},
+//! };
+//! use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), BoxError> {
+//! let stack = ServiceBuilder::new()
+//!     .layer(DeliveryLimitLayer::new(3))
+//!     .service(service_fn(|_: Message| async { Err::<Disposition, _>(BoxError::from("the database is away")) }));
+//!
+//! // A client that does not count: in place of a `nack`, the loop publishes the counted copy and acknowledges.
+//! let mut message = Message::new("an order");
+//! for _ in 1..3 {
+//!     stack.clone().oneshot(message.clone()).await.unwrap_err();
+//!     message = count_delivery(&message);
+//! }
+//! let Disposition::DeadLetter(letter) = stack.oneshot(message).await? else { panic!("the last delivery") };
+//! assert_eq!(
+//!     letter.description,
+//!     "Message could not be consumed after 3 delivery attempts. The last error: the database is away"
+//! );
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The number of deliveries
+//!
+//! | the message has | the delivery is number |
+//! |---|---|
+//! | [`Received`](crate::message::Received), which your loop sets from its client | its `delivery_count` |
+//! | else the application property [`COUNT`], a whole number | that number plus 1 |
+//! | neither | 1 |
+//!
+//! NATS JetStream counts deliveries, and Amazon SQS has `ApproximateReceiveCount`: pass these in a
+//! [`Received`](crate::message::Received), by [`Message::with_received`](crate::Message::with_received). RabbitMQ sets
+//! `x-delivery-count` on messages of quorum queues. Copy it as an application property. A classic queue does not count: publish
+//! what [`count_delivery`] returns in place of a `nack`, and acknowledge when the broker has confirmed the copy.
+//!
+//! # Failure
+//!
+//! On the last delivery, a [`Disposition::Abandon`] or an error of the inner service becomes a dead letter with the reason
+//! `MaxDeliveryCountExceeded` and the error. A delivery after the last one is dead-lettered before the handler is called: the
+//! process may have ended in the handler each time. An [`Undecodable`](crate::settlement::Undecodable) and a lost lock are
+//! returned unchanged.
+//!
+//! # Order
+//!
+//! Inside of [`dead_letter`](super::dead_letter) and outside of all other receiving layers.
+//!
+//! # Cost
+//!
+//! It reads one number of each message. Without a `Received` it looks up one property. Nothing is allocated.
+
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use pin_project_lite::pin_project;
+use tower::BoxError;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::retry::is_transient;
+use crate::{
+    Disposition, Message,
+    message::PropertyValue,
+    settlement::{Changes, DeadLetter, DeadLetterReason, cause_of},
+    transport::Escaped,
+};
+
+/// The application property with the number of failed deliveries: that of RabbitMQ's quorum queues.
+pub const COUNT: &str = "x-delivery-count";
+
+/// Returns a copy to publish in place of a `nack`, with one more failed delivery in the property [`COUNT`]. It has the same
+/// MessageId, so a broker with duplicate detection drops it.
+#[must_use]
+pub fn count_delivery(message: &Message) -> Message {
+    let failed = delivery(message);
+    let mut copy = message.clone().without_received();
+    copy.properties_mut().application_properties_mut().insert(COUNT, failed);
+    copy
+}
+
+/// Returns which delivery of the message this is. The first is 1.
+fn delivery(message: &Message) -> u64 {
+    if let Some(received) = message.received() {
+        return received.delivery_count.into();
+    }
+    let failed = message.application_properties().get(COUNT).and_then(PropertyValue::to_u64);
+    failed.unwrap_or(0).saturating_add(1)
+}
+
+/// A layer that limits the deliveries of a message; see the [module](self).
+#[derive(Clone, Copy, Debug)]
+pub struct DeliveryLimitLayer(u32);
+
+impl DeliveryLimitLayer {
+    /// The limit of the [`Default`].
+    pub const DEFAULT: u32 = 10;
+
+    /// At most so many deliveries, the first one included; 0 counts as 1.
+    #[must_use]
+    pub const fn new(deliveries: u32) -> Self {
+        Self(if deliveries == 0 { 1 } else { deliveries })
+    }
+
+    /// Returns the limit.
+    #[must_use]
+    pub const fn limit(&self) -> u32 {
+        self.0
+    }
+}
+
+impl Default for DeliveryLimitLayer {
+    fn default() -> Self {
+        Self::new(Self::DEFAULT)
+    }
+}
+
+impl<S> Layer<S> for DeliveryLimitLayer {
+    type Service = DeliveryLimit<S>;
+
+    fn layer(&self, inner: S) -> DeliveryLimit<S> {
+        DeliveryLimit { inner, limit: self.0.into() }
+    }
+}
+
+/// Limits the deliveries of a message; see the [module](self).
+#[derive(Clone, Copy, Debug)]
+pub struct DeliveryLimit<S> {
+    inner: S,
+    limit: u64,
+}
+
+impl<S> Service<Message> for DeliveryLimit<S>
+where
+    S: Service<Message, Response = Disposition>,
+    S::Error: Into<BoxError>,
+{
+    type Response = Disposition;
+    type Error = BoxError;
+    type Future = ResponseFuture<S::Future>;
+
+    #[inline]
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, message: Message) -> Self::Future {
+        let delivery = delivery(&message);
+        if delivery > self.limit {
+            return ResponseFuture { state: State::Exceeded { delivery } };
+        }
+        let last = (delivery == self.limit).then_some(delivery);
+        ResponseFuture { state: State::Handling { handler: self.inner.call(message), last } }
+    }
+}
+
+pin_project! {
+    /// The future of a handler whose failure may be the last one.
+    #[derive(Debug)]
+    #[doc(hidden)]
+    pub struct ResponseFuture<F> {
+        #[pin]
+        state: State<F>,
+    }
+}
+
+pin_project! {
+    #[derive(Debug)]
+    #[project = StateProjection]
+    enum State<F> {
+        // The number of the delivery, if it is the last one.
+        Handling { #[pin] handler: F, last: Option<u64> },
+        Exceeded { delivery: u64 },
+    }
+}
+
+impl<F, E> Future for ResponseFuture<F>
+where
+    F: Future<Output = Result<Disposition, E>>,
+    E: Into<BoxError>,
+{
+    type Output = Result<Disposition, BoxError>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Poll::Ready(match self.project().state.project() {
+            StateProjection::Handling { handler, last } => {
+                let result = ready!(handler.poll(cx)).map_err(Into::into);
+                match last {
+                    Some(delivery) => settle_last(*delivery, result),
+                    None => result,
+                }
+            }
+            StateProjection::Exceeded { delivery } => {
+                Ok(dead_letter(*delivery - 1, &"no delivery was settled", Changes::NONE))
+            }
+        })
+    }
+}
+
+fn settle_last(delivery: u64, result: Result<Disposition, BoxError>) -> Result<Disposition, BoxError> {
+    match result {
+        Ok(Disposition::Abandon(changes)) if !changes.is_hold() => {
+            let cause = changes.cause().unwrap_or("the handler abandoned the message").to_owned();
+            Ok(dead_letter(delivery, &cause, changes))
+        }
+        Err(error) if is_transient(&error) => Ok(dead_letter(delivery, &cause_of(&*error), Changes::NONE)),
+        result => result,
+    }
+}
+
+#[cold]
+fn dead_letter(deliveries: u64, cause: &dyn fmt::Display, changes: Changes) -> Disposition {
+    let cause = cause.to_string();
+    let description = format!(
+        "Message could not be consumed after {deliveries} delivery attempts. The last error: {}",
+        Escaped(&cause)
+    );
+    let mut letter = DeadLetter::new(DeadLetterReason::MaxDeliveryCountExceeded, description);
+    letter.changes = changes.into_properties().into();
+    Disposition::DeadLetter(Box::new(letter))
+}

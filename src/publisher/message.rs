@@ -1,0 +1,69 @@
+use std::{borrow::Cow, fmt};
+
+use consign_codecs::{CodecSet, Encode};
+
+use super::Publisher;
+use crate::{
+    Message,
+    message::{InvalidArgument, Properties, fluent::fluent_properties},
+    middleware::encode::{Outbound, encode_value},
+    transport::{BoxFuture, SendError},
+};
+
+/// The properties of a message that is published; see [`Publisher::message`]. The first property that is not allowed is
+/// kept, and the send fails with it.
+#[must_use = "nothing is sent until `send` is called"]
+pub struct PublishMessage<'p, C> {
+    publisher: &'p Publisher<C>,
+    properties: Properties,
+    error: Option<InvalidArgument>,
+    codec: Option<&'static str>,
+}
+
+fluent_properties! { [C] PublishMessage<'_, C> }
+
+impl<'p, C: CodecSet> PublishMessage<'p, C> {
+    pub(super) fn new(publisher: &'p Publisher<C>, subject: Cow<'static, str>) -> Self {
+        let mut properties = Properties::new();
+        properties.set_subject(subject);
+        Self { publisher, properties, error: None, codec: None }
+    }
+
+    /// Sets the codec of this value by name. Without it the first codec of the set is used.
+    pub fn codec(mut self, name: &'static str) -> Self {
+        self.codec = Some(name);
+        self
+    }
+
+    /// Encodes `value` and sends it, as [`Publisher::publish`] does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Publisher::publish`], and [`InvalidArgument`](crate::transport::ErrorKind::InvalidArgument) for a property that
+    /// breaks a rule.
+    pub fn send<T: Encode + ?Sized>(self, value: &T) -> BoxFuture<Result<(), SendError>> {
+        let publisher = self.publisher;
+        publisher.send_encoded(self.encode(value))
+    }
+
+    /// Encodes `value` into a message that is not sent yet: for [`Publisher::send_batch`].
+    ///
+    /// # Errors
+    ///
+    /// [`Serialization`](crate::transport::ErrorKind::Serialization) if the value cannot be encoded, and
+    /// [`InvalidArgument`](crate::transport::ErrorKind::InvalidArgument) for a property that breaks a rule.
+    pub fn encode<T: Encode + ?Sized>(self, value: &T) -> Result<Message, SendError> {
+        let Self { publisher, properties, error, codec } = self;
+        encode_value(&publisher.codecs, None, value, Outbound { properties, error, codec })
+    }
+}
+
+/// Shows the properties, never a value.
+impl<C> fmt::Debug for PublishMessage<'_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PublishMessage")
+            .field("properties", &self.properties)
+            .field("error", &self.error)
+            .finish_non_exhaustive()
+    }
+}

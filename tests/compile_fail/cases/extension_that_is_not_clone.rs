@@ -1,0 +1,14 @@
+use consign::{
+    codecs::Codecs,
+    routing::{Extension, Router},
+};
+
+struct Tenant;
+
+async fn created(Extension(tenant): Extension<Tenant>) {
+    drop(tenant);
+}
+
+fn main() {
+    let _ = Router::new(Codecs::json()).route("order.created", created).build();
+}

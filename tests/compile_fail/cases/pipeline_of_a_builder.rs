@@ -1,0 +1,8 @@
+use consign::{codecs::Codecs, pipeline::Pipeline, routing::Router};
+
+async fn created() {}
+
+fn main() {
+    let router = Router::new(Codecs::json()).route("order.created", created);
+    let _ = Pipeline::receiving("orders").router(router);
+}
