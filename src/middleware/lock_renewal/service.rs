@@ -82,6 +82,7 @@ impl<S, N> Layer<S> for LockRenewalLayer<N> {
 }
 
 /// Renews the lock of a message while it is handled; see the [module](super).
+#[doc(hidden)]
 pub struct LockRenewal<S, N> {
     inner: S,
     shared: Arc<Shared<N>>,
