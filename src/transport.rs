@@ -16,9 +16,10 @@
 pub use consign_core::transport::*;
 #[doc(inline)]
 pub use consign_core::transport::{
-    AcceptSession, Batch, BatchFull, BoxFuture, Capabilities, Capability, ConnectError, ConnectErrorKind, Delivery,
-    DynLease, DynReceiver, DynSender, DynSession, DynTransport, ErrorKind, Lease, Level, ManageError, PeekMessages,
-    PresettledSender, PurgeMessages, ReceiveDeferred, ReceiveError, ReceiveMode, Receiver, ReceiverExt,
-    ScheduleMessages, SendError, SendExt, SendService, Sender, Session, SessionSource, Sessions, SettleError,
-    Transaction, TransactionError, Transactions, Transport, TransportRegistry,
+    AcceptSession, AsyncReceiver, Batch, BatchFull, BoxFuture, Capabilities, Capability, ConnectError,
+    ConnectErrorKind, Delivery, DynLease, DynReceiver, DynSender, DynSession, DynTransport, DynTransportBuilder,
+    ErrorKind, FromAsync, Lease, Level, ManageError, PeekMessages, PresettledSender, PurgeMessages, ReceiveDeferred,
+    ReceiveError, ReceiveMode, Receiver, ReceiverExt, ScheduleMessages, SendError, SendExt, SendService, Sender,
+    Session, SessionSource, Sessions, SettleError, Transaction, TransactionError, Transactions, Transport,
+    TransportRegistry,
 };
