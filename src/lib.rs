@@ -161,12 +161,15 @@ pub mod rpc;
 pub mod settlement;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod transport;
 
 pub use crate::decode::MessageExt;
+#[doc(no_inline)]
+pub use crate::{message::Message, settlement::Disposition};
 #[cfg(feature = "embedded")]
 pub use consign_broker as broker;
 pub use consign_codecs as codecs;
-pub use consign_core::{Disposition, Message, administration, message, mime, time, transport};
+pub use consign_core::{administration, message, mime, time};
 pub use consign_rules as rules;
 
 #[cfg(all(

@@ -17,6 +17,7 @@ use crate::{
 };
 
 /// [`Resubmit`] or [`Purge`].
+#[doc(hidden)]
 pub trait Action: sealed::Sealed + Send + Sync {
     /// The future of a send.
     #[doc(hidden)]
@@ -43,6 +44,7 @@ mod sealed {
 }
 
 /// Removes a dead letter.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Purge;
 
@@ -55,6 +57,7 @@ impl Action for Purge {
 }
 
 /// Sends a copy of a dead letter, and removes it when the copy is accepted.
+#[doc(hidden)]
 pub struct Resubmit<S> {
     sender: S,
     changes: Vec<Change>,

@@ -182,6 +182,7 @@ impl fmt::Debug for BusyPauseLayer {
 }
 
 /// Leaves a busy broker alone for a while; see the [module](self).
+#[doc(hidden)]
 #[derive(Clone)]
 pub struct BusyPause<S> {
     inner: S,
@@ -281,6 +282,7 @@ impl<S: Service<R>, R> fmt::Debug for ResponseFuture<S, R> {
 }
 
 /// A receiver that pauses with the sends of a [`BusyPauseLayer`].
+#[doc(hidden)]
 pub struct PausingReceiver<R> {
     receiver: R,
     shared: Arc<Shared>,

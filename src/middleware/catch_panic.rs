@@ -67,6 +67,7 @@ impl<S> Layer<S> for CatchPanicLayer {
 }
 
 /// Turns a panic into an error; see the [module](self).
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct CatchPanic<S> {
     inner: S,

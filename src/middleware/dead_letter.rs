@@ -150,6 +150,7 @@ impl<S, C> Layer<S> for DeadLetterLayer<C> {
 }
 
 /// Maps errors to dead letters and makes dead letters fit; see the [module](self).
+#[doc(hidden)]
 pub struct DeadLettering<S, C = PassOn> {
     inner: S,
     rules: Arc<DeadLetterLayer<C>>,

@@ -138,6 +138,7 @@ impl<S, C> Layer<S> for ExpiryLayer<C> {
 }
 
 /// The service of [`ExpiryLayer`].
+#[doc(hidden)]
 pub struct Expiry<S, C> {
     inner: S,
     shared: Arc<Shared<C>>,

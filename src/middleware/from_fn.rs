@@ -159,6 +159,7 @@ impl<F: Clone, S, R, D> Layer<S> for FromFnLayer<F, S, R, D> {
 }
 
 /// A service that is a function around another; see the [module](self).
+#[doc(hidden)]
 pub struct FromFn<F, S, R = Message, D = Receiving> {
     inner: S,
     function: F,

@@ -115,6 +115,7 @@ impl<M> fmt::Debug for MessageIdLayer<M> {
 }
 
 /// Stamps a `MessageId` on messages without one, and passes them on; see the [module](self).
+#[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct MessageId<S, M = RandomId> {
     inner: S,

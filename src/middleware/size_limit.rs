@@ -74,6 +74,7 @@ impl<S> Layer<S> for SizeLimitLayer {
 }
 
 /// Refuses messages larger than a limit; see the [module](self).
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct SizeLimit<S> {
     inner: S,

@@ -152,6 +152,7 @@ impl<S, C> FromMessage<S, C> for Received {
 
 /// A handler that extracts the broker's properties got a message that no broker delivered. It is dead-lettered as
 /// `MissingProperty`.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotReceived;
 

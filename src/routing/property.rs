@@ -7,6 +7,7 @@ use crate::{
 };
 
 /// A message without a property that its handler needs. It is dead-lettered as `MissingProperty`.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissingProperty(&'static str);
 

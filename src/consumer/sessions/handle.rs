@@ -139,6 +139,7 @@ impl<S, C> FromMessage<S, C> for SessionHandle {
 
 /// A handler with a [`SessionHandle`] got a message without one: no [`SessionConsumer`](super::SessionConsumer) runs the
 /// handler, or the session was given up. The message is abandoned with this as its cause.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoSession;
 

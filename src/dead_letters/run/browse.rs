@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Most that are locked for a list.
-const MOST_HELD: usize = 16_384;
+const MAX_HELD: usize = 16_384;
 /// How long the next one may take to arrive.
 const ARRIVAL: Duration = Duration::from_secs(1);
 
@@ -29,7 +29,7 @@ impl<Q: DeadLetterQueue> DeadLetters<Q> {
         let mut held = Held::new(self.operation);
         let mut found = Vec::new();
         let mut listed = Ok(());
-        while listed.is_ok() && found.len() < max && held.len() < MOST_HELD {
+        while listed.is_ok() && found.len() < max && held.len() < MAX_HELD {
             let received = tokio::select! {
                 biased;
                 never = held.keep() => match never {},

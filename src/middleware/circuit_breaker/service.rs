@@ -60,6 +60,7 @@ impl fmt::Debug for CircuitBreakerLayer {
 }
 
 /// The service of [`CircuitBreakerLayer`], which is not ready while handlers fail.
+#[doc(hidden)]
 pub struct CircuitBreaker<S> {
     inner: S,
     gate: Arc<Gate>,

@@ -77,6 +77,7 @@ impl<S, B> Layer<S> for StoreClaimLayer<B> {
 }
 
 /// Stores large bodies; see the [module](super).
+#[doc(hidden)]
 pub struct StoreClaim<S, B> {
     inner: S,
     rules: StoreClaimLayer<B>,

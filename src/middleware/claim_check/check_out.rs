@@ -65,6 +65,7 @@ impl<S, B> Layer<S> for ResolveClaimLayer<B> {
 }
 
 /// Fetches large bodies; see the [module](super).
+#[doc(hidden)]
 pub struct ResolveClaim<S, B> {
     inner: S,
     rules: ResolveClaimLayer<B>,

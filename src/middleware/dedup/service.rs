@@ -160,6 +160,7 @@ impl<S, St, K, D: Clone> Layer<S> for DedupLayer<St, K, D> {
 }
 
 /// Completes what was handled before; see the [module](super).
+#[doc(hidden)]
 pub struct Dedup<S, St, K = OriginalMessageId, D = CompleteDuplicates> {
     inner: S,
     shared: Arc<Shared<St, K>>,

@@ -85,6 +85,7 @@ impl<S, C> Layer<S> for EncodeLayer<C> {
 }
 
 /// Encodes values and passes messages on; see the [module](super).
+#[doc(hidden)]
 pub struct Encoder<S, C> {
     inner: S,
     codecs: Codecs<C>,

@@ -82,6 +82,7 @@ impl<S, N> Layer<S> for LockRenewalLayer<N> {
 }
 
 /// Renews the lock of a message while it is handled; see the [module](super).
+#[doc(hidden)]
 pub struct LockRenewal<S, N> {
     inner: S,
     shared: Arc<Shared<N>>,
@@ -118,8 +119,8 @@ where
     }
 
     fn call(&mut self, message: Message) -> Self::Future {
-        let keeper = Renewer::new(Arc::clone(&self.shared), message.clone());
-        ResponseFuture { handler: Some(self.inner.call(message)), keeper }
+        let renewer = Renewer::new(Arc::clone(&self.shared), message.clone());
+        ResponseFuture { handler: Some(self.inner.call(message)), renewer }
     }
 }
 
@@ -130,7 +131,7 @@ pin_project! {
         #[pin]
         handler: Option<F>,
         #[pin]
-        keeper: Renewer<N>,
+        renewer: Renewer<N>,
     }
 }
 
@@ -152,7 +153,7 @@ where
             }
             None => panic!("`ResponseFuture` polled after completion"),
         }
-        let lost = ready!(this.keeper.poll_lost(cx));
+        let lost = ready!(this.renewer.poll_lost(cx));
         this.handler.set(None);
         Poll::Ready(Err(lost.into()))
     }

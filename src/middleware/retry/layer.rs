@@ -130,6 +130,7 @@ impl<S, L> Layer<S> for RetryLayer<L> {
 }
 
 /// Tries again what may pass; see the [module](super).
+#[doc(hidden)]
 pub struct Retry<S, L = NoDelay> {
     inner: S,
     rules: Arc<RetryLayer<L>>,

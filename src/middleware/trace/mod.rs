@@ -135,6 +135,7 @@ impl<S, D> Layer<S> for TraceLayer<D> {
 }
 
 /// Opens a span for each message; see the [module](self).
+#[doc(hidden)]
 pub struct Trace<S, D> {
     inner: S,
     names: Arc<Names>,

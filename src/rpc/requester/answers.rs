@@ -79,6 +79,7 @@ impl fmt::Debug for Answers {
 
 pin_project! {
     /// The future of a [`Gather`]: ready when the broker has the request.
+    #[doc(hidden)]
     #[must_use = "a call does nothing until it is awaited"]
     pub struct GatherFuture<F> {
         #[pin]

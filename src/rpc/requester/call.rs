@@ -16,6 +16,7 @@ use crate::{Message, transport::SendError};
 
 pin_project! {
     /// The future of a call: the reply, or an error. Dropping it gives the call up.
+    #[doc(hidden)]
     #[must_use = "a call does nothing until it is awaited"]
     pub struct CallFuture<F> {
         #[pin]

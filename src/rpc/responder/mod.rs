@@ -189,6 +189,7 @@ impl<P: ReplySenders> Faulted<P> {
 
 pin_project! {
     /// The future of a responder.
+    #[doc(hidden)]
     pub struct ResponderFuture<F, P: ReplySenders> {
         #[pin]
         state: State<F, P>,

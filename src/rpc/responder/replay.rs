@@ -24,6 +24,7 @@ use crate::{
 /// the store of replies fails it is abandoned, and redelivered. A refused reply has the same consequences as in a
 /// [`Responder`](super::Responder). A sender that knows the id of a request gets its reply, as far as the reply address
 /// is allowed.
+#[doc(hidden)]
 pub struct Replay<P: ReplySenders> {
     replying: Arc<Replying<P>>,
 }

@@ -17,6 +17,7 @@ const LATEST: Duration = Duration::from_secs(365 * 24 * 3_600);
 
 /// A receiver over a [`Link`]. While the connection is down a receive fails as
 /// [`CommunicationProblem`](ErrorKind::CommunicationProblem).
+#[doc(hidden)]
 pub struct LinkReceiver<R: Receiver> {
     link: Link,
     receiver: R,

@@ -14,6 +14,7 @@ use crate::{
 };
 
 /// A sender over a [`Link`]. Clones share the connection, and the order of what is written to it.
+#[doc(hidden)]
 pub struct LinkSender<S> {
     lane: Arc<Lane<S>>,
 }

@@ -14,6 +14,7 @@ use crate::{
 };
 
 /// A receiver that a [`Recorder`] records.
+#[doc(hidden)]
 pub struct RecordedReceiver<R: Receiver> {
     recorder: Recorder,
     receiver: R,

@@ -10,6 +10,7 @@ use crate::{
 };
 
 /// A sender that a [`Recorder`] records.
+#[doc(hidden)]
 #[derive(Clone)]
 pub struct RecordedSender<S> {
     recorder: Recorder,

@@ -114,8 +114,6 @@ impl Sessions for Postgres {
     }
 }
 
-/// The settings are those of the message model. `partitioned`, `auto_delete_on_idle`, and another `max_duplicate_ids` than the
-/// default are refused as [`NotSupported`](consign_core::transport::ErrorKind::NotSupported).
 impl Transactions for Postgres {
     type Transaction = Transaction;
 
@@ -124,6 +122,8 @@ impl Transactions for Postgres {
     }
 }
 
+/// The settings are those of the message model. `partitioned`, `auto_delete_on_idle`, and another `max_duplicate_ids` than the
+/// default are refused as [`NotSupported`](consign_core::transport::ErrorKind::NotSupported).
 impl Administration for Postgres {
     async fn create(&self, path: &EntityPath, settings: &EntitySettings) -> Result<(), ManageError> {
         manage::create(&self.inner, path, settings).await

@@ -21,7 +21,7 @@ use crate::{
 ///
 /// | parameter | form | default | |
 /// |---|---|---|---|
-/// | `deadline` | a duration, `1ms` to `1440m` | `30s` | [`Options::deadline`] |
+/// | `timeout` | a duration, `1ms` to `1440m` | `30s` | [`Options::timeout`] |
 /// | `heartbeat` | a duration of whole seconds, `1s` to `65535s` | `10s` | [`Options::heartbeat`] |
 /// | `backoff` | a duration, up to `1440m` | `100ms` | the first pause of [`Options::backoff`] |
 /// | `max_backoff` | a duration from `backoff` to `1440m` | `10s` | the longest pause of [`Options::backoff`] |
@@ -41,7 +41,7 @@ use crate::{
 ///
 /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 /// let transports = TransportRegistry::new().with(consign_rabbitmq::connector());
-/// let url = "amqp://shop:secret@one:5672,two:5672/orders?deadline=10s&name=checkout";
+/// let url = "amqp://shop:secret@one:5672,two:5672/orders?timeout=10s&name=checkout";
 /// let transport = transports.connect(url).await?;
 /// # Ok(())
 /// # }
@@ -76,8 +76,8 @@ impl Connector for Amqp {
 
 fn options(url: &mut TransportUrl) -> Result<Options, ConnectError> {
     let mut options = RabbitMq::options();
-    if let Some(deadline) = duration(url, "deadline", Duration::from_millis(1)..=LONGEST)? {
-        options = options.deadline(deadline);
+    if let Some(timeout) = duration(url, "timeout", Duration::from_millis(1)..=LONGEST)? {
+        options = options.timeout(timeout);
     }
     let longest = Duration::from_secs(u16::MAX.into());
     if let Some(heartbeat) = duration(url, "heartbeat", Duration::from_secs(1)..=longest)? {

@@ -113,7 +113,7 @@ impl Link {
     async fn open_uris(options: Options, uris: Box<[AMQPUri]>) -> Result<Self, Failure> {
         let source = Source::Servers { uris, slot: Box::default() };
         let link = Self { options, source, attempts: AtomicU64::new(0) };
-        link.channel().await?.close(link.options.deadline).await;
+        link.channel().await?.close(link.options.timeout).await;
         Ok(link)
     }
 
@@ -150,7 +150,7 @@ impl Link {
     }
 
     pub(crate) fn deadline(&self) -> Duration {
-        self.options.deadline
+        self.options.timeout
     }
 
     /// Opens a channel for one caller; returns the user's own, if that was wrapped. A missing connection is opened, not before

@@ -12,7 +12,7 @@ use crate::{RabbitMq, session::MOST_SLOTS};
 /// use consign_rabbitmq::RabbitMq;
 ///
 /// let rabbit = RabbitMq::options()
-///     .deadline(Duration::from_secs(10))
+///     .timeout(Duration::from_secs(10))
 ///     .name("orders")
 ///     .connect("amqps://shop:secret@rabbit.example.org/%2f")
 ///     .await?;
@@ -22,7 +22,7 @@ use crate::{RabbitMq, session::MOST_SLOTS};
 #[derive(Clone, Debug)]
 #[must_use = "options do nothing until `connect` is called"]
 pub struct Options {
-    pub(crate) deadline: Duration,
+    pub(crate) timeout: Duration,
     pub(crate) heartbeat: Duration,
     pub(crate) backoff: (Duration, Duration),
     pub(crate) linger: Duration,
@@ -41,7 +41,7 @@ pub(crate) const MOST_SENDS: usize = 65_536;
 impl Default for Options {
     fn default() -> Self {
         Self {
-            deadline: Duration::from_secs(30),
+            timeout: Duration::from_secs(30),
             heartbeat: Duration::from_secs(10),
             backoff: (Duration::from_millis(100), Duration::from_secs(10)),
             linger: Duration::from_millis(20),
@@ -57,8 +57,8 @@ impl Default for Options {
 impl Options {
     /// Sets how long any one step may take: a connection, a declaration, a send until its confirm, a settlement until it is
     /// written. A longer step fails with `ServiceTimeout`. 30 s; 1 ms to a day.
-    pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.deadline = deadline.clamp(Duration::from_millis(1), LONGEST);
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout.clamp(Duration::from_millis(1), LONGEST);
         self
     }
 
@@ -122,7 +122,7 @@ impl Options {
     ///
     /// An address may have several hosts, `amqp://shop:secret@one:5672,two:5672/%2f`. They are tried in turn, also when a
     /// connection is opened again; the host that was connected last is the first one then. Each has its own
-    /// [deadline](Self::deadline).
+    /// [timeout](Self::timeout).
     ///
     /// # Errors
     ///
@@ -145,8 +145,8 @@ mod tests {
     #[test]
     fn a_time_that_no_clock_reaches_is_cut() {
         let longest = Duration::MAX;
-        let options = Options::default().deadline(longest).backoff(longest, longest).linger(longest);
-        for time in [options.deadline, options.backoff.0, options.backoff.1, options.linger] {
+        let options = Options::default().timeout(longest).backoff(longest, longest).linger(longest);
+        for time in [options.timeout, options.backoff.0, options.backoff.1, options.linger] {
             assert_eq!(time, LONGEST);
         }
         assert_eq!(options.sends_in_flight(usize::MAX).sends_in_flight, 65_536);

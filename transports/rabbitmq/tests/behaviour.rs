@@ -217,7 +217,7 @@ async fn a_delivery_that_is_dropped_is_redelivered_soon_wherever_it_was_dropped(
 /// Options for connections that break.
 fn quick() -> Options {
     support::options()
-        .deadline(Duration::from_secs(5))
+        .timeout(Duration::from_secs(5))
         .backoff(Duration::from_millis(20), Duration::from_millis(200))
         .heartbeat(Duration::from_secs(2))
 }
@@ -307,7 +307,7 @@ async fn a_sender_goes_on_when_its_connection_was_lost() {
 async fn a_broker_that_says_nothing_ends_in_a_time_out() {
     let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
     let (proxy, address) = proxy().await;
-    let frozen = support::options().deadline(Duration::from_millis(500)).connect(&address).await.unwrap();
+    let frozen = support::options().timeout(Duration::from_millis(500)).connect(&address).await.unwrap();
     let sender = frozen.sender(&bench.queue).unwrap();
     sender.send(Message::new("000")).await.unwrap();
     proxy.freeze(true);

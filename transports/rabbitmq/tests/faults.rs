@@ -30,7 +30,7 @@ impl Server for Faulty {
 
     async fn connect(&self, address: SocketAddr) -> Result<DynTransport, Failure> {
         let options = support::options()
-            .deadline(self.deadline())
+            .timeout(self.deadline())
             .heartbeat(Duration::from_secs(1))
             .backoff(Duration::from_millis(50), Duration::from_millis(500));
         Ok(options.connect(&format!("amqp://guest:guest@{address}/%2f")).await?.into())

@@ -34,7 +34,7 @@ async fn until(lines: &Lines, texts: &[&str]) {
 #[tokio::test]
 async fn a_connection_that_is_not_made_is_a_warning_without_the_password() {
     let (lines, _guard) = Lines::capture();
-    let options = RabbitMq::options().deadline(Duration::from_secs(5));
+    let options = RabbitMq::options().timeout(Duration::from_secs(5));
     let error = options.connect("amqp://ledger:s3cret@127.0.0.1:1/%2f").await.unwrap_err();
     let logged = lines.of(TARGET);
     assert_eq!(logged.len(), 1, "{logged:?}");

@@ -99,7 +99,7 @@ async fn states_that_are_replaced_do_not_pile_up() {
 async fn states_and_failures_outlive_the_server() {
     let Some(node) = Node::start().await else { return };
     let options = support::options()
-        .deadline(Duration::from_secs(5))
+        .timeout(Duration::from_secs(5))
         .backoff(Duration::from_millis(50), Duration::from_millis(500));
     let bench = Bench::at(options, &node.address(), by_session(2)).await;
     for body in ["1", "2", "3"] {

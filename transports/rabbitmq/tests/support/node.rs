@@ -84,7 +84,7 @@ impl Node {
     /// Waits until it takes connections.
     async fn answers(&self) {
         let until = Instant::now() + Duration::from_secs(90);
-        while let Err(error) = super::options().deadline(Duration::from_secs(5)).connect(&self.address()).await {
+        while let Err(error) = super::options().timeout(Duration::from_secs(5)).connect(&self.address()).await {
             assert!(Instant::now() < until, "the node does not answer: {error}");
             sleep(Duration::from_millis(200)).await;
         }

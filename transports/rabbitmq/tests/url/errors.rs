@@ -28,7 +28,7 @@ async fn several_addresses_are_tried_in_turn_also_to_connect_again() {
     let server = tokio::net::lookup_host(server).await.unwrap().find(std::net::SocketAddr::is_ipv4).unwrap();
     let (first, second) = (Proxy::to(server).await.unwrap(), Proxy::to(server).await.unwrap());
     let hosts = format!("{REFUSING},{},{}", first.address(), second.address());
-    let url = format!("{login}@{hosts}/{rest}?deadline=5s&backoff=20ms&max_backoff=200ms");
+    let url = format!("{login}@{hosts}/{rest}?timeout=5s&backoff=20ms&max_backoff=200ms");
     let failing = registry().connect(&url).await.unwrap();
     let sender = failing.sender(&orders).await.unwrap();
     sender.send(Message::new("one")).await.unwrap();
@@ -57,10 +57,10 @@ async fn parameters_are_checked_before_a_connection_is_made() {
     use ConnectErrorKind::{InvalidParameter, InvalidUrl, UnknownParameter};
     for (name, parameters, kind) in [
         ("frame_max", "frame_max=s3cret", UnknownParameter),
-        ("dead_line", "deadline=5s&dead_line=s3cret", UnknownParameter),
-        ("deadline", "deadline=s3cret", InvalidParameter),
-        ("deadline", "deadline=0ms", InvalidParameter),
-        ("deadline", "deadline=1441m", InvalidParameter),
+        ("time_out", "timeout=5s&time_out=s3cret", UnknownParameter),
+        ("timeout", "timeout=s3cret", InvalidParameter),
+        ("timeout", "timeout=0ms", InvalidParameter),
+        ("timeout", "timeout=1441m", InvalidParameter),
         ("heartbeat", "heartbeat=1500ms", InvalidParameter),
         ("heartbeat", "heartbeat=0s", InvalidParameter),
         ("backoff", "backoff=2000m", InvalidParameter),
@@ -87,7 +87,7 @@ async fn parameters_are_checked_before_a_connection_is_made() {
 
 #[tokio::test]
 async fn no_error_of_a_connection_has_the_password() {
-    let all = "deadline=5s&heartbeat=5s&backoff=1ms&max_backoff=2ms&linger=0s&name=s3cret&delays=d&sends_in_flight=2&session_slots=3";
+    let all = "timeout=5s&heartbeat=5s&backoff=1ms&max_backoff=2ms&linger=0s&name=s3cret&delays=d&sends_in_flight=2&session_slots=3";
     let url = format!("amqp://ledger:s3cret@{REFUSING},{REFUSING}/%2f?{all}");
     let error = registry().connect(&url).await.unwrap_err();
     let source = std::error::Error::source(&error).and_then(<dyn std::error::Error>::downcast_ref::<ManageError>);
