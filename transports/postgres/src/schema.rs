@@ -25,8 +25,7 @@ const VERSION_1: &str = concat!(
     include_str!("../schema/1/upkeep.sql"),
 );
 
-const VERSION_2: &str =
-    concat!(include_str!("../schema/2/reply_queues.sql"), include_str!("../schema/2/clients.sql"));
+const VERSION_2: &str = concat!(include_str!("../schema/2/reply_queues.sql"), include_str!("../schema/2/clients.sql"));
 
 /// How long a migration may take, including the wait for another one.
 const LONGEST: Duration = Duration::from_secs(60);
