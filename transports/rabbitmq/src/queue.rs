@@ -20,8 +20,8 @@ use crate::{
     topic,
 };
 
-/// The start of the names of reply queues.
-const REPLIES: &str = "replies/";
+/// The start of the names of reply queues, which have no settings on the server.
+pub(crate) const REPLIES: &str = "consign.replies/";
 
 impl Shared {
     /// Creates the queues of a queue or a subscription. It changes nothing where they are.
