@@ -21,7 +21,7 @@ struct Suite {
     program: &'static str,
 }
 
-const SUITES: [Suite; 4] = [
+const SUITES: [Suite; 5] = [
     Suite {
         name: "amqp",
         builds: &[
@@ -40,6 +40,11 @@ const SUITES: [Suite; 4] = [
         name: "formats",
         builds: &[&["--workspace", "--features", "full", "--example", "foreign-formats"]],
         program: "examples/foreign-formats",
+    },
+    Suite {
+        name: "languages",
+        build: &["--workspace", "--features", "full", "--example", "foreign-languages"],
+        program: "examples/foreign-languages",
     },
     Suite {
         name: "peers",
@@ -86,7 +91,7 @@ mod tests {
     fn suites_are_found_by_name() {
         let names = |only| suites(only).map(|suite| suite.name).collect::<Vec<_>>();
         assert_eq!(names(Some("codecs")), ["codecs"]);
-        assert_eq!(names(None), ["amqp", "codecs", "formats", "peers"]);
+        assert_eq!(names(None), ["amqp", "codecs", "formats", "languages", "peers"]);
         assert!(CommandLine::try_parse_from(["xtask", "foreign", "--suite", "codecs"]).is_ok());
         assert!(CommandLine::try_parse_from(["xtask", "foreign", "--suite", "codec"]).is_err());
     }

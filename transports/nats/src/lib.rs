@@ -15,6 +15,7 @@ mod error;
 mod fan_out;
 mod fetch;
 mod held;
+mod inbox;
 mod lease;
 mod log;
 mod message_notes;
@@ -41,6 +42,7 @@ pub use async_nats;
 pub use self::{
     connection::Nats,
     connector::connector,
+    inbox::InboxReplies,
     lease::NatsLease,
     options::Options,
     receiver::NatsReceiver,

@@ -15,6 +15,7 @@ use crate::{
     Nats,
     connection::Inner,
     error::Fault,
+    inbox::Inbox,
     reply,
     wire::{self, name},
 };
@@ -35,13 +36,17 @@ struct Target {
     subject: String,
     requires_session: bool,
     detects_duplicates: bool,
-    /// Whether the target is the reply subject of a request, and not of a stream.
-    is_reply: bool,
+    /// Whether the target is a subject of core NATS, and not of a stream.
+    is_core: bool,
+    /// Where the replies to requests arrive that are sent here.
+    replies: Option<Inbox>,
 }
 
 /// A message that was checked.
 struct Ready {
     subject: String,
+    /// The reply subject of a request of core NATS.
+    reply: Option<String>,
     headers: HeaderMap,
     payload: Bytes,
 }
@@ -65,7 +70,7 @@ impl Nats {
         }
         if let Some(subject) = reply::subject(path.as_str()) {
             let inner = Arc::clone(&self.inner);
-            return Ok(NatsSender { target: Arc::new(Target::of_reply(inner, path, subject)) });
+            return Ok(NatsSender::to_subject(inner, path, subject, None));
         }
         let (stream, root, settings) = self.inner.find(&path).await?;
         let requires_session = settings.requires_session;
@@ -76,13 +81,19 @@ impl Nats {
             subject: if requires_session { format!("{root}.s") } else { format!("{root}.m") },
             requires_session,
             detects_duplicates: settings.detects_duplicates,
-            is_reply: false,
+            is_core: false,
+            replies: None,
         };
         Ok(NatsSender { target: Arc::new(target) })
     }
 }
 
 impl NatsSender {
+    /// Creates a sender to a subject of core NATS.
+    pub(crate) fn to_subject(inner: Arc<Inner>, path: EntityPath, subject: String, replies: Option<Inbox>) -> Self {
+        Self { target: Arc::new(Target::of_core(inner, path, subject, replies)) }
+    }
+
     /// Returns the path of the target.
     #[must_use]
     pub fn path(&self) -> &EntityPath {
@@ -91,7 +102,7 @@ impl NatsSender {
 }
 
 impl Target {
-    fn of_reply(inner: Arc<Inner>, path: EntityPath, subject: String) -> Self {
+    fn of_core(inner: Arc<Inner>, path: EntityPath, subject: String, replies: Option<Inbox>) -> Self {
         Self {
             inner,
             path,
@@ -99,7 +110,8 @@ impl Target {
             subject,
             requires_session: false,
             detects_duplicates: false,
-            is_reply: true,
+            is_core: true,
+            replies,
         }
     }
 
@@ -122,7 +134,11 @@ impl Target {
             None if self.requires_session => return Err(SessionRequired.into()),
             _ => self.subject.clone(),
         };
+        let reply = self.replies.as_ref().and_then(|replies| replies.take_reply_to(&mut message));
         let (mut headers, payload) = wire::encode(&message)?;
+        if self.is_core {
+            wire::write_service_error(&message, &mut headers);
+        }
         if self.detects_duplicates
             && let Some(id) = headers.get(name::MESSAGE_ID).cloned()
         {
@@ -134,12 +150,12 @@ impl Target {
             let why = format!("the server takes {max} bytes, of which {reserve} are kept for a dead letter's reason");
             return Err(SendError::new(ErrorKind::MessageSizeExceeded).with_detail(why));
         }
-        Ok(Ready { subject, headers, payload })
+        Ok(Ready { subject, reply, headers, payload })
     }
 
     async fn publish(&self, ready: Ready) -> Result<(), SendError> {
-        if self.is_reply {
-            return self.publish_reply(ready).await;
+        if self.is_core {
+            return self.publish_core(ready).await;
         }
         match self.inner.publish(&ready.subject, ready.headers, ready.payload).await {
             Err(fault) if fault.is_no_responders() => Err(self.why_nobody_answers().await.into()),
@@ -147,11 +163,19 @@ impl Target {
         }
     }
 
-    /// Publishes a reply. Core NATS has no acknowledgement: the server has the reply, and whether it is received is unknown.
-    async fn publish_reply(&self, ready: Ready) -> Result<(), SendError> {
+    /// Publishes without a stream. Core NATS has no acknowledgement: the server has the message, and whether it is received is
+    /// unknown.
+    async fn publish_core(&self, ready: Ready) -> Result<(), SendError> {
+        if self.inner.is_closed() {
+            return Err(Fault::closed().into());
+        }
         let client = &self.inner.client;
+        let Ready { subject, reply, headers, payload } = ready;
         let lost = |error: String| SendError::new(ErrorKind::CommunicationProblem).with_detail(error);
-        let sent = client.publish_with_headers(ready.subject, ready.headers, ready.payload).await;
+        let sent = match reply {
+            Some(reply) => client.publish_with_reply_and_headers(subject, reply, headers, payload).await,
+            None => client.publish_with_headers(subject, headers, payload).await,
+        };
         sent.map_err(|error| lost(error.to_string()))?;
         client.flush().await.map_err(|error| lost(error.to_string()))
     }

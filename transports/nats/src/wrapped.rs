@@ -112,6 +112,7 @@ impl fmt::Debug for WrappedConsumer {
 
 /// A subscription of NATS: a receiver of messages that were removed when they were received.
 ///
+/// The Subject of a message without one is the subject that it was published to, by which a router selects its handler.
 /// The reply subject of a request is its ReplyTo, as a path that [`Nats::sender`] takes, and its CorrelationId if it has
 /// no id of its own.
 pub struct NatsSubscription {
@@ -145,6 +146,9 @@ impl Receiver for NatsSubscription {
                     let subject = message.subject.as_str();
                     let read = deliver::read(message.headers.as_ref(), message.payload, self.received, now, subject);
                     let mut request = read.message;
+                    if request.subject().is_none() {
+                        request.properties_mut().set_subject(message.subject.to_string());
+                    }
                     if let Some(reply) = &message.reply {
                         is_answered_at(reply, request.properties_mut());
                     }

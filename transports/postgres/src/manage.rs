@@ -55,6 +55,25 @@ impl Postgres {
         create(&self.inner, &EntityPath::new(topic)?.subscription_of(name)?, &settings.into()).await
     }
 
+    /// Creates a queue for the replies of a requester in this process, with the default settings, and returns its path. It is
+    /// deleted with its messages when the listening connection of this process has been lost for [`grace`](crate::Options::grace), as after a crash. Another process deletes it, or the next one that connects.
+    ///
+    /// # Errors
+    ///
+    /// [`NotSupported`](ErrorKind::NotSupported) for a client without a connection that listens, see
+    /// [`Options::wrap`](crate::Options::wrap); [`InvalidOperation`](ErrorKind::InvalidOperation) while that connection is
+    /// lost.
+    pub async fn create_reply_queue(&self) -> Result<String, ManageError> {
+        self.inner.start();
+        let Some(holder) = self.inner.holder().await else {
+            let detail = "a reply queue belongs to the listening connection, and there is none";
+            return Err(ManageError::new(ErrorKind::NotSupported).with_detail(detail));
+        };
+        let path: Option<String> =
+            self.inner.value("SELECT {s}.create_reply_queue($1)", &[(&holder, Type::INT4)]).await?;
+        Ok(path.unwrap_or_default())
+    }
+
     /// Opens and closes the directions of an entity.
     ///
     /// # Errors

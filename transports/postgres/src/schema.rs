@@ -12,7 +12,9 @@ use crate::{
 };
 
 /// The versions in their order. A released version is never changed; a change is another version.
-const VERSIONS: [&str; 1] = [concat!(
+const VERSIONS: [&str; 2] = [VERSION_1, VERSION_2];
+
+const VERSION_1: &str = concat!(
     include_str!("../schema/1/tables.sql"),
     include_str!("../schema/1/due.sql"),
     include_str!("../schema/1/send.sql"),
@@ -21,7 +23,9 @@ const VERSIONS: [&str; 1] = [concat!(
     include_str!("../schema/1/manage.sql"),
     include_str!("../schema/1/sessions.sql"),
     include_str!("../schema/1/upkeep.sql"),
-)];
+);
+
+const VERSION_2: &str = concat!(include_str!("../schema/2/reply_queues.sql"), include_str!("../schema/2/clients.sql"));
 
 /// How long a migration may take, including the wait for another one.
 const LONGEST: Duration = Duration::from_secs(60);

@@ -1,15 +1,17 @@
 //! The queues of an entity: created, found and deleted.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use consign_core::{
     message::EntityPath,
     transport::{ErrorKind, ManageError},
 };
+use lapin::types::AMQPValue;
+use uuid::Uuid;
 
 use crate::{
     QueueSettings, RabbitMq,
-    arguments::arguments,
+    arguments::{arguments, quorum},
     client::Shared,
     error::Failure,
     session,
@@ -17,6 +19,9 @@ use crate::{
     stored::{self, Known},
     topic,
 };
+
+/// The start of the names of reply queues, which have no settings on the server.
+pub(crate) const REPLIES: &str = "consign.replies/";
 
 impl Shared {
     /// Creates the queues of a queue or a subscription. It changes nothing where they are.
@@ -76,6 +81,28 @@ impl RabbitMq {
         let path = check_path(path)?;
         settings.check()?;
         self.create_entity(&path, &Known::Queue(Arc::new(settings))).await
+    }
+
+    /// Creates a queue for the replies to one requester, and returns its path. RabbitMQ deletes it with its messages when it had
+    /// no consumer for `idle`, in whole milliseconds from 1 ms to 24 days: after the process of its receiver has crashed, or
+    /// when its connection is not replaced within that time. It is a quorum queue without a dead-letter queue and without
+    /// stored settings.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for an `idle` out of range; those of the connection.
+    pub async fn create_reply_queue(&self, idle: Duration) -> Result<String, ManageError> {
+        let expires = i32::try_from(idle.as_millis()).ok().filter(|millis| *millis > 0);
+        let Some(expires) = expires else {
+            let detail = "the idle time of a reply queue is 1 ms to 24 days";
+            return Err(ManageError::new(ErrorKind::InvalidArgument).with_detail(detail));
+        };
+        let path = format!("{REPLIES}{}", Uuid::new_v4());
+        let mut arguments = quorum();
+        arguments.insert("x-expires".into(), AMQPValue::LongInt(expires));
+        self.0.declare(&path, arguments.into()).await?;
+        self.know(&path, QueueSettings::default())?;
+        Ok(path)
     }
 
     /// Creates an entity that does not exist.

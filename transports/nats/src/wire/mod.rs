@@ -8,7 +8,7 @@ mod text;
 pub(crate) use self::{
     decode::{Malformed, bare, decode},
     encode::{encode, encode_copy},
-    plain::add_unread,
+    plain::{add_unread, read_service_error, write_service_error},
     text::{escape, token, untoken},
 };
 

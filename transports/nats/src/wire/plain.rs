@@ -19,8 +19,22 @@ const SERVER: &str = "Nats-";
 /// The prefix of the header of an attribute of a CloudEvent.
 const EVENT: &str = "ce-";
 /// Application properties that are also written as plain headers. They are read in any case.
-const PROPERTIES: [&str; 4] =
-    [TraceContext::TRACEPARENT, TraceContext::TRACESTATE, TraceContext::DIAGNOSTIC_ID, "baggage"];
+const PROPERTIES: [&str; 6] = [
+    TraceContext::TRACEPARENT,
+    TraceContext::TRACESTATE,
+    TraceContext::DIAGNOSTIC_ID,
+    "baggage",
+    DeadLetter::REASON,
+    DeadLetter::DESCRIPTION,
+];
+/// The longest cause of a dead letter that is written twice: the space for it in a message is limited.
+const LONGEST_CAUSE: usize = 1_024;
+/// The headers of an error of a NATS service.
+const SERVICE_ERROR: &str = "Nats-Service-Error";
+const SERVICE_ERROR_CODE: &str = "Nats-Service-Error-Code";
+/// The application properties of a fault, the reply of a failed call.
+const FAULT: &str = "x-fault";
+const FAULT_DETAIL: &str = "x-fault-detail";
 
 /// The meaning of a header.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -161,9 +175,35 @@ pub(super) fn write(message: &Message, headers: &mut HeaderMap) {
             continue;
         }
         let value = if key.starts_with(EVENT) { encoded(value) } else { Cow::Borrowed(value) };
-        if is_plain(&value) {
+        let is_cause = [DeadLetter::REASON, DeadLetter::DESCRIPTION].contains(&key);
+        if is_plain(&value) && !(is_cause && value.len() > LONGEST_CAUSE) {
             headers.insert(header, &*value);
         }
+    }
+}
+
+/// Adds the headers by which clients of NATS services detect an error, if a reply is a fault.
+pub(crate) fn write_service_error(reply: &Message, headers: &mut HeaderMap) {
+    let property = |name| reply.application_properties().get(name).and_then(PropertyValue::as_str);
+    let Some(code) = property(FAULT).filter(|code| is_plain(code)) else { return };
+    let is_of_request = ["UndecodableRequest", "UnknownRequest", "InvalidRequest"].contains(&code);
+    headers.insert(SERVICE_ERROR, code);
+    headers.insert(SERVICE_ERROR_CODE, if is_of_request { "400" } else { "500" });
+}
+
+/// Makes a fault of the error of a NATS service, and of the server's answer to a request that no service receives.
+pub(crate) fn read_service_error(headers: Option<&HeaderMap>, has_no_responders: bool, reply: &mut Properties) {
+    let header = |name: &str| headers.and_then(|headers| headers.get(name)).map(|value| value.as_str().to_owned());
+    let application = reply.application_properties_mut();
+    if application.get(FAULT).is_some() {
+        return;
+    }
+    if has_no_responders {
+        application.insert(FAULT, "NoResponders");
+    } else if let Some(error) = header(SERVICE_ERROR) {
+        let code = header(SERVICE_ERROR_CODE).filter(|code| !code.is_empty());
+        application.insert(FAULT, code.unwrap_or_else(|| "ServiceError".into()));
+        application.insert(FAULT_DETAIL, error);
     }
 }
 

@@ -6,6 +6,7 @@ mod drops;
 mod entities;
 mod foreign;
 mod headers;
+mod inbox;
 mod log;
 mod own;
 mod reconnection;

@@ -8,6 +8,7 @@ mod log;
 mod lost;
 mod order;
 mod outbox;
+mod replies;
 #[path = "../support/server.rs"]
 mod server;
 mod stack;

@@ -9,6 +9,7 @@ use crate::{
     entities::{Entities, Known},
     error::Failure,
     log,
+    queue::REPLIES,
 };
 
 impl Entities {
@@ -26,8 +27,8 @@ impl Entities {
 }
 
 async fn load(shared: &Shared, path: &EntityPath) -> Result<Known, Failure> {
-    // The broker's own names, as that of a queue for replies.
-    if path.as_str().starts_with("amq.") {
+    // The broker's own names, and those of reply queues.
+    if path.as_str().starts_with("amq.") || path.as_str().starts_with(REPLIES) {
         return Ok(Known::Queue(Arc::default()));
     }
     if let Some(known) = super::read(shared, path).await? {

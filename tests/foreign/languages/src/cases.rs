@@ -1,0 +1,112 @@
+//! The list of cases: for each transport and language, the calls and the messages of the page.
+
+use std::time::Duration;
+
+use consign::message::EntityPath;
+use consign::transport::{ReceiveMode, Transport};
+use tokio::time::timeout;
+use tower::BoxError;
+
+use crate::{
+    environment::{Environment, unique},
+    page,
+    service::{Order, consume, respond},
+    suite::{Case, same},
+};
+
+pub(crate) const CASES: &[Case<Environment>] = &[
+    Case { name: "the page has the scripts", run: |env| Box::pin(page::has_the_scripts(env)) },
+    Case { name: "RabbitMQ: Python", run: |env| Box::pin(on_rabbitmq(env, "py")) },
+    Case { name: "RabbitMQ: JavaScript", run: |env| Box::pin(on_rabbitmq(env, "mjs")) },
+    Case { name: "NATS: Python", run: |env| Box::pin(on_nats(env, "py")) },
+    Case { name: "NATS: JavaScript", run: |env| Box::pin(on_nats(env, "mjs")) },
+    Case { name: "NATS, requests of core NATS: Python", run: |env| Box::pin(on_core_nats(env, "py")) },
+    Case { name: "NATS, requests of core NATS: JavaScript", run: |env| Box::pin(on_core_nats(env, "mjs")) },
+    Case { name: "PostgreSQL: Python", run: |env| Box::pin(on_postgres(env, "py")) },
+    Case { name: "PostgreSQL: JavaScript", run: |env| Box::pin(on_postgres(env, "mjs")) },
+];
+
+/// Longer than it takes on a busy machine.
+const LONG: Duration = Duration::from_secs(30);
+const GOOD: &str = r#"{"id":7,"total":12.5}"#;
+const WRONG: &str = r#"{"id":"seven"}"#;
+
+async fn on_rabbitmq(env: &Environment, language: &str) -> Result<(), BoxError> {
+    let [requests, orders] = [unique(), unique()];
+    for queue in [&requests, &orders] {
+        env.rabbit.create_queue(queue, consign_rabbitmq::QueueSettings::default()).await?;
+    }
+    let outcome = scripts(env, &env.rabbit, &env.rabbit_url, "rabbitmq", language, ["call", &requests, &orders]).await;
+    for queue in [&requests, &orders] {
+        env.rabbit.delete(queue).await?;
+    }
+    outcome
+}
+
+async fn on_nats(env: &Environment, language: &str) -> Result<(), BoxError> {
+    let [requests, orders] = [unique(), unique()];
+    for queue in [&requests, &orders] {
+        env.nats.create_queue(queue, consign_nats::QueueSettings::default()).await?;
+    }
+    let names = ["call_queue", &requests, &orders];
+    let outcome = scripts(env, &env.nats, &env.nats_url, "nats", language, names).await;
+    for queue in [&requests, &orders] {
+        env.nats.delete(queue).await?;
+    }
+    outcome
+}
+
+/// The subject of a request of core NATS is its Subject, so the caller sets no header.
+async fn on_core_nats(env: &Environment, language: &str) -> Result<(), BoxError> {
+    let subject = format!("services.{}", unique());
+    let requests = env.nats.wrap_subscription(env.nats.client().subscribe(subject.clone()).await?);
+    // The server has the subscription when it has answered.
+    env.nats.client().flush().await?;
+    let responder = respond(&env.nats, &subject, requests)?;
+    let called = calls(env, &format!("nats/call.{language}"), &env.nats_url, &subject).await;
+    responder.abort();
+    called
+}
+
+async fn on_postgres(env: &Environment, language: &str) -> Result<(), BoxError> {
+    let [requests, orders] = [unique(), unique()];
+    for queue in [&requests, &orders] {
+        env.postgres.create_queue(queue, consign::administration::QueueSettings::default()).await?;
+    }
+    scripts(env, &env.postgres, &env.postgres_url, "postgres", language, ["call", &requests, &orders]).await
+}
+
+/// A call that succeeds and one that fails.
+async fn calls(env: &Environment, script: &str, url: &str, to: &str) -> Result<(), BoxError> {
+    same("the reply", env.run(script, &[url, to, "42"]).await?.trim(), "reply 21")?;
+    same("the fault", env.run(script, &[url, to, "7"]).await?.trim(), "fault Odd")
+}
+
+/// Runs the scripts of a transport against queues that exist.
+async fn scripts<T: Transport + Clone>(
+    env: &Environment,
+    transport: &T,
+    url: &str,
+    folder: &str,
+    language: &str,
+    [call, requests, orders]: [&str; 3],
+) -> Result<(), BoxError> {
+    let receiver = |path: EntityPath| async move { transport.receiver(&path, ReceiveMode::PeekLock).await };
+    let responder = respond(transport, "half", receiver(EntityPath::new(requests)?).await?)?;
+    let called = calls(env, &format!("{folder}/{call}.{language}"), url, requests).await;
+    responder.abort();
+    called?;
+    let (consumer, mut received) = consume(receiver(EntityPath::new(orders)?).await?)?;
+    let produced = async {
+        let produce = format!("{folder}/produce.{language}");
+        env.run(&produce, &[url, orders, WRONG]).await?;
+        env.run(&produce, &[url, orders, GOOD]).await?;
+        let order = timeout(LONG, received.recv()).await?;
+        same("the order", order, Some((Order { id: 7, total: 12.5 }, Some("north".to_owned()))))?;
+        let printed = env.run(&format!("{folder}/dead_letters.{language}"), &[url, orders, "1"]).await?;
+        same("the dead letter", printed.trim(), format!("DeserializationFailed order {WRONG}").as_str())
+    };
+    let outcome = produced.await;
+    consumer.abort();
+    outcome
+}

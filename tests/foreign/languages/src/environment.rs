@@ -1,0 +1,86 @@
+//! The servers, and the scripts in Python and JavaScript.
+
+use std::path::{Path, PathBuf};
+
+use consign_nats::Nats;
+use consign_postgres::Postgres;
+use consign_rabbitmq::RabbitMq;
+use tokio::process::Command;
+use tower::BoxError;
+
+use crate::suite::answer;
+
+/// What is there for every case.
+pub(crate) struct Environment {
+    folder: PathBuf,
+    pub(crate) rabbit_url: String,
+    pub(crate) rabbit: RabbitMq,
+    pub(crate) nats_url: String,
+    pub(crate) nats: Nats,
+    /// With the schema of this process in its search path.
+    pub(crate) postgres_url: String,
+    pub(crate) postgres: Postgres,
+    schema: String,
+}
+
+impl Environment {
+    pub(crate) async fn new(folder: PathBuf) -> Result<Self, BoxError> {
+        let variable = |name, default: &str| std::env::var(name).unwrap_or_else(|_| default.into());
+        let rabbit_url = variable("CONSIGN_RABBITMQ", "amqp://guest:guest@127.0.0.1:5672/%2f");
+        let nats_url = variable("CONSIGN_NATS", "nats://127.0.0.1:4222");
+        let url = variable("CONSIGN_POSTGRES", "postgresql://consign_test:consign_test@127.0.0.1:5432/consign_test");
+        let rabbit = RabbitMq::connect(&rabbit_url).await.map_err(|error| format!("RabbitMQ: {error}"))?;
+        // The scripts use the default namespace.
+        let options = Nats::options().server_syncs();
+        let nats = options.connect(&nats_url).await.map_err(|error| format!("NATS: {error}"))?;
+        let schema = unique();
+        let options = Postgres::options().schema(&schema);
+        let postgres = options.connect(&url).await.map_err(|error| format!("PostgreSQL: {error}"))?;
+        postgres.migrate().await?;
+        let postgres_url = format!("{url}?options=-csearch_path%3D{schema}");
+        Ok(Self { folder, rabbit_url, rabbit, nats_url, nats, postgres_url, postgres, schema })
+    }
+
+    /// Runs a script of this package, such as `nats/call.py`, to its end. Returns what it prints.
+    pub(crate) async fn run(&self, script: &str, arguments: &[&str]) -> Result<String, BoxError> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(script);
+        let mut command = if script.ends_with(".py") {
+            let mut command = Command::new(self.folder.join("venv/bin/python"));
+            command.arg(path);
+            command
+        } else {
+            // Node looks for packages beside a script.
+            let copy = self.folder.join(format!("{:016x}-{}", fastrand::u64(..), script.replace('/', "-")));
+            std::fs::copy(path, &copy)?;
+            let mut command = Command::new("node");
+            command.arg(&copy);
+            let printed = answer(command.args(arguments)).await;
+            std::fs::remove_file(copy)?;
+            return printed.map_err(|error| format!("{script}: {error}").into());
+        };
+        answer(command.args(arguments)).await.map_err(|error| format!("{script}: {error}").into())
+    }
+
+    pub(crate) async fn close(self) {
+        self.rabbit.close().await;
+        if let Err(error) = self.nats.close().await {
+            eprintln!("NATS: {error}");
+        }
+        let drop = format!("DROP SCHEMA \"{}\" CASCADE", self.schema);
+        match self.postgres.pool().get().await {
+            Ok(client) => drop_schema(&client, &drop).await,
+            Err(error) => eprintln!("PostgreSQL: {error}"),
+        }
+    }
+}
+
+async fn drop_schema(client: &consign_postgres::tokio_postgres::Client, sql: &str) {
+    if let Err(error) = client.batch_execute(sql).await {
+        eprintln!("PostgreSQL: {error}");
+    }
+}
+
+/// The name of an entity that no other case has.
+pub(crate) fn unique() -> String {
+    format!("languages-{:016x}", fastrand::u64(..))
+}

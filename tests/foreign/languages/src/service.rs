@@ -1,0 +1,76 @@
+//! The service that the scripts call, and the consumer of their orders.
+
+use consign::transport::Receiver;
+use consign::{
+    Disposition, Message,
+    codecs::Codecs,
+    consumer::Consumer,
+    message::EntityPath,
+    routing::{Body, Router, State},
+    rpc::{Fault, ReplySenders, Responder},
+    transport::{SendError, Sender as _, Transport},
+};
+use serde::Deserialize;
+use tokio::{sync::mpsc, task::JoinHandle};
+use tower::{BoxError, service_fn};
+
+/// A message of the producers.
+#[derive(Debug, PartialEq, Deserialize)]
+pub(crate) struct Order {
+    pub(crate) id: u32,
+    pub(crate) total: f64,
+}
+
+async fn half(Body(number): Body<u32>) -> Result<u32, Fault> {
+    if number % 2 == 0 { Ok(number / 2) } else { Err(Fault::application("Odd")) }
+}
+
+/// Senders of replies on a transport that creates them by a round trip.
+fn reply_senders<T: Transport + Clone>(transport: &T) -> impl ReplySenders + use<T> {
+    let transport = transport.clone();
+    move |to: &EntityPath| {
+        let (transport, to) = (transport.clone(), to.clone());
+        Ok(service_fn(move |reply: Message| {
+            let (transport, to) = (transport.clone(), to.clone());
+            async move { Ok::<_, SendError>(transport.sender(&to).await?.send(reply).await?) }
+        }))
+    }
+}
+
+/// Answers requests with the subject `name`.
+pub(crate) fn respond<T: Transport + Clone>(
+    transport: &T,
+    name: &str,
+    requests: impl Receiver + 'static,
+) -> Result<JoinHandle<()>, BoxError> {
+    let responder = Responder::builder(reply_senders(transport)).codecs(Codecs::json()).answer(name, half).build()?;
+    let consumer = Consumer::new(requests, responder);
+    Ok(tokio::spawn(async move {
+        if let Err(error) = consumer.run().await {
+            eprintln!("the responder: {error}");
+        }
+    }))
+}
+
+/// Consumes orders, one after the other.
+pub(crate) fn consume(
+    orders: impl Receiver + 'static,
+) -> Result<(JoinHandle<()>, mpsc::Receiver<(Order, Option<String>)>), BoxError> {
+    let (seen, received) = mpsc::channel(8);
+    let router = Router::with_state(Codecs::json(), seen).route("order", order).build()?;
+    let consumer = Consumer::new(orders, router).concurrency(1);
+    let running = tokio::spawn(async move {
+        if let Err(error) = consumer.run().await {
+            eprintln!("the consumer: {error}");
+        }
+    });
+    Ok((running, received))
+}
+
+type Seen = mpsc::Sender<(Order, Option<String>)>;
+
+async fn order(State(seen): State<Seen>, Body(order): Body<Order>, message: Message) -> Disposition {
+    let tenant = message.application_properties().get("tenant").and_then(|tenant| tenant.as_str());
+    let _ = seen.send((order, tenant.map(str::to_owned))).await;
+    Disposition::Complete
+}

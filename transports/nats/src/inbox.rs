@@ -1,0 +1,178 @@
+//! Replies at an inbox of core NATS, and requests to services that do not use this library.
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use async_nats::{StatusCode, Subscriber};
+use consign_core::{
+    Message,
+    message::{EntityPath, Received, SequenceNumber},
+    transport::{Capabilities, Delivery, ErrorKind, ReceiveError, Receiver, ReplySource, SendError},
+};
+use futures_util::Stream;
+
+use crate::{Nats, NatsLease, NatsSender, deliver, reply, wire};
+
+/// The last token of the subject of replies that have their id in a header.
+const BY_HEADER: &str = "r";
+
+/// The subjects of an inbox.
+#[derive(Clone)]
+pub(crate) struct Inbox {
+    /// `_INBOX.ID.`
+    prefix: Arc<str>,
+    /// The ReplyTo of requests, as a path.
+    address: Arc<str>,
+}
+
+impl Inbox {
+    /// Replaces the ReplyTo of a request with this address by a reply subject of its own, which identifies it. Services that
+    /// do not use this library reply there, and return no header.
+    pub(crate) fn take_reply_to(&self, request: &mut Message) -> Option<String> {
+        if request.reply_to() != Some(&*self.address) {
+            return None;
+        }
+        let subject = format!("{}{}", self.prefix, wire::token(request.message_id()?));
+        request.properties_mut().clear_reply_to();
+        Some(subject)
+    }
+
+    /// Returns the MessageId of the request of a reply, if the subject has it.
+    fn request_of(&self, subject: &str) -> Option<String> {
+        let token = subject.strip_prefix(&*self.prefix).filter(|token| *token != BY_HEADER)?;
+        wire::untoken(token)
+    }
+}
+
+/// Replies at an inbox of this connection: a [`ReplySource`] for `consign::rpc`.
+///
+/// The server passes replies straight to this process and stores nothing. Each is received at most once: one that arrives
+/// while the connection is broken is lost, and its call ends at its deadline. Nothing is left on the server when the process
+/// ends in any way.
+///
+/// Requests can be sent by [`sender`](Self::sender) to services of core NATS, or by [`Nats::sender`] to a queue, which stores
+/// the request but not the reply.
+pub struct InboxReplies {
+    nats: Nats,
+    subscriber: Subscriber,
+    inbox: Inbox,
+    received: u64,
+}
+
+impl Nats {
+    /// Creates an inbox for replies.
+    ///
+    /// # Errors
+    ///
+    /// [`NotSupported`](ErrorKind::NotSupported) if the client has an inbox prefix other than `_INBOX`; those of the
+    /// connection.
+    pub async fn inbox(&self) -> Result<InboxReplies, ReceiveError> {
+        let client = &self.inner.client;
+        let name = client.new_inbox();
+        let Some(address) = reply::path(&format!("{name}.{BY_HEADER}")) else {
+            let why = "the inbox prefix of the client is not _INBOX";
+            return Err(ReceiveError::new(ErrorKind::NotSupported).with_detail(why));
+        };
+        let lost = |error: String| ReceiveError::new(ErrorKind::CommunicationProblem).with_detail(error);
+        let subscriber = client.subscribe(format!("{name}.*")).await.map_err(|error| lost(error.to_string()))?;
+        // The server has the subscription when it has answered.
+        client.flush().await.map_err(|error| lost(error.to_string()))?;
+        let inbox = Inbox { prefix: format!("{name}.").into(), address: address.into() };
+        Ok(InboxReplies { nats: self.clone(), subscriber, inbox, received: 0 })
+    }
+}
+
+impl InboxReplies {
+    /// Creates a sender of requests to a service that subscribes to `subject`, with this library or without it. Each request
+    /// has a reply subject of its own, so the service needs no header. A send ends when the server has the request, which
+    /// does not mean that a service receives it. If none is subscribed, the call fails at once with a fault, `NoResponders`. An
+    /// error of a NATS service, `Nats-Service-Error`, is a fault with the service's code.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a subject that is empty, has wildcards or white space, or begins
+    /// with `$`.
+    pub fn sender(&self, subject: &str) -> Result<NatsSender, SendError> {
+        let is_token =
+            |token: &str| !token.is_empty() && !token.contains(['*', '>']) && !token.contains(char::is_whitespace);
+        if subject.starts_with('$') || !subject.split('.').all(is_token) {
+            let why =
+                "a subject to publish to has no empty tokens, wildcards and white space, and does not begin with $";
+            return Err(SendError::new(ErrorKind::InvalidArgument).with_detail(why));
+        }
+        let path = EntityPath::new(&subject.replace('.', "/"))?;
+        let inner = Arc::clone(&self.nats.inner);
+        Ok(NatsSender::to_subject(inner, path, subject.to_owned(), Some(self.inbox.clone())))
+    }
+
+    fn read(&mut self, reply: async_nats::Message) -> Delivery<NatsLease> {
+        self.received += 1;
+        let now = self.nats.inner.now();
+        let has_no_responders = reply.status == Some(StatusCode::NO_RESPONDERS);
+        let headers = reply.headers.as_ref();
+        let mut message = deliver::read(headers, reply.payload, self.received, now, &reply.subject).message;
+        let properties = message.properties_mut();
+        if let Some(request) = self.inbox.request_of(&reply.subject) {
+            properties.set_correlation_id(request);
+        }
+        wire::read_service_error(headers, has_no_responders, properties);
+        let received = Received::new(SequenceNumber::new(self.received), now, 1);
+        Delivery { message: message.with_received(received), lease: NatsLease::removed() }
+    }
+}
+
+impl Receiver for InboxReplies {
+    type Lease = NatsLease;
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<NatsLease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        let mut taken = 0;
+        while taken < max.max(1) {
+            match Pin::new(&mut self.subscriber).poll_next(cx) {
+                Poll::Ready(Some(reply)) => {
+                    out.push(self.read(reply));
+                    taken += 1;
+                }
+                Poll::Pending if taken == 0 => return Poll::Pending,
+                Poll::Ready(None) if taken == 0 => {
+                    let ended = ReceiveError::new(ErrorKind::InvalidOperation).with_detail("the connection is closed");
+                    return Poll::Ready(Err(ended));
+                }
+                Poll::Pending | Poll::Ready(None) => break,
+            }
+        }
+        Poll::Ready(Ok(taken))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Nats::CAPABILITIES
+    }
+}
+
+impl ReplySource for InboxReplies {
+    fn address(&self) -> &str {
+        &self.inbox.address
+    }
+
+    fn session_id(&self) -> Option<&str> {
+        None
+    }
+
+    fn is_exclusive(&self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for InboxReplies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InboxReplies").field("address", &self.inbox.address).finish_non_exhaustive()
+    }
+}

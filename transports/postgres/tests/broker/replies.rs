@@ -1,0 +1,123 @@
+//! Queues for replies whose requester is killed, and the functions for clients in other languages.
+
+use std::time::Duration;
+
+use consign::{
+    Message,
+    administration::QueueSettings,
+    message::PropertyValue,
+    transport::{ErrorKind, ReceiverExt, Sender},
+};
+use consign_conformance::killed::{self, Killed};
+
+use crate::{Fixture, QUEUE, server, until};
+
+const LONG: Duration = Duration::from_secs(20);
+
+/// The requester that is killed: its argument is the schema and a file for the path of its queue.
+#[tokio::test]
+async fn the_requester_that_is_killed() {
+    let Some(argument) = killed::argument() else { return };
+    let (schema, file) = argument.split_once(' ').unwrap();
+    let postgres = crate::options(schema).connect(&server::url().await.unwrap()).await.unwrap();
+    let path = postgres.create_reply_queue().await.unwrap();
+    let mut replies = postgres.receiver(&path).await.unwrap();
+    postgres.sender(&path).await.unwrap().send(Message::new("first")).await.unwrap();
+    let _delivery = replies.receive_within(LONG).await.unwrap();
+    std::fs::write(file, &path).unwrap();
+    killed::ready().await;
+}
+
+/// Rules: K-204.
+#[tokio::test]
+async fn the_reply_queue_of_a_killed_requester_is_deleted() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("path");
+    let argument = format!("{} {}", &*fixture.schema, file.display());
+    let process = Killed::run("replies::the_requester_that_is_killed", &argument).await.unwrap();
+    let path = std::fs::read_to_string(file).unwrap();
+    let sender = fixture.postgres.sender(&path).await.unwrap();
+    // While its requester lives, it stays for longer than the grace.
+    tokio::time::sleep(Duration::from_millis(1_000)).await;
+    sender.send(Message::new("late")).await.unwrap();
+    process.kill().await.unwrap();
+    until(async || fixture.postgres.receiver(&path).await.is_err_and(|e| e.kind() == ErrorKind::EntityNotFound)).await;
+    assert_eq!(sender.send(Message::new("too late")).await.unwrap_err().kind(), ErrorKind::EntityNotFound);
+    let client = fixture.postgres.pool().get().await.unwrap();
+    let left = format!("SELECT count(*) FROM {}.messages", &*fixture.schema);
+    assert_eq!(client.query_one(&left, &[]).await.unwrap().get::<_, i64>(0), 0, "no message is left");
+    drop(client);
+    fixture.end().await;
+}
+
+#[tokio::test]
+async fn a_wrapped_pool_that_does_not_listen_has_no_reply_queues() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let wrapped = crate::options(&fixture.schema).wrap(fixture.postgres.pool().clone()).unwrap();
+    assert_eq!(wrapped.create_reply_queue().await.unwrap_err().kind(), ErrorKind::NotSupported);
+    fixture.end().await;
+}
+
+/// Properties of JSON are those of the model, in both directions.
+#[tokio::test]
+async fn a_client_in_sql_sends_and_receives_properties() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    fixture
+        .run(
+            r#"SELECT {s}.client_send('Queue', 'body', '{
+                "subject": "order", "content_type": "text/plain", "correlation_id": null, "time_to_live_ms": 60000,
+                "application": {"text": "a", "whole": 5, "fraction": -1.5, "large": 1e300, "yes": true, "none": null}
+            }')"#,
+        )
+        .await;
+    let postgres = &fixture.postgres;
+    let delivery = postgres.receiver(QUEUE).await.unwrap().receive_within(LONG).await.unwrap();
+    let message = delivery.message.clone();
+    delivery.complete().await.unwrap();
+    assert_eq!((message.subject(), message.content_type()), (Some("order"), Some("text/plain")));
+    assert_eq!((message.payload(), message.correlation_id()), (Some(&b"body"[..]), None));
+    assert_eq!(message.time_to_live(), Some(Duration::from_secs(60)));
+    let expected = [
+        ("text", PropertyValue::from("a")),
+        ("whole", 5_i64.into()),
+        ("fraction", (-1.5_f64).into()),
+        ("large", 1e300_f64.into()),
+        ("yes", true.into()),
+        ("none", PropertyValue::Null),
+    ];
+    for (key, value) in &expected {
+        assert_eq!(message.application_properties().get(key), Some(value), "{key}");
+    }
+    postgres.sender(QUEUE).await.unwrap().send(message).await.unwrap();
+    let client = postgres.pool().get().await.unwrap();
+    let receive = format!(
+        "SELECT properties -> 'application' = $1::text::jsonb FROM {}.client_receive('queue')",
+        &*fixture.schema
+    );
+    let application = r#"{"text": "a", "whole": 5, "fraction": -1.5, "large": 1e300, "yes": true, "none": null}"#;
+    assert!(client.query_one(&receive, &[&application]).await.unwrap().get::<_, bool>(0));
+    drop(client);
+    fixture.end().await;
+}
+
+#[tokio::test]
+async fn a_client_in_sql_is_told_what_it_did_wrong() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let client = fixture.postgres.pool().get().await.unwrap();
+    let send = format!("SELECT {}.client_send($1, '', $2::text::jsonb)", &*fixture.schema);
+    for (path, properties, cause) in [
+        ("queue", r#"{"colour": "red"}"#, "colour"),
+        ("queue", r#"{"subject": 5}"#, "subject is text"),
+        ("queue", r#"{"time_to_live_ms": 0}"#, "time_to_live_ms"),
+        ("queue", r#"{"application": {"list": []}}"#, "an application property is"),
+        ("other", "{}", "no such entity: other"),
+        ("queue/$DeadLetterQueue", "{}", "sub-queue"),
+    ] {
+        let error = client.query(&send, &[&path, &properties]).await.unwrap_err();
+        let message = error.as_db_error().unwrap().message();
+        assert!(message.contains(cause), "{message}");
+    }
+    drop(client);
+    fixture.end().await;
+}
