@@ -16,6 +16,8 @@ pub struct Limits {
     pub max_unsettled: usize,
     /// The largest frame in bytes, at least 512. 65,536 by default.
     pub max_frame_size: u32,
+    /// The largest message that is received, in bytes, whatever an entity allows. 1,048,576 by default.
+    pub max_message_size: u64,
     /// The credit of a sender's link, at least 1. 100 by default.
     pub sender_credit: u32,
     /// The most transactions of a connection that are declared and not discharged. 64 by default.
@@ -54,6 +56,7 @@ impl Default for Limits {
             max_links: 256,
             max_unsettled: 8_192,
             max_frame_size: 65_536,
+            max_message_size: 1 << 20,
             sender_credit: 100,
             max_transactions: 64,
             max_tokens: 1_024,
@@ -98,6 +101,7 @@ setters! {
         with_max_links max_links: u32;
         with_max_unsettled max_unsettled: usize;
         with_max_frame_size max_frame_size: u32;
+        with_max_message_size max_message_size: u64;
         with_sender_credit sender_credit: u32;
         with_max_transactions max_transactions: usize;
         with_max_tokens max_tokens: usize;
