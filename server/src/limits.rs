@@ -16,7 +16,11 @@ pub struct Limits {
     pub max_unsettled: usize,
     /// The largest frame in bytes, at least 512. 65,536 by default.
     pub max_frame_size: u32,
-    /// The largest message that is received, in bytes, whatever an entity allows. 1,048,576 by default.
+    /// The largest message that is received, in bytes, whatever an entity allows. 104,923,136 by default: 100 MiB, the most that an
+    /// entity allows, and 64 KiB.
+    ///
+    /// A message over the limit of its entity is rejected. One over this limit, or over 1 MiB and the limit of its entity by 64 KiB,
+    /// detaches its link.
     pub max_message_size: u64,
     /// The credit of a sender's link, at least 1. 100 by default.
     pub sender_credit: u32,
@@ -56,7 +60,7 @@ impl Default for Limits {
             max_links: 256,
             max_unsettled: 8_192,
             max_frame_size: 65_536,
-            max_message_size: 1 << 20,
+            max_message_size: (100 << 20) + (64 << 10),
             sender_credit: 100,
             max_transactions: 64,
             max_tokens: 1_024,

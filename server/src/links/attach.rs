@@ -24,6 +24,10 @@ use crate::{
 /// The link property that names the entity to which a sender transfers its messages.
 const TRANSFER_DESTINATION: &str = "com.microsoft:transfer-destination-address";
 
+/// The least size of a message that is received, and how much larger than its entity allows it may be.
+const MIN_RECEIVED: u64 = 1 << 20;
+const OVER_SIZE: u64 = 64 << 10;
+
 impl Client {
     /// Answers an attach of the client, or waits for a session to answer with.
     pub(crate) fn attach(&mut self, engine: &mut Engine, link: LinkId, attach: Attach) {
@@ -51,7 +55,8 @@ impl Client {
         let address = match &attach.target {
             Some(AttachTarget::Coordinator(_)) => {
                 self.accept(engine, link, attach, None, Map::default(), Kind::Coordinator);
-                return self.first_credit(engine, link);
+                self.first_credit(engine, link, None);
+                return Ok(());
             }
             Some(AttachTarget::Target(target)) => target.address.clone().unwrap_or_default(),
             None => return Err(Failure::argument("an attach of a sender has a target")),
@@ -66,7 +71,8 @@ impl Client {
             }
         };
         self.accept(engine, link, attach, max, Map::default(), kind);
-        self.first_credit(engine, link)
+        self.first_credit(engine, link, max);
+        Ok(())
     }
 
     fn incoming(&self, path: &EntityPath, properties: Option<&Map>) -> Result<Incoming, Failure> {
@@ -241,11 +247,12 @@ impl Client {
         }
     }
 
-    /// Gives a link on which the client sends its first credit.
-    fn first_credit(&mut self, engine: &mut Engine, link: LinkId) -> Result<(), Failure> {
+    /// Gives a link on which the client sends its first credit. Messages that are larger than it announced are received, within
+    /// limits, so that they are rejected and the link is not detached.
+    fn first_credit(&mut self, engine: &mut Engine, link: LinkId, max: Option<u64>) {
         // The link may be refused already.
+        let _ = engine.limit_message_size(link, max.unwrap_or(0).saturating_add(OVER_SIZE).max(MIN_RECEIVED));
         let _ = engine.credit(link, self.shared.limits.sender_credit);
-        Ok(())
     }
 
     /// The key of the entity of a link, for the session that it holds.

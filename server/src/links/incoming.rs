@@ -40,10 +40,15 @@ impl Client {
         let Some(Link { kind: Kind::Incoming(incoming), .. }) = self.links.get_mut(&link) else { return };
         incoming.used += 1;
         incoming.unanswered += 1;
-        let sender = incoming.sender.clone();
+        let (sender, max) = (incoming.sender.clone(), incoming.max_message_size);
         let done = move |state| Done::Sent { link, delivery: id, settled, state };
         if self.is_closing() {
             let failure = Failure::new(ErrorKind::ServiceBusy, "the server shuts down");
+            return self.done(engine, done(failure.rejected()));
+        }
+        if payload.len() as u64 > max {
+            let text = format!("The message has {} bytes, and the limit of the entity is {max} bytes.", payload.len());
+            let failure = Failure::new(ErrorKind::MessageSizeExceeded, text);
             return self.done(engine, done(failure.rejected()));
         }
         let sent = match messages::decode(format, payload.into_bytes()) {
