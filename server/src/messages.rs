@@ -5,8 +5,7 @@ use consign_amqp::{
     codec,
     mapping::{self, Direction, InboundMessage, MappingError, annotation},
     message::{
-        Annotations, BATCH_FORMAT, Batch, BatchError, Body, Data, DeliveryAnnotations, EncodedMessage, Section,
-        Sections,
+        Annotations, BATCH_FORMAT, Batch, BatchError, Body, Data, DeliveryAnnotations, EncodedMessage, Sections,
     },
     value::{Symbol, Uuid},
 };
