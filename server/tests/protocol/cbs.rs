@@ -150,3 +150,20 @@ async fn tokens_of_a_connection_are_bounded() {
     }
     assert_eq!(statuses, [202, 202, 202, 403]);
 }
+
+/// Rules: A-41.
+#[tokio::test(start_paused = true)]
+async fn a_client_without_a_token_is_disconnected_after_20_seconds() {
+    let harness = harness();
+    let began = tokio::time::Instant::now();
+    let error = harness.connect().await.closed().await;
+    assert_eq!((error.condition().unwrap().as_str(), began.elapsed().as_secs()), ("amqp:unauthorized-access", 20));
+
+    let connection = harness.connect().await;
+    let session = connection.begin().await.unwrap();
+    let mut cbs = Requester::attach(&session, "$cbs").await;
+    put(&mut cbs, "sb://host/orders", "short").await;
+    let began = tokio::time::Instant::now();
+    let error = connection.closed().await;
+    assert_eq!((error.condition().unwrap().as_str(), began.elapsed().as_secs()), ("amqp:unauthorized-access", 50));
+}

@@ -1,6 +1,10 @@
 use std::time::Duration;
 
-use consign_amqp::{client::Error, engine::Reason};
+use consign_amqp::{
+    client::Error,
+    engine::Reason,
+    value::{Array, ValueType},
+};
 use consign_server::{Limits, Timeouts};
 use tokio::{
     io::AsyncReadExt,
@@ -42,6 +46,28 @@ async fn a_link_on_which_the_client_waits_is_not_idle() {
     assert_eq!(text_of(&link.recv().await.unwrap()), "a");
 }
 
+/// A consumer that renews the lock of one message for long.
+/// Rules: A-41, G-11.
+#[tokio::test(start_paused = true)]
+async fn requests_for_a_link_keep_it() {
+    let harness = Harness::new();
+    let session = harness.session().await;
+    send(&session, "orders", &["a"]).await;
+    let attach = receiver_attach("orders");
+    let name = attach.name.clone();
+    let mut link = session.attach_receiver_with(attach).await.unwrap();
+    let delivery = receive(&mut link).await;
+    let mut manage = Requester::attach(&session, "orders/$management").await;
+    let tokens = Array::new(ValueType::Uuid, vec![token(&delivery).into()]).unwrap();
+    for _ in 0..40 {
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        let request = fields([("lock-tokens", tokens.clone().into())]);
+        let of_link = [("associated-link-name", name.as_str().into())];
+        assert_eq!(manage.call_with("com.microsoft:renew-lock", &of_link, None, request).await.status(), 200);
+    }
+    complete(&link, &delivery).await;
+}
+
 /// Rules: A-41.
 #[tokio::test(start_paused = true)]
 async fn a_connection_without_links_is_closed() {
@@ -79,7 +105,7 @@ async fn a_client_that_sends_nothing_is_disconnected_after_the_handshake_timeout
 async fn a_connection_over_the_limit_is_told_so() {
     let harness = Harness::with(|builder| builder.limits(Limits::default().with_max_connections(2)));
     let (one, other) = (harness.connect().await, harness.connect().await);
-    let refused = harness.try_connect(Default::default()).await.unwrap_err();
+    let refused = harness.try_connect(consign_amqp::engine::Options::default()).await.unwrap_err();
     assert_eq!(condition(&refused), "amqp:resource-limit-exceeded");
     one.close().await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
@@ -124,7 +150,7 @@ async fn a_shutdown_closes_connections_and_refuses_new_ones() {
     let queue = harness.broker().queue("orders").unwrap();
     assert_eq!((queue.counts().active, queue.counts().locked), (1, 0));
     // A later one is closed too.
-    let late = harness.try_connect(Default::default()).await;
+    let late = harness.try_connect(consign_amqp::engine::Options::default()).await;
     match late {
         Ok(late) => assert_eq!(condition(&late.closed().await), "amqp:connection:forced"),
         Err(error) => assert!(matches!(error, Error::Closed(_)), "{error}"),

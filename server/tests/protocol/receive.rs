@@ -130,7 +130,7 @@ async fn received_settles_nothing() {
     send(&session, "orders", &["a"]).await;
     let mut link = receiver(&session, "orders").await;
     let delivery = receive(&mut link).await;
-    let received = consign_amqp::types::DeliveryState::Received(Default::default());
+    let received = consign_amqp::types::DeliveryState::Received(consign_amqp::types::Received::default());
     let settler = link.settler();
     let unanswered = timeout(SOON, settler.settle_confirmed(delivery.id, &received)).await;
     unanswered.unwrap_err();
@@ -320,7 +320,7 @@ async fn more_messages_than_the_output_takes_arrive() {
     let mut link = session.attach_receiver_with(delete_attach("orders")).await.unwrap();
     link.set_credit(20).unwrap();
     for _ in 0..20 {
-        assert_eq!(link.recv().await.unwrap().payload.len() > 200_000, true);
+        assert!(link.recv().await.unwrap().payload.len() > 200_000);
     }
 }
 

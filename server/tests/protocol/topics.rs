@@ -94,7 +94,7 @@ async fn rules_are_added_listed_and_removed() {
         listed.push((parts[2].as_str().unwrap().to_owned(), filter.0.clone(), action.0.clone()));
         match parts[2].as_str().unwrap() {
             "large" => {
-                assert_eq!((filter.1[0].as_str(), action.1[0].as_str()), (Some("amount > 10"), Some("SET big = TRUE")))
+                assert_eq!((filter.1[0].as_str(), action.1[0].as_str()), (Some("amount > 10"), Some("SET big = TRUE")));
             }
             "red" => assert_eq!((filter.1[0].as_str(), filter.1.len()), (Some("c"), 9)),
             _ => {}
@@ -130,7 +130,8 @@ async fn bad_rules_and_rules_of_a_queue_are_refused() {
     let harness = Harness::new();
     let session = harness.session().await;
     harness.broker().create_queue("orders", QueueSettings::default()).unwrap();
-    let topic = harness.broker().create_topic("prices", Default::default()).unwrap();
+    let topic =
+        harness.broker().create_topic("prices", consign_core::administration::TopicSettings::default()).unwrap();
     topic.create_subscription("audit", SubscriptionSettings::default()).unwrap();
     let rule = |text: &str| {
         let filter = fields([("expression", text.into())]);

@@ -176,10 +176,9 @@ async fn a_transaction_is_on_one_entity_unless_it_sends_via_it() {
     assert_eq!(condition_of(&state.outcome.unwrap()), "amqp:not-allowed");
     assert_eq!(condition_of(&discharge(&control, &txn_id, false).await), "amqp:transaction:rollback");
 
-    let delivery = loop {
-        tokio::time::advance(Duration::from_secs(61)).await;
-        break receive(&mut receiver).await;
-    };
+    // Its lock has been kept until it runs out.
+    tokio::time::advance(Duration::from_secs(61)).await;
+    let delivery = receive(&mut receiver).await;
     let txn_id = declare(&control).await;
     settle(&receiver, &delivery, within(&txn_id, Some(accepted()))).await;
     let mut properties = Map::default();
