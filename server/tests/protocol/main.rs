@@ -5,6 +5,7 @@
 mod cbs;
 mod connections;
 mod disconnect;
+mod durable;
 mod entities;
 mod management;
 mod receive;
