@@ -182,7 +182,7 @@ mod tests {
         Map(vec![(Symbol::from_static(FILTER).into(), value)])
     }
 
-    /// G-50, G-51.
+    /// Rules: G-50, G-51.
     #[test]
     fn a_filter_is_a_string_or_null_plain_or_described() {
         let described = |value| {
@@ -200,7 +200,7 @@ mod tests {
         wanted(Some(&filter(1_i32.into()))).unwrap_err();
     }
 
-    /// G-52.
+    /// Rules: G-52.
     #[test]
     fn locked_until_is_in_ticks_of_dotnet() {
         assert_eq!(ticks(Timestamp::EPOCH), 621_355_968_000_000_000);
