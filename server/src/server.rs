@@ -72,7 +72,7 @@ impl Server {
     /// A connection that cannot be accepted, for example for want of a file descriptor, is logged as a warning.
     ///
     /// # Errors
-    /// Never so far: an error of the listener may pass.
+    /// None: errors of the listener may pass, so that it is served on.
     ///
     /// # Cancel safety
     /// Dropping the future closes the connections without a close frame.
@@ -83,7 +83,12 @@ impl Server {
             let accepted = tokio::select! {
                 biased;
                 _ = shutdown.wait_for(|shutdown| *shutdown) => break,
-                Some(_) = connections.join_next() => continue,
+                Some(ended) = connections.join_next() => {
+                    if let Err(error) = ended {
+                        tracing::warn!(%error, "the task of a connection has failed");
+                    }
+                    continue;
+                }
                 accepted = listener.accept() => accepted,
             };
             match accepted {

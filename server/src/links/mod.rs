@@ -6,7 +6,7 @@ mod outgoing;
 mod session;
 pub(crate) mod settle;
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use consign_amqp::value::Str;
 use tokio::{sync::oneshot, time::Instant};
@@ -16,7 +16,7 @@ pub(crate) use self::{
     outgoing::{Outgoing, Source},
     session::{Accepting, Wanted},
 };
-use crate::{auth::Rights, entities::Entity};
+use crate::{auth::Rights, entities::Entity, nodes::Waiting};
 
 /// A link of a client.
 pub(crate) struct Link {
@@ -69,12 +69,12 @@ pub(crate) struct Replies {
     /// The client's address of the link, as the requests name it. Some clients have none.
     address: Option<Str>,
     /// Answers that wait for credit.
-    waiting: std::collections::VecDeque<bytes::Bytes>,
+    waiting: VecDeque<Waiting>,
 }
 
 impl Replies {
     pub(crate) fn new(node: Node, address: Option<Str>) -> Self {
-        Self { node, address, waiting: std::collections::VecDeque::new() }
+        Self { node, address, waiting: VecDeque::new() }
     }
 
     /// Returns whether the link is of a node, and whether it has this address.
@@ -82,7 +82,7 @@ impl Replies {
         self.node.is(node).then(|| self.address.as_deref() == address)
     }
 
-    pub(crate) fn waiting(&mut self) -> &mut std::collections::VecDeque<bytes::Bytes> {
+    pub(crate) fn waiting(&mut self) -> &mut VecDeque<Waiting> {
         &mut self.waiting
     }
 }
