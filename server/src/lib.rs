@@ -9,6 +9,7 @@ mod errors;
 mod limits;
 mod links;
 mod locks;
+mod log;
 mod messages;
 mod nodes;
 mod server;

@@ -14,6 +14,7 @@ use crate::{
     connection,
     limits::{Limits, Timeouts},
     locks::Locks,
+    log::warn_of,
 };
 
 /// How many connections over the limit are told so at a time. More are dropped.
@@ -122,7 +123,8 @@ impl Server {
                 connection::serve(stream, &shared).await;
                 return;
             }
-            tracing::warn!(limit = shared.limits.max_connections, "a connection over the limit was refused");
+            let limit = shared.limits.max_connections;
+            warn_of!("ConnectionLimit", limit, "a connection over the limit was refused");
             if let Ok(_permit) = shared.refusals.try_acquire() {
                 connection::refuse(stream, &shared).await;
             }

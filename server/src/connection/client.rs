@@ -235,7 +235,7 @@ impl Client {
                 }
             }
             Kind::Coordinator => self.roll_back_all(id),
-            Kind::Incoming(_) | Kind::Accepting(_) | Kind::Requests(_) => {}
+            Kind::Incoming(_) | Kind::Accepting(_) | Kind::Requests { .. } => {}
         }
     }
 

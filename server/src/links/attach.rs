@@ -62,8 +62,8 @@ impl Client {
             None => return Err(Failure::argument("an attach of a sender has a target")),
         };
         let (kind, max) = match Address::parse(&address)? {
-            Address::Cbs => (Kind::Requests(Node::Cbs), None),
-            Address::Management(path) => (Kind::Requests(self.management(&path)?), None),
+            Address::Cbs => (Kind::Requests { node: Node::Cbs, used: 0 }, None),
+            Address::Management(path) => (Kind::Requests { node: self.management(&path)?, used: 0 }, None),
             Address::Entity(path) => {
                 let incoming = self.incoming(&path, attach.properties.as_ref())?;
                 let max = incoming.max_message_size;

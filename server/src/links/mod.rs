@@ -35,8 +35,8 @@ pub(crate) enum Kind {
     Outgoing(Box<Outgoing>),
     /// The client waits for a session, to receive its messages.
     Accepting(Box<Accepting>),
-    /// The client sends requests to a node.
-    Requests(Node),
+    /// The client sends requests to a node. Those since the credit was set are counted.
+    Requests { node: Node, used: u32 },
     /// The client receives the answers of a node.
     Replies(Replies),
     /// The client declares and discharges transactions.
@@ -94,15 +94,15 @@ impl Kind {
             Self::Incoming(link) => Some((&link.entity, Some(Rights::SEND))),
             Self::Outgoing(link) => Some((&link.entity, Some(Rights::LISTEN))),
             Self::Accepting(link) => Some((&link.entity, Some(Rights::LISTEN))),
-            Self::Requests(Node::Management { key, .. })
+            Self::Requests { node: Node::Management { key, .. }, .. }
             | Self::Replies(Replies { node: Node::Management { key, .. }, .. }) => Some((key, None)),
-            Self::Requests(Node::Cbs) | Self::Replies(_) | Self::Coordinator => None,
+            Self::Requests { node: Node::Cbs, .. } | Self::Replies(_) | Self::Coordinator => None,
         }
     }
 
     /// Returns whether the link is one of `$cbs`, which a connection does not stay open for.
     pub(crate) fn is_cbs(&self) -> bool {
-        matches!(self, Self::Requests(Node::Cbs) | Self::Replies(Replies { node: Node::Cbs, .. }))
+        matches!(self, Self::Requests { node: Node::Cbs, .. } | Self::Replies(Replies { node: Node::Cbs, .. }))
     }
 
     /// Returns whether the client waits for something on the link.

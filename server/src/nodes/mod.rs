@@ -112,11 +112,15 @@ impl Reply {
 impl Client {
     /// Takes a request.
     pub(crate) fn request(&mut self, engine: &mut Engine, delivery: Delivery) {
-        let Some(Link { kind: Kind::Requests(node), .. }) = self.links.get(&delivery.link) else { return };
+        let full = self.shared.limits.sender_credit;
+        let Some(Link { kind: Kind::Requests { node, used }, .. }) = self.links.get_mut(&delivery.link) else { return };
         let node = node.clone();
         let Delivery { link, id, settled, payload, state, .. } = delivery;
         // A client may send requests faster than it takes answers: those are counted.
-        let _ = engine.credit(link, self.shared.limits.sender_credit);
+        *used += 1;
+        if *used >= full.div_ceil(2) && engine.credit(link, full).is_ok() {
+            *used = 0;
+        }
         let request = match Request::decode(payload.into_bytes(), state) {
             Ok(request) => request,
             Err(failure) => {
