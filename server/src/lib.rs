@@ -1,0 +1,21 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![forbid(unsafe_code)]
+
+pub mod auth;
+mod connection;
+mod entities;
+mod errors;
+mod limits;
+mod links;
+mod locks;
+mod log;
+mod messages;
+mod nodes;
+mod server;
+mod transactions;
+
+pub use self::{
+    limits::{Limits, Timeouts},
+    server::{Builder, Server},
+};

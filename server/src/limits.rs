@@ -1,0 +1,127 @@
+use std::time::Duration;
+
+/// The limits of a server. Each has an error for a peer that exceeds it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Limits {
+    /// The most connections at a time, at least 1. 5,000 by default.
+    ///
+    /// One more is opened and closed with `amqp:resource-limit-exceeded`.
+    pub max_connections: usize,
+    /// The most sessions of a connection, 1 to 32,768. 256 by default.
+    pub max_sessions: u16,
+    /// The most links of a session, 1 to 32,768. 256 by default.
+    pub max_links: u32,
+    /// The most unsettled deliveries of a session in each direction, at least 1. 8,192 by default.
+    pub max_unsettled: usize,
+    /// The largest frame in bytes, at least 512. 65,536 by default.
+    pub max_frame_size: u32,
+    /// The largest message that is received, in bytes, whatever an entity allows. 104,923,136 by default: 100 MiB, the most that an
+    /// entity allows, and 64 KiB.
+    ///
+    /// A message over the limit of its entity is rejected. One over this limit, or over 1 MiB and the limit of its entity by 64 KiB,
+    /// detaches its link.
+    pub max_message_size: u64,
+    /// The credit of a sender's link, at least 1. 100 by default.
+    pub sender_credit: u32,
+    /// The most transactions of a connection that are declared and not discharged. 64 by default.
+    pub max_transactions: usize,
+    /// The most tokens of a connection. 1,024 by default.
+    pub max_tokens: usize,
+    /// The most requests of a connection whose answer is not sent yet. 256 by default.
+    pub max_requests: usize,
+}
+
+/// How long a server waits for a peer.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Timeouts {
+    /// How long a client may take to authenticate and to open the connection. 20 seconds by default.
+    pub handshake: Duration,
+    /// How long a connection may be without any frame of the client. 8 minutes by default; half of it is announced. Some clients
+    /// send nothing while their program does not call them.
+    pub silence: Duration,
+    /// How long a link may be without a transfer, a settlement or a flow. 10 minutes by default.
+    pub idle_link: Duration,
+    /// How long a connection may be without a link. 5 minutes by default.
+    pub idle_connection: Duration,
+    /// How long a new connection may be without a link. 1 minute by default.
+    pub new_connection: Duration,
+    /// How long a client may be without a token, where it needs one. 20 seconds by default.
+    pub authorization: Duration,
+    /// How long connections may take to close when the server shuts down. 10 seconds by default.
+    pub shutdown: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_connections: 5_000,
+            max_sessions: 256,
+            max_links: 256,
+            max_unsettled: 8_192,
+            max_frame_size: 65_536,
+            max_message_size: (100 << 20) + (64 << 10),
+            sender_credit: 100,
+            max_transactions: 64,
+            max_tokens: 1_024,
+            max_requests: 256,
+        }
+    }
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            handshake: Duration::from_secs(20),
+            silence: Duration::from_secs(8 * 60),
+            idle_link: Duration::from_secs(10 * 60),
+            idle_connection: Duration::from_secs(5 * 60),
+            new_connection: Duration::from_secs(60),
+            authorization: Duration::from_secs(20),
+            shutdown: Duration::from_secs(10),
+        }
+    }
+}
+
+macro_rules! setters {
+    ($of:ident { $($(#[$doc:meta])* $name:ident $field:ident: $type:ty;)* }) => {
+        impl $of {
+            $(
+                #[doc = concat!("Sets `", stringify!($field), "`.")]
+                #[must_use]
+                pub const fn $name(mut self, value: $type) -> Self {
+                    self.$field = value;
+                    self
+                }
+            )*
+        }
+    };
+}
+
+setters! {
+    Limits {
+        with_max_connections max_connections: usize;
+        with_max_sessions max_sessions: u16;
+        with_max_links max_links: u32;
+        with_max_unsettled max_unsettled: usize;
+        with_max_frame_size max_frame_size: u32;
+        with_max_message_size max_message_size: u64;
+        with_sender_credit sender_credit: u32;
+        with_max_transactions max_transactions: usize;
+        with_max_tokens max_tokens: usize;
+        with_max_requests max_requests: usize;
+    }
+}
+
+setters! {
+    Timeouts {
+        with_handshake handshake: Duration;
+        with_silence silence: Duration;
+        with_idle_link idle_link: Duration;
+        with_idle_connection idle_connection: Duration;
+        with_new_connection new_connection: Duration;
+        with_authorization authorization: Duration;
+        with_shutdown shutdown: Duration;
+    }
+}

@@ -1,0 +1,229 @@
+use std::{fmt, future::Future, io, sync::Arc, time::Duration};
+
+use consign_amqp::value::Str;
+use consign_broker::Broker;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpListener,
+    sync::{Semaphore, watch},
+    task::JoinSet,
+};
+
+use crate::{
+    auth::{AllowAll, Authorizer},
+    connection,
+    limits::{Limits, Timeouts},
+    locks::Locks,
+    log::warn_of,
+};
+
+/// How many connections over the limit are told so at a time. More are dropped.
+const MAX_REFUSALS: usize = 64;
+
+/// How long to wait after a failed accept, such as one for want of a file descriptor.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// A server of one broker. Clones are handles to one server.
+#[derive(Clone)]
+pub struct Server {
+    shared: Arc<Shared>,
+}
+
+/// Builds a [`Server`].
+#[must_use]
+pub struct Builder {
+    broker: Option<Broker>,
+    authorizer: Arc<dyn Authorizer>,
+    limits: Limits,
+    timeouts: Timeouts,
+    create_entities: bool,
+}
+
+/// What the connections of a server share.
+pub(crate) struct Shared {
+    pub(crate) broker: Broker,
+    pub(crate) authorizer: Arc<dyn Authorizer>,
+    pub(crate) limits: Limits,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) create_entities: bool,
+    /// Names the server to its clients.
+    pub(crate) container_id: Str,
+    pub(crate) shutdown: watch::Sender<bool>,
+    /// The messages that clients have locked.
+    pub(crate) locks: Locks,
+    connections: Semaphore,
+    refusals: Semaphore,
+}
+
+impl Server {
+    /// Creates a builder, with the settings of a server for development.
+    pub fn builder() -> Builder {
+        Builder {
+            broker: None,
+            authorizer: Arc::new(AllowAll),
+            limits: Limits::default(),
+            timeouts: Timeouts::default(),
+            create_entities: true,
+        }
+    }
+
+    /// Serves the connections of a listener until [`Server::shutdown`] is called, and waits for them to close. Several
+    /// listeners may be served at a time.
+    ///
+    /// A connection that cannot be accepted, for example for want of a file descriptor, is logged as a warning.
+    ///
+    /// # Errors
+    /// None: errors of the listener may pass, so that it is served on.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the connections without a close frame.
+    pub async fn serve(&self, listener: TcpListener) -> io::Result<()> {
+        let mut shutdown = self.shared.shutdown.subscribe();
+        let mut connections = JoinSet::new();
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                _ = shutdown.wait_for(|shutdown| *shutdown) => break,
+                Some(ended) = connections.join_next() => {
+                    if let Err(error) = ended {
+                        tracing::warn!(%error, "the task of a connection has failed");
+                    }
+                    continue;
+                }
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, _)) => {
+                    // Without it the connection is slower, not wrong.
+                    let _ = stream.set_nodelay(true);
+                    connections.spawn(self.serve_stream(stream));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection was not accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+        drop(listener);
+        while connections.join_next().await.is_some() {}
+        Ok(())
+    }
+
+    /// Serves one connection on an accepted stream, such as one of TLS or a WebSocket, until it is closed.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the connection.
+    pub fn serve_stream<S>(&self, stream: S) -> impl Future<Output = ()> + Send + use<S>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let shared = Arc::clone(&self.shared);
+        async move {
+            if let Ok(_permit) = shared.connections.try_acquire() {
+                connection::serve(stream, &shared).await;
+                return;
+            }
+            let limit = shared.limits.max_connections;
+            warn_of!("ConnectionLimit", limit, "a connection over the limit was refused");
+            if let Ok(_permit) = shared.refusals.try_acquire() {
+                connection::refuse(stream, &shared).await;
+            }
+        }
+    }
+
+    /// Shuts the server down: no connection is accepted, and those that there are get a close frame with
+    /// `amqp:connection:forced`. Returns when they are closed, at the latest after [`Timeouts::shutdown`].
+    ///
+    /// A call that the broker has begun is answered before the close if it ends in that time.
+    pub async fn shutdown(&self) {
+        let shared = &self.shared;
+        shared.shutdown.send_replace(true);
+        let all = u32::try_from(shared.limits.max_connections).unwrap_or(u32::MAX);
+        let closed = tokio::time::timeout(shared.timeouts.shutdown, shared.connections.acquire_many(all));
+        if closed.await.is_err() {
+            tracing::warn!("connections did not close in time");
+        }
+    }
+
+    /// Returns the broker.
+    #[must_use]
+    pub fn broker(&self) -> &Broker {
+        &self.shared.broker
+    }
+
+    /// Returns the number of connections.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.shared.limits.max_connections - self.shared.connections.available_permits()
+    }
+}
+
+impl Builder {
+    /// Sets the broker to serve. By default it is a new one in memory.
+    pub fn broker(mut self, broker: Broker) -> Self {
+        self.broker = Some(broker);
+        self
+    }
+
+    /// Sets who decides what clients may do. [`AllowAll`] by default.
+    pub fn authorizer(mut self, authorizer: impl Authorizer) -> Self {
+        self.authorizer = Arc::new(authorizer);
+        self
+    }
+
+    /// Sets whether an entity that does not exist is created when a client attaches a link to it. True by default.
+    ///
+    /// An address is created as a queue; `topic/Subscriptions/name` as a topic and its subscription.
+    pub fn create_entities(mut self, create: bool) -> Self {
+        self.create_entities = create;
+        self
+    }
+
+    /// Sets the limits.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets the timeouts.
+    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
+        self
+    }
+
+    /// Creates the server. It serves nothing yet. Limits outside of their range are clamped to it.
+    #[must_use]
+    pub fn build(self) -> Server {
+        let Self { broker, authorizer, mut limits, timeouts, create_entities } = self;
+        limits.max_connections = limits.max_connections.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
+        limits.sender_credit = limits.sender_credit.max(1);
+        let shared = Shared {
+            broker: broker.unwrap_or_default(),
+            authorizer,
+            connections: Semaphore::new(limits.max_connections),
+            refusals: Semaphore::new(MAX_REFUSALS),
+            limits,
+            timeouts,
+            create_entities,
+            container_id: Str::from(format!("consign-{}", uuid::Uuid::new_v4())),
+            shutdown: watch::Sender::new(false),
+            locks: Locks::default(),
+        };
+        Server { shared: Arc::new(shared) }
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("connections", &self.connections()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("create_entities", &self.create_entities)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
