@@ -5,9 +5,9 @@ use std::sync::Arc;
 use consign::{
     Message,
     amqp_value::to_body,
-    codecs::{CodecSet, Codecs, DataContractBinary, DataContractXml, Json, MessagePack},
+    codecs::{CodecSet, Codecs, DataContractBinary, DataContractXml, Json, MessagePack, TrailEntry},
     dead_letters::{DeadLetterFilter, DeadLetters},
-    message::{MessageBody, SequenceNumber, Value},
+    message::{MessageBody, MessageBuilder, SequenceNumber, Value},
     routing::{Body, Router, State},
     testing::TestBroker,
 };
@@ -52,7 +52,7 @@ fn map(pairs: Vec<(&str, Value)>) -> MessageBody {
 /// A message with its id, for which a declared ContentType is optional.
 fn sent(id: &'static str, content_type: Option<&'static str>, body: impl Into<MessageBody>) -> Message {
     let builder = Message::builder().message_id(id);
-    let builder = content_type.into_iter().fold(builder, |builder, declared| builder.content_type(declared));
+    let builder = content_type.into_iter().fold(builder, MessageBuilder::content_type);
     builder.build(body).unwrap()
 }
 
@@ -125,7 +125,7 @@ async fn every_body_decodes_or_is_a_dead_letter_that_says_why() {
         let id = message.message_id().unwrap();
         assert_eq!(letter.message().message_id(), Some(id));
         assert_eq!(letter.reason(), Some("DeserializationFailed"), "{id}: {letter}");
-        let tried: Vec<_> = letter.attempts().iter().map(|attempt| attempt.codec()).collect();
+        let tried: Vec<_> = letter.attempts().iter().map(TrailEntry::codec).collect();
         let description = letter.description().unwrap();
         assert!(
             tried.first() == Some(codec) && tried.contains(&description.split(':').next().unwrap()),

@@ -43,7 +43,7 @@ const SUITES: [Suite; 5] = [
     },
     Suite {
         name: "languages",
-        build: &["--workspace", "--features", "full", "--example", "foreign-languages"],
+        builds: &[&["--workspace", "--features", "full", "--example", "foreign-languages"]],
         program: "examples/foreign-languages",
     },
     Suite {

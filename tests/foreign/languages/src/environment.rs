@@ -44,7 +44,7 @@ impl Environment {
     /// Runs a script of this package, such as `nats/call.py`, to its end. Returns what it prints.
     pub(crate) async fn run(&self, script: &str, arguments: &[&str]) -> Result<String, BoxError> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(script);
-        let mut command = if script.ends_with(".py") {
+        let mut command = if path.extension().is_some_and(|extension| extension == "py") {
             let mut command = Command::new(self.folder.join("venv/bin/python"));
             command.arg(path);
             command

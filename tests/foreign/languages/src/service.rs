@@ -1,6 +1,5 @@
 //! The service that the scripts call, and the consumer of their orders.
 
-use consign::transport::Receiver;
 use consign::{
     Disposition, Message,
     codecs::Codecs,
@@ -8,7 +7,7 @@ use consign::{
     message::EntityPath,
     routing::{Body, Router, State},
     rpc::{Fault, ReplySenders, Responder},
-    transport::{SendError, Sender as _, Transport},
+    transport::{Receiver, Sender as _, Transport},
 };
 use serde::Deserialize;
 use tokio::{sync::mpsc, task::JoinHandle};
@@ -32,7 +31,7 @@ fn reply_senders<T: Transport + Clone>(transport: &T) -> impl ReplySenders + use
         let (transport, to) = (transport.clone(), to.clone());
         Ok(service_fn(move |reply: Message| {
             let (transport, to) = (transport.clone(), to.clone());
-            async move { Ok::<_, SendError>(transport.sender(&to).await?.send(reply).await?) }
+            async move { transport.sender(&to).await?.send(reply).await }
         }))
     }
 }
@@ -52,10 +51,11 @@ pub(crate) fn respond<T: Transport + Clone>(
     }))
 }
 
+/// An order, and the tenant among its properties.
+type Seen = (Order, Option<String>);
+
 /// Consumes orders, one after the other.
-pub(crate) fn consume(
-    orders: impl Receiver + 'static,
-) -> Result<(JoinHandle<()>, mpsc::Receiver<(Order, Option<String>)>), BoxError> {
+pub(crate) fn consume(orders: impl Receiver + 'static) -> Result<(JoinHandle<()>, mpsc::Receiver<Seen>), BoxError> {
     let (seen, received) = mpsc::channel(8);
     let router = Router::with_state(Codecs::json(), seen).route("order", order).build()?;
     let consumer = Consumer::new(orders, router).concurrency(1);
@@ -67,9 +67,7 @@ pub(crate) fn consume(
     Ok((running, received))
 }
 
-type Seen = mpsc::Sender<(Order, Option<String>)>;
-
-async fn order(State(seen): State<Seen>, Body(order): Body<Order>, message: Message) -> Disposition {
+async fn order(State(seen): State<mpsc::Sender<Seen>>, Body(order): Body<Order>, message: Message) -> Disposition {
     let tenant = message.application_properties().get("tenant").and_then(|tenant| tenant.as_str());
     let _ = seen.send((order, tenant.map(str::to_owned))).await;
     Disposition::Complete

@@ -39,7 +39,7 @@ async fn the_reply_queue_of_a_killed_requester_is_deleted() {
     let path = std::fs::read_to_string(file).unwrap();
     let sender = fixture.postgres.sender(&path).await.unwrap();
     // While its requester lives, it stays for longer than the grace.
-    tokio::time::sleep(Duration::from_millis(1_000)).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
     sender.send(Message::new("late")).await.unwrap();
     process.kill().await.unwrap();
     until(async || fixture.postgres.receiver(&path).await.is_err_and(|e| e.kind() == ErrorKind::EntityNotFound)).await;
