@@ -2,9 +2,9 @@
 //!
 //! A set of codecs reads a body with the codec of its ContentType. If that codec fails, the codecs of a fallback chain that
 //! you define are tried in order. A message that none of them can read is dead-lettered with the reason and the codecs that
-//! were tried. The message model is that of Azure Service Bus. `broker` is an embedded broker, in memory or on a disk.
-//! Transport crates for RabbitMQ, NATS JetStream, PostgreSQL and AMQP 1.0 implement the traits of [`transport`]. The layers also work
-//! around a client of your own.
+//! were tried. The message model is that of Azure Service Bus. `broker` is an embedded broker, in memory or on a disk; the
+//! crate `consign-server` serves it to clients of the Azure SDKs. Transport crates for RabbitMQ, NATS JetStream, PostgreSQL and
+//! AMQP 1.0 implement the traits of [`transport`]. The layers also work around a client of your own.
 //!
 //! # Quick start
 //!
@@ -140,6 +140,9 @@
 //! - [`settlement`]: dispositions, dead letters, and error types of handlers that convert into dispositions.
 //! - [`dead_letters`]: explain, filter, edit, resubmit and purge dead letters.
 //! - [`transport`]: the traits that a transport implements.
+//! - [`message`], [`mime`], [`time`]: the message, its properties and limits, media types, times and clocks.
+//! - [`administration`]: the settings of queues, topics and subscriptions.
+//! - `broker`, `testing`, `cloud_events`, `amqp_value`: see [Feature flags](#feature-flags).
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 

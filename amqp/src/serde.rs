@@ -55,8 +55,8 @@ pub fn from_value_within<'de, T: Deserialize<'de>>(value: &'de Value, limits: &L
     amqp_value::from_value(value, limits)
 }
 
-/// Writes a Rust type as a value: a struct as a map with keys of text, a sequence and a tuple as a list, an enum's variant as its
-/// name or, with data, as a map of one entry.
+/// Writes a Rust type as a value: a struct as a map with keys of text, a sequence and a tuple as a list. An enum's variant is its
+/// name or, with data, a map of one entry.
 ///
 /// # Errors
 /// A number beyond 64 bits, over 128 levels, or the type refuses.

@@ -42,7 +42,7 @@ impl Failure {
         Self::new(ErrorKind::Unauthorized, description)
     }
 
-    /// Returns the error with all of its fields. Some clients wait for ever if one is left out.
+    /// Returns the error with all of its fields. Some clients wait forever if one is left out.
     pub(crate) fn error(self) -> Error {
         let description = match self.description {
             Cow::Borrowed(text) => Str::from_static(text),

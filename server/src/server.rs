@@ -17,7 +17,7 @@ use crate::{
     log::warn_of,
 };
 
-/// How many connections over the limit are told so at a time. More are dropped.
+/// How many connections over the limit get an error at a time. More are dropped.
 const MAX_REFUSALS: usize = 64;
 
 /// How long to wait after a failed accept, such as one for want of a file descriptor.

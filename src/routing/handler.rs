@@ -54,7 +54,7 @@ pub trait Handler<Args, S, C>: Call<Args> + 'static {
 /// the compiler checks that they can be extracted from a message. So an error names the argument that cannot.
 pub trait Call<Args> {}
 
-/// A function whose arguments can be taken out of a message, whatever it answers. Every [`Handler`] that is a function is
+/// A function whose arguments can be taken out of a message, whatever it returns. Every [`Handler`] that is a function is
 /// one, and so is what answers a request.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no `async fn` whose arguments can be taken out of a message",

@@ -22,7 +22,7 @@
 //! let requests = broker.create_queue("requests", QueueSettings::default())?;
 //! let replies = broker.create_queue("replies.7f3a", QueueSettings::default())?;
 //!
-//! // The side that answers: handlers that return values, in a receiving stack.
+//! // The responder: handlers that return values, in a receiving stack.
 //! let reply_to = broker.clone();
 //! let responder = Responder::builder(move |to: &EntityPath| Ok(SendService::new(reply_to.sender(to)?)))
 //!     .codecs(Codecs::json())
@@ -30,7 +30,7 @@
 //!     .build()?;
 //! tokio::spawn(Consumer::new(requests.receiver(), responder).run());
 //!
-//! // The side that asks: a service from a request to its reply, and somebody who receives the replies.
+//! // The requester: a service from a request to its reply, and a task that receives the replies.
 //! let (requester, receiving) = Requester::builder(SendService::new(requests.sender()?))
 //!     .build(ReplyQueue::new("replies.7f3a", replies.receiver()))?;
 //! tokio::spawn(receiving.run());

@@ -5,8 +5,8 @@ use serde::ser::{self, Error as _, Serialize};
 use super::{Build, Name, Scalar};
 use crate::{EncodeError, EncodeErrorKind, Limits};
 
-/// Writes a Rust type as a value: a struct as a map with keys of text, a sequence and a tuple as a list, an enum's variant as its
-/// name or, with data, as a map of one entry.
+/// Writes a Rust type as a value: a struct as a map with keys of text, a sequence and a tuple as a list. An enum's variant is its
+/// name or, with data, a map of one entry.
 ///
 /// # Errors
 /// [`EncodeErrorKind::Unsupported`] for a number beyond 64 bits, or over [`Limits::MAX_DEPTH`] levels;

@@ -8,7 +8,7 @@ impl Properties {
     /// The application property that holds how long the sender of a request waits for its reply, where the transport has
     /// no [`time_to_live`](Properties::time_to_live): whole milliseconds, as an integer or as text in decimal digits.
     ///
-    /// It counts from the time at which the broker accepted the message, and never from a client's clock.
+    /// It counts from the enqueued time of the message. If the broker sets that time, no clock of a client matters.
     pub const TIMEOUT: &'static str = "x-timeout-ms";
 
     /// Returns how long the sender waits, by the application property [`TIMEOUT`](Self::TIMEOUT). A number that is too

@@ -9,8 +9,8 @@
 //! | `nats://127.0.0.1:4222`, `tls:` | NATS JetStream |
 //! | `postgres://user:password@127.0.0.1:5432/database`, `postgresql:` | PostgreSQL |
 //!
-//! The programs of this package run on each of them without a change. AMQP 1.0 creates no queues, so `consumer` is given one that
-//! exists, with its dead-letter queue.
+//! `consumer` runs on each of them without a change. AMQP 1.0 creates no queues, so there it needs the name of a queue that
+//! exists, with its dead-letter queue. `tour` and `multi_format` declare their queues, and run on all others.
 #![forbid(unsafe_code)]
 
 use consign::{broker, transport::TransportRegistry};

@@ -104,7 +104,7 @@ impl<S: fmt::Debug, C> fmt::Debug for Encoder<S, C> {
     }
 }
 
-/// What is sent with a value, and how it is written.
+/// The properties that are sent with a value, and the codec that encodes it.
 pub(crate) struct Outbound {
     pub(crate) properties: Properties,
     pub(crate) error: Option<InvalidArgument>,

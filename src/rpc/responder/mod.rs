@@ -1,4 +1,4 @@
-//! The side that answers.
+//! The server of a call: [`Responder`].
 
 mod address;
 pub(super) mod answering;

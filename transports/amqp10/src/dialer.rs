@@ -42,8 +42,8 @@ impl Dialer {
         Self { core: Arc::clone(core), slot }
     }
 
-    /// Returns the connection, and opens it if there is none. An attempt that nobody waits for any longer goes on: otherwise a
-    /// caller with a short deadline would try the first server for ever.
+    /// Returns the connection, and opens it if there is none. An attempt continues when no caller waits for it: otherwise a
+    /// caller with a short deadline would try only the first server.
     pub(crate) async fn connection(&self) -> Result<Connection, Failure> {
         let this = self.clone();
         let opening = tokio::spawn(async move { this.open().await });

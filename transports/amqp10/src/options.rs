@@ -134,7 +134,7 @@ impl Options {
         self
     }
 
-    /// Sets how many messages a receiver locks beyond those that its caller asks for. They are released when the receiver stops.
+    /// Sets how many messages a receiver locks beyond those that its caller requests. They are released when the receiver stops.
     /// 0; at most 4,096. A receiver in the mode receive-and-delete ignores it.
     pub fn prefetch(mut self, messages: u32) -> Self {
         self.prefetch = messages.min(MOST_PREFETCHED);

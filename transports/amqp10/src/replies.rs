@@ -7,8 +7,8 @@ use crate::{Amqp10Lease, Amqp10Receiver};
 /// Replies at an address that the broker has made: [`Amqp10::dynamic_replies`](crate::Amqp10::dynamic_replies). A
 /// [`ReplySource`] for `consign::rpc`.
 ///
-/// The address ends with its connection. A receive then returns `CommunicationProblem`, which is not retryable: replies that are on
-/// their way are lost, and a new source has another address.
+/// The address ends with its connection. A receive then returns `CommunicationProblem`, which is not retryable: replies that are in
+/// transit are lost, and a new source has another address.
 #[derive(Debug)]
 pub struct Amqp10Replies {
     receiver: Amqp10Receiver,

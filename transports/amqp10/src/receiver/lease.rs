@@ -83,7 +83,7 @@ fn removed() -> SettleError {
     SettleError::new(ErrorKind::InvalidOperation).with_detail("the message was removed when it was received")
 }
 
-/// Settles in a task, as nobody waits for it.
+/// Settles in a task, because no caller waits for it.
 fn in_background(held: Held, changes: Changes) {
     let source = Arc::clone(&held.origin.source);
     let Ok(runtime) = Handle::try_current() else {

@@ -1,4 +1,4 @@
-//! Receiving: a link with as much credit as the caller asks for, and the leases of its deliveries.
+//! Receiving: a link with as much credit as the caller requests, and the leases of its deliveries.
 
 mod complete_all;
 mod copy;
@@ -32,7 +32,7 @@ use crate::{error::Failure, log};
 
 /// Receives from an entity or its dead-letter sub-queue.
 ///
-/// The broker locks only as many messages as a receive asks for, and those of [`Options::prefetch`](crate::Options::prefetch). When
+/// The broker locks only as many messages as a receive requests, and those of [`Options::prefetch`](crate::Options::prefetch). When
 /// the receiver stops, the credit that is left is drained, and messages that had arrived are released.
 ///
 /// A connection that is lost is opened again by the next receive. Leases of the lost connection settle nothing.

@@ -233,7 +233,7 @@ impl Live {
     }
 }
 
-/// The most messages that are asked for at once: the engine tracks no more unsettled deliveries of a session.
+/// The most messages that are requested at once: the engine tracks no more unsettled deliveries of a session.
 const MOST_CREDIT: u32 = 8_192;
 
 impl Origin {
