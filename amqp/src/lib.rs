@@ -16,7 +16,11 @@ pub mod message;
 pub mod serde;
 #[cfg(feature = "tokio")]
 pub mod server;
+#[cfg(feature = "tokio")]
+pub mod stream;
 pub mod types;
 pub mod value;
 
 pub use bytes;
+#[cfg(feature = "tls")]
+pub use tokio_rustls::rustls;

@@ -21,7 +21,7 @@ const GROUPS: &[&[&str]] = &[
     &["dotnet"],
     &["amqp-value"],
     &["message", "serde"],
-    &["tokio"],
+    &["tokio", "websocket"],
     &["embedded", "durable", "testing"],
     &["gzip", "zstd", "deflate"],
     &["encryption", "signing"],

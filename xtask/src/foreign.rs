@@ -1,7 +1,7 @@
 //! `cargo xtask foreign`: this library beside encoders, producers and consumers of Python, Node and Rust.
 //!
-//! `scripts/foreign` installs them. The suite `codecs` is a workspace of its own, for its peers are not held to the policy of
-//! dependencies; the other suites are members of this one.
+//! `scripts/foreign` installs them. The suite `codecs` and the client of fe2o3-amqp are workspaces of their own, because peers are not
+//! held to the policy of dependencies; the other suites are members of this one.
 
 use std::process::Command;
 
@@ -15,7 +15,8 @@ use crate::workspace::{cargo, for_each_line, output, root, run as build};
 /// A program, and how it is built.
 struct Suite {
     name: &'static str,
-    build: &'static [&'static str],
+    /// The parameters of each build.
+    builds: &'static [&'static [&'static str]],
     /// In `target/debug`.
     program: &'static str,
 }
@@ -23,19 +24,26 @@ struct Suite {
 const SUITES: [Suite; 4] = [
     Suite {
         name: "amqp",
-        build: &["--package", "foreign-amqp", "--example", "foreign-amqp"],
+        builds: &[
+            &["--manifest-path", "tests/foreign/fe2o3/Cargo.toml"],
+            &["--package", "foreign-amqp", "--example", "foreign-amqp"],
+        ],
         program: "examples/foreign-amqp",
     },
-    Suite { name: "codecs", build: &["--manifest-path", "tests/foreign/codecs/Cargo.toml"], program: "foreign-codecs" },
+    Suite {
+        name: "codecs",
+        builds: &[&["--manifest-path", "tests/foreign/codecs/Cargo.toml"]],
+        program: "foreign-codecs",
+    },
     // With the features of `scripts/test`, so that nothing is built again.
     Suite {
         name: "formats",
-        build: &["--workspace", "--features", "full", "--example", "foreign-formats"],
+        builds: &[&["--workspace", "--features", "full", "--example", "foreign-formats"]],
         program: "examples/foreign-formats",
     },
     Suite {
         name: "peers",
-        build: &["--workspace", "--features", "full", "--example", "foreign-peers"],
+        builds: &[&["--workspace", "--features", "full", "--example", "foreign-peers"]],
         program: "examples/foreign-peers",
     },
 ];
@@ -52,7 +60,9 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let folder = output(Command::new("scripts/foreign").current_dir(root()))?;
     for suite in suites(options.suite.as_deref()) {
-        build(cargo(["build", "--quiet", "--target-dir", "target"]).args(suite.build))?;
+        for parameters in suite.builds {
+            build(cargo(["build", "--quiet", "--target-dir", "target"]).args(*parameters))?;
+        }
         let mut program = Command::new(root().join("target/debug").join(suite.program));
         program.arg(folder.trim()).args(options.output.json.then_some("--json"));
         for_each_line(&mut program, |line| println!("{line}"))?;

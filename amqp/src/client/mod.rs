@@ -25,6 +25,8 @@
 //! # }
 //! ```
 //!
+//! [`Connector`] gives it a stream over TLS or WebSocket. [`Backoff`] has the pauses of a program that connects again.
+//!
 //! # Dropping
 //!
 //! A link is detached when its handle is dropped. A session ends with the last handle of it and of its links, and a connection is
@@ -38,7 +40,9 @@
 //!
 //! Each call but [`ReceiverLink::recv`] ends after [`Options::timeout`].
 
+mod backoff;
 mod connection;
+mod connector;
 mod error;
 mod options;
 mod receiver;
@@ -47,7 +51,9 @@ mod sender;
 mod session;
 
 pub use self::{
+    backoff::Backoff,
     connection::Connection,
+    connector::Connector,
     error::Error,
     options::Options,
     receiver::{ReceiverLink, Settler},

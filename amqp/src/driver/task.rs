@@ -33,12 +33,22 @@ pub(super) struct Task<S, A> {
     /// When the engine wants to be called, or a closed connection has lingered.
     timer: Pin<Box<Sleep>>,
     deadline: Option<Duration>,
+    /// Whether the stream may keep what was written to it.
+    unflushed: bool,
     /// Whether the stream cannot be written.
     broken: bool,
-    /// Whether the direction to the peer is closed.
-    shut: bool,
-    /// Whether the connection is closed, and the timer that of the linger.
-    lingers: bool,
+    end: End,
+}
+
+/// How far the end of a closed connection is.
+#[derive(PartialEq, Eq)]
+enum End {
+    /// The connection is not closed.
+    Not,
+    /// The timer is that of the linger.
+    Lingers,
+    /// The direction to the peer is closed.
+    Shut,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin, A: Application> Task<S, A> {
@@ -50,9 +60,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin, A: Application> Task<S, A> {
             input: BytesMut::new(),
             timer,
             deadline: None,
+            unflushed: false,
             broken: false,
-            shut: false,
-            lingers: false,
+            end: End::Not,
         }
     }
 
@@ -82,18 +92,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin, A: Application> Task<S, A> {
                 Poll::Ready(Ok(size)) if size > 0 => {
                     output.advance(size);
                     wrote = true;
+                    self.unflushed = true;
                 }
                 Poll::Ready(_) => {
                     self.broken = true;
                     engine.disconnected();
                     return true;
                 }
-                Poll::Pending => return wrote,
+                Poll::Pending => break,
             }
         }
-        if wrote && matches!(Pin::new(&mut self.stream).poll_flush(cx), Poll::Ready(Err(_))) {
-            self.broken = true;
-            engine.disconnected();
+        if self.unflushed && !self.broken {
+            match Pin::new(&mut self.stream).poll_flush(cx) {
+                Poll::Ready(Ok(())) => self.unflushed = false,
+                Poll::Ready(Err(_)) => {
+                    self.broken = true;
+                    engine.disconnected();
+                }
+                Poll::Pending => {}
+            }
         }
         wrote
     }
@@ -130,8 +147,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin, A: Application> Task<S, A> {
 
     /// Ends the stream of a closed connection. What the peer still sends is read, as a reset would discard the last frame.
     fn finish(&mut self, engine: &mut Connection, cx: &mut Context<'_>) -> Poll<()> {
-        if !self.lingers {
-            self.lingers = true;
+        if self.end == End::Not {
+            self.end = End::Lingers;
             self.timer.as_mut().reset(Instant::now() + LINGER);
         }
         self.write(engine, cx);
@@ -141,9 +158,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin, A: Application> Task<S, A> {
         if engine.has_output() {
             return Poll::Pending;
         }
-        if !self.shut {
+        if self.end != End::Shut {
             let outcome = ready!(Pin::new(&mut self.stream).poll_shutdown(cx));
-            self.shut = true;
+            self.end = End::Shut;
             if outcome.is_err() {
                 return Poll::Ready(());
             }

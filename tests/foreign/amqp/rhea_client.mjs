@@ -1,4 +1,5 @@
-// `rhea_client.mjs PORT IDLE_PORT PREFIX`: the client of rhea beside the node of the tests. Prints what it has seen.
+// `rhea_client.mjs PORT IDLE_PORT PREFIX TRANSPORT`: the client of rhea beside the node of the tests. Prints what it has seen.
+// TRANSPORT is `tcp` or `websocket`.
 
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -6,7 +7,7 @@ import { join } from 'node:path';
 const require = createRequire(join(process.env.NODE_MODULES, 'node_modules', 'anchor.js'));
 const rhea = require('rhea');
 
-const [port, idlePort, prefix] = process.argv.slice(2);
+const [port, idlePort, prefix, transport] = process.argv.slice(2);
 // Three idle timeouts of the node.
 const IDLE = 6_000;
 const LARGE = Buffer.from(Uint8Array.from({ length: 1 << 20 }, (_, i) => (i * 31) % 251));
@@ -26,9 +27,16 @@ function event(emitter, name, ...failures) {
 
 async function connect(to, mechanism = 'ANONYMOUS') {
     const credentials = { ANONYMOUS: { username: 'guest' }, PLAIN: { username: 'guest', password: 'guest' } }[mechanism];
-    const connection = rhea.create_container().connect({ host: '127.0.0.1', port: to, reconnect: false, ...credentials });
+    const container = rhea.create_container();
+    const address = transport === 'websocket' ? { connection_details: webSocket(container, to) } : { host: '127.0.0.1', port: to };
+    const connection = container.connect({ ...address, reconnect: false, ...credentials });
     await event(connection, 'connection_open', 'disconnected', 'connection_error');
     return connection;
+}
+
+function webSocket(container, to) {
+    const url = `ws://127.0.0.1:${to}/$servicebus/websocket`;
+    return container.websocket_connect(require('ws'))(url, ['AMQPWSB10'], {});
 }
 
 async function close(emitter, name) {
@@ -74,6 +82,8 @@ async function settleEachWay(connection) {
         const { message, delivery } = await receive(link);
         seen[step] = [message.body, message.delivery_count ?? 0];
         settle(delivery);
+        // The next credit is written after the settlement, and not before it.
+        await sleep(0);
     }
     await close(link, 'receiver_close');
 }

@@ -1,19 +1,20 @@
-//! The client of this library beside a broker on the container of Qpid Proton. Each case has a broker of its own.
+//! The client of this library beside brokers on the containers of Qpid Proton and rhea. Each case has a broker of its own.
 
 use std::{process::Stdio, time::Duration};
 
 use bytes::Bytes;
 use consign_amqp::{
-    client::{Connection, Options, ReceiverLink, Session},
+    client::{Connection, Connector, Options, ReceiverLink, Session},
     codec::{Encoder, decode},
     engine::{self, Delivery, SaslCredentials},
     message::{Data, EncodedMessage, Section},
+    stream::{Subprotocol, WebSocketOptions},
     types::{Accepted, DeliveryState, Modified, Rejected, Released, condition},
 };
 use futures_util::future::LocalBoxFuture;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
-    process::Child,
+    process::{Child, Command},
     time::sleep,
 };
 use tower::BoxError;
@@ -31,7 +32,10 @@ struct Broker {
 
 impl Broker {
     async fn start(env: &Environment) -> Result<Self, BoxError> {
-        let mut command = env.python("proton_broker.py");
+        Self::run(env.python("proton_broker.py")).await
+    }
+
+    async fn run(mut command: Command) -> Result<Self, BoxError> {
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
         let mut lines = BufReader::new(process.stdout.take().ok_or("no standard output")?).lines();
         let port = lines.next_line().await?.ok_or("the broker did not start")?.parse()?;
@@ -39,11 +43,14 @@ impl Broker {
     }
 
     async fn connect(&self, credentials: Option<SaslCredentials>) -> Result<Connection, BoxError> {
-        let mut engine = engine::Options::default().with_idle_timeout(IDLE).with_max_message_size(2 << 20);
-        engine.sasl_client = credentials;
-        let options = Options::new("client").with_timeout(Duration::from_secs(20)).with_engine(engine);
-        Ok(Connection::connect(("127.0.0.1", self.port), options).await?)
+        Ok(Connection::connect(("127.0.0.1", self.port), options(credentials)).await?)
     }
+}
+
+fn options(credentials: Option<SaslCredentials>) -> Options {
+    let mut engine = engine::Options::default().with_idle_timeout(IDLE).with_max_message_size(2 << 20);
+    engine.sasl_client = credentials;
+    Options::new("client").with_timeout(Duration::from_secs(20)).with_engine(engine)
 }
 
 type Outcome<'e> = LocalBoxFuture<'e, Result<(), BoxError>>;
@@ -189,5 +196,31 @@ pub(crate) fn idle(env: &Environment) -> Outcome<'_> {
         send(&session, "orders", "1").await?;
         drop(session);
         Ok(connection.close().await?)
+    })
+}
+
+pub(crate) fn web_socket(env: &Environment) -> Outcome<'_> {
+    Box::pin(async {
+        let broker = Broker::run(env.javascript("rhea_broker.mjs")).await?;
+        for subprotocol in [Subprotocol::Amqp, Subprotocol::ServiceBus] {
+            let socket = WebSocketOptions::new("/").with_subprotocols([subprotocol]);
+            let stream = Connector::new("127.0.0.1", broker.port).with_web_socket(socket).connect().await?;
+            let connection = Connection::open(stream, options(Some(SaslCredentials::anonymous()))).await?;
+            let session = connection.begin().await?;
+            let body: Bytes = (0..1_u32 << 20).map(|n| u8::try_from(n * 31 % 251).unwrap_or_default()).collect();
+            let sender = session.attach_sender("to large", "large").await?;
+            same("the outcome", sender.send(message(body.clone())?).await?, Some(accepted()))?;
+            let mut receiver = attach(&session, "large").await?;
+            for state in [Released {}.into(), accepted()] {
+                receiver.set_credit(1)?;
+                let delivery = receiver.recv().await?;
+                same("the body is the same", read(&delivery)?.0 == body, true)?;
+                same("the deliveries", receiver.settle([delivery.id], &state)?, 1_usize)?;
+            }
+            receiver.detach().await?;
+            session.end().await?;
+            connection.close().await?;
+        }
+        Ok(())
     })
 }

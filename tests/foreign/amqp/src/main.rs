@@ -52,12 +52,17 @@ const PEERS: [Peer; 2] =
 const CASES: &[Case<Environment>] = &[
     Case { name: "the client of Qpid Proton", run: node_clients::proton },
     Case { name: "the client of rhea", run: node_clients::rhea },
+    Case { name: "the client of rhea over WebSocket", run: node_clients::rhea_over_web_socket },
     Case { name: "the client of azure-servicebus", run: node_clients::azure },
+    Case { name: "the client of fe2o3-amqp", run: node_clients::fe2o3 },
+    Case { name: "the client of fe2o3-amqp over TLS", run: node_clients::fe2o3_over_tls },
+    Case { name: "the client of fe2o3-amqp over WebSocket", run: node_clients::fe2o3_over_web_socket },
     Case { name: "a broker of Qpid Proton: settlements", run: brokers::settlements },
     Case { name: "a broker of Qpid Proton: a message of 1 MiB", run: brokers::large },
     Case { name: "a broker of Qpid Proton: drain and detach", run: brokers::drain_and_detach },
     Case { name: "a broker of Qpid Proton: refusals", run: brokers::refusals },
     Case { name: "a broker of Qpid Proton: idle connections", run: brokers::idle },
+    Case { name: "a broker of rhea over WebSocket", run: brokers::web_socket },
 ];
 
 fn script(name: &str) -> PathBuf {

@@ -1,23 +1,33 @@
-//! Foreign clients beside the node of the tests, over TCP.
+//! Foreign clients beside the node of the tests, over TCP, TLS and WebSocket.
 //!
-//! Each program takes the ports of two nodes, of which the second has [`IDLE`], and the prefix of its addresses. It prints an
-//! object with what it has seen of each step.
+//! Each program takes the ports of two nodes, of which the second has [`IDLE`], the prefix of its addresses and the transport. It
+//! prints an object with what it has seen of each step.
 
 use std::{
-    net::SocketAddr,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
-use consign_amqp::{engine::Options, value::Symbol};
+use consign_amqp::{
+    engine::Options,
+    rustls::{ServerConfig, pki_types::PrivatePkcs8KeyDer},
+    server::Acceptor,
+    stream::{Subprotocol, WebSocketOptions},
+    value::Symbol,
+};
 use futures_util::future::LocalBoxFuture;
 use serde_json::{Value as Json, json};
-use tokio::{net::TcpListener, process::Command};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    process::Command,
+};
 use tower::BoxError;
 
 use crate::{
     node::Node,
     suite::{answer, same},
+    to_hex,
 };
 
 /// The idle timeout of the second node. The programs stay connected for three of them.
@@ -50,8 +60,17 @@ fn expected() -> Json {
 pub(crate) struct Environment {
     folder: PathBuf,
     node: Node,
-    address: SocketAddr,
-    idle: SocketAddr,
+    tcp: Ports,
+    tls: Ports,
+    web_socket: Ports,
+    /// That of the node, in hexadecimal digits.
+    certificate: String,
+}
+
+/// Those of the two nodes.
+struct Ports {
+    node: u16,
+    idle: u16,
 }
 
 impl Environment {
@@ -61,9 +80,28 @@ impl Environment {
         // With the sections around a body of 1 MiB.
         let options = Options::default().with_sasl_mechanisms(mechanisms).with_max_message_size(2 << 20);
         let node = Node::with_options(options.clone());
-        let address = listen(node.clone()).await?;
-        let idle = listen(Node::with_options(options.with_idle_timeout(IDLE))).await?;
-        Ok(Self { folder, node, address, idle })
+        let idle = Node::with_options(options.with_idle_timeout(IDLE));
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
+        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+        let config = ServerConfig::builder().with_no_client_auth();
+        let config = config.with_single_cert(vec![made.cert.der().clone()], key.into())?;
+        let both = [Subprotocol::Amqp, Subprotocol::ServiceBus];
+        let web_socket = WebSocketOptions::service_bus().with_subprotocols(both);
+        let listen = async |acceptor: Acceptor| {
+            let (node, idle) = (node.clone(), idle.clone());
+            Ok::<_, BoxError>(Ports {
+                node: listen(node, acceptor.clone()).await?,
+                idle: listen(idle, acceptor).await?,
+            })
+        };
+        Ok(Self {
+            folder,
+            tcp: listen(Acceptor::new()).await?,
+            tls: listen(Acceptor::new().with_tls(Arc::new(config))).await?,
+            web_socket: listen(Acceptor::new().with_web_socket(web_socket)).await?,
+            certificate: to_hex(made.cert.der()),
+            node,
+        })
     }
 
     /// A Python program of this package.
@@ -74,19 +112,45 @@ impl Environment {
     }
 
     /// A program of Node of this package.
-    fn javascript(&self, script: &str) -> Command {
+    pub(crate) fn javascript(&self, script: &str) -> Command {
         let mut command = Command::new("node");
         command.env("NODE_MODULES", &self.folder).arg(path(script));
         command
     }
 
+    /// The client of fe2o3-amqp, which was built beside this program.
+    fn fe2o3(&self) -> Result<Command, BoxError> {
+        let this = std::env::current_exe()?;
+        let folder = this.parent().and_then(Path::parent).ok_or("no folder of programs")?;
+        let mut command = Command::new(folder.join("foreign-fe2o3"));
+        command.env("CERTIFICATE", &self.certificate);
+        Ok(command)
+    }
+
     /// Runs a client, and checks what it has seen and what it has left on the node.
-    async fn check(&self, mut client: Command, prefix: &str) -> Result<(), BoxError> {
-        client.args([self.address.port().to_string(), self.idle.port().to_string(), prefix.to_owned()]);
+    async fn check(&self, client: Command, transport: &str, prefix: &str) -> Result<(), BoxError> {
+        self.check_without(None, client, transport, prefix).await
+    }
+
+    /// Runs a client that has no means to see one of the steps.
+    async fn check_without(
+        &self,
+        unseen: Option<&str>,
+        mut client: Command,
+        transport: &str,
+        prefix: &str,
+    ) -> Result<(), BoxError> {
+        let ports = match transport {
+            "tls" => &self.tls,
+            "websocket" => &self.web_socket,
+            _ => &self.tcp,
+        };
+        client.args([&ports.node.to_string(), &ports.idle.to_string(), prefix, transport]);
         let seen: Json = serde_json::from_str(&answer(&mut client).await?)?;
-        let expected = expected();
-        let steps = expected.as_object().ok_or("no steps")?;
-        for (step, expected) in steps {
+        let mut expected = expected();
+        let steps = expected.as_object_mut().ok_or("no steps")?;
+        steps.retain(|step, _| Some(step.as_str()) != unseen);
+        for (step, expected) in &*steps {
             same(step, &seen[step], expected)?;
         }
         same("the steps", seen.as_object().map(serde_json::Map::len), Some(steps.len()))?;
@@ -102,28 +166,57 @@ fn path(script: &str) -> PathBuf {
 }
 
 /// Serves a node on a free port of the loopback interface.
-async fn listen(node: Node) -> Result<SocketAddr, BoxError> {
+async fn listen(node: Node, acceptor: Acceptor) -> Result<u16, BoxError> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let address = listener.local_addr()?;
+    let port = listener.local_addr()?.port();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            // Without it, an answer may wait for the peer's acknowledgement.
-            if stream.set_nodelay(true).is_ok() {
-                tokio::spawn(node.clone().serve(stream));
-            }
+            tokio::spawn(serve(node.clone(), acceptor.clone(), stream));
         }
     });
-    Ok(address)
+    Ok(port)
 }
 
-pub(crate) fn proton(env: &Environment) -> LocalBoxFuture<'_, Result<(), BoxError>> {
-    Box::pin(env.check(env.python("proton_client.py"), "proton"))
+async fn serve(node: Node, acceptor: Acceptor, stream: TcpStream) {
+    // Without it, an answer may wait for the peer's acknowledgement.
+    if stream.set_nodelay(true).is_ok()
+        && let Ok(stream) = acceptor.accept(stream).await
+    {
+        node.serve(stream).await;
+    }
 }
 
-pub(crate) fn rhea(env: &Environment) -> LocalBoxFuture<'_, Result<(), BoxError>> {
-    Box::pin(env.check(env.javascript("rhea_client.mjs"), "rhea"))
+type Outcome<'e> = LocalBoxFuture<'e, Result<(), BoxError>>;
+
+pub(crate) fn proton(env: &Environment) -> Outcome<'_> {
+    Box::pin(env.check(env.python("proton_client.py"), "tcp", "proton"))
 }
 
-pub(crate) fn azure(env: &Environment) -> LocalBoxFuture<'_, Result<(), BoxError>> {
-    Box::pin(env.check(env.python("azure_client.py"), "azure"))
+pub(crate) fn rhea(env: &Environment) -> Outcome<'_> {
+    Box::pin(env.check(env.javascript("rhea_client.mjs"), "tcp", "rhea"))
+}
+
+pub(crate) fn rhea_over_web_socket(env: &Environment) -> Outcome<'_> {
+    Box::pin(env.check(env.javascript("rhea_client.mjs"), "websocket", "rhea-websocket"))
+}
+
+pub(crate) fn azure(env: &Environment) -> Outcome<'_> {
+    Box::pin(env.check(env.python("azure_client.py"), "tcp", "azure"))
+}
+
+pub(crate) fn fe2o3(env: &Environment) -> Outcome<'_> {
+    Box::pin(check_fe2o3(env, "tcp"))
+}
+
+pub(crate) fn fe2o3_over_tls(env: &Environment) -> Outcome<'_> {
+    Box::pin(check_fe2o3(env, "tls"))
+}
+
+pub(crate) fn fe2o3_over_web_socket(env: &Environment) -> Outcome<'_> {
+    Box::pin(check_fe2o3(env, "websocket"))
+}
+
+/// It does not show the open of the node.
+async fn check_fe2o3(env: &Environment, transport: &str) -> Result<(), BoxError> {
+    env.check_without(Some("container"), env.fe2o3()?, transport, &format!("fe2o3-{transport}")).await
 }

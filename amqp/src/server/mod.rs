@@ -1,5 +1,6 @@
 //! The server's end of a connection on a stream, feature `tokio`.
 //!
+//! [`Acceptor`] does the handshakes of TLS and WebSocket on a stream first.
 //! [`Connection::accept`] starts a task that reads, writes and keeps time. The application handles the
 //! [events](Connection::next_event) of the engine, and gives it commands:
 //!
@@ -33,6 +34,8 @@
 //! # }
 //! ```
 
+mod acceptor;
+
 use std::{
     fmt,
     future::poll_fn,
@@ -46,6 +49,8 @@ use crate::{
     driver::{Application, Shared},
     engine::{Connection as Engine, Event, Options},
 };
+
+pub use self::acceptor::Acceptor;
 
 /// The server's end of a connection. Dropping it closes the connection.
 pub struct Connection {
