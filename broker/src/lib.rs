@@ -60,7 +60,7 @@ pub use self::{
     engine::Ages,
     lease::QueueLease,
     queue::Queue,
-    quirks::Quirks,
+    quirks::{OnDisconnect, Quirks},
     receiver::QueueReceiver,
     sender::QueueSender,
     session::{SessionAcceptor, SessionReceiver},
@@ -69,7 +69,7 @@ pub use self::{
     transaction::{Committed, Transaction, TransactionError},
 };
 use consign_core::{
-    time::{Clock, SystemClock},
+    time::{Clock, SystemClock, Timestamp},
     transport::{Capabilities, Capability, Level},
 };
 
@@ -223,6 +223,18 @@ impl Broker {
     #[must_use]
     pub fn recovery(&self) -> Option<Recovery> {
         self.shared.recorder().map(durable::Recorder::recovery)
+    }
+
+    /// Returns the behaviours that it was created with.
+    #[must_use]
+    pub fn quirks(&self) -> Quirks {
+        self.shared.with(|state| state.engine.quirks())
+    }
+
+    /// Returns the time of its clock.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.shared.now().utc
     }
 
     /// Begins a transaction.

@@ -51,6 +51,13 @@ impl QueueReceiver {
         self.mode
     }
 
+    /// Returns whether messages were removed that a poll has not returned yet, as the removal is not on the disk: in
+    /// receive-and-delete mode only. They are lost if the receiver is dropped.
+    #[must_use]
+    pub fn is_removing(&self) -> bool {
+        self.removed.is_waiting()
+    }
+
     /// Returns up to `max` messages as [`Queue::peek`] does, from after the last one that this receiver peeked. The
     /// first call begins at sequence number 1.
     pub fn peek(&mut self, max: usize) -> Vec<Message> {
@@ -97,9 +104,17 @@ pub(super) struct Removed {
     waiting: Option<(Commit, Vec<Delivery<QueueLease>>)>,
 }
 
-#[cfg(feature = "durable")]
 impl Removed {
+    #[cfg_attr(not(feature = "durable"), allow(clippy::unused_self, reason = "as it is where there may be a disk"))]
+    pub(super) fn is_waiting(&self) -> bool {
+        #[cfg(feature = "durable")]
+        return self.waiting.is_some();
+        #[cfg(not(feature = "durable"))]
+        false
+    }
+
     /// Dispatches the messages that wait, if there are any.
+    #[cfg(feature = "durable")]
     fn poll(
         &mut self,
         cx: &mut Context<'_>,

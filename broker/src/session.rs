@@ -229,6 +229,21 @@ impl SessionReceiver {
         peeked
     }
 
+    /// Returns up to `max` messages of this session from sequence number `from` on, as [`Queue::peek`] does. Returns none once the
+    /// lock is lost.
+    #[must_use]
+    pub fn peek_from(&self, from: SequenceNumber, max: usize) -> Vec<Message> {
+        let (now, store, source) = (self.queue.shared.now(), self.queue.store, self.source());
+        let peeked = self.queue.shared.with(|state| state.engine.peek(now, store, source, from, max));
+        self.queue.shared.here(peeked)
+    }
+
+    /// Returns whether messages were removed that a poll has not returned yet: [`QueueReceiver::is_removing`](super::QueueReceiver::is_removing).
+    #[must_use]
+    pub fn is_removing(&self) -> bool {
+        self.removed.is_waiting()
+    }
+
     /// Releases the lock at once. Messages that are not settled are released without a count.
     pub fn close(mut self) -> Result<(), SettleError> {
         self.queue.shared.check_open::<SettleError>()?;

@@ -4,8 +4,15 @@
 
 pub mod auth;
 mod connection;
+mod entities;
+mod errors;
 mod limits;
+mod links;
+mod locks;
+mod messages;
+mod nodes;
 mod server;
+mod transactions;
 
 pub use self::{
     limits::{Limits, Timeouts},

@@ -16,6 +16,12 @@ pub struct Limits {
     pub max_unsettled: usize,
     /// The largest frame in bytes, at least 512. 65,536 by default.
     pub max_frame_size: u32,
+    /// The largest message that is received, in bytes, whatever an entity allows. 104,923,136 by default: 100 MiB, the most that an
+    /// entity allows, and 64 KiB.
+    ///
+    /// A message over the limit of its entity is rejected. One over this limit, or over 1 MiB and the limit of its entity by 64 KiB,
+    /// detaches its link.
+    pub max_message_size: u64,
     /// The credit of a sender's link, at least 1. 100 by default.
     pub sender_credit: u32,
     /// The most transactions of a connection that are declared and not discharged. 64 by default.
@@ -54,6 +60,7 @@ impl Default for Limits {
             max_links: 256,
             max_unsettled: 8_192,
             max_frame_size: 65_536,
+            max_message_size: (100 << 20) + (64 << 10),
             sender_credit: 100,
             max_transactions: 64,
             max_tokens: 1_024,
@@ -98,6 +105,7 @@ setters! {
         with_max_links max_links: u32;
         with_max_unsettled max_unsettled: usize;
         with_max_frame_size max_frame_size: u32;
+        with_max_message_size max_message_size: u64;
         with_sender_credit sender_credit: u32;
         with_max_transactions max_transactions: usize;
         with_max_tokens max_tokens: usize;

@@ -13,6 +13,7 @@ use crate::{
     auth::{AllowAll, Authorizer},
     connection,
     limits::{Limits, Timeouts},
+    locks::Locks,
 };
 
 /// How many connections over the limit are told so at a time. More are dropped.
@@ -47,6 +48,8 @@ pub(crate) struct Shared {
     /// Names the server to its clients.
     pub(crate) container_id: Str,
     pub(crate) shutdown: watch::Sender<bool>,
+    /// The messages that clients have locked.
+    pub(crate) locks: Locks,
     connections: Semaphore,
     refusals: Semaphore,
 }
@@ -197,6 +200,7 @@ impl Builder {
             create_entities,
             container_id: Str::from(format!("consign-{}", uuid::Uuid::new_v4())),
             shutdown: watch::Sender::new(false),
+            locks: Locks::default(),
         };
         Server { shared: Arc::new(shared) }
     }

@@ -69,6 +69,8 @@ pub struct Commands {
 /// Events stay in the engine until they are taken: at its limit of events, it reads no further.
 struct Events {
     waiting: Option<Waker>,
+    /// Waits for output to be written.
+    stalled: Option<Waker>,
 }
 
 impl Application for Events {
@@ -79,6 +81,12 @@ impl Application for Events {
             waiting.wake();
         }
         false
+    }
+
+    fn written(&mut self) {
+        if let Some(stalled) = self.stalled.take() {
+            stalled.wake();
+        }
     }
 }
 
@@ -91,7 +99,7 @@ impl Connection {
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let shared = Shared::start(stream, Events { waiting: None }, |now| Engine::server(options, now));
+        let shared = Shared::start(stream, Events { waiting: None, stalled: None }, |now| Engine::server(options, now));
         Self { commands: Commands { shared }, closed: false }
     }
 
@@ -138,6 +146,22 @@ impl Commands {
     /// The connection waits while `command` runs: it should be short, and must not run a command itself.
     pub fn run<R>(&self, command: impl FnOnce(&mut Engine) -> R) -> R {
         self.shared.command(|engine, _| command(engine))
+    }
+
+    /// Waits until the engine takes deliveries again: its output is [full](Engine::is_output_full) no longer, or the connection is
+    /// closed. No event reports this.
+    pub async fn writable(&self) {
+        let shared = &self.shared;
+        poll_fn(|cx| {
+            shared.read(|engine, events| {
+                if engine.is_closed() || !engine.is_output_full() {
+                    return Poll::Ready(());
+                }
+                events.stalled = Some(cx.waker().clone());
+                Poll::Pending
+            })
+        })
+        .await;
     }
 }
 

@@ -104,6 +104,10 @@ struct Subscription {
 }
 
 impl Engine {
+    pub(super) fn quirks(&self) -> Quirks {
+        self.quirks
+    }
+
     pub(super) fn new(quirks: Quirks) -> Self {
         Self {
             entities: Slab::new(),

@@ -1,8 +1,13 @@
-//! One connection of a client.
+//! One connection of a client: its task, its state, its time.
 
+mod client;
+mod events;
 mod handshake;
+mod idle;
+mod rights;
+mod wakes;
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc};
 
 use consign_amqp::{
     engine::{Event, Options},
@@ -10,12 +15,33 @@ use consign_amqp::{
     types::{Error, Open, condition},
     value::Symbol,
 };
-use tokio::io::{AsyncRead, AsyncWrite};
+use futures_util::StreamExt;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    time::{Instant, sleep_until},
+};
 
+pub(crate) use self::{
+    client::{Client, Done},
+    wakes::LinkWake,
+};
 use crate::server::Shared;
 
 /// The mechanisms that are offered, in the order of the hosted service.
 const MECHANISMS: [&str; 4] = ["MSSBCBS", "ANONYMOUS", "PLAIN", "EXTERNAL"];
+
+/// How many events are handled before the connection's output is written.
+const MAX_EVENTS: usize = 64;
+
+/// What a connection has to do next.
+enum Turn {
+    Event(Option<Event>),
+    Done(Done),
+    Woken(Vec<consign_amqp::engine::LinkId>),
+    Writable,
+    Due,
+    Shutdown,
+}
 
 /// Serves a connection until it is closed.
 pub(crate) async fn serve<S>(stream: S, shared: &Arc<Shared>)
@@ -23,16 +49,48 @@ where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let mut connection = Connection::accept(stream, options(shared));
-    while let Some(event) = connection.next_event().await {
-        connection.command(|engine| match event {
-            Event::SaslInit(init) => {
-                let _ = handshake::authenticate(engine, &init, &*shared.authorizer);
+    let mut client = Client::new(Arc::clone(shared), Instant::now());
+    let wakes = Arc::clone(client.wakes());
+    let mut shutdown = shared.shutdown.subscribe();
+    let commands = connection.commands();
+    let mut timer = pin!(sleep_until(client.due()));
+    loop {
+        if timer.deadline() != client.due() {
+            timer.as_mut().reset(client.due());
+        }
+        let (is_stalled, is_closing) = (client.is_stalled(), client.is_closing());
+        let turn = tokio::select! {
+            event = connection.next_event() => Turn::Event(event),
+            Some(done) = client.calls.next(), if !client.calls.is_empty() => Turn::Done(done),
+            Some(done) = client.accepts.next(), if !client.accepts.is_empty() => Turn::Done(done),
+            woken = wakes.woken() => Turn::Woken(woken),
+            () = commands.writable(), if is_stalled => Turn::Writable,
+            () = &mut timer => Turn::Due,
+            _ = shutdown.wait_for(|shutdown| *shutdown), if !is_closing => Turn::Shutdown,
+        };
+        connection.command(|engine| {
+            match turn {
+                Turn::Event(event) => {
+                    client.handle(
+                        engine,
+                        event.unwrap_or(Event::Closed { reason: consign_amqp::engine::Reason::Disconnected }),
+                    );
+                    for _ in 0..MAX_EVENTS {
+                        let Some(event) = engine.poll_event() else { break };
+                        client.handle(engine, event);
+                    }
+                }
+                Turn::Done(done) => client.done(engine, done),
+                Turn::Woken(links) => links.into_iter().for_each(|link| client.pump(engine, link)),
+                Turn::Writable => client.resume(engine, None),
+                Turn::Due => client.keep_time(engine, Instant::now()),
+                Turn::Shutdown => client.shut_down(),
             }
-            Event::Opened(_) => {
-                let _ = engine.open(open(shared));
-            }
-            _ => {}
+            client.finish(engine);
         });
+        if client.is_closed() {
+            return;
+        }
     }
 }
 
@@ -66,6 +124,7 @@ fn options(shared: &Shared) -> Options {
         .with_max_links(limits.max_links)
         .with_max_unsettled(limits.max_unsettled)
         .with_max_frame_size(limits.max_frame_size)
+        .with_max_message_size(limits.max_message_size)
         .with_handshake_timeout(shared.timeouts.handshake)
         .with_idle_timeout(shared.timeouts.silence)
 }

@@ -53,6 +53,21 @@ impl Connection {
         session.link_flow(out, link, false)
     }
 
+    /// Sets the size from which on a larger message detaches a receiving link. The peer is not told.
+    ///
+    /// By default it is the size that this end has announced. With a larger one, the application can refuse a message that is over
+    /// the announced size by its outcome, as some clients do not report the condition of a detach.
+    ///
+    /// # Errors
+    /// The link is detached, or it sends.
+    pub fn limit_message_size(&mut self, link: LinkId, bytes: u64) -> Result<(), CommandError> {
+        let max = bytes.clamp(1, self.options.max_message_size);
+        let (session, _) = self.link_session(link)?;
+        let End::Receiver(receiver) = &mut session.live_link(link)?.end else { return Err(CommandError::WrongRole) };
+        receiver.max_message_size = max;
+        Ok(())
+    }
+
     /// Requests that the sender of a receiving link uses up the credit: it sends what it has, and no more.
     /// [`Event::CreditDrained`] follows after the deliveries.
     ///

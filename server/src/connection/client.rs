@@ -1,0 +1,241 @@
+use std::{
+    collections::{HashMap, HashSet},
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+};
+
+use consign_amqp::{
+    engine::{Connection as Engine, DeliveryId, LinkId, SessionId},
+    types::{DeliveryState, Error, condition},
+};
+use consign_broker::SessionReceiver;
+use consign_core::{message::LockToken, transport::SettleError};
+use futures_util::stream::FuturesUnordered;
+use tokio::time::Instant;
+
+use super::{idle::Idle, rights::Held, wakes::Wakes};
+use crate::{
+    errors::Failure,
+    links::{Kind, Link},
+    nodes::Reply,
+    server::Shared,
+    transactions::{Discharged, Transactions},
+};
+
+/// A call of the broker that is not answered yet.
+pub(crate) type Call = Pin<Box<dyn Future<Output = Done> + Send>>;
+
+/// The state of a connection.
+pub(crate) struct Client {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) links: HashMap<LinkId, Link>,
+    pub(crate) held: Held,
+    pub(crate) transactions: Transactions,
+    /// Calls whose answer a client waits for.
+    pub(crate) calls: FuturesUnordered<Call>,
+    /// Links that wait for a session.
+    pub(crate) accepts: FuturesUnordered<Call>,
+    /// Locked sessions: the link by entity and session id.
+    pub(crate) sessions: HashMap<(Arc<str>, Arc<str>), LinkId>,
+    /// Locks of messages that were fetched by sequence number, or that a transaction has rolled back.
+    pub(crate) fetched: HashSet<LockToken>,
+    /// Links with credit that wait for the window of their session, or for settlements.
+    stalled: Vec<LinkId>,
+    /// Links with credit that wait for output to be written.
+    unwritten: Vec<LinkId>,
+    /// Requests whose answer is not sent yet.
+    pub(crate) requests: usize,
+    pub(super) idle: Idle,
+    wakes: Arc<Wakes>,
+    phase: Phase,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Open,
+    /// Calls are answered, then the connection is closed.
+    ShuttingDown,
+    /// The close frame is sent.
+    Closing,
+    Closed,
+}
+
+/// A call that is answered.
+pub(crate) enum Done {
+    /// The broker has decided on deliveries of a client.
+    Sent { link: LinkId, delivery: DeliveryId, settled: bool, state: DeliveryState },
+    /// The broker has settled deliveries to a client.
+    Settled { link: LinkId, deliveries: Vec<DeliveryId>, settled: bool, state: DeliveryState },
+    /// The broker has completed deliveries to a client, except those that failed, by their place.
+    Completed { link: LinkId, deliveries: Vec<DeliveryId>, settled: bool, failed: Vec<(usize, SettleError)> },
+    /// The answer to a request.
+    Replied(Reply),
+    /// A link has its session, or has not. The answer is none if the client has detached the link.
+    Accepted { link: LinkId, session: Option<Result<SessionReceiver, Failure>> },
+    /// A transaction has ended.
+    Discharged(Discharged),
+}
+
+impl Client {
+    pub(super) fn new(shared: Arc<Shared>, now: Instant) -> Self {
+        Self {
+            held: Held::new(shared.limits.max_tokens),
+            transactions: Transactions::default(),
+            links: HashMap::new(),
+            calls: FuturesUnordered::new(),
+            accepts: FuturesUnordered::new(),
+            sessions: HashMap::new(),
+            fetched: HashSet::new(),
+            stalled: Vec::new(),
+            unwritten: Vec::new(),
+            requests: 0,
+            idle: Idle::new(now),
+            wakes: Arc::default(),
+            phase: Phase::Open,
+            shared,
+        }
+    }
+
+    pub(crate) fn wakes(&self) -> &Arc<Wakes> {
+        &self.wakes
+    }
+
+    pub(super) fn is_stalled(&self) -> bool {
+        !self.unwritten.is_empty() && self.phase == Phase::Open
+    }
+
+    /// Notes that a link with credit cannot send now.
+    pub(crate) fn stall(&mut self, engine: &Engine, link: LinkId) {
+        let stalled = if engine.is_output_full() { &mut self.unwritten } else { &mut self.stalled };
+        if !stalled.contains(&link) {
+            stalled.push(link);
+        }
+    }
+
+    /// Takes the links that could not send: those of a session, or those that waited for output to be written.
+    pub(crate) fn take_stalled(&mut self, session: Option<SessionId>) -> Vec<LinkId> {
+        match session {
+            None => std::mem::take(&mut self.unwritten),
+            Some(_) if self.stalled.is_empty() => Vec::new(),
+            Some(session) => self.stalled.extract_if(.., |link| link.session() == session).collect(),
+        }
+    }
+
+    /// Returns whether no new work is begun.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.phase != Phase::Open
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.phase == Phase::Closed
+    }
+
+    /// Ends the connection when the calls that are under way are answered.
+    pub(super) fn shut_down(&mut self) {
+        self.phase = Phase::ShuttingDown;
+    }
+
+    /// Closes the connection with an error.
+    pub(crate) fn close(&mut self, engine: &mut Engine, error: Error) {
+        if matches!(self.phase, Phase::Open | Phase::ShuttingDown) {
+            // A connection that is closed already has its last event.
+            let _ = engine.close(Some(error));
+            self.phase = Phase::Closing;
+            self.drop_all();
+        }
+    }
+
+    /// The connection is closed.
+    pub(super) fn closed(&mut self) {
+        self.phase = Phase::Closed;
+        self.drop_all();
+    }
+
+    /// What follows each turn.
+    pub(super) fn finish(&mut self, engine: &mut Engine) {
+        if self.phase == Phase::ShuttingDown && self.calls.is_empty() {
+            self.close(engine, Error::new(condition::CONNECTION_FORCED, "the server shuts down"));
+        }
+    }
+
+    /// Answers at once if the call is answered, and otherwise when it is.
+    pub(crate) fn call<T, F>(&mut self, engine: &mut Engine, mut call: F, done: impl FnOnce(T) -> Done + Send + 'static)
+    where
+        T: 'static,
+        F: Future<Output = T> + Send + Unpin + 'static,
+    {
+        match Pin::new(&mut call).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(answer) => self.done(engine, done(answer)),
+            Poll::Pending => self.calls.push(Box::pin(async move { done(call.await) })),
+        }
+    }
+
+    /// Takes the answer of a call to its link.
+    pub(crate) fn done(&mut self, engine: &mut Engine, done: Done) {
+        match done {
+            Done::Sent { link, delivery, settled, state } => self.sent(engine, link, delivery, settled, &state),
+            Done::Settled { link, deliveries, settled, state } => {
+                if !settled {
+                    // The link may be detached meanwhile.
+                    let _ = engine.settle(link, deliveries, Some(&state), true);
+                }
+                self.resume(engine, Some(link.session()));
+            }
+            Done::Completed { link, deliveries, settled, failed } => {
+                self.completed(engine, link, deliveries, settled, failed);
+            }
+            Done::Replied(reply) => self.reply(engine, reply),
+            Done::Accepted { link, session } => self.accepted(engine, link, session),
+            Done::Discharged(discharged) => self.discharged(engine, discharged),
+        }
+    }
+
+    /// Detaches a link for an error.
+    pub(crate) fn detach(&mut self, engine: &mut Engine, link: LinkId, failure: Failure) {
+        tracing::debug!(?link, condition = failure.condition.as_str(), "a link is detached: {}", failure.description);
+        // The client may have detached it meanwhile.
+        let _ = engine.detach(link, true, Some(failure.error()));
+        self.remove(link);
+    }
+
+    /// Forgets a link, and ends what it holds.
+    pub(crate) fn remove(&mut self, id: LinkId) {
+        let Some(link) = self.links.remove(&id) else { return };
+        if self.links.values().all(|link| link.kind.is_cbs()) {
+            self.times_changed();
+        }
+        match link.kind {
+            Kind::Outgoing(link) => {
+                if let Some(session) = &link.session {
+                    let key = (Arc::clone(&link.entity), Arc::clone(session));
+                    if self.sessions.get(&key) == Some(&id) {
+                        self.sessions.remove(&key);
+                    }
+                }
+                // The locks first: a session that is closed releases them without a count.
+                self.shared.locks.orphan(link.unsettled.values().copied(), &self.shared.broker);
+                drop(link.source);
+            }
+            Kind::Replies(mut replies) => self.requests -= replies.waiting().len().min(self.requests),
+            Kind::Coordinator => self.roll_back_all(id),
+            Kind::Incoming(_) | Kind::Accepting(_) | Kind::Requests(_) => {}
+        }
+    }
+
+    fn drop_all(&mut self) {
+        let links: Vec<_> = self.links.keys().copied().collect();
+        links.into_iter().for_each(|link| self.remove(link));
+        self.accepts.clear();
+        let fetched = std::mem::take(&mut self.fetched);
+        self.shared.locks.orphan(fetched, &self.shared.broker);
+    }
+}
+
+/// The future may be dropped at any time.
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.drop_all();
+    }
+}

@@ -1,0 +1,83 @@
+//! The events of the engine.
+
+use consign_amqp::{
+    engine::{Connection as Engine, Event, SessionId},
+    types::Role,
+};
+use tokio::time::Instant;
+
+use super::{client::Client, handshake, open};
+use crate::{auth::Credentials, links::Kind};
+
+impl Client {
+    pub(super) fn handle(&mut self, engine: &mut Engine, event: Event) {
+        match event {
+            Event::SaslInit(init) => match handshake::authenticate(engine, &init, &*self.shared.authorizer) {
+                Ok(Some(access)) => self.held.authenticated(&access, Instant::now()),
+                // The connection is closed.
+                Ok(None) | Err(_) => {}
+            },
+            Event::Opened(peer) => {
+                tracing::debug!(container = peer.container_id.as_str(), "a connection is open");
+                // A connection that is closed already has its last event.
+                let _ = engine.open(open(&self.shared));
+                if !self.held.is_authenticated() {
+                    self.without_sasl(engine);
+                }
+            }
+            Event::AttachRequested { link, attach } => self.attach(engine, link, *attach),
+            Event::CreditChanged { link, credit, drain, .. } => self.credit_changed(engine, link, credit, drain),
+            Event::WindowOpened { session } => self.resume(engine, Some(session)),
+            Event::Delivery(delivery) => self.delivery(engine, delivery),
+            Event::DeliveryAborted { link } => self.aborted(engine, link),
+            Event::Disposition { role: Role::Receiver, deliveries, state, settled, .. } => {
+                self.disposition(engine, &deliveries, state, settled);
+            }
+            Event::Detached { link, .. } => self.remove(link),
+            Event::Ended { session, .. } => self.ended(session),
+            Event::Closed { reason } => {
+                tracing::debug!(?reason, "a connection is closed");
+                self.closed();
+            }
+            _ => {}
+        }
+    }
+
+    /// A client that skips SASL authenticates as one without a name does.
+    fn without_sasl(&mut self, engine: &mut Engine) {
+        match self.shared.authorizer.authenticate(&Credentials::Anonymous) {
+            Ok(access) => self.held.authenticated(&access, Instant::now()),
+            Err(denied) => {
+                tracing::warn!(%denied, "a client without SASL was not authenticated");
+                let failure = crate::errors::Failure::new(
+                    consign_core::transport::ErrorKind::Unauthorized,
+                    denied.description().to_owned(),
+                );
+                self.close(engine, failure.error());
+            }
+        }
+    }
+
+    fn ended(&mut self, session: SessionId) {
+        let of_session: Vec<_> = self.links.keys().copied().filter(|link| link.session() == session).collect();
+        of_session.into_iter().for_each(|link| self.remove(link));
+    }
+
+    /// Notes that a link is used.
+    pub(crate) fn touch(&mut self, link: consign_amqp::engine::LinkId) {
+        if let Some(link) = self.links.get_mut(&link) {
+            link.active = Instant::now();
+        }
+    }
+
+    fn delivery(&mut self, engine: &mut Engine, delivery: consign_amqp::engine::Delivery) {
+        self.touch(delivery.link);
+        match self.links.get(&delivery.link).map(|link| &link.kind) {
+            Some(Kind::Incoming(_)) => self.receive(engine, delivery),
+            Some(Kind::Requests(_)) => self.request(engine, delivery),
+            Some(Kind::Coordinator) => self.coordinate(engine, delivery),
+            // It was detached, or it is no link that a client sends on.
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Answers to attaches.
+
+use std::sync::Arc;
+
+use consign_amqp::{
+    engine::{Connection as Engine, LinkId},
+    types::{Attach, AttachTarget, Role, SenderSettleMode, Source as WireSource, Target},
+    value::{Map, Str},
+};
+use consign_core::{
+    message::EntityPath,
+    transport::{ErrorKind, ReceiveMode},
+};
+use tokio::time::Instant;
+
+use super::{Accepting, Incoming, Kind, Link, Node, Outgoing, Replies, Source, Wanted, session};
+use crate::{
+    auth::Rights,
+    connection::{Client, LinkWake},
+    entities::{Address, Creation, Entity, key},
+    errors::Failure,
+};
+
+/// The link property that names the entity to which a sender transfers its messages.
+const TRANSFER_DESTINATION: &str = "com.microsoft:transfer-destination-address";
+
+/// The least size of a message that is received, and how much larger than its entity allows it may be.
+const MIN_RECEIVED: u64 = 1 << 20;
+const OVER_SIZE: u64 = 64 << 10;
+
+impl Client {
+    /// Answers an attach of the client, or waits for a session to answer with.
+    pub(crate) fn attach(&mut self, engine: &mut Engine, link: LinkId, attach: Attach) {
+        let attached = if self.is_closing() {
+            Err(Failure::new(ErrorKind::ServiceBusy, "the server shuts down"))
+        } else {
+            match attach.role {
+                Role::Sender => self.attach_incoming(engine, link, attach),
+                Role::Receiver => self.attach_outgoing(engine, link, attach),
+            }
+        };
+        if let Err(failure) = attached {
+            tracing::debug!(
+                ?link,
+                condition = failure.condition.as_str(),
+                "an attach is refused: {}",
+                failure.description
+            );
+            // The client may have detached it meanwhile.
+            let _ = engine.refuse(link, failure.error());
+        }
+    }
+
+    fn attach_incoming(&mut self, engine: &mut Engine, link: LinkId, attach: Attach) -> Result<(), Failure> {
+        let address = match &attach.target {
+            Some(AttachTarget::Coordinator(_)) => {
+                self.accept(engine, link, attach, None, Map::default(), Kind::Coordinator);
+                self.first_credit(engine, link, None);
+                return Ok(());
+            }
+            Some(AttachTarget::Target(target)) => target.address.clone().unwrap_or_default(),
+            None => return Err(Failure::argument("an attach of a sender has a target")),
+        };
+        let (kind, max) = match Address::parse(&address)? {
+            Address::Cbs => (Kind::Requests(Node::Cbs), None),
+            Address::Management(path) => (Kind::Requests(self.management(&path)?), None),
+            Address::Entity(path) => {
+                let incoming = self.incoming(&path, attach.properties.as_ref())?;
+                let max = incoming.max_message_size;
+                (Kind::Incoming(Box::new(incoming)), Some(max))
+            }
+        };
+        self.accept(engine, link, attach, max, Map::default(), kind);
+        self.first_credit(engine, link, max);
+        Ok(())
+    }
+
+    fn incoming(&self, path: &EntityPath, properties: Option<&Map>) -> Result<Incoming, Failure> {
+        self.check(path, Rights::SEND, "Send")?;
+        let refused = |failure| self.of_entity(failure);
+        if path.is_sub_queue() {
+            return Err(Failure::new(ErrorKind::InvalidOperation, "A message cannot be sent to a sub-queue."));
+        }
+        if path.subscription().is_some() {
+            let text = "A message cannot be sent to a subscription, only to its topic.";
+            return Err(Failure::new(ErrorKind::InvalidOperation, text));
+        }
+        let entity = Entity::find(&self.shared.broker, path, self.creation(false))?;
+        let destination = properties.and_then(|properties| properties.get(TRANSFER_DESTINATION));
+        let Some(destination) = destination.and_then(|destination| destination.as_str()) else {
+            let sender = entity.sender().map_err(|error| refused(error.into()))?;
+            return Ok(Incoming::new(sender, entity.key(), entity.max_message_size()));
+        };
+        let Address::Entity(to) = Address::parse(destination)? else {
+            return Err(Failure::argument("the destination of a transfer is an entity"));
+        };
+        self.check(&to, Rights::SEND, "Send")?;
+        let to = Entity::find(&self.shared.broker, &to, self.creation(false))?;
+        let sender = to.sender().map_err(|error| refused(error.into()))?;
+        let sender = match &entity {
+            Entity::Queue(via) => sender.via(via),
+            Entity::Topic(via) => sender.via_topic(via),
+        };
+        Ok(Incoming::new(sender, entity.key(), to.max_message_size()))
+    }
+
+    fn attach_outgoing(&mut self, engine: &mut Engine, link: LinkId, attach: Attach) -> Result<(), Failure> {
+        let source = attach.source.as_deref().cloned().unwrap_or_default();
+        let address = source.address.clone().unwrap_or_default();
+        let path = match Address::parse(&address)? {
+            Address::Cbs => return self.replies(engine, link, attach, Node::Cbs),
+            Address::Management(path) => {
+                let node = self.management(&path)?;
+                return self.replies(engine, link, attach, node);
+            }
+            Address::Entity(path) => path,
+        };
+        self.check(&path, Rights::LISTEN, "Listen")?;
+        let wanted = session::wanted(source.filter.as_ref())?;
+        let entity = Entity::find(&self.shared.broker, &path, self.creation(wanted.is_some()))?;
+        let Entity::Queue(queue) = &entity else {
+            let text = "A topic has no messages to receive: receive from a subscription.";
+            return Err(Failure::new(ErrorKind::InvalidOperation, text));
+        };
+        let settings = queue.settings().map_err(|error| self.of_entity(error.into()))?;
+        if let Some(forward_to) = &settings.forward_to
+            && !path.is_sub_queue()
+        {
+            let text = format!("The entity forwards its messages to '{forward_to}', and cannot be received from.");
+            return Err(Failure::new(ErrorKind::InvalidOperation, text));
+        }
+        if !settings.status.allows_receive() {
+            return Err(Failure::new(ErrorKind::EntityDisabled, format!("The entity '{path}' is disabled.")));
+        }
+        let mode = match attach.snd_settle_mode {
+            SenderSettleMode::Settled => ReceiveMode::ReceiveAndDelete,
+            SenderSettleMode::Unsettled | SenderSettleMode::Mixed => ReceiveMode::PeekLock,
+        };
+        // What was deleted on delivery cannot be put back.
+        if mode == ReceiveMode::ReceiveAndDelete
+            && attach.max_message_size.is_some_and(|max| max > 0 && max < settings.max_message_size as u64)
+        {
+            let text = format!("The entity has messages of up to {} bytes.", settings.max_message_size);
+            return Err(Failure::new(ErrorKind::MessageSizeExceeded, text));
+        }
+        let requires_session = settings.requires_session && !path.is_sub_queue();
+        match wanted {
+            None if requires_session => {
+                let text = "It is not possible for an entity that requires sessions to create a non-sessionful \
+                            message receiver.";
+                Err(Failure::new(ErrorKind::InvalidOperation, text))
+            }
+            Some(_) if !requires_session => {
+                let text = "A session cannot be accepted on an entity that does not require sessions.";
+                Err(Failure::new(ErrorKind::InvalidOperation, text))
+            }
+            None => {
+                let receiver = match mode {
+                    ReceiveMode::PeekLock => queue.receiver(),
+                    ReceiveMode::ReceiveAndDelete => queue.receive_and_delete(),
+                };
+                let wake = LinkWake::new(link, self.wakes());
+                let outgoing = Outgoing::new(Source::Queue(receiver), mode, entity.key(), None, wake);
+                self.accept(engine, link, attach, None, Map::default(), Kind::Outgoing(Box::new(outgoing)));
+                self.pump(engine, link);
+                Ok(())
+            }
+            Some(Wanted::Named(id)) => {
+                let acceptor = session::acceptor(queue, mode)?;
+                let session = acceptor.accept(&id)?;
+                self.attach_session(engine, link, attach, entity.key(), session, mode);
+                Ok(())
+            }
+            Some(Wanted::Next) => {
+                let acceptor = session::acceptor(queue, mode)?;
+                let accepting = Accepting::new(attach, entity.key(), mode);
+                self.wait_for_session(link, acceptor, accepting);
+                Ok(())
+            }
+        }
+    }
+
+    fn replies(&mut self, engine: &mut Engine, link: LinkId, attach: Attach, node: Node) -> Result<(), Failure> {
+        let address = match &attach.target {
+            Some(AttachTarget::Target(target)) => target.address.as_ref().map(Str::to_owned_memory),
+            _ => None,
+        };
+        let replies = Replies::new(node, address.filter(|address| !address.is_empty()));
+        self.accept(engine, link, attach, None, Map::default(), Kind::Replies(replies));
+        Ok(())
+    }
+
+    /// The management node of an entity, for a client with any right.
+    fn management(&self, path: &EntityPath) -> Result<Node, Failure> {
+        let key = key(path);
+        if self.held.of(&key, Instant::now()) == Rights::NONE {
+            return Err(Failure::unauthorized("Send, Listen", path.as_str()));
+        }
+        let entity = Entity::find(&self.shared.broker, path, self.creation(false))?;
+        Ok(Node::Management { key: entity.key(), entity })
+    }
+
+    pub(crate) fn check(&self, path: &EntityPath, needed: Rights, name: &str) -> Result<(), Failure> {
+        if self.held.of(&key(path), Instant::now()).contains(needed) {
+            return Ok(());
+        }
+        tracing::debug!(entity = %path, needed = name, "a client lacks a right");
+        Err(Failure::unauthorized(name, path.as_str()))
+    }
+
+    fn creation(&self, sessions: bool) -> Option<Creation> {
+        self.shared.create_entities.then_some(Creation { sessions })
+    }
+
+    /// A refusal of the broker, as it is.
+    #[allow(clippy::unused_self, reason = "it reads as the other refusals do")]
+    fn of_entity(&self, failure: Failure) -> Failure {
+        failure
+    }
+
+    /// Accepts a link, with a source and a target.
+    pub(super) fn accept(
+        &mut self,
+        engine: &mut Engine,
+        link: LinkId,
+        attach: Attach,
+        max_message_size: Option<u64>,
+        properties: Map,
+        kind: Kind,
+    ) {
+        let answer = Attach {
+            source: Some(attach.source.unwrap_or_else(|| Box::new(WireSource::default()))),
+            target: Some(attach.target.unwrap_or_else(|| Target::default().into())),
+            snd_settle_mode: attach.snd_settle_mode,
+            rcv_settle_mode: attach.rcv_settle_mode,
+            max_message_size,
+            properties: (!properties.is_empty()).then_some(properties),
+            ..Attach::default()
+        };
+        match engine.accept(link, answer) {
+            Ok(()) => drop(self.links.insert(link, Link { kind, active: Instant::now() })),
+            // The client has detached it meanwhile, or its answer does not fit into a frame.
+            Err(error) => {
+                tracing::debug!(?link, %error, "an attach was not answered");
+                let _ = engine.refuse(link, Failure::argument(error.to_string()).error());
+            }
+        }
+    }
+
+    /// Gives a link on which the client sends its first credit. Messages that are larger than it announced are received, within
+    /// limits, so that they are rejected and the link is not detached.
+    fn first_credit(&mut self, engine: &mut Engine, link: LinkId, max: Option<u64>) {
+        // The link may be refused already.
+        let _ = engine.limit_message_size(link, max.unwrap_or(0).saturating_add(OVER_SIZE).max(MIN_RECEIVED));
+        let _ = engine.credit(link, self.shared.limits.sender_credit);
+    }
+
+    /// The key of the entity of a link, for the session that it holds.
+    pub(crate) fn session_key(entity: &Arc<str>, session: &str) -> (Arc<str>, Arc<str>) {
+        (Arc::clone(entity), session.into())
+    }
+}

@@ -1,0 +1,124 @@
+//! Links on which a client sends messages.
+
+use std::sync::Arc;
+
+use consign_amqp::{
+    engine::{Connection as Engine, Delivery, DeliveryId, LinkId},
+    types::{Accepted, DeliveryState, TransactionalState},
+};
+use consign_broker::QueueSender;
+use consign_core::transport::{Batch, ErrorKind, SendError, Sender};
+
+use super::{Kind, Link};
+use crate::{
+    connection::{Client, Done},
+    errors::Failure,
+    messages::{self, Sent},
+};
+
+/// A link on which a client sends messages to an entity.
+pub(crate) struct Incoming {
+    pub(crate) sender: QueueSender,
+    pub(crate) entity: Arc<str>,
+    pub(super) max_message_size: u64,
+    /// Deliveries since the credit was set.
+    used: u32,
+    /// Deliveries that are not answered.
+    unanswered: u32,
+}
+
+impl Incoming {
+    pub(super) fn new(sender: QueueSender, entity: Arc<str>, max_message_size: u64) -> Self {
+        Self { sender, entity, max_message_size, used: 0, unanswered: 0 }
+    }
+}
+
+impl Client {
+    /// Takes a message, or a batch of them.
+    pub(crate) fn receive(&mut self, engine: &mut Engine, delivery: Delivery) {
+        let Delivery { link, id, settled, format, state, payload, .. } = delivery;
+        let Some(Link { kind: Kind::Incoming(incoming), .. }) = self.links.get_mut(&link) else { return };
+        incoming.used += 1;
+        incoming.unanswered += 1;
+        let (sender, max) = (incoming.sender.clone(), incoming.max_message_size);
+        let done = move |state| Done::Sent { link, delivery: id, settled, state };
+        if self.is_closing() {
+            let failure = Failure::new(ErrorKind::ServiceBusy, "the server shuts down");
+            return self.done(engine, done(failure.rejected()));
+        }
+        if payload.len() as u64 > max {
+            let text = format!("The message has {} bytes, and the limit of the entity is {max} bytes.", payload.len());
+            let failure = Failure::new(ErrorKind::MessageSizeExceeded, text);
+            return self.done(engine, done(failure.rejected()));
+        }
+        let sent = match messages::decode(format, payload.into_bytes()) {
+            Ok(sent) => sent,
+            Err(failure) => return self.done(engine, done(failure.rejected())),
+        };
+        if let Some(DeliveryState::Transactional(transactional)) = state {
+            let txn_id = transactional.txn_id;
+            let outcome = match self.transactions.send(&txn_id, &sender, sent) {
+                Ok(()) => Accepted {}.into(),
+                Err(failure) => failure.rejected(),
+            };
+            let state = TransactionalState { txn_id, outcome: Some(Box::new(outcome)) };
+            return self.done(engine, done(DeliveryState::Transactional(Box::new(state))));
+        }
+        let sending = match sent {
+            Sent::One(message) => sender.send(message),
+            Sent::Batch(messages) => sender.send_batch(Batch::from(messages)),
+        };
+        self.call(engine, sending, move |outcome: Result<(), SendError>| {
+            done(match outcome {
+                Ok(()) => Accepted {}.into(),
+                Err(error) => Failure::from(error).rejected(),
+            })
+        });
+    }
+
+    /// Answers a delivery, and gives credit for another.
+    pub(crate) fn sent(
+        &mut self,
+        engine: &mut Engine,
+        link: LinkId,
+        delivery: DeliveryId,
+        settled: bool,
+        state: &DeliveryState,
+    ) {
+        if settled && let DeliveryState::Rejected(_) = state {
+            tracing::warn!(?link, "a message that was sent settled is refused, and lost");
+        }
+        if !settled {
+            // The link may be detached meanwhile.
+            let _ = engine.settle(link, [delivery], Some(state), true);
+        }
+        if let Some(Link { kind: Kind::Incoming(incoming), .. }) = self.links.get_mut(&link) {
+            incoming.unanswered = incoming.unanswered.saturating_sub(1);
+        }
+        self.replenish(engine, link);
+    }
+
+    /// A delivery was given up. It has used a credit.
+    pub(crate) fn aborted(&mut self, engine: &mut Engine, link: LinkId) {
+        match self.links.get_mut(&link) {
+            Some(Link { kind: Kind::Incoming(incoming), .. }) => {
+                incoming.used += 1;
+                self.replenish(engine, link);
+            }
+            Some(_) => drop(engine.credit(link, self.shared.limits.sender_credit)),
+            None => {}
+        }
+    }
+
+    fn replenish(&mut self, engine: &mut Engine, link: LinkId) {
+        let full = self.shared.limits.sender_credit;
+        let Some(Link { kind: Kind::Incoming(incoming), .. }) = self.links.get_mut(&link) else { return };
+        // In halves, so that not every message is followed by a flow.
+        if incoming.used >= full.div_ceil(2) {
+            let credit = full.saturating_sub(incoming.unanswered);
+            if credit > 0 && engine.credit(link, credit).is_ok() {
+                incoming.used = full - credit;
+            }
+        }
+    }
+}

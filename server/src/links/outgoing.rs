@@ -1,0 +1,271 @@
+//! Links on which a client receives messages.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+    task::{Context, Poll, Waker},
+};
+
+use consign_amqp::{
+    engine::{CommandError, Connection as Engine, DeliveryId, LinkId, OutboundDelivery, SessionId},
+    value::Binary,
+};
+use consign_broker::{QueueLease, QueueReceiver, SessionReceiver};
+use consign_core::{
+    Disposition, Message,
+    message::LockToken,
+    settlement::DeadLetterReason,
+    time::Timestamp,
+    transport::{Delivery, Lease, ReceiveError, ReceiveMode, Receiver},
+};
+
+use super::{Kind, Link};
+use crate::{
+    connection::{Client, LinkWake},
+    locks::{Lock, Locks},
+    messages,
+};
+
+/// The most messages that are taken from the broker at a time.
+const MAX_TAKEN: u32 = 32;
+
+/// How many times a link is served before others have their turn.
+const TURNS: usize = 8;
+
+/// A link on which a client receives the messages of a queue, a subscription or a session.
+pub(crate) struct Outgoing {
+    pub(crate) source: Source,
+    mode: ReceiveMode,
+    pub(crate) entity: Arc<str>,
+    pub(crate) session: Option<Arc<str>>,
+    /// What the client has not settled.
+    pub(crate) unsettled: HashMap<DeliveryId, LockToken>,
+    /// Messages that were removed, and that the client has no credit for any more.
+    removed: VecDeque<Message>,
+    pub(crate) credit: u32,
+    drain: bool,
+    wake: Waker,
+}
+
+/// What a link receives from.
+pub(crate) enum Source {
+    Queue(QueueReceiver),
+    Session(SessionReceiver),
+}
+
+impl Source {
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<QueueLease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        match self {
+            Self::Queue(receiver) => receiver.poll_receive(cx, max, out),
+            Self::Session(receiver) => receiver.poll_receive(cx, max, out),
+        }
+    }
+
+    fn stop(&mut self) {
+        match self {
+            Self::Queue(receiver) => receiver.stop(),
+            Self::Session(receiver) => receiver.stop(),
+        }
+    }
+
+    fn is_removing(&self) -> bool {
+        match self {
+            Self::Queue(receiver) => receiver.is_removing(),
+            Self::Session(receiver) => receiver.is_removing(),
+        }
+    }
+}
+
+/// What became of a turn.
+enum Served {
+    /// There may be more.
+    Some,
+    /// The broker has nothing.
+    Nothing,
+    /// The client accepts nothing now.
+    Full,
+    Failed(ReceiveError),
+}
+
+impl Outgoing {
+    pub(super) fn new(
+        source: Source,
+        mode: ReceiveMode,
+        entity: Arc<str>,
+        session: Option<Arc<str>>,
+        wake: Arc<LinkWake>,
+    ) -> Self {
+        Self {
+            source,
+            mode,
+            entity,
+            session,
+            unsettled: HashMap::new(),
+            removed: VecDeque::new(),
+            credit: 0,
+            drain: false,
+            wake: wake.into(),
+        }
+    }
+
+    /// Sends what there is, as far as the client accepts it. Only as many messages are locked.
+    fn serve(&mut self, engine: &mut Engine, id: LinkId, locks: &Locks) -> Served {
+        while let Some(message) = self.removed.pop_front() {
+            if engine.sendable(id) == 0 {
+                self.removed.push_front(message);
+                return Served::Full;
+            }
+            self.send_removed(engine, id, message);
+        }
+        let room = engine.sendable(id).min(MAX_TAKEN);
+        if room == 0 {
+            return Served::Full;
+        }
+        let mut taken = Vec::new();
+        let wake = self.wake.clone();
+        match self.source.poll(&mut Context::from_waker(&wake), room as usize, &mut taken) {
+            Poll::Pending => return Served::Nothing,
+            Poll::Ready(Err(error)) => return Served::Failed(error),
+            Poll::Ready(Ok(_)) => {}
+        }
+        for delivery in taken {
+            match self.mode {
+                ReceiveMode::PeekLock => self.send_locked(engine, id, delivery, locks),
+                ReceiveMode::ReceiveAndDelete => self.send_removed(engine, id, delivery.message),
+            }
+        }
+        Served::Some
+    }
+
+    fn send_locked(&mut self, engine: &mut Engine, id: LinkId, delivery: Delivery<QueueLease>, locks: &Locks) {
+        let Delivery { message, lease } = delivery;
+        let Some(token) = lease.lock_token() else { return };
+        let in_session = self.session.is_some();
+        let payload = match messages::encode_delivery(&message, Some(token), in_session) {
+            Ok(payload) => payload,
+            Err(error) => {
+                tracing::warn!(entity = &*self.entity, %error, "a message cannot be sent by AMQP, and is dead-lettered");
+                return bury(lease, error.to_string());
+            }
+        };
+        let transfer = OutboundDelivery { tag: messages::tag(token).into(), ..OutboundDelivery::default() };
+        match engine.send(id, transfer, &payload) {
+            Ok(delivery) => {
+                self.credit = self.credit.saturating_sub(1);
+                self.unsettled.insert(delivery, token);
+                let until = message.received().and_then(|received| received.locked_until).unwrap_or(Timestamp::MAX);
+                let lock = Lock { lease, entity: Arc::clone(&self.entity), session: self.session.clone(), until };
+                locks.insert(token, lock);
+            }
+            Err(error @ CommandError::MessageTooLarge { .. }) => {
+                tracing::warn!(entity = &*self.entity, %error, "a message is dead-lettered");
+                bury(lease, error.to_string());
+            }
+            // The client has taken the credit back meanwhile.
+            Err(_) => drop(lease.release()),
+        }
+    }
+
+    fn send_removed(&mut self, engine: &mut Engine, id: LinkId, message: Message) {
+        let payload = match messages::encode_delivery(&message, None, self.session.is_some()) {
+            Ok(payload) => payload,
+            Err(error) => {
+                let message_id = message.message_id();
+                tracing::warn!(entity = &*self.entity, message_id, %error, "a removed message cannot be sent, and is lost");
+                return;
+            }
+        };
+        let transfer = OutboundDelivery { tag: Binary::default(), settled: true, ..OutboundDelivery::default() };
+        match engine.send(id, transfer, &payload) {
+            Ok(_) => self.credit = self.credit.saturating_sub(1),
+            Err(_) => self.removed.push_back(message),
+        }
+    }
+}
+
+fn bury(lease: QueueLease, description: String) {
+    let reason = DeadLetterReason::Application("NotDeliverable".into());
+    drop(lease.settle(Disposition::dead_letter(reason, description)));
+}
+
+impl Client {
+    /// The client has changed the credit of a link.
+    pub(crate) fn credit_changed(&mut self, engine: &mut Engine, id: LinkId, credit: u32, drain: bool) {
+        self.touch(id);
+        match self.links.get_mut(&id).map(|link| &mut link.kind) {
+            Some(Kind::Outgoing(link)) => {
+                (link.credit, link.drain) = (credit, drain);
+                self.pump(engine, id);
+            }
+            Some(Kind::Accepting(link)) => (link.credit, link.drain) = (credit, drain),
+            Some(Kind::Replies(_)) => {
+                self.send_replies(engine, id);
+                if drain {
+                    let _ = engine.drained(id);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Sends on a link what the broker has for it.
+    pub(crate) fn pump(&mut self, engine: &mut Engine, id: LinkId) {
+        let Self { links, shared, .. } = self;
+        let Some(Link { kind: Kind::Outgoing(link), active }) = links.get_mut(&id) else { return };
+        if link.credit == 0 && !link.drain && link.removed.is_empty() {
+            link.source.stop();
+            return;
+        }
+        for _ in 0..TURNS {
+            match link.serve(engine, id, &shared.locks) {
+                Served::Some => *active = tokio::time::Instant::now(),
+                Served::Nothing => {
+                    if link.drain && !link.source.is_removing() {
+                        link.finish_drain(engine, id);
+                    }
+                    return;
+                }
+                Served::Full => {
+                    link.source.stop();
+                    if link.credit > 0 {
+                        self.stall(engine, id);
+                    } else if link.drain {
+                        link.finish_drain(engine, id);
+                    }
+                    return;
+                }
+                Served::Failed(error) => return self.detach(engine, id, error.into()),
+            }
+        }
+        // The others first.
+        link.wake.wake_by_ref();
+    }
+
+    /// Goes on with links that could not send: those of a session, or those that waited for output to be written.
+    pub(crate) fn resume(&mut self, engine: &mut Engine, session: Option<SessionId>) {
+        let stalled = self.take_stalled(session);
+        stalled.into_iter().for_each(|link| self.pump_any(engine, link));
+    }
+
+    fn pump_any(&mut self, engine: &mut Engine, id: LinkId) {
+        if let Some(Link { kind: Kind::Replies(_), .. }) = self.links.get(&id) {
+            self.send_replies(engine, id);
+        } else {
+            self.pump(engine, id);
+        }
+    }
+}
+
+impl Outgoing {
+    fn finish_drain(&mut self, engine: &mut Engine, id: LinkId) {
+        (self.credit, self.drain) = (0, false);
+        self.source.stop();
+        // The link may be detached meanwhile.
+        let _ = engine.drained(id);
+    }
+}

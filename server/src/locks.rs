@@ -1,0 +1,137 @@
+//! The locks of the messages that clients hold, by lock token.
+
+use std::{collections::HashMap, sync::Arc};
+
+use consign_broker::{Broker, OnDisconnect, QueueLease};
+use consign_core::{
+    message::LockToken,
+    time::Timestamp,
+    transport::{Lease, SettleError},
+};
+use parking_lot::Mutex;
+
+/// The leases of a server. A client settles by the link that delivered the message, or by token through any other.
+#[derive(Default)]
+pub(crate) struct Locks {
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    leases: HashMap<LockToken, Lock>,
+    /// Locks without a connection, and until when they hold.
+    orphans: HashMap<LockToken, Timestamp>,
+}
+
+/// A message that a client has locked.
+pub(crate) struct Lock {
+    pub(crate) lease: QueueLease,
+    /// The key of the entity.
+    pub(crate) entity: Arc<str>,
+    /// The session of the message, if it was received from one.
+    pub(crate) session: Option<Arc<str>>,
+    /// Until when it holds, as far as this server knows.
+    pub(crate) until: Timestamp,
+}
+
+impl Locks {
+    pub(crate) fn insert(&self, token: LockToken, lock: Lock) {
+        self.held.lock().leases.insert(token, lock);
+    }
+
+    /// Takes a lock, to settle it.
+    pub(crate) fn take(&self, token: LockToken) -> Option<Lock> {
+        let mut held = self.held.lock();
+        if !held.orphans.is_empty() {
+            held.orphans.remove(&token);
+        }
+        held.leases.remove(&token)
+    }
+
+    /// Takes all of these locks of an entity, or none.
+    pub(crate) fn take_all(&self, tokens: &[LockToken], entity: &str, session: Option<&str>) -> Option<Vec<Lock>> {
+        let mut held = self.held.lock();
+        held.check_all(tokens, entity, session)?;
+        Some(tokens.iter().filter_map(|token| held.take(*token)).collect())
+    }
+
+    /// Renews all of these locks of an entity. Nothing if one of them is unknown.
+    pub(crate) fn renew_all(&self, tokens: &[LockToken], entity: &str) -> Option<Result<Vec<Timestamp>, SettleError>> {
+        let mut held = self.held.lock();
+        held.check_all(tokens, entity, None)?;
+        let renewed = tokens.iter().filter_map(|token| {
+            let lock = held.leases.get_mut(token)?;
+            // A lease of the embedded broker is renewed when the call returns.
+            let renewed = lock.lease.renew().into_inner();
+            if let Ok(until) = renewed {
+                lock.until = until;
+                if let Some(orphan) = held.orphans.get_mut(token) {
+                    *orphan = until;
+                }
+            }
+            Some(renewed)
+        });
+        Some(renewed.collect())
+    }
+
+    /// Ends the locks of a connection or link that is gone, as the broker says.
+    pub(crate) fn orphan(&self, tokens: impl IntoIterator<Item = LockToken>, broker: &Broker) {
+        let quirks = broker.quirks();
+        let now = broker.now();
+        for token in tokens {
+            let mut held = self.held.lock();
+            let hold = quirks.on_disconnect == OnDisconnect::HoldUntilExpiry;
+            if hold && let Some(lock) = held.leases.get(&token).filter(|lock| lock.session.is_none()) {
+                let until = lock.until;
+                held.orphans.insert(token, until);
+                continue;
+            }
+            let lock = held.leases.remove(&token);
+            drop(held);
+            // A lease that is dropped counts. A lock that was lost meanwhile has ended anyhow.
+            if let Some(lock) = lock.filter(|_| !quirks.count_on_disconnect) {
+                drop(lock.lease.release());
+            }
+        }
+        self.forget_expired(now);
+    }
+
+    /// Drops locks without a connection that have run out: the broker has counted them.
+    fn forget_expired(&self, now: Timestamp) {
+        let mut held = self.held.lock();
+        if held.orphans.is_empty() {
+            return;
+        }
+        let Held { leases, orphans } = &mut *held;
+        let mut expired = Vec::new();
+        orphans.retain(|token, until| {
+            let holds = *until > now;
+            if !holds {
+                expired.extend(leases.remove(token));
+            }
+            holds
+        });
+        drop(held);
+        drop(expired);
+    }
+
+    /// Returns whether a lock is still here, and holds at `now`.
+    pub(crate) fn holds(&self, token: LockToken, now: Timestamp) -> bool {
+        self.held.lock().leases.get(&token).is_some_and(|lock| lock.until > now)
+    }
+}
+
+impl Held {
+    fn check_all(&self, tokens: &[LockToken], entity: &str, session: Option<&str>) -> Option<()> {
+        let is_known = |token: &LockToken| {
+            let lock = self.leases.get(token)?;
+            (*lock.entity == *entity && (session.is_none() || lock.session.as_deref() == session)).then_some(())
+        };
+        tokens.iter().try_for_each(is_known)
+    }
+
+    fn take(&mut self, token: LockToken) -> Option<Lock> {
+        self.orphans.remove(&token);
+        self.leases.remove(&token)
+    }
+}

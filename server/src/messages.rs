@@ -1,0 +1,182 @@
+//! Messages between the wire and the broker.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use consign_amqp::{
+    codec,
+    mapping::{self, Direction, InboundMessage, MappingError, annotation},
+    message::{
+        Annotations, BATCH_FORMAT, Batch, BatchError, Body, Data, DeliveryAnnotations, EncodedMessage, Section,
+        Sections,
+    },
+    value::{Symbol, Uuid},
+};
+use consign_core::{
+    Message,
+    message::{LockToken, MessageBody},
+};
+
+use crate::errors::Failure;
+
+/// The most messages of a batch.
+const MAX_BATCH: usize = 4_096;
+
+/// A body below this size is copied: a slice would keep a whole read of the connection in memory. On delivery it is copied too, as a
+/// piece of its own costs more.
+const SMALL_BODY: usize = 4_096;
+
+/// What a client has sent in one transfer.
+#[derive(Debug)]
+pub(crate) enum Sent {
+    One(Message),
+    Batch(Vec<Message>),
+}
+
+/// Decodes a transfer.
+pub(crate) fn decode(format: u32, payload: Bytes) -> Result<Sent, Failure> {
+    if format != BATCH_FORMAT {
+        return decode_one(payload).map(Sent::One);
+    }
+    let batch = Batch::split(payload, MAX_BATCH).map_err(of_batch)?;
+    let messages = batch.messages().map(|message| convert(&message.map_err(of_batch)?));
+    messages.collect::<Result<_, _>>().map(Sent::Batch)
+}
+
+/// Decodes one message.
+pub(crate) fn decode_one(payload: Bytes) -> Result<Message, Failure> {
+    let encoded = EncodedMessage::split(payload).map_err(malformed)?;
+    convert(&encoded)
+}
+
+pub(crate) fn malformed(error: codec::DecodeError) -> Failure {
+    let mut failure = Failure::argument(error.to_string());
+    failure.condition = consign_amqp::types::condition::DECODE_ERROR;
+    failure
+}
+
+fn of_batch(error: BatchError) -> Failure {
+    match error {
+        BatchError::Malformed(cause) => malformed(cause),
+        other => Failure::argument(other.to_string()),
+    }
+}
+
+fn convert(encoded: &EncodedMessage) -> Result<Message, Failure> {
+    let message = InboundMessage::decode(encoded, Direction::Send)?.message;
+    let MessageBody::Data(data) = message.body() else { return Ok(message) };
+    let is_small = |section: &Bytes| section.len() < SMALL_BODY;
+    if !data.sections().iter().any(is_small) {
+        return Ok(message);
+    }
+    let own = |section: &Bytes| if is_small(section) { Bytes::copy_from_slice(section) } else { section.clone() };
+    let sections = data.sections().iter().map(own).collect();
+    Ok(message.with_body(MessageBody::sections(sections)))
+}
+
+/// Encodes a message that a client receives: the chunks of the payload. A large body is not copied.
+///
+/// A lock token is of peek-lock. A message of a session has no lock of its own.
+pub(crate) fn encode_delivery(
+    message: &Message,
+    token: Option<LockToken>,
+    in_session: bool,
+) -> Result<Vec<Bytes>, MappingError> {
+    let mut sections = mapping::to_sections(message, Direction::Deliver)?;
+    if let Some(token) = token {
+        let token = Uuid(*token.as_bytes());
+        let annotations = Annotations(vec![(Symbol::from_static(annotation::LOCK_TOKEN), token.into())]);
+        sections.delivery_annotations = Some(DeliveryAnnotations(annotations));
+    }
+    if in_session && let Some(annotations) = &mut sections.message_annotations {
+        annotations.0.0.retain(|(name, _)| *name != annotation::LOCKED_UNTIL);
+    }
+    Ok(chunks(sections))
+}
+
+/// Encodes a message that a client peeks, or fetches by sequence number, in one piece.
+pub(crate) fn encode_whole(message: &Message, direction: Direction) -> Result<Bytes, MappingError> {
+    let sections = mapping::to_sections(message, direction)?;
+    Ok(codec::encode(&sections).unwrap_or_default())
+}
+
+fn chunks(mut sections: Sections) -> Vec<Bytes> {
+    let large = match &mut sections.body {
+        Body::Data(data) if data.iter().any(|section| section.len() >= SMALL_BODY) => std::mem::take(data),
+        _ => return vec![codec::encode(&sections).unwrap_or_default()],
+    };
+    let footer = sections.footer.take();
+    let mut chunks = Vec::with_capacity(large.len() * 2 + 1);
+    let mut head = BytesMut::from(&*codec::encode(&sections).unwrap_or_default());
+    for section in large {
+        head.put_slice(&[0x00, 0x53, Data::DESCRIPTOR]);
+        match u8::try_from(section.len()) {
+            Ok(length) => head.put_slice(&[0xa0, length]),
+            Err(_) => {
+                head.put_u8(0xb0);
+                head.put_u32(u32::try_from(section.len()).unwrap_or(u32::MAX));
+            }
+        }
+        if section.len() < SMALL_BODY {
+            head.put_slice(&section);
+        } else {
+            chunks.push(head.split().freeze());
+            chunks.push(section.0);
+        }
+    }
+    if let Some(footer) = footer {
+        head.put_slice(&codec::encode(&footer).unwrap_or_default());
+    }
+    if !head.is_empty() {
+        chunks.push(head.freeze());
+    }
+    chunks
+}
+
+/// Returns the delivery tag of a lock token: the bytes of a .NET GUID.
+pub(crate) fn tag(token: LockToken) -> Bytes {
+    Bytes::copy_from_slice(&Uuid(*token.as_bytes()).to_guid_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use consign_amqp::message::Footer;
+
+    use super::*;
+
+    ///
+    #[test]
+    fn a_tag_is_the_token_in_the_order_of_a_guid() {
+        let token = LockToken::from_bytes([
+            0x33, 0x22, 0x11, 0x00, 0x55, 0x44, 0x77, 0x66, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff,
+        ]);
+        let tag = tag(token);
+        assert_eq!(&tag[..], (0..16).map(|byte| byte * 0x11).collect::<Vec<u8>>());
+    }
+
+    #[test]
+    fn a_large_body_is_a_chunk_of_its_own_and_the_same_message() {
+        let large = Bytes::from(vec![7; 10_000]);
+        for bodies in
+            [vec![large.clone()], vec![Bytes::from_static(b"small"), large.clone(), Bytes::from(vec![1; 300])]]
+        {
+            let footer = Annotations(vec![(Symbol::from_static("f"), 1_i32.into())]);
+            let sections = Sections {
+                body: Body::Data(bodies.into_iter().map(Into::into).collect()),
+                footer: Some(Footer(footer)),
+                ..Sections::default()
+            };
+            let pieces = chunks(sections.clone());
+            assert!(pieces.iter().any(|piece| piece.as_ptr() == large.as_ptr()));
+            assert_eq!(pieces.concat(), codec::encode(&sections).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_small_body_does_not_keep_the_memory_of_the_read() {
+        let message = Message::new(vec![1; 100]);
+        let encoded = encode_whole(&message, Direction::Send).unwrap();
+        let decoded = decode_one(encoded.clone()).unwrap();
+        let body = decoded.payload().unwrap().as_ptr() as usize;
+        let source = encoded.as_ptr() as usize;
+        assert!(!(source..source + encoded.len()).contains(&body));
+    }
+}

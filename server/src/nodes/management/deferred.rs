@@ -1,0 +1,126 @@
+use std::sync::Arc;
+
+use consign_amqp::{
+    engine::Connection as Engine,
+    mapping::Direction,
+    value::{List, Map, Uuid},
+};
+use consign_broker::QueueLease;
+use consign_core::{
+    Disposition, Message,
+    time::Timestamp,
+    transport::{Delivery, Lease, SettleError},
+};
+use futures_util::{FutureExt, future::BoxFuture};
+
+use super::{locks::too_many, peek::entry, queue};
+use crate::{
+    connection::Client,
+    entities::Entity,
+    errors::Failure,
+    links::settle::Settlement,
+    locks::Lock,
+    nodes::{ReplyTo, Request, Response},
+};
+
+impl Client {
+    /// `receive-by-sequence-number`: deferred messages, all or none.
+    pub(super) fn receive_deferred(
+        &mut self,
+        engine: &mut Engine,
+        entity: &Entity,
+        key: &Arc<str>,
+        request: &Request,
+        to: ReplyTo,
+    ) -> Result<Option<Response>, Failure> {
+        let fields = request.fields()?;
+        let numbers = fields.numbers("sequence-numbers")?;
+        let locks = fields.integer("receiver-settle-mode")? != Some(0);
+        let session = fields.text("session-id")?;
+        self.make_room(numbers.len())?;
+        let received = match session {
+            Some(session) => self.session(key, session)?.receive_deferred(&numbers)?,
+            None => queue(entity)?.receive_deferred(&numbers)?,
+        };
+        let mut entries = Vec::with_capacity(received.len());
+        let mut bytes = 0;
+        let encoded: Result<Vec<Map>, Failure> = received
+            .iter()
+            .map(|delivery| entry(&of_deferred(&delivery.message, session), Direction::Deliver, &mut bytes))
+            .collect();
+        let encoded = match encoded {
+            Ok(encoded) => encoded,
+            Err(failure) => {
+                // None of them was seen.
+                received.into_iter().for_each(|delivery| drop(delivery.lease.release()));
+                return Err(failure);
+            }
+        };
+        if !locks {
+            let completing: Vec<_> = received.into_iter().map(complete).collect();
+            let completing: BoxFuture<'static, Result<(), SettleError>> = async move {
+                for completed in completing {
+                    completed.await?;
+                }
+                Ok(())
+            }
+            .boxed();
+            let encoded = encoded.into_iter().map(Into::into).collect();
+            self.reply_with(engine, to, completing, move |outcome: Result<(), SettleError>| {
+                outcome?;
+                Ok(messages(encoded))
+            });
+            return Ok(None);
+        }
+        for (delivery, mut entry) in received.into_iter().zip(encoded) {
+            let Delivery { message, lease } = delivery;
+            let Some(token) = lease.lock_token() else { continue };
+            entry.push("lock-token", Uuid(*token.as_bytes()));
+            entries.push(entry.into());
+            let until = message.received().and_then(|received| received.locked_until).unwrap_or(Timestamp::MAX);
+            let session = session.map(Into::into);
+            self.hold(token, Lock { lease, entity: Arc::clone(key), session, until });
+        }
+        Ok(Some(messages(entries)))
+    }
+
+    /// Forgets fetched messages whose lock has ended, if there are many.
+    fn make_room(&mut self, more: usize) -> Result<(), Failure> {
+        let limit = self.shared.limits.max_unsettled;
+        if self.fetched.len() + more <= limit {
+            return Ok(());
+        }
+        let (now, locks) = (self.shared.broker.now(), &self.shared.locks);
+        self.fetched.retain(|token| {
+            let holds = locks.holds(*token, now);
+            if !holds {
+                drop(locks.take(*token));
+            }
+            holds
+        });
+        if self.fetched.len() + more > limit { Err(too_many(limit)) } else { Ok(()) }
+    }
+}
+
+fn complete(delivery: Delivery<QueueLease>) -> consign_broker::Acknowledged<(), SettleError> {
+    Settlement::By(Disposition::Complete).settle(delivery.lease)
+}
+
+/// A message of a session has no lock of its own.
+fn of_deferred(message: &Message, session: Option<&str>) -> Message {
+    let mut message = message.clone();
+    if session.is_some()
+        && let Some(received) = message.received().copied()
+    {
+        let mut received = received;
+        received.locked_until = None;
+        message = message.with_received(received);
+    }
+    message
+}
+
+fn messages(entries: Vec<consign_amqp::value::Value>) -> Response {
+    let mut body = Map::default();
+    body.push("messages", List(entries));
+    Response::ok(body)
+}

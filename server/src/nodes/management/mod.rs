@@ -1,0 +1,83 @@
+//! `$management` of an entity.
+
+mod deferred;
+mod delete;
+mod locks;
+mod peek;
+mod rules;
+mod schedule;
+mod sessions;
+
+use std::sync::Arc;
+
+use consign_amqp::engine::Connection as Engine;
+use consign_broker::Queue;
+use consign_core::transport::ErrorKind;
+use tokio::time::Instant;
+
+use super::{Reply, ReplyTo, Request};
+use crate::{auth::Rights, connection::Client, entities::Entity, errors::Failure};
+
+/// The prefix of the operations.
+const PREFIX: &str = "com.microsoft:";
+
+impl Client {
+    /// Answers a request to the management node of an entity.
+    pub(super) fn manage(
+        &mut self,
+        engine: &mut Engine,
+        entity: &Entity,
+        key: &Arc<str>,
+        request: &Request,
+        to: ReplyTo,
+    ) {
+        let operation = request.property("operation").unwrap_or_default();
+        let operation = operation.strip_prefix(PREFIX).unwrap_or(operation);
+        let outcome = self.allowed(operation, key).and_then(|()| match operation {
+            "peek-message" => self.peek(entity, key, request).map(Some),
+            "schedule-message" => self.schedule(engine, entity, request, to.clone()),
+            "cancel-scheduled-message" => self.cancel(engine, entity, request, to.clone()),
+            "renew-lock" => self.renew_locks(key, request).map(Some),
+            "receive-by-sequence-number" => self.receive_deferred(engine, entity, key, request, to.clone()),
+            "update-disposition" => self.update_disposition(engine, key, request, to.clone()),
+            "renew-session-lock" => self.renew_session(key, request).map(Some),
+            "get-session-state" => self.session_state(key, request).map(Some),
+            "set-session-state" => self.set_session_state(engine, key, request, to.clone()),
+            "get-message-sessions" => sessions::list(entity, request).map(Some),
+            "add-rule" => rules::add(&self.shared.broker, entity, request).map(Some),
+            "remove-rule" => rules::remove(&self.shared.broker, entity, request).map(Some),
+            "enumerate-rules" => rules::enumerate(&self.shared.broker, entity, request).map(Some),
+            "batch-delete-messages" => self.delete_messages(engine, entity, request, to.clone()),
+            "" => Err(Failure::argument("the request has no operation")),
+            other => {
+                Err(Failure::new(ErrorKind::NotSupported, format!("The operation '{PREFIX}{other}' is not known.")))
+            }
+        });
+        match outcome {
+            Ok(Some(response)) => self.reply(engine, Reply::new(to, Ok(response))),
+            // The broker's answer follows.
+            Ok(None) => {}
+            Err(failure) => self.reply(engine, Reply::new(to, Err(failure))),
+        }
+    }
+
+    /// Checks the right that an operation needs.
+    fn allowed(&self, operation: &str, key: &Arc<str>) -> Result<(), Failure> {
+        let (needed, name) = match operation {
+            "schedule-message" | "cancel-scheduled-message" => (Rights::SEND, "Send"),
+            _ => (Rights::LISTEN, "Listen"),
+        };
+        if self.held.of(key, Instant::now()).contains(needed) {
+            return Ok(());
+        }
+        Err(Failure::unauthorized(name, key))
+    }
+}
+
+/// The queue of an entity that is received from.
+fn queue(entity: &Entity) -> Result<&Queue, Failure> {
+    match entity {
+        Entity::Queue(queue) => Ok(queue),
+        Entity::Topic(_) => Err(Failure::new(ErrorKind::InvalidOperation, "A topic has no messages to receive.")),
+    }
+}

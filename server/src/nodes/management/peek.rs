@@ -1,0 +1,61 @@
+use std::sync::Arc;
+
+use consign_amqp::{
+    mapping::Direction,
+    value::{Binary, List, Map, Value},
+};
+use consign_core::{Message, message::SequenceNumber};
+
+use crate::{
+    connection::Client,
+    entities::Entity,
+    errors::Failure,
+    messages,
+    nodes::{Request, Response},
+};
+
+/// The most messages that are peeked at a time.
+const MAX_PEEKED: usize = 4_096;
+
+/// The bytes of an answer from which on no message is added.
+const MAX_BYTES: usize = 1 << 20;
+
+impl Client {
+    /// `peek-message`.
+    pub(super) fn peek(&mut self, entity: &Entity, key: &Arc<str>, request: &Request) -> Result<Response, Failure> {
+        let fields = request.fields()?;
+        let from = fields.integer("from-sequence-number")?.unwrap_or(1);
+        let from = SequenceNumber::new(from.cast_unsigned());
+        let max = fields.count("message-count", MAX_PEEKED)?.unwrap_or(1);
+        let peeked = match (fields.text("session-id")?, entity) {
+            (Some(session), _) => self.session(key, session)?.peek_from(from, max),
+            (None, Entity::Queue(queue)) => queue.peek(from, max),
+            (None, Entity::Topic(topic)) => topic.peek(from, max),
+        };
+        if peeked.is_empty() {
+            return Ok(Response::no_content());
+        }
+        let mut bytes = 0;
+        let mut list = Vec::with_capacity(peeked.len());
+        for message in &peeked {
+            // A client goes on after the last one.
+            if bytes >= MAX_BYTES {
+                break;
+            }
+            let entry = entry(message, Direction::Peek, &mut bytes)?;
+            list.push(entry.into());
+        }
+        let mut body = Map::default();
+        body.push("messages", List(list));
+        Ok(Response::ok(body))
+    }
+}
+
+/// The entry of a message in an answer.
+pub(super) fn entry(message: &Message, direction: Direction, bytes: &mut usize) -> Result<Map, Failure> {
+    let encoded = messages::encode_whole(message, direction)?;
+    *bytes += encoded.len();
+    let mut entry = Map::default();
+    entry.push("message", Value::from(Binary(encoded)));
+    Ok(entry)
+}

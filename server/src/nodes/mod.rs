@@ -1,0 +1,203 @@
+//! Nodes that answer requests: `$cbs` and `$management`.
+
+mod cbs;
+mod management;
+mod request;
+
+use consign_amqp::{
+    codec,
+    engine::{Connection as Engine, Delivery, LinkId, OutboundDelivery, SessionId},
+    message::{ApplicationProperties, Body, Header, MessageId, Properties, Sections},
+    types::Accepted,
+    value::{Str, Value},
+};
+use consign_core::transport::ErrorKind;
+
+pub(crate) use self::request::Request;
+use crate::{
+    connection::{Client, Done},
+    errors::Failure,
+    links::{Kind, Link, Node},
+};
+
+/// Where the answer to a request goes.
+#[derive(Clone, Debug)]
+pub(crate) struct ReplyTo {
+    session: SessionId,
+    node: Node,
+    address: Option<Str>,
+    /// The id of the request, in its own type.
+    correlation_id: Option<MessageId>,
+}
+
+/// The answer to a request.
+pub(crate) struct Reply {
+    to: ReplyTo,
+    outcome: Result<Response, Failure>,
+}
+
+impl Reply {
+    pub(crate) fn new(to: ReplyTo, outcome: Result<Response, Failure>) -> Self {
+        Self { to, outcome }
+    }
+}
+
+/// An answer without an error.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Response {
+    status: u16,
+    description: &'static str,
+    body: Value,
+}
+
+impl Response {
+    /// An answer with a body.
+    pub(crate) fn ok(body: impl Into<Value>) -> Self {
+        Self { status: 200, description: "OK", body: body.into() }
+    }
+
+    /// An answer that there is nothing.
+    pub(crate) fn no_content() -> Self {
+        Self { status: 204, description: "No Content", body: consign_amqp::value::Map::default().into() }
+    }
+
+    fn accepted() -> Self {
+        Self { status: 202, description: "Accepted", body: Value::Null }
+    }
+}
+
+impl Reply {
+    fn encode(self) -> bytes::Bytes {
+        let Self { to, outcome } = self;
+        let mut properties = ApplicationProperties::default();
+        // The two nodes have keys of their own.
+        let (status_key, description_key, condition_key) = match to.node {
+            Node::Cbs => ("status-code", "status-description", "error-condition"),
+            Node::Management { .. } => ("statusCode", "statusDescription", "errorCondition"),
+        };
+        let (status, description, condition, body) = match outcome {
+            Ok(Response { status, description, body }) => (status, Str::from_static(description), None, body),
+            Err(Failure { condition, status, description }) => {
+                (status, Str::from(&*description), Some(condition), Value::Null)
+            }
+        };
+        properties.push(Str::from_static(status_key), i32::from(status));
+        properties.push(Str::from_static(description_key), description);
+        if let Some(condition) = condition {
+            properties.push(Str::from_static(condition_key), condition);
+        }
+        let sections = Sections {
+            header: Some(Header::default()),
+            properties: Some(Properties { correlation_id: to.correlation_id, ..Properties::default() }),
+            application_properties: Some(properties),
+            body: Body::Value(body),
+            ..Sections::default()
+        };
+        codec::encode(&sections).unwrap_or_default()
+    }
+}
+
+impl Client {
+    /// Takes a request.
+    pub(crate) fn request(&mut self, engine: &mut Engine, delivery: Delivery) {
+        let Some(Link { kind: Kind::Requests(node), .. }) = self.links.get(&delivery.link) else { return };
+        let node = node.clone();
+        let Delivery { link, id, settled, payload, state, .. } = delivery;
+        // A client may send requests faster than it takes answers: those are counted.
+        let _ = engine.credit(link, self.shared.limits.sender_credit);
+        let request = match Request::decode(payload.into_bytes(), state) {
+            Ok(request) => request,
+            Err(failure) => {
+                if !settled {
+                    let _ = engine.settle(link, [id], Some(&failure.rejected()), true);
+                }
+                return;
+            }
+        };
+        if !settled {
+            // The link may be detached meanwhile.
+            let _ = engine.settle(link, [id], Some(&Accepted {}.into()), true);
+        }
+        let to = ReplyTo {
+            session: link.session(),
+            node: node.clone(),
+            address: request.reply_to.clone(),
+            correlation_id: request.message_id.clone(),
+        };
+        self.requests += 1;
+        if self.requests > self.shared.limits.max_requests || self.is_closing() {
+            let failure = Failure::new(ErrorKind::ServiceBusy, "Too many requests without an answer.");
+            return self.reply(engine, Reply::new(to, Err(failure)));
+        }
+        match node {
+            Node::Cbs => {
+                let outcome = self.put_token(&request);
+                self.reply(engine, Reply::new(to, outcome));
+            }
+            Node::Management { entity, key } => self.manage(engine, &entity, &key, &request, to),
+        }
+    }
+
+    /// Calls the broker, and answers a request with what it returns.
+    pub(crate) fn reply_with<T, F>(
+        &mut self,
+        engine: &mut Engine,
+        to: ReplyTo,
+        call: F,
+        response: impl FnOnce(T) -> Result<Response, Failure> + Send + 'static,
+    ) where
+        T: 'static,
+        F: std::future::Future<Output = T> + Send + Unpin + 'static,
+    {
+        self.call(engine, call, move |answer| Done::Replied(Reply::new(to, response(answer))));
+    }
+
+    /// Sends an answer when the client has credit for it.
+    ///
+    /// It goes to the link of the node in the session whose target is the reply-to of the request. Some clients set none: then it goes to
+    /// any link of the node in the session.
+    pub(crate) fn reply(&mut self, engine: &mut Engine, reply: Reply) {
+        let to = &reply.to;
+        let mut found: Option<LinkId> = None;
+        for (id, link) in self.links.iter().filter(|(id, _)| id.session() == to.session) {
+            let Kind::Replies(replies) = &link.kind else { continue };
+            match replies.fits(&to.node, to.address.as_deref()) {
+                Some(true) => {
+                    found = Some(*id);
+                    break;
+                }
+                Some(false) => found = found.or(Some(*id)),
+                None => {}
+            }
+        }
+        let link = found.and_then(|id| Some((id, self.links.get_mut(&id)?)));
+        let Some((id, Link { kind: Kind::Replies(replies), .. })) = link else {
+            tracing::debug!(session = ?to.session, "an answer has no link to go to");
+            self.requests = self.requests.saturating_sub(1);
+            return;
+        };
+        replies.waiting().push_back(reply.encode());
+        self.send_replies(engine, id);
+    }
+
+    /// Sends the answers that the client has credit for.
+    pub(crate) fn send_replies(&mut self, engine: &mut Engine, id: LinkId) {
+        self.touch(id);
+        let Some(Link { kind: Kind::Replies(replies), .. }) = self.links.get_mut(&id) else { return };
+        let mut sent = 0;
+        while let Some(payload) = replies.waiting().pop_front() {
+            // A tag of its own for each, for clients that index deliveries by it.
+            let tag = uuid::Uuid::new_v4().as_bytes().to_vec().into();
+            let transfer = OutboundDelivery { tag, settled: true, ..OutboundDelivery::default() };
+            if engine.sendable(id) == 0 || engine.send(id, transfer, std::slice::from_ref(&payload)).is_err() {
+                replies.waiting().push_front(payload);
+                self.requests = self.requests.saturating_sub(sent);
+                // It goes on with a credit, or with the window of the session.
+                self.stall(engine, id);
+                return;
+            }
+            sent += 1;
+        }
+        self.requests = self.requests.saturating_sub(sent);
+    }
+}
