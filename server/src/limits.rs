@@ -46,7 +46,7 @@ pub struct Timeouts {
     pub idle_connection: Duration,
     /// How long a new connection may be without a link. 1 minute by default.
     pub new_connection: Duration,
-    /// How long a client may use links without a token, where it needs one. 20 seconds by default.
+    /// How long a client may be without a token, where it needs one. 20 seconds by default.
     pub authorization: Duration,
     /// How long connections may take to close when the server shuts down. 10 seconds by default.
     pub shutdown: Duration,

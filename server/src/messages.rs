@@ -5,8 +5,7 @@ use consign_amqp::{
     codec,
     mapping::{self, Direction, InboundMessage, MappingError, annotation},
     message::{
-        Annotations, BATCH_FORMAT, Batch, BatchError, Body, Data, DeliveryAnnotations, EncodedMessage, Section,
-        Sections,
+        Annotations, BATCH_FORMAT, Batch, BatchError, Body, Data, DeliveryAnnotations, EncodedMessage, Sections,
     },
     value::{Symbol, Uuid},
 };
@@ -47,6 +46,7 @@ pub(crate) fn decode_one(payload: Bytes) -> Result<Message, Failure> {
     convert(&encoded)
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "it maps errors")]
 pub(crate) fn malformed(error: codec::DecodeError) -> Failure {
     let mut failure = Failure::argument(error.to_string());
     failure.condition = consign_amqp::types::condition::DECODE_ERROR;
@@ -108,12 +108,11 @@ fn chunks(mut sections: Sections) -> Vec<Bytes> {
     let mut head = BytesMut::from(&*codec::encode(&sections).unwrap_or_default());
     for section in large {
         head.put_slice(&[0x00, 0x53, Data::DESCRIPTOR]);
-        match u8::try_from(section.len()) {
-            Ok(length) => head.put_slice(&[0xa0, length]),
-            Err(_) => {
-                head.put_u8(0xb0);
-                head.put_u32(u32::try_from(section.len()).unwrap_or(u32::MAX));
-            }
+        if let Ok(length) = u8::try_from(section.len()) {
+            head.put_slice(&[0xa0, length]);
+        } else {
+            head.put_u8(0xb0);
+            head.put_u32(u32::try_from(section.len()).unwrap_or(u32::MAX));
         }
         if section.len() < SMALL_BODY {
             head.put_slice(&section);

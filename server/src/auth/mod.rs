@@ -2,7 +2,7 @@
 //!
 //! An [`Authorizer`] decides on the credentials of SASL and on the tokens of `$cbs`. Its answer is a [`Grant`]: the
 //! rights, and how long they last. The server compares the rights with what a link does: a sender needs
-//! [`Rights::SEND`], a receiver [`Rights::LISTEN`], and a change of rules [`Rights::MANAGE`].
+//! [`Rights::SEND`], and a receiver [`Rights::LISTEN`], also one that changes rules.
 
 mod development;
 
@@ -126,9 +126,9 @@ impl Rights {
     pub const NONE: Self = Self(0);
     /// To send, to schedule and to cancel what is scheduled.
     pub const SEND: Self = Self(1);
-    /// To receive, to settle and to peek.
+    /// To receive, to settle, to peek, and to change rules.
     pub const LISTEN: Self = Self(2);
-    /// To change entities and rules, and the other two.
+    /// To change entities, and the other two.
     pub const MANAGE: Self = Self(7);
 
     /// Returns whether these include all of `others`.

@@ -226,7 +226,9 @@ impl Client {
 
     fn drop_all(&mut self) {
         let links: Vec<_> = self.links.keys().copied().collect();
-        links.into_iter().for_each(|link| self.remove(link));
+        for link in links {
+            self.remove(link);
+        }
         self.accepts.clear();
         let fetched = std::mem::take(&mut self.fetched);
         self.shared.locks.orphan(fetched, &self.shared.broker);

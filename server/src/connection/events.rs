@@ -7,16 +7,20 @@ use consign_amqp::{
 use tokio::time::Instant;
 
 use super::{client::Client, handshake, open};
-use crate::{auth::Credentials, links::Kind};
+use crate::{
+    auth::{Access, Credentials},
+    links::Kind,
+};
 
 impl Client {
     pub(super) fn handle(&mut self, engine: &mut Engine, event: Event) {
         match event {
-            Event::SaslInit(init) => match handshake::authenticate(engine, &init, &*self.shared.authorizer) {
-                Ok(Some(access)) => self.held.authenticated(&access, Instant::now()),
-                // The connection is closed.
-                Ok(None) | Err(_) => {}
-            },
+            Event::SaslInit(init) => {
+                // Without an access the connection is closed.
+                if let Ok(Some(access)) = handshake::authenticate(engine, &init, &*self.shared.authorizer) {
+                    self.authenticated(&access);
+                }
+            }
             Event::Opened(peer) => {
                 tracing::debug!(container = peer.container_id.as_str(), "a connection is open");
                 // A connection that is closed already has its last event.
@@ -31,7 +35,7 @@ impl Client {
             Event::Delivery(delivery) => self.delivery(engine, delivery),
             Event::DeliveryAborted { link } => self.aborted(engine, link),
             Event::Disposition { role: Role::Receiver, deliveries, state, settled, .. } => {
-                self.disposition(engine, &deliveries, state, settled);
+                self.disposition(engine, &deliveries, state.as_ref(), settled);
             }
             Event::Detached { link, .. } => self.remove(link),
             Event::Ended { session, .. } => self.ended(session),
@@ -43,10 +47,15 @@ impl Client {
         }
     }
 
+    fn authenticated(&mut self, access: &Access) {
+        self.held.authenticated(access, Instant::now());
+        self.times_changed();
+    }
+
     /// A client that skips SASL authenticates as one without a name does.
     fn without_sasl(&mut self, engine: &mut Engine) {
         match self.shared.authorizer.authenticate(&Credentials::Anonymous) {
-            Ok(access) => self.held.authenticated(&access, Instant::now()),
+            Ok(access) => self.authenticated(&access),
             Err(denied) => {
                 tracing::warn!(%denied, "a client without SASL was not authenticated");
                 let failure = crate::errors::Failure::new(
@@ -60,7 +69,9 @@ impl Client {
 
     fn ended(&mut self, session: SessionId) {
         let of_session: Vec<_> = self.links.keys().copied().filter(|link| link.session() == session).collect();
-        of_session.into_iter().for_each(|link| self.remove(link));
+        for link in of_session {
+            self.remove(link);
+        }
     }
 
     /// Notes that a link is used.

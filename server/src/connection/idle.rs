@@ -13,6 +13,8 @@ use crate::{errors::Failure, links::Link};
 pub(super) struct Idle {
     /// None while there is a link.
     alone_since: Option<Instant>,
+    /// Since when the client needs a token and has none.
+    unauthorized_since: Option<Instant>,
     /// Whether there has been a link.
     was_used: bool,
     /// When a timer is due. It may be early.
@@ -21,7 +23,7 @@ pub(super) struct Idle {
 
 impl Idle {
     pub(super) fn new(now: Instant) -> Self {
-        Self { alone_since: Some(now), was_used: false, due: now }
+        Self { alone_since: Some(now), unauthorized_since: None, was_used: false, due: now }
     }
 }
 
@@ -48,6 +50,15 @@ impl Client {
         }
         self.expire_transactions(now);
         let timeouts = self.shared.timeouts.clone();
+        if self.held.needs_token(now) {
+            let since = *self.idle.unauthorized_since.get_or_insert(now);
+            if now.duration_since(since) >= timeouts.authorization {
+                let text = format!("No token was put for {} seconds.", timeouts.authorization.as_secs());
+                return self.close(engine, Error::new(condition::UNAUTHORIZED_ACCESS, text));
+            }
+        } else {
+            self.idle.unauthorized_since = None;
+        }
         let is_idle = |link: &Link| {
             !link.kind.is_cbs() && !link.kind.is_waiting() && now.duration_since(link.active) >= timeouts.idle_link
         };
@@ -72,7 +83,12 @@ impl Client {
             let from = if link.kind.is_waiting() { now } else { link.active };
             from.checked_add(timeouts.idle_link)
         });
-        let times = next_idle.chain(alone_until).chain(self.held.next_expiry()).chain(self.transactions.next_expiry());
+        let token_until = self.idle.unauthorized_since.and_then(|since| since.checked_add(timeouts.authorization));
+        let times = next_idle
+            .chain(alone_until)
+            .chain(token_until)
+            .chain(self.held.next_expiry())
+            .chain(self.transactions.next_expiry());
         self.idle.due = times.min().unwrap_or(far).min(far);
     }
 

@@ -49,6 +49,12 @@ impl Held {
         });
     }
 
+    /// Returns whether the client needs a token, and has none that holds.
+    pub(crate) fn needs_token(&self, now: Instant) -> bool {
+        let has_none = self.everywhere.is_some_and(|held| held.rights == Rights::NONE);
+        has_none && !self.tokens.values().any(|token| token.holds(now))
+    }
+
     /// Returns whether the client has authenticated.
     pub(crate) fn is_authenticated(&self) -> bool {
         self.everywhere.is_some()

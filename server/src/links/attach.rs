@@ -77,7 +77,6 @@ impl Client {
 
     fn incoming(&self, path: &EntityPath, properties: Option<&Map>) -> Result<Incoming, Failure> {
         self.check(path, Rights::SEND, "Send")?;
-        let refused = |failure| self.of_entity(failure);
         if path.is_sub_queue() {
             return Err(Failure::new(ErrorKind::InvalidOperation, "A message cannot be sent to a sub-queue."));
         }
@@ -88,7 +87,7 @@ impl Client {
         let entity = Entity::find(&self.shared.broker, path, self.creation(false))?;
         let destination = properties.and_then(|properties| properties.get(TRANSFER_DESTINATION));
         let Some(destination) = destination.and_then(|destination| destination.as_str()) else {
-            let sender = entity.sender().map_err(|error| refused(error.into()))?;
+            let sender = entity.sender().map_err(Failure::from)?;
             return Ok(Incoming::new(sender, entity.key(), entity.max_message_size()));
         };
         let Address::Entity(to) = Address::parse(destination)? else {
@@ -96,7 +95,7 @@ impl Client {
         };
         self.check(&to, Rights::SEND, "Send")?;
         let to = Entity::find(&self.shared.broker, &to, self.creation(false))?;
-        let sender = to.sender().map_err(|error| refused(error.into()))?;
+        let sender = to.sender().map_err(Failure::from)?;
         let sender = match &entity {
             Entity::Queue(via) => sender.via(via),
             Entity::Topic(via) => sender.via_topic(via),
@@ -108,10 +107,14 @@ impl Client {
         let source = attach.source.as_deref().cloned().unwrap_or_default();
         let address = source.address.clone().unwrap_or_default();
         let path = match Address::parse(&address)? {
-            Address::Cbs => return self.replies(engine, link, attach, Node::Cbs),
+            Address::Cbs => {
+                self.replies(engine, link, attach, Node::Cbs);
+                return Ok(());
+            }
             Address::Management(path) => {
                 let node = self.management(&path)?;
-                return self.replies(engine, link, attach, node);
+                self.replies(engine, link, attach, node);
+                return Ok(());
             }
             Address::Entity(path) => path,
         };
@@ -122,7 +125,7 @@ impl Client {
             let text = "A topic has no messages to receive: receive from a subscription.";
             return Err(Failure::new(ErrorKind::InvalidOperation, text));
         };
-        let settings = queue.settings().map_err(|error| self.of_entity(error.into()))?;
+        let settings = queue.settings().map_err(Failure::from)?;
         if let Some(forward_to) = &settings.forward_to
             && !path.is_sub_queue()
         {
@@ -180,14 +183,13 @@ impl Client {
         }
     }
 
-    fn replies(&mut self, engine: &mut Engine, link: LinkId, attach: Attach, node: Node) -> Result<(), Failure> {
+    fn replies(&mut self, engine: &mut Engine, link: LinkId, attach: Attach, node: Node) {
         let address = match &attach.target {
             Some(AttachTarget::Target(target)) => target.address.as_ref().map(Str::to_owned_memory),
             _ => None,
         };
         let replies = Replies::new(node, address.filter(|address| !address.is_empty()));
         self.accept(engine, link, attach, None, Map::default(), Kind::Replies(replies));
-        Ok(())
     }
 
     /// The management node of an entity, for a client with any right.
@@ -212,12 +214,6 @@ impl Client {
         self.shared.create_entities.then_some(Creation { sessions })
     }
 
-    /// A refusal of the broker, as it is.
-    #[allow(clippy::unused_self, reason = "it reads as the other refusals do")]
-    fn of_entity(&self, failure: Failure) -> Failure {
-        failure
-    }
-
     /// Accepts a link, with a source and a target.
     pub(super) fn accept(
         &mut self,
@@ -228,6 +224,7 @@ impl Client {
         properties: Map,
         kind: Kind,
     ) {
+        let name = attach.name.to_owned_memory();
         let answer = Attach {
             source: Some(attach.source.unwrap_or_else(|| Box::new(WireSource::default()))),
             target: Some(attach.target.unwrap_or_else(|| Target::default().into())),
@@ -238,7 +235,7 @@ impl Client {
             ..Attach::default()
         };
         match engine.accept(link, answer) {
-            Ok(()) => drop(self.links.insert(link, Link { kind, active: Instant::now() })),
+            Ok(()) => drop(self.links.insert(link, Link { name, kind, active: Instant::now() })),
             // The client has detached it meanwhile, or its answer does not fit into a frame.
             Err(error) => {
                 tracing::debug!(?link, %error, "an attach was not answered");

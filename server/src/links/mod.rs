@@ -20,6 +20,8 @@ use crate::{auth::Rights, entities::Entity};
 
 /// A link of a client.
 pub(crate) struct Link {
+    /// The name that the client gave it.
+    pub(crate) name: Str,
     pub(crate) kind: Kind,
     /// When a frame of the client was last read for it, or it was last written.
     pub(crate) active: Instant,

@@ -216,7 +216,7 @@ impl Client {
     /// Sends on a link what the broker has for it.
     pub(crate) fn pump(&mut self, engine: &mut Engine, id: LinkId) {
         let Self { links, shared, .. } = self;
-        let Some(Link { kind: Kind::Outgoing(link), active }) = links.get_mut(&id) else { return };
+        let Some(Link { kind: Kind::Outgoing(link), active, .. }) = links.get_mut(&id) else { return };
         if link.credit == 0 && !link.drain && link.removed.is_empty() {
             link.source.stop();
             return;
@@ -249,7 +249,9 @@ impl Client {
     /// Goes on with links that could not send: those of a session, or those that waited for output to be written.
     pub(crate) fn resume(&mut self, engine: &mut Engine, session: Option<SessionId>) {
         let stalled = self.take_stalled(session);
-        stalled.into_iter().for_each(|link| self.pump_any(engine, link));
+        for link in stalled {
+            self.pump_any(engine, link);
+        }
     }
 
     fn pump_any(&mut self, engine: &mut Engine, id: LinkId) {

@@ -95,7 +95,9 @@ impl Client {
         let (cancel, cancelled) = oneshot::channel();
         let wait = accepting.wait();
         accepting.cancel = Some(cancel);
-        self.links.insert(link, Link { kind: Kind::Accepting(Box::new(accepting)), active: Instant::now() });
+        let name = accepting.attach.name.to_owned_memory();
+        let kind = Kind::Accepting(Box::new(accepting));
+        self.links.insert(link, Link { name, kind, active: Instant::now() });
         self.accepts.push(Box::pin(async move {
             let session = tokio::select! {
                 biased;

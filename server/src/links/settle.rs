@@ -3,7 +3,7 @@
 use consign_amqp::{
     engine::{Connection as Engine, DeliveryId, DeliveryList, LinkId},
     mapping,
-    types::{Accepted, DeliveryState, Modified, Rejected, TransactionalState},
+    types::{Accepted, DeliveryState, Modified, Rejected, Released, TransactionalState},
     value::Map,
 };
 use consign_broker::{Acknowledged, QueueLease};
@@ -92,7 +92,7 @@ impl Client {
         &mut self,
         engine: &mut Engine,
         deliveries: &DeliveryList,
-        state: Option<DeliveryState>,
+        state: Option<&DeliveryState>,
         settled: bool,
     ) {
         let mut rest = deliveries.iter().peekable();
@@ -101,7 +101,7 @@ impl Client {
             while let Some((_, next)) = rest.next_if(|(next, _)| *next == link) {
                 of_link.push(next);
             }
-            self.settle(engine, link, of_link, state.as_ref(), settled);
+            self.settle(engine, link, of_link, state, settled);
         }
     }
 
@@ -116,7 +116,7 @@ impl Client {
         self.touch(link);
         // A delivery that is settled without an outcome was not processed.
         let state = match state {
-            None | Some(DeliveryState::Received(_)) if settled => &DeliveryState::Released(Default::default()),
+            None | Some(DeliveryState::Received(_)) if settled => &DeliveryState::Released(Released {}),
             None | Some(DeliveryState::Received(_)) => return,
             Some(state) => state,
         };
@@ -280,7 +280,7 @@ pub(crate) fn lock_lost(in_session: bool) -> Failure {
 #[cfg(test)]
 mod tests {
     use consign_amqp::{
-        types::{Error, Released},
+        types::Error,
         value::{Symbol, Value},
     };
 

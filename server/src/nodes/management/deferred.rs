@@ -52,7 +52,9 @@ impl Client {
             Ok(encoded) => encoded,
             Err(failure) => {
                 // None of them was seen.
-                received.into_iter().for_each(|delivery| drop(delivery.lease.release()));
+                for delivery in received {
+                    drop(delivery.lease.release());
+                }
                 return Err(failure);
             }
         };

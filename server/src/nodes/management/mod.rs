@@ -31,6 +31,11 @@ impl Client {
         request: &Request,
         to: ReplyTo,
     ) {
+        // A client that renews locks uses the link of the messages, too.
+        if let Some(name) = request.property("associated-link-name") {
+            let now = Instant::now();
+            self.links.values_mut().filter(|link| link.name == name).for_each(|link| link.active = now);
+        }
         let operation = request.property("operation").unwrap_or_default();
         let operation = operation.strip_prefix(PREFIX).unwrap_or(operation);
         let outcome = self.allowed(operation, key).and_then(|()| match operation {

@@ -22,7 +22,7 @@ use crate::{
 /// The most sessions of a page.
 const MAX_PAGE: usize = 4_096;
 
-fn session_id<'r>(fields: Fields<'r>) -> Result<&'r str, Failure> {
+fn session_id(fields: Fields<'_>) -> Result<&str, Failure> {
     fields.text("session-id")?.ok_or_else(|| Failure::argument("the request has no 'session-id'"))
 }
 

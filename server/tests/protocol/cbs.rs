@@ -1,0 +1,169 @@
+use std::time::Duration;
+
+use consign_amqp::{
+    engine::{self, SaslCredentials},
+    value::Value,
+};
+use consign_server::auth::{Access, Authorizer, Credentials, Denied, Grant, Rights, Token};
+
+use crate::support::*;
+
+/// Accepts the key `right`, and tokens that name rights.
+struct Keys;
+
+impl Authorizer for Keys {
+    fn authenticate(&self, credentials: &Credentials<'_>) -> Result<Access, Denied> {
+        match credentials {
+            Credentials::Plain { key: "right", .. } => Ok(Access::Granted(Grant::new(Rights::SEND))),
+            Credentials::Plain { .. } => Err(Denied::new("the key is wrong")),
+            _ => Ok(Access::ByToken),
+        }
+    }
+
+    fn authorize(&self, token: &Token<'_>) -> Result<Grant, Denied> {
+        match token.token {
+            "send" => Ok(Grant::new(Rights::SEND)),
+            "listen" => Ok(Grant::new(Rights::LISTEN)),
+            "short" => Ok(Grant::new(Rights::SEND | Rights::LISTEN).with_valid_for(Duration::from_secs(30))),
+            _ => Err(Denied::new("the signature is wrong")),
+        }
+    }
+}
+
+fn harness() -> Harness {
+    Harness::with(|builder| builder.authorizer(Keys))
+}
+
+async fn put(cbs: &mut Requester, audience: &str, token: &str) -> Answer {
+    put_of_type(cbs, audience, token, "servicebus.windows.net:sastoken").await
+}
+
+async fn put_of_type(cbs: &mut Requester, audience: &str, token: &str, of_type: &str) -> Answer {
+    let more = [("name", Value::from(audience)), ("type", of_type.into())];
+    cbs.call_with("put-token", &more, None, token).await
+}
+
+/// Rules: G-01, G-02, G-03, C-11.
+#[tokio::test(start_paused = true)]
+async fn tokens_are_accepted_for_development() {
+    let harness = Harness::new();
+    let session = harness.session().await;
+    let mut cbs = Requester::attach(&session, "$cbs").await;
+    for of_type in ["servicebus.windows.net:sastoken", "jwt", "amqp:jwt", "amqp:swt"] {
+        let answer = put_of_type(&mut cbs, "sb://host/orders", "any", of_type).await;
+        assert_eq!((answer.status(), answer.properties.get("status-code")), (202, Some(&202_i32.into())));
+        assert!(answer.properties.get("status-description").is_some());
+        assert!(answer.properties.get("statusCode").is_none());
+    }
+    assert_eq!(cbs.call("other", "token").await.status(), 501);
+    assert_eq!(cbs.call("put-token", "token").await.status(), 400);
+}
+
+/// Rules: G-04, G-06.
+#[tokio::test(start_paused = true)]
+async fn a_link_needs_the_right_of_a_token_for_its_entity() {
+    let harness = harness();
+    let session = harness.session().await;
+    assert_eq!(refused(try_sender(&session, "orders").await), "amqp:unauthorized-access");
+    assert_eq!(refused(try_sender(&session, "orders/$management").await), "amqp:unauthorized-access");
+    assert_eq!(harness.broker().entities().len(), 0);
+    let mut cbs = Requester::attach(&session, "$cbs").await;
+    let answer = put(&mut cbs, "sb://host/orders", "forged").await;
+    assert_eq!(
+        (answer.status(), answer.properties.get("status-description")),
+        (401, Some(&"the signature is wrong".into()))
+    );
+    assert_eq!(put(&mut cbs, "sb://host/orders", "send").await.status(), 202);
+    sender(&session, "orders").await;
+    assert_eq!(refused(try_receiver(&session, "orders").await), "amqp:unauthorized-access");
+    assert_eq!(refused(try_sender(&session, "bills").await), "amqp:unauthorized-access");
+    assert_eq!(put(&mut cbs, "sb://host/orders", "listen").await.status(), 202);
+    receiver(&session, "orders").await;
+    // A token is of its connection.
+    let other = harness.session().await;
+    assert_eq!(refused(try_receiver(&other, "orders").await), "amqp:unauthorized-access");
+}
+
+/// Rules: G-04.
+#[tokio::test(start_paused = true)]
+async fn operations_of_management_need_a_right_of_their_own() {
+    let harness = harness();
+    let session = harness.session().await;
+    let mut cbs = Requester::attach(&session, "$cbs").await;
+    put(&mut cbs, "sb://host/orders", "send").await;
+    let mut manage = Requester::attach(&session, "orders/$management").await;
+    let answer = manage.call("com.microsoft:peek-message", fields([])).await;
+    assert_eq!((answer.status(), answer.condition()), (401, Some("amqp:unauthorized-access")));
+    put(&mut cbs, "sb://host/orders/$management", "listen").await;
+    assert_eq!(manage.call("com.microsoft:peek-message", fields([])).await.status(), 204);
+    assert_eq!(manage.call("com.microsoft:cancel-scheduled-message", fields([])).await.status(), 401);
+}
+
+/// Rules: G-06.
+#[tokio::test(start_paused = true)]
+async fn links_are_detached_when_their_token_expires() {
+    let harness = harness();
+    let session = harness.session().await;
+    let mut cbs = Requester::attach(&session, "$cbs").await;
+    put(&mut cbs, "sb://host/orders", "short").await;
+    put(&mut cbs, "sb://host/bills", "listen").await;
+    let mut link = receiver(&session, "orders").await;
+    let mut other = receiver(&session, "bills").await;
+    link.set_credit(1).unwrap();
+    other.set_credit(1).unwrap();
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    // It is renewed once.
+    put(&mut cbs, "sb://host/orders", "short").await;
+    tokio::time::sleep(Duration::from_secs(29)).await;
+    assert!(tokio::time::timeout(Duration::from_millis(1), link.recv()).await.is_err());
+    let error = tokio::time::timeout(Duration::from_secs(5), link.recv()).await.unwrap().unwrap_err();
+    assert_eq!(error.condition().unwrap(), "amqp:unauthorized-access");
+    assert!(tokio::time::timeout(Duration::from_secs(5), other.recv()).await.is_err());
+}
+
+/// Rules: G-05.
+#[tokio::test(start_paused = true)]
+async fn plain_authenticates_by_a_key() {
+    let harness = harness();
+    let options = |key| engine::Options::default().with_sasl_client(SaslCredentials::plain("name", key));
+    let session = harness.try_connect(options("right")).await.unwrap().begin().await.unwrap();
+    sender(&session, "orders").await;
+    assert_eq!(refused(try_receiver(&session, "orders").await), "amqp:unauthorized-access");
+    let error = harness.try_connect(options("wrong")).await.unwrap_err();
+    assert!(error.to_string().contains("credentials"), "{error}");
+    for mechanism in ["ANONYMOUS", "MSSBCBS", "EXTERNAL"] {
+        let mechanism = consign_amqp::value::Symbol::from_static(mechanism);
+        let credentials = SaslCredentials { mechanism, ..SaslCredentials::default() };
+        harness.try_connect(engine::Options::default().with_sasl_client(credentials)).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_of_a_connection_are_bounded() {
+    let limits = consign_server::Limits::default().with_max_tokens(2);
+    let harness = Harness::with(|builder| builder.authorizer(Keys).limits(limits));
+    let session = harness.session().await;
+    let mut cbs = Requester::attach(&session, "$cbs").await;
+    let mut statuses = Vec::new();
+    for entity in ["a", "b", "a", "c"] {
+        statuses.push(put(&mut cbs, &format!("sb://host/{entity}"), "send").await.status());
+    }
+    assert_eq!(statuses, [202, 202, 202, 403]);
+}
+
+/// Rules: A-41.
+#[tokio::test(start_paused = true)]
+async fn a_client_without_a_token_is_disconnected_after_20_seconds() {
+    let harness = harness();
+    let began = tokio::time::Instant::now();
+    let error = harness.connect().await.closed().await;
+    assert_eq!((error.condition().unwrap().as_str(), began.elapsed().as_secs()), ("amqp:unauthorized-access", 20));
+
+    let connection = harness.connect().await;
+    let session = connection.begin().await.unwrap();
+    let mut cbs = Requester::attach(&session, "$cbs").await;
+    put(&mut cbs, "sb://host/orders", "short").await;
+    let began = tokio::time::Instant::now();
+    let error = connection.closed().await;
+    assert_eq!((error.condition().unwrap().as_str(), began.elapsed().as_secs()), ("amqp:unauthorized-access", 50));
+}

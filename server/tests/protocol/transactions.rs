@@ -1,0 +1,212 @@
+use std::time::Duration;
+
+use consign_amqp::{
+    client::{SenderLink, Session},
+    engine::OutboundDelivery,
+    message::{Body, Sections},
+    types::{Attach, Coordinator, Declare, DeliveryState, Discharge, Source, Target, TransactionalState},
+    value::{Array, Binary, Map, Symbol, ValueType},
+};
+
+use crate::support::*;
+
+async fn coordinator(session: &Session) -> SenderLink {
+    let attach = Attach {
+        name: "coordinator".into(),
+        source: Some(Box::new(Source::default())),
+        target: Some(Coordinator::default().into()),
+        ..Attach::default()
+    };
+    session.attach_sender_with(attach).await.unwrap()
+}
+
+fn control(body: &impl consign_amqp::codec::Encode) -> consign_amqp::bytes::Bytes {
+    let value = consign_amqp::codec::decode(&consign_amqp::codec::encode(body).unwrap()).unwrap();
+    encode(&Sections { body: Body::Value(value), ..Sections::default() })
+}
+
+async fn declare(link: &SenderLink) -> Binary {
+    match link.send(control(&Declare::default())).await.unwrap() {
+        Some(DeliveryState::Declared(declared)) => declared.txn_id,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn discharge(link: &SenderLink, txn_id: &Binary, fail: bool) -> DeliveryState {
+    link.send(control(&Discharge { txn_id: txn_id.clone(), fail })).await.unwrap().unwrap()
+}
+
+fn within(txn_id: &Binary, outcome: Option<DeliveryState>) -> DeliveryState {
+    let outcome = outcome.map(Box::new);
+    DeliveryState::Transactional(Box::new(TransactionalState { txn_id: txn_id.clone(), outcome }))
+}
+
+async fn send_within(link: &SenderLink, txn_id: &Binary, body: &str) -> DeliveryState {
+    let delivery = OutboundDelivery { state: Some(within(txn_id, None)), ..OutboundDelivery::default() };
+    link.send_with(delivery, &[message(body)]).await.unwrap().unwrap()
+}
+
+/// Rules: T-70, T-71, T-74, A-27.
+#[tokio::test(start_paused = true)]
+async fn a_transaction_takes_effect_when_it_is_discharged() {
+    let harness = Harness::new();
+    let session = harness.session().await;
+    send(&session, "orders", &["a"]).await;
+    let mut receiver = receiver(&session, "orders").await;
+    let delivery = receive(&mut receiver).await;
+    let (control, link) = (coordinator(&session).await, sender(&session, "orders").await);
+    let txn_id = declare(&control).await;
+    assert_eq!(send_within(&link, &txn_id, "b").await, within(&txn_id, Some(accepted())));
+    let settled = settle(&receiver, &delivery, within(&txn_id, Some(accepted()))).await;
+    assert_eq!(settled, within(&txn_id, Some(accepted())));
+    let queue = harness.broker().queue("orders").unwrap();
+    assert_eq!((queue.counts().active, queue.counts().locked), (0, 1));
+    assert_eq!(discharge(&control, &txn_id, false).await, accepted());
+    assert_eq!((queue.counts().active, queue.counts().locked), (1, 0));
+    assert_eq!(text_of(&receive(&mut receiver).await), "b");
+    // It is discharged.
+    let state = discharge(&control, &txn_id, false).await;
+    assert_eq!(condition_of(&state), "amqp:transaction:unknown-id");
+    let DeliveryState::Transactional(state) = send_within(&link, &txn_id, "c").await else { panic!() };
+    assert_eq!(condition_of(&state.outcome.unwrap()), "amqp:transaction:unknown-id");
+}
+
+/// Rules: T-71, T-74.
+#[tokio::test(start_paused = true)]
+async fn a_transaction_that_is_rolled_back_has_no_effect_and_keeps_the_locks() {
+    let harness = Harness::new();
+    let session = harness.session().await;
+    send(&session, "orders", &["a"]).await;
+    let mut receiver = receiver(&session, "orders").await;
+    let delivery = receive(&mut receiver).await;
+    let (control, link) = (coordinator(&session).await, sender(&session, "orders").await);
+    let txn_id = declare(&control).await;
+    send_within(&link, &txn_id, "b").await;
+    settle(&receiver, &delivery, within(&txn_id, Some(accepted()))).await;
+    assert_eq!(discharge(&control, &txn_id, true).await, accepted());
+    let queue = harness.broker().queue("orders").unwrap();
+    assert_eq!((queue.counts().active, queue.counts().locked), (0, 1));
+    // It is settled by its token.
+    let mut manage = Requester::attach(&session, "orders/$management").await;
+    let tokens = Array::new(ValueType::Uuid, vec![token(&delivery).into()]).unwrap();
+    let request = fields([("disposition-status", "completed".into()), ("lock-tokens", tokens.into())]);
+    assert_eq!(manage.call("com.microsoft:update-disposition", request).await.status(), 200);
+    assert_eq!((queue.counts().active, queue.counts().locked), (0, 0));
+}
+
+/// Rules: T-70.
+#[tokio::test(start_paused = true)]
+async fn dispositions_of_management_are_part_of_a_transaction() {
+    let harness = Harness::new();
+    let session = harness.session().await;
+    send(&session, "orders", &["a"]).await;
+    let mut receiver = receiver(&session, "orders").await;
+    let delivery = receive(&mut receiver).await;
+    let control = coordinator(&session).await;
+    let txn_id = declare(&control).await;
+    let mut manage = Requester::attach(&session, "orders/$management").await;
+    let tokens = Array::new(ValueType::Uuid, vec![token(&delivery).into()]).unwrap();
+    let request = fields([("disposition-status", "completed".into()), ("lock-tokens", tokens.into())]);
+    let operation = "com.microsoft:update-disposition";
+    let answer = manage.call_with(operation, &[], Some(within(&txn_id, None)), request).await;
+    assert_eq!(answer.status(), 200);
+    let queue = harness.broker().queue("orders").unwrap();
+    assert_eq!(queue.counts().locked, 1);
+    assert_eq!(discharge(&control, &txn_id, false).await, accepted());
+    assert_eq!(queue.counts().locked, 0);
+}
+
+/// Rules: T-75.
+#[tokio::test(start_paused = true)]
+async fn a_control_link_that_is_detached_rolls_back() {
+    let harness = Harness::new();
+    let session = harness.session().await;
+    let (control, link) = (coordinator(&session).await, sender(&session, "orders").await);
+    let txn_id = declare(&control).await;
+    send_within(&link, &txn_id, "a").await;
+    control.detach().await.unwrap();
+    let again = coordinator(&session).await;
+    assert_eq!(condition_of(&discharge(&again, &txn_id, false).await), "amqp:transaction:unknown-id");
+    assert_eq!(harness.broker().queue("orders").unwrap().counts().active, 0);
+}
+
+/// Rules: T-72.
+#[tokio::test(start_paused = true)]
+async fn a_transaction_runs_out_after_two_minutes() {
+    let harness = Harness::new();
+    let session = harness.session().await;
+    let (control, link) = (coordinator(&session).await, sender(&session, "orders").await);
+    let txn_id = declare(&control).await;
+    send_within(&link, &txn_id, "a").await;
+    tokio::time::sleep(Duration::from_secs(121)).await;
+    assert_eq!(condition_of(&discharge(&control, &txn_id, false).await), "amqp:transaction:unknown-id");
+    assert_eq!(harness.broker().queue("orders").unwrap().counts().active, 0);
+}
+
+/// Rules: T-73.
+#[tokio::test(start_paused = true)]
+async fn a_transaction_has_at_most_100_messages_and_is_rolled_back_beyond() {
+    let harness = Harness::new();
+    let session = harness.session().await;
+    let (control, link) = (coordinator(&session).await, sender(&session, "orders").await);
+    let txn_id = declare(&control).await;
+    for nth in 0..100 {
+        assert_eq!(send_within(&link, &txn_id, &nth.to_string()).await, within(&txn_id, Some(accepted())));
+    }
+    let DeliveryState::Transactional(state) = send_within(&link, &txn_id, "more").await else { panic!() };
+    assert_eq!(condition_of(&state.outcome.unwrap()), "amqp:resource-limit-exceeded");
+    assert_eq!(condition_of(&discharge(&control, &txn_id, false).await), "amqp:transaction:rollback");
+    assert_eq!(harness.broker().queue("orders").unwrap().counts().active, 0);
+}
+
+/// Rules: T-76.
+#[tokio::test(start_paused = true)]
+async fn a_transaction_is_on_one_entity_unless_it_sends_via_it() {
+    let harness = Harness::new();
+    let session = harness.session().await;
+    send(&session, "orders", &["a"]).await;
+    send(&session, "bills", &[]).await;
+    let mut receiver = receiver(&session, "orders").await;
+    let delivery = receive(&mut receiver).await;
+    let control = coordinator(&session).await;
+    let txn_id = declare(&control).await;
+    settle(&receiver, &delivery, within(&txn_id, Some(accepted()))).await;
+    let other = sender(&session, "bills").await;
+    let DeliveryState::Transactional(state) = send_within(&other, &txn_id, "b").await else { panic!() };
+    assert_eq!(condition_of(&state.outcome.unwrap()), "amqp:not-allowed");
+    assert_eq!(condition_of(&discharge(&control, &txn_id, false).await), "amqp:transaction:rollback");
+
+    // Its lock has been kept until it runs out.
+    tokio::time::advance(Duration::from_secs(61)).await;
+    let delivery = receive(&mut receiver).await;
+    let txn_id = declare(&control).await;
+    settle(&receiver, &delivery, within(&txn_id, Some(accepted()))).await;
+    let mut properties = Map::default();
+    properties.push(Symbol::from_static("com.microsoft:transfer-destination-address"), "bills");
+    let via = Attach {
+        name: "via".into(),
+        source: Some(Box::new(Source::default())),
+        target: Some(Target { address: Some("orders".into()), ..Target::default() }.into()),
+        properties: Some(properties),
+        ..Attach::default()
+    };
+    let via = session.attach_sender_with(via).await.unwrap();
+    assert_eq!(send_within(&via, &txn_id, "bill").await, within(&txn_id, Some(accepted())));
+    assert_eq!(discharge(&control, &txn_id, false).await, accepted());
+    let counts = |name| harness.broker().queue(name).unwrap().counts();
+    assert_eq!((counts("orders").locked, counts("orders").active, counts("bills").active), (0, 0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn transactions_of_a_connection_are_bounded() {
+    let limits = consign_server::Limits::default().with_max_transactions(2);
+    let harness = Harness::with(|builder| builder.limits(limits));
+    let session = harness.session().await;
+    let control = coordinator(&session).await;
+    let first = declare(&control).await;
+    declare(&control).await;
+    let refused = control.send(crate::transactions::control(&Declare::default())).await.unwrap().unwrap();
+    assert_eq!(condition_of(&refused), "amqp:resource-limit-exceeded");
+    assert_eq!(discharge(&control, &first, true).await, accepted());
+    declare(&control).await;
+}
