@@ -119,7 +119,7 @@ async def entity_in_the_connection_string(s):
 
 @scenario(queue())
 async def over_web_socket(s):
-    await round_trip(s, connection="web_socket", transport_type=TransportType.AmqpOverWebsocket)
+    await round_trip(s, connection="web_socket", transport_type=TransportType.AmqpOverWebsocket, custom_endpoint_address=s.setting("web_socket_endpoint"), connection_verify=s.setting("ca"))
 
 
 @scenario(queue())

@@ -9,6 +9,7 @@ The scenarios are written for the asynchronous client. Without `async` and `awai
 
 import asyncio
 import json
+import os
 import re
 import sys
 import threading
@@ -102,7 +103,7 @@ def rule(name, **properties):
 
 def names_of(scenario, mode):
     """The names of the entities of a scenario."""
-    base = f"python-{mode}-{scenario.name}"
+    base = f"{mode}-{scenario.name}"
     return [base if i == 0 else f"{base}-{i}" for i in range(len(scenario.entities))]
 
 
@@ -131,16 +132,19 @@ def reason(error):
 failed = 0
 
 
-def report(name, error=None, seconds=0.0):
+def report(name, error=None):
     """Prints the result of a scenario."""
     global failed
     if error is None:
-        print(f"pass {name}", flush=True)
+        line = f"pass {name}"
     elif isinstance(error, Missing):
-        print(f"skip {name}: {error}", flush=True)
+        line = f"skip {name}: {error}"
     else:
         failed += 1
-        print(f"FAIL {name}: {reason(error)}", flush=True)
+        line = f"FAIL {name}: {reason(error)}"
+    # One write: threads print at the same time.
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def threads(*functions):
@@ -214,9 +218,6 @@ def main():
         asyncio.run(run_async(chosen, context))
     print(f"{len(chosen)} scenario(s), {failed} failed", flush=True)
     # Threads of a client may be left.
-    sys.stdout.flush()
-    import os
-
     os._exit(1 if failed else 0)
 
 

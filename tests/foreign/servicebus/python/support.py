@@ -141,5 +141,5 @@ async def refused(kind, function):
     except kind as error:
         return error
     except Exception as error:
-        raise Expected(f"{type(error).__name__} instead of {kind.__name__}: {error}") from error
-    raise Expected(f"no {kind.__name__}")
+        raise Expected(f"{type(error).__name__} instead of {kind}: {error}") from error
+    raise Expected(f"no {kind}")
