@@ -185,7 +185,7 @@ mod tests {
         }
     }
 
-    ///
+    /// Rules: A-39.
     #[test]
     fn an_address_is_a_path_or_a_url() {
         for address in

@@ -13,6 +13,7 @@ mod limits;
 mod links;
 mod listen;
 mod locks;
+mod log;
 mod messages;
 mod nodes;
 mod server;

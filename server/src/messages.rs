@@ -141,7 +141,7 @@ mod tests {
 
     use super::*;
 
-    ///
+    /// Rules: A-10.
     #[test]
     fn a_tag_is_the_token_in_the_order_of_a_guid() {
         let token = LockToken::from_bytes([

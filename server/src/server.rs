@@ -14,6 +14,7 @@ use crate::{
     connection,
     limits::{Limits, Timeouts},
     locks::Locks,
+    log::warn_of,
 };
 
 /// How many connections over the limit are told so at a time. More are dropped.
@@ -72,7 +73,7 @@ impl Server {
     /// A connection that cannot be accepted, for example for want of a file descriptor, is logged as a warning.
     ///
     /// # Errors
-    /// Never so far: an error of the listener may pass.
+    /// None: errors of the listener may pass, so that it is served on.
     ///
     /// # Cancel safety
     /// Dropping the future closes the connections without a close frame.
@@ -95,7 +96,12 @@ impl Server {
             let accepted = tokio::select! {
                 biased;
                 _ = shutdown.wait_for(|shutdown| *shutdown) => break,
-                Some(_) = connections.join_next() => continue,
+                Some(ended) = connections.join_next() => {
+                    if let Err(error) = ended {
+                        tracing::warn!(%error, "the task of a connection has failed");
+                    }
+                    continue;
+                }
                 accepted = listener.accept() => accepted,
             };
             match accepted {
@@ -129,7 +135,8 @@ impl Server {
                 connection::serve(stream, &shared).await;
                 return;
             }
-            tracing::warn!(limit = shared.limits.max_connections, "a connection over the limit was refused");
+            let limit = shared.limits.max_connections;
+            warn_of!("ConnectionLimit", limit, "a connection over the limit was refused");
             if let Ok(_permit) = shared.refusals.try_acquire() {
                 connection::refuse(stream, &shared).await;
             }

@@ -11,7 +11,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DeadLetter {
-    /// The code.
+    /// The code. Nothing is written for an empty one.
     pub reason: DeadLetterReason,
     /// The description of the failure. At most 4,096 UTF-16 code units; [`DeadLetter::fit`] cuts it. Nothing is
     /// written for an empty one.
@@ -139,11 +139,14 @@ impl DeadLetter {
         Self { reason, description: description.into(), changes: Changes::NONE }
     }
 
-    /// Writes the changes, the reason and the description into the properties of the message. A description that is there
-    /// already is replaced, and removed if this dead letter has none.
+    /// Writes the changes, the reason and the description into the properties of the message. A reason and a description that
+    /// are there already are replaced, and removed if this dead letter has none.
     pub fn write_to(self, properties: &mut ApplicationProperties) {
         properties.merge(self.changes.into_properties());
-        properties.insert(Self::REASON, self.reason.as_str());
+        properties.remove(Self::REASON);
+        if !self.reason.as_str().is_empty() {
+            properties.insert(Self::REASON, self.reason.as_str());
+        }
         properties.remove(Self::DESCRIPTION);
         if !self.description.is_empty() {
             properties.insert(Self::DESCRIPTION, self.description.into_owned());

@@ -9,6 +9,7 @@ use std::{
 use consign_amqp::{
     engine::{Connection as Engine, DeliveryId, LinkId, SessionId},
     types::{DeliveryState, Error, condition},
+    value::Str,
 };
 use consign_broker::SessionReceiver;
 use consign_core::{message::LockToken, transport::SettleError};
@@ -47,6 +48,8 @@ pub(crate) struct Client {
     unwritten: Vec<LinkId>,
     /// Requests whose answer is not sent yet.
     pub(crate) requests: usize,
+    /// The bytes of the answers that wait for credit.
+    pub(crate) reply_bytes: usize,
     pub(super) idle: Idle,
     wakes: Arc<Wakes>,
     phase: Phase,
@@ -91,6 +94,7 @@ impl Client {
             stalled: Vec::new(),
             unwritten: Vec::new(),
             requests: 0,
+            reply_bytes: 0,
             idle: Idle::new(now),
             wakes: Arc::default(),
             phase: Phase::Open,
@@ -200,12 +204,18 @@ impl Client {
         self.remove(link);
     }
 
+    /// Adds a link.
+    pub(crate) fn add(&mut self, id: LinkId, name: Str, kind: Kind) {
+        if !kind.is_cbs() {
+            self.idle.used();
+        }
+        self.links.insert(id, Link { name, kind, active: Instant::now() });
+    }
+
     /// Forgets a link, and ends what it holds.
     pub(crate) fn remove(&mut self, id: LinkId) {
         let Some(link) = self.links.remove(&id) else { return };
-        if self.links.values().all(|link| link.kind.is_cbs()) {
-            self.times_changed();
-        }
+        self.check_alone();
         match link.kind {
             Kind::Outgoing(link) => {
                 if let Some(session) = &link.session {
@@ -218,9 +228,14 @@ impl Client {
                 self.shared.locks.orphan(link.unsettled.values().copied(), &self.shared.broker);
                 drop(link.source);
             }
-            Kind::Replies(mut replies) => self.requests -= replies.waiting().len().min(self.requests),
+            Kind::Replies(mut replies) => {
+                for answer in replies.waiting().drain(..) {
+                    self.requests = self.requests.saturating_sub(1);
+                    self.reply_bytes = self.reply_bytes.saturating_sub(answer.payload.len());
+                }
+            }
             Kind::Coordinator => self.roll_back_all(id),
-            Kind::Incoming(_) | Kind::Accepting(_) | Kind::Requests(_) => {}
+            Kind::Incoming(_) | Kind::Accepting(_) | Kind::Requests { .. } => {}
         }
     }
 

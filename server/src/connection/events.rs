@@ -10,6 +10,7 @@ use super::{client::Client, handshake, open};
 use crate::{
     auth::{Access, Credentials},
     links::Kind,
+    log::warn_of,
 };
 
 impl Client {
@@ -57,7 +58,7 @@ impl Client {
         match self.shared.authorizer.authenticate(&Credentials::Anonymous) {
             Ok(access) => self.authenticated(&access),
             Err(denied) => {
-                tracing::warn!(%denied, "a client without SASL was not authenticated");
+                warn_of!("NotAuthenticated", %denied, "a client without SASL was not authenticated");
                 let failure = crate::errors::Failure::new(
                     consign_core::transport::ErrorKind::Unauthorized,
                     denied.description().to_owned(),
@@ -85,7 +86,7 @@ impl Client {
         self.touch(delivery.link);
         match self.links.get(&delivery.link).map(|link| &link.kind) {
             Some(Kind::Incoming(_)) => self.receive(engine, delivery),
-            Some(Kind::Requests(_)) => self.request(engine, delivery),
+            Some(Kind::Requests { .. }) => self.request(engine, delivery),
             Some(Kind::Coordinator) => self.coordinate(engine, delivery),
             // It was detached, or it is no link that a client sends on.
             _ => {}

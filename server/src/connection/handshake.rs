@@ -5,7 +5,12 @@ use consign_amqp::{
     types::{SaslCode, SaslInit},
 };
 
-use crate::auth::{Access, Authorizer, Credentials, Denied};
+use consign_core::transport::Escaped;
+
+use crate::{
+    auth::{Access, Authorizer, Credentials, Denied},
+    log::warn_of,
+};
 
 /// Answers the credentials of a client. None if they are refused.
 pub(super) fn authenticate(
@@ -26,7 +31,7 @@ pub(super) fn authenticate(
             Ok(Some(access))
         }
         Err(denied) => {
-            tracing::warn!(mechanism = init.mechanism.as_str(), %denied, "a client was not authenticated");
+            warn_of!("NotAuthenticated", mechanism = %Escaped(&init.mechanism), %denied, "a client was not authenticated");
             engine.sasl_outcome(SaslCode::Auth)?;
             Ok(None)
         }

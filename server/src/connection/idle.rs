@@ -25,9 +25,22 @@ impl Idle {
     pub(super) fn new(now: Instant) -> Self {
         Self { alone_since: Some(now), unauthorized_since: None, was_used: false, due: now }
     }
+
+    /// There is a link.
+    pub(super) fn used(&mut self) {
+        (self.alone_since, self.was_used) = (None, true);
+    }
 }
 
 impl Client {
+    /// Notes that there is no link, if so.
+    pub(crate) fn check_alone(&mut self) {
+        if self.links.values().all(|link| link.kind.is_cbs()) {
+            self.idle.alone_since.get_or_insert(Instant::now());
+            self.times_changed();
+        }
+    }
+
     /// Returns when [`Client::keep_time`] is to be called.
     pub(super) fn due(&self) -> Instant {
         self.idle.due
@@ -67,11 +80,6 @@ impl Client {
             let text = format!("The link was idle for {} seconds.", timeouts.idle_link.as_secs());
             let failure = Failure { condition: condition::DETACH_FORCED, status: 408, description: text.into() };
             self.detach(engine, link, failure);
-        }
-        if self.links.values().any(|link| !link.kind.is_cbs()) {
-            (self.idle.alone_since, self.idle.was_used) = (None, true);
-        } else {
-            self.idle.alone_since.get_or_insert(now);
         }
         let limit = if self.idle.was_used { timeouts.idle_connection } else { timeouts.new_connection };
         let alone_until = self.idle.alone_since.and_then(|since| since.checked_add(limit));

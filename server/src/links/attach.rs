@@ -13,7 +13,7 @@ use consign_core::{
 };
 use tokio::time::Instant;
 
-use super::{Accepting, Incoming, Kind, Link, Node, Outgoing, Replies, Source, Wanted, session};
+use super::{Accepting, Incoming, Kind, Node, Outgoing, Replies, Source, Wanted, session};
 use crate::{
     auth::Rights,
     connection::{Client, LinkWake},
@@ -62,8 +62,8 @@ impl Client {
             None => return Err(Failure::argument("an attach of a sender has a target")),
         };
         let (kind, max) = match Address::parse(&address)? {
-            Address::Cbs => (Kind::Requests(Node::Cbs), None),
-            Address::Management(path) => (Kind::Requests(self.management(&path)?), None),
+            Address::Cbs => (Kind::Requests { node: Node::Cbs, used: 0 }, None),
+            Address::Management(path) => (Kind::Requests { node: self.management(&path)?, used: 0 }, None),
             Address::Entity(path) => {
                 let incoming = self.incoming(&path, attach.properties.as_ref())?;
                 let max = incoming.max_message_size;
@@ -235,7 +235,7 @@ impl Client {
             ..Attach::default()
         };
         match engine.accept(link, answer) {
-            Ok(()) => drop(self.links.insert(link, Link { name, kind, active: Instant::now() })),
+            Ok(()) => self.add(link, name, kind),
             // The client has detached it meanwhile, or its answer does not fit into a frame.
             Err(error) => {
                 tracing::debug!(?link, %error, "an attach was not answered");

@@ -13,6 +13,7 @@ use super::{Kind, Link};
 use crate::{
     connection::{Client, Done},
     errors::Failure,
+    log::warn_of,
     messages::{self, Sent},
 };
 
@@ -86,7 +87,7 @@ impl Client {
         state: &DeliveryState,
     ) {
         if settled && let DeliveryState::Rejected(_) = state {
-            tracing::warn!(?link, "a message that was sent settled is refused, and lost");
+            warn_of!("SettledRefused", ?link, "a message that was sent settled is refused, and lost");
         }
         if !settled {
             // The link may be detached meanwhile.

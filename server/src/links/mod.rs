@@ -6,7 +6,7 @@ mod outgoing;
 mod session;
 pub(crate) mod settle;
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use consign_amqp::value::Str;
 use tokio::{sync::oneshot, time::Instant};
@@ -16,7 +16,7 @@ pub(crate) use self::{
     outgoing::{Outgoing, Source},
     session::{Accepting, Wanted},
 };
-use crate::{auth::Rights, entities::Entity};
+use crate::{auth::Rights, entities::Entity, nodes::Waiting};
 
 /// A link of a client.
 pub(crate) struct Link {
@@ -35,8 +35,8 @@ pub(crate) enum Kind {
     Outgoing(Box<Outgoing>),
     /// The client waits for a session, to receive its messages.
     Accepting(Box<Accepting>),
-    /// The client sends requests to a node.
-    Requests(Node),
+    /// The client sends requests to a node. Those since the credit was set are counted.
+    Requests { node: Node, used: u32 },
     /// The client receives the answers of a node.
     Replies(Replies),
     /// The client declares and discharges transactions.
@@ -69,12 +69,12 @@ pub(crate) struct Replies {
     /// The client's address of the link, as the requests name it. Some clients have none.
     address: Option<Str>,
     /// Answers that wait for credit.
-    waiting: std::collections::VecDeque<bytes::Bytes>,
+    waiting: VecDeque<Waiting>,
 }
 
 impl Replies {
     pub(crate) fn new(node: Node, address: Option<Str>) -> Self {
-        Self { node, address, waiting: std::collections::VecDeque::new() }
+        Self { node, address, waiting: VecDeque::new() }
     }
 
     /// Returns whether the link is of a node, and whether it has this address.
@@ -82,7 +82,7 @@ impl Replies {
         self.node.is(node).then(|| self.address.as_deref() == address)
     }
 
-    pub(crate) fn waiting(&mut self) -> &mut std::collections::VecDeque<bytes::Bytes> {
+    pub(crate) fn waiting(&mut self) -> &mut VecDeque<Waiting> {
         &mut self.waiting
     }
 }
@@ -94,15 +94,15 @@ impl Kind {
             Self::Incoming(link) => Some((&link.entity, Some(Rights::SEND))),
             Self::Outgoing(link) => Some((&link.entity, Some(Rights::LISTEN))),
             Self::Accepting(link) => Some((&link.entity, Some(Rights::LISTEN))),
-            Self::Requests(Node::Management { key, .. })
+            Self::Requests { node: Node::Management { key, .. }, .. }
             | Self::Replies(Replies { node: Node::Management { key, .. }, .. }) => Some((key, None)),
-            Self::Requests(Node::Cbs) | Self::Replies(_) | Self::Coordinator => None,
+            Self::Requests { node: Node::Cbs, .. } | Self::Replies(_) | Self::Coordinator => None,
         }
     }
 
     /// Returns whether the link is one of `$cbs`, which a connection does not stay open for.
     pub(crate) fn is_cbs(&self) -> bool {
-        matches!(self, Self::Requests(Node::Cbs) | Self::Replies(Replies { node: Node::Cbs, .. }))
+        matches!(self, Self::Requests { node: Node::Cbs, .. } | Self::Replies(Replies { node: Node::Cbs, .. }))
     }
 
     /// Returns whether the client waits for something on the link.

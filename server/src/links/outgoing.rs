@@ -23,6 +23,7 @@ use super::{Kind, Link};
 use crate::{
     connection::{Client, LinkWake},
     locks::{Lock, Locks},
+    log::warn_of,
     messages,
 };
 
@@ -149,7 +150,7 @@ impl Outgoing {
         let payload = match messages::encode_delivery(&message, Some(token), in_session) {
             Ok(payload) => payload,
             Err(error) => {
-                tracing::warn!(entity = &*self.entity, %error, "a message cannot be sent by AMQP, and is dead-lettered");
+                warn_of!("NotDeliverable", entity = &*self.entity, %error, "a message cannot be sent, and is dead-lettered");
                 return bury(lease, error.to_string());
             }
         };
@@ -163,7 +164,7 @@ impl Outgoing {
                 locks.insert(token, lock);
             }
             Err(error @ CommandError::MessageTooLarge { .. }) => {
-                tracing::warn!(entity = &*self.entity, %error, "a message is dead-lettered");
+                warn_of!("NotDeliverable", entity = &*self.entity, %error, "a message is dead-lettered");
                 bury(lease, error.to_string());
             }
             // The client has taken the credit back meanwhile.
@@ -176,7 +177,7 @@ impl Outgoing {
             Ok(payload) => payload,
             Err(error) => {
                 let message_id = message.message_id();
-                tracing::warn!(entity = &*self.entity, message_id, %error, "a removed message cannot be sent, and is lost");
+                warn_of!("Lost", entity = &*self.entity, message_id, %error, "a removed message cannot be sent, and is lost");
                 return;
             }
         };

@@ -12,7 +12,7 @@ use consign_core::{
     time::Timestamp,
     transport::{ErrorKind, ReceiveMode},
 };
-use tokio::{sync::oneshot, time::Instant};
+use tokio::sync::oneshot;
 
 use super::{Cancel, Kind, Link, Outgoing, Source};
 use crate::{
@@ -96,8 +96,7 @@ impl Client {
         let wait = accepting.wait();
         accepting.cancel = Some(cancel);
         let name = accepting.attach.name.to_owned_memory();
-        let kind = Kind::Accepting(Box::new(accepting));
-        self.links.insert(link, Link { name, kind, active: Instant::now() });
+        self.add(link, name, Kind::Accepting(Box::new(accepting)));
         self.accepts.push(Box::pin(async move {
             let session = tokio::select! {
                 biased;
@@ -128,6 +127,7 @@ impl Client {
             return;
         }
         let Some(Link { kind: Kind::Accepting(accepting), .. }) = self.links.remove(&link) else { return };
+        self.check_alone();
         let Accepting { attach, entity, mode, credit, drain, .. } = *accepting;
         match session {
             Some(Ok(session)) => {
@@ -138,7 +138,6 @@ impl Client {
             }
             Some(Err(failure)) => {
                 let _ = engine.refuse(link, failure.error());
-                self.times_changed();
             }
             None => {}
         }
@@ -182,7 +181,7 @@ mod tests {
         Map(vec![(Symbol::from_static(FILTER).into(), value)])
     }
 
-    /// G-50, G-51.
+    /// Rules: G-50, G-51.
     #[test]
     fn a_filter_is_a_string_or_null_plain_or_described() {
         let described = |value| {
@@ -200,7 +199,7 @@ mod tests {
         wanted(Some(&filter(1_i32.into()))).unwrap_err();
     }
 
-    /// G-52.
+    /// Rules: G-52.
     #[test]
     fn locked_until_is_in_ticks_of_dotnet() {
         assert_eq!(ticks(Timestamp::EPOCH), 621_355_968_000_000_000);

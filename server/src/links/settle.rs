@@ -296,7 +296,7 @@ mod tests {
         Settlement::read(state).unwrap().unwrap()
     }
 
-    /// C-08.
+    /// Rules, C-08.
     #[test]
     fn an_outcome_is_a_settlement() {
         assert_eq!(read(&Accepted {}.into()), Settlement::By(Disposition::Complete));
@@ -317,7 +317,8 @@ mod tests {
         assert_eq!(Settlement::read(&received).unwrap(), None);
     }
 
-    /// the keys are symbols, or strings as some clients write them.
+    /// The keys are symbols, or strings as some clients write them.
+    /// Rules: A-23.
     #[test]
     fn rejected_has_the_reason_and_the_description_of_a_dead_letter() {
         for key in [|text| Value::from(Symbol::from_static(text)), |text: &'static str| Value::from(text)] {
@@ -333,7 +334,7 @@ mod tests {
         }
     }
 
-    ///
+    /// Rules: A-24.
     #[test]
     fn rejected_with_another_condition_has_it_as_the_reason() {
         let Settlement::By(Disposition::DeadLetter(dead)) = read(&rejected("amqp:internal-error", Map::default()))

@@ -1,10 +1,10 @@
 //! `$cbs`: tokens of a client.
 
-use consign_core::transport::ErrorKind;
+use consign_core::transport::{ErrorKind, Escaped};
 use tokio::time::Instant;
 
 use super::{Request, Response};
-use crate::{auth::Token, connection::Client, errors::Failure};
+use crate::{auth::Token, connection::Client, errors::Failure, log::warn_of};
 
 impl Client {
     /// Takes a token. It is for this connection and one entity.
@@ -24,7 +24,7 @@ impl Client {
         let token = request.body().as_str().ok_or_else(|| Failure::argument("the body is not a token"))?;
         let granted = self.shared.authorizer.authorize(&Token::new(token_type, audience, token));
         let grant = granted.map_err(|denied| {
-            tracing::warn!(audience, %denied, "a token was refused");
+            warn_of!("TokenRefused", audience = %Escaped(audience), %denied, "a token was refused");
             Failure::new(ErrorKind::Unauthorized, denied.description().to_owned())
         })?;
         if !self.held.add(audience, &grant, Instant::now()) {

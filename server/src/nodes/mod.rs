@@ -6,7 +6,7 @@ mod request;
 
 use consign_amqp::{
     codec,
-    engine::{Connection as Engine, Delivery, LinkId, OutboundDelivery, SessionId},
+    engine::{CommandError, Connection as Engine, Delivery, LinkId, OutboundDelivery, SessionId},
     message::{ApplicationProperties, Body, Header, MessageId, Properties, Sections},
     types::Accepted,
     value::{Str, Value},
@@ -19,6 +19,12 @@ use crate::{
     errors::Failure,
     links::{Kind, Link, Node},
 };
+
+/// The size up to which an answer is an error, which is not replaced by another.
+const SMALL_REPLY: usize = 4_096;
+
+/// The bytes of answers that wait for credit, from which on requests are refused.
+const MAX_REPLY_BYTES: usize = 4 << 20;
 
 /// Where the answer to a request goes.
 #[derive(Clone, Debug)]
@@ -34,6 +40,12 @@ pub(crate) struct ReplyTo {
 pub(crate) struct Reply {
     to: ReplyTo,
     outcome: Result<Response, Failure>,
+}
+
+/// An answer that waits for credit.
+pub(crate) struct Waiting {
+    to: ReplyTo,
+    pub(crate) payload: bytes::Bytes,
 }
 
 impl Reply {
@@ -100,11 +112,15 @@ impl Reply {
 impl Client {
     /// Takes a request.
     pub(crate) fn request(&mut self, engine: &mut Engine, delivery: Delivery) {
-        let Some(Link { kind: Kind::Requests(node), .. }) = self.links.get(&delivery.link) else { return };
+        let full = self.shared.limits.sender_credit;
+        let Some(Link { kind: Kind::Requests { node, used }, .. }) = self.links.get_mut(&delivery.link) else { return };
         let node = node.clone();
         let Delivery { link, id, settled, payload, state, .. } = delivery;
         // A client may send requests faster than it takes answers: those are counted.
-        let _ = engine.credit(link, self.shared.limits.sender_credit);
+        *used += 1;
+        if *used >= full.div_ceil(2) && engine.credit(link, full).is_ok() {
+            *used = 0;
+        }
         let request = match Request::decode(payload.into_bytes(), state) {
             Ok(request) => request,
             Err(failure) => {
@@ -125,7 +141,8 @@ impl Client {
             correlation_id: request.message_id.clone(),
         };
         self.requests += 1;
-        if self.requests > self.shared.limits.max_requests || self.is_closing() {
+        let is_busy = self.requests > self.shared.limits.max_requests || self.reply_bytes > MAX_REPLY_BYTES;
+        if is_busy || self.is_closing() {
             let failure = Failure::new(ErrorKind::ServiceBusy, "Too many requests without an answer.");
             return self.reply(engine, Reply::new(to, Err(failure)));
         }
@@ -176,7 +193,9 @@ impl Client {
             self.requests = self.requests.saturating_sub(1);
             return;
         };
-        replies.waiting().push_back(reply.encode());
+        let waiting = Waiting { to: reply.to.clone(), payload: reply.encode() };
+        self.reply_bytes += waiting.payload.len();
+        replies.waiting().push_back(waiting);
         self.send_replies(engine, id);
     }
 
@@ -184,20 +203,32 @@ impl Client {
     pub(crate) fn send_replies(&mut self, engine: &mut Engine, id: LinkId) {
         self.touch(id);
         let Some(Link { kind: Kind::Replies(replies), .. }) = self.links.get_mut(&id) else { return };
-        let mut sent = 0;
-        while let Some(payload) = replies.waiting().pop_front() {
+        while let Some(waiting) = replies.waiting().pop_front() {
             // A tag of its own for each, for clients that index deliveries by it.
             let tag = uuid::Uuid::new_v4().as_bytes().to_vec().into();
             let transfer = OutboundDelivery { tag, settled: true, ..OutboundDelivery::default() };
-            if engine.sendable(id) == 0 || engine.send(id, transfer, std::slice::from_ref(&payload)).is_err() {
-                replies.waiting().push_front(payload);
-                self.requests = self.requests.saturating_sub(sent);
+            let size = waiting.payload.len();
+            match engine.send(id, transfer, std::slice::from_ref(&waiting.payload)) {
+                Ok(_) => {
+                    self.requests = self.requests.saturating_sub(1);
+                    self.reply_bytes = self.reply_bytes.saturating_sub(size);
+                }
+                Err(CommandError::MessageTooLarge { max }) if size > SMALL_REPLY => {
+                    self.reply_bytes = self.reply_bytes.saturating_sub(size);
+                    let text = format!("The answer has {size} bytes, and the client accepts {max} bytes.");
+                    let failure = Failure::new(ErrorKind::MessageSizeExceeded, text);
+                    let to = waiting.to;
+                    let payload = Reply::new(to.clone(), Err(failure)).encode();
+                    self.reply_bytes += payload.len();
+                    replies.waiting().push_front(Waiting { to, payload });
+                }
                 // It goes on with a credit, or with the window of the session.
-                self.stall(engine, id);
-                return;
+                Err(_) => {
+                    replies.waiting().push_front(waiting);
+                    self.stall(engine, id);
+                    return;
+                }
             }
-            sent += 1;
         }
-        self.requests = self.requests.saturating_sub(sent);
     }
 }

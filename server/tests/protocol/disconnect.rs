@@ -91,7 +91,7 @@ async fn the_lock_of_a_session_ends_with_its_link_in_any_case() {
 }
 
 /// A stream that is cut, without a close frame.
-/// Rules: S-29.
+/// Rules: S-29, A-42.
 #[tokio::test(start_paused = true)]
 async fn a_cut_stream_releases_its_locks() {
     let harness = with(Quirks::default());

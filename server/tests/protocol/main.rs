@@ -4,6 +4,7 @@
 
 mod cbs;
 mod connections;
+mod cuts;
 mod disconnect;
 mod durable;
 mod entities;

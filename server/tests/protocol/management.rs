@@ -275,6 +275,35 @@ async fn a_session_receiver_peeks_its_own_session_and_fetches_its_deferred_messa
     assert_eq!(manage.call("com.microsoft:update-disposition", request).await.status(), 200);
 }
 
+/// Answers of many bytes that the client does not take.
+#[tokio::test(start_paused = true)]
+async fn answers_that_wait_are_bounded_in_bytes() {
+    let harness = Harness::new();
+    let session = harness.session().await;
+    send(&session, "orders", &["x".repeat(200_000).as_str(); 10]).await;
+    let link = sender(&session, "orders/$management").await;
+    let mut answers = receiver(&session, "orders/$management").await;
+    for _ in 0..20 {
+        let mut properties = consign_amqp::message::ApplicationProperties::default();
+        properties.push("operation", "com.microsoft:peek-message");
+        let body = fields([("message-count", 10_i32.into())]);
+        let body = consign_amqp::message::Body::Value(body.into());
+        let request = Sections { application_properties: Some(properties), body, ..Sections::default() };
+        link.send(encode(&request)).await.unwrap();
+    }
+    answers.set_credit(20).unwrap();
+    let mut bytes = 0;
+    let mut busy = 0;
+    for _ in 0..20 {
+        let delivery = answers.recv().await.unwrap();
+        bytes += delivery.payload.len();
+        let status = read(delivery).application_properties.unwrap().get("statusCode").cloned();
+        busy += u32::from(status == Some(Value::Int(503)));
+    }
+    assert!((4 << 20..6 << 20).contains(&bytes), "{bytes}");
+    assert!(busy > 10, "{busy}");
+}
+
 /// More requests than answers that the client takes.
 #[tokio::test(start_paused = true)]
 async fn answers_wait_for_credit_and_too_many_requests_are_refused() {

@@ -146,7 +146,7 @@ async fn a_batch_is_refused_as_a_whole() {
     assert_eq!(harness.broker().queue("orders").unwrap().counts().active, 0);
 }
 
-/// Rules: R-21.
+/// Rules: M-11.
 #[tokio::test(start_paused = true)]
 async fn a_message_without_an_id_gets_one() {
     let harness = Harness::new();
@@ -174,7 +174,7 @@ async fn a_message_over_the_size_of_its_entity_is_rejected_and_the_link_stays() 
     assert_eq!(link.send(message("small")).await.unwrap(), Some(accepted()));
 }
 
-/// Rules: V-08.
+/// Rules: V-01.
 #[tokio::test(start_paused = true)]
 async fn a_malformed_message_is_rejected_and_the_link_stays() {
     let harness = Harness::new();

@@ -192,6 +192,20 @@ async fn a_session_lock_that_runs_out_rejects_settlements() {
     assert_eq!(condition_of(&settle(&link, &delivery, accepted()).await), "com.microsoft:session-lock-lost");
 }
 
+/// Rules: N-08, G-53.
+#[tokio::test(start_paused = true)]
+async fn a_link_that_waits_is_detached_when_its_session_lock_runs_out() {
+    let harness = with_messages(&[]).await;
+    let session = harness.session().await;
+    let mut link = session_receiver(&session, "orders", Some("s")).await;
+    link.set_credit(1).unwrap();
+    let began = Instant::now();
+    let error = link.recv().await.unwrap_err();
+    assert_eq!(error.condition().unwrap(), "com.microsoft:session-lock-lost");
+    assert_eq!(began.elapsed().as_secs(), 60);
+    session_receiver(&session, "orders", Some("s")).await;
+}
+
 /// Rules: G-29.
 #[tokio::test(start_paused = true)]
 async fn sessions_are_listed_in_pages() {

@@ -17,8 +17,8 @@ use crate::{
 /// The most messages that are peeked at a time.
 const MAX_PEEKED: usize = 4_096;
 
-/// The bytes of an answer from which on no message is added.
-const MAX_BYTES: usize = 1 << 20;
+/// The bytes of the messages of an answer, unless it has one message. Clients accept answers of 1 MiB at least.
+const MAX_BYTES: usize = (1 << 20) - (32 << 10);
 
 impl Client {
     /// `peek-message`.
@@ -38,11 +38,11 @@ impl Client {
         let mut bytes = 0;
         let mut list = Vec::with_capacity(peeked.len());
         for message in &peeked {
+            let entry = entry(message, Direction::Peek, &mut bytes)?;
             // A client goes on after the last one.
-            if bytes >= MAX_BYTES {
+            if bytes > MAX_BYTES && !list.is_empty() {
                 break;
             }
-            let entry = entry(message, Direction::Peek, &mut bytes)?;
             list.push(entry.into());
         }
         let mut body = Map::default();

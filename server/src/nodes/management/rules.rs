@@ -147,7 +147,8 @@ fn entry(rule: &Rule, created: WireTimestamp) -> Map {
 mod tests {
     use super::*;
 
-    /// G-42, G-43: one digit apart.
+    /// One digit apart.
+    /// Rules: G-42, G-43.
     #[test]
     fn the_codes_of_sql_filters_and_sql_actions_differ() {
         assert_eq!((code::SQL_FILTER, code::SQL_ACTION), (83_483_426_822, 1_335_734_829_062));
