@@ -21,7 +21,7 @@ struct Suite {
     program: &'static str,
 }
 
-const SUITES: [Suite; 4] = [
+const SUITES: [Suite; 5] = [
     Suite {
         name: "amqp",
         builds: &[
@@ -45,6 +45,22 @@ const SUITES: [Suite; 4] = [
         name: "peers",
         builds: &[&["--workspace", "--features", "full", "--example", "foreign-peers"]],
         program: "examples/foreign-peers",
+    },
+    Suite {
+        name: "servicebus",
+        build: &[
+            "--package",
+            "foreign-servicebus",
+            "--example",
+            "foreign-servicebus",
+            "--package",
+            "consign-server",
+            "--bin",
+            "consign",
+            "--features",
+            "consign-server/cli",
+        ],
+        program: "examples/foreign-servicebus",
     },
 ];
 
@@ -86,7 +102,7 @@ mod tests {
     fn suites_are_found_by_name() {
         let names = |only| suites(only).map(|suite| suite.name).collect::<Vec<_>>();
         assert_eq!(names(Some("codecs")), ["codecs"]);
-        assert_eq!(names(None), ["amqp", "codecs", "formats", "peers"]);
+        assert_eq!(names(None), ["amqp", "codecs", "formats", "peers", "servicebus"]);
         assert!(CommandLine::try_parse_from(["xtask", "foreign", "--suite", "codecs"]).is_ok());
         assert!(CommandLine::try_parse_from(["xtask", "foreign", "--suite", "codec"]).is_err());
     }

@@ -12,7 +12,7 @@ for (const module of ["sending", "receiving", "settling", "sessions", "topics", 
   await import(`./${module}.mjs`);
 }
 
-const AT_ONCE = 16;
+const AT_ONCE = 24;
 const MILLISECONDS = 45_000;
 
 const namesOf = ({ name, entities }) => entities.map((_, i) => (i === 0 ? `node-${name}` : `node-${name}-${i}`));

@@ -38,7 +38,7 @@ scenario("sql_filter", [topic([subscription("large", [sql("size > 10 AND color I
 scenario("sql_action", [topic([subscription("a", [sql("n = 1", "SET sys.Label = 'changed'; SET seen = 'yes'")])])], async (s) => {
   await s.send({ body: "1", applicationProperties: { n: 1 } });
   const message = await one(from(s, "a"));
-  same("the message", [message.subject, message.applicationProperties], ["changed", { n: 1, seen: "yes" }]);
+  same("the message", [message.subject, message.applicationProperties], ["changed", { RuleName: "sql", n: 1, seen: "yes" }]);
 });
 
 scenario("correlation_filter", [topic([subscription("a", [correlation({ CorrelationId: "c", Label: "l", Properties: { p: "v" } })])])], async (s) => {

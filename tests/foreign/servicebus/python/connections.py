@@ -124,7 +124,7 @@ async def over_web_socket(s):
 
 @scenario(queue())
 async def over_tls(s):
-    await round_trip(s, connection="tls", custom_endpoint_address=s.setting("tls_endpoint"), connection_verify=s.setting("ca"))
+    await round_trip(s, connection="tls", connection_verify=s.setting("ca"))
 
 
 @scenario(queue())

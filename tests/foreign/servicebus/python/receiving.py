@@ -146,7 +146,8 @@ async def peek_locked_and_deferred(s):
     async with s.receiver() as receiver:
         locked, deferred = await several(receiver, 2)
         await receiver.defer_message(deferred)
-        peeked = await receiver.peek_messages(10)
+        # Without a number the client peeks from the last message that it received.
+        peeked = await receiver.peek_messages(10, sequence_number=1)
         same("the bodies", bodies(peeked), ["locked", "deferred"])
         same("the states", [m.state for m in peeked], [ServiceBusMessageState.ACTIVE, ServiceBusMessageState.DEFERRED])
         await receiver.complete_message(locked)

@@ -84,7 +84,8 @@ async def send_empty_body(s):
 
 @scenario(queue())
 async def send_several_data_sections(s):
-    await s.send(ServiceBusMessage([b"one", b"two"]))
+    async with s.sender() as sender:
+        await sender.send_messages(AmqpAnnotatedMessage(data_body=[b"one", b"two"]))
     received = await s.drain()
     same("the sections", [list(message.body) for message in received], [[b"one", b"two"]])
 
@@ -159,7 +160,6 @@ async def application_properties_of_each_type(s):
     sent = {
         "text": "\u00fc text",
         "empty": "",
-        "bytes": b"\x00\xff",
         "int": 7,
         "negative": -7,
         "long": 1 << 40,
@@ -172,10 +172,11 @@ async def application_properties_of_each_type(s):
     }
     await s.send(ServiceBusMessage("1", application_properties=sent))
     (message,) = await s.drain()
-    received = {name.decode(): value for name, value in message.application_properties.items()}
-    got = {name: value.decode() if isinstance(value, bytes) and name != "bytes" else value for name, value in received.items()}
+    got = {name.decode(): value for name, value in message.application_properties.items()}
+    for name in ["text", "empty"]:
+        got[name] = got[name].decode()
     # The client decodes a timestamp as milliseconds.
-    got["at"] = datetime.datetime.fromtimestamp(got["at"] / 1_000, datetime.timezone.utc) if isinstance(got["at"], int) else got["at"]
+    got["at"] = datetime.datetime.fromtimestamp(got["at"] / 1_000, datetime.timezone.utc)
     same("the properties", got, sent)
 
 
@@ -248,7 +249,7 @@ async def duplicates_are_dropped(s):
 @scenario(queue())
 async def schedule_and_receive(s):
     async with s.sender() as sender, s.receiver() as receiver:
-        at = utc_now() + seconds(3)
+        at = utc_now() + seconds(6)
         (number,) = await sender.schedule_messages(ServiceBusMessage("later"), at)
         await nothing(receiver)
         (peeked,) = await receiver.peek_messages()

@@ -113,8 +113,8 @@ async def session_lock_is_kept_by_renewals(s):
     await s.send(*in_session("a", "1"))
     async with s.receiver(session_id="a") as receiver:
         message = await one(receiver)
-        for _ in range(3):
-            await pause(2.5)
+        for _ in range(5):
+            await pause(1.3)
             await receiver.session.renew_lock()
         await receiver.complete_message(message)
 

@@ -29,7 +29,7 @@ async def complete_twice(s):
         await refused(errors.MessageAlreadySettled, lambda: receiver.complete_message(message))
 
 
-@scenario(queue())
+@scenario(queue(MaxDeliveryCount=10))
 async def abandon(s):
     await s.send("1")
     async with s.receiver() as receiver:
@@ -215,8 +215,8 @@ async def lock_is_kept_by_renewals(s):
     await s.send("1")
     async with s.receiver() as receiver:
         message = await one(receiver)
-        for _ in range(3):
-            await pause(2.5)
+        for _ in range(5):
+            await pause(1.3)
             await receiver.renew_message_lock(message)
         await receiver.complete_message(message)
         same("the peeked", await receiver.peek_messages(), [])

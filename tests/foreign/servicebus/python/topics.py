@@ -86,7 +86,7 @@ async def sql_action_changes_the_copy(s):
     await s.publish(with_properties("1", n=1, old="old"))
     async with s.subscription("a") as receiver:
         message = await one(receiver)
-        same("the properties", message.application_properties, {b"n": 1, b"seen": True})
+        same("the properties", message.application_properties, {b"RuleName": b"sql", b"n": 1, b"seen": True})
         same("the subject", message.subject, "changed")
         await receiver.complete_message(message)
 
