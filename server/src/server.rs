@@ -82,11 +82,7 @@ impl Server {
     }
 
     /// Serves each stream of a listener in a task of its own.
-    pub(crate) async fn accept_each<F>(
-        &self,
-        listener: TcpListener,
-        serve: impl Fn(TcpStream) -> F,
-    ) -> io::Result<()>
+    pub(crate) async fn accept_each<F>(&self, listener: TcpListener, serve: impl Fn(TcpStream) -> F) -> io::Result<()>
     where
         F: Future<Output = ()> + Send + 'static,
     {

@@ -116,8 +116,7 @@ impl Authorizer for SharedAccessKeys {
 
 /// Whether an entity is another one or below it, by their keys.
 fn includes(above: &str, entity: &str) -> bool {
-    above.is_empty()
-        || entity.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    above.is_empty() || entity.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]

@@ -137,7 +137,9 @@ mod tests {
         let good = sign("sb://localhost/orders", 1_800_000_000, "Root", "secret");
         assert!(Signature::parse(&good).is_some());
         let twice = format!("{good}&se=1900000000");
-        for token in ["", "SharedAccessSignature", "Bearer x", "SharedAccessSignature sr=a&sig=b&se=1", &twice, &good[1..]] {
+        for token in
+            ["", "SharedAccessSignature", "Bearer x", "SharedAccessSignature sr=a&sig=b&se=1", &twice, &good[1..]]
+        {
             assert!(Signature::parse(token).is_none(), "{token}");
         }
     }

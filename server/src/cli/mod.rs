@@ -6,8 +6,8 @@ mod ports;
 mod serve;
 mod tls;
 
-pub(crate) use self::{error::Error, options::CommandLine};
 use self::options::Command;
+pub(crate) use self::{error::Error, options::CommandLine};
 
 pub(crate) fn run(line: &CommandLine) -> Result<(), Error> {
     match &line.command {

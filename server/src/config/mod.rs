@@ -79,7 +79,8 @@ impl Config {
     /// The file cannot be read, or those of [`Config::from_toml`] and [`Config::from_emulator_json`]. They name the file.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::new(error.to_string()).at(path.display()))?;
+        let text =
+            std::fs::read_to_string(path).map_err(|error| ConfigError::new(error.to_string()).at(path.display()))?;
         let is_toml = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
         let config = if is_toml { Self::from_toml(&text) } else { Self::from_emulator_json(&text) };
         config.map_err(|error| error.at(path.display()))

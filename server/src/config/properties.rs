@@ -165,8 +165,7 @@ impl TopicProperties {
         let given = self;
         let mut settings = TopicSettings::default();
         set!(settings, given: partitioned = enable_partitioning, status = status,);
-        settings.default_time_to_live =
-            limit(given.default_message_time_to_live, defaults.queue.default_time_to_live);
+        settings.default_time_to_live = limit(given.default_message_time_to_live, defaults.queue.default_time_to_live);
         settings.auto_delete_on_idle = limit(given.auto_delete_on_idle, None);
         settings.max_size = bytes(given.max_size_in_megabytes, 1 << 20, settings.max_size);
         settings.max_message_size = message_size(given.max_message_size_in_kilobytes, settings.max_message_size);
@@ -189,8 +188,7 @@ impl SubscriptionProperties {
             requires_session = requires_session,
             status = status,
         );
-        settings.default_time_to_live =
-            limit(given.default_message_time_to_live, defaults.queue.default_time_to_live);
+        settings.default_time_to_live = limit(given.default_message_time_to_live, defaults.queue.default_time_to_live);
         settings.auto_delete_on_idle = limit(given.auto_delete_on_idle, None);
         settings.forward_to = path(given.forward_to);
         settings.forward_dead_letters_to = path(given.forward_dead_lettered_messages_to);

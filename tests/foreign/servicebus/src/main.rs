@@ -24,30 +24,25 @@ type Failure = Box<dyn std::error::Error>;
 #[derive(Clone, Copy)]
 struct Client {
     name: &'static str,
-    /// It is run without `CONSIGN_SERVICEBUS`.
-    is_short: bool,
     command: fn(&Path, &Path) -> Command,
 }
 
 const CLIENTS: [Client; 5] = [
-    Client { name: "azure-servicebus", is_short: true, command: |folder, settings| python(folder, settings, "sync") },
-    Client {
-        name: "azure-servicebus, async",
-        is_short: false,
-        command: |folder, settings| python(folder, settings, "async"),
-    },
+    Client { name: "azure-servicebus", command: |folder, settings| python(folder, settings, "sync") },
+    Client { name: "@azure/service-bus", command: node },
+    Client { name: "azure-servicebus, async", command: |folder, settings| python(folder, settings, "async") },
     Client {
         name: "azure-servicebus 7.14.3",
-        is_short: false,
         command: |folder, settings| previous(folder, python(folder, settings, "sync")),
     },
     Client {
         name: "azure-servicebus 7.14.3, async",
-        is_short: false,
         command: |folder, settings| previous(folder, python(folder, settings, "async")),
     },
-    Client { name: "@azure/service-bus", is_short: true, command: node },
 ];
+
+/// The clients that are run without `CONSIGN_SERVICEBUS`.
+const FEW: usize = 2;
 
 /// Scenarios that fail, and why.
 const KNOWN: [(&str, &str); 1] =
@@ -112,30 +107,20 @@ async fn run(client: Client, folder: &Path, server: &Server) -> Result<Report, F
     Ok(read(format!("{} on {}", client.name, server.kind()), &text, ended))
 }
 
+/// The entities of both programs, in one configuration.
 async fn entities(folder: &Path) -> Result<Value, Failure> {
-    let none = Path::new("entities");
-    let mut config: Option<Value> = None;
-    for client in [CLIENTS[0], CLIENTS[4]] {
-        let mut command = (client.command)(folder, none);
-        if client.name.starts_with("azure") {
-            command = Command::new(folder.join("venv/bin/python"));
-            command.arg(script("python/run.py")).arg("entities");
-        }
-        let output = command.stdin(Stdio::null()).output().await?;
-        let own: Value = serde_json::from_slice(&output.stdout)?;
-        match &mut config {
-            None => config = Some(own),
-            Some(config) => {
-                for kind in ["Queues", "Topics"] {
-                    let path = format!("/UserConfig/Namespaces/0/{kind}");
-                    let more = own.pointer(&path).and_then(Value::as_array).cloned().unwrap_or_default();
-                    let all = config.pointer_mut(&path).and_then(Value::as_array_mut);
-                    all.ok_or("a configuration without entities")?.extend(more);
-                }
-            }
-        }
+    let mut python = Command::new(folder.join("venv/bin/python"));
+    python.arg(script("python/run.py"));
+    let mut node = Command::new("node");
+    node.env("NODE_MODULES", folder).arg(script("node/run.mjs"));
+    let mut config: Value = serde_json::from_slice(&python.arg("entities").output().await?.stdout)?;
+    let more: Value = serde_json::from_slice(&node.arg("entities").output().await?.stdout)?;
+    for kind in ["Queues", "Topics"] {
+        let path = format!("/UserConfig/Namespaces/0/{kind}");
+        let more = more.pointer(&path).and_then(Value::as_array).cloned().unwrap_or_default();
+        config.pointer_mut(&path).and_then(Value::as_array_mut).ok_or("a configuration without entities")?.extend(more);
     }
-    config.ok_or_else(|| "no configuration".into())
+    Ok(config)
 }
 
 #[tokio::main]
@@ -157,19 +142,18 @@ async fn run_all() -> Result<ExitCode, Failure> {
     let config = entities(&folder).await?;
 
     let mut reports = Vec::new();
-    for (at, durable) in [(1, false), (2, true)].into_iter().filter(|(_, durable)| all || !durable) {
-        if all {
-            // The entities of a client are used once: each has a server of its own.
-            for (i, client) in (0..).zip(CLIENTS) {
-                let server = Server::start(at * 16 + i, &config, durable).await?;
-                reports.push(run(client, &folder, &server).await?);
-            }
-        } else {
-            let server = Server::start(at, &config, durable).await?;
-            let [first, second] = [CLIENTS[0], CLIENTS[4]].map(|client| run(client, &folder, &server));
-            let (first, second) = tokio::join!(first, second);
-            reports.extend([first?, second?]);
+    if all {
+        // The entities of a client are used once: each has a server of its own.
+        for (number, (client, durable)) in
+            (0..).zip(CLIENTS.iter().flat_map(|client| [(client, false), (client, true)]))
+        {
+            let server = Server::start(number, &config, durable).await?;
+            reports.push(run(*client, &folder, &server).await?);
         }
+    } else {
+        let server = Server::start(0, &config, false).await?;
+        let few = CLIENTS[..FEW].iter().map(|client| run(*client, &folder, &server));
+        reports = futures_util::future::try_join_all(few).await?;
     }
     print(&reports, is_json);
     let failed = reports.iter().any(|report| !report.failed.is_empty());
@@ -178,9 +162,7 @@ async fn run_all() -> Result<ExitCode, Failure> {
 
 fn print(reports: &[Report], is_json: bool) {
     if is_json {
-        let json = |report: &Report| {
-            json!({ "client": report.on, "passed": report.passed, "known": report.known, "failed": report.failed })
-        };
+        let json = |report: &Report| json!({ "client": report.on, "passed": report.passed, "known": report.known, "failed": report.failed });
         println!("{}", reports.iter().map(json).collect::<Value>());
         return;
     }

@@ -18,8 +18,11 @@ use tokio::{
 
 use crate::Failure;
 
-const KEYS: [(&str, &str, &str); 3] =
-    [("root", "Manage", "key of the root"), ("sender", "Send", "key of the sender"), ("listener", "Listen", "key of the listener")];
+const KEYS: [(&str, &str, &str); 3] = [
+    ("root", "Manage", "key of the root"),
+    ("sender", "Send", "key of the sender"),
+    ("listener", "Listen", "key of the listener"),
+];
 
 /// A server on an address of its own, stopped when this is dropped.
 ///
@@ -44,15 +47,19 @@ impl Server {
         fs::write(file("certificate.pem"), rcgen::CertificateParams::new(names)?.self_signed(&key)?.pem())?;
         fs::write(file("key.pem"), key.serialize_pem())?;
         fs::write(file("config.json"), config.to_string())?;
-        let keys = KEYS.map(|(name, right, key)| format!("[[keys]]\nname = '{name}'\nkey = '{key}'\nrights = ['{right}']\n"));
+        let keys =
+            KEYS.map(|(name, right, key)| format!("[[keys]]\nname = '{name}'\nkey = '{key}'\nrights = ['{right}']\n"));
         fs::write(file("keys.toml"), keys.concat())?;
         fs::write(file("settings.json"), settings(host, &file("certificate.pem")).to_string())?;
 
         let mut command = Command::new(program()?);
         command.args(["serve", "--http-port", "5300", "--host", &host.to_string()]);
-        for (option, name) in
-            [("--config", "config.json"), ("--keys", "keys.toml"), ("--tls-cert", "certificate.pem"), ("--tls-key", "key.pem")]
-        {
+        for (option, name) in [
+            ("--config", "config.json"),
+            ("--keys", "keys.toml"),
+            ("--tls-cert", "certificate.pem"),
+            ("--tls-key", "key.pem"),
+        ] {
             command.arg(option).arg(file(name));
         }
         if durable {
