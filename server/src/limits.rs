@@ -38,7 +38,8 @@ pub struct Limits {
 pub struct Timeouts {
     /// How long a client may take to authenticate and to open the connection. 20 seconds by default.
     pub handshake: Duration,
-    /// How long a connection may be without any frame of the client. 2 minutes by default; half of it is announced.
+    /// How long a connection may be without any frame of the client. 8 minutes by default; half of it is announced. Some clients
+    /// send nothing while their program does not call them.
     pub silence: Duration,
     /// How long a link may be without a transfer, a settlement or a flow. 10 minutes by default.
     pub idle_link: Duration,
@@ -73,7 +74,7 @@ impl Default for Timeouts {
     fn default() -> Self {
         Self {
             handshake: Duration::from_secs(20),
-            silence: Duration::from_secs(2 * 60),
+            silence: Duration::from_secs(8 * 60),
             idle_link: Duration::from_secs(10 * 60),
             idle_connection: Duration::from_secs(5 * 60),
             new_connection: Duration::from_secs(60),

@@ -9,19 +9,16 @@ use consign_amqp::{
     },
     value::{Symbol, Uuid},
 };
-use consign_core::{
-    Message,
-    message::{LockToken, MessageBody},
-};
+use consign_core::{Message, message::LockToken};
 
 use crate::errors::Failure;
 
 /// The most messages of a batch.
 const MAX_BATCH: usize = 4_096;
 
-/// A body below this size is copied: a slice would keep a whole read of the connection in memory. On delivery it is copied too, as a
-/// piece of its own costs more.
-const SMALL_BODY: usize = 4_096;
+/// A message below this size is copied when it is received: its parts are slices, and would keep a whole read of the connection, or a
+/// whole batch, in memory. On delivery a body below this size is copied, as a piece of its own costs more.
+const SMALL: usize = 4_096;
 
 /// What a client has sent in one transfer.
 #[derive(Debug)]
@@ -36,14 +33,15 @@ pub(crate) fn decode(format: u32, payload: Bytes) -> Result<Sent, Failure> {
         return decode_one(payload).map(Sent::One);
     }
     let batch = Batch::split(payload, MAX_BATCH).map_err(of_batch)?;
-    let messages = batch.messages().map(|message| convert(&message.map_err(of_batch)?));
+    let messages = batch.envelope().data().map(|data| decode_one(data.map_err(malformed)?.0.0));
     messages.collect::<Result<_, _>>().map(Sent::Batch)
 }
 
 /// Decodes one message.
 pub(crate) fn decode_one(payload: Bytes) -> Result<Message, Failure> {
+    let payload = if payload.len() < SMALL { Bytes::copy_from_slice(&payload) } else { payload };
     let encoded = EncodedMessage::split(payload).map_err(malformed)?;
-    convert(&encoded)
+    Ok(InboundMessage::decode(&encoded, Direction::Send)?.message)
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "it maps errors")]
@@ -58,18 +56,6 @@ fn of_batch(error: BatchError) -> Failure {
         BatchError::Malformed(cause) => malformed(cause),
         other => Failure::argument(other.to_string()),
     }
-}
-
-fn convert(encoded: &EncodedMessage) -> Result<Message, Failure> {
-    let message = InboundMessage::decode(encoded, Direction::Send)?.message;
-    let MessageBody::Data(data) = message.body() else { return Ok(message) };
-    let is_small = |section: &Bytes| section.len() < SMALL_BODY;
-    if !data.sections().iter().any(is_small) {
-        return Ok(message);
-    }
-    let own = |section: &Bytes| if is_small(section) { Bytes::copy_from_slice(section) } else { section.clone() };
-    let sections = data.sections().iter().map(own).collect();
-    Ok(message.with_body(MessageBody::sections(sections)))
 }
 
 /// Encodes a message that a client receives: the chunks of the payload. A large body is not copied.
@@ -100,7 +86,7 @@ pub(crate) fn encode_whole(message: &Message, direction: Direction) -> Result<By
 
 fn chunks(mut sections: Sections) -> Vec<Bytes> {
     let large = match &mut sections.body {
-        Body::Data(data) if data.iter().any(|section| section.len() >= SMALL_BODY) => std::mem::take(data),
+        Body::Data(data) if data.iter().any(|section| section.len() >= SMALL) => std::mem::take(data),
         _ => return vec![codec::encode(&sections).unwrap_or_default()],
     };
     let footer = sections.footer.take();
@@ -114,7 +100,7 @@ fn chunks(mut sections: Sections) -> Vec<Bytes> {
             head.put_u8(0xb0);
             head.put_u32(u32::try_from(section.len()).unwrap_or(u32::MAX));
         }
-        if section.len() < SMALL_BODY {
+        if section.len() < SMALL {
             head.put_slice(&section);
         } else {
             chunks.push(head.split().freeze());
@@ -169,13 +155,26 @@ mod tests {
         }
     }
 
+    /// Also of a batch.
     #[test]
-    fn a_small_body_does_not_keep_the_memory_of_the_read() {
-        let message = Message::new(vec![1; 100]);
-        let encoded = encode_whole(&message, Direction::Send).unwrap();
-        let decoded = decode_one(encoded.clone()).unwrap();
-        let body = decoded.payload().unwrap().as_ptr() as usize;
-        let source = encoded.as_ptr() as usize;
-        assert!(!(source..source + encoded.len()).contains(&body));
+    fn a_small_message_does_not_keep_the_memory_of_the_read() {
+        let encoded = encode_whole(&Message::new(vec![1; 100]), Direction::Send).unwrap();
+        let batch = Bytes::from(
+            [
+                codec::encode(&Data(encoded.clone().into())).unwrap(),
+                codec::encode(&Data(encoded.clone().into())).unwrap(),
+            ]
+            .concat(),
+        );
+        let is_in = |message: &Message, source: &Bytes| {
+            let start = source.as_ptr() as usize;
+            (start..start + source.len()).contains(&(message.payload().unwrap().as_ptr() as usize))
+        };
+        assert!(!is_in(&decode_one(encoded.clone()).unwrap(), &encoded));
+        let Sent::Batch(messages) = decode(BATCH_FORMAT, batch.clone()).unwrap() else { panic!() };
+        assert_eq!(messages.len(), 2);
+        assert!(messages.iter().all(|message| message.payload() == Some(&[1; 100][..]) && !is_in(message, &batch)));
+        let large = encode_whole(&Message::new(vec![1; 10_000]), Direction::Send).unwrap();
+        assert!(is_in(&decode_one(large.clone()).unwrap(), &large));
     }
 }

@@ -11,7 +11,9 @@ use consign_amqp::{
 };
 use consign_broker::{Committed, QueueLease, QueueSender, Transaction, TransactionError};
 use consign_core::{
+    Message,
     message::LockToken,
+    time::Timestamp,
     transport::{ErrorKind, Lease},
 };
 use tokio::time::Instant;
@@ -45,7 +47,7 @@ struct Open {
 struct Kept {
     entity: std::sync::Arc<str>,
     session: Option<std::sync::Arc<str>>,
-    until: consign_core::time::Timestamp,
+    until: Timestamp,
 }
 
 /// A transaction that the broker has committed, or refused to.
@@ -77,6 +79,20 @@ impl Transactions {
         let sent = messages.into_iter().try_for_each(|message| open.transaction.send(sender, message));
         open.failed |= sent.is_err();
         Ok(sent?)
+    }
+
+    /// Adds scheduled sends to a transaction.
+    pub(crate) fn schedule(
+        &mut self,
+        id: &Binary,
+        sender: &QueueSender,
+        messages: Vec<(Timestamp, Message)>,
+    ) -> Result<(), Failure> {
+        let open = self.open(id)?;
+        let scheduled =
+            messages.into_iter().try_for_each(|(at, message)| open.transaction.schedule(sender, message, at));
+        open.failed |= scheduled.is_err();
+        Ok(scheduled?)
     }
 
     /// Returns when the next transaction runs out.

@@ -49,6 +49,58 @@ async fn an_answer_has_the_status_and_the_id_of_its_request() {
     }
 }
 
+/// Links with addresses, as those of JavaScript and .NET, and requests without a reply-to, as those of Python.
+/// Rules: G-10.
+#[tokio::test(start_paused = true)]
+async fn an_answer_goes_to_the_link_of_its_reply_to() {
+    use consign_amqp::{
+        client::Session,
+        message::{ApplicationProperties, Body, MessageId, Properties},
+        types::Target,
+    };
+
+    async fn replies(session: &Session, node: &str, address: &str) -> consign_amqp::client::ReceiverLink {
+        let target = Target { address: Some(address.into()), ..Target::default() };
+        let attach = consign_amqp::types::Attach { target: Some(target.into()), ..receiver_attach(node) };
+        let mut link = session.attach_receiver_with(attach).await.unwrap();
+        link.set_credit(10).unwrap();
+        link
+    }
+
+    fn request(id: u64, reply_to: Option<&str>) -> consign_amqp::bytes::Bytes {
+        let mut properties = ApplicationProperties::default();
+        properties.push("operation", "com.microsoft:peek-message");
+        let message_id = Some(MessageId::Ulong(id));
+        let reply_to = reply_to.map(Into::into);
+        encode(&Sections {
+            properties: Some(Properties { message_id, reply_to, ..Properties::default() }),
+            application_properties: Some(properties),
+            body: Body::Value(Map::default().into()),
+            ..Sections::default()
+        })
+    }
+
+    let harness = Harness::new();
+    let session = harness.session().await;
+    let mut one = replies(&session, "orders/$management", "one").await;
+    let mut two = replies(&session, "orders/$management", "two").await;
+    // Neither another node nor another session is one of them.
+    let _other = replies(&session, "bills/$management", "one").await;
+    let elsewhere = harness.session().await;
+    let _elsewhere = replies(&elsewhere, "orders/$management", "one").await;
+    let link = sender(&session, "orders/$management").await;
+    let id = |sections: Sections| sections.properties.unwrap().correlation_id;
+    for nth in 0..3 {
+        link.send(request(nth * 2, Some("two"))).await.unwrap();
+        link.send(request(nth * 2 + 1, Some("one"))).await.unwrap();
+        assert_eq!(id(read(two.recv().await.unwrap())), Some(MessageId::Ulong(nth * 2)));
+        assert_eq!(id(read(one.recv().await.unwrap())), Some(MessageId::Ulong(nth * 2 + 1)));
+    }
+    one.detach().await.unwrap();
+    link.send(request(9, None)).await.unwrap();
+    assert_eq!(id(read(two.recv().await.unwrap())), Some(MessageId::Ulong(9)));
+}
+
 /// Rules: G-22, A-06, T-30, T-31, T-32, C-10, M-21.
 #[tokio::test(start_paused = true)]
 async fn peek_shows_messages_and_changes_nothing() {

@@ -232,6 +232,23 @@ async fn no_more_messages_are_locked_than_the_session_window_allows() {
     assert_eq!((counts.active, counts.locked), (0, 0));
 }
 
+/// Rules.
+#[tokio::test(start_paused = true)]
+async fn settlements_make_room_for_more_deliveries() {
+    let limits = consign_server::Limits::default().with_max_unsettled(2);
+    let harness = Harness::with(|builder| builder.limits(limits));
+    let session = harness.session().await;
+    send(&session, "orders", &["a", "b", "c", "d", "e"]).await;
+    let mut link = receiver(&session, "orders").await;
+    link.set_credit(5).unwrap();
+    for body in ["a", "b", "c", "d", "e"] {
+        let delivery = timeout(SOON, link.recv()).await.unwrap().unwrap();
+        assert_eq!(text_of(&delivery), body);
+        assert!(harness.broker().queue("orders").unwrap().counts().locked <= 2);
+        complete(&link, &delivery).await;
+    }
+}
+
 /// Rules: A-31.
 #[tokio::test(start_paused = true)]
 async fn a_drain_sends_what_there_is_and_uses_up_the_credit() {

@@ -116,6 +116,29 @@ async fn dispositions_of_management_are_part_of_a_transaction() {
     assert_eq!(queue.counts().locked, 0);
 }
 
+/// Rules: T-70, G-23.
+#[tokio::test(start_paused = true)]
+async fn messages_are_scheduled_in_a_transaction() {
+    use consign_amqp::value::{List, Timestamp};
+
+    let harness = Harness::new();
+    let session = harness.session().await;
+    let control = coordinator(&session).await;
+    let txn_id = declare(&control).await;
+    let mut manage = Requester::attach(&session, "orders/$management").await;
+    let later = annotated("later", "x-opt-scheduled-enqueue-time", Timestamp(START.as_millis() + 10_000));
+    let list = List(vec![fields([("message", Binary(later).into())]).into()]);
+    let request = fields([("messages", list.into())]);
+    let state = Some(within(&txn_id, None));
+    let answer = manage.call_with("com.microsoft:schedule-message", &[], state, request).await;
+    let none = Array::new(ValueType::Long, vec![0_i64.into()]).unwrap();
+    assert_eq!((answer.status(), answer.field("sequence-numbers")), (200, &none.into()));
+    let queue = harness.broker().queue("orders").unwrap();
+    assert_eq!(queue.counts().scheduled, 0);
+    assert_eq!(discharge(&control, &txn_id, false).await, accepted());
+    assert_eq!(queue.counts().scheduled, 1);
+}
+
 /// Rules: T-75.
 #[tokio::test(start_paused = true)]
 async fn a_control_link_that_is_detached_rolls_back() {
