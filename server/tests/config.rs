@@ -67,7 +67,7 @@ fn settings_of_existing_entities_change_and_fixed_ones_are_errors() {
 #[test]
 fn an_error_names_the_entity_and_the_setting() {
     for (text, parts) in [
-        ("[queues.orders]\nlock = 'PT9S'", ["line 2", "lock"]),
+        ("[queues.orders]\nlock = 'PT9S'", ["line 2", "`lock`"]),
         ("[queues.orders]\nlock_duration = 'PT1S'", ["orders", "lock_duration"]),
         ("[queues.orders]\nlock_duration = '9s'", ["line 2", "ISO 8601"]),
         ("[subscriptions.none.a]", ["none", "topic"]),

@@ -162,9 +162,10 @@ async fn the_signal_to_end_closes_connections_and_exits_with_success() {
 fn a_port_in_use_is_named_with_its_option() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    for (option, options) in
-        [("--amqp-port", ["--amqp-port", &port, "--http-port", "0"]), ("--http-port", ["--amqp-port", "0", "--http-port", &port])]
-    {
+    for (option, options) in [
+        ("--amqp-port", ["--amqp-port", &port, "--http-port", "0"]),
+        ("--http-port", ["--amqp-port", "0", "--http-port", &port]),
+    ] {
         let (status, error) = refused(&options);
         assert_eq!(status, 1);
         assert!(error.contains(&port) && error.contains(option), "{error}");

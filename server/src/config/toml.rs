@@ -57,7 +57,7 @@ enum Right {
 pub(super) fn read(text: &str) -> Result<Config, ConfigError> {
     // Only the message: the error itself shows the line, which may have a key.
     let file: File = toml::from_str(text).map_err(|error| {
-        let line = error.span().map(|span| text.get(..span.start).unwrap_or_default().lines().count().max(1));
+        let line = error.span().map(|span| 1 + text.get(..span.start).unwrap_or_default().matches('\n').count());
         let error = ConfigError::new(error.message());
         line.map_or(error.clone(), |line| error.at(format_args!("line {line}")))
     })?;
