@@ -26,13 +26,12 @@ impl Server {
         let serve = |stream| {
             let (server, acceptor, handshakes) = (self.clone(), acceptor.clone(), Arc::clone(&handshakes));
             async move {
-                let accepted = match handshakes.try_acquire() {
-                    Ok(_permit) => acceptor.accept(stream).await,
-                    Err(_) => {
-                        tracing::warn!(limit = MAX_HANDSHAKES, "a connection was dropped: too many are in handshakes");
-                        return;
-                    }
+                let Ok(permit) = handshakes.try_acquire() else {
+                    tracing::warn!(limit = MAX_HANDSHAKES, "a connection was dropped: too many are in handshakes");
+                    return;
                 };
+                let accepted = acceptor.accept(stream).await;
+                drop(permit);
                 match accepted {
                     Ok(stream) => server.serve_stream(stream).await,
                     // Anyone may connect and not go on: no operator has to act.

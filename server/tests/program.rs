@@ -1,5 +1,6 @@
 //! The program `consign serve`: what it prints, what it refuses, and that it loses nothing.
 #![cfg(unix)]
+#![allow(clippy::unwrap_used)]
 
 use std::{
     io::{BufRead, BufReader},

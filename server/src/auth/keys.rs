@@ -1,4 +1,6 @@
-use std::{fmt, time::SystemTime};
+use std::{fmt, sync::Arc};
+
+use consign_core::time::{Clock, SystemClock};
 
 use super::{
     Access, Authorizer, Credentials, Denied, Grant, Rights, Token,
@@ -21,10 +23,10 @@ use crate::entities::{entity_of, path_of};
 /// A signature is checked by its key, its expiry, and its resource, which is the audience of the token or above it. Hosts
 /// are not compared: a server may have several names. Keys are compared in constant time, and no error and no `Debug`
 /// shows one.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct SharedAccessKeys {
     keys: Vec<SharedAccessKey>,
-    now: fn() -> SystemTime,
+    clock: Arc<dyn Clock>,
 }
 
 /// A key with a name and rights, for all entities or for one.
@@ -76,11 +78,25 @@ impl SharedAccessKeys {
     /// Creates an authorizer. Several keys may have one name, as the primary and the secondary key of a policy.
     #[must_use]
     pub fn new(keys: impl IntoIterator<Item = SharedAccessKey>) -> Self {
-        Self { keys: keys.into_iter().collect(), now: SystemTime::now }
+        Self { keys: keys.into_iter().collect(), clock: Arc::new(SystemClock::new()) }
+    }
+
+    /// Sets the clock by which tokens expire. A [`SystemClock`] by default.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Arc::new(clock);
+        self
     }
 
     fn named<'k>(&'k self, name: &'k str) -> impl Iterator<Item = &'k SharedAccessKey> {
         self.keys.iter().filter(move |key| key.name == name)
+    }
+}
+
+/// Shows no key.
+impl fmt::Debug for SharedAccessKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedAccessKeys").field("keys", &self.keys).finish_non_exhaustive()
     }
 }
 
@@ -108,7 +124,7 @@ impl Authorizer for SharedAccessKeys {
             let path = path_of(token.audience);
             return Err(Denied::new(format!("InvalidAudience: The token is not for '{path}'.")));
         }
-        let valid_for = signature.valid_for((self.now)());
+        let valid_for = signature.valid_for(self.clock.now().utc);
         let valid_for = valid_for.ok_or(Denied::new("ExpiredToken: The token has expired."))?;
         Ok(Grant::new(key.rights).with_valid_for(valid_for))
     }
@@ -123,6 +139,8 @@ fn includes(above: &str, entity: &str) -> bool {
 mod tests {
     use std::time::Duration;
 
+    use consign_core::time::{ManualClock, Timestamp};
+
     use super::*;
     use crate::auth::sas::sign;
 
@@ -135,8 +153,7 @@ mod tests {
             SharedAccessKey::new("root", "second root key", Rights::MANAGE),
             SharedAccessKey::new("reports", "report key", Rights::LISTEN).with_entity("/Orders"),
         ];
-        let now = || SystemTime::UNIX_EPOCH + Duration::from_secs(NOW);
-        SharedAccessKeys { now, ..SharedAccessKeys::new(keys) }
+        SharedAccessKeys::new(keys).with_clock(ManualClock::new(Timestamp::from_millis(NOW.cast_signed() * 1_000)))
     }
 
     fn authorize(audience: &str, resource: &str, expiry: u64, name: &str, key: &str) -> Result<Grant, String> {

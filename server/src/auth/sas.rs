@@ -1,11 +1,9 @@
 //! Shared access signatures.
 
-use std::{
-    borrow::Cow,
-    time::{Duration, SystemTime},
-};
+use std::{borrow::Cow, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use consign_core::time::Timestamp;
 use hmac::{Hmac, KeyInit, Mac};
 use percent_encoding::percent_decode_str;
 use sha2::Sha256;
@@ -18,7 +16,7 @@ pub(super) struct Signature<'a> {
     resource: &'a str,
     expiry: &'a str,
     pub(super) key_name: Cow<'a, str>,
-    signature: Vec<u8>,
+    signed: Vec<u8>,
 }
 
 impl<'a> Signature<'a> {
@@ -47,7 +45,7 @@ impl<'a> Signature<'a> {
             resource: resource?,
             expiry: expiry?,
             key_name: percent_decode_str(key_name?).decode_utf8().ok()?,
-            signature: STANDARD.decode(signature).ok()?,
+            signed: STANDARD.decode(signature).ok()?,
         })
     }
 
@@ -62,14 +60,14 @@ impl<'a> Signature<'a> {
         for part in [self.resource, "\n", self.expiry] {
             mac.update(part.as_bytes());
         }
-        mac.verify_slice(&self.signature).is_ok()
+        mac.verify_slice(&self.signed).is_ok()
     }
 
     /// Returns for how long the token is valid, or none if it has expired.
-    pub(super) fn valid_for(&self, now: SystemTime) -> Option<Duration> {
-        let expiry = Duration::from_secs(self.expiry.parse().ok()?);
-        let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        expiry.checked_sub(now).filter(|left| !left.is_zero())
+    pub(super) fn valid_for(&self, now: Timestamp) -> Option<Duration> {
+        let seconds: i64 = self.expiry.parse().ok()?;
+        let expiry = Timestamp::from_millis(seconds.saturating_mul(1_000));
+        Some(expiry.saturating_since(now)).filter(|left| !left.is_zero())
     }
 }
 
@@ -112,7 +110,7 @@ mod tests {
         assert_eq!(token.key_name, "Root");
         assert!(token.is_signed_with("secret"));
         assert!(!token.is_signed_with("Secret"));
-        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let at = |seconds: i64| Timestamp::from_millis(seconds * 1_000);
         assert_eq!(token.valid_for(at(1_799_999_990)), Some(Duration::from_secs(10)));
         assert_eq!(token.valid_for(at(1_800_000_000)), None);
     }

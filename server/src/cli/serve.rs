@@ -17,6 +17,7 @@ use tracing_subscriber::filter::LevelFilter;
 use super::{Error, options::Serve, ports::Ports};
 
 /// Serves until SIGTERM or SIGINT.
+#[expect(clippy::disallowed_methods, reason = "how long a start takes is printed, not used")]
 pub(super) fn run(options: &Serve) -> Result<(), Error> {
     let began = Instant::now();
     tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(false).with_max_level(LevelFilter::INFO).init();

@@ -48,7 +48,9 @@ impl IsoDuration {
         if !time.is_empty() {
             return None;
         }
-        Some(Self(Duration::from_nanos_u128(nanos.min(Duration::MAX.as_nanos()))))
+        // A count of days has at most 20 digits: the seconds fit, or are as good as unlimited.
+        let seconds = u64::try_from(nanos / SECOND).unwrap_or(u64::MAX);
+        Some(Self(Duration::new(seconds, u32::try_from(nanos % SECOND).unwrap_or_default())))
     }
 
     /// Returns none for the longest duration.

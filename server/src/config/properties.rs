@@ -208,6 +208,7 @@ fn check(settings: &EntitySettings) -> Result<(), ConfigError> {
 /// A correlation filter.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[expect(clippy::struct_field_names, reason = "they are those of the format")]
 pub(super) struct Correlation {
     #[serde(alias = "CorrelationId")]
     correlation_id: Option<String>,

@@ -37,6 +37,7 @@ struct RuleEntry {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_field_names, reason = "they are those of the format")]
 struct Key {
     name: String,
     key: String,
