@@ -48,17 +48,9 @@ const SUITES: [Suite; 5] = [
     },
     Suite {
         name: "servicebus",
-        build: &[
-            "--package",
-            "foreign-servicebus",
-            "--example",
-            "foreign-servicebus",
-            "--package",
-            "consign-server",
-            "--bin",
-            "consign",
-            "--features",
-            "consign-server/cli",
+        builds: &[
+            &["--package", "foreign-servicebus", "--example", "foreign-servicebus"],
+            &["--package", "consign-server", "--features", "cli", "--bin", "consign"],
         ],
         program: "examples/foreign-servicebus",
     },

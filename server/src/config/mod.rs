@@ -32,7 +32,7 @@
 //! # Ok::<(), consign_server::config::ConfigError>(())
 //! ```
 //!
-//! The settings have the names and the ranges of [`QueueSettings`](consign_core::administration::QueueSettings). Durations
+//! The settings have the names and the ranges of [`QueueSettings`]. Durations
 //! are those of ISO 8601, such as `PT1M30S` or `P7D`. A setting that is not known is an error.
 
 mod apply;
