@@ -57,6 +57,15 @@ pub(crate) fn path_of(address: &str) -> &str {
     path.trim_matches('/')
 }
 
+/// The key of the entity that an address or an audience names, also if it is that of its management node.
+pub(crate) fn entity_of(address: &str) -> String {
+    let key = path_of(address).to_lowercase();
+    match key.strip_suffix(MANAGEMENT) {
+        Some(entity) => entity.trim_end_matches('/').to_owned(),
+        None => key,
+    }
+}
+
 /// An entity of the broker.
 #[derive(Clone, Debug)]
 pub(crate) enum Entity {

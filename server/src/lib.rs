@@ -3,11 +3,15 @@
 #![forbid(unsafe_code)]
 
 pub mod auth;
+#[cfg(feature = "config")]
+#[cfg_attr(docsrs, doc(cfg(feature = "config")))]
+pub mod config;
 mod connection;
 mod entities;
 mod errors;
 mod limits;
 mod links;
+mod listen;
 mod locks;
 mod log;
 mod messages;

@@ -4,7 +4,7 @@ use consign_amqp::value::Str;
 use consign_broker::Broker;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
     sync::{Semaphore, watch},
     task::JoinSet,
 };
@@ -78,6 +78,14 @@ impl Server {
     /// # Cancel safety
     /// Dropping the future closes the connections without a close frame.
     pub async fn serve(&self, listener: TcpListener) -> io::Result<()> {
+        self.accept_each(listener, |stream| self.serve_stream(stream)).await
+    }
+
+    /// Serves each stream of a listener in a task of its own.
+    pub(crate) async fn accept_each<F>(&self, listener: TcpListener, serve: impl Fn(TcpStream) -> F) -> io::Result<()>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
         let mut shutdown = self.shared.shutdown.subscribe();
         let mut connections = JoinSet::new();
         loop {
@@ -96,7 +104,7 @@ impl Server {
                 Ok((stream, _)) => {
                     // Without it the connection is slower, not wrong.
                     let _ = stream.set_nodelay(true);
-                    connections.spawn(self.serve_stream(stream));
+                    connections.spawn(serve(stream));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection was not accepted");

@@ -29,6 +29,7 @@ const GROUPS: &[&[&str]] = &[
     &["cloud-events", "interop"],
     &["derive"],
     &["tls-ring", "tls-aws-lc", "tls"],
+    &["config", "cli"],
 ];
 /// Features that stand for others.
 const COMPOSED: &[&str] = &["default", "full"];

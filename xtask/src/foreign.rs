@@ -21,7 +21,7 @@ struct Suite {
     program: &'static str,
 }
 
-const SUITES: [Suite; 5] = [
+const SUITES: [Suite; 6] = [
     Suite {
         name: "amqp",
         builds: &[
@@ -50,6 +50,11 @@ const SUITES: [Suite; 5] = [
         name: "peers",
         builds: &[&["--workspace", "--features", "full", "--example", "foreign-peers"]],
         program: "examples/foreign-peers",
+    },
+    Suite {
+        name: "servicebus",
+        builds: &[&["--workspace", "--features", "full", "--example", "foreign-servicebus", "--bin", "consign"]],
+        program: "examples/foreign-servicebus",
     },
 ];
 
@@ -91,7 +96,7 @@ mod tests {
     fn suites_are_found_by_name() {
         let names = |only| suites(only).map(|suite| suite.name).collect::<Vec<_>>();
         assert_eq!(names(Some("codecs")), ["codecs"]);
-        assert_eq!(names(None), ["amqp", "codecs", "formats", "languages", "peers"]);
+        assert_eq!(names(None), ["amqp", "codecs", "formats", "languages", "peers", "servicebus"]);
         assert!(CommandLine::try_parse_from(["xtask", "foreign", "--suite", "codecs"]).is_ok());
         assert!(CommandLine::try_parse_from(["xtask", "foreign", "--suite", "codec"]).is_err());
     }

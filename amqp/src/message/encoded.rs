@@ -97,7 +97,8 @@ impl EncodedMessage {
     ///
     /// # Errors
     /// A section is unknown, repeated, truncated or not in the order of AMQP 1.0, or sections of different kinds make up the body.
-    /// A footer before the body is accepted: rhea writes it there.
+    /// A footer before the body is accepted: rhea writes it there. Delivery annotations at the end of the message are
+    /// dropped: azure-servicebus writes there those of a message that it has received before.
     pub fn split(bytes: Bytes) -> Result<Self, DecodeError> {
         Self::split_with(bytes, Limits::DEFAULT)
     }
@@ -106,7 +107,8 @@ impl EncodedMessage {
     ///
     /// # Errors
     /// As [`EncodedMessage::split`].
-    pub fn split_with(bytes: Bytes, limits: Limits) -> Result<Self, DecodeError> {
+    pub fn split_with(mut bytes: Bytes, limits: Limits) -> Result<Self, DecodeError> {
+        let mut end = bytes.len();
         let mut decoder = Decoder::with_limits(&bytes, limits);
         let mut ranges = [(0, 0); SECTIONS];
         let mut body = None;
@@ -114,6 +116,14 @@ impl EncodedMessage {
         while !decoder.is_empty() {
             let start = decoder.offset();
             let (section, kind) = section(&mut decoder)?;
+            if section == Section::DeliveryAnnotations && body.is_some() && end == bytes.len() {
+                decoder.skip()?;
+                end = start;
+                continue;
+            }
+            if end < start {
+                return Err(DecodeError::new(DecodeErrorKind::Order, start));
+            }
             let range = &mut ranges[section as usize];
             let is_new = range.1 == 0;
             if !may_follow(before, section, body, kind) || !is_new && section != Section::Body {
@@ -127,10 +137,11 @@ impl EncodedMessage {
             body = body.or(kind);
             before = Some(section);
         }
+        bytes.truncate(end);
         Ok(Self { bytes, ranges, body, limits })
     }
 
-    /// Returns the encoded message.
+    /// Returns the encoded message, without delivery annotations at its end.
     #[must_use]
     pub const fn bytes(&self) -> &Bytes {
         &self.bytes

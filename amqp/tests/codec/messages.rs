@@ -96,6 +96,25 @@ fn sections_out_of_order_repeated_or_mixed_are_refused() {
     assert_eq!((unknown.kind(), unknown.offset()), (DecodeErrorKind::Descriptor, 1));
 }
 
+/// azure-servicebus writes those of a message that it has received before at the end.
+#[test]
+fn delivery_annotations_at_the_end_are_dropped() {
+    let data = Data(b"body".as_slice().into());
+    let (properties, stale) = (Properties::default(), DeliveryAnnotations(annotations()));
+    let message = EncodedMessage::split(encode(&[&properties, &data, &stale]).into()).unwrap();
+    assert_eq!(message.delivery_annotations().unwrap(), None);
+    let without = encode(&[&properties, &data]);
+    assert_eq!((message.bytes().as_ref(), message.from_section(Section::Properties).as_ref()), (&*without, &*without));
+    for sections in [
+        &[&properties as &dyn Encode, &stale] as &[&dyn Encode],
+        &[&data, &stale, &stale],
+        &[&data, &stale, &data],
+        &[&data, &stale, &Footer::default()],
+    ] {
+        assert_eq!(refused(sections), DecodeErrorKind::Order);
+    }
+}
+
 #[test]
 fn missing_sections_are_none_and_an_empty_message_has_no_body() {
     let message = EncodedMessage::split(bytes::Bytes::new()).unwrap();

@@ -5,10 +5,15 @@
 //! [`Rights::SEND`], and a receiver [`Rights::LISTEN`], also one that changes rules.
 
 mod development;
+mod keys;
+mod sas;
 
 use std::{borrow::Cow, error, fmt, ops::BitOr, time::Duration};
 
-pub use self::development::AllowAll;
+pub use self::{
+    development::AllowAll,
+    keys::{SharedAccessKey, SharedAccessKeys},
+};
 
 /// Decides what a client may do.
 ///

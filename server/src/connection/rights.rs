@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::{
     auth::{Access, Grant, Rights},
-    entities::path_of,
+    entities::entity_of,
 };
 
 /// The rights of a client: those of its authentication, and those of its tokens.
@@ -62,7 +62,7 @@ impl Held {
 
     /// Takes a token of an audience. False if there are too many.
     pub(crate) fn add(&mut self, audience: &str, grant: &Grant, now: Instant) -> bool {
-        let key = audience_key(audience);
+        let key = entity_of(audience);
         if self.tokens.len() >= self.max_tokens && !self.tokens.contains_key(&key) {
             self.tokens.retain(|_, token| token.holds(now));
             if self.tokens.len() >= self.max_tokens {
@@ -106,15 +106,6 @@ impl Held {
             expired = true;
         }
         expired
-    }
-}
-
-/// The key of an audience: of the entity, also if it is that of its management node.
-fn audience_key(audience: &str) -> String {
-    let key = path_of(audience).to_lowercase();
-    match key.strip_suffix("$management") {
-        Some(entity) => entity.trim_end_matches('/').to_owned(),
-        None => key,
     }
 }
 

@@ -2,24 +2,24 @@ use std::sync::Arc;
 
 use consign_amqp::{
     engine::Connection as Engine,
-    mapping::Direction,
     value::{List, Map, Uuid},
 };
 use consign_broker::QueueLease;
 use consign_core::{
-    Disposition, Message,
+    Disposition,
     time::Timestamp,
     transport::{Delivery, Lease, SettleError},
 };
 use futures_util::{FutureExt, future::BoxFuture};
 
-use super::{locks::too_many, peek::entry, queue};
+use super::{locks::too_many, peek::entry_of, queue};
 use crate::{
     connection::Client,
     entities::Entity,
     errors::Failure,
     links::settle::Settlement,
     locks::Lock,
+    messages::encode_delivery,
     nodes::{ReplyTo, Request, Response},
 };
 
@@ -46,7 +46,12 @@ impl Client {
         let mut bytes = 0;
         let encoded: Result<Vec<Map>, Failure> = received
             .iter()
-            .map(|delivery| entry(&of_deferred(&delivery.message, session), Direction::Deliver, &mut bytes))
+            .map(|delivery| {
+                // Some clients read the token there.
+                let token = delivery.lease.lock_token().filter(|_| locks);
+                let encoded = encode_delivery(&delivery.message, token, session.is_some())?;
+                Ok(entry_of(encoded.concat().into(), &mut bytes))
+            })
             .collect();
         let encoded = match encoded {
             Ok(encoded) => encoded,
@@ -106,19 +111,6 @@ impl Client {
 
 fn complete(delivery: Delivery<QueueLease>) -> consign_broker::Acknowledged<(), SettleError> {
     Settlement::By(Disposition::Complete).settle(delivery.lease)
-}
-
-/// A message of a session has no lock of its own.
-fn of_deferred(message: &Message, session: Option<&str>) -> Message {
-    let mut message = message.clone();
-    if session.is_some()
-        && let Some(received) = message.received().copied()
-    {
-        let mut received = received;
-        received.locked_until = None;
-        message = message.with_received(received);
-    }
-    message
 }
 
 fn messages(entries: Vec<consign_amqp::value::Value>) -> Response {

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use bytes::Bytes;
 use consign_amqp::{
     mapping::Direction,
     value::{Binary, List, Map, Value},
@@ -53,9 +54,13 @@ impl Client {
 
 /// The entry of a message in an answer.
 pub(super) fn entry(message: &Message, direction: Direction, bytes: &mut usize) -> Result<Map, Failure> {
-    let encoded = messages::encode_whole(message, direction)?;
+    Ok(entry_of(messages::encode_whole(message, direction)?, bytes))
+}
+
+/// The entry of an encoded message in an answer.
+pub(super) fn entry_of(encoded: Bytes, bytes: &mut usize) -> Map {
     *bytes += encoded.len();
     let mut entry = Map::default();
     entry.push("message", Value::from(Binary(encoded)));
-    Ok(entry)
+    entry
 }

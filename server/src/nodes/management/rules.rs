@@ -85,7 +85,12 @@ fn correlation(fields: Fields<'_>) -> Result<CorrelationFilter, Failure> {
 pub(super) fn remove(broker: &Broker, entity: &Entity, request: &Request) -> Result<Response, Failure> {
     let fields = request.fields()?;
     let name = fields.text("rule-name")?.ok_or_else(|| Failure::argument("the request has no 'rule-name'"))?;
-    subscription(broker, entity)?.delete_rule(name)?;
+    let removed = subscription(broker, entity)?.delete_rule(name);
+    removed.map_err(|error| match error.kind() {
+        // Clients recognise this text.
+        ErrorKind::EntityNotFound => Failure::no_entity(&format!("{}/Rules/{name}", entity.path())),
+        _ => Failure::from(error),
+    })?;
     Ok(Response::ok(Map::default()))
 }
 

@@ -1,0 +1,53 @@
+use std::{fmt, io, net::SocketAddr, path::PathBuf};
+
+use consign_broker::StorageError;
+use consign_server::config::ConfigError;
+
+/// Why the server did not start, or ended. It has no key.
+#[derive(Debug)]
+pub(crate) enum Error {
+    Config(ConfigError),
+    Storage { folder: PathBuf, error: StorageError },
+    Listen { address: SocketAddr, option: &'static str, error: io::Error },
+    NoKeys(std::net::IpAddr),
+    PlainTcp(std::net::IpAddr),
+    Pem { file: PathBuf, text: String },
+    Tls(rustls::Error),
+    Io(io::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(error) => error.fmt(f),
+            Self::Storage { folder, error } => write!(f, "{}: {error}", folder.display()),
+            Self::Listen { address, option, error } if error.kind() == io::ErrorKind::AddrInUse => {
+                write!(f, "port {} of {} is in use: choose another one with {option}", address.port(), address.ip())
+            }
+            Self::Listen { address, option, error } => write!(f, "cannot listen on {address} ({option}): {error}"),
+            Self::NoKeys(host) => {
+                write!(f, "{host} is not a loopback address: clients from elsewhere need keys, which --keys names")
+            }
+            Self::PlainTcp(host) => write!(
+                f,
+                "{host} is not a loopback address, and without TLS keys and messages are not encrypted: \
+                 give --tls-cert and --tls-key, or --allow-plain-tcp"
+            ),
+            Self::Pem { file, text } => write!(f, "{}: {text}", file.display()),
+            Self::Tls(error) => write!(f, "the certificate and its key cannot be used: {error}"),
+            Self::Io(error) => error.fmt(f),
+        }
+    }
+}
+
+impl From<ConfigError> for Error {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error)
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}

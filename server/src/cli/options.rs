@@ -1,0 +1,64 @@
+use std::{net::IpAddr, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand};
+
+/// A server for Azure Service Bus clients.
+#[derive(Debug, Parser)]
+#[command(name = "consign", version)]
+pub(crate) struct CommandLine {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve Azure Service Bus clients over AMQP 1.0
+    ///
+    /// Without --config, --data and --keys the server is for development: messages are in memory, queues, topics and
+    /// subscriptions are created on first use, and any key is accepted.
+    Serve(Serve),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Create the entities of a file: TOML if it ends with .toml, or the JSON of Microsoft's emulator
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Keep messages and entities in a folder, created if it does not exist; without it they are in memory
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) data: Option<PathBuf>,
+    /// Accept only the shared access keys of a TOML file, in addition to those of --config
+    #[arg(long, value_name = "FILE")]
+    pub(crate) keys: Option<PathBuf>,
+    /// Create entities on first use also with --config or --data
+    #[arg(long)]
+    pub(crate) create_entities: bool,
+    /// The address to listen on; other addresses than loopback need keys
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub(crate) host: IpAddr,
+    /// The port of AMQP; 0 is any free port
+    #[arg(long, value_name = "PORT", default_value_t = 5672)]
+    pub(crate) amqp_port: u16,
+    /// The port of AMQP over WebSocket, with TLS if there is a certificate; 0 is any free port
+    #[arg(long, value_name = "PORT")]
+    pub(crate) http_port: Option<u16>,
+    /// The port of AMQP over TLS; 0 is any free port
+    #[arg(long, value_name = "PORT", default_value_t = 5671, requires = "tls_cert")]
+    pub(crate) amqps_port: u16,
+    /// The certificate chain in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The private key of the certificate in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Send keys and messages without encryption also beyond loopback
+    #[arg(long)]
+    pub(crate) allow_plain_tcp: bool,
+}
+
+impl Serve {
+    /// Entities are created on first use.
+    pub(crate) fn creates_entities(&self) -> bool {
+        self.create_entities || (self.config.is_none() && self.data.is_none())
+    }
+}

@@ -1,0 +1,124 @@
+//! `consign serve`.
+
+use std::{
+    io::{self, Write},
+    net::SocketAddr,
+    time::Instant,
+};
+
+use consign_broker::Broker;
+use consign_server::{Server, auth::SharedAccessKeys, config::Config};
+use tokio::{
+    runtime::Runtime,
+    signal::unix::{SignalKind, signal},
+};
+use tracing_subscriber::filter::LevelFilter;
+
+use super::{Error, options::Serve, ports::Ports};
+
+/// Serves until SIGTERM or SIGINT.
+#[expect(clippy::disallowed_methods, reason = "how long a start takes is printed, not used")]
+pub(super) fn run(options: &Serve) -> Result<(), Error> {
+    let began = Instant::now();
+    tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(false).with_max_level(LevelFilter::INFO).init();
+    Runtime::new()?.block_on(serve(options, began))
+}
+
+async fn serve(options: &Serve, began: Instant) -> Result<(), Error> {
+    let mut config = options.config.as_deref().map(Config::read).transpose()?.unwrap_or_default();
+    let mut keys = config.take_keys();
+    if let Some(file) = &options.keys {
+        keys.extend(Config::read_keys(file)?);
+    }
+    let has_keys = !keys.is_empty();
+    // Before a store is created, and with the signals handled from the first moment on.
+    let ports = Ports::open(options, has_keys).await?;
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+
+    let broker = match &options.data {
+        Some(folder) => Broker::open(folder).map_err(|error| Error::Storage { folder: folder.clone(), error })?,
+        None => Broker::new(),
+    };
+    config.apply(&broker)?;
+    if options.data.is_some() {
+        stored(&broker, options).await?;
+    }
+    let mut server = Server::builder().broker(broker.clone()).create_entities(options.creates_entities());
+    if has_keys {
+        server = server.authorizer(SharedAccessKeys::new(keys));
+    }
+    let server = server.build();
+    announce(options, &ports, &broker, has_keys, began)?;
+
+    let Ports { amqp, amqps, web_socket, .. } = ports;
+    let plain = async {
+        match amqp {
+            Some(listener) => server.serve(listener).await,
+            None => Ok(()),
+        }
+    };
+    let with = async |listener: Option<(_, _)>| match listener {
+        Some((listener, acceptor)) => server.serve_with(listener, acceptor).await,
+        None => Ok(()),
+    };
+    let served = async { tokio::try_join!(plain, with(amqps), with(web_socket)).map(drop) };
+    let stop = async {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("shutting down");
+        server.shutdown().await;
+    };
+    let (served, ()) = tokio::join!(served, stop);
+    served?;
+    match &options.data {
+        Some(folder) => broker.close().await.map_err(|error| Error::Storage { folder: folder.clone(), error }),
+        None => Ok(()),
+    }
+}
+
+/// Waits until the entities of the configuration are stored.
+async fn stored(broker: &Broker, options: &Serve) -> Result<(), Error> {
+    let folder = options.data.clone().unwrap_or_default();
+    broker.flush().await.map_err(|error| Error::Storage { folder, error })
+}
+
+/// Prints what the server is, and the connection string.
+fn announce(options: &Serve, ports: &Ports, broker: &Broker, has_keys: bool, began: Instant) -> io::Result<()> {
+    let mut lines = Vec::new();
+    lines.push(match &options.data {
+        Some(folder) => format!("Messages are stored in {}.", folder.display()),
+        None => "Messages are in memory: they are lost when this process ends.".to_owned(),
+    });
+    lines.push(if options.creates_entities() {
+        "Queues, topics and subscriptions are created on first use.".to_owned()
+    } else {
+        format!("There are {} entities; others do not exist.", broker.entities().len())
+    });
+    lines.push(
+        if has_keys { "Clients need a shared access key." } else { "Any key is accepted, from this machine only." }
+            .to_owned(),
+    );
+    let key = if has_keys { "SharedAccessKeyName=<name>;SharedAccessKey=<key>" } else { ANY_KEY };
+    if let Some(address) = ports.amqp.as_ref().map(local).transpose()? {
+        lines.push(format!("AMQP: Endpoint=sb://{address};{key};UseDevelopmentEmulator=true;"));
+    }
+    if let Some((listener, _)) = &ports.amqps {
+        lines.push(format!("AMQP over TLS: {}", local(listener)?));
+    }
+    if let Some((listener, _)) = &ports.web_socket {
+        let scheme = if ports.is_web_socket_tls { "wss" } else { "ws" };
+        lines.push(format!("AMQP over WebSocket: {scheme}://{}/$servicebus/websocket", local(listener)?));
+    }
+    lines.push(format!("Ready in {} ms.", began.elapsed().as_millis()));
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}", lines.join("\n"))?;
+    out.flush()
+}
+
+const ANY_KEY: &str = "SharedAccessKeyName=RootManageSharedAccessKey;SharedAccessKey=any";
+
+fn local(listener: &tokio::net::TcpListener) -> io::Result<SocketAddr> {
+    listener.local_addr()
+}

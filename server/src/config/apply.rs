@@ -1,0 +1,108 @@
+use consign_broker::{Broker, Subscription, Topic};
+use consign_core::{
+    administration::QueueSettings,
+    transport::{ErrorKind, ManageError},
+};
+use consign_rules::Rule;
+
+use super::{Config, ConfigError, SubscriptionConfig, TopicConfig};
+
+impl Config {
+    /// Creates the entities that a broker does not have, and changes the settings of those that it has. Rules are added,
+    /// or replaced by those of the same name. Nothing is deleted: no entity, no rule and no message.
+    ///
+    /// # Errors
+    /// An entity cannot be created or changed: for example, it forwards to one that does not exist, or a setting that is
+    /// fixed at its creation differs. The error names it. Entities before it are created.
+    pub fn apply(&self, broker: &Broker) -> Result<(), ConfigError> {
+        // An entity may forward to a later one: forwards are set when all exist.
+        for (name, settings) in &self.queues {
+            let mut plain = settings.clone();
+            (plain.forward_to, plain.forward_dead_letters_to) = (None, None);
+            existing(broker.create_queue(name, plain)).map_err(|error| failure(&error).at(name))?;
+        }
+        for topic in &self.topics {
+            topic.create(broker).map_err(|error| error.at(&topic.name))?;
+        }
+        for (name, settings) in &self.queues {
+            update_queue(broker, name, settings).map_err(|error| failure(&error).at(name))?;
+        }
+        for topic in &self.topics {
+            topic.update(broker).map_err(|error| error.at(&topic.name))?;
+        }
+        Ok(())
+    }
+}
+
+/// None for what exists.
+fn existing<T>(created: Result<T, ManageError>) -> Result<Option<T>, ManageError> {
+    match created {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(None),
+        created => created.map(Some),
+    }
+}
+
+fn failure(error: &ManageError) -> ConfigError {
+    ConfigError::new(error.description().map_or_else(|| error.to_string(), str::to_owned))
+}
+
+fn update_queue(broker: &Broker, name: &str, settings: &QueueSettings) -> Result<(), ManageError> {
+    let existing = broker.queue(name)?.settings()?;
+    match existing.difference(settings) {
+        Some(_) => broker.update_queue(name, settings.clone()),
+        None => Ok(()),
+    }
+}
+
+impl TopicConfig {
+    fn create(&self, broker: &Broker) -> Result<(), ConfigError> {
+        existing(broker.create_topic(&self.name, self.settings.clone())).map_err(|error| failure(&error))?;
+        let topic = broker.topic(&self.name).map_err(|error| failure(&error))?;
+        for subscription in &self.subscriptions {
+            subscription.create(&topic).map_err(|error| failure(&error).at(&subscription.name))?;
+        }
+        Ok(())
+    }
+
+    fn update(&self, broker: &Broker) -> Result<(), ConfigError> {
+        let topic = broker.topic(&self.name).map_err(|error| failure(&error))?;
+        let settings = topic.settings().map_err(|error| failure(&error))?;
+        if settings.difference(&self.settings).is_some() {
+            broker.update_topic(&self.name, self.settings.clone()).map_err(|error| failure(&error))?;
+        }
+        for subscription in &self.subscriptions {
+            subscription.update(&topic).map_err(|error| failure(&error).at(&subscription.name))?;
+        }
+        Ok(())
+    }
+}
+
+impl SubscriptionConfig {
+    fn create(&self, topic: &Topic) -> Result<(), ManageError> {
+        let mut plain = self.settings.clone();
+        (plain.forward_to, plain.forward_dead_letters_to) = (None, None);
+        existing(match self.rules.first() {
+            Some(rule) => topic.create_subscription_with(&self.name, plain, rule.clone()),
+            None => topic.create_subscription(&self.name, plain),
+        })?;
+        Ok(())
+    }
+
+    fn update(&self, topic: &Topic) -> Result<(), ManageError> {
+        let subscription = topic.subscription(&self.name)?;
+        if subscription.subscription_settings()?.difference(&self.settings).is_some() {
+            topic.update_subscription(&self.name, self.settings.clone())?;
+        }
+        self.rules.iter().try_for_each(|rule| declare_rule(&subscription, rule))
+    }
+}
+
+fn declare_rule(subscription: &Subscription, rule: &Rule) -> Result<(), ManageError> {
+    let rules = subscription.rules();
+    match rules.iter().find(|existing| existing.name().eq_ignore_ascii_case(rule.name())) {
+        Some(existing) if existing == rule => return Ok(()),
+        Some(existing) => drop(subscription.delete_rule(existing.name())?),
+        None => {}
+    }
+    subscription.create_rule(rule.clone())
+}

@@ -1,0 +1,131 @@
+//! Configuration files: the entities of a broker, and shared access keys. Feature `config`.
+//!
+//! A file is JSON in the format of Microsoft's emulator of Service Bus, or TOML:
+//!
+//! ```
+//! # use consign_broker::Broker;
+//! # use consign_server::config::Config;
+//! let config = Config::from_toml(
+//!     r#"
+//!     [queues.orders]
+//!     lock_duration = "PT30S"
+//!     requires_session = true
+//!
+//!     [topics.news]
+//!
+//!     [subscriptions.news.mail]
+//!     max_delivery_count = 5
+//!
+//!     [[rules.news.mail]]
+//!     name = "urgent"
+//!     sql = "priority > 5"
+//!
+//!     [[keys]]
+//!     name = "RootManageSharedAccessKey"
+//!     key = "a secret"
+//!     rights = ["Manage"]
+//!     "#,
+//! )?;
+//! let broker = Broker::new();
+//! config.apply(&broker)?;
+//! assert_eq!(broker.entities().len(), 3);
+//! # Ok::<(), consign_server::config::ConfigError>(())
+//! ```
+//!
+//! The settings have the names and the ranges of [`QueueSettings`]. Durations
+//! are those of ISO 8601, such as `PT1M30S` or `P7D`. A setting that is not known is an error.
+
+mod apply;
+mod duration;
+mod emulator;
+mod error;
+mod properties;
+mod toml;
+
+use std::path::Path;
+
+use consign_core::administration::{QueueSettings, SubscriptionSettings, TopicSettings};
+use consign_rules::Rule;
+
+pub use self::error::ConfigError;
+use crate::auth::SharedAccessKey;
+
+/// What a configuration file has.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    queues: Vec<(String, QueueSettings)>,
+    topics: Vec<TopicConfig>,
+    keys: Vec<SharedAccessKey>,
+}
+
+#[derive(Clone, Debug)]
+struct TopicConfig {
+    name: String,
+    settings: TopicSettings,
+    subscriptions: Vec<SubscriptionConfig>,
+}
+
+#[derive(Clone, Debug)]
+struct SubscriptionConfig {
+    name: String,
+    settings: SubscriptionSettings,
+    rules: Vec<Rule>,
+}
+
+impl Config {
+    /// Reads a file: as TOML if its name ends with `.toml`, and as the JSON of the emulator otherwise.
+    ///
+    /// # Errors
+    /// The file cannot be read, or those of [`Config::from_toml`] and [`Config::from_emulator_json`]. They name the file.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
+        let path = path.as_ref();
+        let text =
+            std::fs::read_to_string(path).map_err(|error| ConfigError::new(error.to_string()).at(path.display()))?;
+        let is_toml = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
+        let config = if is_toml { Self::from_toml(&text) } else { Self::from_emulator_json(&text) };
+        config.map_err(|error| error.at(path.display()))
+    }
+
+    /// Reads the shared access keys of a TOML file.
+    ///
+    /// # Errors
+    /// Those of [`Config::read`], and the file has no keys, or has something else.
+    pub fn read_keys(path: impl AsRef<Path>) -> Result<Vec<SharedAccessKey>, ConfigError> {
+        let path = path.as_ref();
+        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::new(error.to_string()));
+        let mut config = text.and_then(|text| Self::from_toml(&text)).map_err(|error| error.at(path.display()))?;
+        let keys = config.take_keys();
+        if keys.is_empty() || config.entities() != 0 {
+            return Err(ConfigError::new("a file of keys has keys, and no entities").at(path.display()));
+        }
+        Ok(keys)
+    }
+
+    /// Reads TOML.
+    ///
+    /// # Errors
+    /// The text is not TOML, has a setting that is not known, or a value out of its range.
+    pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
+        toml::read(text)
+    }
+
+    /// Reads the format of Microsoft's emulator. It has no keys: the emulator accepts any. Settings that are left out have
+    /// the emulator's defaults, such as 3 deliveries and one hour to live.
+    ///
+    /// # Errors
+    /// The text is not JSON, has a setting that is not known, or a value out of its range.
+    pub fn from_emulator_json(text: &str) -> Result<Self, ConfigError> {
+        emulator::read(text)
+    }
+
+    /// Takes the shared access keys.
+    pub fn take_keys(&mut self) -> Vec<SharedAccessKey> {
+        std::mem::take(&mut self.keys)
+    }
+
+    /// Returns the number of queues, topics and subscriptions.
+    #[must_use]
+    pub fn entities(&self) -> usize {
+        self.queues.len() + self.topics.iter().map(|topic| 1 + topic.subscriptions.len()).sum::<usize>()
+    }
+}

@@ -1,0 +1,83 @@
+//! Configuration files.
+
+use std::time::Duration;
+
+use consign_broker::Broker;
+use consign_core::administration::QueueSettings;
+use consign_server::config::Config;
+
+const EMULATOR: &str = r#"{
+  "UserConfig": {
+    "Namespaces": [{
+      "Name": "sbemulatorns",
+      "Queues": [
+        {"Name": "first", "Properties": {"ForwardTo": "second", "LockDuration": "PT30S", "MaxDeliveryCount": 7}},
+        {"Name": "second", "Properties": {"RequiresDuplicateDetection": true, "ForwardDeadLetteredMessagesTo": ""}},
+        {"Name": "sessions", "Properties": {"RequiresSession": true, "DefaultMessageTimeToLive": "P10675199DT2H48M5.4775807S"}}
+      ],
+      "Topics": [{
+        "Name": "topic",
+        "Properties": {"RequiresDuplicateDetection": false, "DuplicateDetectionHistoryTimeWindow": "PT20S"},
+        "Subscriptions": [{"Name": "sub", "Rules": [
+          {"Name": "sql", "Properties": {"FilterType": "Sql", "SqlFilter": {"SqlExpression": "a = 1"}, "Action": {"SqlExpression": "SET b = 2"}}},
+          {"Name": "fields", "Properties": {"FilterType": "Correlation", "CorrelationFilter": {"Label": "l", "Properties": {"p": "v"}}}}
+        ]}, {"Name": "all"}]
+      }]
+    }],
+    "Logging": {"Type": "File"}
+  }
+}"#;
+
+#[test]
+fn a_file_of_the_emulator_creates_its_entities() {
+    let (broker, config) = (Broker::new(), Config::from_emulator_json(EMULATOR).unwrap());
+    config.apply(&broker).unwrap();
+    let settings = |name: &str| broker.queue(name).unwrap().settings().unwrap();
+    let first = settings("first");
+    assert_eq!((first.lock_duration, first.max_delivery_count), (Duration::from_secs(30), 7));
+    assert_eq!(first.forward_to.as_deref(), Some("second"));
+    let defaults = QueueSettings::emulator();
+    let second = settings("second");
+    assert_eq!(second.duplicate_detection, Some(Duration::from_secs(20)));
+    assert_eq!((second.max_delivery_count, second.default_time_to_live), (3, defaults.default_time_to_live));
+    assert_eq!(second.forward_dead_letters_to, None);
+    assert_eq!((settings("sessions").requires_session, settings("sessions").default_time_to_live), (true, None));
+    let topic = broker.topic("topic").unwrap();
+    assert_eq!(topic.settings().unwrap().duplicate_detection, None);
+    let rules = |name: &str| topic.subscription(name).unwrap().rules();
+    assert_eq!(rules("sub").iter().map(|rule| rule.name().to_owned()).collect::<Vec<_>>(), ["fields", "sql"]);
+    assert!(rules("sub")[1].action().is_some());
+    assert_eq!(rules("all")[0].name(), "$Default");
+    // A second time changes nothing.
+    config.apply(&broker).unwrap();
+    assert_eq!(rules("sub").len(), 2);
+    assert_eq!(config.entities(), broker.entities().len());
+}
+
+#[test]
+fn settings_of_existing_entities_change_and_fixed_ones_are_errors() {
+    let broker = Broker::new();
+    broker.create_queue("orders", QueueSettings::default()).unwrap();
+    Config::from_toml("[queues.orders]\nlock_duration = 'PT9S'").unwrap().apply(&broker).unwrap();
+    assert_eq!(broker.queue("orders").unwrap().settings().unwrap().lock_duration, Duration::from_secs(9));
+    let error = Config::from_toml("[queues.orders]\nrequires_session = true").unwrap().apply(&broker).unwrap_err();
+    assert!(error.to_string().starts_with("orders: requires_session"), "{error}");
+}
+
+#[test]
+fn an_error_names_the_entity_and_the_setting() {
+    for (text, parts) in [
+        ("[queues.orders]\nlock = 'PT9S'", ["line 2", "`lock`"]),
+        ("[queues.orders]\nlock_duration = 'PT1S'", ["orders", "lock_duration"]),
+        ("[queues.orders]\nlock_duration = '9s'", ["line 2", "ISO 8601"]),
+        ("[subscriptions.none.a]", ["none", "topic"]),
+        ("[topics.t]\n[subscriptions.t.a]\n[[rules.t.a]]\nname = 'r'\nsql = 'a >'", ["t: a: r: ", ""]),
+        ("[topics.t]\n[[rules.t.b]]\nname = 'r'", ["t: b", "subscription"]),
+        ("[[keys]]\nname = 'k'\nkey = ''\nrights = ['Send']", ["k", "a key"]),
+    ] {
+        let error = Config::from_toml(text).unwrap_err().to_string();
+        assert!(parts.iter().all(|part| error.contains(part)), "{text}: {error}");
+    }
+    let error = Config::from_emulator_json(&EMULATOR.replace("a = 1", "a =")).unwrap_err().to_string();
+    assert!(error.starts_with("topic: sub: sql: "), "{error}");
+}

@@ -1,0 +1,181 @@
+//! `foreign-servicebus FOLDER [--json]`: SDKs of Azure Service Bus beside the program `consign`.
+//!
+//! FOLDER is what `scripts/foreign` prints. A server with shared access keys, TLS and WebSocket serves the scenarios of the
+//! client in Python and of the one for Node. With `CONSIGN_SERVICEBUS=all` it is every client, each on a server in memory and on
+//! one with a store. The process fails if a scenario does, unless it is one of [`KNOWN`].
+#![forbid(unsafe_code)]
+
+mod server;
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::{ExitCode, Stdio},
+};
+
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::server::Server;
+
+type Failure = Box<dyn std::error::Error>;
+
+/// A program that runs all scenarios of a client.
+#[derive(Clone, Copy)]
+struct Client {
+    name: &'static str,
+    command: fn(&Path, &Path) -> Command,
+}
+
+const CLIENTS: [Client; 5] = [
+    Client { name: "azure-servicebus", command: |folder, settings| python(folder, settings, "sync") },
+    Client { name: "@azure/service-bus", command: node },
+    Client { name: "azure-servicebus, async", command: |folder, settings| python(folder, settings, "async") },
+    Client {
+        name: "azure-servicebus 7.14.3",
+        command: |folder, settings| previous(folder, python(folder, settings, "sync")),
+    },
+    Client {
+        name: "azure-servicebus 7.14.3, async",
+        command: |folder, settings| previous(folder, python(folder, settings, "async")),
+    },
+];
+
+/// The clients that are run without `CONSIGN_SERVICEBUS`.
+const FEW: usize = 2;
+
+/// Scenarios that fail, with the start of the client's name, and why.
+const KNOWN: [(&str, &str, &str); 2] = [
+    ("azure", "list_sessions_by_time_of_state", "the broker does not keep the time at which a state was set"),
+    ("azure-servicebus 7.14.3, async", "over_tls", "the client sets an option of its socket that is refused"),
+];
+
+fn script(name: &str) -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), name].iter().collect()
+}
+
+fn python(folder: &Path, settings: &Path, mode: &str) -> Command {
+    let mut command = Command::new(folder.join("venv/bin/python"));
+    command.arg(script("python/run.py")).arg(mode).arg(settings);
+    command
+}
+
+fn previous(folder: &Path, mut command: Command) -> Command {
+    command.env("PYTHONPATH", folder.join("servicebus-previous"));
+    command
+}
+
+fn node(folder: &Path, settings: &Path) -> Command {
+    let mut command = Command::new("node");
+    command.env("NODE_MODULES", folder).env("NODE_EXTRA_CA_CERTS", settings.with_file_name("certificate.pem"));
+    command.arg(script("node/run.mjs")).arg(settings);
+    command
+}
+
+/// What became of the scenarios of a client.
+struct Report {
+    on: String,
+    passed: usize,
+    known: Vec<String>,
+    failed: Vec<String>,
+}
+
+fn read(on: String, output: &str, ended: bool) -> Report {
+    let mut report = Report { on, passed: 0, known: Vec::new(), failed: Vec::new() };
+    for line in output.lines() {
+        if line.starts_with("pass ") {
+            report.passed += 1;
+        } else if let Some(failure) = line.strip_prefix("FAIL ") {
+            let name = failure.split(':').next().unwrap_or_default();
+            match KNOWN.iter().find(|(client, known, _)| report.on.starts_with(client) && *known == name) {
+                Some((_, name, reason)) => report.known.push(format!("{name}: {reason}")),
+                None => report.failed.push(failure.to_owned()),
+            }
+        } else if let Some(skipped) = line.strip_prefix("skip ") {
+            report.known.push(skipped.to_owned());
+        }
+    }
+    if !ended {
+        report.failed.push("the program did not run to its end".to_owned());
+    }
+    report
+}
+
+async fn run(client: Client, folder: &Path, server: &Server) -> Result<Report, Failure> {
+    let mut command = (client.command)(folder, server.settings());
+    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true).output().await?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let ended = text.contains(" scenario(s), ");
+    Ok(read(format!("{} on {}", client.name, server.kind()), &text, ended))
+}
+
+/// The entities of both programs, in one configuration.
+async fn entities(folder: &Path) -> Result<Value, Failure> {
+    let mut python = Command::new(folder.join("venv/bin/python"));
+    python.arg(script("python/run.py"));
+    let mut node = Command::new("node");
+    node.env("NODE_MODULES", folder).arg(script("node/run.mjs"));
+    let mut config: Value = serde_json::from_slice(&python.arg("entities").output().await?.stdout)?;
+    let more: Value = serde_json::from_slice(&node.arg("entities").output().await?.stdout)?;
+    for kind in ["Queues", "Topics"] {
+        let path = format!("/UserConfig/Namespaces/0/{kind}");
+        let more = more.pointer(&path).and_then(Value::as_array).cloned().unwrap_or_default();
+        config.pointer_mut(&path).and_then(Value::as_array_mut).ok_or("a configuration without entities")?.extend(more);
+    }
+    Ok(config)
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run_all().await {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run_all() -> Result<ExitCode, Failure> {
+    let mut arguments = env::args().skip(1);
+    let folder = PathBuf::from(arguments.next().ok_or("the folder of the packages is missing")?);
+    let is_json = arguments.next().is_some_and(|argument| argument == "--json");
+    let all = env::var("CONSIGN_SERVICEBUS").is_ok_and(|part| part == "all");
+    let config = entities(&folder).await?;
+
+    let mut reports = Vec::new();
+    if all {
+        // The entities of a client are used once: each has a server of its own.
+        for (number, (client, durable)) in
+            (0..).zip(CLIENTS.iter().flat_map(|client| [(client, false), (client, true)]))
+        {
+            let server = Server::start(number, &config, durable).await?;
+            reports.push(run(*client, &folder, &server).await?);
+        }
+    } else {
+        let server = Server::start(0, &config, false).await?;
+        let few = CLIENTS[..FEW].iter().map(|client| run(*client, &folder, &server));
+        reports = futures_util::future::try_join_all(few).await?;
+    }
+    print(&reports, is_json);
+    let failed = reports.iter().any(|report| !report.failed.is_empty());
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn print(reports: &[Report], is_json: bool) {
+    if is_json {
+        let json = |report: &Report| json!({ "client": report.on, "passed": report.passed, "known": report.known, "failed": report.failed });
+        println!("{}", reports.iter().map(json).collect::<Value>());
+        return;
+    }
+    for report in reports {
+        for failure in &report.failed {
+            println!("FAIL  {}: {failure}", report.on);
+        }
+        for known in &report.known {
+            println!("known {}: {known}", report.on);
+        }
+        let (known, failed) = (report.known.len(), report.failed.len());
+        println!("{}: {} passed, {known} known, {failed} failed", report.on, report.passed);
+    }
+}
