@@ -13,7 +13,7 @@ use consign_core::transport::ErrorKind;
 use crate::{core::Core, error::Failure, options::Sasl, servers::Server};
 
 pub(crate) async fn open(core: &Arc<Core>, server: &Server) -> Result<Connection, Failure> {
-    let connector = Connector::new(server.host.as_str(), server.port).with_timeout(core.options.deadline);
+    let connector = Connector::new(server.host.as_str(), server.port).with_timeout(core.options.timeout);
     #[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
     let connector = match &core.tls {
         Some(config) => connector.with_tls(Arc::clone(config)),
@@ -37,7 +37,7 @@ fn options(core: &Core, server: &Server) -> client::Options {
     let options = &core.options;
     let mut engine = engine::Options::default();
     engine.idle_timeout = Some(options.idle_timeout);
-    engine.handshake_timeout = options.deadline;
+    engine.handshake_timeout = options.timeout;
     engine.max_message_size = options.max_message_size;
     engine.sasl_client = match (options.sasl, &core.servers.login) {
         (Sasl::None, _) => None,
@@ -56,6 +56,6 @@ fn options(core: &Core, server: &Server) -> client::Options {
     client::Options::new(core.container.as_str())
         .with_hostname(hostname)
         .with_properties(properties)
-        .with_timeout(options.deadline)
+        .with_timeout(options.timeout)
         .with_engine(engine)
 }

@@ -20,7 +20,7 @@ use crate::{
 ///
 /// | parameter | form | default | |
 /// |---|---|---|---|
-/// | `deadline` | a duration, `1ms` to `1440m` | `30s` | [`Options::deadline`] |
+/// | `timeout` | a duration, `1ms` to `1440m` | `30s` | [`Options::timeout`] |
 /// | `idle_timeout` | a duration, `1s` to `1440m` | `60s` | [`Options::idle_timeout`] |
 /// | `backoff` | a duration, up to `1440m` | `100ms` | the first pause of [`Options::backoff`] |
 /// | `max_backoff` | a duration from `backoff` to `1440m` | `10s` | the longest pause of [`Options::backoff`] |
@@ -49,7 +49,7 @@ use crate::{
 ///
 /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 /// let transports = TransportRegistry::new().with(consign_amqp10::connector());
-/// let url = "amqp10://shop:secret@one:5672,two:5672?deadline=10s&dead_letter_address=DLQ.{path}";
+/// let url = "amqp10://shop:secret@one:5672,two:5672?timeout=10s&dead_letter_address=DLQ.{path}";
 /// let transport = transports.connect(url).await?;
 /// # Ok(())
 /// # }
@@ -102,8 +102,8 @@ impl Connector for OfUrl {
 
 fn options(url: &mut TransportUrl) -> Result<Options, ConnectError> {
     let mut options = Options::default();
-    if let Some(deadline) = duration(url, "deadline", Duration::from_millis(1)..=LONGEST)? {
-        options = options.deadline(deadline);
+    if let Some(timeout) = duration(url, "timeout", Duration::from_millis(1)..=LONGEST)? {
+        options = options.timeout(timeout);
     }
     if let Some(timeout) = duration(url, "idle_timeout", Duration::from_secs(1)..=LONGEST)? {
         options = options.idle_timeout(timeout);

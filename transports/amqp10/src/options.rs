@@ -12,7 +12,7 @@ use crate::{Amqp10, Product, servers::Servers};
 /// use consign_amqp10::Amqp10;
 ///
 /// let amqp = Amqp10::options()
-///     .deadline(Duration::from_secs(10))
+///     .timeout(Duration::from_secs(10))
 ///     .dead_letter_address("DLQ.{path}")
 ///     .connect("amqp10://shop:secret@broker.example.org")
 ///     .await?;
@@ -22,7 +22,7 @@ use crate::{Amqp10, Product, servers::Servers};
 #[derive(Clone)]
 #[must_use = "options do nothing until `connect` is called"]
 pub struct Options {
-    pub(crate) deadline: Duration,
+    pub(crate) timeout: Duration,
     pub(crate) idle_timeout: Duration,
     pub(crate) backoff: (Duration, Duration),
     pub(crate) prefetch: u32,
@@ -47,7 +47,7 @@ pub struct Options {
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
-            .field("deadline", &self.deadline)
+            .field("timeout", &self.timeout)
             .field("address", &self.address)
             .field("dead_letter_address", &self.dead_letter_address)
             .field("dead_letters", &self.dead_letters)
@@ -89,7 +89,7 @@ pub(crate) const PATH: &str = "{path}";
 impl Default for Options {
     fn default() -> Self {
         Self {
-            deadline: Duration::from_secs(30),
+            timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(60),
             backoff: (Duration::from_millis(100), Duration::from_secs(10)),
             prefetch: 0,
@@ -114,8 +114,8 @@ impl Default for Options {
 impl Options {
     /// Sets how long any one step may take: a connection to one host, an attach, a send until its outcome, a settlement until the
     /// broker confirms it. A longer step fails with `ServiceTimeout`. 30 s; 1 ms to a day.
-    pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.deadline = deadline.clamp(Duration::from_millis(1), LONGEST);
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout.clamp(Duration::from_millis(1), LONGEST);
         self
     }
 
@@ -235,7 +235,7 @@ impl Options {
     /// Connects to `amqp10://user:password@host:5672` or, by TLS, `amqps10://user:password@host:5671`.
     ///
     /// An address may have several hosts, `amqp10://shop:secret@one:5672,two:5672`. They are tried in turn, also when a connection is
-    /// opened again; the host that was connected last is the first one then. Each has its own [deadline](Self::deadline).
+    /// opened again; the host that was connected last is the first one then. Each has its own [timeout](Self::timeout).
     ///
     /// # Errors
     ///
@@ -255,8 +255,8 @@ mod tests {
     #[test]
     fn values_are_clamped_to_their_range() {
         let longest = Duration::MAX;
-        let options = Options::default().deadline(longest).backoff(longest, longest).idle_timeout(longest);
-        for time in [options.deadline, options.backoff.0, options.backoff.1, options.idle_timeout] {
+        let options = Options::default().timeout(longest).backoff(longest, longest).idle_timeout(longest);
+        for time in [options.timeout, options.backoff.0, options.backoff.1, options.idle_timeout] {
             assert_eq!(time, LONGEST);
         }
         let options = Options::default().prefetch(u32::MAX).max_delivery_count(0).max_message_size(0);

@@ -163,7 +163,7 @@ impl Shared {
 }
 
 async fn send_all(shared: Arc<Shared>, prepared: Vec<Bytes>) -> Result<(), SendError> {
-    let deadline = shared.core.options.deadline;
+    let timeout = shared.core.options.timeout;
     let sending = async {
         let open = shared.open().await?;
         let sends = prepared.into_iter().map(|encoded| shared.send(&open, encoded));
@@ -179,9 +179,9 @@ async fn send_all(shared: Arc<Shared>, prepared: Vec<Bytes>) -> Result<(), SendE
             }
         }
     };
-    match tokio::time::timeout(deadline, sending).await {
+    match tokio::time::timeout(timeout, sending).await {
         Ok(sent) => sent,
-        Err(_) => Err(SendError::new(ErrorKind::ServiceTimeout).with_detail(format!("no outcome within {deadline:?}"))),
+        Err(_) => Err(SendError::new(ErrorKind::ServiceTimeout).with_detail(format!("no outcome within {timeout:?}"))),
     }
 }
 

@@ -6,7 +6,7 @@ use consign_core::{
     time::Timestamp,
     transport::{
         Capabilities, Capability, DynTransport, ErrorKind, ManageError, ReceiveError, ReceiveMode, ScheduleMessages,
-        SendError, Transport, Unsupported,
+        SendError, ServerAddress, Transport, Unsupported,
     },
 };
 
@@ -92,6 +92,12 @@ impl Transport for Amqp10 {
     /// They depend on the broker and on the options. The documentation of the crate has the reason of each level.
     fn capabilities(&self) -> Capabilities {
         self.core.capabilities()
+    }
+
+    /// The server, if the address has only one: with several, connections may be to different ones.
+    fn server(&self) -> Option<ServerAddress> {
+        let [server] = &*self.core.servers.all else { return None };
+        Some(ServerAddress::new(server.host.as_str()).with_port(server.port))
     }
 
     async fn sender(&self, path: &EntityPath) -> Result<Amqp10Sender, SendError> {

@@ -24,7 +24,7 @@ use crate::support::{
 
 async fn connect<Q: Queues>(address: SocketAddr, login: &str, queues: Q) -> Result<DynTransport, Failure> {
     let options = Amqp10::options()
-        .deadline(Duration::from_secs(2))
+        .timeout(Duration::from_secs(2))
         .idle_timeout(Duration::from_secs(2))
         .backoff(Duration::from_millis(50), Duration::from_millis(500));
     Ok(Managed::new(options.connect(&format!("amqp10://{login}{address}")).await?, queues).ignoring_settings().into())

@@ -95,9 +95,9 @@ impl Held {
         if self.origin.settler.ended().is_some() {
             return Err(lost());
         }
-        let deadline = self.origin.source.core.options.deadline;
+        let timeout = self.origin.source.core.options.timeout;
         let sent = match copy {
-            Ok(copy) => match tokio::time::timeout(deadline, sender.send_encoded(copy)).await {
+            Ok(copy) => match tokio::time::timeout(timeout, sender.send_encoded(copy)).await {
                 Ok(sent) => sent,
                 Err(_) => Err(Failure::new(ErrorKind::ServiceTimeout, "the broker did not accept a copy in time")),
             },

@@ -1,6 +1,6 @@
 //! Errors of URLs.
 
-use consign::transport::{ConnectErrorKind, ErrorKind, TransportRegistry};
+use consign::transport::{ConnectErrorKind, ErrorKind, Transport, TransportRegistry};
 use consign_amqp10::{Amqp10, connector};
 use consign_conformance::log::Lines;
 
@@ -11,8 +11,8 @@ use super::Bench;
 async fn a_refused_parameter_is_named_and_no_value_is_shown() {
     let registry = TransportRegistry::new().with(connector());
     for (parameter, name) in [
-        ("deadline=s3cret", "deadline"),
-        ("deadline=0ms", "deadline"),
+        ("timeout=s3cret", "timeout"),
+        ("timeout=0ms", "timeout"),
         ("idle_timeout=1ms", "idle_timeout"),
         ("backoff=2s&max_backoff=1s", "max_backoff"),
         ("prefetch=4097", "prefetch"),
@@ -51,6 +51,18 @@ async fn a_connection_that_is_not_made_is_a_warning_without_the_password() {
     assert!(logged.iter().any(|line| line.contains("connecting failed") && line.contains("127.0.0.1:1")), "{logged:?}");
     let shown = format!("{:?} {error} {error:?}", lines.all());
     assert!(!shown.contains("s3cret"), "{shown}");
+}
+
+/// Rules: O-19.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_server_is_the_only_one_of_the_address() {
+    let Some(bench) = Bench::new().await else { return };
+    let url = bench.proton.url();
+    let (_, authority) = url.split_once("://").unwrap();
+    let one = Amqp10::connect(&url).await.unwrap();
+    assert_eq!(one.server().map(|server| server.to_string()).as_deref(), Some(authority));
+    let two = Amqp10::connect(&format!("{url},127.0.0.1:1")).await.unwrap();
+    assert_eq!(two.server(), None);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -89,7 +89,7 @@ impl Node {
         let until = Instant::now() + Duration::from_secs(90);
         let url = super::rabbitmq::of_amqp10(&self.url());
         loop {
-            match Amqp10::options().deadline(Duration::from_secs(5)).connect(&url).await {
+            match Amqp10::options().timeout(Duration::from_secs(5)).connect(&url).await {
                 Ok(amqp) => return drop(amqp.close().await),
                 Err(error) => assert!(Instant::now() < until, "the node does not answer: {error}"),
             }

@@ -24,7 +24,7 @@ impl RabbitMq {
     /// Returns the server that `CONSIGN_RABBITMQ` names, or starts one if that has no plugin. `None` if there is no RabbitMQ.
     pub(crate) async fn find() -> Option<Self> {
         if let Ok(url) = std::env::var("CONSIGN_RABBITMQ") {
-            let connecting = Amqp10::options().deadline(Duration::from_secs(10)).connect(&of_amqp10(&url)).await;
+            let connecting = Amqp10::options().timeout(Duration::from_secs(10)).connect(&of_amqp10(&url)).await;
             if let Ok(amqp) = connecting {
                 let _ = consign::transport::Transport::close(&amqp).await;
                 return Some(Self { url, node: None });
