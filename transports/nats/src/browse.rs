@@ -121,7 +121,7 @@ impl Found {
             Some(id) if source.settings.requires_session && look.state == MessageState::Active => {
                 source.beside.mark_of_session(id, read.number)
             }
-            _ => source.beside.note(&place, read.number),
+            _ => place.note(&source.beside, read.number),
         };
         if look.notes.contains(&subject)
             && let Some(found) = source.inner.last_at(&source.beside.stream, &subject).await?

@@ -9,13 +9,13 @@ use consign_core::{
 use consign_rules::{Copies, RuleSet};
 
 use crate::{
+    beside::Beside,
     connection::Inner,
     deliver::{self, Facts},
     error::Fault,
     sender::ROOM_FOR_REASON,
     settings::Stored,
     settle,
-    source::Beside,
     wire::{self, name},
 };
 

@@ -3,6 +3,7 @@
 
 mod administration;
 mod background;
+mod beside;
 mod browse;
 mod capabilities;
 mod connection;

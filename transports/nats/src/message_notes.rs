@@ -42,14 +42,14 @@ impl Note {
 
     /// Reads the note of a message, if it has one.
     pub(crate) async fn of(source: &Source, number: u64) -> Result<Option<Self>, Fault> {
-        let subject = source.beside.note(&source.place, number);
+        let subject = source.place.note(&source.beside, number);
         let found = source.inner.last_at(&source.beside.stream, &subject).await?;
         Ok(found.map(|found| Self::read(&found.headers, &found.payload, found.sequence)))
     }
 
     /// Stores the note in place of the previous one.
     pub(crate) async fn store(&mut self, source: &Source, number: u64) -> Result<(), Fault> {
-        let subject = source.beside.note(&source.place, number);
+        let subject = source.place.note(&source.beside, number);
         self.store_at(source, &subject).await
     }
 

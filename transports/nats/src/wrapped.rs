@@ -17,11 +17,13 @@ use consign_core::{
 use futures_util::Stream;
 
 use crate::{
-    Nats, NatsLease, NatsReceiver, deferred, deliver,
+    Nats, NatsLease, NatsReceiver,
+    beside::Beside,
+    deferred, deliver,
     entities::{GRACE, dead},
     reply,
     settings::{Kind, Stored},
-    source::{Beside, Place, Source},
+    source::{Place, Source},
 };
 
 /// A source of messages: a pull consumer of a stream that this transport has not created.

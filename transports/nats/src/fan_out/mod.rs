@@ -23,7 +23,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::{connection::Inner, copies::Target, error::Fault, settings::Stored, source::Beside, wire};
+use crate::{beside::Beside, connection::Inner, copies::Target, error::Fault, settings::Stored, wire};
 
 /// How long a message may be in transit from its topic before another task gets it.
 pub(crate) const ACK_WAIT: Duration = Duration::from_secs(5);
