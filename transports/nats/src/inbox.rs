@@ -15,7 +15,7 @@ use consign_core::{
 };
 use futures_util::Stream;
 
-use crate::{Nats, NatsLease, NatsSender, deliver, reply, wire};
+use crate::{Nats, NatsLease, NatsSender, read, reply, wire};
 
 /// The last token of the subject of replies that have their id in a header.
 const BY_HEADER: &str = "r";
@@ -114,7 +114,7 @@ impl InboxReplies {
         let now = self.nats.inner.now();
         let has_no_responders = reply.status == Some(StatusCode::NO_RESPONDERS);
         let headers = reply.headers.as_ref();
-        let mut message = deliver::read(headers, reply.payload, self.received, now, &reply.subject).message;
+        let mut message = read::read(headers, reply.payload, self.received, now, &reply.subject).message;
         let properties = message.properties_mut();
         if let Some(request) = self.inbox.request_of(&reply.subject) {
             properties.set_correlation_id(request);

@@ -22,6 +22,7 @@ mod log;
 mod message_notes;
 mod options;
 mod pending_requests;
+mod read;
 mod receiver;
 mod reply;
 mod returned;

@@ -12,11 +12,11 @@ use consign_core::{
 };
 
 use crate::{
-    deliver::Read,
     entities::nanos,
     error::Fault,
     held::Held,
     message_notes::Note,
+    read::Read,
     source::{Place, Source},
     wire::{self, name},
 };

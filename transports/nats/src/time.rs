@@ -8,7 +8,7 @@ use consign_core::{time::Timestamp, transport::ErrorKind};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::{beside::Beside, connection::Inner, error::Fault, fetch::stored_at};
+use crate::{beside::Beside, connection::Inner, error::Fault, read::stored_at};
 
 /// A reading of the server's clock, and when it was made.
 #[derive(Default)]

@@ -19,9 +19,9 @@ use futures_util::Stream;
 use crate::{
     Nats, NatsLease, NatsReceiver,
     beside::Beside,
-    deferred, deliver,
+    deferred,
     entities::{GRACE, dead},
-    reply,
+    read, reply,
     settings::{Kind, Stored},
     source::{Place, Source},
 };
@@ -146,7 +146,7 @@ impl Receiver for NatsSubscription {
                     self.received += 1;
                     let now: Timestamp = self.nats.inner.now();
                     let subject = message.subject.as_str();
-                    let read = deliver::read(message.headers.as_ref(), message.payload, self.received, now, subject);
+                    let read = read::read(message.headers.as_ref(), message.payload, self.received, now, subject);
                     let mut request = read.message;
                     if request.subject().is_none() {
                         request.properties_mut().set_subject(message.subject.to_string());

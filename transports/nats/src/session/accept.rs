@@ -14,11 +14,11 @@ use tokio::time::Instant;
 
 use super::{NatsSession, SessionLock, lock, record::Record};
 use crate::{
-    deliver,
     entities::consumer_config,
     error::Fault,
-    fetch::{stored_at, subjects},
+    fetch::subjects,
     message_notes::Note,
+    read::{self, stored_at},
     settle,
     source::{Place, Source},
     wire,
@@ -192,7 +192,7 @@ async fn inherit(entity: &Arc<Source>, id: &str, consumer: &str) -> Result<(), F
             continue;
         }
         let stored = stored_at(&message);
-        let read = deliver::read(Some(&message.headers), message.payload, message.sequence, stored, &entity.stream);
+        let read = read::read(Some(&message.headers), message.payload, message.sequence, stored, &entity.stream);
         settle::bury_stored(entity, read, &note).await?;
     }
     match inner.delete_consumer(&entity.stream, consumer).await {
