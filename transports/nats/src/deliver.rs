@@ -14,6 +14,7 @@ use crate::{
     held::{Held, Lock},
     message_notes::Note,
     read::{self, Facts},
+    session_lock::Kept,
     settle,
     source::{Place, Source},
     wire::{Malformed, name},
@@ -81,7 +82,7 @@ pub(crate) async fn arrive(
             session_lock.arrived();
             session_lock.note(number)
         }
-        None if facts.deliveries > 1 => Note::of(source, number).await?,
+        None if facts.deliveries > 1 => source.note(number).await?,
         None => None,
     };
     let (held, malformed) = held(source, message, facts, reply, note, until);
@@ -159,11 +160,10 @@ fn held(
 }
 
 /// Returns a returned message of a session for its next delivery.
-pub(crate) fn anew(held: Held) -> Box<Held> {
-    let source = held.source;
-    let note = source.session_lock().and_then(|session_lock| session_lock.note(held.number));
+pub(crate) fn anew(source: &Arc<Source>, kept: Kept) -> Box<Held> {
+    let Kept { mut message, reply, number, foreign } = kept;
+    let note = source.session_lock().and_then(|session_lock| session_lock.note(number));
     let count = note.as_ref().map_or(0, |note| note.failed).saturating_add(1);
-    let mut message = held.message;
     if let Some(note) = note.as_ref().filter(|note| !note.changes.is_empty()) {
         message.properties_mut().application_properties_mut().merge(note.changes.clone());
     }
@@ -175,7 +175,7 @@ pub(crate) fn anew(held: Held) -> Box<Held> {
         message = message.with_received(received);
     }
     let lock = Lock::new(Instant::now() + source.settings.lock());
-    let (reply, number, foreign) = (held.reply, held.number, held.foreign);
+    let source = Arc::clone(source);
     Box::new(Held { message, note, count, lock, source, reply, number, foreign, watched: None })
 }
 

@@ -32,6 +32,7 @@ mod rules;
 mod sender;
 mod servers;
 mod session;
+mod session_lock;
 mod settings;
 mod settle;
 mod source;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use consign_core::transport::{EntityInfo, ErrorKind};
 
 use crate::{
-    beside::Beside, connection::Inner, error::Fault, fan_out::FanOut, session::SessionLock, settings::Stored, wire,
+    beside::Beside, connection::Inner, error::Fault, fan_out::FanOut, message_notes::Note, session_lock::SessionLock,
+    settings::Stored, wire,
 };
 
 /// A consumer that messages are pulled from.
@@ -67,6 +68,18 @@ impl Source {
             Some(fan_out) => fan_out.catch_up().await,
             None => Ok(()),
         }
+    }
+
+    /// Reads the note of a message, if it has one.
+    pub(crate) async fn note(&self, number: u64) -> Result<Option<Note>, Fault> {
+        let subject = self.place.note(&self.beside, number);
+        let found = self.inner.last_at(&self.beside.stream, &subject).await?;
+        Ok(found.map(|found| Note::read(&found.headers, &found.payload, found.sequence)))
+    }
+
+    /// Stores the note of a message in place of the previous one.
+    pub(crate) async fn store_note(&self, note: &mut Note, number: u64) -> Result<(), Fault> {
+        note.store(&self.inner, &self.place.note(&self.beside, number)).await
     }
 
     /// Returns the subject of requests for messages, without the prefix.
