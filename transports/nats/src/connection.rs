@@ -25,7 +25,7 @@ use crate::{
     background::{self, Work},
     beside::Beside,
     error::Fault,
-    fan_out::FanOuts,
+    fan_outs::FanOuts,
     options::{self, Options},
     read::stored_at,
     returned::Returned,

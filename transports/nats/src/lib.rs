@@ -15,6 +15,7 @@ mod deliver;
 mod entities;
 mod error;
 mod fan_out;
+mod fan_outs;
 mod fetch;
 mod held;
 mod inbox;

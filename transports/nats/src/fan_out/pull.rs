@@ -115,7 +115,7 @@ impl Pull {
     }
 
     fn is_wanted(&self) -> bool {
-        self.running.users.load(std::sync::atomic::Ordering::Acquire) > 0
+        self.running.users.is_any()
     }
 
     async fn ask(&mut self) -> Result<(), Fault> {
