@@ -6,6 +6,9 @@ use super::Key;
 
 /// When calls are over, the earliest first. A call that ends before leaves its deadline here, to be dropped when it comes
 /// up or when there are too many of its kind: that is cheaper than to find it.
+//
+// Not `tokio_util::time::DelayQueue`: to add and remove a timer takes 7 to 9 times the instructions with 64 or 10,000
+// calls waiting. With one call it takes 23 times, and an allocation and two wake-ups of the loop that this does not need.
 #[derive(Default)]
 pub(super) struct Deadlines(BinaryHeap<Reverse<(Instant, Key)>>);
 

@@ -17,7 +17,7 @@ use crate::{
     held::{Held, Lock, Watched},
     log,
     pending_requests::PendingRequest,
-    session::SessionLock,
+    session_lock::SessionLock,
     settle,
 };
 

@@ -15,10 +15,10 @@ use consign_core::{
 };
 
 use crate::{
-    deliver,
     error::Fault,
-    fetch::{fetch, stored_at, subjects},
+    fetch::{fetch, subjects},
     message_notes::Note,
+    read::{self, stored_at},
     source::{Place, Source},
 };
 
@@ -101,7 +101,7 @@ impl Found {
 
     async fn insert(&mut self, message: &StreamMessage, stream: &str, look: &Look<'_>) -> Result<(), Fault> {
         let payload = message.payload.clone();
-        let read = deliver::read(Some(&message.headers), payload, message.sequence, stored_at(message), stream);
+        let read = read::read(Some(&message.headers), payload, message.sequence, stored_at(message), stream);
         let source = look.source;
         let is_of_another =
             source.session_lock().is_some_and(|session_lock| read.message.session_id() != Some(session_lock.id()));
@@ -121,7 +121,7 @@ impl Found {
             Some(id) if source.settings.requires_session && look.state == MessageState::Active => {
                 source.beside.mark_of_session(id, read.number)
             }
-            _ => source.beside.note(&place, read.number),
+            _ => place.note(&source.beside, read.number),
         };
         if look.notes.contains(&subject)
             && let Some(found) = source.inner.last_at(&source.beside.stream, &subject).await?

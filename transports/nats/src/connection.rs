@@ -16,13 +16,18 @@ use consign_core::{
 use futures_util::{TryFutureExt, future::join_all};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value as Json;
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
 
 use crate::{
     background::{self, Work},
+    beside::Beside,
     error::Fault,
-    fan_out::FanOuts,
+    fan_outs::FanOuts,
     options::{self, Options},
+    read::stored_at,
     returned::Returned,
     time::ServerClock,
     wire,
@@ -73,21 +78,6 @@ struct Published {
 }
 
 impl Nats {
-    /// Connects to a server, such as `nats://127.0.0.1:4222`; see [`Options::connect`].
-    pub async fn connect(url: &str) -> Result<Self, ManageError> {
-        Self::options().connect(url).await
-    }
-
-    /// Returns the default options, to be changed.
-    pub fn options() -> Options {
-        Options::new()
-    }
-
-    /// Wraps an existing client; see [`Options::wrap`].
-    pub async fn wrap(client: Client) -> Result<Self, ManageError> {
-        Self::options().wrap(client).await
-    }
-
     pub(crate) async fn begin(
         context: jetstream::Context,
         options: &Options,
@@ -191,6 +181,21 @@ impl Inner {
 
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now().utc
+    }
+
+    /// Returns the server's UTC. It is read from a message that the server stamps, and continues by this process's monotonic
+    /// clock.
+    pub(crate) async fn server_now(&self, beside: &Beside) -> Result<Timestamp, Fault> {
+        if let Some(now) = self.server_clock.now() {
+            return Ok(now);
+        }
+        let subject = beside.clock();
+        let before = Instant::now();
+        self.publish(&subject, HeaderMap::new(), Bytes::new()).await?;
+        let at = before + before.elapsed() / 2;
+        let stamped = self.last_at(&beside.stream, &subject).await?;
+        let stamped = stamped.ok_or_else(|| Fault::new(ErrorKind::General, "the server's clock was not read"))?;
+        Ok(self.server_clock.set(at, stored_at(&stamped)))
     }
 
     pub(crate) fn is_closed(&self) -> bool {

@@ -1,6 +1,6 @@
 //! The copies of a message of a topic for a subscription, and how they are stored there.
 
-use async_nats::{HeaderMap, HeaderName, HeaderValue};
+use async_nats::HeaderMap;
 use bytes::Bytes;
 use consign_core::{
     Message,
@@ -9,13 +9,13 @@ use consign_core::{
 use consign_rules::{Copies, RuleSet};
 
 use crate::{
+    beside::Beside,
     connection::Inner,
-    deliver::{self, Facts},
     error::Fault,
+    read::{self, Facts},
     sender::ROOM_FOR_REASON,
     settings::Stored,
     settle,
-    source::Beside,
     wire::{self, name},
 };
 
@@ -58,7 +58,7 @@ impl Target {
         topic: &str,
     ) -> Vec<Copy> {
         let headers = message.headers.as_ref();
-        let read = deliver::read(headers, message.payload.clone(), facts.number, facts.stored, topic);
+        let read = read::read(headers, message.payload.clone(), facts.number, facts.stored, topic);
         let original = Original { target: self, message, facts, id: read.message.message_id().unwrap_or_default() };
         if let Some(malformed) = &read.malformed {
             return vec![original.dead("", &read.message, malformed.why())];
@@ -129,13 +129,13 @@ impl Original<'_> {
 
     fn kept(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        keep(self.message.headers.as_ref(), &mut headers, |_| true);
+        wire::keep(self.message.headers.as_ref(), &mut headers, |_| true);
         headers
     }
 
     fn foreign(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        foreign(self.message.headers.as_ref(), &mut headers);
+        wire::foreign(self.message.headers.as_ref(), &mut headers);
         headers
     }
 
@@ -185,21 +185,5 @@ impl Original<'_> {
     fn max(&self) -> usize {
         let max = self.target.max_payload;
         max.saturating_sub(ROOM_FOR_REASON.min(max / 8))
-    }
-}
-
-/// Copies headers of other clients: neither the server's nor this transport's.
-pub(crate) fn foreign(from: Option<&HeaderMap>, to: &mut HeaderMap) {
-    keep(from, to, |name| !name.starts_with(name::PREFIX));
-}
-
-fn keep(from: Option<&HeaderMap>, to: &mut HeaderMap, is_kept: impl Fn(&str) -> bool) {
-    for (name, values) in from.into_iter().flat_map(HeaderMap::iter) {
-        let text: &str = name.as_ref();
-        if !text.starts_with("Nats-") && is_kept(text) && to.get(name.clone()).is_none() {
-            for value in values {
-                to.append(HeaderName::clone(name), HeaderValue::clone(value));
-            }
-        }
     }
 }

@@ -2,25 +2,22 @@
 
 use std::sync::Arc;
 
-use async_nats::{HeaderMap, Subject};
-use bytes::Bytes;
+use async_nats::Subject;
 use consign_core::{
-    Message,
     message::{Received, SequenceNumber},
     settlement::DeadLetter,
-    time::Timestamp,
-    transport::ErrorKind,
 };
 use tokio::time::Instant;
 
 use crate::{
-    copies,
     error::Fault,
     held::{Held, Lock},
     message_notes::Note,
+    read::{self, Facts},
+    session_lock::Kept,
     settle,
     source::{Place, Source},
-    wire::{self, Malformed, name},
+    wire::{Malformed, name},
 };
 
 /// The result of a message that arrived.
@@ -28,70 +25,6 @@ pub(crate) enum Arrival {
     Held(Box<Held>),
     /// It was dead-lettered, because it cannot be delivered.
     Buried,
-}
-
-/// The server's facts of a delivery, in the subject at which it is acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Facts {
-    pub(crate) deliveries: u64,
-    pub(crate) number: u64,
-    /// How many the consumer has delivered by then.
-    pub(crate) delivered: u64,
-    pub(crate) stored: Timestamp,
-}
-
-impl Facts {
-    /// `$JS.ACK.stream.consumer.deliveries.number.of-consumer.nanoseconds.pending`, or with domain and account behind `ACK`.
-    pub(crate) fn read(reply: &str) -> Option<Self> {
-        let tokens: Vec<&str> = reply.strip_prefix("$JS.ACK.")?.split('.').collect();
-        let tokens = match tokens.len() {
-            7 => &tokens[2..],
-            9.. => &tokens[4..],
-            _ => return None,
-        };
-        let nanos: i64 = tokens[3].parse().ok()?;
-        Some(Self {
-            deliveries: tokens[0].parse().ok()?,
-            number: tokens[1].parse().ok()?,
-            delivered: tokens[2].parse().ok()?,
-            stored: Timestamp::from_millis(nanos / 1_000_000),
-        })
-    }
-}
-
-/// A message that was read from a stream, and what copies have in their headers.
-pub(crate) struct Read {
-    pub(crate) message: Message,
-    pub(crate) number: u64,
-    pub(crate) enqueued: Timestamp,
-    /// Deliveries when the copy was made.
-    pub(crate) count: u32,
-    pub(crate) malformed: Option<Malformed>,
-    /// Headers of other clients, which are written to copies of the message.
-    pub(crate) foreign: HeaderMap,
-}
-
-pub(crate) fn read(headers: Option<&HeaderMap>, payload: Bytes, number: u64, stored: Timestamp, stream: &str) -> Read {
-    let said = |name| headers.and_then(|headers| headers.get(name)?.as_str().parse::<i64>().ok());
-    let number = said(name::SEQUENCE_NUMBER).and_then(|number| u64::try_from(number).ok()).unwrap_or(number);
-    let enqueued = said(name::ENQUEUED_TIME).map_or(stored, Timestamp::from_millis);
-    let count = said(name::DELIVERY_COUNT).and_then(|count| u32::try_from(count).ok()).unwrap_or_default();
-    let (mut message, mut malformed) = match wire::decode(headers, payload.clone()) {
-        Ok(message) => (message, None),
-        Err(malformed) => (wire::bare(headers, payload), Some(malformed)),
-    };
-    if message.properties_mut().fit() {
-        malformed.get_or_insert(Malformed::TooLarge);
-    }
-    if message.message_id().is_none() {
-        let id = format!("{stream}-{number}");
-        // A name that is too long for an id has an end that is not.
-        let start = id.len().saturating_sub(128);
-        let _ = message.properties_mut().stamp_message_id(id.get(start..).unwrap_or_default().to_owned());
-    }
-    let mut foreign = HeaderMap::new();
-    copies::foreign(headers, &mut foreign);
-    Read { message, number, enqueued, count, malformed, foreign }
 }
 
 /// Returns whether a message can be delivered without a further request to the server.
@@ -118,7 +51,7 @@ pub(crate) fn simple(
     message: async_nats::Message,
     until: Instant,
 ) -> Result<(Box<Held>, Option<Malformed>), Fault> {
-    let (facts, reply) = facts(&message)?;
+    let (facts, reply) = read::facts(&message)?;
     let note = source.session_lock().and_then(|session_lock| {
         session_lock.arrived();
         session_lock.note(facts.number)
@@ -138,7 +71,7 @@ pub(crate) async fn arrive(
     message: async_nats::Message,
     until: Instant,
 ) -> Result<Arrival, Fault> {
-    let (facts, reply) = facts(&message)?;
+    let (facts, reply) = read::facts(&message)?;
     let number = match source.place {
         Place::Deferred(number) => number,
         Place::DeadLetter => number_of(&message).unwrap_or(facts.number),
@@ -149,7 +82,7 @@ pub(crate) async fn arrive(
             session_lock.arrived();
             session_lock.note(number)
         }
-        None if facts.deliveries > 1 => Note::of(source, number).await?,
+        None if facts.deliveries > 1 => source.note(number).await?,
         None => None,
     };
     let (held, malformed) = held(source, message, facts, reply, note, until);
@@ -178,15 +111,6 @@ fn number_of(message: &async_nats::Message) -> Option<u64> {
     message.headers.as_ref()?.get(name::SEQUENCE_NUMBER)?.as_str().parse().ok()
 }
 
-pub(crate) fn facts(message: &async_nats::Message) -> Result<(Facts, Subject), Fault> {
-    let reply = message.reply.clone();
-    let facts = reply.as_ref().and_then(|reply| Facts::read(reply));
-    match (facts, reply) {
-        (Some(facts), Some(reply)) => Ok((facts, reply)),
-        _ => Err(Fault::new(ErrorKind::General, "the server delivered something that cannot be acknowledged")),
-    }
-}
-
 fn held(
     source: &Arc<Source>,
     message: async_nats::Message,
@@ -195,7 +119,7 @@ fn held(
     note: Option<Note>,
     until: Instant,
 ) -> (Box<Held>, Option<Malformed>) {
-    let read = read(message.headers.as_ref(), message.payload, facts.number, facts.stored, &source.stream);
+    let read = read::read(message.headers.as_ref(), message.payload, facts.number, facts.stored, &source.stream);
     source.inner.returned.remove(source, read.number);
     let uncounted = note.as_ref().map_or(0, |note| note.uncounted);
     let counted = u32::try_from(facts.deliveries.saturating_sub(uncounted).max(1)).unwrap_or(u32::MAX);
@@ -236,11 +160,10 @@ fn held(
 }
 
 /// Returns a returned message of a session for its next delivery.
-pub(crate) fn anew(held: Held) -> Box<Held> {
-    let source = held.source;
-    let note = source.session_lock().and_then(|session_lock| session_lock.note(held.number));
+pub(crate) fn anew(source: &Arc<Source>, kept: Kept) -> Box<Held> {
+    let Kept { mut message, reply, number, foreign } = kept;
+    let note = source.session_lock().and_then(|session_lock| session_lock.note(number));
     let count = note.as_ref().map_or(0, |note| note.failed).saturating_add(1);
-    let mut message = held.message;
     if let Some(note) = note.as_ref().filter(|note| !note.changes.is_empty()) {
         message.properties_mut().application_properties_mut().merge(note.changes.clone());
     }
@@ -252,7 +175,7 @@ pub(crate) fn anew(held: Held) -> Box<Held> {
         message = message.with_received(received);
     }
     let lock = Lock::new(Instant::now() + source.settings.lock());
-    let (reply, number, foreign) = (held.reply, held.number, held.foreign);
+    let source = Arc::clone(source);
     Box::new(Held { message, note, count, lock, source, reply, number, foreign, watched: None })
 }
 
@@ -261,18 +184,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_of_an_acknowledgement_are_read() {
-        let facts = Facts { deliveries: 3, number: 7, delivered: 9, stored: Timestamp::from_millis(1_700_000_000_123) };
-        let (old, new) = (
-            "$JS.ACK.stream.consumer.3.7.9.1700000000123456789.0",
-            "$JS.ACK._.account.stream.consumer.3.7.9.1700000000123456789.0.token",
-        );
-        assert_eq!((Facts::read(old), Facts::read(new)), (Some(facts), Some(facts)));
-        assert!(!is_first(old) && !is_first(new));
-        assert!(is_first("$JS.ACK.stream.consumer.1.7.9.1700000000123456789.0"));
-        assert!(is_first("$JS.ACK._.account.stream.consumer.1.7.9.1700000000123456789.0"));
-        for bad in ["", "$JS.ACK.a.b.c", "$JS.ACK.stream.consumer.x.7.9.1.0", "other.stream.consumer.3.7.9.1.0"] {
-            assert_eq!(Facts::read(bad), None, "{bad}");
+    fn the_first_delivery_is_known_by_both_forms_of_an_acknowledgement() {
+        for (form, first) in [
+            ("$JS.ACK.stream.consumer.3.7.9.1700000000123456789.0", false),
+            ("$JS.ACK._.account.stream.consumer.3.7.9.1700000000123456789.0.token", false),
+            ("$JS.ACK.stream.consumer.1.7.9.1700000000123456789.0", true),
+            ("$JS.ACK._.account.stream.consumer.1.7.9.1700000000123456789.0", true),
+        ] {
+            assert_eq!(is_first(form), first, "{form}");
         }
     }
 }

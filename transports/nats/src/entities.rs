@@ -11,12 +11,13 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     Nats, QueueSettings,
+    beside::Beside,
     connection::Inner,
     copies,
     error::Fault,
     fan_out::FanOut,
     settings::{Kind, Limits, Stored},
-    source::{Beside, Place, Source},
+    source::{Place, Source},
 };
 
 /// How long the server waits beyond a lock before it redelivers: by then a settlement that was in time has arrived.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use async_nats::{Request, jetstream};
+use async_nats::Request;
 use bytes::Bytes;
 use consign_core::transport::{Delivery, ErrorKind};
 use futures_util::StreamExt;
@@ -79,10 +79,4 @@ pub(crate) async fn subjects(source: &Source, filter: &str) -> Result<Vec<String
     let subject = format!("STREAM.INFO.{}", source.beside.stream);
     let info = source.inner.request::<Info>(&subject, &serde_json::json!({ "subjects_filter": filter })).await?;
     Ok(info.state.subjects.unwrap_or_default().into_keys().collect())
-}
-
-/// Returns when a message that was read from a stream was stored.
-pub(crate) fn stored_at(message: &jetstream::message::StreamMessage) -> consign_core::time::Timestamp {
-    let nanos = message.time.unix_timestamp_nanos();
-    consign_core::time::Timestamp::from_millis(i64::try_from(nanos / 1_000_000).unwrap_or(i64::MAX))
 }

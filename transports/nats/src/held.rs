@@ -17,7 +17,7 @@ use consign_core::{
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::{message_notes::Note, source::Source};
+use crate::{message_notes::Note, session_lock::Kept, source::Source};
 
 /// An unsettled delivery.
 pub(crate) struct Held {
@@ -68,6 +68,12 @@ impl Lock {
     /// Ends the lock, for one caller. Returns `false` to all others.
     pub(crate) fn end(&self) -> bool {
         !self.over.swap(true, Ordering::AcqRel)
+    }
+}
+
+impl From<Held> for Kept {
+    fn from(Held { message, reply, number, foreign, .. }: Held) -> Self {
+        Self { message, reply, number, foreign }
     }
 }
 

@@ -9,44 +9,12 @@ use std::{
 
 use async_nats::{StatusCode, Subscriber};
 use consign_core::{
-    Message,
     message::{EntityPath, Received, SequenceNumber},
     transport::{Capabilities, Delivery, ErrorKind, ReceiveError, Receiver, ReplySource, SendError},
 };
 use futures_util::Stream;
 
-use crate::{Nats, NatsLease, NatsSender, deliver, reply, wire};
-
-/// The last token of the subject of replies that have their id in a header.
-const BY_HEADER: &str = "r";
-
-/// The subjects of an inbox.
-#[derive(Clone)]
-pub(crate) struct Inbox {
-    /// `_INBOX.ID.`
-    prefix: Arc<str>,
-    /// The ReplyTo of requests, as a path.
-    address: Arc<str>,
-}
-
-impl Inbox {
-    /// Replaces the ReplyTo of a request with this address by a reply subject of its own, which identifies it. Services that
-    /// do not use this library reply there, and return no header.
-    pub(crate) fn take_reply_to(&self, request: &mut Message) -> Option<String> {
-        if request.reply_to() != Some(&*self.address) {
-            return None;
-        }
-        let subject = format!("{}{}", self.prefix, wire::token(request.message_id()?));
-        request.properties_mut().clear_reply_to();
-        Some(subject)
-    }
-
-    /// Returns the MessageId of the request of a reply, if the subject has it.
-    fn request_of(&self, subject: &str) -> Option<String> {
-        let token = subject.strip_prefix(&*self.prefix).filter(|token| *token != BY_HEADER)?;
-        wire::untoken(token)
-    }
-}
+use crate::{Nats, NatsLease, NatsSender, read, reply_subjects::Inbox, wire};
 
 /// Replies at an inbox of this connection: a [`ReplySource`] for `consign::rpc`.
 ///
@@ -73,7 +41,7 @@ impl Nats {
     pub async fn inbox(&self) -> Result<InboxReplies, ReceiveError> {
         let client = &self.inner.client;
         let name = client.new_inbox();
-        let Some(address) = reply::path(&format!("{name}.{BY_HEADER}")) else {
+        let Some(inbox) = Inbox::new(&name) else {
             let why = "the inbox prefix of the client is not _INBOX";
             return Err(ReceiveError::new(ErrorKind::NotSupported).with_detail(why));
         };
@@ -81,7 +49,6 @@ impl Nats {
         let subscriber = client.subscribe(format!("{name}.*")).await.map_err(|error| lost(error.to_string()))?;
         // The server has the subscription when it has answered.
         client.flush().await.map_err(|error| lost(error.to_string()))?;
-        let inbox = Inbox { prefix: format!("{name}.").into(), address: address.into() };
         Ok(InboxReplies { nats: self.clone(), subscriber, inbox, received: 0 })
     }
 }
@@ -114,7 +81,7 @@ impl InboxReplies {
         let now = self.nats.inner.now();
         let has_no_responders = reply.status == Some(StatusCode::NO_RESPONDERS);
         let headers = reply.headers.as_ref();
-        let mut message = deliver::read(headers, reply.payload, self.received, now, &reply.subject).message;
+        let mut message = read::read(headers, reply.payload, self.received, now, &reply.subject).message;
         let properties = message.properties_mut();
         if let Some(request) = self.inbox.request_of(&reply.subject) {
             properties.set_correlation_id(request);
@@ -159,7 +126,7 @@ impl Receiver for InboxReplies {
 
 impl ReplySource for InboxReplies {
     fn address(&self) -> &str {
-        &self.inbox.address
+        self.inbox.address()
     }
 
     fn session_id(&self) -> Option<&str> {
@@ -173,6 +140,6 @@ impl ReplySource for InboxReplies {
 
 impl fmt::Debug for InboxReplies {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InboxReplies").field("address", &self.inbox.address).finish_non_exhaustive()
+        f.debug_struct("InboxReplies").field("address", &self.inbox.address()).finish_non_exhaustive()
     }
 }

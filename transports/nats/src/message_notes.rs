@@ -8,7 +8,7 @@ use consign_core::{
     message::{ApplicationProperties, MessageBody, Properties},
 };
 
-use crate::{error::Fault, source::Source, wire};
+use crate::{beside::Beside, connection::Inner, error::Fault, wire};
 
 /// The note of one message.
 #[derive(Clone, Debug, Default)]
@@ -40,20 +40,8 @@ impl Note {
         Self { uncounted: number(UNCOUNTED), failed, changes: changes.unwrap_or_default(), counted_for, stored }
     }
 
-    /// Reads the note of a message, if it has one.
-    pub(crate) async fn of(source: &Source, number: u64) -> Result<Option<Self>, Fault> {
-        let subject = source.beside.note(&source.place, number);
-        let found = source.inner.last_at(&source.beside.stream, &subject).await?;
-        Ok(found.map(|found| Self::read(&found.headers, &found.payload, found.sequence)))
-    }
-
-    /// Stores the note in place of the previous one.
-    pub(crate) async fn store(&mut self, source: &Source, number: u64) -> Result<(), Fault> {
-        let subject = source.beside.note(&source.place, number);
-        self.store_at(source, &subject).await
-    }
-
-    pub(crate) async fn store_at(&mut self, source: &Source, subject: &str) -> Result<(), Fault> {
+    /// Stores the note at a subject, in place of the previous one.
+    pub(crate) async fn store(&mut self, inner: &Inner, subject: &str) -> Result<(), Fault> {
         let mut properties = Properties::new();
         *properties.application_properties_mut() = self.changes.clone();
         let encoded = wire::encode(&Message::from_parts(properties, MessageBody::empty()));
@@ -63,7 +51,7 @@ impl Note {
         if let Some(consumer) = &self.counted_for {
             headers.insert(COUNTED_FOR, consumer.as_str());
         }
-        self.stored = source.inner.publish(subject, headers, payload).await?.seq;
+        self.stored = inner.publish(subject, headers, payload).await?.seq;
         Ok(())
     }
 
@@ -72,9 +60,9 @@ impl Note {
     }
 
     /// Removes the note when its message is removed. A note that cannot be removed is a few bytes that are never read.
-    pub(crate) async fn remove(&self, source: &Source) {
+    pub(crate) async fn remove(&self, inner: &Inner, beside: &Beside) {
         if self.stored > 0 {
-            let _ = source.inner.remove(&source.beside.stream, self.stored).await;
+            let _ = inner.remove(&beside.stream, self.stored).await;
         }
     }
 }

@@ -1,19 +1,7 @@
-use std::{
-    fmt,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{fmt, time::Duration};
 
-use async_nats::{ConnectOptions, jetstream};
-use consign_core::transport::{ErrorKind, ManageError, ServerAddress};
-
-use crate::{
-    Nats,
-    servers::{Identity, Servers},
-};
+use async_nats::ConnectOptions;
+use consign_core::transport::ServerAddress;
 
 /// The options of a connection.
 ///
@@ -35,7 +23,8 @@ pub struct Options {
     pub(crate) synced: bool,
     /// The only server of the URL.
     pub(crate) server: Option<ServerAddress>,
-    backoff: (Duration, Duration),
+    /// The first pause and the longest.
+    pub(crate) backoff: (Duration, Duration),
 }
 
 pub(crate) const DAY: Duration = Duration::from_secs(24 * 3_600);
@@ -100,76 +89,6 @@ impl Options {
         self.client = options;
         self
     }
-
-    /// Connects to a server, such as `nats://127.0.0.1:4222`, or to one of several that are separated by commas. `tls://`
-    /// requires TLS. A user with a password, `nats://user:password@127.0.0.1`, or a token, `nats://token@127.0.0.1`, is that of
-    /// all servers, and is percent-encoded. Several servers share the timeout of connecting.
-    ///
-    /// # Errors
-    ///
-    /// [`CommunicationProblem`](ErrorKind::CommunicationProblem) if there is no server,
-    /// [`ServiceTimeout`](ErrorKind::ServiceTimeout), [`Unauthorized`](ErrorKind::Unauthorized),
-    /// [`NotSupported`](ErrorKind::NotSupported) if it is older than 2.9 or without JetStream,
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for an address or a namespace that breaks a rule.
-    pub async fn connect(self, url: &str) -> Result<Nats, ManageError> {
-        let refused = |expected| ManageError::new(ErrorKind::InvalidArgument).with_detail(expected);
-        self.connect_to(Servers::parse(url).map_err(refused)?).await
-    }
-
-    pub(crate) async fn connect_to(mut self, servers: Servers) -> Result<Nats, ManageError> {
-        let Servers { addresses, requires_tls, identity } = servers;
-        if let [only] = &*addresses {
-            self.server = Some(ServerAddress::new(only.host().trim_matches(['[', ']'])).with_port(only.port()));
-        }
-        let (first, max) = self.backoff;
-        // A server that does not answer leaves time for the next one.
-        let timeout = self.timeout / u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
-        // The client calls it for the first attempts too, which do not wait.
-        let is_again = Arc::new(AtomicBool::new(false));
-        let pause = Arc::clone(&is_again);
-        let pause =
-            move |attempt| if pause.load(Ordering::Relaxed) { delay(attempt, first, max) } else { Duration::ZERO };
-        let mut options = std::mem::take(&mut self.client)
-            .connection_timeout(timeout)
-            .request_timeout(Some(self.timeout))
-            .max_reconnects(None)
-            .reconnect_delay_callback(pause);
-        if requires_tls {
-            options = options.require_tls(true);
-        }
-        options = match identity {
-            None => options,
-            Some(Identity::User { name, password }) => options.user_and_password(name, password),
-            Some(Identity::Token(token)) => options.token(token),
-        };
-        let client = match tokio::time::timeout(self.timeout, options.connect(addresses)).await {
-            Ok(Ok(client)) => client,
-            Ok(Err(error)) => return Err(connect_error(&error)),
-            Err(_) => return Err(ManageError::new(ErrorKind::ServiceTimeout).with_detail("no connection in time")),
-        };
-        is_again.store(true, Ordering::Relaxed);
-        let context = self.context(client);
-        Nats::begin(context, &self, true).await
-    }
-
-    /// Wraps an existing client. The caller configures its reconnection and closes it.
-    pub async fn wrap(self, client: async_nats::Client) -> Result<Nats, ManageError> {
-        let context = self.context(client);
-        Nats::begin(context, &self, false).await
-    }
-
-    /// Connects over an existing client, like [`wrap`](Self::wrap), with the prefix or domain of `context`.
-    pub async fn wrap_context(self, context: jetstream::Context) -> Result<Nats, ManageError> {
-        Nats::begin(context, &self, false).await
-    }
-
-    fn context(&self, client: async_nats::Client) -> jetstream::Context {
-        let builder = jetstream::context::ContextBuilder::new().timeout(self.timeout);
-        match &self.domain {
-            Some(domain) => builder.domain(domain).build(client),
-            None => builder.build(client),
-        }
-    }
 }
 
 impl fmt::Debug for Options {
@@ -181,44 +100,15 @@ impl fmt::Debug for Options {
     }
 }
 
-/// Returns the wait before attempt number `attempt`, which counts from 0 or 1: the first one is made soon.
-fn delay(attempt: usize, first: Duration, max: Duration) -> Duration {
-    let doubled = first.saturating_mul(1 << attempt.saturating_sub(1).min(16)).min(max);
-    doubled.mul_f64(1.0 - fastrand::f64() / 2.0)
-}
-
-fn connect_error(error: &async_nats::ConnectError) -> ManageError {
-    use async_nats::ConnectErrorKind as Kind;
-    let kind = match error.kind() {
-        Kind::ServerParse => ErrorKind::InvalidArgument,
-        Kind::Authentication | Kind::AuthorizationViolation => ErrorKind::Unauthorized,
-        Kind::TimedOut => ErrorKind::ServiceTimeout,
-        _ => ErrorKind::CommunicationProblem,
-    };
-    ManageError::new(kind).with_detail(error.to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_wait_grows_to_its_bound() {
-        let (first, max) = (Duration::from_millis(100), Duration::from_secs(10));
-        for attempt in 0..100 {
-            let wait = delay(attempt, first, max);
-            assert!(wait >= first / 2 && wait <= max, "{attempt}: {wait:?}");
-        }
-        assert!(delay(1_000, first, max) >= max / 2);
-    }
-
-    #[test]
     fn no_wait_is_too_long_to_be_computed() {
         let options = Options::new().backoff(Duration::MAX, Duration::MAX).timeout(Duration::MAX);
         let (first, max) = options.backoff;
-        for attempt in 0..100 {
-            assert!(delay(attempt, first, max) <= DAY);
-        }
+        assert_eq!((first, max), (DAY, DAY));
         assert_eq!(options.timeout, DAY);
     }
 }

@@ -10,7 +10,7 @@ use consign_core::{
 use consign_rules::{Rule, RuleSet, RuleSetError, WrittenRule};
 use tokio::time::Instant;
 
-use crate::{connection::Inner, error::Fault, source::Beside};
+use crate::{beside::Beside, connection::Inner, error::Fault};
 
 type Written = WrittenRule<String>;
 

@@ -15,8 +15,8 @@ use crate::{
     Nats,
     connection::Inner,
     error::Fault,
-    inbox::Inbox,
     reply,
+    reply_subjects::Inbox,
     wire::{self, name},
 };
 

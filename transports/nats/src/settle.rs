@@ -12,11 +12,11 @@ use consign_core::{
 };
 
 use crate::{
-    deliver::Read,
     entities::nanos,
     error::Fault,
     held::Held,
     message_notes::Note,
+    read::Read,
     source::{Place, Source},
     wire::{self, name},
 };
@@ -43,7 +43,7 @@ fn not_settled(held: Held) {
     if let Some(session_lock) = held.source.session_lock().filter(|session_lock| !session_lock.is_lost()).cloned() {
         let mut note = held.note.clone().unwrap_or_default();
         note.failed = held.count;
-        session_lock.returned(held, note);
+        session_lock.returned(held.into(), note);
     }
 }
 
@@ -75,16 +75,16 @@ pub(crate) async fn abandon(held: Box<Held>, changes: Changes, delay: Option<Dur
     note.changes.merge(changes);
     if let Some(session_lock) = held.source.session_lock().cloned() {
         note.counted_for = Some(session_lock.consumer().to_owned());
-        let stored = note.store(&held.source, held.number).await;
-        session_lock.returned(*held, note);
+        let stored = held.source.store_note(&mut note, held.number).await;
+        session_lock.returned((*held).into(), note);
         return Ok(stored?);
     }
     if changed {
-        note.store(&held.source, held.number).await?;
+        held.source.store_note(&mut note, held.number).await?;
         return give_back(&held, delay).await;
     }
     // The note is for peeks. Without it the server's own count continues.
-    let (_, given) = tokio::join!(note.store(&held.source, held.number), give_back(&held, delay));
+    let (_, given) = tokio::join!(held.source.store_note(&mut note, held.number), give_back(&held, delay));
     given
 }
 
@@ -102,13 +102,13 @@ pub(crate) async fn release(held: Box<Held>, delay: Option<Duration>) -> Result<
     held.take()?;
     let mut note = held.note.clone().unwrap_or_default();
     if let Some(session_lock) = held.source.session_lock().cloned() {
-        session_lock.returned(*held, note);
+        session_lock.returned((*held).into(), note);
         return Ok(());
     }
     if !held.source.is_dead_letter() {
         note.uncounted += 1;
         note.failed = held.count.saturating_sub(1);
-        note.store(&held.source, held.number).await?;
+        held.source.store_note(&mut note, held.number).await?;
     }
     give_back(&held, delay).await
 }
@@ -172,7 +172,7 @@ pub(crate) async fn bury_stored(source: &Source, read: Read, note: &Note) -> Res
     headers.insert(async_nats::header::NATS_MESSAGE_ID, source.beside.dead_id(read.number));
     source.inner.publish(&source.beside.dead(read.number), headers, payload).await?;
     source.inner.remove(&source.stream, read.number).await?;
-    note.remove(source).await;
+    note.remove(&source.inner, &source.beside).await;
     Ok(())
 }
 
@@ -198,7 +198,7 @@ async fn defer(held: &Held, changes: Changes) -> Result<(), SettleError> {
         note.uncounted += 1;
         note.failed = held.count.saturating_sub(1);
         note.changes.merge(changes);
-        note.store(&held.source, held.number).await?;
+        held.source.store_note(&mut note, held.number).await?;
         return give_back(held, None).await;
     }
     let (headers, payload) = copy(held, &message, held.count.saturating_sub(1))?;
@@ -268,7 +268,7 @@ pub(crate) async fn forget(held: &Held) {
         session_lock.gone(held.number);
     }
     if let Some(note) = &held.note {
-        Note::remove(note, &held.source).await;
+        note.remove(&held.source.inner, &held.source.beside).await;
     }
     if let Place::Deferred(_) = held.source.place {
         let _ = held.source.inner.delete_consumer(&held.source.stream, &held.source.consumer).await;

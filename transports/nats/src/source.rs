@@ -1,10 +1,13 @@
-//! The source of messages: a consumer of a stream, and the stream beside it.
+//! The source of messages: a consumer of a stream.
 
 use std::sync::Arc;
 
 use consign_core::transport::{EntityInfo, ErrorKind};
 
-use crate::{connection::Inner, error::Fault, fan_out::FanOut, session::SessionLock, settings::Stored, wire};
+use crate::{
+    beside::Beside, connection::Inner, error::Fault, fan_out::FanOut, message_notes::Note, session_lock::SessionLock,
+    settings::Stored, wire,
+};
 
 /// A consumer that messages are pulled from.
 pub(crate) struct Source {
@@ -33,88 +36,16 @@ pub(crate) enum Place {
     Session(Arc<SessionLock>),
 }
 
-/// The stream beside an entity: dead letters, deferred messages, notes and sessions.
-#[derive(Clone)]
-pub(crate) struct Beside {
-    pub(crate) stream: String,
-    base: String,
-    /// As `base`, unless the numbers of the entity may begin again with another stream of its name.
-    root: String,
-    incarnation: Option<String>,
-}
-
-impl Beside {
-    pub(crate) fn new(stream: &str, root: &str) -> Self {
-        let base = format!("{root}.x");
-        Self { stream: format!("{stream}_x"), root: base.clone(), base, incarnation: None }
-    }
-
-    /// Returns the stream beside one that another client may delete and create again. Each of these has records of its own.
-    pub(crate) fn of_incarnation(stream: &str, root: &str, incarnation: &str) -> Self {
-        let beside = Self::new(stream, root);
-        Self { root: format!("{}.{incarnation}", beside.base), incarnation: Some(incarnation.into()), ..beside }
-    }
-
-    /// Returns the id under which a dead letter is stored, once.
-    pub(crate) fn dead_id(&self, number: u64) -> String {
-        match &self.incarnation {
-            Some(incarnation) => format!("dead-{incarnation}-{number}"),
-            None => format!("dead-{number}"),
+impl Place {
+    /// Returns the subject of the note of a message.
+    pub(crate) fn note(&self, beside: &Beside, number: impl std::fmt::Display) -> String {
+        let root = beside.root();
+        match self {
+            Self::Main => format!("{root}.mark.main.{number}"),
+            Self::DeadLetter => format!("{root}.mark.dead.{number}"),
+            Self::Deferred(_) => format!("{root}.mark.deferred.{number}"),
+            Self::Session(session_lock) => beside.mark_of_session(session_lock.id(), number),
         }
-    }
-
-    pub(crate) fn root(&self) -> &str {
-        &self.root
-    }
-
-    pub(crate) fn subjects(&self) -> String {
-        format!("{}.>", self.base)
-    }
-
-    pub(crate) fn dead(&self, number: u64) -> String {
-        match &self.incarnation {
-            Some(incarnation) => format!("{}.dead.{incarnation}-{number}", self.base),
-            None => format!("{}.dead.{number}", self.base),
-        }
-    }
-
-    /// Returns the subject of all dead letters, those of former streams too.
-    pub(crate) fn any_dead(&self) -> String {
-        format!("{}.dead.*", self.base)
-    }
-
-    pub(crate) fn deferred(&self, number: impl std::fmt::Display) -> String {
-        format!("{}.deferred.{number}", self.root)
-    }
-
-    pub(crate) fn rules(&self) -> String {
-        format!("{}.rules", self.root)
-    }
-
-    pub(crate) fn clock(&self) -> String {
-        format!("{}.clock", self.root)
-    }
-
-    pub(crate) fn session(&self, id: &str) -> String {
-        format!("{}.session.{}", self.root, wire::token(id))
-    }
-
-    pub(crate) fn any_session(&self) -> String {
-        format!("{}.session.*", self.root)
-    }
-
-    pub(crate) fn note(&self, place: &Place, number: impl std::fmt::Display) -> String {
-        let root = &self.root;
-        match place {
-            Place::Main => format!("{root}.mark.main.{number}"),
-            Place::DeadLetter => format!("{root}.mark.dead.{number}"),
-            Place::Deferred(_) => format!("{root}.mark.deferred.{number}"),
-            Place::Session(session_lock) => format!("{root}.mark.of.{}.{number}", wire::token(session_lock.id())),
-        }
-    }
-
-    pub(crate) fn mark_of_session(&self, id: &str, number: impl std::fmt::Display) -> String {
-        format!("{}.mark.of.{}.{number}", self.root, wire::token(id))
     }
 }
 
@@ -137,6 +68,18 @@ impl Source {
             Some(fan_out) => fan_out.catch_up().await,
             None => Ok(()),
         }
+    }
+
+    /// Reads the note of a message, if it has one.
+    pub(crate) async fn note(&self, number: u64) -> Result<Option<Note>, Fault> {
+        let subject = self.place.note(&self.beside, number);
+        let found = self.inner.last_at(&self.beside.stream, &subject).await?;
+        Ok(found.map(|found| Note::read(&found.headers, &found.payload, found.sequence)))
+    }
+
+    /// Stores the note of a message in place of the previous one.
+    pub(crate) async fn store_note(&self, note: &mut Note, number: u64) -> Result<(), Fault> {
+        note.store(&self.inner, &self.place.note(&self.beside, number)).await
     }
 
     /// Returns the subject of requests for messages, without the prefix.

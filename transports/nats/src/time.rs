@@ -2,13 +2,9 @@
 
 use std::time::Duration;
 
-use async_nats::HeaderMap;
-use bytes::Bytes;
-use consign_core::{time::Timestamp, transport::ErrorKind};
+use consign_core::time::Timestamp;
 use parking_lot::Mutex;
 use tokio::time::Instant;
-
-use crate::{connection::Inner, error::Fault, fetch::stored_at, source::Beside};
 
 /// A reading of the server's clock, and when it was made.
 #[derive(Default)]
@@ -17,23 +13,17 @@ pub(crate) struct ServerClock(Mutex<Option<(Instant, Timestamp)>>);
 /// After this two clocks may differ.
 const REREAD: Duration = Duration::from_secs(600);
 
-impl Inner {
-    /// Returns the server's UTC. It is read from a message that the server stamps, and continues by this process's monotonic
-    /// clock.
-    pub(crate) async fn server_now(&self, beside: &Beside) -> Result<Timestamp, Fault> {
-        if let Some((at, read)) = *self.server_clock.0.lock()
-            && at.elapsed() < REREAD
-        {
-            return Ok(read.saturating_add(at.elapsed()));
-        }
-        let subject = beside.clock();
-        let before = Instant::now();
-        self.publish(&subject, HeaderMap::new(), Bytes::new()).await?;
-        let at = before + before.elapsed() / 2;
-        let stamped = self.last_at(&beside.stream, &subject).await?;
-        let stamped = stamped.ok_or_else(|| Fault::new(ErrorKind::General, "the server's clock was not read"))?;
-        let read = stored_at(&stamped);
-        *self.server_clock.0.lock() = Some((at, read));
-        Ok(read.saturating_add(at.elapsed()))
+impl ServerClock {
+    /// Returns the server's UTC by the last reading, unless that is too old.
+    pub(crate) fn now(&self) -> Option<Timestamp> {
+        let (at, read) = (*self.0.lock())?;
+        let elapsed = at.elapsed();
+        (elapsed < REREAD).then(|| read.saturating_add(elapsed))
+    }
+
+    /// Keeps a reading, and returns the server's UTC.
+    pub(crate) fn set(&self, at: Instant, read: Timestamp) -> Timestamp {
+        *self.0.lock() = Some((at, read));
+        read.saturating_add(at.elapsed())
     }
 }

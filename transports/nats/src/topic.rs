@@ -10,13 +10,13 @@ use serde_json::json;
 
 use crate::{
     Nats, SubscriptionSettings, TopicSettings,
+    beside::Beside,
     connection::Inner,
     entities::{Entity, nanos, own_path, stream_config},
     error::Fault,
     fan_out::{self, FanOut},
     rules::Stored as Rules,
     settings::{Kind, Limits},
-    source::Beside,
     wire,
 };
 

@@ -17,11 +17,13 @@ use consign_core::{
 use futures_util::Stream;
 
 use crate::{
-    Nats, NatsLease, NatsReceiver, deferred, deliver,
+    Nats, NatsLease, NatsReceiver,
+    beside::Beside,
+    deferred,
     entities::{GRACE, dead},
-    reply,
+    read, reply,
     settings::{Kind, Stored},
-    source::{Beside, Place, Source},
+    source::{Place, Source},
 };
 
 /// A source of messages: a pull consumer of a stream that this transport has not created.
@@ -144,7 +146,7 @@ impl Receiver for NatsSubscription {
                     self.received += 1;
                     let now: Timestamp = self.nats.inner.now();
                     let subject = message.subject.as_str();
-                    let read = deliver::read(message.headers.as_ref(), message.payload, self.received, now, subject);
+                    let read = read::read(message.headers.as_ref(), message.payload, self.received, now, subject);
                     let mut request = read.message;
                     if request.subject().is_none() {
                         request.properties_mut().set_subject(message.subject.to_string());

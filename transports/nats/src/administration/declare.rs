@@ -18,13 +18,13 @@ use tokio::time::{Instant, sleep};
 
 use super::convert::{Own, settings};
 use crate::{
+    beside::Beside,
     connection::Inner,
     entities::{Entity, StreamInfo, dead_consumer, main_config, own_path, stream_config},
     error::Fault,
     fan_out,
     rules::Stored as Rules,
     settings::{Kind, Limits, Stored},
-    source::Beside,
     topic::feed_config,
 };
 

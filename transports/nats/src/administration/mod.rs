@@ -12,7 +12,7 @@ use consign_core::{
 use consign_rules::{ManageRules, Rule};
 
 use self::convert::Own;
-use crate::{Nats, rules::Stored as Rules, source::Beside};
+use crate::{Nats, beside::Beside, rules::Stored as Rules};
 
 /// Returns the topic and the name of a subscription.
 fn subscription(path: &EntityPath) -> Result<(&str, &str), ManageError> {

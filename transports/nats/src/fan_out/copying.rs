@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tokio::time::{Instant, sleep};
 
 use super::{ACK_WAIT, Running};
-use crate::{connection::Inner, deliver::Facts, error::Fault, rules::Stored as Rules};
+use crate::{connection::Inner, error::Fault, read::Facts, rules::Stored as Rules};
 
 /// How soon a fan-out checks again whether it has received all its messages.
 const LOOK: Duration = Duration::from_millis(10);

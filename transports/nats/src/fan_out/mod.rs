@@ -8,22 +8,14 @@
 mod copying;
 mod pull;
 
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use consign_core::{message::EntityPath, transport::ErrorKind};
-use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::{connection::Inner, copies::Target, error::Fault, settings::Stored, source::Beside, wire};
+use crate::{beside::Beside, connection::Inner, copies::Target, error::Fault, fan_outs::Users, settings::Stored, wire};
 
 /// How long a message may be in transit from its topic before another task gets it.
 pub(crate) const ACK_WAIT: Duration = Duration::from_secs(5);
@@ -32,17 +24,13 @@ pub(crate) const AT_ONCE: usize = 128;
 /// How long an operation waits until earlier messages have their copies: by then another task has the messages of a dead one.
 const CATCH_UP: Duration = Duration::from_secs(8);
 
-/// The fan-outs of a connection, by the streams of their subscriptions.
-#[derive(Default)]
-pub(crate) struct FanOuts(Mutex<HashMap<String, Arc<Running>>>);
-
-/// A task, while it has users.
+/// What a task and its users share.
 pub(crate) struct Running {
     inner: Arc<Inner>,
     topic: String,
     consumer: String,
     target: Target,
-    users: AtomicUsize,
+    users: Arc<Users>,
 }
 
 /// A share in a running fan-out. A fan-out without shares ends with its request.
@@ -74,23 +62,18 @@ impl FanOut {
         };
         let (topic, _) = inner.name(topic)?;
         let (stream, root) = inner.name(path.as_str())?;
-        let mut all = inner.fan_outs.0.lock();
-        if let Some(running) = all.get(&stream).filter(|running| running.target.settings.id == settings.id) {
-            running.users.fetch_add(1, Ordering::AcqRel);
-            return Ok(Self(Arc::clone(running)));
-        }
+        let (users, is_first) = inner.fan_outs.join(&stream, &settings.id);
         let target = Target {
             beside: Beside::new(&stream, &root),
             root,
-            stream: stream.clone(),
+            stream,
             settings: settings.clone(),
             max_payload: inner.client.max_payload(),
         };
-        let (inner, users) = (Arc::clone(inner), AtomicUsize::new(1));
-        let running = Arc::new(Running { inner, topic, consumer: consumer(name), target, users });
-        all.insert(stream, Arc::clone(&running));
-        drop(all);
-        tokio::spawn(pull::run(Arc::clone(&running)));
+        let running = Arc::new(Running { inner: Arc::clone(inner), topic, consumer: consumer(name), target, users });
+        if is_first {
+            tokio::spawn(pull::run(Arc::clone(&running)));
+        }
         Ok(Self(running))
     }
 
@@ -130,14 +113,14 @@ impl FanOut {
 
 impl Clone for FanOut {
     fn clone(&self) -> Self {
-        self.0.users.fetch_add(1, Ordering::AcqRel);
+        self.0.users.add();
         Self(Arc::clone(&self.0))
     }
 }
 
 impl Drop for FanOut {
     fn drop(&mut self) {
-        self.0.users.fetch_sub(1, Ordering::AcqRel);
+        self.0.users.remove();
     }
 }
 
@@ -147,14 +130,7 @@ impl Running {
     }
 
     /// Ends the fan-out, unless it has users. A new user starts another one.
-    fn ends(self: &Arc<Self>, is_forced: bool) -> bool {
-        let mut all = self.inner.fan_outs.0.lock();
-        if !is_forced && self.users.load(Ordering::Acquire) > 0 {
-            return false;
-        }
-        if all.get(&self.target.stream).is_some_and(|running| Arc::ptr_eq(running, self)) {
-            all.remove(&self.target.stream);
-        }
-        true
+    fn ends(&self, is_forced: bool) -> bool {
+        self.inner.fan_outs.end(&self.target.stream, &self.users, is_forced)
     }
 }

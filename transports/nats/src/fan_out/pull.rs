@@ -9,7 +9,7 @@ use futures_util::{FutureExt, StreamExt};
 use tokio::time::{Instant, timeout};
 
 use super::{AT_ONCE, Running, copying::Hand};
-use crate::{deliver, error::Fault, log, pending_requests::EXPIRES};
+use crate::{error::Fault, log, pending_requests::EXPIRES, read};
 
 /// How often a task checks that it has users and a connection, and repeats its request if another task had its turn.
 const TICK: Duration = Duration::from_millis(250);
@@ -115,7 +115,7 @@ impl Pull {
     }
 
     fn is_wanted(&self) -> bool {
-        self.running.users.load(std::sync::atomic::Ordering::Acquire) > 0
+        self.running.users.is_any()
     }
 
     async fn ask(&mut self) -> Result<(), Fault> {
@@ -132,7 +132,7 @@ impl Pull {
 
     async fn take(&mut self, message: async_nats::Message) -> Result<(), Fault> {
         let Some(status) = message.status else {
-            let (facts, reply) = deliver::facts(&message)?;
+            let (facts, reply) = read::facts(&message)?;
             self.hand.take(message, facts, reply);
             self.outstanding = self.outstanding.saturating_sub(1);
             if self.outstanding == 0 {

@@ -12,13 +12,14 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{NatsSession, SessionLock, lock, record::Record};
+use super::NatsSession;
 use crate::{
-    deliver,
     entities::consumer_config,
     error::Fault,
-    fetch::{stored_at, subjects},
+    fetch::subjects,
     message_notes::Note,
+    read::{self, stored_at},
+    session_lock::{self, Entity, Locked, Record, SessionLock},
     settle,
     source::{Place, Source},
     wire,
@@ -51,7 +52,7 @@ pub(crate) async fn accept(entity: &Arc<Source>, id: &str) -> Result<NatsSession
         ReceiveError::new(ErrorKind::Throttled).with_detail("there are too many unsettled deliveries")
     })?;
     let now = inner.server_now(&entity.beside).await?;
-    let mut record = Record::read(entity, id).await?;
+    let mut record = Record::read(inner, &entity.beside, id).await?;
     if record.owner.is_some() && record.until > now {
         return Err(ReceiveError::new(ErrorKind::SessionCannotBeLocked));
     }
@@ -61,20 +62,22 @@ pub(crate) async fn accept(entity: &Arc<Source>, id: &str) -> Result<NatsSession
     let (at, lock) = (Instant::now(), entity.settings.lock());
     record.owner = Some(name.clone());
     let server = inner.server_now(&entity.beside).await?;
-    record.until = server.saturating_add(lock::lease(lock));
-    if !record.write(entity, id).await? {
+    record.until = server.saturating_add(session_lock::lease(lock));
+    if !record.write(inner, &entity.beside, id).await? {
         return Err(ReceiveError::new(ErrorKind::SessionCannotBeLocked));
     }
     match take_over(entity, id, &name, before).await {
         Ok(notes) => {
-            let session_lock = SessionLock::new(id, entity, record, lock::Locked { at, lock, server }, notes);
+            let (stream, beside) = (entity.stream.clone(), entity.beside.clone());
+            let of = Entity { inner: Arc::clone(inner), stream, beside };
+            let session_lock = SessionLock::new(id, of, record, Locked { at, lock, server }, notes);
             let source = entity.at(entity.stream.clone(), name, Place::Session(Arc::clone(&session_lock)));
             Ok(NatsSession::new(session_lock, source, place))
         }
         Err(fault) => {
             // It has no holder, so no caller has to wait for the end of its lock.
             (record.owner, record.until) = (None, Timestamp::EPOCH);
-            let _ = record.write(entity, id).await;
+            let _ = record.write(inner, &entity.beside, id).await;
             Err(fault.into())
         }
     }
@@ -188,11 +191,11 @@ async fn inherit(entity: &Arc<Source>, id: &str, consumer: &str) -> Result<(), F
         note.failed = note.failed.saturating_add(1);
         note.counted_for = Some(consumer.to_owned());
         if note.failed < entity.settings.max_delivery_count {
-            note.store_at(entity, &at).await?;
+            note.store(inner, &at).await?;
             continue;
         }
         let stored = stored_at(&message);
-        let read = deliver::read(Some(&message.headers), message.payload, message.sequence, stored, &entity.stream);
+        let read = read::read(Some(&message.headers), message.payload, message.sequence, stored, &entity.stream);
         settle::bury_stored(entity, read, &note).await?;
     }
     match inner.delete_consumer(&entity.stream, consumer).await {

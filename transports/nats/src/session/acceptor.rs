@@ -14,8 +14,8 @@ use consign_core::{
 use futures_util::StreamExt;
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
 
-use super::{NatsSession, accept, record};
-use crate::{Nats, error::Fault, source::Source};
+use super::{NatsSession, accept};
+use crate::{Nats, error::Fault, session_lock, source::Source};
 
 /// The source of the sessions of one entity.
 ///
@@ -90,7 +90,7 @@ impl Drop for Waiting<'_> {
 /// Waits until another holder releases a lock. Holders write their records all the time.
 async fn given_up_by_another(locks: &mut async_nats::Subscriber) {
     while let Some(written) = locks.next().await {
-        if record::is_free(written.headers.as_ref()) {
+        if session_lock::is_free(written.headers.as_ref()) {
             return;
         }
     }

@@ -1,10 +1,7 @@
-//! Sessions: a lock beside the entity, and a consumer for as long as it is held.
+//! Sessions: accepting them, and receiving their messages.
 
 mod accept;
 mod acceptor;
-mod lock;
 mod receiver;
-mod record;
 
-pub(crate) use self::lock::SessionLock;
 pub use self::{acceptor::SessionAcceptor, receiver::NatsSession};

@@ -17,10 +17,9 @@ use consign_core::{
 };
 use tokio::sync::mpsc::OwnedPermit;
 
-use super::SessionLock;
 use crate::{
     Nats, NatsLease, NatsReceiver, background::Work, browse, deferred, deliver, error::Fault, receiver::delivery,
-    source::Source,
+    session_lock::SessionLock, source::Source,
 };
 
 /// A session that is held: its messages in order, and its state.
@@ -61,15 +60,15 @@ impl Receiver for NatsSession {
         let mut taken = 0;
         while taken < max.max(1) {
             let place = self.source.inner.place();
-            let Some(held) = self.session_lock.next_returned(cx.waker()) else { break };
+            let Some(kept) = self.session_lock.next_returned(cx.waker()) else { break };
             let Some(place) = place else {
-                self.session_lock.put_back(held);
+                self.session_lock.put_back(kept);
                 if taken > 0 {
                     break;
                 }
                 return Poll::Ready(Err(Fault::new(ErrorKind::Throttled, "too many unsettled deliveries").into()));
             };
-            let Delivery { message, lease } = delivery(deliver::anew(held), place);
+            let Delivery { message, lease } = delivery(deliver::anew(&self.source, kept), place);
             out.push(Delivery { message, lease: lease.handed_out() });
             taken += 1;
         }

@@ -2,12 +2,14 @@
 
 mod decode;
 mod encode;
+mod foreign;
 mod plain;
 mod text;
 
 pub(crate) use self::{
     decode::{Malformed, bare, decode},
     encode::{encode, encode_copy},
+    foreign::{foreign, keep},
     plain::{add_unread, read_service_error, write_service_error},
     text::{escape, token, untoken},
 };

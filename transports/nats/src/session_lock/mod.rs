@@ -1,3 +1,7 @@
+//! The lock of a session: a record beside the entity, and a consumer for as long as it is held.
+
+mod record;
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, Weak},
@@ -5,8 +9,10 @@ use std::{
     time::Duration,
 };
 
+use async_nats::{HeaderMap, Subject};
 use bytes::Bytes;
 use consign_core::{
+    Message,
     time::Timestamp,
     transport::{ErrorKind, SettleError},
 };
@@ -14,8 +20,8 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::record::Record;
-use crate::{error::Fault, held::Held, message_notes::Note, source::Source};
+pub(crate) use self::record::{Record, is_free};
+use crate::{beside::Beside, connection::Inner, error::Fault, message_notes::Note};
 
 /// How long deliveries from before a broken connection may take to arrive, by an inbox without a waiting receive.
 const ON_ITS_WAY: Duration = Duration::from_millis(500);
@@ -39,12 +45,30 @@ const BEAT: Duration = Duration::from_secs(3);
 /// A session that this process holds.
 pub(crate) struct SessionLock {
     id: String,
-    /// The entity.
-    entity: Arc<Source>,
+    entity: Entity,
+    /// For how long it is locked at once.
+    lock: Duration,
     consumer: String,
     state: Mutex<State>,
     /// The record as it was written last. One writer at a time.
     record: tokio::sync::Mutex<Record>,
+}
+
+/// The entity of a session, as far as its lock needs it.
+pub(crate) struct Entity {
+    pub(crate) inner: Arc<Inner>,
+    pub(crate) stream: String,
+    pub(crate) beside: Beside,
+}
+
+/// A returned message, which stays with the holder. It has no source: that holds this lock.
+pub(crate) struct Kept {
+    pub(crate) message: Message,
+    pub(crate) reply: Subject,
+    /// The number of the message in the entity.
+    pub(crate) number: u64,
+    /// Headers of other clients.
+    pub(crate) foreign: HeaderMap,
 }
 
 struct State {
@@ -62,7 +86,7 @@ struct State {
     /// Whether more may have been delivered than has arrived.
     is_in_doubt: bool,
     /// Returned messages, which precede all that were not delivered so far.
-    returned: BTreeMap<u64, Held>,
+    returned: BTreeMap<u64, Kept>,
     waker: Option<Waker>,
 }
 
@@ -88,7 +112,7 @@ impl State {
 impl SessionLock {
     pub(crate) fn new(
         id: &str,
-        entity: &Arc<Source>,
+        entity: Entity,
         record: Record,
         Locked { at, lock, server }: Locked,
         notes: BTreeMap<u64, Note>,
@@ -109,7 +133,8 @@ impl SessionLock {
         };
         let session_lock = Arc::new(Self {
             id: id.into(),
-            entity: Arc::clone(entity),
+            entity,
+            lock,
             consumer: record.owner.clone().unwrap_or_default(),
             state: Mutex::new(state),
             record: tokio::sync::Mutex::new(record),
@@ -171,29 +196,29 @@ impl SessionLock {
     }
 
     /// Adds a returned message. It stays with the holder, and is the next one.
-    pub(crate) fn returned(&self, held: Held, note: Note) {
+    pub(crate) fn returned(&self, kept: Kept, note: Note) {
         let mut state = self.state.lock();
         if note.is_stored() || note.failed > 0 {
-            state.notes.insert(held.number, note);
+            state.notes.insert(kept.number, note);
         }
-        state.returned.insert(held.number, held);
+        state.returned.insert(kept.number, kept);
         if let Some(waker) = state.waker.take() {
             waker.wake();
         }
     }
 
     /// Puts a message back: it stays the next one.
-    pub(crate) fn put_back(&self, held: Held) {
-        self.state.lock().returned.insert(held.number, held);
+    pub(crate) fn put_back(&self, kept: Kept) {
+        self.state.lock().returned.insert(kept.number, kept);
     }
 
     /// Returns the oldest returned message. Without one `waker` is woken when there is.
-    pub(crate) fn next_returned(&self, waker: &Waker) -> Option<Held> {
+    pub(crate) fn next_returned(&self, waker: &Waker) -> Option<Kept> {
         let mut state = self.state.lock();
         if state.returned.is_empty() {
             state.waker = Some(waker.clone());
         }
-        state.returned.pop_first().map(|(_, held)| held)
+        state.returned.pop_first().map(|(_, kept)| kept)
     }
 
     /// Counts an arrived message.
@@ -248,7 +273,7 @@ impl SessionLock {
     pub(crate) async fn renew(&self) -> Result<Timestamp, SettleError> {
         let mut record = self.record.lock().await;
         self.check()?;
-        let (at, lock) = (Instant::now(), self.entity.settings.lock());
+        let (at, lock) = (Instant::now(), self.lock);
         let server = self.entity.inner.server_now(&self.entity.beside).await?;
         record.until = server.saturating_add(lease(lock));
         self.write(&mut record).await?;
@@ -277,14 +302,14 @@ impl SessionLock {
     }
 
     async fn write(&self, record: &mut Record) -> Result<(), SettleError> {
-        if record.write(&self.entity, &self.id).await? {
+        if record.write(&self.entity.inner, &self.entity.beside, &self.id).await? {
             return Ok(());
         }
         // It may have been an own write whose answer was lost.
-        let now = Record::read(&self.entity, &self.id).await?;
+        let now = Record::read(&self.entity.inner, &self.entity.beside, &self.id).await?;
         if now.owner.as_deref() == Some(&*self.consumer) {
             record.stored = now.stored;
-            if record.write(&self.entity, &self.id).await? {
+            if record.write(&self.entity.inner, &self.entity.beside, &self.id).await? {
                 return Ok(());
             }
         }

@@ -5,7 +5,7 @@ use async_nats::{HeaderMap, jetstream::ErrorCode};
 use bytes::Bytes;
 use consign_core::time::Timestamp;
 
-use crate::{error::Fault, source::Source};
+use crate::{beside::Beside, connection::Inner, error::Fault};
 
 const OWNER: &str = "Sb-Owner";
 const UNTIL: &str = "Sb-Locked-Until";
@@ -29,9 +29,9 @@ pub(crate) fn is_free(headers: Option<&HeaderMap>) -> bool {
 }
 
 impl Record {
-    pub(crate) async fn read(source: &Source, id: &str) -> Result<Self, Fault> {
-        let subject = source.beside.session(id);
-        let Some(found) = source.inner.last_at(&source.beside.stream, &subject).await? else {
+    pub(crate) async fn read(inner: &Inner, beside: &Beside, id: &str) -> Result<Self, Fault> {
+        let subject = beside.session(id);
+        let Some(found) = inner.last_at(&beside.stream, &subject).await? else {
             return Ok(Self::default());
         };
         let said = |name| found.headers.get(name).map(async_nats::HeaderValue::as_str);
@@ -44,7 +44,7 @@ impl Record {
     }
 
     /// Writes the record in place of the one that was read or written before. `false` if another process has done so.
-    pub(crate) async fn write(&mut self, source: &Source, id: &str) -> Result<bool, Fault> {
+    pub(crate) async fn write(&mut self, inner: &Inner, beside: &Beside, id: &str) -> Result<bool, Fault> {
         let mut headers = HeaderMap::new();
         headers.insert(async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, self.stored.to_string());
         if let Some(owner) = &self.owner {
@@ -55,7 +55,7 @@ impl Record {
             headers.insert(STATE, "1");
         }
         let payload = self.state.clone().unwrap_or_default();
-        match source.inner.publish(&source.beside.session(id), headers, payload).await {
+        match inner.publish(&beside.session(id), headers, payload).await {
             Ok(stored) => {
                 self.stored = stored.seq;
                 Ok(true)

@@ -1,0 +1,108 @@
+//! A message of JetStream as it is read.
+
+use async_nats::{HeaderMap, Subject, jetstream};
+use bytes::Bytes;
+use consign_core::{Message, time::Timestamp, transport::ErrorKind};
+
+use crate::{
+    error::Fault,
+    wire::{self, Malformed, name},
+};
+
+/// The server's facts of a delivery, in the subject at which it is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Facts {
+    pub(crate) deliveries: u64,
+    pub(crate) number: u64,
+    /// How many the consumer has delivered by then.
+    pub(crate) delivered: u64,
+    pub(crate) stored: Timestamp,
+}
+
+impl Facts {
+    /// `$JS.ACK.stream.consumer.deliveries.number.of-consumer.nanoseconds.pending`, or with domain and account behind `ACK`.
+    pub(crate) fn read(reply: &str) -> Option<Self> {
+        let tokens: Vec<&str> = reply.strip_prefix("$JS.ACK.")?.split('.').collect();
+        let tokens = match tokens.len() {
+            7 => &tokens[2..],
+            9.. => &tokens[4..],
+            _ => return None,
+        };
+        let nanos: i64 = tokens[3].parse().ok()?;
+        Some(Self {
+            deliveries: tokens[0].parse().ok()?,
+            number: tokens[1].parse().ok()?,
+            delivered: tokens[2].parse().ok()?,
+            stored: Timestamp::from_millis(nanos / 1_000_000),
+        })
+    }
+}
+
+/// A message that was read from a stream, and what copies have in their headers.
+pub(crate) struct Read {
+    pub(crate) message: Message,
+    pub(crate) number: u64,
+    pub(crate) enqueued: Timestamp,
+    /// Deliveries when the copy was made.
+    pub(crate) count: u32,
+    pub(crate) malformed: Option<Malformed>,
+    /// Headers of other clients, which are written to copies of the message.
+    pub(crate) foreign: HeaderMap,
+}
+
+pub(crate) fn read(headers: Option<&HeaderMap>, payload: Bytes, number: u64, stored: Timestamp, stream: &str) -> Read {
+    let said = |name| headers.and_then(|headers| headers.get(name)?.as_str().parse::<i64>().ok());
+    let number = said(name::SEQUENCE_NUMBER).and_then(|number| u64::try_from(number).ok()).unwrap_or(number);
+    let enqueued = said(name::ENQUEUED_TIME).map_or(stored, Timestamp::from_millis);
+    let count = said(name::DELIVERY_COUNT).and_then(|count| u32::try_from(count).ok()).unwrap_or_default();
+    let (mut message, mut malformed) = match wire::decode(headers, payload.clone()) {
+        Ok(message) => (message, None),
+        Err(malformed) => (wire::bare(headers, payload), Some(malformed)),
+    };
+    if message.properties_mut().fit() {
+        malformed.get_or_insert(Malformed::TooLarge);
+    }
+    if message.message_id().is_none() {
+        let id = format!("{stream}-{number}");
+        // A name that is too long for an id has an end that is not.
+        let start = id.len().saturating_sub(128);
+        let _ = message.properties_mut().stamp_message_id(id.get(start..).unwrap_or_default().to_owned());
+    }
+    let mut foreign = HeaderMap::new();
+    wire::foreign(headers, &mut foreign);
+    Read { message, number, enqueued, count, malformed, foreign }
+}
+
+/// Returns the facts of a delivery, and the subject at which it is acknowledged.
+pub(crate) fn facts(message: &async_nats::Message) -> Result<(Facts, Subject), Fault> {
+    let reply = message.reply.clone();
+    let facts = reply.as_ref().and_then(|reply| Facts::read(reply));
+    match (facts, reply) {
+        (Some(facts), Some(reply)) => Ok((facts, reply)),
+        _ => Err(Fault::new(ErrorKind::General, "the server delivered something that cannot be acknowledged")),
+    }
+}
+
+/// Returns when a message that was read from a stream was stored.
+pub(crate) fn stored_at(message: &jetstream::message::StreamMessage) -> Timestamp {
+    let nanos = message.time.unix_timestamp_nanos();
+    Timestamp::from_millis(i64::try_from(nanos / 1_000_000).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_of_an_acknowledgement_are_read() {
+        let facts = Facts { deliveries: 3, number: 7, delivered: 9, stored: Timestamp::from_millis(1_700_000_000_123) };
+        let (old, new) = (
+            "$JS.ACK.stream.consumer.3.7.9.1700000000123456789.0",
+            "$JS.ACK._.account.stream.consumer.3.7.9.1700000000123456789.0.token",
+        );
+        assert_eq!((Facts::read(old), Facts::read(new)), (Some(facts), Some(facts)));
+        for bad in ["", "$JS.ACK.a.b.c", "$JS.ACK.stream.consumer.x.7.9.1.0", "other.stream.consumer.3.7.9.1.0"] {
+            assert_eq!(Facts::read(bad), None, "{bad}");
+        }
+    }
+}
