@@ -277,7 +277,10 @@ async fn a_lease_of_a_lost_connection_settles_nothing() {
         assert_eq!(count(&delivery), 1);
         delivery.lease.release().await.unwrap();
     }
-    assert_eq!(bench.drain().await, expected(2));
+    let mut left = bench.drain().await;
+    // The broker does not restore the order of two releases at once.
+    left.sort();
+    assert_eq!(left, expected(2));
     broken.close().await;
     bench.end().await;
 }

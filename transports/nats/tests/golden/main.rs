@@ -3,7 +3,7 @@
 //! For a new format:
 //!
 //! ```text
-//! GOLDEN=transports/nats/tests/golden/format-N cargo nextest run -p consign-nats --run-ignored only -E 'test(write_the_files)'
+//! GOLDEN=tests/golden/format-N cargo nextest run -p consign-nats --run-ignored only -E 'test(write_the_files)'
 //! ```
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -28,6 +28,7 @@ use self::{
 const LONG: Duration = Duration::from_secs(20);
 
 const FORMAT_1: &str = include_str!("format-1/streams.jsonl");
+const FORMAT_2: &str = include_str!("format-2/streams.jsonl");
 
 /// A namespace that no other test has, over the crate and over the client alone.
 struct Fixture {
@@ -66,18 +67,20 @@ async fn written() -> Option<Vec<Json>> {
 
 #[tokio::test]
 async fn every_format_is_read() {
-    let Some(fixture) = Fixture::new().await else { return };
-    fixture.raw.write(&golden::entries(FORMAT_1)).await;
-    golden::assert_same("received", &received(&fixture.nats).await, &expected(&fixture.namespace));
-    let state = fixture.nats.accept_session("sessions", "held").await.unwrap().state().await.unwrap();
-    assert_eq!(state.as_deref(), Some(&b"of a holder"[..]));
-    fixture.end().await;
+    for format in [FORMAT_1, FORMAT_2] {
+        let Some(fixture) = Fixture::new().await else { return };
+        fixture.raw.write(&golden::entries(format)).await;
+        golden::assert_same("received", &received(&fixture.nats).await, &expected(&fixture.namespace));
+        let state = fixture.nats.accept_session("sessions", "held").await.unwrap().state().await.unwrap();
+        assert_eq!(state.as_deref(), Some(&b"of a holder"[..]));
+        fixture.end().await;
+    }
 }
 
 #[tokio::test]
 async fn the_newest_format_is_written() {
     let Some(entries) = written().await else { return };
-    golden::assert_same("stored", &entries, &golden::entries(FORMAT_1));
+    golden::assert_same("stored", &entries, &golden::entries(FORMAT_2));
 }
 
 #[tokio::test]

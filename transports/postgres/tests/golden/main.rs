@@ -3,7 +3,7 @@
 //! For a new format:
 //!
 //! ```text
-//! GOLDEN=transports/postgres/tests/golden/format-N \
+//! GOLDEN=tests/golden/format-N \
 //!     cargo nextest run -p consign-postgres --run-ignored only -E 'test(write_the_files)'
 //! ```
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
@@ -29,6 +29,7 @@ use self::{
 const LONG: Duration = Duration::from_secs(20);
 
 const FORMAT_1: &str = include_str!("format-1/rows.jsonl");
+const FORMAT_2: &str = include_str!("format-2/rows.jsonl");
 
 /// A schema that no other test has, over the crate and over SQL alone.
 struct Fixture {
@@ -64,16 +65,18 @@ async fn written() -> Option<Vec<Json>> {
 
 #[tokio::test]
 async fn every_format_is_read() {
-    let Some(fixture) = Fixture::new().await else { return };
-    fixture.raw.write(&golden::entries(FORMAT_1)).await;
-    golden::assert_same("received", &received(&fixture.postgres).await, &expected());
-    fixture.end().await;
+    for format in [FORMAT_1, FORMAT_2] {
+        let Some(fixture) = Fixture::new().await else { return };
+        fixture.raw.write(&golden::entries(format)).await;
+        golden::assert_same("received", &received(&fixture.postgres).await, &expected());
+        fixture.end().await;
+    }
 }
 
 #[tokio::test]
 async fn the_newest_format_is_written() {
     let Some(entries) = written().await else { return };
-    golden::assert_same("stored", &entries, &golden::entries(FORMAT_1));
+    golden::assert_same("stored", &entries, &golden::entries(FORMAT_2));
 }
 
 #[tokio::test]

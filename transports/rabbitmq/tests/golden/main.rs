@@ -3,7 +3,7 @@
 //! For a new format:
 //!
 //! ```text
-//! GOLDEN=transports/rabbitmq/tests/golden/format-N \
+//! GOLDEN=tests/golden/format-N \
 //!     cargo nextest run -p consign-rabbitmq --run-ignored only -E 'test(write_the_files)'
 //! ```
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
