@@ -52,7 +52,7 @@ impl<T: FromRef<S>, S, C> FromMessage<S, C> for State<T> {
 ///
 /// A state that is `Clone` is a part of itself.
 #[diagnostic::on_unimplemented(
-    message = "the router's state is `{S}`, and `{Self}` is no part of it: pass it to `Router::with_state`, or implement `FromRef<{S}>` for `{Self}`",
+    message = "the router's state is `{S}`, and `{Self}` is not part of it: pass it to `Router::with_state`, or implement `FromRef<{S}>` for `{Self}`",
     label = "the state of the router is another type",
     note = "a type is a part of itself if it is `Clone`"
 )]

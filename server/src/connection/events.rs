@@ -88,7 +88,7 @@ impl Client {
             Some(Kind::Incoming(_)) => self.receive(engine, delivery),
             Some(Kind::Requests { .. }) => self.request(engine, delivery),
             Some(Kind::Coordinator) => self.coordinate(engine, delivery),
-            // It was detached, or it is no link that a client sends on.
+            // It was detached, or a client does not send on it.
             _ => {}
         }
     }

@@ -123,13 +123,13 @@ impl Outgoing {
             }
             self.send_removed(engine, id, message);
         }
-        let room = engine.sendable(id).min(MAX_TAKEN);
-        if room == 0 {
+        let sendable = engine.sendable(id).min(MAX_TAKEN);
+        if sendable == 0 {
             return Served::Full;
         }
         let mut taken = Vec::new();
         let wake = self.wake.clone();
-        match self.source.poll(&mut Context::from_waker(&wake), room as usize, &mut taken) {
+        match self.source.poll(&mut Context::from_waker(&wake), sendable as usize, &mut taken) {
             Poll::Pending => return Served::Nothing,
             Poll::Ready(Err(error)) => return Served::Failed(error),
             Poll::Ready(Ok(_)) => {}

@@ -171,7 +171,7 @@ async fn the_holder_of_a_session_renews_it_and_has_its_state() {
     let Value::Timestamp(Timestamp(until)) = renewed.field("expiration") else { panic!("{renewed:?}") };
     assert!((until - START.as_millis() - 90_000).abs() < 1_000, "{until}");
 
-    // Another connection does not hold it, and nobody does when the link is gone.
+    // Another connection does not hold it, and no connection does when the link is gone.
     let mut other = Requester::attach(&harness.session().await, "orders/$management").await;
     for operation in ["renew-session-lock", "get-session-state"] {
         let answer = other.call(&format!("com.microsoft:{operation}"), id.clone()).await;

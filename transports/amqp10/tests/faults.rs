@@ -45,7 +45,7 @@ impl Server for OnProton {
         connect(address, "", self.0.queues()).await
     }
 
-    /// The size is no setting of AMQP 1.0.
+    /// AMQP 1.0 has no setting for the size.
     async fn create_small_queue(&self, _: &DynTransport, path: &EntityPath, max_size: u64) -> Result<(), ManageError> {
         let queues: ProtonQueues = self.0.queues();
         queues.create_small(path.as_str(), max_size).await

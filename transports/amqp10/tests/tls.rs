@@ -1,4 +1,4 @@
-//! TLS to a RabbitMQ of the test's own, whose certificate nobody else trusts.
+//! TLS to a RabbitMQ of the test's own, whose certificate only the test trusts.
 
 mod support;
 

@@ -26,7 +26,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Starts one with the plugin; `None` where there is no RabbitMQ to be started, and nobody said that there is.
+    /// Starts one with the plugin; `None` where there is no RabbitMQ to be started, and none is configured.
     pub(crate) async fn start() -> Option<Self> {
         Self::start_with(|_| String::new()).await
     }

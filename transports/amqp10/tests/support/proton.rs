@@ -22,7 +22,7 @@ pub(crate) struct Proton {
 }
 
 impl Proton {
-    /// Starts one; `None` without a Python that has the package, if nobody said that there is.
+    /// Starts one; `None` without a Python that has the package, if none is configured.
     pub(crate) async fn start() -> Option<Self> {
         let Some(python) = std::env::var_os("CONSIGN_PYTHON") else {
             left_out("tests on Qpid Proton: CONSIGN_PYTHON is not set; scripts/foreign installs the packages");
