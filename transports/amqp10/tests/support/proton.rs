@@ -6,7 +6,10 @@ use std::{
 };
 
 use consign::transport::{ErrorKind, ManageError};
-use consign_amqp::client::{Connection, Error, Options, Session};
+use consign_amqp::{
+    client::{Connection, Error, Options, Session},
+    engine::Reason,
+};
 use consign_conformance::left_out;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -59,20 +62,32 @@ impl Proton {
 pub(crate) struct ProtonQueues(SocketAddr);
 
 impl ProtonQueues {
+    /// Attaches to a control address. Proton's container drops a new connection now and then, so a lost one is opened again; what
+    /// the lost one has done already is no error then.
     async fn control(&self, address: String) -> Result<(), ManageError> {
-        let failed = |error: Error| {
+        const ATTEMPTS: usize = 3;
+        for attempt in 1.. {
+            let error = match self.attach(&address).await {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
             let kind = match error.condition().map(consign_amqp::value::Symbol::as_str) {
+                Some("amqp:precondition-failed" | "amqp:not-found") if attempt > 1 => return Ok(()),
                 Some("amqp:precondition-failed") => ErrorKind::AlreadyExists,
                 Some("amqp:not-found") => ErrorKind::EntityNotFound,
+                _ if attempt < ATTEMPTS && matches!(error, Error::Closed(Reason::Disconnected)) => continue,
                 _ => ErrorKind::General,
             };
-            ManageError::new(kind).with_detail(error.to_string())
-        };
+            return Err(ManageError::new(kind).with_detail(error.to_string()));
+        }
+        unreachable!("the last attempt returns")
+    }
+
+    async fn attach(&self, address: &str) -> Result<(), Error> {
         let name = super::unique("control");
-        let connection = Connection::connect(self.0, Options::new(name.clone())).await.map_err(failed)?;
-        let session: Session = connection.begin().await.map_err(failed)?;
-        let link = session.attach_sender(name, address).await.map_err(failed)?;
-        link.detach().await.map_err(failed)
+        let connection = Connection::connect(self.0, Options::new(name.clone())).await?;
+        let session: Session = connection.begin().await?;
+        session.attach_sender(name, address.to_owned()).await?.detach().await
     }
 
     pub(crate) async fn create_small(&self, name: &str, bytes: u64) -> Result<(), ManageError> {
