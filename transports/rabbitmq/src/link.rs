@@ -137,7 +137,7 @@ impl Link {
         let Source::Servers { uris, slot } = &self.source else { return None };
         let uri = match &**uris {
             [only] => only,
-            // Whoever has the lock connects, or opens a channel.
+            // The holder of the lock connects, or opens a channel.
             several => {
                 slot.try_lock().ok().filter(|slot| slot.connection.is_some()).map(|slot| &several[slot.server])?
             }
