@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, Uri, header},
+    http::{HeaderMap, StatusCode, Uri, header},
     response::{IntoResponse, Response},
 };
 use percent_encoding::percent_decode_str;
@@ -15,6 +15,8 @@ use super::{Http, administration, messages, query::Query, refusal::Refusal};
 pub(super) struct Call {
     pub(super) headers: HeaderMap,
     pub(super) query: Query,
+    /// The path, decoded. A token is for it, or for what is above it.
+    pub(super) path: String,
     /// The URL of the namespace, without a slash at its end.
     pub(super) base: String,
     /// The host in it.
@@ -33,7 +35,9 @@ async fn answer(http: &Http, request: Request) -> Result<Response, Refusal> {
     let query = Query::parse(parts.uri.query())?;
     let host = host(&parts.headers, &parts.uri)?;
     let scheme = if http.options.acceptor.has_tls() { "https" } else { "http" };
-    let call = Call { headers: parts.headers, query, base: format!("{scheme}://{host}"), host };
+    check_origin(&parts.headers, &host)?;
+    let (path, base) = (segments.join("/"), format!("{scheme}://{host}"));
+    let call = Call { headers: parts.headers, query, path, base, host };
     match messages::Operation::parse(&parts.method, &segments)? {
         Some(operation) => messages::run(http, operation, call, body).await,
         None => administration::run(http, &parts.method, &segments, call, body).await,
@@ -46,7 +50,24 @@ fn segments(uri: &Uri) -> Result<Vec<String>, Refusal> {
         let decoded = percent_decode_str(segment).decode_utf8();
         decoded.map(std::borrow::Cow::into_owned).map_err(|_| Refusal::bad_request("The path is not UTF-8."))
     };
-    uri.path().trim_matches('/').split('/').map(decode).collect()
+    let path = uri.path();
+    let path = path.strip_prefix('/').unwrap_or(path);
+    let path = path.strip_suffix('/').unwrap_or(path);
+    let segments: Vec<_> = path.split('/').map(decode).collect::<Result<_, _>>()?;
+    if segments.iter().any(String::is_empty) {
+        return Err(Refusal::bad_request("A segment of the path is empty."));
+    }
+    Ok(segments)
+}
+
+/// Refuses the page of another site in a browser: a server on loopback may accept any key.
+fn check_origin(headers: &HeaderMap, host: &str) -> Result<(), Refusal> {
+    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+    let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+    if origin.is_some_and(|(_, origin)| origin.eq_ignore_ascii_case(host)) {
+        return Ok(());
+    }
+    Err(Refusal::new(StatusCode::FORBIDDEN, "The request is from the page of another site."))
 }
 
 /// The host that the client has named, which is in the URLs of the answer.

@@ -61,14 +61,6 @@ impl Resource {
             _ => Self::Entity(path(segments)?),
         })
     }
-
-    /// The path that a token has to be for.
-    fn audience(&self) -> &str {
-        match self {
-            Self::Namespace | Self::Queues | Self::Topics => "",
-            Self::Subscriptions(path) | Self::Rules(path) | Self::Rule(path, _) | Self::Entity(path) => path.as_str(),
-        }
-    }
 }
 
 /// A request of the administration.
@@ -91,7 +83,7 @@ pub(super) async fn run(
 ) -> Result<Response, Refusal> {
     let resource = Resource::parse(segments)?;
     let authorizer = &*http.server.shared().authorizer;
-    authorization::authorize(authorizer, &call.headers, resource.audience(), Rights::MANAGE)?;
+    authorization::authorize(authorizer, &call.headers, &call.path, Rights::MANAGE)?;
     let version = call.query.get("api-version").unwrap_or(VERSIONS[0]);
     if !VERSIONS.contains(&version) {
         let text = format!("The api-version is not one of {}.", VERSIONS.join(", "));
