@@ -24,6 +24,7 @@ fn document(description: impl Into<Description>) -> Vec<u8> {
     Entry::new(description).to_xml()
 }
 
+/// Rules: HT-21.
 #[tokio::test]
 async fn a_queue_is_created_read_updated_and_deleted() {
     let harness = Harness::new().await;
@@ -52,6 +53,7 @@ async fn a_queue_is_created_read_updated_and_deleted() {
     }
 }
 
+/// Rules: HT-21.
 #[tokio::test]
 async fn topics_subscriptions_and_rules_are_administered() {
     let harness = Harness::new().await;
@@ -86,6 +88,7 @@ async fn topics_subscriptions_and_rules_are_administered() {
     }
 }
 
+/// Rules: HT-22.
 #[tokio::test]
 async fn lists_have_pages() {
     let harness = Harness::new().await;
@@ -113,6 +116,7 @@ async fn lists_have_pages() {
     assert!(none.entries.is_empty() && none.next.is_none());
 }
 
+/// Rules: HT-23.
 #[tokio::test]
 async fn versions_are_checked_and_the_first_has_no_sizes_of_messages() {
     let harness = Harness::new().await;

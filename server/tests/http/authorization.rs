@@ -31,6 +31,7 @@ async fn harness() -> Harness {
     harness
 }
 
+/// Rules: HT-24.
 #[tokio::test]
 async fn each_request_needs_its_right() {
     let harness = harness().await;
@@ -60,6 +61,7 @@ async fn each_request_needs_its_right() {
     assert_eq!(harness.broker().entities().len(), 2);
 }
 
+/// Rules: HT-24.
 #[tokio::test]
 async fn a_token_is_for_its_resource_and_what_is_below() {
     let harness = harness().await;
@@ -80,6 +82,7 @@ async fn a_token_is_for_its_resource_and_what_is_below() {
     }
 }
 
+/// Rules: HT-24.
 #[tokio::test]
 async fn other_credentials_are_a_key_or_are_refused() {
     let harness = harness().await;
