@@ -61,7 +61,7 @@ impl Engine {
         let role = match (change, topic) {
             (Change::Topic(settings), _) => Role::Topic(Box::new(Topic { settings, subscriptions: BTreeMap::new() })),
             (Change::Subscription(settings), Some((topic, name))) => {
-                let rules = rule.map_or_else(RuleSet::default, RuleSet::of);
+                let rules = RuleSet::of(rule.unwrap_or_default().with_created(now.utc));
                 Role::Subscription(Box::new(Subscription { name, settings, topic, rules }))
             }
             _ => Role::Queue,
