@@ -1,7 +1,9 @@
 use consign_core::transport::{Capabilities, Capability, Level};
 
 /// What the service does. The README has the reason of each that is missing.
-pub(crate) const CAPABILITIES: Capabilities = Capabilities::none().with_each(
+pub(crate) const CAPABILITIES: Capabilities = NATIVE.with(Capability::DelayedRetry, Level::Emulated);
+
+const NATIVE: Capabilities = Capabilities::none().with_each(
     &[
         Capability::Acceptance,
         Capability::Rejection,

@@ -1,5 +1,6 @@
 //! Opens one connection.
 
+use std::io;
 #[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
 use std::sync::Arc;
 
@@ -12,8 +13,13 @@ use consign_amqp::{
     value::{Map, Symbol, Value},
 };
 use consign_core::transport::ErrorKind;
+use tokio::net::TcpStream;
 
-use crate::{core::Core, error::Failure};
+use crate::{
+    core::{Core, Endpoint},
+    error::Failure,
+    options::Io,
+};
 
 pub(crate) async fn open(core: &Core) -> Result<Connection, Failure> {
     let endpoint = &core.endpoint;
@@ -30,18 +36,34 @@ pub(crate) async fn open(core: &Core) -> Result<Connection, Failure> {
     } else {
         connector
     };
-    let stream = match &core.options.dial {
-        None => connector.connect().await,
-        Some(dial) => {
-            let dialing = tokio::time::timeout(core.options.timeout, dial(endpoint.host.clone(), endpoint.port));
-            let late = |_| Failure::new(ErrorKind::ServiceTimeout, "no stream in time");
-            let dialed = dialing.await.map_err(late)?;
-            let failed = |error| Failure::new(ErrorKind::CommunicationProblem, format!("cannot connect: {error}"));
-            connector.handshake(dialed.map_err(failed)?).await
-        }
+    let stream = if core.options.dial.is_none() && core.proxy.is_none() {
+        connector.connect().await
+    } else {
+        let late = |_| Failure::new(ErrorKind::ServiceTimeout, "no stream in time");
+        let dialed = tokio::time::timeout(core.options.timeout, dial(core)).await.map_err(late)?;
+        let failed = |error| Failure::new(ErrorKind::CommunicationProblem, format!("cannot connect: {error}"));
+        connector.handshake(dialed.map_err(failed)?).await
     };
     let stream = stream.map_err(|error| unreachable(&error))?;
     Ok(Connection::open(stream, options(core)).await?)
+}
+
+/// Opens a stream as the options have it, and through the proxy if there is one.
+async fn dial(core: &Core) -> io::Result<Box<dyn Io>> {
+    let Endpoint { host, port, .. } = &core.endpoint;
+    let (to, at) = core.proxy.as_ref().map_or((host, *port), |proxy| (&proxy.host, proxy.port));
+    let stream: Box<dyn Io> = match &core.options.dial {
+        Some(dial) => dial(to.clone(), at).await?,
+        None => {
+            let stream = TcpStream::connect((to.as_str(), at)).await?;
+            stream.set_nodelay(true)?;
+            Box::new(stream)
+        }
+    };
+    match &core.proxy {
+        Some(proxy) => proxy.connect(stream, host, *port).await,
+        None => Ok(stream),
+    }
 }
 
 fn unreachable(error: &stream::Error) -> Failure {

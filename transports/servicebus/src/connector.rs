@@ -7,6 +7,7 @@ use crate::{
     ConnectionString, Options,
     connection_string::{Secret, authority},
     options::{LONGEST, MOST_PREFETCHED, MOST_RETRIES},
+    proxy::{self, Proxy},
 };
 
 const FORM: &str = "expected `servicebus://key-name:key@host`, with a port for a server on another one, and percent-encoding in UTF-8, \
@@ -35,6 +36,7 @@ const FORM: &str = "expected `servicebus://key-name:key@host`, with a port for a
 /// | `prefetch` | a number, 0 to 4096 | 0 | [`Options::prefetch`] |
 /// | `max_message_size` | bytes, from 1024 | 104923136 | [`Options::max_message_size`] |
 /// | `name` | text | `consign` and a random number | [`Options::name`] |
+/// | `proxy` | `http://user:password@host:port`, percent-encoded | none | [`Options::proxy`] |
 /// | `certificates` | the path of a file in PEM | none | [`Options::certificates`] |
 ///
 /// A duration is a whole number with a unit: `500ms`, `30s` or `5m`.
@@ -124,6 +126,12 @@ fn options(url: &mut TransportUrl) -> Result<Options, ConnectError> {
     }
     if let Some(name) = url.take("name") {
         options = options.name(name);
+    }
+    if let Some(proxy) = url.take("proxy") {
+        if Proxy::parse(&proxy).is_none() {
+            return Err(ConnectError::invalid_parameter("proxy", proxy::FORM));
+        }
+        options = options.proxy(proxy);
     }
     if let Some(web_socket) = flag(url, "web_socket")? {
         options = options.web_socket(web_socket);

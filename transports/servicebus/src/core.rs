@@ -13,7 +13,13 @@ use consign_core::{time::Timestamp, transport::ErrorKind};
 use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
-    TokenCredential, authorization::Wire, connect, error::Failure, log, options::Options,
+    TokenCredential,
+    authorization::Wire,
+    connect,
+    error::Failure,
+    log,
+    options::Options,
+    proxy::{self, Proxy},
 };
 
 pub(crate) struct Core {
@@ -22,6 +28,7 @@ pub(crate) struct Core {
     pub(crate) credential: Arc<dyn TokenCredential>,
     #[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
+    pub(crate) proxy: Option<Proxy>,
     /// The name of the AMQP container.
     pub(crate) container: String,
     slot: Mutex<Slot>,
@@ -65,6 +72,8 @@ impl Core {
             let detail = "WebSocket needs the feature `websocket` of consign-servicebus";
             return Err(Failure::new(ErrorKind::NotSupported, detail));
         }
+        let invalid_proxy = || Failure::new(ErrorKind::InvalidArgument, proxy::FORM);
+        let proxy = options.proxy.as_deref().map(|url| Proxy::parse(url).ok_or_else(invalid_proxy)).transpose()?;
         let container = options.name.clone().unwrap_or_else(|| format!("consign-{:016x}", fastrand::u64(..)));
         let core = Arc::new(Self {
             options,
@@ -72,6 +81,7 @@ impl Core {
             credential,
             #[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
             tls,
+            proxy,
             container,
             slot: Mutex::default(),
             last_link: AtomicU64::new(0),

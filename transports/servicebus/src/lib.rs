@@ -12,6 +12,7 @@ mod error;
 mod log;
 mod management;
 mod options;
+mod proxy;
 mod receiver;
 mod requests;
 mod retry;

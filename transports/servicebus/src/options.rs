@@ -35,9 +35,11 @@ pub struct Options {
     pub(crate) max_message_size: u64,
     pub(crate) name: Option<String>,
     pub(crate) web_socket: bool,
+    pub(crate) is_plain: bool,
     pub(crate) certificates: Option<String>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) dial: Option<Dial>,
+    pub(crate) proxy: Option<String>,
 }
 
 /// A stream of bytes.
@@ -63,9 +65,11 @@ impl Default for Options {
             max_message_size: (100 << 20) + (64 << 10),
             name: None,
             web_socket: false,
+            is_plain: false,
             certificates: None,
             clock: Arc::new(SystemClock::new()),
             dial: None,
+            proxy: None,
         }
     }
 }
@@ -126,6 +130,13 @@ impl Options {
         self
     }
 
+    /// Connects without TLS, to a server for development: [`connect_with`](Self::connect_with) has no connection string that says so.
+    /// Tokens are not encrypted then.
+    pub fn plain(mut self) -> Self {
+        self.is_plain = true;
+        self
+    }
+
     /// Adds certificates of authorities that are trusted besides those of the operating system: PEM.
     pub fn certificates(mut self, pem: impl Into<String>) -> Self {
         self.certificates = Some(pem.into());
@@ -139,8 +150,15 @@ impl Options {
         self
     }
 
+    /// Sets a proxy of HTTP, `http://user:password@host:port`, through which streams are opened by its method `CONNECT`. User and
+    /// password are percent-encoded. None by default: environment variables are not read.
+    pub fn proxy(mut self, url: impl Into<String>) -> Self {
+        self.proxy = Some(url.into());
+        self
+    }
+
     /// Sets how a stream of bytes to a host and a port is opened, such as one through a proxy. TLS and WebSocket are done on this
-    /// stream. By default it is a TCP connection.
+    /// stream. By default it is a TCP connection. With a [proxy](Self::proxy), the host and the port are those of the proxy.
     ///
     /// ```
     /// use consign_servicebus::ServiceBus;
@@ -180,7 +198,7 @@ impl Options {
             Secret::Key { name, key } => Arc::new(SharedAccessKey::new(name, key).with_clock(Arc::clone(&self.clock))),
             Secret::Signature(signature) => Arc::new(SharedAccessSignature::new(signature)),
         };
-        let endpoint = self.endpoint(parsed.host.clone(), parsed.port, !parsed.is_emulator);
+        let endpoint = self.endpoint(parsed.host.clone(), parsed.port, !parsed.is_emulator && !self.is_plain);
         ServiceBus::open(self, endpoint, credential).await
     }
 
@@ -196,7 +214,7 @@ impl Options {
     ) -> Result<ServiceBus, ManageError> {
         let invalid = || ManageError::new(ErrorKind::InvalidArgument).with_detail("expected `host` or `host:port`");
         let (host, port) = authority(namespace).ok_or_else(invalid)?;
-        let endpoint = self.endpoint(host, port, true);
+        let endpoint = self.endpoint(host, port, !self.is_plain);
         Ok(ServiceBus::open(self, endpoint, Arc::new(credential)).await?)
     }
 

@@ -11,7 +11,7 @@ use consign_amqp::{
 use consign_core::{
     Message,
     message::EntityPath,
-    transport::{Batch, BoxFuture, Capabilities, ErrorKind, PresettledSender, SendError, Sender},
+    transport::{Batch, BoxFuture, Capabilities, ErrorKind, PresettledSender, SendError, Sender, SessionRequired},
 };
 use tokio::sync::Mutex;
 
@@ -125,6 +125,19 @@ pub(crate) fn accepted(outcome: Option<DeliveryState>) -> Result<(), Failure> {
     }
 }
 
+/// Returns the error of a send. The server has no condition of its own for a message without the session that its entity requires.
+pub(crate) fn refused(failure: Failure, lacks_session: bool) -> SendError {
+    let names_session = || failure.to_string().contains("SessionId");
+    if failure.kind() != ErrorKind::InvalidOperation || !lacks_session || !names_session() {
+        return failure.into();
+    }
+    let error = SendError::from(SessionRequired);
+    match failure.condition() {
+        Some(condition) => error.with_condition(condition.to_owned()),
+        None => error,
+    }
+}
+
 impl std::fmt::Debug for ServiceBusSender {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ServiceBusSender").field("path", &self.0.path).finish_non_exhaustive()
@@ -181,19 +194,24 @@ impl Sender for ServiceBusSender {
     type Send = BoxFuture<Result<(), SendError>>;
 
     fn send(&self, message: Message) -> Self::Send {
+        let lacks_session = message.session_id().is_none();
         let (shared, prepared) = (Arc::clone(&self.0), wire::prepare(message, self.0.core.now()));
-        Box::pin(async move { Ok(shared.send(&[prepared?]).await?) })
+        Box::pin(async move { shared.send(&[prepared?]).await.map_err(|failure| refused(failure, lacks_session)) })
     }
 
     /// One transfer, which the server accepts as a whole. The encoded batch must not be larger than the largest message of the
     /// entity.
     fn send_batch(&self, batch: Batch) -> Self::Send {
         let now = self.0.core.now();
+        let lacks_session = batch.messages().iter().any(|message| message.session_id().is_none());
         let prepared = batch.into_messages().into_iter().map(|message| wire::prepare(message, now));
         let (shared, prepared) = (Arc::clone(&self.0), prepared.collect::<Result<Vec<_>, _>>());
         Box::pin(async move {
             let prepared = prepared?;
-            if prepared.is_empty() { Ok(()) } else { Ok(shared.send(&prepared).await?) }
+            if prepared.is_empty() {
+                return Ok(());
+            }
+            shared.send(&prepared).await.map_err(|failure| refused(failure, lacks_session))
         })
     }
 
@@ -219,5 +237,19 @@ impl PresettledSender for ServiceBusSender {
                 log::failed(&shared.path, "a message without acknowledgement was not sent", &error);
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_without_the_session_that_it_needs_is_recognised_by_the_text() {
+        let failure = |text| Failure::reported("amqp:not-allowed", Some(text));
+        let of_the_service = "The SessionId was not set on a message, and it cannot be sent to the entity.";
+        assert!(refused(failure(of_the_service), true).is_session_required());
+        assert!(!refused(failure(of_the_service), false).is_session_required());
+        assert!(!refused(failure("The entity is not a queue."), true).is_session_required());
     }
 }

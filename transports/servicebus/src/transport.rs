@@ -20,6 +20,7 @@ use crate::{
     management::{self, Locked},
     receiver::{ByToken, Mode, Source, duration},
     retry::Effect,
+    sender::refused,
     wire,
 };
 
@@ -137,6 +138,7 @@ impl ScheduleMessages for ServiceBus {
         at: Timestamp,
     ) -> Result<Vec<SequenceNumber>, SendError> {
         let now = self.core.now();
+        let lacks_session = messages.iter().any(|message| message.session_id().is_none());
         let entries = messages.into_iter().map(|message| wire::scheduled(message, at, now));
         let entries = &entries.collect::<Result<Vec<_>, _>>()?;
         if entries.is_empty() {
@@ -145,7 +147,7 @@ impl ScheduleMessages for ServiceBus {
         let scheduling = management::call(&self.core, path, Effect::Once, |management| async move {
             management.schedule(entries.clone(), None).await
         });
-        Ok(scheduling.await?)
+        scheduling.await.map_err(|failure| refused(failure, lacks_session))
     }
 
     async fn cancel_scheduled(&self, path: &EntityPath, numbers: &[SequenceNumber]) -> Result<(), SendError> {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use consign_amqp::{
     codec::{self, DecodeError},
     mapping::{self, Direction, InboundMessage, MappingError},
-    message::EncodedMessage,
+    message::{EncodedMessage, Sections},
     value::{Map, Symbol, Timestamp as WireTimestamp, Value},
 };
 use consign_core::{
@@ -14,31 +14,43 @@ use consign_core::{
     message::MessageBody,
     settlement::{Changes, DeadLetter},
     time::Timestamp,
+    transport::SendError,
 };
 
 use crate::error::Failure;
 
+/// The annotation of a message whose MessageId was made by this transport: a boolean.
+const STAMPED: Symbol = Symbol::from_static("x-opt-consign-message-id-stamped");
+
 /// Encodes a message that is sent at `now`.
-pub(crate) fn write(message: &Message, now: Timestamp) -> Result<Bytes, Failure> {
+fn write(message: &Message, now: Timestamp) -> Result<Bytes, Failure> {
     let mut sections = mapping::to_sections(message, Direction::Send)?;
     mapping::stamp_expiry(&mut sections, now);
+    if message.is_message_id_stamped() {
+        sections.message_annotations.get_or_insert_default().0.push(STAMPED, true);
+    }
     Ok(codec::encode(&sections)?)
 }
 
 /// Checks a message, removes what only a broker sets, and encodes it.
-pub(crate) fn prepare(mut message: Message, now: Timestamp) -> Result<Bytes, consign_core::transport::SendError> {
-    DeadLetter::remove_from(&mut message);
-    message.check()?;
+pub(crate) fn prepare(mut message: Message, now: Timestamp) -> Result<Bytes, SendError> {
+    clean(&mut message)?;
     Ok(write(&message, now)?)
 }
 
+fn clean(message: &mut Message) -> Result<(), SendError> {
+    DeadLetter::remove_from(message);
+    message.check()?;
+    if message.message_id().is_none() {
+        message.properties_mut().stamp_message_id(uuid::Uuid::new_v4().to_string())?;
+    }
+    Ok(())
+}
+
 /// The entry of a message in a request to schedule it.
-pub(crate) fn scheduled(
-    mut message: Message,
-    at: Timestamp,
-    now: Timestamp,
-) -> Result<Map, consign_core::transport::SendError> {
+pub(crate) fn scheduled(mut message: Message, at: Timestamp, now: Timestamp) -> Result<Map, SendError> {
     message.properties_mut().set_scheduled_enqueue_time(at);
+    clean(&mut message)?;
     let mut entry = Map::default();
     if let Some(id) = message.message_id() {
         entry.push("message-id", id);
@@ -52,8 +64,7 @@ pub(crate) fn scheduled(
     if let Some(key) = message.transaction_partition_key() {
         entry.push("via-partition-key", key);
     }
-    let encoded = prepare(message, now)?;
-    entry.push("message", Value::Binary(encoded.into()));
+    entry.push("message", Value::Binary(write(&message, now)?.into()));
     Ok(entry)
 }
 
@@ -86,13 +97,26 @@ impl fmt::Display for Unreadable {
 
 /// Decodes a message. One that cannot be decoded is a message whose body is the encoded bytes, so that nothing of it is lost.
 pub(crate) fn read(encoded: Bytes, direction: Direction) -> (Message, Option<Unreadable>) {
-    let split = EncodedMessage::split(encoded.clone()).map_err(Unreadable::Malformed);
-    let decoded =
-        split.and_then(|message| InboundMessage::decode(&message, direction).map_err(Unreadable::Refused));
-    match decoded {
-        Ok(inbound) => (inbound.message, None),
+    match decode(encoded.clone(), direction) {
+        Ok(message) => (message, None),
         Err(error) => (Message::new(MessageBody::from(encoded)), Some(error)),
     }
+}
+
+fn decode(encoded: Bytes, direction: Direction) -> Result<Message, Unreadable> {
+    let split = EncodedMessage::split(encoded).map_err(Unreadable::Malformed)?;
+    let mut sections = Sections::decode(&split).map_err(Unreadable::Malformed)?;
+    let mut is_stamped = false;
+    if let Some(annotations) = &mut sections.message_annotations {
+        is_stamped = annotations.0.get(&STAMPED) == Some(&Value::Boolean(true));
+        annotations.0.0.retain(|(name, _)| *name != STAMPED);
+    }
+    let mut message = InboundMessage::from_sections(sections, direction).map_err(Unreadable::Refused)?.message;
+    if is_stamped && let Some(id) = message.message_id().map(str::to_owned) {
+        // The id was accepted when the message was decoded.
+        let _ = message.properties_mut().stamp_message_id(id);
+    }
+    Ok(message)
 }
 
 /// The Unix epoch in ticks of .NET, and the ticks of a millisecond.
@@ -128,6 +152,21 @@ mod tests {
         let (message, error) = read(Bytes::from_static(b"no message"), Direction::Deliver);
         assert!(error.is_some());
         assert_eq!(message.payload(), Some(&b"no message"[..]));
+    }
+
+    #[test]
+    fn an_id_that_the_transport_made_is_marked() {
+        let now = Timestamp::from_millis(5);
+        let (made, _) = read(prepare(Message::new("a"), now).unwrap(), Direction::Send);
+        assert!(made.message_id().is_some() && made.is_message_id_stamped());
+        assert!(made.pass_through().is_none_or(|rest| rest.annotations.is_empty()));
+        let (again, _) = read(prepare(made.clone(), now).unwrap(), Direction::Send);
+        assert_eq!((again.message_id(), again.is_message_id_stamped()), (made.message_id(), true));
+        let own = Message::builder().message_id("mine").build("a").unwrap();
+        let (own, _) = read(prepare(own, now).unwrap(), Direction::Send);
+        assert_eq!((own.message_id(), own.is_message_id_stamped()), (Some("mine"), false));
+        let entry = scheduled(Message::new("a"), now, now).unwrap();
+        assert!(entry.get("message-id").is_some());
     }
 
     #[test]

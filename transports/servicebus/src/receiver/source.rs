@@ -19,7 +19,6 @@ use consign_amqp::{
 use consign_core::{
     Message,
     message::{EntityPath, LockToken},
-    settlement::DeadLetter,
     time::Timestamp,
     transport::{Delivery, EntityInfo, ErrorKind},
 };
@@ -131,18 +130,13 @@ impl Source {
         if let Some(error) = unreadable {
             log::failed(&self.path, "a message cannot be decoded: it is delivered as bytes", &error);
         }
-        let is_dead = self.path.is_sub_queue();
         if let Some(mut received) = message.received().copied() {
-            received.dead_lettered = is_dead;
+            received.dead_lettered = self.path.is_sub_queue();
             if let Some(session) = &self.session {
                 let until = Timestamp::from_millis(session.locked_until.load(Ordering::Relaxed));
                 received.locked_until = Some(until);
             }
             message = message.with_received(received);
-        }
-        if !is_dead {
-            // Another program may have set them.
-            DeadLetter::remove_reason(&mut message);
         }
         message
     }

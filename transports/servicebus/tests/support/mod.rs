@@ -12,7 +12,7 @@ use consign::{
     time::{Clock, Moment, Timestamp},
 };
 use consign_server::{Builder, Server};
-use consign_servicebus::{Options, ServiceBus};
+use consign_servicebus::{Options, ServiceBus, TokenCredential};
 use tokio::{io::DuplexStream, net::TcpListener, time::Instant};
 
 /// UTC that begins at a fixed instant and follows tokio's time alone.
@@ -44,26 +44,22 @@ pub(crate) struct InMemory {
 impl InMemory {
     /// The locks of a lost connection hold until they run out, as on the service.
     pub(crate) fn new() -> Self {
-        Self::with(|builder| builder)
+        Self::with(|_, builder| builder)
     }
 
-    pub(crate) fn with(build: impl FnOnce(Builder) -> Builder) -> Self {
+    pub(crate) fn with(build: impl FnOnce(TokioClock, Builder) -> Builder) -> Self {
         let quirks = Quirks::default().with_on_disconnect(OnDisconnect::HoldUntilExpiry);
-        Self::with_quirks(quirks, build)
-    }
-
-    pub(crate) fn with_quirks(quirks: Quirks, build: impl FnOnce(Builder) -> Builder) -> Self {
         let clock = TokioClock::new();
         let broker = Broker::with_quirks(clock, quirks);
         let builder = Server::builder().broker(broker).create_entities(false);
-        Self { server: build(builder).build(), clock }
+        Self { server: build(clock, builder).build(), clock }
     }
 
     pub(crate) fn broker(&self) -> &Broker {
         self.server.broker()
     }
 
-    fn stream(&self) -> DuplexStream {
+    pub(crate) fn stream(&self) -> DuplexStream {
         let (client, server) = tokio::io::duplex(1 << 16);
         tokio::spawn(self.server.serve_stream(server));
         client
@@ -75,6 +71,11 @@ impl InMemory {
             let stream = this.stream();
             async move { Ok(stream) }
         })
+    }
+
+    pub(crate) async fn connect_with(&self, credential: impl TokenCredential) -> ServiceBus {
+        // The streams have no TLS.
+        self.options().plain().connect_with("localhost", credential).await.unwrap()
     }
 
     pub(crate) async fn connect(&self) -> ServiceBus {
