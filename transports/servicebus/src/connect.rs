@@ -52,13 +52,12 @@ pub(crate) async fn open(core: &Core) -> Result<Connection, Failure> {
 async fn dial(core: &Core) -> io::Result<Box<dyn Io>> {
     let Endpoint { host, port, .. } = &core.endpoint;
     let (to, at) = core.proxy.as_ref().map_or((host, *port), |proxy| (&proxy.host, proxy.port));
-    let stream: Box<dyn Io> = match &core.options.dial {
-        Some(dial) => dial(to.clone(), at).await?,
-        None => {
-            let stream = TcpStream::connect((to.as_str(), at)).await?;
-            stream.set_nodelay(true)?;
-            Box::new(stream)
-        }
+    let stream: Box<dyn Io> = if let Some(dial) = &core.options.dial {
+        dial(to.clone(), at).await?
+    } else {
+        let stream = TcpStream::connect((to.as_str(), at)).await?;
+        stream.set_nodelay(true)?;
+        Box::new(stream)
     };
     match &core.proxy {
         Some(proxy) => proxy.connect(stream, host, *port).await,

@@ -100,20 +100,17 @@ impl FromStr for ConnectionString {
         let endpoint = endpoint.ok_or(ConnectionStringError::Missing(ENDPOINT))?;
         let (host, port) = address(endpoint).ok_or(ConnectionStringError::Invalid(ENDPOINT))?;
         let secret = match (key_name, key, signature) {
-            (None, None, None) => return Err(ConnectionStringError::Missing(KEY)),
             (None, None, Some(signature)) => Secret::Signature(signature.to_owned()),
             (_, _, Some(_)) => return Err(ConnectionStringError::KeyAndSignature),
             (Some(name), Some(key), None) => Secret::Key { name: name.to_owned(), key: key.to_owned() },
             (None, Some(_), None) => return Err(ConnectionStringError::Missing(KEY_NAME)),
-            (Some(_), None, None) => return Err(ConnectionStringError::Missing(KEY)),
+            (_, None, None) => return Err(ConnectionStringError::Missing(KEY)),
         };
         let entity_path = entity_path.filter(|path| !path.is_empty()).map(EntityPath::new).transpose();
         let entity_path = entity_path.map_err(|_| ConnectionStringError::Invalid(ENTITY_PATH))?;
         let is_emulator = match emulator {
             None => false,
-            Some(text) => {
-                text.to_ascii_lowercase().parse().map_err(|_| ConnectionStringError::Invalid(EMULATOR))?
-            }
+            Some(text) => text.to_ascii_lowercase().parse().map_err(|_| ConnectionStringError::Invalid(EMULATOR))?,
         };
         Ok(Self { host, port, secret, entity_path, is_emulator })
     }

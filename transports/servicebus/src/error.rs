@@ -85,7 +85,7 @@ impl Failure {
         let Some(error) = error else {
             return Self::new(ErrorKind::General, "the server rejected the message without a reason").for_good();
         };
-        Self::reported(error.condition.as_str(), error.description.as_ref().map(|text| text.as_str()))
+        Self::reported(error.condition.as_str(), error.description.as_ref().map(consign_amqp::value::Str::as_str))
     }
 
     /// Returns the failure of a condition that the server has reported.
@@ -103,14 +103,12 @@ impl Failure {
 
     /// Returns the failure of an answer with a status.
     pub(crate) fn answered(status: i64, condition: Option<&str>, description: Option<&str>) -> Self {
-        match condition {
-            Some(condition) => Self::reported(condition, description),
-            None => {
-                let kind = u16::try_from(status).map_or(ErrorKind::General, ErrorKind::from_status);
-                let text = description.filter(|text| !text.is_empty());
-                Self::new(kind, text.map_or_else(|| format!("the server answered with the status {status}"), str::to_owned))
-            }
+        if let Some(condition) = condition {
+            return Self::reported(condition, description);
         }
+        let kind = u16::try_from(status).map_or(ErrorKind::General, ErrorKind::from_status);
+        let text = description.filter(|text| !text.is_empty());
+        Self::new(kind, text.map_or_else(|| format!("the server answered with the status {status}"), str::to_owned))
     }
 }
 

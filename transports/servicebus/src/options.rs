@@ -258,9 +258,8 @@ mod tests {
 
     #[test]
     fn a_port_has_a_default_for_each_kind_of_stream() {
-        let port = |web_socket, is_tls| {
-            Options::default().web_socket(web_socket).endpoint("h".into(), None, is_tls).port
-        };
+        let port =
+            |web_socket, is_tls| Options::default().web_socket(web_socket).endpoint("h".into(), None, is_tls).port;
         assert_eq!([port(false, true), port(false, false), port(true, true)], [5_671, 5_672, 443]);
         assert_eq!(Options::default().endpoint("h".into(), Some(7), true).port, 7);
     }

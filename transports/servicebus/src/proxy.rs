@@ -121,7 +121,8 @@ mod tests {
         assert_eq!(&rest, b"AMQP");
         let mut request = vec![0; 1 << 10];
         let read = server.read(&mut request).await.unwrap();
-        let expected = "CONNECT [::1]:5671 HTTP/1.1\r\nHost: [::1]:5671\r\nProxy-Authorization: Basic dXNlcjpwYXNz\r\n\r\n";
+        let expected =
+            "CONNECT [::1]:5671 HTTP/1.1\r\nHost: [::1]:5671\r\nProxy-Authorization: Basic dXNlcjpwYXNz\r\n\r\n";
         assert_eq!(std::str::from_utf8(&request[..read]).unwrap(), expected);
     }
 

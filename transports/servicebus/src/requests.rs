@@ -143,9 +143,8 @@ impl Requests {
             body: Body::Value(body),
             ..Sections::default()
         };
-        let state = txn_id.map(|txn_id| {
-            DeliveryState::Transactional(Box::new(TransactionalState { txn_id, outcome: None }))
-        });
+        let state =
+            txn_id.map(|txn_id| DeliveryState::Transactional(Box::new(TransactionalState { txn_id, outcome: None })));
         let delivery = OutboundDelivery { state, ..OutboundDelivery::default() };
         let outcome = self.sender.send_with(delivery, &[codec::encode(&sections)?]).await;
         match outcome.map_err(Failure::unanswered)? {
@@ -234,10 +233,8 @@ mod tests {
     /// Rules: G-03, G-12.
     #[test]
     fn both_nodes_have_keys_of_their_own() {
-        let reply = read_reply(&encoded(&[
-            ("status-code", 401_i32.into()),
-            ("status-description", "InvalidSignature".into()),
-        ]));
+        let reply =
+            read_reply(&encoded(&[("status-code", 401_i32.into()), ("status-description", "InvalidSignature".into())]));
         let reply = reply.unwrap();
         assert_eq!((reply.status, reply.condition), (401, None));
         assert_eq!(reply.description.as_deref(), Some("InvalidSignature"));

@@ -22,11 +22,7 @@ impl Effect {
 }
 
 /// Calls `attempt` until it succeeds, at most [`Options::retries`](crate::Options::retries) times more, and within the timeout.
-pub(crate) async fn retry<T, F>(
-    core: &Arc<Core>,
-    effect: Effect,
-    mut attempt: impl FnMut() -> F,
-) -> Result<T, Failure>
+pub(crate) async fn retry<T, F>(core: &Arc<Core>, effect: Effect, mut attempt: impl FnMut() -> F) -> Result<T, Failure>
 where
     F: Future<Output = Result<T, Failure>>,
 {
@@ -36,9 +32,7 @@ where
         let mut failures = 0;
         loop {
             match attempt().await {
-                Err(failure)
-                    if failures < core.options.retries && effect.permits(&failure) && !core.is_closed() =>
-                {
+                Err(failure) if failures < core.options.retries && effect.permits(&failure) && !core.is_closed() => {
                     tracing::debug!(target: "consign::servicebus", %failure, failures, "a call is tried again");
                     let pause = core.pause(failures);
                     last = Some(failure);

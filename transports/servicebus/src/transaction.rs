@@ -5,9 +5,7 @@ use consign_amqp::{
     client::SenderLink,
     codec,
     message::{Body, Sections},
-    types::{
-        Attach, Coordinator, Declare, Declared, DeliveryState, Discharge, Source, TransactionalState,
-    },
+    types::{Attach, Coordinator, Declare, Declared, DeliveryState, Discharge, Source, TransactionalState},
     value::{Binary, Map, Value},
 };
 use consign_core::{
@@ -177,7 +175,8 @@ impl Commit {
             Right::Token(held) => Some((**held).clone()),
             Right::Removed | Right::Used => return Err(removed()),
         };
-        let lost = || SettleError::new(ErrorKind::SessionLockLost).with_detail("the connection of the session was lost");
+        let lost =
+            || SettleError::new(ErrorKind::SessionLockLost).with_detail("the connection of the session was lost");
         let by_token = by_token.ok_or_else(lost)?;
         let management = self.wire.management(&by_token.path).await?;
         let txn_id = Some(self.txn_id.clone());
@@ -185,10 +184,7 @@ impl Commit {
     }
 
     async fn settle_on_link(&self, held: &OnLink, disposition: &Disposition) -> Result<(), SettleError> {
-        let state = TransactionalState {
-            txn_id: self.txn_id.clone(),
-            outcome: Some(Box::new(outcome(disposition))),
-        };
+        let state = TransactionalState { txn_id: self.txn_id.clone(), outcome: Some(Box::new(outcome(disposition))) };
         let state = DeliveryState::Transactional(Box::new(state));
         let begun = held.origin.settler.begin_confirmed([held.id], &state);
         let confirmations = begun.map_err(|_| held.lost())?;
@@ -248,7 +244,8 @@ impl Transaction for ServiceBusTransaction {
             Right::Removed | Right::Used => return Err(TransactionError::from(removed()).with_leases([lease])),
         };
         if !lease.is_of(&self.core) {
-            let other = SettleError::new(ErrorKind::InvalidOperation).with_detail("the message is of another transport");
+            let other =
+                SettleError::new(ErrorKind::InvalidOperation).with_detail("the message is of another transport");
             return Err(TransactionError::from(other).with_leases([lease]));
         }
         if let Err((kind, detail)) = self.admit(&path) {

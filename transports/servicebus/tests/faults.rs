@@ -64,7 +64,8 @@ impl Server for OnDisk {
             .timeout(Duration::from_secs(2))
             .idle_timeout(Duration::from_secs(2))
             .backoff(Duration::from_millis(50), Duration::from_millis(500));
-        let text = format!("Endpoint=sb://{address};SharedAccessKeyName=any;SharedAccessKey=any;UseDevelopmentEmulator=true");
+        let text =
+            format!("Endpoint=sb://{address};SharedAccessKeyName=any;SharedAccessKey=any;UseDevelopmentEmulator=true");
         let service_bus = options.connect(&text).await?;
         let broker = self.running.lock().as_ref().map(|running| running.broker.clone());
         let broker = broker.ok_or_else(|| Failure::answer(ErrorKind::CommunicationProblem, "the server is down"))?;

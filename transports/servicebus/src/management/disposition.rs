@@ -1,12 +1,7 @@
 //! Locks by their tokens.
 
 use consign_amqp::value::{Array, Binary, Map, Timestamp as WireTimestamp, Uuid, Value, ValueType};
-use consign_core::{
-    Disposition,
-    message::LockToken,
-    time::Timestamp,
-    transport::ErrorKind,
-};
+use consign_core::{Disposition, message::LockToken, time::Timestamp, transport::ErrorKind};
 
 use super::{Management, missing};
 use crate::{error::Failure, wire};

@@ -277,7 +277,10 @@ mod tests {
         let mut fields: Vec<Value> = ["c", "m", "t", "r", "l", "s", "rs", "text/plain"].map(Value::from).to_vec();
         fields.push(properties.into());
         let filter = read_correlation(&fields).unwrap();
-        assert_eq!((filter.correlation_id(), filter.subject(), filter.reply_to_session_id()), (Some("c"), Some("l"), Some("rs")));
+        assert_eq!(
+            (filter.correlation_id(), filter.subject(), filter.reply_to_session_id()),
+            (Some("c"), Some("l"), Some("rs"))
+        );
         assert_eq!(filter.properties().len(), 1);
         let sent = correlation(&filter);
         assert_eq!(sent.get("label").and_then(Value::as_str), Some("l"));

@@ -6,9 +6,7 @@ use consign_amqp::types::Accepted;
 use consign_core::transport::{BoxFuture, CompleteAll, SettleError};
 use futures_util::future::join_all;
 
-use super::{
-    settle::{OnLink, Settling},
-};
+use super::settle::{OnLink, Settling};
 
 type Failures = Vec<(usize, SettleError)>;
 

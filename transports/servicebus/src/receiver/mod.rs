@@ -22,13 +22,13 @@ use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::{runtime::Handle, sync::oneshot};
 
 pub use self::lease::ServiceBusLease;
+use self::quiesce::{Quiesced, quiesce};
+pub(crate) use self::source::Live;
 pub(crate) use self::{
     lease::{Right, removed},
     settle::{ByToken, OnLink, outcome},
     source::{Mode, Source, Wanted, attach, duration},
 };
-pub(crate) use self::source::Live;
-use self::quiesce::{Quiesced, quiesce};
 use crate::{
     capabilities::CAPABILITIES,
     error::Failure,
@@ -85,16 +85,16 @@ impl ServiceBusReceiver {
         }
     }
 
-    /// Detaches the link, whichever leases it has. The server releases what is locked.
+    /// Detaches the link, whichever leases it has. The server releases what is locked. It is an error that the link has ended.
     pub(crate) async fn detach(mut self) -> Result<(), Failure> {
         self.spare.clear();
         match std::mem::replace(&mut self.state, State::Idle(None)) {
             State::Idle(Some(live)) | State::Receiving(live) => live.detach().await,
             State::Quiescing { ended, .. } => match ended.await {
                 Ok(Quiesced { live: Some(live), .. }) => live.detach().await,
-                _ => Ok(()),
+                _ => Err(Failure::no_answer()),
             },
-            State::Idle(None) | State::Attaching(_) => Ok(()),
+            State::Idle(None) | State::Attaching(_) => Err(Failure::no_answer()),
         }
     }
 

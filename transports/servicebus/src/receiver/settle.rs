@@ -117,9 +117,7 @@ impl OnLink {
     }
 
     fn confirmed(self, confirmations: client::Confirmations) -> Settling {
-        Box::pin(async move {
-            confirmations.wait().await.pop().map_or(Ok(()), |answer| self.origin.confirmed(answer))
-        })
+        Box::pin(async move { confirmations.wait().await.pop().map_or(Ok(()), |answer| self.origin.confirmed(answer)) })
     }
 
     /// Abandons the message without waiting for the server.
@@ -213,7 +211,10 @@ impl ByToken {
     pub(super) fn drop_it(self) {
         let path = self.path.clone();
         let Ok(runtime) = Handle::try_current() else {
-            return log::warn(&path, "a message was dropped outside of the runtime: it is locked until its lock runs out");
+            return log::warn(
+                &path,
+                "a message was dropped outside of the runtime: it is locked until its lock runs out",
+            );
         };
         if self.core.is_closed() {
             return;
@@ -259,7 +260,9 @@ mod tests {
         assert!(of(Disposition::DEFER).undeliverable_here);
         let mut dead_letter = DeadLetter::new(DeadLetterReason::Application("why".into()), "because");
         dead_letter.changes = changes.into();
-        let DeliveryState::Rejected(rejected) = outcome(&Disposition::DeadLetter(Box::new(dead_letter))) else { panic!() };
+        let DeliveryState::Rejected(rejected) = outcome(&Disposition::DeadLetter(Box::new(dead_letter))) else {
+            panic!()
+        };
         let error = rejected.error.unwrap();
         assert_eq!(error.condition.as_str(), "com.microsoft:dead-letter");
         let info = error.info.unwrap();

@@ -260,10 +260,7 @@ impl Live {
         Ok(self.link.detach().await?)
     }
 
-    pub(super) fn poll_next(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Delivery<ServiceBusLease>, Failure>> {
+    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Delivery<ServiceBusLease>, Failure>> {
         let raw = match ready!(self.link.poll_recv(cx)) {
             Ok(raw) => raw,
             Err(error) => {

@@ -64,14 +64,14 @@ impl Shared {
         let operation = &operation;
         let called = retry(&self.source.core, effect, || async move {
             if self.wire.connection.is_closed() {
-                return Err(self.lost());
+                return Err(Self::lost());
             }
             operation(self.wire.management(&self.source.path).await?).await
         });
         called.await
     }
 
-    fn lost(&self) -> Failure {
+    fn lost() -> Failure {
         Failure::new(ErrorKind::SessionLockLost, "the connection of the session was lost").for_good()
     }
 }
@@ -136,9 +136,8 @@ impl Session for ServiceBusSession {
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
             let own = &shared;
-            let renewing = shared.call(Effect::Repeatable, |management| async move {
-                management.renew_session(own.id()).await
-            });
+            let renewing =
+                shared.call(Effect::Repeatable, |management| async move { management.renew_session(own.id()).await });
             let until = renewing.await?;
             if let Some(session) = &shared.source.session {
                 session.locked_until.store(until.as_millis(), Ordering::Relaxed);
@@ -168,9 +167,8 @@ impl Session for ServiceBusSession {
         let shared = Arc::clone(&self.shared);
         async move {
             let own = &shared;
-            let reading = shared.call(Effect::Repeatable, |management| async move {
-                management.session_state(own.id()).await
-            });
+            let reading =
+                shared.call(Effect::Repeatable, |management| async move { management.session_state(own.id()).await });
             Ok(reading.await?)
         }
     }
@@ -205,9 +203,8 @@ impl Session for ServiceBusSession {
     async fn peek(&mut self, max: usize) -> Result<Vec<Message>, ReceiveError> {
         let (shared, from) = (Arc::clone(&self.shared), self.peeked);
         let own = &shared;
-        let peeking = shared.call(Effect::Repeatable, |management| async move {
-            management.peek(from, max, Some(own.id())).await
-        });
+        let peeking = shared
+            .call(Effect::Repeatable, |management| async move { management.peek(from, max, Some(own.id())).await });
         let peeked = transport::peeked(&shared.source, peeking.await?);
         if let Some(last) = peeked.last().and_then(Message::received) {
             self.peeked = last.sequence_number.next();

@@ -7,9 +7,7 @@ use std::{
 
 use consign_core::{
     message::EntityPath,
-    transport::{
-        AcceptSession, BoxFuture, Capabilities, EntityInfo, ErrorKind, ReceiveError, SessionSource,
-    },
+    transport::{AcceptSession, BoxFuture, Capabilities, EntityInfo, ErrorKind, ReceiveError, SessionSource},
 };
 
 use super::ServiceBusSession;
@@ -36,9 +34,8 @@ impl ServiceBusSessions {
         if path.is_sub_queue() {
             return Err(Failure::new(ErrorKind::InvalidOperation, "a sub-queue has no sessions"));
         }
-        let listing = management::call(core, path, Effect::Repeatable, |management| async move {
-            management.sessions(0).await
-        });
+        let listing =
+            management::call(core, path, Effect::Repeatable, |management| async move { management.sessions(0).await });
         match listing.await {
             // The accept says more.
             Err(failure) if matches!(failure.kind(), ErrorKind::General | ErrorKind::NotSupported) => {}

@@ -12,9 +12,7 @@ use std::{
 use consign::{
     Message,
     administration::QueueSettings,
-    transport::{
-        AcceptSession, Delivery, ErrorKind, Lease, ReceiverExt, Sender, Session, Sessions, Transport,
-    },
+    transport::{AcceptSession, Delivery, ErrorKind, Lease, ReceiverExt, Sender, Session, Sessions, Transport},
 };
 use consign_servicebus::ServiceBus;
 use futures_util::future::join;

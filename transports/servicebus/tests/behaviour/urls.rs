@@ -59,7 +59,8 @@ async fn a_variable_without_a_connection_string_is_not_shown() {
 #[tokio::test]
 async fn a_connection_that_is_not_made_is_a_warning_without_the_key() {
     let (lines, _guard) = Lines::capture();
-    let text = "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=ledger;SharedAccessKey=s3cret;UseDevelopmentEmulator=true";
+    let text =
+        "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=ledger;SharedAccessKey=s3cret;UseDevelopmentEmulator=true";
     let error = ServiceBus::connect(text).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::CommunicationProblem);
     let logged = lines.of("consign::servicebus");
