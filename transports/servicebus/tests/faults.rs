@@ -1,5 +1,7 @@
 //! What becomes of messages when connections break and the server dies, by the harness of all transports.
 
+#![expect(clippy::unwrap_used, reason = "a test")]
+
 mod support;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};

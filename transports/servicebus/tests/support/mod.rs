@@ -1,6 +1,7 @@
 //! A server in the process of the tests.
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 pub(crate) mod backend;
 pub(crate) mod managed;
