@@ -9,6 +9,9 @@ pub mod config;
 mod connection;
 mod entities;
 mod errors;
+#[cfg(feature = "http")]
+#[cfg_attr(docsrs, doc(cfg(feature = "http")))]
+pub mod http;
 mod limits;
 mod links;
 mod listen;

@@ -39,9 +39,9 @@ pub(crate) struct Serve {
     /// The port of AMQP; 0 is any free port
     #[arg(long, value_name = "PORT", default_value_t = 5672)]
     pub(crate) amqp_port: u16,
-    /// The port of AMQP over WebSocket, with TLS if there is a certificate; 0 is any free port
-    #[arg(long, value_name = "PORT")]
-    pub(crate) http_port: Option<u16>,
+    /// The port of HTTP and of AMQP over WebSocket, with TLS if there is a certificate; 0 is any free port
+    #[arg(long, value_name = "PORT", default_value_t = 5300)]
+    pub(crate) http_port: u16,
     /// The port of AMQP over TLS; 0 is any free port
     #[arg(long, value_name = "PORT", default_value_t = 5671, requires = "tls_cert")]
     pub(crate) amqps_port: u16,

@@ -7,7 +7,7 @@ use std::{
 };
 
 use consign_broker::Broker;
-use consign_server::{Server, auth::SharedAccessKeys, config::Config};
+use consign_server::{Server, auth::SharedAccessKeys, config::Config, http::HttpOptions};
 use tokio::{
     runtime::Runtime,
     signal::unix::{SignalKind, signal},
@@ -50,18 +50,21 @@ async fn serve(options: &Serve, began: Instant) -> Result<(), Error> {
     let server = server.build();
     announce(options, &ports, &broker, has_keys, began)?;
 
-    let Ports { amqp, amqps, web_socket, .. } = ports;
+    let Ports { amqp, amqps, http: (http, acceptor), .. } = ports;
     let plain = async {
         match amqp {
             Some(listener) => server.serve(listener).await,
             None => Ok(()),
         }
     };
-    let with = async |listener: Option<(_, _)>| match listener {
-        Some((listener, acceptor)) => server.serve_with(listener, acceptor).await,
-        None => Ok(()),
+    let encrypted = async {
+        match amqps {
+            Some((listener, acceptor)) => server.serve_with(listener, acceptor).await,
+            None => Ok(()),
+        }
     };
-    let served = async { tokio::try_join!(plain, with(amqps), with(web_socket)).map(drop) };
+    let http = server.serve_http(http, HttpOptions::default().with_acceptor(acceptor));
+    let served = async { tokio::try_join!(plain, encrypted, http).map(drop) };
     let stop = async {
         tokio::select! {
             _ = terminate.recv() => {}
@@ -107,10 +110,10 @@ fn announce(options: &Serve, ports: &Ports, broker: &Broker, has_keys: bool, beg
     if let Some((listener, _)) = &ports.amqps {
         lines.push(format!("AMQP over TLS: {}", local(listener)?));
     }
-    if let Some((listener, _)) = &ports.web_socket {
-        let scheme = if ports.is_web_socket_tls { "wss" } else { "ws" };
-        lines.push(format!("AMQP over WebSocket: {scheme}://{}/$servicebus/websocket", local(listener)?));
-    }
+    let (http, web_socket) = if ports.is_http_tls { ("https", "wss") } else { ("http", "ws") };
+    let address = local(&ports.http.0)?;
+    lines.push(format!("HTTP: {http}://{address}"));
+    lines.push(format!("AMQP over WebSocket: {web_socket}://{address}/$servicebus/websocket"));
     lines.push(format!("Ready in {} ms.", began.elapsed().as_millis()));
     let mut out = io::stdout().lock();
     writeln!(out, "{}", lines.join("\n"))?;
