@@ -50,6 +50,7 @@ const PARTS: &[Part] = &[
     part("faults-nats", &["faults", "--transport", "nats"]),
     part("faults-rabbitmq", &["faults", "--transport", "rabbitmq"]),
     part("faults-postgres", &["faults", "--transport", "postgres"]),
+    part("faults-servicebus", &["faults", "--transport", "servicebus"]),
     part("bench", &["bench", "--quick"]),
 ];
 
