@@ -2,8 +2,8 @@
 
 import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
 import { createInterface } from "node:readline";
 
 const load = createRequire(join(process.env.NODE_MODULES, "package.json"));
@@ -179,10 +179,17 @@ async function run(browser, main, { name, run, options }) {
   }
 }
 
+// The path of the browser, which has to be absolute.
+function executablePath() {
+  const folders = process.env.PATH.split(delimiter);
+  const found = folders.map((folder) => join(folder, settings.browser)).find(existsSync);
+  return settings.browser.includes("/") ? settings.browser : found;
+}
+
 export async function runAll() {
-  const server = await Server.start(...data("main"), "--create-entities", "--undo-window", "2");
   // A sandbox needs rights that the root of a container does not have.
-  const browser = await chromium.launch({ executablePath: settings.browser, args: ["--no-sandbox"] });
+  const browser = await chromium.launch({ executablePath: executablePath(), args: ["--no-sandbox"] });
+  const server = await Server.start(...data("main"), "--create-entities", "--undo-window", "2");
   try {
     for (const one of journeys.filter(({ name }) => name.includes(settings.only))) await run(browser, server, one);
     console.log("end");

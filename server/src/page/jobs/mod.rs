@@ -80,6 +80,7 @@ impl State {
 pub(super) struct Shown {
     pub(super) id: String,
     pub(super) title: String,
+    pub(super) created: String,
     pub(super) state: String,
     pub(super) is_waiting: bool,
     pub(super) is_ended: bool,
@@ -140,6 +141,7 @@ impl Job {
         Shown {
             id: self.spec.id.clone(),
             title,
+            created: self.spec.created_at().to_string(),
             is_waiting,
             is_ended: state.is_ended(),
             state: match state {
