@@ -179,6 +179,13 @@ impl Server {
         &self.shared.broker
     }
 
+    /// Returns whether the server accepts connections and its broker accepts calls: not during a shutdown, nor after the disk
+    /// of the broker has failed.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        !*self.shared.shutdown.borrow() && self.shared.broker.is_open()
+    }
+
     /// Returns the number of connections.
     #[must_use]
     pub fn connections(&self) -> usize {

@@ -248,6 +248,7 @@ impl Engine {
         let mut new_id = None;
         match store.look_for_duplicate(now, arrival.message.properties()) {
             Some(Seen::Before(original)) => {
+                store.count_duplicate();
                 self.fx.note().dropped.push(arrival.message);
                 return original.unwrap_or_default();
             }
@@ -273,6 +274,7 @@ impl Engine {
         let number = entity.store.number(now, &arrival.message);
         if let Role::Topic(_) = entity.role {
             entity.store.counters_changed(&mut self.fx);
+            entity.store.count_copied();
             self.copy(now, id, arrival, number);
         } else {
             entity.store.insert(now, arrival, number, &mut self.fx);

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use axum::Router;
 use consign_amqp::server::Acceptor;
 
 /// How HTTP is served, and its limits.
@@ -20,6 +21,8 @@ pub struct HttpOptions {
     pub header_timeout: Duration,
     /// How long a client may take for the body of a request. 60 seconds by default.
     pub body_timeout: Duration,
+    /// Further routes, such as those of the page. None by default. They come before those of entities of the same name.
+    pub routes: Router,
 }
 
 impl Default for HttpOptions {
@@ -31,6 +34,7 @@ impl Default for HttpOptions {
             max_headers: 100,
             header_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(60),
+            routes: Router::new(),
         }
     }
 }
@@ -54,6 +58,13 @@ impl HttpOptions {
     #[must_use]
     pub fn with_header_timeout(mut self, timeout: Duration) -> Self {
         self.header_timeout = timeout;
+        self
+    }
+
+    /// Adds `routes`. Their router has no fallback.
+    #[must_use]
+    pub fn with_routes(mut self, routes: Router) -> Self {
+        self.routes = self.routes.merge(routes);
         self
     }
 

@@ -19,8 +19,9 @@ pub(crate) fn router(server: &Server, options: &HttpOptions) -> Router {
     Router::new()
         .route(web_socket::PATH, any(web_socket::upgrade))
         .fallback(namespace::handle)
-        .layer(middleware::from_fn(close_after_chunked))
         .with_state(Arc::new(http))
+        .merge(options.routes.clone())
+        .layer(middleware::from_fn(close_after_chunked))
 }
 
 /// Closes the connection after a request with a `Transfer-Encoding`. A `Content-Length` beside it was ignored, so that an intermediary may
