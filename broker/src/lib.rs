@@ -75,7 +75,7 @@ use consign_core::{
 
 #[cfg(feature = "durable")]
 pub use self::{
-    durable::{Durability, OpenOptions, Recovery, Salvage, StorageError, StorageErrorKind},
+    durable::{Durability, OpenOptions, Recovery, Salvage, StorageError, StorageErrorKind, json_lines},
     lines::ImportError,
 };
 
