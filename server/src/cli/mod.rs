@@ -136,11 +136,4 @@ impl Command {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_options_of_all_commands_are_consistent() {
-        CommandLine::command().debug_assert();
-    }
-}
+mod tests;

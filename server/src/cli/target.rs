@@ -72,7 +72,7 @@ impl fmt::Debug for BrokerUrl {
     }
 }
 
-/// Returns the text with `…` for the user and the password of each URL in it.
+/// Returns the text with `…` for the user, the password and the query of each URL in it.
 pub(crate) fn redact_urls(text: &str) -> String {
     let mut redacted = String::with_capacity(text.len());
     let mut rest = text;
@@ -82,12 +82,16 @@ pub(crate) fn redact_urls(text: &str) -> String {
         let end =
             after.find(|char: char| char.is_whitespace() || matches!(char, '\'' | '"' | '`')).unwrap_or(after.len());
         let (url, following) = after.split_at(end);
-        match url.rsplit_once('@') {
+        let (url, has_more) = match url.rsplit_once('@') {
             Some((_, host)) => {
                 redacted.push_str("…@");
-                redacted.push_str(host);
+                (host, host.contains(['?', '#']))
             }
-            None => redacted.push_str(url),
+            None => (url, url.contains(['?', '#'])),
+        };
+        redacted.push_str(url.split(['?', '#']).next().unwrap_or_default());
+        if has_more {
+            redacted.push_str("?…");
         }
         rest = following;
     }
@@ -155,6 +159,7 @@ mod tests {
     fn passwords_are_not_in_texts() {
         let text = "unexpected argument 'amqp://guest:secret@host/%2f' found, see https://docs.rs/clap";
         assert_eq!(redact_urls(text), "unexpected argument 'amqp://…@host/%2f' found, see https://docs.rs/clap");
+        assert_eq!(redact_urls("'nats://a:b@c:1?d=secret' is"), "'nats://…@c:1?…' is");
         let url: BrokerUrl = "nats://me:secret@one:4222".parse().unwrap();
         let redacted = url.redact("nats://me:secret@one:4222 refused the password secret");
         assert_eq!(redacted, "(the URL) refused the password …");

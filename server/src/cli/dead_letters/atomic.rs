@@ -17,6 +17,7 @@ use std::{
 
 use consign::{
     Disposition, Message,
+    broker::Broker,
     dead_letters::{DeadLetterFilter, DeadLetterQueue, Explained, RESUBMIT_COUNT},
     message::{EntityPath, LockToken, Properties, SequenceNumber},
     time::Timestamp,
@@ -55,11 +56,17 @@ pub(super) enum Guarantee {
 }
 
 impl Guarantee {
-    pub(super) fn of(transport: &DynTransport) -> Self {
+    /// The guarantee of copies from one entity to another.
+    pub(super) fn of(transport: &DynTransport, from: &EntityPath, to: &EntityPath) -> Self {
         let capabilities = transport.capabilities();
+        // A transaction of the embedded broker is on one entity; a subscription counts as its topic.
+        let entity = from.parent();
+        let is_same =
+            *to == entity || entity.subscription().is_some_and(|(topic, _)| topic.eq_ignore_ascii_case(to.as_str()));
+        let is_transactional = is_same || transport.extension::<Broker>().is_none();
         if !capabilities.supports(Capability::SequenceNumbers) {
             Self::SameFirstId
-        } else if capabilities.supports(Capability::Transactions) {
+        } else if is_transactional && capabilities.supports(Capability::Transactions) {
             Self::Transaction
         } else {
             Self::SameMessageId
@@ -109,11 +116,12 @@ impl RunQueue {
         filter: DeadLetterFilter,
         rate: Option<f64>,
     ) -> Self {
+        let guarantee = to.as_ref().map_or(Guarantee::SameFirstId, |to| Guarantee::of(transport, &from, to));
         let shared = Shared {
             transport: transport.clone(),
             to,
             from,
-            guarantee: Guarantee::of(transport),
+            guarantee,
             kept: Mutex::new(HashMap::new()),
             committed: AtomicU64::new(0),
         };

@@ -98,7 +98,7 @@ impl DeadLetters {
         close(&transport, done).await
     }
 
-    async fn run_on(&self, transport: &DynTransport, out: &mut Output) -> Result<(), Failure> {
+    pub(crate) async fn run_on(&self, transport: &DynTransport, out: &mut Output) -> Result<(), Failure> {
         match self {
             Self::List(options) => options.run(transport, out).await,
             Self::Group(options) => options.run(transport, out).await,

@@ -76,7 +76,7 @@ pub(super) async fn resubmit(
     let rate = options.limits.rate;
     let queue = RunQueue::new(transport, source.path(), Some(to.clone()), filter.clone(), rate);
     let sender = queue.sender(&to).await?;
-    let (guarantee, committed) = (Guarantee::of(transport), queue.counter());
+    let (guarantee, committed) = (Guarantee::of(transport, &source.path(), &to), queue.counter());
     let dead = DeadLetters::new(queue);
     let changes = changes.clone();
     let run = dead.resubmit(filter, sender).edit(move |properties, body| changes.apply(properties, body));

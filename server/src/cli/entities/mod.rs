@@ -119,15 +119,19 @@ impl Entities {
 
     pub(crate) async fn run(&self, out: &mut Output) -> Result<(), Failure> {
         let transport = self.target().connect().await?;
-        let done = match self {
-            Self::List(options) => list(&transport, options, out).await,
-            Self::Show(options) => show(&transport, &options.entity, out).await,
-            Self::Create(options) => create(&transport, options, out).await,
-            Self::Update(options) => update(&transport, options, out).await,
-            Self::Delete(options) => delete(&transport, options, out).await,
-            Self::Rules(rules) => rules.run(&transport, out).await,
-        };
+        let done = self.run_on(&transport, out).await;
         close(&transport, done).await
+    }
+
+    pub(crate) async fn run_on(&self, transport: &DynTransport, out: &mut Output) -> Result<(), Failure> {
+        match self {
+            Self::List(options) => list(transport, options, out).await,
+            Self::Show(options) => show(transport, &options.entity, out).await,
+            Self::Create(options) => create(transport, options, out).await,
+            Self::Update(options) => update(transport, options, out).await,
+            Self::Delete(options) => delete(transport, options, out).await,
+            Self::Rules(rules) => rules.run(transport, out).await,
+        }
     }
 }
 

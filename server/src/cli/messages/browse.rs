@@ -1,6 +1,9 @@
 //! Looking at messages without removing them.
 
-use std::time::Duration;
+use std::{
+    io::{self, Write},
+    time::Duration,
+};
 
 use consign::{
     Message,
@@ -27,6 +30,8 @@ pub(crate) struct Range<'p> {
     pub(crate) max: Option<usize>,
     /// Whether a delivery may count, where the transport can neither peek nor release.
     pub(crate) consume: bool,
+    /// Whether notes are JSON objects.
+    pub(crate) json: bool,
 }
 
 /// Calls `each` on the messages of a range, in order, and returns how many there were. Where the transport cannot peek, the
@@ -50,8 +55,9 @@ pub(crate) async fn browse(
              permit that with --consume",
         ));
     }
-    eprintln!(
-        "note: the transport cannot peek: messages are received and released, and locked ones are not among them"
+    note(
+        "the transport cannot peek: messages are received and released, and locked ones are not among them",
+        range.json,
     );
     let mut receiver = transport.receiver(range.path, ReceiveMode::PeekLock).await?;
     let mut held = Vec::new();
@@ -62,6 +68,13 @@ pub(crate) async fn browse(
     received?;
     released.into_iter().collect::<Result<Vec<()>, _>>()?;
     Ok(count)
+}
+
+/// Prints a note on the standard error.
+fn note(text: &str, json: bool) {
+    let line = if json { serde_json::json!({ "note": text }).to_string() } else { format!("note: {text}") };
+    // A standard error that is closed leaves nowhere to report to.
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 async fn peek(

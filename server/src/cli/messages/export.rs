@@ -51,7 +51,13 @@ impl Export {
         let path = if self.dead_letters { self.entity.dead_letter() } else { self.entity.clone() };
         let mut lines = Lines::open(self.output.as_ref())?;
         let mut progress = Progress::new("exporting", None, self.target.json);
-        let range = Range { path: &path, from: SequenceNumber::new(0), max: None, consume: self.consume };
+        let range = Range {
+            path: &path,
+            from: SequenceNumber::new(0),
+            max: None,
+            consume: self.consume,
+            json: self.target.json,
+        };
         let mut count = 0;
         browse(transport, &range, &mut |message| {
             count += 1;

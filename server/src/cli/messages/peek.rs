@@ -48,8 +48,13 @@ impl Peek {
 
     async fn peek(&self, transport: &DynTransport, out: &mut Output) -> Result<(), Failure> {
         let path = if self.dead_letters { self.entity.dead_letter() } else { self.entity.clone() };
-        let range =
-            Range { path: &path, from: SequenceNumber::new(self.from), max: Some(self.max), consume: self.consume };
+        let range = Range {
+            path: &path,
+            from: SequenceNumber::new(self.from),
+            max: Some(self.max),
+            consume: self.consume,
+            json: self.target.json,
+        };
         browse(transport, &range, &mut |message| show::print(out, &path, &message, &self.body)).await?;
         Ok(())
     }

@@ -86,11 +86,11 @@ enum Settle {
 impl Receive {
     pub(crate) async fn run(&self, out: &mut Output) -> Result<(), Failure> {
         let transport = self.target.connect().await?;
-        let done = self.receive(&transport, out).await;
+        let done = self.run_on(&transport, out).await;
         close(&transport, done).await
     }
 
-    async fn receive(&self, transport: &DynTransport, out: &mut Output) -> Result<(), Failure> {
+    pub(crate) async fn run_on(&self, transport: &DynTransport, out: &mut Output) -> Result<(), Failure> {
         if let Some(folder) = &self.bodies {
             std::fs::create_dir_all(folder).map_err(|error| Failure::file(folder, &error))?;
         }

@@ -57,11 +57,11 @@ pub(crate) struct Send {
 impl Send {
     pub(crate) async fn run(&self, out: &mut Output) -> Result<(), Failure> {
         let transport = self.target.connect().await?;
-        let done = self.send(&transport, out).await;
+        let done = self.run_on(&transport, out).await;
         close(&transport, done).await
     }
 
-    async fn send(&self, transport: &DynTransport, out: &mut Output) -> Result<(), Failure> {
+    pub(crate) async fn run_on(&self, transport: &DynTransport, out: &mut Output) -> Result<(), Failure> {
         let at = self.at.or_else(|| self.delay.map(|delay| now().saturating_add(delay)));
         let mut sink = Sink { at, outbox: Outbox::new(transport.sender(&self.entity).await?), numbers: Vec::new() };
         let mut progress = Progress::new("sending", None, self.target.json);
