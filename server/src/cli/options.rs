@@ -2,7 +2,19 @@ use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// A server for Azure Service Bus clients.
+use super::{
+    bench::Bench,
+    dead_letters::DeadLetters,
+    decode::Decode,
+    entities::Entities,
+    messages::{Export, Import, Peek, Receive, Send},
+    store::Store,
+};
+
+/// Messages on every broker: send, receive, look into queues and dead letters, and serve Azure Service Bus clients.
+///
+/// Exit codes: 0 success, 1 failure, 2 wrong arguments, 3 no such entity or message, 4 not supported by the transport, 5 no
+/// connection, 6 done in part, 7 no message arrived, 8 a body or a store that cannot be read, 130 interrupted.
 #[derive(Debug, Parser)]
 #[command(name = "consign", version)]
 pub(crate) struct CommandLine {
@@ -17,6 +29,34 @@ pub(crate) enum Command {
     /// Without --config, --data and --keys the server is for development: messages are in memory, queues, topics and
     /// subscriptions are created on first use, and any key is accepted.
     Serve(Serve),
+    /// List, show, create, change and delete queues, topics, subscriptions and rules
+    #[command(subcommand)]
+    Entities(Entities),
+    /// Send messages: texts, files, or the lines of the standard input
+    Send(Box<Send>),
+    /// Look at messages without receiving them
+    Peek(Peek),
+    /// Receive messages, and complete them after they are printed
+    Receive(Receive),
+    /// List, explain, resubmit, edit, transcode, export and purge dead letters
+    #[command(subcommand)]
+    DeadLetters(Box<DeadLetters>),
+    /// Report which codec reads a body, and why others do not
+    Decode(Decode),
+    /// Write the messages of an entity as lines of JSON, and keep them
+    Export(Export),
+    /// Send the messages of lines of JSON
+    Import(Import),
+    /// Check, compact, back up and salvage the store of a file: URL
+    #[command(subcommand)]
+    Store(Store),
+    /// Measure the rates and latencies of a broker
+    Bench(Bench),
+    /// Print the completions of a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
 }
 
 #[derive(Debug, Args)]
