@@ -8,6 +8,7 @@ mod cancels;
 mod capabilities;
 mod client;
 mod connector;
+pub mod convert;
 mod delays;
 mod entities;
 mod error;
