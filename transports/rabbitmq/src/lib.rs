@@ -9,6 +9,7 @@ mod capabilities;
 mod client;
 mod connector;
 pub mod convert;
+mod dead_letters;
 mod delays;
 mod entities;
 mod error;

@@ -2,6 +2,8 @@
 //! consumers stop.
 
 mod direct_replies;
+#[path = "foreign/wrapped.rs"]
+mod wrapped;
 #[path = "foreign/headers.rs"]
 mod foreign;
 mod support;

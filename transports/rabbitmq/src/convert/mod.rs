@@ -133,3 +133,6 @@ fn delivery_count(properties: &BasicProperties) -> Option<u32> {
     let count = wire::integer(headers.get("x-delivery-count")?)?;
     u32::try_from(count.max(0)).ok()
 }
+
+#[cfg(test)]
+mod tests;

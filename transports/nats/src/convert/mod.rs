@@ -133,3 +133,6 @@ fn readable(message: Message, malformed: Option<Malformed>) -> Result<Message, U
         None => Ok(message),
     }
 }
+
+#[cfg(test)]
+mod tests;
