@@ -50,7 +50,8 @@ pub fn message(random: &mut Rng) -> Message {
         let rest = properties.pass_through_mut();
         rest.user_id = random.bool().then(|| Bytes::from(text(random)));
         rest.content_encoding = random.bool().then(|| text(random).into());
-        rest.group_sequence = random.bool().then(|| random.u32(..));
+        // Fields that are all empty are read as none.
+        rest.group_sequence = Some(random.u32(..));
         rest.creation_time = random.bool().then(|| Timestamp::from_millis(random.i64(..)));
         (rest.durable, rest.first_acquirer) = (random.bool().then(|| random.bool()), random.bool().then(|| random.bool()));
         (rest.priority, rest.force_persistence) = (random.bool().then(|| random.u8(..)), random.bool());
