@@ -23,3 +23,7 @@ pub use self::{
     relay::{Relay, Relayed},
     table::{InvalidTable, Table},
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/outbox.md")]
+struct Page;

@@ -94,7 +94,11 @@ pub struct InvalidTable(());
 
 impl fmt::Display for InvalidTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the name of a table is 1 to {} letters, digits and _, alone or after its schema and a dot", Table::LONGEST)
+        write!(
+            f,
+            "the name of a table is 1 to {} letters, digits and _, alone or after its schema and a dot",
+            Table::LONGEST
+        )
     }
 }
 

@@ -1,4 +1,5 @@
 //! Stacks around a plain lapin client: `cargo run -p consign-rabbitmq --example wrap_lapin -- QUEUE DEAD-LETTER-EXCHANGE`.
+use bytes::Bytes;
 use consign::middleware::encode::{EncodeLayer, OutboundMessage};
 use consign::middleware::{catch_panic::CatchPanicLayer, dead_letter::DeadLetterLayer};
 use consign::middleware::{delivery_limit::DeliveryLimitLayer, message_id::MessageIdLayer};
@@ -15,9 +16,9 @@ async fn priced(Body((sku, cents)): Body<(String, u64)>) -> Result<(), Transient
 }
 
 /// Publishes, and waits until RabbitMQ has stored the message in a queue.
-async fn publish(channel: &Channel, at: [&str; 2], properties: BasicProperties, body: &[u8]) -> Result<(), SendError> {
-    let options = BasicPublishOptions { mandatory: true, ..Default::default() };
-    let sent = async { channel.basic_publish(at[0].into(), at[1].into(), options, body, properties).await?.await };
+async fn publish(channel: &Channel, to: [&str; 2], message: (BasicProperties, Bytes)) -> Result<(), SendError> {
+    let (options, (properties, body)) = (BasicPublishOptions { mandatory: true, ..Default::default() }, message);
+    let sent = async { channel.basic_publish(to[0].into(), to[1].into(), options, &body, properties).await?.await };
     match sent.await {
         Ok(Confirmation::Ack(None)) => Ok(()),
         Ok(_) => Err(SendError::new(ErrorKind::EntityNotFound).with_detail("no queue has taken the message")),
@@ -26,10 +27,7 @@ async fn publish(channel: &Channel, at: [&str; 2], properties: BasicProperties, 
 }
 
 pub(crate) async fn place(channel: &Channel, queue: &str, order: (&str, u64)) -> Result<(), SendError> {
-    let client = service_fn(async |message: Message| {
-        let (properties, body) = convert::to_lapin(&message)?;
-        publish(channel, ["", queue], properties, &body).await
-    });
+    let client = service_fn(async |message: Message| publish(channel, ["", queue], convert::to_lapin(&message)?).await);
     let layers = ServiceBuilder::new().layer(MessageIdLayer::new()).layer(EncodeLayer::new(Codecs::json()));
     layers.service(client).send(OutboundMessage::new(order)).await
 }
@@ -47,8 +45,8 @@ pub(crate) async fn consume(channel: &Channel, queue: &str, dead_letters: &str) 
         match disposition {
             Ok(Disposition::Complete) => delivery.ack(BasicAckOptions::default()).await?,
             Ok(Disposition::DeadLetter(why)) => {
-                let (properties, body) = convert::dead_letter(&delivery, *why)?;
-                publish(channel, [dead_letters, delivery.routing_key.as_str()], properties, &body).await?;
+                let to = [dead_letters, delivery.routing_key.as_str()];
+                publish(channel, to, convert::dead_letter(&delivery, *why)?).await?;
                 delivery.ack(BasicAckOptions::default()).await?
             }
             _ => delivery.nack(BasicNackOptions { requeue: true, ..Default::default() }).await?,

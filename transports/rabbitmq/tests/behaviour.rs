@@ -2,11 +2,11 @@
 //! consumers stop.
 
 mod direct_replies;
-#[path = "foreign/wrapped.rs"]
-mod wrapped;
 #[path = "foreign/headers.rs"]
 mod foreign;
 mod support;
+#[path = "foreign/wrapped.rs"]
+mod wrapped;
 
 use std::{
     convert::Infallible,

@@ -12,7 +12,9 @@ use tokio_postgres::{
 use crate::{Outbox, OutboxError, OutboxErrorKind, outbox::CHANNEL};
 
 /// Opens connections.
-pub(super) struct Connector(Box<dyn Fn() -> BoxFuture<'static, Result<Connection, tokio_postgres::Error>> + Send + Sync>);
+pub(super) struct Connector(
+    Box<dyn Fn() -> BoxFuture<'static, Result<Connection, tokio_postgres::Error>> + Send + Sync>,
+);
 
 impl Connector {
     pub(super) fn new<T>(config: Config, tls: T) -> Self
@@ -66,7 +68,8 @@ impl Connection {
     /// Locks the table for this relay, as long as the connection lasts. `false` if another relay has the lock.
     pub(super) async fn lock(&self, outbox: &Outbox, limit: Duration) -> Result<bool, OutboxError> {
         // The table's number, so that its name in another schema or search path makes no difference.
-        let sql = "SELECT pg_try_advisory_lock(hashtextextended('consign outbox ' || $1::text::regclass::oid::text, 0))";
+        let sql =
+            "SELECT pg_try_advisory_lock(hashtextextended('consign outbox ' || $1::text::regclass::oid::text, 0))";
         let row = within(limit, async { Ok(self.client.query_one(sql, &[&outbox.table.quoted()]).await?) }).await?;
         Ok(row.try_get(0)?)
     }
@@ -84,7 +87,7 @@ pub(super) async fn within<T>(
     limit: Duration,
     step: impl Future<Output = Result<T, OutboxError>>,
 ) -> Result<T, OutboxError> {
-    timeout(limit, step).await.unwrap_or_else(|_| {
-        Err(OutboxError::new(OutboxErrorKind::Database, format!("no answer within {limit:?}")))
-    })
+    timeout(limit, step)
+        .await
+        .unwrap_or_else(|_| Err(OutboxError::new(OutboxErrorKind::Database, format!("no answer within {limit:?}"))))
 }

@@ -18,14 +18,14 @@ use tokio_postgres::{
     tls::{MakeTlsConnect, TlsConnect},
 };
 
+#[cfg(feature = "postgres")]
+pub use self::same_database::SameDatabase;
+pub use self::senders::Senders;
 use self::{
     connection::{Connection, Connector, within},
     pauses::Pauses,
     rows::{Outcome, Report, Waiting},
 };
-#[cfg(feature = "postgres")]
-pub use self::same_database::SameDatabase;
-pub use self::senders::Senders;
 use crate::{Destinations, Outbox, OutboxError, OutboxErrorKind, log};
 
 /// Sends the messages of an [`Outbox`], in the order of their rows for each destination and session.
@@ -264,6 +264,9 @@ impl Progress {
 
 impl<W> fmt::Debug for Relay<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Relay").field("table", &self.to.outbox.table).field("relayed", &self.to.relayed).finish_non_exhaustive()
+        f.debug_struct("Relay")
+            .field("table", &self.to.outbox.table)
+            .field("relayed", &self.to.relayed)
+            .finish_non_exhaustive()
     }
 }

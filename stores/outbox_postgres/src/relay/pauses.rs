@@ -76,7 +76,10 @@ mod tests {
         for _ in 0..8 {
             lengths.push(pauses.begin("orders", now).unwrap());
             assert_eq!(pauses.begin("orders", now), None, "one failure of several at once counts");
-            assert_eq!((pauses.destinations(now), pauses.next(now)), (vec!["orders"], Some(now + lengths[lengths.len() - 1])));
+            assert_eq!(
+                (pauses.destinations(now), pauses.next(now)),
+                (vec!["orders"], Some(now + lengths[lengths.len() - 1]))
+            );
             pauses.end("orders", now);
             now += Duration::from_secs(1);
             assert_eq!((pauses.destinations(now).len(), pauses.next(now)), (0, None));

@@ -23,7 +23,12 @@ impl SameDatabase {
     }
 
     /// Sends the messages of one destination, all or none.
-    async fn send(&self, client: &mut Client, outbox: &Outbox, group: &[Waiting]) -> Result<Result<(), SendError>, OutboxError> {
+    async fn send(
+        &self,
+        client: &mut Client,
+        outbox: &Outbox,
+        group: &[Waiting],
+    ) -> Result<Result<(), SendError>, OutboxError> {
         let Some(first) = group.first() else { return Ok(Ok(())) };
         let sender = match self.0.sender(&first.destination).await {
             Ok(sender) => sender,

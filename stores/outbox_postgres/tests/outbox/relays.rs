@@ -11,19 +11,19 @@ use consign::{
     administration::QueueSettings,
     broker::Broker,
     message::EntityPath,
-    transport::{Batch, BoxFuture, DynTransport, ErrorKind, ReceiveMode, ReceiverExt, SendError, SendService, Sender, Transport},
+    transport::{
+        Batch, BoxFuture, DynTransport, ErrorKind, ReceiveMode, ReceiverExt, SendError, SendService, Sender, Transport,
+    },
 };
-use consign_outbox_postgres::{
-    OutboxErrorKind, Relay, To,
-    tokio_postgres::NoTls,
-};
+use consign_outbox_postgres::{OutboxErrorKind, Relay, To, tokio_postgres::NoTls};
 use consign_postgres::Postgres;
 use tower::{ServiceBuilder, ServiceExt};
 
 use crate::support::{self, Bench, LONG, Running, message};
 
 async fn receive(broker: &Broker, queue: &str, count: usize) -> Vec<Message> {
-    let mut receiver = Transport::receiver(broker, &EntityPath::new(queue).unwrap(), ReceiveMode::PeekLock).await.unwrap();
+    let mut receiver =
+        Transport::receiver(broker, &EntityPath::new(queue).unwrap(), ReceiveMode::PeekLock).await.unwrap();
     let mut all = Vec::new();
     for _ in 0..count {
         let delivery = receiver.receive_within(LONG).await.unwrap();
@@ -223,7 +223,8 @@ async fn in_the_same_database_one_transaction_sends_and_deletes() {
     let stop = Arc::new(tokio::sync::Notify::new());
     let stopped = Arc::clone(&stop);
     let running = tokio::spawn(relay.run_until(async move { stopped.notified().await }));
-    let mut receiver = Transport::receiver(&postgres, &EntityPath::new("orders").unwrap(), ReceiveMode::PeekLock).await.unwrap();
+    let mut receiver =
+        Transport::receiver(&postgres, &EntityPath::new("orders").unwrap(), ReceiveMode::PeekLock).await.unwrap();
     for id in ["a", "b"] {
         let delivery = receiver.receive_within(LONG).await.unwrap();
         assert_eq!(delivery.message.message_id(), Some(id));
@@ -245,8 +246,7 @@ async fn what_cannot_be_stored_is_refused_with_its_kind() {
     let mut bench = Bench::new().await;
     let transaction = bench.client.transaction().await.unwrap();
     let cyrillic = Message::builder().content_type("ключ").build("").unwrap();
-    for (destination, message) in
-        [("", message("a")), ("orders/$deadletterqueue", message("a")), ("orders", cyrillic)]
+    for (destination, message) in [("", message("a")), ("orders/$deadletterqueue", message("a")), ("orders", cyrillic)]
     {
         let refused = bench.outbox.add(&transaction, destination, &message).await.unwrap_err();
         assert_eq!(refused.kind(), OutboxErrorKind::InvalidMessage, "{refused}");

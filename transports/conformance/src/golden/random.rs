@@ -53,7 +53,8 @@ pub fn message(random: &mut Rng) -> Message {
         // Fields that are all empty are read as none.
         rest.group_sequence = Some(random.u32(..));
         rest.creation_time = random.bool().then(|| Timestamp::from_millis(random.i64(..)));
-        (rest.durable, rest.first_acquirer) = (random.bool().then(|| random.bool()), random.bool().then(|| random.bool()));
+        (rest.durable, rest.first_acquirer) =
+            (random.bool().then(|| random.bool()), random.bool().then(|| random.bool()));
         (rest.priority, rest.force_persistence) = (random.bool().then(|| random.u8(..)), random.bool());
         rest.annotations = (0..random.usize(..4)).map(|nth| (format!("x-opt-{nth}").into(), value(random))).collect();
         rest.footer = (0..random.usize(..2)).map(|nth| (format!("f{nth}").into(), value(random))).collect();
@@ -68,7 +69,8 @@ pub fn time_to_live(random: &mut Rng) -> Duration {
 }
 
 /// Beginnings of names that have a meaning in a format.
-const NAMES: &[&str] = &["", "sb-", "Sb-P-", "x-death", "x-delivery-count", "CC", "ce-", "X-", "app_id", "sb-property-"];
+const NAMES: &[&str] =
+    &["", "sb-", "Sb-P-", "x-death", "x-delivery-count", "CC", "ce-", "X-", "app_id", "sb-property-"];
 
 fn text(random: &mut Rng) -> String {
     let characters = ['a', 'Z', '0', ' ', '%', '=', '"', '\\', '.', '\t', '\u{7f}', 'é', '€', '🦀'];

@@ -1,12 +1,7 @@
 use std::time::Duration;
 
 use consign_conformance::golden::{random, samples};
-use consign_core::{
-    Disposition,
-    message::PropertyValue,
-    settlement::DeadLetterReason,
-    time::Timestamp,
-};
+use consign_core::{Disposition, message::PropertyValue, settlement::DeadLetterReason, time::Timestamp};
 
 use super::*;
 
@@ -67,7 +62,10 @@ fn an_unreadable_header_is_an_error_with_the_rest() {
     let dead = dead_letter(Some(&headers), "body".into(), DeadLetter::new(DeadLetterReason::HandlerPermanent, "why"));
     let (headers, payload) = dead.unwrap();
     assert!(wire::size(&headers) <= wire::MAX_HEADERS);
-    assert_eq!((headers.get("DeadLetterReason").map(|value| value.as_str()), &payload[..]), (Some("HandlerPermanent"), &b"body"[..]));
+    assert_eq!(
+        (headers.get("DeadLetterReason").map(|value| value.as_str()), &payload[..]),
+        (Some("HandlerPermanent"), &b"body"[..])
+    );
 }
 
 /// Rules: K-123.

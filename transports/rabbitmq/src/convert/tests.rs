@@ -1,10 +1,5 @@
 use consign_conformance::golden::{random, samples};
-use consign_core::{
-    Disposition,
-    message::PropertyValue,
-    settlement::DeadLetterReason,
-    transport::ErrorKind,
-};
+use consign_core::{Disposition, message::PropertyValue, settlement::DeadLetterReason, transport::ErrorKind};
 use lapin::types::AMQPValue;
 
 use super::*;
@@ -36,7 +31,12 @@ fn a_random_message_is_read_as_it_was_written() {
         }
         let (properties, payload) = to_lapin(&message).unwrap();
         let read = from_lapin(&properties, payload.clone()).unwrap();
-        assert!(read.properties() == message.properties(), "{:#?}\ninstead of {:#?}", read.properties(), message.properties());
+        assert!(
+            read.properties() == message.properties(),
+            "{:#?}\ninstead of {:#?}",
+            read.properties(),
+            message.properties()
+        );
         assert!(read.body() == message.body(), "{read:?} instead of {message:?}");
         assert_eq!(properties.message_id().is_some(), message.message_id().is_some());
         assert_eq!(from_delivery(&delivery(properties, &payload)).unwrap().body(), message.body());
@@ -58,7 +58,8 @@ fn every_sample_is_read_as_it_was_written() {
 fn only_counted_deliveries_have_a_number() {
     let first = from_delivery(&delivery(BasicProperties::default(), b"")).unwrap();
     assert_eq!(first.received().map(|received| received.delivery_count), None);
-    for (count, number) in [(AMQPValue::LongLongInt(2), 3), (AMQPValue::LongInt(1), 2), (AMQPValue::LongLongInt(-1), 1)] {
+    for (count, number) in [(AMQPValue::LongLongInt(2), 3), (AMQPValue::LongInt(1), 2), (AMQPValue::LongLongInt(-1), 1)]
+    {
         let counted = BasicProperties::default().with_headers(table(&[("x-delivery-count", count)]));
         let received = *from_delivery(&delivery(counted, b"")).unwrap().received().unwrap();
         assert_eq!((received.delivery_count, received.sequence_number.get()), (number, 9));
@@ -80,8 +81,14 @@ fn an_unreadable_part_is_an_error_with_the_rest() {
         ("tenant", AMQPValue::LongString("acme".into())),
     ]));
     let unreadable = from_lapin(&raw, &b"no sections"[..]).unwrap_err();
-    assert!(unreadable.to_string().starts_with("MalformedHeader: the header sb-body cannot be decoded"), "{unreadable}");
-    assert_eq!((unreadable.message().subject(), unreadable.message().payload()), (Some("order"), Some(&b"no sections"[..])));
+    assert!(
+        unreadable.to_string().starts_with("MalformedHeader: the header sb-body cannot be decoded"),
+        "{unreadable}"
+    );
+    assert_eq!(
+        (unreadable.message().subject(), unreadable.message().payload()),
+        (Some("order"), Some(&b"no sections"[..]))
+    );
     let Disposition::DeadLetter(letter) = Disposition::from(unreadable) else { panic!("a dead letter") };
     assert_eq!(letter.reason.as_str(), "MalformedHeader");
     let large = AMQPValue::LongString("x".repeat(60_000).into());

@@ -54,7 +54,12 @@ pub(super) async fn dead_letter_exchange(
 
 impl Probe {
     /// Returns the value of one argument. Other arguments that differ are set as they are reported.
-    async fn read(&mut self, client: &Shared, queue: &str, name: &'static str) -> Result<Result<Current, String>, Failure> {
+    async fn read(
+        &mut self,
+        client: &Shared,
+        queue: &str,
+        name: &'static str,
+    ) -> Result<Result<Current, String>, Failure> {
         self.arguments.insert(name, AMQPValue::Boolean(true));
         for _ in 0..MOST {
             let arguments = self.arguments.iter().map(|(name, value)| (ShortString::from(*name), value.clone()));
@@ -127,7 +132,9 @@ fn difference(text: &str) -> Option<(&str, Current)> {
         return Some((name, Current::None));
     }
     let (value, kind) = match current.strip_prefix("the value '") {
-        Some(typed) => typed.rsplit_once("' of type '").and_then(|(value, kind)| Some((value, kind.split_once('\'')?.0)))?,
+        Some(typed) => {
+            typed.rsplit_once("' of type '").and_then(|(value, kind)| Some((value, kind.split_once('\'')?.0)))?
+        }
         None => (current.strip_prefix('\'')?.rsplit_once('\'')?.0, ""),
     };
     let current = match (name, kind, value) {
@@ -161,7 +168,13 @@ mod tests {
         ] {
             assert_eq!(difference(&answer(name, rest)), Some((name, current)), "{rest}");
         }
-        for other in ["", "none but current is the value 'dlx' of", "none", "'true' but current is 'dl", "none but current is the value '"] {
+        for other in [
+            "",
+            "none but current is the value 'dlx' of",
+            "none",
+            "'true' but current is 'dl",
+            "none but current is the value '",
+        ] {
             assert_eq!(difference(&answer(EXCHANGE, other)), None, "{other}");
         }
         assert_eq!(difference("NOT_FOUND - no queue 'q' in vhost '/'"), None);

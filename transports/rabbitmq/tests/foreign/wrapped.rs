@@ -225,3 +225,21 @@ async fn without_an_exchange_a_dead_letter_is_refused_and_nothing_is_created() {
     connected.close().await;
     theirs.end().await;
 }
+
+/// The page of wrapped clients has excerpts of the example.
+#[test]
+fn every_excerpt_of_the_page_is_in_the_example() {
+    let (page, source) =
+        (include_str!("../../../../docs/wrapping-a-client.md"), include_str!("../../examples/wrap_lapin.rs"));
+    let excerpts: Vec<&str> = page
+        .split("```rust,ignore\n// transports/rabbitmq/examples/wrap_lapin.rs\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("\n```").next())
+        .collect();
+    assert_eq!(excerpts.len(), 3);
+    for excerpt in excerpts {
+        assert!(source.contains(excerpt), "the example no longer has\n{excerpt}");
+    }
+    let is_code = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with("//");
+    assert_eq!(source.lines().filter(is_code).count(), 60, "the page has this number");
+}
