@@ -31,6 +31,7 @@ const GROUPS: &[&[&str]] = &[
     &["derive"],
     &["tls-ring", "tls-aws-lc", "tls"],
     &["config", "cli"],
+    &["postgres"],
 ];
 /// Features that stand for others.
 const COMPOSED: &[&str] = &["default", "full"];
