@@ -10,6 +10,7 @@ use tower::BoxError;
 use tower_service::Service;
 
 use super::{
+    buffered_receiver::Pause,
     error::ConsumeError,
     health::ConsumerFailure,
     log::Receiving,
@@ -35,8 +36,10 @@ where
         if !self.incoming.is_empty() {
             return true;
         }
-        if let Some(until) = self.incoming.paused(turn) {
-            self.timers.include(until);
+        if let Some(pause) = self.incoming.paused(turn) {
+            if let Pause::Until(until) = pause {
+                self.timers.include(until);
+            }
             return false;
         }
         self.complete_batch();

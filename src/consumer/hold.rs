@@ -79,7 +79,7 @@ where
             self.options.stats.count_held();
         }
         let within = settled_within(&lease);
-        if self.timers.is_draining() {
+        if self.timers.is_draining() || self.incoming.is_suspended() {
             self.slots.set_free(slot);
             return self.release(Delivery { message, lease });
         }
@@ -220,6 +220,17 @@ where
             }
         }
         false
+    }
+
+    /// Releases what is held to be dispatched again. What waits for a delay stays.
+    pub(super) fn release_held_calls(&mut self) {
+        for at in (0..self.settlements.held.len()).rev() {
+            if self.settlements.held.is_called(at) {
+                let (delivery, freed) = self.settlements.held.remove(at);
+                self.slots.set_all_free(freed);
+                self.release(delivery);
+            }
+        }
     }
 
     /// Releases everything that is held: no handler has seen it. What waits for a delay has failed.

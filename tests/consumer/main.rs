@@ -3,6 +3,7 @@
 #![cfg(feature = "embedded")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+mod control;
 mod dead_letters;
 mod drain;
 mod fake;

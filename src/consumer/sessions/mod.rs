@@ -301,6 +301,7 @@ where
             operation: self.operation,
             stats: self.stats.clone(),
             health: self.health.of_part(),
+            control: None,
             log: self.log.of_part(),
             undeliverable: sink.map(|sink| Box::new(move |message| sink.call(message)) as _),
         }
