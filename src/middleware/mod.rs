@@ -8,7 +8,7 @@
 //! | outer to inner | layers |
 //! |---|---|
 //! | sending | [`trace`] · [`message_id`] · timeout · [`send_retry`] · [`busy_pause`] · [`encode`] · `content_encoding` · `encryption`, `signing` · `claim_check` · [`size_limit`] · [`in_flight`] · transport |
-//! | receiving | [`trace`] · [`dead_letter`] · [`delivery_limit`] · [`catch_panic`] · timeout · [`lock_renewal`] · [`expiry`] · [`mod@retry`] · [`circuit_breaker`] · [`dedup`] · `claim_check` · `signing`, `encryption` · `content_encoding` · `interop` · handler |
+//! | receiving | [`trace`] · [`dead_letter`] · [`delivery_limit`] · [`catch_panic`] · timeout · [`lock_renewal`] · [`expiry`] · [`mod@retry`] · [`circuit_breaker`] · [`dedup`] · [`partition`] · [`spawn`] · `claim_check` · `signing`, `encryption` · `content_encoding` · `interop` · handler |
 //!
 //! To write your own layer as an `async fn`, use [`from_fn`].
 //!
@@ -22,6 +22,8 @@
 //! | all messages fail | [`circuit_breaker`] | the stack is not ready: messages wait in their queue, and no deliveries are counted |
 //! | more messages per second than a dependency can handle | tower's rate limit | the stack is not ready until the next period |
 //! | more messages at once | [`Consumer::concurrency`](crate::consumer::Consumer::concurrency) | they wait in their queue |
+//! | messages of one key have to run one after the other | [`partition`] | they wait in their slots, with their locks renewed |
+//! | handlers compute, and one core is not enough | [`spawn`] | each runs in a task of its own |
 //! | the broker is busy | [`busy_pause`] | sends wait |
 //! | one send is refused, and may succeed soon | [`send_retry`] | it is sent again, with the same MessageId |
 //! | more sends at once | [`in_flight`] | sends wait, in their order |
@@ -69,6 +71,7 @@ pub mod interop;
 pub mod keys;
 pub mod lock_renewal;
 pub mod message_id;
+pub mod partition;
 #[cfg(any(
     feature = "gzip",
     feature = "zstd",
@@ -87,6 +90,7 @@ pub mod send_retry;
 #[cfg(feature = "signing")]
 pub mod signing;
 pub mod size_limit;
+pub mod spawn;
 pub mod trace;
 
 #[cfg(any(

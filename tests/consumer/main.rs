@@ -13,6 +13,7 @@ mod held;
 mod layers;
 #[cfg(all(feature = "json", feature = "testing"))]
 mod log;
+mod partition;
 mod prefetch;
 mod receiving;
 mod renewal;
@@ -20,6 +21,7 @@ mod session_handle;
 mod sessions;
 mod settle_once;
 mod slots;
+mod spawn;
 mod together;
 mod unanswered;
 mod wakes;
