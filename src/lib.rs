@@ -124,6 +124,7 @@
 //! | `cloud-events` | | CloudEvents in and out of messages: `cloud_events` |
 //! | `interop` | | messages of NServiceBus and MassTransit: `middleware::interop`. Includes `dotnet` |
 //! | `testing` | | for tests: a broker on virtual time, fault injection, a record of sends and settlements: `testing` |
+//! | `signal` | | `Supervisor::run_until_signal`: SIGTERM and Ctrl-C |
 //! | `full` | | all of the above |
 //!
 //! # Modules
@@ -135,6 +136,7 @@
 //! - [`pipeline`]: a stack that is checked when it is built, and can print its layers, routes and types.
 //! - [`publisher`]: a handle for application state that encodes values and sends them.
 //! - [`consumer`]: the loop that receives, calls a stack and settles.
+//! - [`supervisor`]: runs consumers and requesters together, restarts those that fail, and drains them at a shutdown.
 //! - [`rpc`]: typed requests, replies and faults.
 //! - [`rules`]: filters and actions of subscriptions.
 //! - [`settlement`]: dispositions, dead letters, and error types of handlers that convert into dispositions.
@@ -162,6 +164,7 @@ pub mod publisher;
 pub mod routing;
 pub mod rpc;
 pub mod settlement;
+pub mod supervisor;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod transport;

@@ -67,7 +67,8 @@
 //! - A [`ConsumerControl`] pauses and resumes a consumer, and changes its concurrency, while it runs.
 //!
 //! All handlers of one consumer run in its task. To use more cores, run each handler in a task of its own by a
-//! [`SpawnLayer`](crate::middleware::spawn), or run several consumers, each with a receiver of its own. To handle messages of one key one after the other, use a
+//! [`SpawnLayer`](crate::middleware::spawn), or run several consumers, each with a receiver of its own, under a
+//! [`Supervisor`](crate::supervisor). To handle messages of one key one after the other, use a
 //! [`PartitionLayer`](crate::middleware::partition).
 
 mod buffered_receiver;

@@ -22,6 +22,7 @@ mod sessions;
 mod settle_once;
 mod slots;
 mod spawn;
+mod supervisor;
 mod together;
 mod unanswered;
 mod wakes;
