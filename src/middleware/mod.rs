@@ -8,7 +8,7 @@
 //! | outer to inner | layers |
 //! |---|---|
 //! | sending | [`trace`] · [`message_id`] · timeout · [`send_retry`] · [`busy_pause`] · [`encode`] · `content_encoding` · `encryption`, `signing` · `claim_check` · [`size_limit`] · [`in_flight`] · transport |
-//! | receiving | [`trace`] · [`dead_letter`] · [`delivery_limit`] · [`catch_panic`] · timeout · [`lock_renewal`] · [`expiry`] · [`mod@retry`] · [`circuit_breaker`] · [`dedup`] · [`partition`] · [`spawn`] · `claim_check` · `signing`, `encryption` · `content_encoding` · `interop` · handler |
+//! | receiving | [`trace`] · [`dead_letter`] · [`delivery_limit`] · [`catch_panic`] · timeout · [`lock_renewal`] · [`expiry`] · [`mod@retry`] · [`circuit_breaker`] · [`dedup`] · [`partition`] · [`spawn`] · `claim_check` · `signing`, `encryption` · `content_encoding` · `interop` · `json_schema` · handler |
 //!
 //! To write your own layer as an `async fn`, use [`from_fn`].
 //!
@@ -61,12 +61,15 @@ pub mod from_fn;
     feature = "deflate",
     feature = "encryption",
     feature = "signing",
-    feature = "interop"
+    feature = "interop",
+    feature = "json-schema"
 ))]
 mod handle_future;
 pub mod in_flight;
 #[cfg(feature = "interop")]
 pub mod interop;
+#[cfg(feature = "json-schema")]
+pub mod json_schema;
 #[cfg(any(feature = "encryption", feature = "signing"))]
 pub mod keys;
 pub mod lock_renewal;
@@ -78,7 +81,8 @@ pub mod partition;
     feature = "deflate",
     feature = "encryption",
     feature = "signing",
-    feature = "interop"
+    feature = "interop",
+    feature = "json-schema"
 ))]
 mod reading;
 pub mod renewal;
@@ -99,7 +103,8 @@ pub mod trace;
     feature = "deflate",
     feature = "encryption",
     feature = "signing",
-    feature = "interop"
+    feature = "interop",
+    feature = "json-schema"
 ))]
 use self::reading::Reader;
 #[cfg(any(feature = "gzip", feature = "zstd", feature = "deflate", feature = "encryption", feature = "signing"))]
@@ -113,6 +118,7 @@ pub use self::send_future::SendFuture;
     feature = "deflate",
     feature = "encryption",
     feature = "signing",
-    feature = "interop"
+    feature = "interop",
+    feature = "json-schema"
 ))]
 pub use self::{handle_future::HandleFuture, reading::Reading};
