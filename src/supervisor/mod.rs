@@ -277,14 +277,18 @@ impl Supervisor {
                         parts = names.join(", "),
                         "parts are aborted: they had not ended at the drain timeout"
                     );
-                    open.iter().for_each(|status| status.aborted());
+                    for status in &open {
+                        status.aborted();
+                    }
                     let overdue = SupervisorError::drain_timeout(names.into_iter().map(Into::into).collect());
                     return Err(failure.unwrap_or(overdue));
                 }
                 Next::Shutdown => {}
             }
             if !stop.send_replace(true) {
-                statuses.iter().for_each(|status| status.drains());
+                for status in &statuses {
+                    status.drains();
+                }
                 end.set(Some(sleep(self.drain)));
             }
         }

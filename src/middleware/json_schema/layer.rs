@@ -93,7 +93,7 @@ impl JsonSchemaLayer {
                 if body.len() > self.max_bytes {
                     return refused(ViolationsKind::TooLarge);
                 }
-                schema.validate(&body)
+                schema.validate(body)
             }
             _ if self.allows_others => Ok(()),
             _ => refused(ViolationsKind::NotBytes),
