@@ -16,7 +16,7 @@ use super::{
 use crate::{
     Message,
     transport::{
-        Delivery, ErrorKind, ReceiveError, Receiver,
+        Delivery, ErrorKind, Lease, ReceiveError, Receiver,
         deadline::{Countdown, Unanswered},
     },
 };
@@ -136,10 +136,13 @@ impl<R: Receiver> BufferedReceiver<R> {
         self.batch.push(delivery);
     }
 
-    /// Takes out all but the `count` oldest messages.
+    /// Takes out all but the `count` oldest messages. Those that cannot be released stay too: they exist nowhere else.
     pub(super) fn take_newest(&mut self, count: usize) -> Vec<Delivery<R::Lease>> {
         let surplus = self.batch.len().saturating_sub(count);
-        self.batch.drain(..surplus).collect()
+        let newest = self.batch.drain(..surplus);
+        let (taken, left): (Vec<_>, Vec<_>) = newest.partition(|delivery| delivery.lease.must_settle());
+        self.batch.splice(..0, left);
+        taken
     }
 
     pub(super) fn take_all(&mut self) -> Vec<Delivery<R::Lease>> {

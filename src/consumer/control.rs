@@ -15,7 +15,6 @@ use tower_service::Service;
 
 use super::{
     health::Health,
-    options::Options,
     run::ConsumerRun,
     settings::{SettingsError, check_concurrency},
     woken::WokenSet,
@@ -28,9 +27,13 @@ use crate::{Disposition, Message, transport::Receiver};
 /// - A paused consumer receives nothing. Handlers that run continue, their locks are renewed, and their messages are
 ///   settled. Messages that no handler has got are released without counting a delivery: the consumer does this when it is
 ///   polled next, so at once, and the transport has up to the [operation timeout](super::Consumer::operation_timeout) to
-///   confirm it. A shutdown of a paused consumer drains as always.
+///   confirm it. Messages that were received and deleted exist nowhere else, so they wait in the consumer. A shutdown of a
+///   paused consumer drains as always.
 /// - A higher concurrency takes effect at once. A lower one never cancels a handler: the consumer receives again when fewer
 ///   handlers run than that.
+/// - A [`SessionConsumer`](super::SessionConsumer) that is paused accepts no session. It closes each session that it has when
+///   the running handler of that has ended. A lower concurrency closes as many sessions in the same way, first those without
+///   messages.
 ///
 /// # Examples
 ///
@@ -71,7 +74,7 @@ use crate::{Disposition, Message, transport::Receiver};
 /// ```
 #[derive(Clone)]
 pub struct ConsumerControl {
-    control: Option<Control>,
+    control: Control,
     health: Health,
 }
 
@@ -102,6 +105,14 @@ impl Control {
         self.change();
     }
 
+    pub(super) fn is_paused(&self) -> bool {
+        self.0.is_paused.load(Ordering::Acquire)
+    }
+
+    pub(super) fn concurrency(&self) -> usize {
+        self.0.concurrency.load(Ordering::Acquire)
+    }
+
     fn change(&self) {
         if let Some(driver) = &*self.0.driver.lock().unwrap_or_else(PoisonError::into_inner) {
             driver.change();
@@ -120,29 +131,25 @@ impl Control {
 }
 
 impl ConsumerControl {
-    pub(super) fn new(options: &Options) -> Self {
-        Self { control: options.control.clone(), health: options.health.clone() }
+    pub(super) fn new(control: Control, health: Health) -> Self {
+        Self { control, health }
     }
 
     /// Pauses the consumer: it receives nothing until [`resume`](Self::resume). Before it runs, it starts paused.
     pub fn pause(&self) {
-        if let Some(control) = &self.control {
-            control.pause(true);
-        }
+        self.control.pause(true);
     }
 
     /// Resumes a paused consumer.
     pub fn resume(&self) {
-        if let Some(control) = &self.control {
-            control.pause(false);
-        }
+        self.control.pause(false);
     }
 
     /// Whether the consumer is paused, or will be when it is polled next. Handlers may still run:
     /// [`ConsumerSnapshot::in_use`](super::ConsumerSnapshot::in_use).
     #[must_use]
     pub fn is_paused(&self) -> bool {
-        self.control.as_ref().is_some_and(|control| control.0.is_paused.load(Ordering::Acquire))
+        self.control.is_paused()
     }
 
     /// Sets how many messages are handled at once: 1 to
@@ -156,16 +163,14 @@ impl ConsumerControl {
     pub fn set_concurrency(&self, messages: usize) -> Result<(), SettingsError> {
         check_concurrency(messages)?;
         self.health.set_slots(messages);
-        if let Some(control) = &self.control {
-            control.set_concurrency(messages);
-        }
+        self.control.set_concurrency(messages);
         Ok(())
     }
 
     /// Returns how many messages are handled at once, as it was set last.
     #[must_use]
     pub fn concurrency(&self) -> usize {
-        self.control.as_ref().map_or(0, |control| control.0.concurrency.load(Ordering::Acquire))
+        self.control.concurrency()
     }
 }
 
@@ -188,20 +193,18 @@ where
     /// Does what a control handle has changed.
     #[cold]
     pub(super) fn apply_control(&mut self) {
-        let Some(control) = self.options.control.clone() else { return };
         if self.timers.is_draining() {
             return;
         }
-        let concurrency = control.0.concurrency.load(Ordering::Acquire);
+        let (is_paused, concurrency) = (self.options.control.is_paused(), self.options.control.concurrency());
         if concurrency != self.slots.target() {
             if self.slots.resize(concurrency) {
-                control.attach(self.slots.woken());
+                self.options.control.attach(self.slots.woken());
             }
             for delivery in self.incoming.take_newest(self.slots.free() + self.options.prefetch) {
                 self.release(delivery);
             }
         }
-        let is_paused = control.0.is_paused.load(Ordering::Acquire);
         if is_paused && !self.incoming.is_suspended() {
             self.pause();
         } else if !is_paused && self.incoming.is_suspended() {
@@ -213,7 +216,7 @@ where
     /// Receives nothing, and releases what no handler has got.
     fn pause(&mut self) {
         self.incoming.suspend();
-        for delivery in self.incoming.take_all() {
+        for delivery in self.incoming.take_newest(0) {
             self.release(delivery);
         }
         self.release_held_calls();

@@ -34,7 +34,7 @@ where
     #[inline]
     pub(super) fn receive(&mut self, cx: &mut Context<'_>, turn: &mut Turn) -> bool {
         if !self.incoming.is_empty() {
-            return true;
+            return !self.is_attended || !self.incoming.is_suspended();
         }
         if let Some(pause) = self.incoming.paused(turn) {
             if let Pause::Until(until) = pause {

@@ -258,7 +258,7 @@ where
 
     /// Returns a handle that pauses and resumes the consumer, and changes its concurrency, also while it runs.
     pub fn control(&self) -> ConsumerControl {
-        ConsumerControl::new(&self.options)
+        ConsumerControl::new(self.options.control.clone(), self.options.health.clone())
     }
 
     /// Runs until the receiver or the stack fails for good.

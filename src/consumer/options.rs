@@ -20,8 +20,7 @@ pub(super) struct Options {
     pub(super) operation: Duration,
     pub(super) stats: Stats,
     pub(super) health: Health,
-    /// A part of a consumer has none.
-    pub(super) control: Option<Control>,
+    pub(super) control: Control,
     pub(super) undeliverable: Option<Box<dyn FnMut(Undeliverable) + Send>>,
     pub(super) log: Log,
 }
@@ -31,9 +30,7 @@ impl Options {
     pub(super) fn set_concurrency(&mut self, messages: usize) {
         self.concurrency = messages;
         self.health.set_slots(messages);
-        if let Some(control) = &self.control {
-            control.set_concurrency(messages);
-        }
+        self.control.set_concurrency(messages);
     }
 
     /// Passes a message to the sink. A panic of it is caught.

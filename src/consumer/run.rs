@@ -67,9 +67,7 @@ where
     ) -> Self {
         let count = options.concurrency;
         let slots = Slots::new(count);
-        if let Some(control) = &options.control {
-            control.attach(slots.woken());
-        }
+        options.control.attach(slots.woken());
         Self {
             incoming: BufferedReceiver::new(receiver, count + options.prefetch),
             stack: Stack::new(service, clone_service),
@@ -266,9 +264,7 @@ where
                 report.unlocked(&message);
             }
         }
-        if let Some(control) = &self.options.control {
-            control.detach();
-        }
+        self.options.control.detach();
         self.options.log.end();
         self.options.health.show(&mut self.share, 0, 0);
         self.options.health.is(ConsumerState::Ended);

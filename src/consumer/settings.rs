@@ -151,7 +151,7 @@ impl Settings {
         let health = Health::new(self.concurrency, stats.clone());
         Options {
             concurrency: self.concurrency,
-            control: Some(Control::new(self.concurrency)),
+            control: Control::new(self.concurrency),
             prefetch: self.prefetch,
             renewal: self.renew_for,
             drain: self.drain_timeout,

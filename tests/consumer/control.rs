@@ -1,6 +1,12 @@
 //! A consumer that is paused, resumed, and whose concurrency is changed while it runs.
 
-use std::{convert::Infallible, future::pending, time::Duration};
+use std::{
+    convert::Infallible,
+    future::{Ready, ready},
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use consign::{
     Disposition, Message,
@@ -11,7 +17,8 @@ use tokio::{
     sync::{Semaphore, oneshot},
     time::{Instant, sleep},
 };
-use tower::service_fn;
+use tokio_util::sync::PollSemaphore;
+use tower::{Service, service_fn};
 
 use crate::{
     Gauge, assert_empty, delivery,
@@ -99,10 +106,10 @@ async fn a_paused_consumer_stops_its_receiver_once_and_drains() {
 async fn releases_that_hang_do_not_keep_a_paused_consumer_from_resuming() {
     let held = Script { release: Answer::Never, ..Script::default() };
     let fake = Fake::new((0..3).map(|_| Step::Deliver(held.clone())));
-    let gate = std::sync::Arc::new(Semaphore::new(0));
-    let opened = std::sync::Arc::clone(&gate);
+    let gate = Arc::new(Semaphore::new(0));
+    let opened = Arc::clone(&gate);
     let handler = service_fn(move |_: Message| {
-        let gate = std::sync::Arc::clone(&gate);
+        let gate = Arc::clone(&gate);
         async move {
             drop(gate.acquire().await);
             Ok::<_, Infallible>(Disposition::Complete)
@@ -147,10 +154,10 @@ async fn concurrency_goes_up_at_once_and_running_handlers_are_still_woken() {
         fill(&queue, messages).await;
         let gauge = Gauge::default();
         let inside = gauge.clone();
-        let gate = std::sync::Arc::new(Semaphore::new(0));
-        let opened = std::sync::Arc::clone(&gate);
+        let gate = Arc::new(Semaphore::new(0));
+        let opened = Arc::clone(&gate);
         let handler = service_fn(move |_: Message| {
-            let (entered, gate) = (inside.enter(), std::sync::Arc::clone(&gate));
+            let (entered, gate) = (inside.enter(), Arc::clone(&gate));
             async move {
                 drop(gate.acquire().await);
                 drop(entered);
@@ -212,22 +219,69 @@ async fn concurrency_goes_down_without_a_cancelled_handler() {
     assert_empty(&queue);
 }
 
+/// A service that is ready when the semaphore has a permit.
+#[derive(Clone)]
+struct Gated(PollSemaphore);
+
+impl Service<Message> for Gated {
+    type Response = Disposition;
+    type Error = Infallible;
+    type Future = Ready<Result<Disposition, Infallible>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.0.poll_acquire(cx).map(|_| Ok(()))
+    }
+
+    fn call(&mut self, _: Message) -> Self::Future {
+        ready(Ok(Disposition::Complete))
+    }
+}
+
 /// Rules: J-251.
 #[tokio::test(start_paused = true)]
 async fn messages_that_a_lower_concurrency_has_no_slot_for_are_released() {
     let fake = Fake::new((0..10).map(|_| Step::Deliver(Script::default())));
-    let consumer =
-        Consumer::new(fake.receiver(), service_fn(|_: Message| pending::<Result<Disposition, Infallible>>()))
-            .concurrency(2)
-            .prefetch(4);
+    let gate = Arc::new(Semaphore::new(0));
+    let stack = Gated(PollSemaphore::new(Arc::clone(&gate)));
+    let consumer = Consumer::new(fake.receiver(), stack).concurrency(6).prefetch(2);
     let (control, health) = (consumer.control(), consumer.health());
     tokio::spawn(consumer.run());
     sleep(seconds(1)).await;
-    assert_eq!((health.snapshot().in_use, health.snapshot().waiting), (2, 4));
-    control.set_concurrency(1).unwrap();
+    assert_eq!((health.snapshot().in_use, health.snapshot().waiting), (0, 8), "the stack is not ready");
+    control.set_concurrency(4).unwrap();
     sleep(seconds(1)).await;
-    assert_eq!((health.snapshot().in_use, health.snapshot().waiting), (2, 4), "the prefetch is its own setting");
-    assert!(!fake.asked().iter().any(|asked| matches!(asked, Asked::Release(_))));
+    assert_eq!((health.snapshot().in_use, health.snapshot().waiting), (0, 6));
+    assert_eq!(fake.asked(), [Asked::Release(8), Asked::Release(7)], "the newest");
+    gate.add_permits(100);
+    within(10, until(|| health.snapshot().completed == 8)).await;
+}
+
+/// Rules: J-250, J-251, T-90.
+#[tokio::test(start_paused = true)]
+async fn messages_that_were_received_and_deleted_wait_for_the_end_of_a_pause() {
+    let queue = queue_with_lock(60);
+    fill(&queue, 8).await;
+    let handler = service_fn(|_: Message| async {
+        sleep(seconds(5)).await;
+        Ok::<_, Infallible>(Disposition::Complete)
+    });
+    let lost = Gauge::default();
+    let sunk = lost.clone();
+    let consumer = Consumer::new(queue.receive_and_delete(), handler)
+        .concurrency(2)
+        .prefetch(4)
+        .on_undeliverable(move |_| std::mem::forget(sunk.enter()));
+    let (control, stats, health) = (consumer.control(), consumer.stats(), consumer.health());
+    tokio::spawn(consumer.run());
+    sleep(seconds(1)).await;
+    control.pause();
+    control.set_concurrency(1).unwrap();
+    sleep(seconds(60)).await;
+    assert_eq!((stats.completed(), stats.handled(), lost.now()), (2, 2, 0));
+    assert_eq!((health.snapshot().waiting, queue.counts().active), (4, 2));
+    control.resume();
+    within(100, until(|| stats.completed() == 8)).await;
+    assert_eq!(lost.now(), 0);
 }
 
 /// Rules: J-251.

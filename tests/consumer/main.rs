@@ -17,6 +17,7 @@ mod partition;
 mod prefetch;
 mod receiving;
 mod renewal;
+mod session_control;
 mod session_handle;
 mod sessions;
 mod settle_once;
