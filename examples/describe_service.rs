@@ -1,6 +1,6 @@
 //! A service that validates its messages by JSON Schema, and prints its AsyncAPI document.
 //!
-//! `cargo run --example describe_service --features asyncapi,json-schema` prints the document, and
+//! `cargo run --example describe_service --features asyncapi,derive,json-schema` prints the document, and
 //! `... -- pipelines` the pipelines as JSON.
 
 use std::env;
@@ -9,6 +9,7 @@ use consign::{
     asyncapi::{AsyncApi, AsyncApiDocument},
     codecs::Codecs,
     consumer::Settings,
+    message_types::MessageTypes,
     middleware::{
         dead_letter::DeadLetterLayer,
         encode::EncodeLayer,
@@ -37,6 +38,20 @@ struct Line {
     sku: String,
     #[schemars(range(min = 1))]
     count: u32,
+}
+
+/// What the service sends.
+#[derive(MessageTypes)]
+#[allow(dead_code, reason = "the example sends nothing")]
+enum Event {
+    #[message("order.shipped", alias = "OrderShipped", version = 1)]
+    Shipped(Shipped),
+}
+
+#[derive(Serialize, Deserialize, DescribeSchema)]
+struct Shipped {
+    order_id: u64,
+    parcels: Vec<String>,
 }
 
 /// A type without a schema.
@@ -71,6 +86,7 @@ fn receiving() -> Result<PipelineDescription, BoxError> {
 
 fn sending() -> Result<PipelineDescription, BoxError> {
     let pipeline = Pipeline::sending("shipments")
+        .sends::<Event>()
         .layer(EncodeLayer::new(Codecs::json()))
         .service(service_fn(async |_: consign::Message| Ok::<_, SendError>(())))?;
     Ok(pipeline.describe().clone())
@@ -83,6 +99,7 @@ pub(crate) fn document() -> Result<AsyncApiDocument, BoxError> {
         .pipeline(&receiving()?)
         .pipeline(&sending()?)
         .schema::<Order>("order.created")
+        .schema::<Shipped>("order.shipped")
         .build()?)
 }
 
@@ -101,6 +118,7 @@ mod tests {
     fn the_document_has_both_pipelines() {
         let document = super::document().unwrap().into_value();
         assert_eq!(document["operations"].as_object().unwrap().len(), 2);
+        assert_eq!(document["channels"]["shipments"]["messages"]["order.shipped"]["x-aliases"][0], "OrderShipped");
         assert_eq!(document["channels"]["shop_orders"]["address"], "shop/orders");
         super::main().unwrap();
     }

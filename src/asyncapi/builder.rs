@@ -174,8 +174,8 @@ fn channel_of(channels: &mut Map<String, Value>, address: &str) -> String {
     id
 }
 
-/// Inserts a message under a key made of its name. Returns the key. A message that is there already, from another pipeline
-/// of the channel, is the same.
+/// Inserts a message under a key made of its name. Returns the key. An equal message of another pipeline of the
+/// channel has the same key.
 fn insert(messages: &mut Value, name: &str, value: Value) -> String {
     let first = key(name);
     let mut id = first.clone();

@@ -71,7 +71,7 @@
 //!
 //! The calls of a [`Requester`](crate::rpc::Requester) that the application holds end with its
 //! [`Replies`](crate::rpc::Replies), so those cannot be restarted under it. Run them by [`Supervisor::once`]: if they fail,
-//! the supervisor shuts down, and whoever runs the process starts it again.
+//! the supervisor shuts down, and the process can be started again.
 //!
 //! ```
 //! # #[cfg(feature = "json")] {

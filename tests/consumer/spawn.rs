@@ -87,7 +87,7 @@ fn a_call_fails_when_its_runtime_shuts_down() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let stack = SpawnLayer::new().layer(service_fn(|_: Message| pending::<Result<Disposition, BoxError>>()));
     let call = runtime.block_on(async {
-        stack.clone().ready_oneshot().await.map(|mut stack| tower::Service::call(&mut stack, Message::new("one")))
+        stack.ready_oneshot().await.map(|mut stack| tower::Service::call(&mut stack, Message::new("one")))
     });
     drop(runtime);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
