@@ -28,6 +28,8 @@ const GROUPS: &[&[&str]] = &[
     &["encryption", "signing"],
     &["claim-check"],
     &["cloud-events", "interop"],
+    &["asyncapi", "json-schema"],
+    &["signal"],
     &["derive"],
     &["tls-ring", "tls-aws-lc", "tls"],
     &["config", "cli"],
