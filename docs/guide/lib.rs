@@ -12,3 +12,13 @@ pub mod consumer {}
 pub mod rpc {}
 #[doc = include_str!("src/versions.md")]
 pub mod versions {}
+#[doc = include_str!("src/dead-letters.md")]
+pub mod dead_letters {}
+#[doc = include_str!("src/rabbitmq.md")]
+pub mod rabbitmq {}
+#[doc = include_str!("src/testing.md")]
+pub mod testing {}
+#[doc = include_str!("src/tuning.md")]
+pub mod tuning {}
+#[doc = include_str!("src/transport.md")]
+pub mod transport {}

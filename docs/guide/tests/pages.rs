@@ -94,3 +94,21 @@ fn every_rust_block_is_compiled() {
         }
     }
 }
+
+/// A picture has the labels and the arrows of its text. `pictures/render` makes it.
+#[test]
+fn the_pictures_are_those_of_their_texts() {
+    let texts = fs::read_dir(source().join("../pictures")).unwrap().map(|entry| entry.unwrap().path());
+    let texts: Vec<_> = texts.filter(|path| path.extension().is_some_and(|extension| extension == "dot")).collect();
+    assert_eq!(texts.len(), 2);
+    for path in texts {
+        let (text, picture) = (read(&path), source().join(path.file_stem().unwrap()).with_extension("svg"));
+        let drawn = read(&picture).replace("&#45;", "-");
+        let labels = text.split("label=\"").skip(1).filter_map(|rest| rest.split('"').next());
+        for line in labels.flat_map(|label| label.split("\\n")) {
+            assert!(drawn.contains(&format!(">{line}</text>")), "{} lacks `{line}`", picture.display());
+        }
+        assert_eq!(drawn.matches("class=\"edge\"").count(), text.matches(" -> ").count(), "{}", picture.display());
+        assert!(drawn.contains("prefers-color-scheme: dark"), "{}", picture.display());
+    }
+}
