@@ -57,7 +57,12 @@ async fn list(core: &Arc<Core>, of: &str) -> Result<Vec<Entry>, Failure> {
     }
 }
 
-async fn put(core: &Arc<Core>, path: &EntityPath, settings: &EntitySettings, is_update: bool) -> Result<(), ManageError> {
+async fn put(
+    core: &Arc<Core>,
+    path: &EntityPath,
+    settings: &EntitySettings,
+    is_update: bool,
+) -> Result<(), ManageError> {
     let description = settings::describe(settings)?;
     let (forward_to, forward_dead_letters_to) = settings::forwards(settings);
     let request = Call::new(Method::PUT, path.as_str())

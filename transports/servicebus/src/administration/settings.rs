@@ -53,9 +53,7 @@ pub(super) fn forwards(settings: &EntitySettings) -> (Option<&str>, Option<&str>
 pub(super) fn check_fixed(current: &EntitySettings, new: &EntitySettings) -> Result<(), ManageError> {
     match (current, new) {
         (EntitySettings::Queue(current), EntitySettings::Queue(new)) => current.check_fixed(new),
-        (EntitySettings::Topic(current), EntitySettings::Topic(new)) => {
-            current.to_queue().check_fixed(&new.to_queue())
-        }
+        (EntitySettings::Topic(current), EntitySettings::Topic(new)) => current.to_queue().check_fixed(&new.to_queue()),
         (EntitySettings::Subscription(current), EntitySettings::Subscription(new)) => {
             current.to_queue().check_fixed(&new.to_queue())
         }

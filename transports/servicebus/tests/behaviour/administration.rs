@@ -11,28 +11,17 @@ use consign::{
     rules::{Filter, ManageRules, Rule, SqlFilter},
     transport::{Capability, DynTransport, ErrorKind, ReceiveMode, ReceiverExt, Sender, Transport, TransportRegistry},
 };
-use consign_server::{
-    auth::{Rights, SharedAccessKey as ServerKey, SharedAccessKeys},
-    http::HttpOptions,
-};
+use consign_server::auth::{Rights, SharedAccessKey as ServerKey, SharedAccessKeys};
 use consign_servicebus::{ServiceBus, connector};
-use tokio::net::TcpListener;
 
 use super::{InMemory, path};
-
-/// Serves AMQP and HTTP. Returns the ports.
-async fn listen(server: &InMemory) -> (u16, u16) {
-    let amqp = crate::support::listen(&server.server).await.port();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let http = listener.local_addr().unwrap().port();
-    let server = server.server.clone();
-    tokio::spawn(async move { server.serve_http(listener, HttpOptions::default()).await });
-    (amqp, http)
-}
+use crate::support::listen_with_http;
 
 async fn connect(server: &InMemory) -> ServiceBus {
-    let (amqp, http) = listen(server).await;
-    let text = format!("Endpoint=sb://127.0.0.1:{amqp};SharedAccessKeyName=root;SharedAccessKey=s3cret;UseDevelopmentEmulator=true");
+    let (amqp, http) = listen_with_http(&server.server).await;
+    let text = format!(
+        "Endpoint=sb://127.0.0.1:{amqp};SharedAccessKeyName=root;SharedAccessKey=s3cret;UseDevelopmentEmulator=true"
+    );
     ServiceBus::options().http_port(http).connect(&text).await.unwrap()
 }
 
@@ -114,7 +103,7 @@ async fn a_list_has_all_pages() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_url_has_administration_and_rules() {
     let server = InMemory::new();
-    let (amqp, http) = listen(&server).await;
+    let (amqp, http) = listen_with_http(&server.server).await;
     let registry = TransportRegistry::new().with(connector());
     let url = format!("servicebus://any:any@127.0.0.1:{amqp}?emulator=true&http_port={http}");
     let transport: DynTransport = registry.connect(&url).await.unwrap();
@@ -154,7 +143,7 @@ async fn the_administration_needs_the_right_manage() {
         ];
         builder.authorizer(SharedAccessKeys::new(keys))
     });
-    let (amqp, http) = listen(&server).await;
+    let (amqp, http) = listen_with_http(&server.server).await;
     let connect = async |name: &str, key: &str| {
         let text = format!(
             "Endpoint=sb://127.0.0.1:{amqp};SharedAccessKeyName={name};SharedAccessKey={key};UseDevelopmentEmulator=true"
