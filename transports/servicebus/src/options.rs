@@ -132,8 +132,8 @@ impl Options {
         self
     }
 
-    /// Connects without TLS, to a server for development: [`connect_with`](Self::connect_with) has no connection string that says so.
-    /// Tokens are not encrypted then.
+    /// Connects without TLS, to a server for development, also by [`connect_with`](Self::connect_with). Tokens
+    /// are not encrypted then.
     pub fn plain(mut self) -> Self {
         self.is_plain = true;
         self
