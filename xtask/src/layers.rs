@@ -19,7 +19,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("consign-outbox-postgres", &["consign-amqp", "consign-core", "consign-postgres"]),
     ("consign-postgres", &["consign-core", "consign-rules"]),
     ("consign-rabbitmq", &["consign-amqp", "consign-core", "consign-rules"]),
-    ("consign-servicebus", &["consign-amqp", "consign-core", "consign-rules"]),
+    ("consign-servicebus", &["consign-amqp", "consign-core", "consign-http", "consign-rules"]),
     ("consign-server", &["consign-amqp", "consign-broker", "consign-core", "consign-rules"]),
     ("consign", &["consign-broker", "consign-codecs", "consign-core", "consign-derive", "consign-rules"]),
 ];

@@ -11,9 +11,8 @@
 //! | `servicebus://key-name:key@example.servicebus.windows.net` | Azure Service Bus |
 //! | `servicebus://any:any@127.0.0.1:5672?emulator=true` | `consign serve`, or another server for development |
 //!
-//! `consumer` runs on each of them without a change. AMQP 1.0 and the transport of Service Bus create no queues, so there it needs the
-//! name of a queue that exists; on AMQP 1.0, with its dead-letter queue. `tour` and `multi_format` declare their queues, and run on
-//! all others.
+//! `consumer` runs on each of them without a change. AMQP 1.0 creates no queues, so there it needs the name of a queue that
+//! exists, with its dead-letter queue. `tour` and `multi_format` declare their queues, and run on all others.
 #![forbid(unsafe_code)]
 
 use consign::{broker, transport::TransportRegistry};

@@ -216,8 +216,9 @@ impl Put {
             // A token that has expired already is not renewed without a pause.
             tokio::time::sleep(wait.max(Duration::from_millis(500))).await;
             match self.put().await {
-                Ok(Some(at)) => (expires_at, failures) = (at, 0),
-                Ok(None) => return,
+                Ok(Some(at)) if at > expires_at => (expires_at, failures) = (at, 0),
+                // One without an end, or a signature that the credential cannot sign anew.
+                Ok(_) => return,
                 Err(_) if self.requests.is_over() => return,
                 Err(failure) => {
                     failures += 1_u32;

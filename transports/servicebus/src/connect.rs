@@ -9,7 +9,7 @@ use consign_amqp::stream::WebSocketOptions;
 use consign_amqp::{
     client::{self, Connection, Connector},
     engine::{self, SaslCredentials},
-    stream,
+    stream::{self, Stream},
     value::{Map, Symbol, Value},
 };
 use consign_core::transport::ErrorKind;
@@ -22,7 +22,12 @@ use crate::{
 };
 
 pub(crate) async fn open(core: &Core) -> Result<Connection, Failure> {
-    let endpoint = &core.endpoint;
+    let stream = stream(core, &core.endpoint, core.options.web_socket).await?;
+    Ok(Connection::open(stream, options(core)).await?)
+}
+
+/// Opens a stream to a port of the server, with its handshakes.
+pub(crate) async fn stream(core: &Core, endpoint: &Endpoint, web_socket: bool) -> Result<Stream, Failure> {
     let connector = Connector::new(endpoint.host.as_str(), endpoint.port).with_timeout(core.options.timeout);
     #[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
     let connector = match &core.tls {
@@ -30,27 +35,28 @@ pub(crate) async fn open(core: &Core) -> Result<Connection, Failure> {
         None => connector,
     };
     #[cfg(feature = "websocket")]
-    let connector = if core.options.web_socket {
+    let connector = if web_socket {
         // A server may send frames of any size in one message.
         connector.with_web_socket(WebSocketOptions::service_bus().with_max_message_size(16 << 20))
     } else {
         connector
     };
+    #[cfg(not(feature = "websocket"))]
+    let _ = web_socket;
     let stream = if core.options.dial.is_none() && core.proxy.is_none() {
         connector.connect().await
     } else {
         let late = |_| Failure::new(ErrorKind::ServiceTimeout, "no stream in time");
-        let dialed = tokio::time::timeout(core.options.timeout, dial(core)).await.map_err(late)?;
+        let dialed = tokio::time::timeout(core.options.timeout, dial(core, endpoint)).await.map_err(late)?;
         let failed = |error| Failure::new(ErrorKind::CommunicationProblem, format!("cannot connect: {error}"));
         connector.handshake(dialed.map_err(failed)?).await
     };
-    let stream = stream.map_err(|error| unreachable(&error))?;
-    Ok(Connection::open(stream, options(core)).await?)
+    stream.map_err(|error| unreachable(&error))
 }
 
 /// Opens a stream as the options have it, and through the proxy if there is one.
-async fn dial(core: &Core) -> io::Result<Box<dyn Io>> {
-    let Endpoint { host, port, .. } = &core.endpoint;
+async fn dial(core: &Core, endpoint: &Endpoint) -> io::Result<Box<dyn Io>> {
+    let Endpoint { host, port, .. } = endpoint;
     let (to, at) = core.proxy.as_ref().map_or((host, *port), |proxy| (&proxy.host, proxy.port));
     let stream: Box<dyn Io> = if let Some(dial) = &core.options.dial {
         dial(to.clone(), at).await?

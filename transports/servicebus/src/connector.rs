@@ -28,6 +28,7 @@ const FORM: &str = "expected `servicebus://key-name:key@host`, with a port for a
 /// | `connection_string_from` | the name of an environment variable | none | |
 /// | `emulator` | `true` or `false` | `false` | no TLS |
 /// | `web_socket` | `true` or `false` | `false` | [`Options::web_socket`] |
+/// | `http_port` | a number, 1 to 65535 | 443, or 5300 without TLS | [`Options::http_port`] |
 /// | `timeout` | a duration, `1ms` to `1440m` | `60s` | [`Options::timeout`] |
 /// | `idle_timeout` | a duration, `1s` to `1440m` | `60s` | [`Options::idle_timeout`] |
 /// | `backoff` | a duration, up to `1440m` | `800ms` | the first pause of [`Options::backoff`] |
@@ -123,6 +124,9 @@ fn options(url: &mut TransportUrl) -> Result<Options, ConnectError> {
     }
     if let Some(bytes) = number(url, "max_message_size", 1_024..=u64::MAX)? {
         options = options.max_message_size(bytes);
+    }
+    if let Some(port) = number(url, "http_port", 1..=u16::MAX)? {
+        options = options.http_port(port);
     }
     if let Some(name) = url.take("name") {
         options = options.name(name);

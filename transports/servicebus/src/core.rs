@@ -91,6 +91,13 @@ impl Core {
         Ok(core)
     }
 
+    /// Returns where the server has HTTP.
+    #[cfg(feature = "administration")]
+    pub(crate) fn http_endpoint(&self) -> Endpoint {
+        let default = if self.endpoint.is_tls { 443 } else { 5300 };
+        Endpoint { port: self.options.http_port.unwrap_or(default), ..self.endpoint.clone() }
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         self.options.clock.now().utc
     }

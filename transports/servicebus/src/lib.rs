@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "administration")]
+mod administration;
 mod authorization;
 mod capabilities;
 mod connect;

@@ -36,6 +36,7 @@ pub struct Options {
     pub(crate) name: Option<String>,
     pub(crate) web_socket: bool,
     pub(crate) is_plain: bool,
+    pub(crate) http_port: Option<u16>,
     pub(crate) certificates: Option<String>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) dial: Option<Dial>,
@@ -66,6 +67,7 @@ impl Default for Options {
             name: None,
             web_socket: false,
             is_plain: false,
+            http_port: None,
             certificates: None,
             clock: Arc::new(SystemClock::new()),
             dial: None,
@@ -130,10 +132,16 @@ impl Options {
         self
     }
 
-    /// Connects without TLS, to a server for development: [`connect_with`](Self::connect_with) has no connection string that says so.
-    /// Tokens are not encrypted then.
+    /// Connects without TLS, to a server for development, also by [`connect_with`](Self::connect_with). Tokens
+    /// are not encrypted then.
     pub fn plain(mut self) -> Self {
         self.is_plain = true;
+        self
+    }
+
+    /// Sets the port of the administration, which is over HTTP. 443, and 5300 without TLS. It needs the feature `administration`.
+    pub fn http_port(mut self, port: u16) -> Self {
+        self.http_port = Some(port);
         self
     }
 

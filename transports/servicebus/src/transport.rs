@@ -264,14 +264,16 @@ impl Transactions for ServiceBus {
 
 impl From<ServiceBus> for DynTransport {
     fn from(service_bus: ServiceBus) -> Self {
-        Self::builder(service_bus.clone())
+        let builder = Self::builder(service_bus.clone())
             .peek()
             .schedule()
             .receive_deferred()
             .purge()
             .sessions()
             .transactions()
-            .extension(service_bus)
-            .build()
+            .extension(service_bus.clone());
+        #[cfg(feature = "administration")]
+        let builder = builder.administration().extension(consign_rules::DynRules::new(service_bus));
+        builder.build()
     }
 }

@@ -9,8 +9,9 @@ use std::{
 };
 
 use consign::{
+    Message,
     administration::QueueSettings,
-    transport::{AcceptSession, BoxFuture, ErrorKind, ReceiveMode, ReceiverExt, Session, Sessions, Transport},
+    transport::{AcceptSession, BoxFuture, ErrorKind, ReceiveMode, ReceiverExt, Sender, Session, Sessions, Transport},
 };
 use consign_server::{
     Timeouts,
@@ -119,4 +120,33 @@ async fn a_credential_without_a_token_for_a_while_is_tried_again() {
     let orders = create(&server, QueueSettings::default()).await;
     let service_bus = server.connect_with(Late(AtomicUsize::new(0))).await;
     send(&service_bus, &orders, &["a"]).await;
+}
+
+/// Signed elsewhere, so that there is no other one.
+/// Rules: K-300.
+#[tokio::test(start_paused = true)]
+async fn a_signature_that_cannot_be_renewed_is_used_until_it_expires() {
+    let server = server();
+    let orders = create(&server, QueueSettings::default()).await;
+    let key = SharedAccessKey::new("root", "s3cret").with_clock(server.clock).with_lifetime(Duration::from_secs(600));
+    let tokens = Arc::new(AtomicUsize::new(0));
+    let signed = Signed(key.token("sb://localhost/").await.unwrap(), Arc::clone(&tokens));
+    let service_bus = server.connect_with(signed).await;
+    let sender = service_bus.sender(&orders).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(595)).await;
+    sender.send(Message::new("a")).await.unwrap();
+    assert_eq!(tokens.load(Ordering::Relaxed), 2, "one for the link, and one attempt to renew it");
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let error = sender.send(Message::new("b")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unauthorized, "{error}");
+}
+
+/// Always the same token.
+struct Signed(AccessToken, Arc<AtomicUsize>);
+
+impl TokenCredential for Signed {
+    fn token(&self, _: &str) -> BoxFuture<Result<AccessToken, CredentialError>> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        Box::pin(std::future::ready(Ok(self.0.clone())))
+    }
 }

@@ -5,6 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod administration;
 mod authorization;
 mod lost;
 mod receiving;

@@ -22,10 +22,11 @@ async fn the_table_is_up_to_date() {
     table::keep(&report, TABLE).expect("the column is up to date");
 }
 
-/// By sockets, so in real time.
+/// As a URL opens it: over sockets, so in real time, with entities that are created over HTTP.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_url_opens_the_transport() {
-    let report = Suite::new().named("url").run(&OnServer::by_url().await).await;
+    let part = std::env::var("CASE").unwrap_or_else(|_| "url".into());
+    let report = Suite::new().named(&part).at_once(24).run(&OnServer::by_url().await).await;
     println!("{report}");
     assert!(report.is_passed(), "{report}");
 }

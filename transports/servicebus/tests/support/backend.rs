@@ -10,12 +10,9 @@ use consign::{
     },
 };
 use consign_conformance::{Backend, Boxed, NoCall, SeparateReceiver, Timing};
-use consign_servicebus::ServiceBus;
+use consign_servicebus::{ServiceBus, connector};
 
-use super::{
-    InMemory,
-    managed::{Managed, ManagedConnector},
-};
+use super::{InMemory, managed::Managed};
 
 pub(crate) struct OnServer {
     server: InMemory,
@@ -26,7 +23,7 @@ pub(crate) struct OnServer {
 }
 
 impl OnServer {
-    /// On virtual time, which the tests pause.
+    /// On virtual time, which the tests pause. The entities are created by the broker behind the server: HTTP needs sockets.
     pub(crate) async fn new() -> Self {
         let server = InMemory::new();
         let service_bus = server.connect().await;
@@ -34,12 +31,19 @@ impl OnServer {
         Self { server, service_bus, transport: managed.into(), url: None }
     }
 
-    /// On loopback, and real time.
+    /// On loopback and real time, as a URL opens it.
     pub(crate) async fn by_url() -> Self {
-        let this = Self::new().await;
-        let address = super::listen(&this.server.server).await;
-        Self { url: Some(format!("servicebus://any:any@{address}?emulator=true")), ..this }
+        let server = InMemory::new();
+        let (amqp, http) = super::listen_with_http(&server.server).await;
+        let url = format!("servicebus://any:any@127.0.0.1:{amqp}?emulator=true&http_port={http}");
+        let transport = registry().connect(&url).await.unwrap();
+        let service_bus = transport.extension::<ServiceBus>().unwrap().clone();
+        Self { server, service_bus, transport, url: Some(url) }
     }
+}
+
+fn registry() -> TransportRegistry {
+    TransportRegistry::new().with(connector())
 }
 
 impl Backend for OnServer {
@@ -66,7 +70,7 @@ impl Backend for OnServer {
     fn url(&self) -> Result<(TransportRegistry, String), NoCall> {
         let virtual_time = "a URL opens a socket, and the time of these cases is virtual";
         let url = self.url.clone().ok_or_else(|| NoCall::new(virtual_time))?;
-        Ok((TransportRegistry::new().with(ManagedConnector(self.server.broker().clone())), url))
+        Ok((registry(), url))
     }
 
     /// The connection of the delivery is closed before.

@@ -8,9 +8,8 @@ use consign::{
     rules::{DynRules, ManageRules, Rule},
     time::Timestamp,
     transport::{
-        BoxFuture, Capabilities, ConnectError, Connector, Delivery, DynTransport, ManageError, PeekMessages,
-        PurgeMessages, ReceiveDeferred, ReceiveError, ReceiveMode, ScheduleMessages, SendError, Sessions,
-        TransactionError, Transactions, Transport, TransportUrl,
+        Capabilities, Delivery, DynTransport, ManageError, PeekMessages, PurgeMessages, ReceiveDeferred, ReceiveError,
+        ReceiveMode, ScheduleMessages, SendError, Sessions, TransactionError, Transactions, Transport,
     },
 };
 use consign_servicebus::{
@@ -157,23 +156,5 @@ impl From<Managed> for DynTransport {
             .administration()
             .extension(DynRules::new(managed))
             .build()
-    }
-}
-
-/// What a URL opens in the tests: the transport of the crate's connector, with the administration.
-pub(crate) struct ManagedConnector(pub(crate) Broker);
-
-impl Connector for ManagedConnector {
-    fn schemes(&self) -> &'static [&'static str] {
-        &["servicebus"]
-    }
-
-    fn connect(&self, url: TransportUrl) -> BoxFuture<Result<DynTransport, ConnectError>> {
-        let (connecting, broker) = (consign_servicebus::connector().connect(url), self.0.clone());
-        Box::pin(async move {
-            let transport = connecting.await?;
-            let service_bus = transport.extension::<ServiceBus>().expect("a transport that has itself").clone();
-            Ok(Managed { service_bus, broker }.into())
-        })
     }
 }

@@ -12,7 +12,7 @@ use consign::{
     broker::{Broker, OnDisconnect, Quirks},
     time::{Clock, Moment, Timestamp},
 };
-use consign_server::{Builder, Server};
+use consign_server::{Builder, Server, http::HttpOptions};
 use consign_servicebus::{Options, ServiceBus, TokenCredential};
 use tokio::{io::DuplexStream, net::TcpListener, time::Instant};
 
@@ -95,4 +95,14 @@ pub(crate) async fn listen(server: &Server) -> SocketAddr {
     let server = server.clone();
     tokio::spawn(async move { server.serve(listener).await });
     address
+}
+
+/// Serves AMQP and HTTP on loopback, in real time. Returns the ports.
+pub(crate) async fn listen_with_http(server: &Server) -> (u16, u16) {
+    let amqp = listen(server).await.port();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let http = listener.local_addr().unwrap().port();
+    let server = server.clone();
+    tokio::spawn(async move { server.serve_http(listener, HttpOptions::default()).await });
+    (amqp, http)
 }
