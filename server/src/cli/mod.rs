@@ -1,6 +1,7 @@
 //! The command line.
 
 mod error;
+mod files;
 mod options;
 mod ports;
 mod serve;

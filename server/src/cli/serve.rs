@@ -14,13 +14,14 @@ use tokio::{
 };
 use tracing_subscriber::filter::LevelFilter;
 
-use super::{Error, options::Serve, ports::Ports};
+use super::{Error, files, options::Serve, ports::Ports};
 
 /// Serves until SIGTERM or SIGINT.
 #[expect(clippy::disallowed_methods, reason = "how long a start takes is printed, not used")]
 pub(super) fn run(options: &Serve) -> Result<(), Error> {
     let began = Instant::now();
     tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(false).with_max_level(LevelFilter::INFO).init();
+    files::raise_limit();
     Runtime::new()?.block_on(serve(options, began))
 }
 
