@@ -50,6 +50,8 @@ const PARTS: &[Part] = &[
     part("faults-nats", &["faults", "--transport", "nats"]),
     part("faults-rabbitmq", &["faults", "--transport", "rabbitmq"]),
     part("faults-postgres", &["faults", "--transport", "postgres"]),
+    part("servicebus", &["foreign", "--suite", "servicebus", "--all"]),
+    part("load", &["load"]),
     part("bench", &["bench", "--quick"]),
 ];
 

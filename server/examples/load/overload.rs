@@ -63,7 +63,9 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     println!("overload: {SENDERS} senders of 1 KiB messages, a queue of 64 MiB, {time:?}");
     let wanted = rate * u64::try_from(time.as_millis())? / 1_000;
     println!("overload: one consumer can receive {possible} a second beside one sender, and has time for {rate}");
-    println!("overload: received {received} of the {wanted} that it had time for, accepted {accepted}, refused {refused}");
+    println!(
+        "overload: received {received} of the {wanted} that it had time for, accepted {accepted}, refused {refused}"
+    );
     let conditions = seen.conditions.lock().unwrap_or_else(PoisonError::into_inner).clone();
     println!("overload: refused with {conditions:?}");
     println!(
