@@ -108,13 +108,10 @@ impl Drop for Program {
 /// Starts `consign serve`, and returns it with its connection string.
 fn serve(data: &str, port: &str) -> (Program, String, BufReader<ChildStdout>) {
     let options = ["serve", "--data", data, "--create-entities", "--amqp-port", port, "--http-port", "0"];
-    let mut process = Command::new(env!("CARGO_BIN_EXE_consign"))
-        .args(options)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut output = BufReader::new(process.stdout.take().unwrap());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_consign"));
+    command.args(options).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut program = Program(command.spawn().unwrap());
+    let mut output = BufReader::new(program.0.stdout.take().unwrap());
     let mut connection = String::new();
     loop {
         let mut line = String::new();
@@ -122,7 +119,7 @@ fn serve(data: &str, port: &str) -> (Program, String, BufReader<ChildStdout>) {
         if let Some(found) = line.trim_end().strip_prefix("AMQP: ") {
             found.clone_into(&mut connection);
         } else if line.starts_with("Ready") {
-            return (Program(process), connection, output);
+            return (program, connection, output);
         }
     }
 }

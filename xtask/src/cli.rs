@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand as Subcommands};
 
 use crate::{
-    bench, conformance, deny, error::Error, faults, features, foreign, fuzz, kill, model, nightly, options::Output,
-    power_loss, random, recovery, sabotage, shuttle, spec,
+    bench, conformance, deny, error::Error, faults, features, foreign, fuzz, kill, load, model, nightly,
+    options::Output, power_loss, random, recovery, sabotage, shuttle, spec,
 };
 
 /// Run the longer checks and the benchmarks of this workspace
@@ -38,6 +38,8 @@ enum Subcommand {
     Guard(Output),
     /// Kill and terminate processes that use a durable broker, and check what they acknowledged
     Kill(kill::Options),
+    /// Measure the program `consign serve` under hostile connections, overload and many links, and its processor time
+    Load(load::Options),
     /// Print the bytes that a queue, a message, a lock, an id and a session take in the embedded broker
     Memory(Output),
     /// Compare the embedded broker, in memory and durable, with a model of it over random operations
@@ -72,6 +74,7 @@ impl CommandLine {
             Subcommand::Growth(output) => bench::growth::run(output),
             Subcommand::Guard(output) => bench::guard::run(output),
             Subcommand::Kill(options) => kill::run(options),
+            Subcommand::Load(options) => load::run(options),
             Subcommand::Memory(output) => bench::memory::run(output),
             Subcommand::Model(options) => model::run(options),
             Subcommand::Nightly(options) => nightly::run(options),

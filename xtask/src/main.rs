@@ -12,6 +12,7 @@ mod foreign;
 mod fuzz;
 mod kill;
 mod layers;
+mod load;
 mod model;
 mod nightly;
 mod options;

@@ -63,7 +63,7 @@ impl Server {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid()))?;
         let bytes = |name: &str| -> Option<u64> {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-            Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1_024)
+            Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1_024)
         };
         bytes("VmRSS:").zip(bytes("VmHWM:")).ok_or_else(|| "no memory in /proc".into())
     }

@@ -7,6 +7,7 @@ mod decode;
 mod entities;
 mod error;
 mod failure;
+mod files;
 mod messages;
 mod operators;
 mod options;

@@ -15,7 +15,7 @@ use tokio::{
 use tracing_subscriber::filter::LevelFilter;
 
 use super::{
-    Error,
+    Error, files,
     operators::Operators,
     options::{LogFormat, Serve},
     ports::Ports,
@@ -30,6 +30,7 @@ pub(super) fn run(options: &Serve) -> Result<(), Error> {
         LogFormat::Text => log.init(),
         LogFormat::Json => log.json().init(),
     }
+    files::raise_limit();
     Runtime::new()?.block_on(serve(options, began))
 }
 
