@@ -18,7 +18,7 @@ use super::{
 /// Options of every command on a broker.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Target {
-    /// The URL of the broker: file:PATH, amqp:, amqps:, amqp10:, amqps10:, nats:, tls:, postgres:
+    /// The URL of the broker: `file:PATH`, `amqp:`, `amqps:`, `amqp10:`, `amqps10:`, `nats:`, `tls:`, `postgres:`
     ///
     /// The environment variable keeps a password out of the list of processes.
     #[arg(long, value_name = "URL", env = "CONSIGN_URL", hide_env_values = true)]
@@ -124,13 +124,12 @@ impl Target {
     /// Connects, to a new broker in memory too.
     pub(crate) async fn connect_any(&self) -> Result<DynTransport, Failure> {
         let registry = transports();
-        match tokio::time::timeout(self.connect_timeout, registry.connect(self.url.as_str())).await {
-            Ok(connected) => Ok(connected?),
-            Err(_) => {
-                let text = format!("the broker did not answer within {:?}", self.connect_timeout);
-                Err(Failure::new(Exit::Connection, "Connect", text))
-            }
-        }
+        let connected = tokio::time::timeout(self.connect_timeout, registry.connect(self.url.as_str())).await;
+        let late = |_| {
+            let text = format!("the broker did not answer within {:?}", self.connect_timeout);
+            Failure::new(Exit::Connection, "Connect", text)
+        };
+        Ok(connected.map_err(late)??)
     }
 }
 

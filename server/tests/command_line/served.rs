@@ -24,7 +24,11 @@ impl Drop for Server {
 
 fn serve() -> Server {
     let mut command = Command::new(env!("CARGO_BIN_EXE_consign"));
-    command.args(["serve", "--amqp-port", "0"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+        .args(["serve", "--amqp-port", "0", "--http-port", "0"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
     let mut process = command.spawn().unwrap();
     let mut output = BufReader::new(process.stdout.take().unwrap());
     let mut printed = String::new();
