@@ -122,8 +122,11 @@
 //! | `encryption`, `signing` | | `middleware::encryption`, `middleware::signing` |
 //! | `claim-check` | | large bodies in a blob store: `middleware::claim_check` |
 //! | `cloud-events` | | CloudEvents in and out of messages: `cloud_events` |
+//! | `json-schema` | | validation of JSON bodies: `middleware::json_schema` |
+//! | `asyncapi` | | an AsyncAPI 3 document of a service: `asyncapi` |
 //! | `interop` | | messages of NServiceBus and MassTransit: `middleware::interop`. Includes `dotnet` |
 //! | `testing` | | for tests: a broker on virtual time, fault injection, a record of sends and settlements: `testing` |
+//! | `signal` | | `Supervisor::run_until_signal`: SIGTERM and Ctrl-C |
 //! | `full` | | all of the above |
 //!
 //! # Modules
@@ -135,6 +138,7 @@
 //! - [`pipeline`]: a stack that is checked when it is built, and can print its layers, routes and types.
 //! - [`publisher`]: a handle for application state that encodes values and sends them.
 //! - [`consumer`]: the loop that receives, calls a stack and settles.
+//! - [`supervisor`]: runs consumers and requesters together, restarts those that fail, and drains them at a shutdown.
 //! - [`rpc`]: typed requests, replies and faults.
 //! - [`rules`]: filters and actions of subscriptions.
 //! - [`settlement`]: dispositions, dead letters, and error types of handlers that convert into dispositions.
@@ -142,12 +146,14 @@
 //! - [`transport`]: the traits that a transport implements.
 //! - [`message`], [`mime`], [`time`]: the message, its properties and limits, media types, times and clocks.
 //! - [`administration`]: the settings of queues, topics and subscriptions.
-//! - `broker`, `testing`, `cloud_events`, `amqp_value`: see [Feature flags](#feature-flags).
+//! - `broker`, `testing`, `cloud_events`, `amqp_value`, `asyncapi`: see [Feature flags](#feature-flags).
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "amqp-value")]
 pub mod amqp_value;
+#[cfg(feature = "asyncapi")]
+pub mod asyncapi;
 #[cfg(feature = "cloud-events")]
 pub mod cloud_events;
 pub mod consumer;
@@ -162,6 +168,7 @@ pub mod publisher;
 pub mod routing;
 pub mod rpc;
 pub mod settlement;
+pub mod supervisor;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod transport;
@@ -187,6 +194,7 @@ pub use consign_rules as rules;
 ))]
 #[doc = include_str!("../README.md")]
 #[doc = include_str!("../docs/broker.md")]
+#[doc = include_str!("../docs/describing-a-service.md")]
 #[doc = include_str!("../docs/formats.md")]
 #[doc = include_str!("../docs/operating.md")]
 #[doc = include_str!("../docs/rpc.md")]

@@ -44,6 +44,7 @@ mod sender;
 mod session;
 mod shared;
 mod snapshot;
+mod statistics;
 mod sync;
 mod topic;
 mod transaction;
@@ -57,7 +58,7 @@ use self::shared::Shared;
 pub use self::{
     acknowledged::Acknowledged,
     connector::connector,
-    engine::Ages,
+    engine::{Ages, Totals},
     lease::QueueLease,
     queue::Queue,
     quirks::{OnDisconnect, Quirks},
@@ -65,6 +66,7 @@ pub use self::{
     sender::QueueSender,
     session::{SessionAcceptor, SessionReceiver},
     snapshot::{BrokerSnapshot, EntitySnapshot},
+    statistics::EntityStatistics,
     topic::{Subscription, Topic},
     transaction::{Committed, Transaction, TransactionError},
 };
@@ -73,6 +75,9 @@ use consign_core::{
     transport::{Capabilities, Capability, Level},
 };
 
+#[cfg(feature = "durable")]
+#[cfg_attr(docsrs, doc(cfg(feature = "durable")))]
+pub use self::statistics::StoreStatistics;
 #[cfg(feature = "durable")]
 pub use self::{
     durable::{Durability, OpenOptions, Recovery, Salvage, StorageError, StorageErrorKind, json_lines},

@@ -127,6 +127,14 @@ impl Queue {
         self.shared.with(|state| state.engine.session_ids(now, self.store))
     }
 
+    /// Returns the ids of the sessions that have a state that was set after `after`, in order. Visits every session
+    /// once. A state in a store that has no such time counts as set in 1970.
+    #[must_use]
+    pub fn sessions_updated_after(&self, after: Timestamp) -> Vec<String> {
+        let now = self.shared.now();
+        self.shared.with(|state| state.engine.session_ids_updated_after(now, self.store, after))
+    }
+
     /// Locks deferred messages by their sequence numbers. Errors: [`MessageNotFound`](ErrorKind::MessageNotFound) if
     /// one of them is not deferred here, or has expired; then none is locked. Also those of a receive.
     /// [`SessionReceiver::receive_deferred`] fetches messages of a session.

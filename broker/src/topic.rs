@@ -246,7 +246,9 @@ impl Subscription {
     pub fn create_rule(&self, rule: Rule) -> Result<(), ManageError> {
         self.queue.shared.check_open::<ManageError>()?;
         let (now, store) = (self.queue.shared.now(), self.queue.store);
-        self.queue.shared.with(|state| state.engine.change_rules(now, store, |rules| rules.create(rule.clone())))
+        self.queue.shared.with(|state| {
+            state.engine.change_rules(now, store, |rules| rules.create(rule.clone().with_created(now.utc)))
+        })
     }
 
     /// Adds a rule, unless the same rule exists. Errors: those of [`Subscription::create_rule`]. Here

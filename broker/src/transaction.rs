@@ -99,21 +99,50 @@ impl Transaction {
     /// partitioned entity for a message without a key or with another one. [`Transaction`](ErrorKind::Transaction)
     /// after the time-out.
     pub fn send(&mut self, sender: &QueueSender, message: Message) -> Result<(), SendError> {
-        self.add_send(sender, message, None)
+        self.add_send(sender, message, None, false).map(drop)
     }
 
     /// Schedules a message for `at` when it commits; the number is in [`Committed`]. Errors: those of
     /// [`Transaction::send`].
     pub fn schedule(&mut self, sender: &QueueSender, message: Message, at: Timestamp) -> Result<(), SendError> {
-        self.add_send(sender, message, Some(at))
+        self.add_send(sender, message, Some(at), false).map(drop)
     }
 
-    fn add_send(&mut self, sender: &QueueSender, message: Message, at: Option<Timestamp>) -> Result<(), SendError> {
-        let added = self.try_add_send(sender, message, at);
+    /// Schedules a message as [`Transaction::schedule`] does, and returns the number that it has after the commit.
+    ///
+    /// No other message has that number, so a rollback leaves a gap. A message that is a duplicate at the commit, or
+    /// whose time has come by then, has another number, which is in [`Committed`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Transaction::send`].
+    pub fn schedule_numbered(
+        &mut self,
+        sender: &QueueSender,
+        message: Message,
+        at: Timestamp,
+    ) -> Result<SequenceNumber, SendError> {
+        Ok(self.add_send(sender, message, Some(at), true)?.unwrap_or_default())
+    }
+
+    fn add_send(
+        &mut self,
+        sender: &QueueSender,
+        message: Message,
+        at: Option<Timestamp>,
+        is_numbered: bool,
+    ) -> Result<Option<SequenceNumber>, SendError> {
+        let added = self.try_add_send(sender, message, at, is_numbered);
         added.map_err(|error| sender.rejection(error, self.shared.now().utc))
     }
 
-    fn try_add_send(&mut self, sender: &QueueSender, message: Message, at: Option<Timestamp>) -> Result<(), SendError> {
+    fn try_add_send(
+        &mut self,
+        sender: &QueueSender,
+        message: Message,
+        at: Option<Timestamp>,
+        is_numbered: bool,
+    ) -> Result<Option<SequenceNumber>, SendError> {
         let refuse = |kind| SendError::new(kind).with_detail(describe(kind));
         let via = match &sender.via {
             Some((shared, _)) if !Arc::ptr_eq(shared, &sender.shared) => {
@@ -134,9 +163,12 @@ impl Transaction {
         self.partition_key = self.partition_key.take().or(key);
         self.begin(top_level);
         let (to, arrival, is_scheduled) = (sender.store, arrival(message, at), at.is_some());
-        self.operations.sends.push(PlannedSend { to, via, arrival, is_scheduled });
+        let now = self.shared.now();
+        let reserved =
+            if is_numbered { self.shared.with(|state| state.engine.reserve(now, to, &arrival.message)) } else { None };
+        self.operations.sends.push(PlannedSend { to, via, arrival, is_scheduled, reserved });
         self.senders.push(sender.clone());
-        Ok(())
+        Ok(reserved.map(|number| number.sequence))
     }
 
     /// Settles a delivery when it commits. Errors: those of [`Transaction::send`], and

@@ -1,13 +1,19 @@
-use consign_core::message::{Field, InvalidArgument, Problem, entity_path::is_forbidden, limits};
+use consign_core::{
+    message::{Field, InvalidArgument, Problem, entity_path::is_forbidden, limits},
+    time::Timestamp,
+};
 
 use super::{Filter, SqlAction};
 
 /// A rule of a subscription: which messages it takes, and what it changes on its copy.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// Two rules are equal if they have the same name, filter and action, whenever they were created.
+#[derive(Clone, Debug)]
 pub struct Rule {
     pub(super) name: Box<str>,
     pub(super) filter: Filter,
     pub(super) action: Option<SqlAction>,
+    created: Option<Timestamp>,
 }
 
 impl Rule {
@@ -29,7 +35,7 @@ impl Rule {
         if let Some(found) = name.chars().find(|&char| char == '/' || is_forbidden(char)) {
             return Err(InvalidArgument::new(Field::RuleName, Problem::ForbiddenCharacter(found)));
         }
-        Ok(Self { name, filter: filter.into(), action: None })
+        Ok(Self { name, filter: filter.into(), action: None, created: None })
     }
 
     /// Returns the same rule with an action, which makes a copy of its own of every message that
@@ -57,11 +63,32 @@ impl Rule {
     pub fn action(&self) -> Option<&SqlAction> {
         self.action.as_ref()
     }
+
+    /// Returns when the broker created the rule. `None` for a rule that no broker has created, and for a broker that
+    /// keeps no such time.
+    #[must_use]
+    pub fn created(&self) -> Option<Timestamp> {
+        self.created
+    }
+
+    /// Sets when the broker created the rule. A broker replaces the time of a rule that it creates.
+    #[must_use]
+    pub fn with_created(mut self, created: impl Into<Option<Timestamp>>) -> Self {
+        self.created = created.into();
+        self
+    }
+}
+
+impl PartialEq for Rule {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { name, filter, action, created: _ } = self;
+        *name == other.name && *filter == other.filter && *action == other.action
+    }
 }
 
 /// The rule that a new subscription has: every message, unchanged.
 impl Default for Rule {
     fn default() -> Self {
-        Self { name: Self::DEFAULT_NAME.into(), filter: Filter::True, action: None }
+        Self { name: Self::DEFAULT_NAME.into(), filter: Filter::True, action: None, created: None }
     }
 }

@@ -2,6 +2,8 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
+#[cfg(any(feature = "operations", feature = "page"))]
+mod access;
 pub mod auth;
 #[cfg(feature = "config")]
 #[cfg_attr(docsrs, doc(cfg(feature = "config")))]
@@ -9,6 +11,9 @@ pub mod config;
 mod connection;
 mod entities;
 mod errors;
+#[cfg(feature = "http")]
+#[cfg_attr(docsrs, doc(cfg(feature = "http")))]
+pub mod http;
 mod limits;
 mod links;
 mod listen;
@@ -16,9 +21,18 @@ mod locks;
 mod log;
 mod messages;
 mod nodes;
+#[cfg(feature = "operations")]
+#[cfg_attr(docsrs, doc(cfg(feature = "operations")))]
+pub mod operations;
+#[cfg(feature = "page")]
+#[cfg_attr(docsrs, doc(cfg(feature = "page")))]
+pub mod page;
 mod server;
 mod transactions;
 
+#[cfg(any(feature = "operations", feature = "page"))]
+#[cfg_attr(docsrs, doc(cfg(any(feature = "operations", feature = "page"))))]
+pub use self::access::{AccessKey, ShortKey};
 pub use self::{
     limits::{Limits, Timeouts},
     server::{Builder, Server},

@@ -21,7 +21,14 @@ struct Held {
     leases: HashMap<LockToken, Lock>,
     /// Locks without a connection, and until when they hold.
     orphans: HashMap<LockToken, Timestamp>,
+    /// The number of those at which the ones that have run out are dropped.
+    #[cfg(feature = "http")]
+    forget_at: usize,
 }
+
+/// The least number of locks without a connection at which those that have run out are dropped.
+#[cfg(feature = "http")]
+const MIN_FORGET: usize = 64;
 
 /// A message that a client has locked.
 pub(crate) struct Lock {
@@ -37,6 +44,22 @@ pub(crate) struct Lock {
 impl Locks {
     pub(crate) fn insert(&self, token: LockToken, lock: Lock) {
         self.held.lock().leases.insert(token, lock);
+    }
+
+    /// Holds a lock without a connection, until it is settled or has run out.
+    #[cfg(feature = "http")]
+    pub(crate) fn insert_without_connection(&self, token: LockToken, lock: Lock, now: Timestamp) {
+        let is_full = {
+            let mut held = self.held.lock();
+            held.orphans.insert(token, lock.until);
+            held.leases.insert(token, lock);
+            held.orphans.len() >= held.forget_at.max(MIN_FORGET)
+        };
+        if is_full {
+            self.forget_expired(now);
+            let mut held = self.held.lock();
+            held.forget_at = held.orphans.len() * 2;
+        }
     }
 
     /// Takes a lock, to settle it.
@@ -102,7 +125,7 @@ impl Locks {
         if held.orphans.is_empty() {
             return;
         }
-        let Held { leases, orphans } = &mut *held;
+        let Held { leases, orphans, .. } = &mut *held;
         let mut expired = Vec::new();
         orphans.retain(|token, until| {
             let holds = *until > now;

@@ -1,5 +1,7 @@
 //! Messages between the wire and the broker.
 
+use std::time::Duration;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use consign_amqp::{
     codec,
@@ -7,9 +9,9 @@ use consign_amqp::{
     message::{
         Annotations, BATCH_FORMAT, Batch, BatchError, Body, Data, DeliveryAnnotations, EncodedMessage, Sections,
     },
-    value::{Symbol, Uuid},
+    value::{Symbol, Timestamp, Uuid},
 };
-use consign_core::{Message, message::LockToken};
+use consign_core::{Message, message::LockToken, time::Timestamp as Instant};
 
 use crate::errors::Failure;
 
@@ -67,6 +69,7 @@ pub(crate) fn encode_delivery(
     in_session: bool,
 ) -> Result<Vec<Bytes>, MappingError> {
     let mut sections = mapping::to_sections(message, Direction::Deliver)?;
+    show_time_to_live(message, &mut sections);
     if let Some(token) = token {
         let token = Uuid(*token.as_bytes());
         let annotations = Annotations(vec![(Symbol::from_static(annotation::LOCK_TOKEN), token.into())]);
@@ -80,8 +83,26 @@ pub(crate) fn encode_delivery(
 
 /// Encodes a message that a client peeks, or fetches by sequence number, in one piece.
 pub(crate) fn encode_whole(message: &Message, direction: Direction) -> Result<Bytes, MappingError> {
-    let sections = mapping::to_sections(message, direction)?;
+    let mut sections = mapping::to_sections(message, direction)?;
+    show_time_to_live(message, &mut sections);
     Ok(codec::encode(&sections).unwrap_or_default())
+}
+
+/// Sets when the message expires in relation to its creation. Clients take the difference as the time to live, as one
+/// that is long does not fit into the header.
+fn show_time_to_live(message: &Message, sections: &mut Sections) {
+    let (Some(ttl), Some(received)) = (message.time_to_live(), message.received()) else { return };
+    let Some(properties) = &mut sections.properties else { return };
+    if ttl == Duration::MAX {
+        return;
+    }
+    if ttl.as_millis() > u32::MAX.into() {
+        properties.creation_time.get_or_insert(Timestamp(received.enqueued_time.as_millis()));
+    }
+    if let Some(Timestamp(created)) = properties.creation_time {
+        let expiry = Instant::from_millis(created).saturating_add(ttl);
+        properties.absolute_expiry_time = Some(Timestamp(expiry.as_millis()));
+    }
 }
 
 fn chunks(mut sections: Sections) -> Vec<Bytes> {

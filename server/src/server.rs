@@ -2,6 +2,8 @@ use std::{fmt, future::Future, io, sync::Arc, time::Duration};
 
 use consign_amqp::value::Str;
 use consign_broker::Broker;
+#[cfg(feature = "http")]
+use tokio::sync::SemaphorePermit;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
@@ -153,10 +155,35 @@ impl Server {
         }
     }
 
+    #[cfg(feature = "http")]
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Counts one more connection until the permit is dropped. None if there are too many.
+    #[cfg(feature = "http")]
+    pub(crate) fn count_connection(&self) -> Option<SemaphorePermit<'_>> {
+        self.shared.connections.try_acquire().ok()
+    }
+
+    /// Waits until [`Server::shutdown`] is called.
+    #[cfg(feature = "http")]
+    pub(crate) async fn shutting_down(&self) {
+        // The sender lives as long as the server.
+        let _ = self.shared.shutdown.subscribe().wait_for(|shutdown| *shutdown).await;
+    }
+
     /// Returns the broker.
     #[must_use]
     pub fn broker(&self) -> &Broker {
         &self.shared.broker
+    }
+
+    /// Returns whether the server accepts connections and its broker accepts calls: not during a shutdown, nor after the disk
+    /// of the broker has failed.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        !*self.shared.shutdown.borrow() && self.shared.broker.is_open()
     }
 
     /// Returns the number of connections.

@@ -12,7 +12,7 @@ use consign_amqp::{
 use consign_broker::{Committed, QueueLease, QueueSender, Transaction, TransactionError};
 use consign_core::{
     Message,
-    message::LockToken,
+    message::{LockToken, SequenceNumber},
     time::Timestamp,
     transport::{ErrorKind, Lease},
 };
@@ -81,16 +81,17 @@ impl Transactions {
         Ok(sent?)
     }
 
-    /// Adds scheduled sends to a transaction.
+    /// Adds scheduled sends to a transaction. Returns the numbers that they have after the commit.
     pub(crate) fn schedule(
         &mut self,
         id: &Binary,
         sender: &QueueSender,
         messages: Vec<(Timestamp, Message)>,
-    ) -> Result<(), Failure> {
+    ) -> Result<Vec<SequenceNumber>, Failure> {
         let open = self.open(id)?;
         let scheduled =
-            messages.into_iter().try_for_each(|(at, message)| open.transaction.schedule(sender, message, at));
+            messages.into_iter().map(|(at, message)| open.transaction.schedule_numbered(sender, message, at));
+        let scheduled: Result<Vec<_>, _> = scheduled.collect();
         open.failed |= scheduled.is_err();
         Ok(scheduled?)
     }

@@ -39,7 +39,7 @@ fn command(options: &[&str]) -> Command {
 }
 
 fn start(options: &[&str]) -> Server {
-    let mut process = command(&[&["--amqp-port", "0"], options].concat()).spawn().unwrap();
+    let mut process = command(&[&["--amqp-port", "0", "--http-port", "0"], options].concat()).spawn().unwrap();
     let mut output = BufReader::new(process.stdout.take().unwrap());
     let mut lines = Vec::new();
     while !lines.last().is_some_and(|line: &String| line.starts_with("Ready")) {

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     Message,
     transport::{
-        Delivery, ErrorKind, ReceiveError, Receiver,
+        Delivery, ErrorKind, Lease, ReceiveError, Receiver,
         deadline::{Countdown, Unanswered},
     },
 };
@@ -29,10 +29,19 @@ pub(super) struct BufferedReceiver<R: Receiver> {
     /// When the batch was received, if it may have to wait.
     received_at: Option<Instant>,
     pub(super) pace: Pace,
-    paused_until: Option<Instant>,
+    pause: Option<Pause>,
     /// Failures in a row.
     failures: u32,
     stopping: Stopping,
+}
+
+/// Why nothing is received for now.
+#[derive(Clone, Copy)]
+pub(super) enum Pause {
+    /// A receive has failed.
+    Until(Instant),
+    /// A control handle has paused the consumer.
+    Controlled,
 }
 
 /// How far the receiver has come that receives no more.
@@ -49,7 +58,7 @@ impl<R: Receiver> BufferedReceiver<R> {
             batch: Vec::with_capacity(capacity),
             received_at: None,
             pace: Pace::default(),
-            paused_until: None,
+            pause: None,
             failures: 0,
             stopping: Stopping::No,
         }
@@ -57,8 +66,26 @@ impl<R: Receiver> BufferedReceiver<R> {
 
     /// Receives no more.
     pub(super) fn stop(&mut self) {
-        self.receiver.stop();
-        self.stopping = Stopping::Waiting(Countdown::default());
+        // One that is paused has been stopped, and was not polled since.
+        if !self.is_suspended() {
+            self.receiver.stop();
+            self.stopping = Stopping::Waiting(Countdown::default());
+        }
+    }
+
+    /// Receives no more until [`resume`](Self::resume).
+    pub(super) fn suspend(&mut self) {
+        self.stop();
+        self.pause = Some(Pause::Controlled);
+    }
+
+    pub(super) fn resume(&mut self) {
+        self.pause = None;
+        self.stopping = Stopping::No;
+    }
+
+    pub(super) fn is_suspended(&self) -> bool {
+        matches!(self.pause, Some(Pause::Controlled))
     }
 
     /// Waits until the receiver has released what it had locked. `Err` if it does not within `timeout`.
@@ -109,19 +136,30 @@ impl<R: Receiver> BufferedReceiver<R> {
         self.batch.push(delivery);
     }
 
+    /// Takes out all but the `count` oldest messages. Those that cannot be released stay too: they exist nowhere else.
+    pub(super) fn take_newest(&mut self, count: usize) -> Vec<Delivery<R::Lease>> {
+        let surplus = self.batch.len().saturating_sub(count);
+        let newest = self.batch.drain(..surplus);
+        let (taken, left): (Vec<_>, Vec<_>) = newest.partition(|delivery| delivery.lease.must_settle());
+        self.batch.splice(..0, left);
+        taken
+    }
+
     pub(super) fn take_all(&mut self) -> Vec<Delivery<R::Lease>> {
         mem::take(&mut self.batch)
     }
 
-    /// Until when nothing is received, after a failure.
+    /// Whether nothing is received for now, and why.
     #[inline]
-    pub(super) fn paused(&mut self, turn: &mut Turn) -> Option<Instant> {
-        let until = self.paused_until?;
-        if turn.now() < until {
-            return Some(until);
+    pub(super) fn paused(&mut self, turn: &mut Turn) -> Option<Pause> {
+        let pause = self.pause?;
+        if let Pause::Until(until) = pause
+            && turn.now() >= until
+        {
+            self.pause = None;
+            return None;
         }
-        self.paused_until = None;
-        None
+        Some(pause)
     }
 
     /// Fills the batch, which is empty.
@@ -165,7 +203,7 @@ impl<R: Receiver> BufferedReceiver<R> {
         let pause = Duration::from_millis(100 << self.failures.min(7)).min(Duration::from_secs(10));
         self.failures += 1;
         let until = Instant::now() + pause;
-        self.paused_until = Some(until);
+        self.pause = Some(Pause::Until(until));
         (pause, until)
     }
 

@@ -10,6 +10,7 @@ use tower::BoxError;
 use tower_service::Service;
 
 use super::{
+    buffered_receiver::Pause,
     error::ConsumeError,
     health::ConsumerFailure,
     log::Receiving,
@@ -33,10 +34,12 @@ where
     #[inline]
     pub(super) fn receive(&mut self, cx: &mut Context<'_>, turn: &mut Turn) -> bool {
         if !self.incoming.is_empty() {
-            return true;
+            return !self.is_attended || !self.incoming.is_suspended();
         }
-        if let Some(until) = self.incoming.paused(turn) {
-            self.timers.include(until);
+        if let Some(pause) = self.incoming.paused(turn) {
+            if let Pause::Until(until) = pause {
+                self.timers.include(until);
+            }
             return false;
         }
         self.complete_batch();

@@ -58,7 +58,7 @@ where
     }
 
     /// Waits until the receiver has released what it had locked ahead, up to the operation timeout.
-    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> bool {
+    pub(super) fn poll_stopped(&mut self, cx: &mut Context<'_>) -> bool {
         match self.incoming.poll_stopped(cx, self.options.operation) {
             Poll::Pending => return false,
             Poll::Ready(Ok(())) => {}

@@ -45,6 +45,8 @@ pub enum ConsumerState {
     Draining,
     /// It has ended, or was dropped.
     Ended,
+    /// It receives nothing until it is [resumed](super::ConsumerControl::resume). Handlers may still run.
+    Paused,
 }
 
 /// The last failure of a consumer. The kind is [`ServiceTimeout`](ErrorKind::ServiceTimeout) where the broker did not
@@ -163,6 +165,7 @@ impl Health {
             0 => ConsumerState::New,
             1 => ConsumerState::Running,
             2 => ConsumerState::Draining,
+            4 => ConsumerState::Paused,
             _ => ConsumerState::Ended,
         };
         ConsumerSnapshot {
@@ -188,6 +191,7 @@ impl fmt::Display for ConsumerState {
             Self::Running => "running",
             Self::Draining => "draining",
             Self::Ended => "ended",
+            Self::Paused => "paused",
         })
     }
 }

@@ -135,6 +135,11 @@ impl<L: Lease> HeldMessages<L> {
         matches!(self.all[at].next, Next::Call)
     }
 
+    /// Whether it can be released.
+    pub(super) fn must_settle(&self, at: usize) -> bool {
+        self.all[at].unsettled.lease.must_settle()
+    }
+
     /// Marks one that is due. Returns until when it waits otherwise.
     pub(super) fn look(&mut self, at: usize, now: Instant) -> Option<Instant> {
         let message = &mut self.all[at];

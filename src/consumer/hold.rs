@@ -79,7 +79,7 @@ where
             self.options.stats.count_held();
         }
         let within = settled_within(&lease);
-        if self.timers.is_draining() {
+        if self.timers.is_draining() || self.incoming.is_suspended() && within.is_some() {
             self.slots.set_free(slot);
             return self.release(Delivery { message, lease });
         }
@@ -198,6 +198,10 @@ where
         let mut from = 0;
         while let Some(at) = self.settlements.held.next_due(from, self.slots.has_free()) {
             from = at;
+            if self.settlements.held.is_called(at) && self.incoming.is_suspended() {
+                from += 1;
+                continue;
+            }
             if self.settlements.held.is_called(at) && self.poll_stack(cx) != Poll::Ready(true) {
                 return false;
             }
@@ -220,6 +224,17 @@ where
             }
         }
         false
+    }
+
+    /// Releases what is held to be dispatched again. What waits for a delay stays, and so does what cannot be released.
+    pub(super) fn release_held_calls(&mut self) {
+        for at in (0..self.settlements.held.len()).rev() {
+            if self.settlements.held.is_called(at) && self.settlements.held.must_settle(at) {
+                let (delivery, freed) = self.settlements.held.remove(at);
+                self.slots.set_all_free(freed);
+                self.release(delivery);
+            }
+        }
     }
 
     /// Releases everything that is held: no handler has seen it. What waits for a delay has failed.

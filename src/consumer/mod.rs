@@ -64,11 +64,17 @@
 //!   When it has released its last message and the stack is not ready yet, it replaces the stack by a clone.
 //! - A dead letter is cut to the limits of the broker before it is sent.
 //!
-//! All handlers of one consumer run in its task. To use more cores, run several consumers, each with a receiver of its own.
+//! - A [`ConsumerControl`] pauses and resumes a consumer, and changes its concurrency, while it runs.
+//!
+//! All handlers of one consumer run in its task. To use more cores, run each handler in a task of its own by a
+//! [`SpawnLayer`](crate::middleware::spawn), or run several consumers, each with a receiver of its own, under a
+//! [`Supervisor`](crate::supervisor). To handle messages of one key one after the other, use a
+//! [`PartitionLayer`](crate::middleware::partition).
 
 mod buffered_receiver;
 mod cause;
 mod completion_batch;
+mod control;
 mod deadline;
 mod dispatch;
 mod drain;
@@ -107,6 +113,7 @@ use tower_service::Service;
 
 use self::options::Options;
 pub use self::{
+    control::ConsumerControl,
     error::{ConsumeError, ConsumeErrorKind},
     health::{ConsumerFailure, ConsumerSnapshot, ConsumerState, Health},
     into_stack::IntoStack,
@@ -162,8 +169,7 @@ where
     /// Sets how many messages are handled at once: 1 to [`Consumer::MAX_CONCURRENCY`], by default 16. Values outside
     /// are clamped.
     pub fn concurrency(mut self, messages: usize) -> Self {
-        self.options.concurrency = messages.clamp(1, Self::MAX_CONCURRENCY);
-        self.options.health.set_slots(self.options.concurrency);
+        self.options.set_concurrency(messages.clamp(1, Self::MAX_CONCURRENCY));
         self
     }
 
@@ -248,6 +254,11 @@ where
     /// ```
     pub fn health(&self) -> Health {
         self.options.health.clone()
+    }
+
+    /// Returns a handle that pauses and resumes the consumer, and changes its concurrency, also while it runs.
+    pub fn control(&self) -> ConsumerControl {
+        ConsumerControl::new(self.options.control.clone(), self.options.health.clone())
     }
 
     /// Runs until the receiver or the stack fails for good.

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::{
+    control::Control,
     health::Health,
     log::Log,
     slot::caught,
@@ -19,11 +20,19 @@ pub(super) struct Options {
     pub(super) operation: Duration,
     pub(super) stats: Stats,
     pub(super) health: Health,
+    pub(super) control: Control,
     pub(super) undeliverable: Option<Box<dyn FnMut(Undeliverable) + Send>>,
     pub(super) log: Log,
 }
 
 impl Options {
+    /// Sets how many messages are handled at once.
+    pub(super) fn set_concurrency(&mut self, messages: usize) {
+        self.concurrency = messages;
+        self.health.set_slots(messages);
+        self.control.set_concurrency(messages);
+    }
+
     /// Passes a message to the sink. A panic of it is caught.
     #[cold]
     pub(super) fn undeliverable(&mut self, receiver: &impl Receiver, message: &Message, not: NotSettled) {

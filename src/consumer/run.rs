@@ -43,6 +43,8 @@ where
     pub(super) slots: Slots<S::Future, R::Lease>,
     pub(super) settlements: Settlements<R::Lease>,
     pub(super) timers: Timers<F>,
+    /// Whether [`ConsumerRun::attend`] has something to do.
+    pub(super) is_attended: bool,
     share: Share,
 }
 
@@ -64,12 +66,15 @@ where
         shutdown: F,
     ) -> Self {
         let count = options.concurrency;
+        let slots = Slots::new(count);
+        options.control.attach(slots.woken());
         Self {
             incoming: BufferedReceiver::new(receiver, count + options.prefetch),
             stack: Stack::new(service, clone_service),
-            slots: Slots::new(count),
+            slots,
             settlements: Settlements::new(CompletionBatch::new(options.operation), HeldMessages::new(options.max_held)),
             timers: Timers::new(shutdown),
+            is_attended: false,
             share: Share::default(),
             options,
         }
@@ -94,6 +99,9 @@ where
         if self.timers.poll_shutdown(cx) {
             self.begin_drain(None);
         }
+        if self.slots.take_changed() {
+            self.apply_control();
+        }
         // Timers first: while messages keep coming nothing below is reached, and handlers may leave nothing of what tokio
         // grants a task.
         self.poll_deadline(cx, &mut turn);
@@ -104,6 +112,9 @@ where
         self.poll_held(cx);
         loop {
             if !self.timers.is_draining() {
+                if self.is_attended {
+                    self.attend(cx);
+                }
                 let is_held = self.settlements.held.is_due() && self.bring_held(cx);
                 if self.timers.is_draining() {
                     continue;
@@ -218,11 +229,13 @@ where
         }
         let in_use = self.slots.in_use();
         let (waiting, is_draining) = (self.incoming.len() + self.settlements.held.len(), self.timers.is_draining());
+        let is_paused = self.is_attended && self.incoming.is_suspended();
         let Self { options, share, .. } = &mut *self;
         options.health.show(share, in_use, waiting);
         options.health.is(match polled {
             Poll::Ready(_) => ConsumerState::Ended,
             Poll::Pending if is_draining => ConsumerState::Draining,
+            Poll::Pending if is_paused => ConsumerState::Paused,
             Poll::Pending => ConsumerState::Running,
         });
         polled
@@ -251,6 +264,7 @@ where
                 report.unlocked(&message);
             }
         }
+        self.options.control.detach();
         self.options.log.end();
         self.options.health.show(&mut self.share, 0, 0);
         self.options.health.is(ConsumerState::Ended);

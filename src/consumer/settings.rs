@@ -2,7 +2,7 @@ use std::{error, fmt, time::Duration};
 
 use serde::Serialize;
 
-use super::{Consumer, health::Health, log::Log, options::Options, stats::Stats};
+use super::{Consumer, control::Control, health::Health, log::Log, options::Options, stats::Stats};
 use crate::{
     time::as_millis,
     transport::deadline::{self as operation, OPERATION_TIMEOUT},
@@ -126,13 +126,8 @@ impl Settings {
         use SettingsErrorKind as Kind;
         let Self { concurrency, prefetch, lock, renew_for, operation_timeout, .. } = *self;
         let max = Self::MAX_CONCURRENCY;
-        let wrong = if concurrency == 0 {
-            (Kind::NoConcurrency, "the consumer handles 0 messages at once: set at least 1".to_owned())
-        } else if concurrency > max {
-            let advice =
-                format!("the consumer handles {concurrency} messages at once: set at most {max}, and run several");
-            (Kind::TooMuchConcurrency, advice)
-        } else if prefetch > max {
+        check_concurrency(concurrency)?;
+        let wrong = if prefetch > max {
             (Kind::TooMuchPrefetch, format!("the consumer locks {prefetch} messages ahead: set at most {max}"))
         } else if let Some(lock) = lock.filter(|lock| !renew_for.is_zero() && renew_for < *lock / 2) {
             let advice = format!(
@@ -153,19 +148,35 @@ impl Settings {
 
     pub(super) fn options(&self) -> Options {
         let stats = Stats::default();
+        let health = Health::new(self.concurrency, stats.clone());
         Options {
             concurrency: self.concurrency,
+            control: Control::new(self.concurrency),
             prefetch: self.prefetch,
             renewal: self.renew_for,
             drain: self.drain_timeout,
             max_held: self.max_held,
             operation: self.operation_timeout,
-            health: Health::new(self.concurrency, stats.clone()),
+            health,
             stats,
             undeliverable: None,
             log: Log::new(),
         }
     }
+}
+
+/// Checks how many messages are handled at once.
+pub(super) fn check_concurrency(concurrency: usize) -> Result<(), SettingsError> {
+    let max = Settings::MAX_CONCURRENCY;
+    let (kind, advice) = if concurrency == 0 {
+        (SettingsErrorKind::NoConcurrency, "the consumer handles 0 messages at once: set at least 1".to_owned())
+    } else if concurrency > max {
+        let advice = format!("the consumer handles {concurrency} messages at once: set at most {max}, and run several");
+        (SettingsErrorKind::TooMuchConcurrency, advice)
+    } else {
+        return Ok(());
+    };
+    Err(SettingsError { kind, advice: advice.into() })
 }
 
 impl Default for Settings {

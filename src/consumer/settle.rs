@@ -74,7 +74,7 @@ where
     #[inline]
     pub(super) fn is_batched(&self, lease: &R::Lease) -> bool {
         // The last of a batch is completed next, if no other handler goes on.
-        let is_next = || self.incoming.is_empty() && self.slots.free() + 1 == self.slots.len();
+        let is_next = || self.incoming.is_empty() && self.slots.free() + 1 == self.slots.open();
         lease.completes_in_batches()
             && (self.incoming.pace.is_quick() || is_next())
             && lease.must_settle()

@@ -150,6 +150,11 @@ impl<F: Future, L: Lease> Slot<F, L> {
         &self.waker
     }
 
+    /// What is pending has to be polled again.
+    pub(super) fn set_waker(&mut self, waker: Waker) {
+        self.waker = waker;
+    }
+
     #[inline]
     pub(super) fn is_calling(&self) -> bool {
         self.held.is_some()

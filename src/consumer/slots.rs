@@ -2,6 +2,7 @@
 
 use std::{
     future::Future,
+    mem,
     ops::{Index, IndexMut},
     sync::Arc,
     task::Waker,
@@ -15,6 +16,12 @@ pub(super) struct Slots<F, L: Lease> {
     all: Box<[Slot<F, L>]>,
     /// The next one to be used is the last.
     free: Vec<usize>,
+    /// How many are in use or free.
+    open: usize,
+    /// How many are to be open. More are while their handlers run.
+    target: usize,
+    /// The others.
+    closed: Vec<usize>,
     woken: Arc<WokenSet>,
     /// The slot that is polled first the next time.
     first: usize,
@@ -26,9 +33,49 @@ impl<F: Future, L: Lease> Slots<F, L> {
         Self {
             all: (0..count).map(|slot| Slot::new(&woken, slot)).collect(),
             free: (0..count).rev().collect(),
+            open: count,
+            target: count,
+            closed: Vec::new(),
             woken,
             first: 0,
         }
+    }
+
+    /// Sets how many slots there are to be, at least 1. Of more than that, the free ones are closed now, and those in use by
+    /// [`close_surplus`](Self::close_surplus). Returns whether there is another set of woken slots.
+    pub(super) fn resize(&mut self, count: usize) -> bool {
+        self.target = count;
+        while self.open < count
+            && let Some(slot) = self.closed.pop()
+        {
+            self.free.push(slot);
+            self.open += 1;
+        }
+        let grows = self.open < count;
+        if grows {
+            self.grow(count);
+        }
+        self.close_surplus();
+        grows
+    }
+
+    /// A set of woken slots has a size, so there is a new one. What is pending in a slot has its waker in the old one: it is
+    /// polled again.
+    fn grow(&mut self, count: usize) {
+        self.woken = WokenSet::new(count);
+        let mut all = mem::take(&mut self.all).into_vec();
+        for (index, slot) in all.iter_mut().enumerate() {
+            slot.set_waker(self.woken.waker(index));
+            if slot.is_calling() || slot.is_settling() {
+                self.woken.set(index);
+            }
+        }
+        for index in all.len()..count {
+            all.push(Slot::new(&self.woken, index));
+            self.free.push(index);
+        }
+        self.open = count;
+        self.all = all.into();
     }
 }
 
@@ -38,14 +85,40 @@ impl<F, L: Lease> Slots<F, L> {
         self.all.len()
     }
 
+    /// How many are in use or free.
+    #[inline]
+    pub(super) fn open(&self) -> usize {
+        self.open
+    }
+
+    /// How many there are to be.
+    pub(super) fn target(&self) -> usize {
+        self.target
+    }
+
+    /// Whether more are open than there are to be.
+    pub(super) fn has_surplus(&self) -> bool {
+        self.open > self.target
+    }
+
+    /// Closes free slots until no more are open than there are to be.
+    pub(super) fn close_surplus(&mut self) {
+        while self.open > self.target
+            && let Some(slot) = self.free.pop()
+        {
+            self.closed.push(slot);
+            self.open -= 1;
+        }
+    }
+
     #[inline]
     pub(super) fn in_use(&self) -> usize {
-        self.all.len() - self.free.len()
+        self.open - self.free.len()
     }
 
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
-        self.free.len() == self.all.len()
+        self.free.len() == self.open
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Slot<F, L>> {
@@ -107,7 +180,17 @@ impl<F, L: Lease> Slots<F, L> {
     #[inline]
     pub(super) fn register(&self, driver: &Waker) -> bool {
         self.woken.register(driver);
-        !self.woken.is_empty()
+        !self.woken.is_empty() || self.woken.is_changed()
+    }
+
+    /// Whether the driver is to look at the control handle.
+    #[inline]
+    pub(super) fn take_changed(&self) -> bool {
+        self.woken.take_changed()
+    }
+
+    pub(super) fn woken(&self) -> &Arc<WokenSet> {
+        &self.woken
     }
 }
 

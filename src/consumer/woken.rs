@@ -1,7 +1,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::{Wake, Waker},
 };
@@ -12,6 +12,8 @@ use futures_util::task::AtomicWaker;
 #[derive(Debug)]
 pub(super) struct WokenSet {
     words: Box<[AtomicU64]>,
+    /// Whether a control handle has changed what the driver is to do.
+    is_changed: AtomicBool,
     driver: AtomicWaker,
 }
 
@@ -24,7 +26,7 @@ struct SlotWaker {
 impl WokenSet {
     pub(super) fn new(slots: usize) -> Arc<Self> {
         let words = (0..slots.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-        Arc::new(Self { words, driver: AtomicWaker::new() })
+        Arc::new(Self { words, is_changed: AtomicBool::new(false), driver: AtomicWaker::new() })
     }
 
     pub(super) fn waker(self: &Arc<Self>, slot: usize) -> Waker {
@@ -38,6 +40,32 @@ impl WokenSet {
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.words.iter().all(|word| word.load(Ordering::Acquire) == 0)
+    }
+
+    /// Marks a slot as woken, and wakes the driver if it was not.
+    pub(super) fn set(&self, slot: usize) {
+        let bit = 1 << (slot % 64);
+        if self.words[slot / 64].fetch_or(bit, Ordering::AcqRel) & bit == 0 {
+            self.driver.wake();
+        }
+    }
+
+    /// Wakes the driver, which is to look at the control handle.
+    pub(super) fn change(&self) {
+        self.is_changed.store(true, Ordering::Release);
+        self.driver.wake();
+    }
+
+    /// Whether the driver is to look at the control handle.
+    #[inline]
+    pub(super) fn is_changed(&self) -> bool {
+        self.is_changed.load(Ordering::Acquire)
+    }
+
+    /// As [`is_changed`](Self::is_changed), once for each change.
+    #[inline]
+    pub(super) fn take_changed(&self) -> bool {
+        self.is_changed.load(Ordering::Relaxed) && self.is_changed.swap(false, Ordering::AcqRel)
     }
 
     /// Takes the woken slots of one word of 64.
@@ -60,9 +88,6 @@ impl Wake for SlotWaker {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        let bit = 1 << (self.slot % 64);
-        if self.set.words[self.slot / 64].fetch_or(bit, Ordering::AcqRel) & bit == 0 {
-            self.set.driver.wake();
-        }
+        self.set.set(self.slot);
     }
 }

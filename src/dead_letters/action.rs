@@ -72,26 +72,41 @@ impl<S: Sender> Resubmit<S> {
 
     /// The copy: as the message was sent, but for its id, the count, and what only a dead letter has.
     fn copy(&self, dead: &Explained) -> Result<Message, Refused> {
-        let hops = dead.resubmit_count();
-        if hops >= MAX_HOPS {
-            return Err(Refused::HopLimit);
-        }
-        let (mut properties, mut body) = (dead.message().properties().clone(), dead.message().body().clone());
-        let application = properties.application_properties_mut();
-        // With its old failures counted, the copy would be given up at its first one.
-        for name in [DeadLetter::REASON, DeadLetter::DESCRIPTION, DeadLetter::TRAIL, RetryHistory::PROPERTY] {
-            application.remove(name);
-        }
-        for change in &self.changes {
-            change(&mut properties, &mut body).map_err(|error| Refused::Failed(ActionError::change(error)))?;
-        }
-        properties.renew_message_token(random_id());
-        let application = properties.application_properties_mut();
-        application.insert(RESUBMIT_COUNT, hops + 1);
-        if let Some(first) = dead.original_message_id() {
-            application.insert(Properties::ORIGINAL_MESSAGE_ID, first);
-        }
-        Ok(Message::from_parts(properties, body))
+        copy_of(dead, |properties, body| self.changes.iter().try_for_each(|change| change(properties, body)))
+    }
+}
+
+/// A copy of a dead letter with changes.
+fn copy_of(
+    dead: &Explained,
+    change: impl FnOnce(&mut Properties, &mut MessageBody) -> Result<(), BoxError>,
+) -> Result<Message, Refused> {
+    let hops = dead.resubmit_count();
+    if hops >= MAX_HOPS {
+        return Err(Refused::HopLimit);
+    }
+    let (mut properties, mut body) = (dead.message().properties().clone(), dead.message().body().clone());
+    let application = properties.application_properties_mut();
+    // With its old failures counted, the copy would be given up at its first one.
+    for name in [DeadLetter::REASON, DeadLetter::DESCRIPTION, DeadLetter::TRAIL, RetryHistory::PROPERTY] {
+        application.remove(name);
+    }
+    change(&mut properties, &mut body).map_err(|error| Refused::Failed(ActionError::change(error)))?;
+    properties.renew_message_token(random_id());
+    let application = properties.application_properties_mut();
+    application.insert(RESUBMIT_COUNT, hops + 1);
+    if let Some(first) = dead.original_message_id() {
+        application.insert(Properties::ORIGINAL_MESSAGE_ID, first);
+    }
+    Ok(Message::from_parts(properties, body))
+}
+
+impl Explained {
+    /// Returns the copy that a resubmission sends, for a caller that sends it and removes the dead letter itself, for example in a
+    /// [transaction](crate::transport::Transactions). `None` if it was resubmitted [`MAX_HOPS`] times already.
+    #[must_use]
+    pub fn resubmission(&self) -> Option<Message> {
+        copy_of(self, |_, _| Ok(())).ok()
     }
 }
 

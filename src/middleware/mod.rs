@@ -8,7 +8,7 @@
 //! | outer to inner | layers |
 //! |---|---|
 //! | sending | [`trace`] · [`message_id`] · timeout · [`send_retry`] · [`busy_pause`] · [`encode`] · `content_encoding` · `encryption`, `signing` · `claim_check` · [`size_limit`] · [`in_flight`] · transport |
-//! | receiving | [`trace`] · [`dead_letter`] · [`delivery_limit`] · [`catch_panic`] · timeout · [`lock_renewal`] · [`expiry`] · [`mod@retry`] · [`circuit_breaker`] · [`dedup`] · `claim_check` · `signing`, `encryption` · `content_encoding` · `interop` · handler |
+//! | receiving | [`trace`] · [`dead_letter`] · [`delivery_limit`] · [`catch_panic`] · timeout · [`lock_renewal`] · [`expiry`] · [`mod@retry`] · [`circuit_breaker`] · [`dedup`] · [`partition`] · [`spawn`] · `claim_check` · `signing`, `encryption` · `content_encoding` · `interop` · `json_schema` · handler |
 //!
 //! To write your own layer as an `async fn`, use [`from_fn`].
 //!
@@ -22,6 +22,8 @@
 //! | all messages fail | [`circuit_breaker`] | the stack is not ready: messages wait in their queue, and no deliveries are counted |
 //! | more messages per second than a dependency can handle | tower's rate limit | the stack is not ready until the next period |
 //! | more messages at once | [`Consumer::concurrency`](crate::consumer::Consumer::concurrency) | they wait in their queue |
+//! | messages of one key have to run one after the other | [`partition`] | they wait in their slots, with their locks renewed |
+//! | handlers compute, and one core is not enough | [`spawn`] | each runs in a task of its own |
 //! | the broker is busy | [`busy_pause`] | sends wait |
 //! | one send is refused, and may succeed soon | [`send_retry`] | it is sent again, with the same MessageId |
 //! | more sends at once | [`in_flight`] | sends wait, in their order |
@@ -59,23 +61,28 @@ pub mod from_fn;
     feature = "deflate",
     feature = "encryption",
     feature = "signing",
-    feature = "interop"
+    feature = "interop",
+    feature = "json-schema"
 ))]
 mod handle_future;
 pub mod in_flight;
 #[cfg(feature = "interop")]
 pub mod interop;
+#[cfg(feature = "json-schema")]
+pub mod json_schema;
 #[cfg(any(feature = "encryption", feature = "signing"))]
 pub mod keys;
 pub mod lock_renewal;
 pub mod message_id;
+pub mod partition;
 #[cfg(any(
     feature = "gzip",
     feature = "zstd",
     feature = "deflate",
     feature = "encryption",
     feature = "signing",
-    feature = "interop"
+    feature = "interop",
+    feature = "json-schema"
 ))]
 mod reading;
 pub mod renewal;
@@ -87,6 +94,7 @@ pub mod send_retry;
 #[cfg(feature = "signing")]
 pub mod signing;
 pub mod size_limit;
+pub mod spawn;
 pub mod trace;
 
 #[cfg(any(
@@ -95,7 +103,8 @@ pub mod trace;
     feature = "deflate",
     feature = "encryption",
     feature = "signing",
-    feature = "interop"
+    feature = "interop",
+    feature = "json-schema"
 ))]
 use self::reading::Reader;
 #[cfg(any(feature = "gzip", feature = "zstd", feature = "deflate", feature = "encryption", feature = "signing"))]
@@ -109,6 +118,7 @@ pub use self::send_future::SendFuture;
     feature = "deflate",
     feature = "encryption",
     feature = "signing",
-    feature = "interop"
+    feature = "interop",
+    feature = "json-schema"
 ))]
 pub use self::{handle_future::HandleFuture, reading::Reading};

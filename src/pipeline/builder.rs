@@ -16,6 +16,7 @@ use crate::{
 pub struct Pipeline<L> {
     builder: ServiceBuilder<L>,
     name: String,
+    destination: Option<String>,
     side: Side,
     layers: Vec<LayerInfo>,
     consumer: Option<Settings>,
@@ -42,7 +43,15 @@ impl Pipeline<Identity> {
     }
 
     fn new(name: String, side: Side) -> Self {
-        Self { builder: ServiceBuilder::new(), name, side, layers: Vec::new(), consumer: None, sends: Vec::new() }
+        Self {
+            builder: ServiceBuilder::new(),
+            name,
+            destination: None,
+            side,
+            layers: Vec::new(),
+            consumer: None,
+            sends: Vec::new(),
+        }
     }
 }
 
@@ -60,8 +69,15 @@ impl<L> Pipeline<L> {
 
     fn push<T>(mut self, info: LayerInfo, layer: T) -> Pipeline<Stack<T, L>> {
         self.layers.push(info);
-        let Self { builder, name, side, layers, consumer, sends } = self;
-        Pipeline { builder: builder.layer(layer), name, side, layers, consumer, sends }
+        let Self { builder, name, destination, side, layers, consumer, sends } = self;
+        Pipeline { builder: builder.layer(layer), name, destination, side, layers, consumer, sends }
+    }
+
+    /// Sets the address of the entity that the stack receives from or sends to, to be described with it. Without it, the
+    /// address is the name.
+    pub fn destination(mut self, address: impl Into<String>) -> Self {
+        self.destination = Some(address.into());
+        self
     }
 
     /// Sets the settings of the consumer in front of a receiving stack, to be checked and described with it.
@@ -105,9 +121,9 @@ impl<L> Pipeline<L> {
         self.check(router.is_some())?;
         #[cfg(any(feature = "encryption", feature = "signing"))]
         self.check_bound(router.as_ref())?;
-        let Self { builder, name, side, layers, consumer, sends } = self;
+        let Self { builder, name, destination, side, layers, consumer, sends } = self;
         let sends = sends.into_iter().copied().collect();
-        let description = PipelineDescription { name, side, consumer, layers, sends, router };
+        let description = PipelineDescription { name, destination, side, consumer, layers, sends, router };
         Ok(Pipelined { service: builder.service(service), description })
     }
 

@@ -11,6 +11,9 @@ use crate::{consumer::Settings, message_types::TypeTable, routing::RouterDescrip
 pub struct PipelineDescription {
     /// The name of the stack.
     pub name: String,
+    /// The address of the entity that it receives from or sends to, if given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destination: Option<String>,
     /// The direction of messages.
     pub side: Side,
     /// The settings of the consumer in front of it, if given.
@@ -26,9 +29,20 @@ pub struct PipelineDescription {
     pub router: Option<RouterDescription>,
 }
 
+impl PipelineDescription {
+    /// Returns the address of the entity: its destination, or else its name.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        self.destination.as_deref().unwrap_or(&self.name)
+    }
+}
+
 impl fmt::Display for PipelineDescription {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {}", self.name, self.side)?;
+        if let Some(destination) = &self.destination {
+            write!(f, "\ndestination: {destination}")?;
+        }
         if let Some(consumer) = &self.consumer {
             write!(f, "\nconsumer: {consumer}")?;
         }

@@ -166,6 +166,12 @@ impl LayerInfo {
         self.name
     }
 
+    /// Returns the codecs that it works with, if it has any.
+    #[must_use]
+    pub fn decision_table(&self) -> Option<&DecisionTable> {
+        self.codecs.as_ref()
+    }
+
     /// Returns the settings, in order.
     #[must_use]
     pub fn settings(&self) -> &[Setting] {

@@ -3,6 +3,7 @@
 #![cfg(feature = "embedded")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+mod control;
 mod dead_letters;
 mod drain;
 mod fake;
@@ -12,13 +13,17 @@ mod held;
 mod layers;
 #[cfg(all(feature = "json", feature = "testing"))]
 mod log;
+mod partition;
 mod prefetch;
 mod receiving;
 mod renewal;
+mod session_control;
 mod session_handle;
 mod sessions;
 mod settle_once;
 mod slots;
+mod spawn;
+mod supervisor;
 mod together;
 mod unanswered;
 mod wakes;

@@ -10,6 +10,7 @@ use consign::{
     message::{MessageBody, SequenceNumber, Value},
     rules::{CorrelationFilter, Rule},
     settlement::{DeadLetter, DeadLetterReason},
+    time::Timestamp,
     transport::{Capability, ErrorKind, Level, ReceiverExt, Sender},
 };
 use futures_util::FutureExt;
@@ -119,6 +120,11 @@ async fn topics_rules_sessions_and_ids_survive() {
     assert_eq!(once.counts().active, 2);
     let sessions = broker.queue("sessions").unwrap();
     assert_eq!(sessions.sessions(), ["empty", "s"]);
+    let before = Timestamp::from_millis(START.as_millis() - 1);
+    assert_eq!(sessions.sessions_updated_after(before), ["empty", "s"]);
+    assert_eq!(sessions.sessions_updated_after(START), [""; 0]);
+    let rules = topic.subscription("red").unwrap().rules();
+    assert_eq!(rules[0].created(), Some(START));
     let mut session = sessions.accept_session("s").unwrap();
     assert_eq!(session.state().unwrap().as_deref(), Some(&b"state"[..]));
     assert_eq!(text(&session.receive().await.unwrap().message), "hello");

@@ -3,7 +3,9 @@
 // Clippy lets them pass in test functions, not in what those call.
 #![allow(clippy::unwrap_used)]
 
+mod asyncapi;
 mod described;
+mod json_schema;
 mod layers;
 mod payload;
 mod places;

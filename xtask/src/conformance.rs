@@ -27,8 +27,8 @@ const REPORT_VARIABLE: &str = "CONSIGN_CONFORMANCE_REPORT";
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Run the suite on this transport: `embedded`, `durable`, `example`, `amqp10`, `amqp10-rabbitmq`, `nats`, `postgres` or
-    /// `rabbitmq`
+    /// Run the suite on this transport: `embedded`, `durable`, `example`, `amqp10`, `amqp10-rabbitmq`, `nats`, `postgres`,
+    /// `rabbitmq` or `servicebus`
     #[arg(long, value_name = "NAME", default_value = EMBEDDED)]
     pub(crate) transport: String,
     #[command(flatten)]
@@ -105,6 +105,7 @@ mod tests {
         assert_eq!(package("example").unwrap(), "consign-example-transport");
         assert_eq!(package("rabbitmq").unwrap(), "consign-rabbitmq");
         assert_eq!(package("amqp10").unwrap(), "consign-amqp10");
+        assert_eq!(package("servicebus").unwrap(), "consign-servicebus");
         assert_eq!(package("amqp10-rabbitmq").unwrap(), "consign-amqp10");
         for name in ["", "a b", "../a", "Rabbit"] {
             assert!(package(name).is_err(), "{name}");

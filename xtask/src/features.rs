@@ -21,15 +21,19 @@ const GROUPS: &[&[&str]] = &[
     &["dotnet"],
     &["amqp-value"],
     &["message", "serde"],
-    &["tokio", "websocket"],
+    &["tokio", "websocket", "http"],
+    &["administration"],
     &["embedded", "durable", "testing"],
     &["gzip", "zstd", "deflate"],
     &["encryption", "signing"],
     &["claim-check"],
     &["cloud-events", "interop"],
+    &["asyncapi", "json-schema"],
+    &["signal"],
     &["derive"],
     &["tls-ring", "tls-aws-lc", "tls"],
     &["config", "cli"],
+    &["postgres"],
 ];
 /// Features that stand for others.
 const COMPOSED: &[&str] = &["default", "full"];

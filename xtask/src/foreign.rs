@@ -21,7 +21,7 @@ struct Suite {
     program: &'static str,
 }
 
-const SUITES: [Suite; 6] = [
+const SUITES: [Suite; 7] = [
     Suite {
         name: "amqp",
         builds: &[
@@ -45,6 +45,11 @@ const SUITES: [Suite; 6] = [
         name: "languages",
         builds: &[&["--workspace", "--features", "full", "--example", "foreign-languages"]],
         program: "examples/foreign-languages",
+    },
+    Suite {
+        name: "page",
+        builds: &[&["--workspace", "--features", "full", "--example", "foreign-page", "--bin", "consign"]],
+        program: "examples/foreign-page",
     },
     Suite {
         name: "peers",
@@ -96,7 +101,7 @@ mod tests {
     fn suites_are_found_by_name() {
         let names = |only| suites(only).map(|suite| suite.name).collect::<Vec<_>>();
         assert_eq!(names(Some("codecs")), ["codecs"]);
-        assert_eq!(names(None), ["amqp", "codecs", "formats", "languages", "peers", "servicebus"]);
+        assert_eq!(names(None), ["amqp", "codecs", "formats", "languages", "page", "peers", "servicebus"]);
         assert!(CommandLine::try_parse_from(["xtask", "foreign", "--suite", "codecs"]).is_ok());
         assert!(CommandLine::try_parse_from(["xtask", "foreign", "--suite", "codec"]).is_err());
     }

@@ -1,7 +1,8 @@
 //! `cargo xtask kill`: processes that use a broker on a disk are killed, or told to end, and their stores are opened again.
 //!
 //! Built in the profile `checked`, so that the code is optimised and an overflow still panics. A seed fixes what each
-//! process does and when it is killed, but not how far it has come by then.
+//! process does and when it is killed, but not how far it has come by then. With `--outbox` the processes are relays of
+//! `consign-outbox-postgres` to real brokers.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -17,6 +18,8 @@ const FILTERS: [(&str, u64); 2] = [
     ("kill::a_killed_process_loses_nothing_that_it_acknowledged", 1),
     ("kill::a_terminated_process_leaves_no_lock", 10),
 ];
+/// A server of each transport is needed: `scripts/brokers`.
+const OUTBOX: [(&str, u64); 1] = [("kills::a_killed_relay_loses_nothing", 1)];
 const CYCLES: u64 = 200;
 
 #[derive(Debug, Args)]
@@ -24,6 +27,9 @@ pub(crate) struct Options {
     /// Kill this many processes, and terminate a tenth as many
     #[arg(long, value_name = "N", default_value_t = CYCLES, value_parser = positive)]
     cycles: u64,
+    /// Kill processes with a relay of an outbox instead, this many on each transport
+    #[arg(long)]
+    outbox: bool,
     /// Choose what each process does by this seed [default: a random one]
     #[arg(long, value_name = "N", value_parser = positive)]
     seed: Option<u64>,
@@ -35,22 +41,33 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let cycles = options.cycles;
     // A number that is accepted by `--seed`.
     let seed = options.seed.unwrap_or_else(|| RandomState::new().build_hasher().finish().max(1));
-    eprintln!("replay: cargo xtask kill --cycles {cycles} --seed {seed}");
+    let outbox = if options.outbox { " --outbox" } else { "" };
+    eprintln!("replay: cargo xtask kill --cycles {cycles} --seed {seed}{outbox}");
     let mut object = Map::new();
-    for (filter, share) in FILTERS {
-        let mut command = cargo(["test", "--profile", "checked", "--features", "full", "--test", "durable", filter]);
+    let filters: &[_] = if options.outbox { &OUTBOX } else { &FILTERS };
+    for &(filter, share) in filters {
+        let mut command = cargo(["test", "--profile", "checked", "--features", "full"]);
+        match options.outbox {
+            true => command.args(["--package", "consign-outbox-postgres", "--test", "outbox", filter]),
+            false => command.args(["--test", "durable", filter]),
+        };
         command.args(["--", "--nocapture"]).env("SEED", seed.to_string());
         command.env("CONSIGN_CYCLES", cycles.div_ceil(share).to_string());
-        let mut said = None;
+        // The outbox has a line for each transport.
+        let mut said = Vec::new();
         for_each_line(&mut command, |line| match line.split_once("kill: ") {
-            Some((_, figures)) => said = Some(figures.to_owned()),
+            Some((_, figures)) => said.push(figures.to_owned()),
             None => eprintln!("{line}"),
         })?;
-        let said = said.ok_or(Error::NoTest { filter })?;
-        if options.output.json {
-            object.extend(figures(&said));
-        } else {
-            println!("{said}");
+        if said.is_empty() {
+            return Err(Error::NoTest { filter });
+        }
+        for said in said {
+            if options.output.json {
+                object.extend(figures(&said));
+            } else {
+                println!("{said}");
+            }
         }
     }
     if options.output.json {

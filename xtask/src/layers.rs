@@ -16,8 +16,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("consign-amqp10", &["consign-amqp", "consign-core"]),
     ("consign-example-transport", &["consign-core"]),
     ("consign-nats", &["consign-core", "consign-rules"]),
+    ("consign-outbox-postgres", &["consign-amqp", "consign-core", "consign-postgres"]),
     ("consign-postgres", &["consign-core", "consign-rules"]),
     ("consign-rabbitmq", &["consign-amqp", "consign-core", "consign-rules"]),
+    ("consign-servicebus", &["consign-amqp", "consign-core", "consign-rules"]),
     ("consign-server", &["consign-amqp", "consign-broker", "consign-core", "consign-rules"]),
     ("consign", &["consign-broker", "consign-codecs", "consign-core", "consign-derive", "consign-rules"]),
 ];

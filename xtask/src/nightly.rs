@@ -37,6 +37,7 @@ const PARTS: &[Part] = &[
     part("fuzz", &["fuzz", "--seconds", "300"]),
     part("power-loss", &["power-loss"]),
     part("kill", &["kill", "--cycles", "200"]),
+    part("kill-outbox", &["kill", "--outbox", "--cycles", "100"]),
     part("model", &["model", "--ops", "10000000", "--seeds", "400"]),
     part("sabotage", &["sabotage"]),
     part("shuttle", &["shuttle", "--long"]),
@@ -50,6 +51,7 @@ const PARTS: &[Part] = &[
     part("faults-nats", &["faults", "--transport", "nats"]),
     part("faults-rabbitmq", &["faults", "--transport", "rabbitmq"]),
     part("faults-postgres", &["faults", "--transport", "postgres"]),
+    part("faults-servicebus", &["faults", "--transport", "servicebus"]),
     part("bench", &["bench", "--quick"]),
 ];
 

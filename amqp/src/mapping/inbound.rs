@@ -72,7 +72,11 @@ impl InboundMessage {
             let value = from_amqp(value, Place::new(Section::Footer, &key), Limits::MAX_DEPTH)?;
             properties.pass_through_mut().footer.push((key.as_str().to_owned().into(), value));
         }
-        let received = known.received(&header, direction, expiry, properties.time_to_live());
+        // An expiry that the sender has computed is by its clock. The broker counts from the enqueued time.
+        let of_sender = properties.pass_through().and_then(|rest| rest.creation_time).zip(properties.time_to_live());
+        let of_sender = of_sender.map(|(created, ttl)| created.saturating_add(ttl));
+        let of_broker = expiry.filter(|_| expiry != of_sender || known.enqueued_time.is_none());
+        let received = known.received(&header, direction, of_broker, properties.time_to_live());
         if received.is_none()
             && let Some(expiry) = expiry
         {

@@ -28,7 +28,8 @@ const FIELDS: [&str; 3] =
 /// A sender also [stamps](stamp_expiry) when the message expires.
 ///
 /// # Errors
-/// - [`MappingErrorKind::TtlTooLong`]: a time to live of more than 4,294,967,295 milliseconds. [`Duration::MAX`] stands for none.
+/// - [`MappingErrorKind::TtlTooLong`]: a time to live of more than 4,294,967,295 milliseconds, in a message that is sent. One that is
+///   delivered has that maximum in its header, besides its `absolute-expiry-time`. [`Duration::MAX`] stands for none.
 /// - [`MappingErrorKind::NotAscii`]: a ContentType, a content encoding, the name of an annotation, or a symbol.
 /// - [`MappingErrorKind::DuplicateKey`]: an annotation whose name is that of a property, and the property is set too.
 /// - [`MappingErrorKind::MixedArray`], [`MappingErrorKind::TooDeep`]: a value that AMQP 1.0, or its decoders, do not have.
@@ -68,6 +69,8 @@ fn header(message: &Message, received: Option<&Received>, direction: Direction) 
         None | Some(Duration::MAX) => None,
         Some(ttl) => {
             let millis = u32::try_from(ttl.as_millis());
+            // A receiver has `absolute-expiry-time` too.
+            let millis = if received.is_some() { Ok(millis.unwrap_or(u32::MAX)) } else { millis };
             Some(millis.map_err(|_| Place::new(Section::Header, "ttl").error(MappingErrorKind::TtlTooLong))?)
         }
     };

@@ -80,6 +80,15 @@ impl Acceptor {
         self
     }
 
+    /// Returns whether it requires TLS.
+    #[must_use]
+    pub const fn has_tls(&self) -> bool {
+        #[cfg(feature = "tls")]
+        return self.tls.is_some();
+        #[cfg(not(feature = "tls"))]
+        false
+    }
+
     /// Requires WebSocket. The header of the request has at most 64 KiB and 124 fields.
     #[cfg(feature = "websocket")]
     #[must_use]

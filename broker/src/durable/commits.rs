@@ -21,6 +21,9 @@ pub(crate) struct Commits {
     /// The last batch that has a change.
     begun: AtomicU64,
     done: AtomicU64,
+    /// Commits that changed the disk, and how long all of them took.
+    written: AtomicU64,
+    written_nanos: AtomicU64,
     compacts: AtomicBool,
     failure: OnceLock<StorageError>,
     waiting: Mutex<Slab<Waiting>>,
@@ -63,6 +66,19 @@ impl Commits {
         // Every waiting call finds the first failure.
         let _ = self.failure.set(failure);
         self.wake(u64::MAX);
+    }
+
+    /// Counts a commit that changed the disk.
+    pub(crate) fn count(&self, took: Duration) {
+        self.written.fetch_add(1, Ordering::Relaxed);
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.written_nanos.fetch_add(nanos, Ordering::Relaxed);
+    }
+
+    /// Returns how many commits have changed the disk, and how long all of them took.
+    pub(crate) fn counted(&self) -> (u64, Duration) {
+        let nanos = self.written_nanos.load(Ordering::Relaxed);
+        (self.written.load(Ordering::Relaxed), Duration::from_nanos(nanos))
     }
 
     fn wake(&self, batch: u64) {

@@ -4,6 +4,7 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
     thread::JoinHandle,
+    time::Duration,
 };
 
 use consign_core::{
@@ -147,6 +148,11 @@ impl Recorder {
         self.commits.fail(failure);
         self.fetcher.end();
         drop(self.commits.close());
+    }
+
+    /// Returns how many commits have changed the disk, and how long all of them took.
+    pub(crate) fn counted(&self) -> (u64, Duration) {
+        self.commits.counted()
     }
 
     pub(crate) fn failure(&self) -> Option<&StorageError> {

@@ -154,6 +154,15 @@ impl Writer {
         }
     }
 
+    /// Commits the batch, and counts the commit.
+    #[expect(clippy::disallowed_methods, reason = "how long the disk takes is reported, not used")]
+    fn commit_timed(&mut self) -> Result<(), StorageError> {
+        let began = std::time::Instant::now();
+        self.commit()?;
+        self.commits.count(began.elapsed());
+        Ok(())
+    }
+
     fn set_full(&mut self, is_full: bool) {
         if is_full == self.is_full {
             return;
@@ -176,7 +185,7 @@ impl Writer {
             if Defect::DeadLetterInTwoSteps.is_there() {
                 self.journal.commit(&without_dead_letters(&self.batch)?, true)?;
             }
-            self.commit()?;
+            self.commit_timed()?;
         }
         if self.commits.takes_compaction() {
             match self.journal.compact() {

@@ -13,7 +13,7 @@ use super::{
     Engine, Entity, Role, StoreId,
     effects::Effects,
     entity_mut,
-    store::{Arrival, Id, Seen, common_key},
+    store::{Arrival, Id, Number, Seen, common_key},
     time::Now,
 };
 use crate::QueueSender;
@@ -229,13 +229,26 @@ impl Engine {
 
     /// Accepts a message that was checked, unless it is a duplicate, and returns its number.
     #[inline]
-    pub(super) fn accept(&mut self, now: Now, id: StoreId, mut arrival: Arrival) -> SequenceNumber {
+    pub(super) fn accept(&mut self, now: Now, id: StoreId, arrival: Arrival) -> SequenceNumber {
+        self.accept_as(now, id, arrival, None)
+    }
+
+    /// Accepts a message as [`Engine::accept`] does. If it is scheduled, it has the number that was reserved for it.
+    #[inline]
+    pub(super) fn accept_as(
+        &mut self,
+        now: Now,
+        id: StoreId,
+        mut arrival: Arrival,
+        reserved: Option<Number>,
+    ) -> SequenceNumber {
         let Some(entity) = entity_mut(&mut self.entities, id) else { return SequenceNumber::new(0) };
         let store = &mut entity.store;
         store.touch(now);
         let mut new_id = None;
         match store.look_for_duplicate(now, arrival.message.properties()) {
             Some(Seen::Before(original)) => {
+                store.count_duplicate();
                 self.fx.note().dropped.push(arrival.message);
                 return original.unwrap_or_default();
             }
@@ -247,7 +260,7 @@ impl Engine {
         }
         clamp(&mut arrival.message, store.settings().default_time_to_live);
         if let Some(at) = scheduled_at(&arrival.message, now, &self.fx) {
-            let number = store.number(now, &arrival.message);
+            let number = reserved.unwrap_or_else(|| store.number(now, &arrival.message));
             store.schedule(now.ticks_at(at), arrival, number, new_id, &mut self.fx);
             return number.sequence;
         }
@@ -261,6 +274,7 @@ impl Engine {
         let number = entity.store.number(now, &arrival.message);
         if let Role::Topic(_) = entity.role {
             entity.store.counters_changed(&mut self.fx);
+            entity.store.count_copied();
             self.copy(now, id, arrival, number);
         } else {
             entity.store.insert(now, arrival, number, &mut self.fx);

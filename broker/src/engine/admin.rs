@@ -3,11 +3,14 @@ use std::collections::BTreeMap;
 use consign_core::{
     administration::{Counts, EntityKind, QueueSettings, SubscriptionSettings, TopicSettings},
     message::{EntityPath, Field, InvalidArgument, Problem},
+    time::Timestamp,
     transport::{ErrorKind, ManageError},
 };
 use consign_rules::{Rule, RuleSet, RuleSetError};
 
-use super::{Ages, Engine, Entity, Part, Role, StoreId, Subscription, Topic, entity_mut, store::Store, time::Now};
+use super::{
+    Ages, Engine, Entity, Part, Role, StoreId, Subscription, Topic, Totals, entity_mut, store::Store, time::Now,
+};
 use crate::Broker;
 
 /// The settings for a new entity, or for a change.
@@ -61,7 +64,7 @@ impl Engine {
         let role = match (change, topic) {
             (Change::Topic(settings), _) => Role::Topic(Box::new(Topic { settings, subscriptions: BTreeMap::new() })),
             (Change::Subscription(settings), Some((topic, name))) => {
-                let rules = rule.map_or_else(RuleSet::default, RuleSet::of);
+                let rules = RuleSet::of(rule.unwrap_or_default().with_created(now.utc));
                 Role::Subscription(Box::new(Subscription { name, settings, topic, rules }))
             }
             _ => Role::Queue,
@@ -224,6 +227,23 @@ impl Engine {
             let (path, kind) = (entity.path.clone(), entity.role.kind());
             let max_size = entity.store.settings().max_size;
             entities.push((path, kind, self.counts(now, id, Part::Main), self.ages(now, id, Part::Main), max_size));
+        }
+        entities
+    }
+
+    /// Returns all entities with their counters, in the order of their paths, in one step. Visits no message.
+    pub(crate) fn statistics(
+        &mut self,
+        now: Now,
+    ) -> Vec<(EntityPath, EntityKind, Counts, Totals, [Option<Timestamp>; 2])> {
+        self.advance(now);
+        let ids: Vec<_> = self.names.values().copied().collect();
+        let mut entities = Vec::with_capacity(ids.len());
+        for id in ids {
+            let counts = self.counts(now, id, Part::Main);
+            let Some(entity) = entity_mut(&mut self.entities, id) else { continue };
+            let first = [Part::Main, Part::DeadLetter].map(|part| entity.store.first_enqueued(part));
+            entities.push((entity.path.clone(), entity.role.kind(), counts, entity.store.totals(), first));
         }
         entities
     }

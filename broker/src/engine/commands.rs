@@ -275,12 +275,17 @@ impl Engine {
         let entity = holdable(entity_mut(&mut self.entities, id), Refused::SessionLockLost)?;
         entity.store.touch(now);
         let room = if self.fx.has_room() { size.saturating_sub(used) } else { 0 };
-        entity.store.set_session_state(lane, lock, state, room, limit, &mut self.fx)
+        entity.store.set_session_state(now, lane, lock, state, room, limit, &mut self.fx)
     }
 
     pub(crate) fn session_ids(&mut self, now: Now, id: StoreId) -> Vec<String> {
         self.advance(now);
         self.entity(id).map(|entity| entity.store.session_ids()).unwrap_or_default()
+    }
+
+    pub(crate) fn session_ids_updated_after(&mut self, now: Now, id: StoreId, after: Timestamp) -> Vec<String> {
+        self.advance(now);
+        self.entity(id).map(|entity| entity.store.session_ids_updated_after(after)).unwrap_or_default()
     }
 }
 

@@ -54,7 +54,7 @@ impl Engine {
         {
             return if is_same(there, rule) { Ok(()) } else { Err(other_rule(rule)) };
         }
-        self.change_rules(now, id, |rules| rules.create(rule.clone()))
+        self.change_rules(now, id, |rules| rules.create(rule.clone().with_created(now.utc)))
     }
 }
 

@@ -26,7 +26,7 @@ use std::{
 
 use slab::Slab;
 
-pub use self::store::Ages;
+pub use self::store::{Ages, Totals};
 pub(super) use self::{
     accept::arrival,
     admin::Change,

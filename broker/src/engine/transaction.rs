@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use consign_core::{
     Message,
-    message::SequenceNumber,
+    message::{SequenceNumber, Stored},
     settlement::{DeadLetter, DeadLetterReason},
     transport::{ErrorKind, SendError},
 };
@@ -11,7 +11,7 @@ use super::{
     Engine, Part, Role, StoreId,
     accept::{Balance, check_message, gone},
     entity_mut,
-    store::{Arrival, Refused, Settlement, common_key},
+    store::{Arrival, Number, Refused, Settlement, common_key},
     time::Now,
 };
 
@@ -38,6 +38,8 @@ pub(crate) struct PlannedSend {
     pub(crate) via: Option<StoreId>,
     pub(crate) arrival: Arrival,
     pub(crate) is_scheduled: bool,
+    /// The number that the message has if it is scheduled.
+    pub(crate) reserved: Option<Number>,
 }
 
 impl Operations {
@@ -61,6 +63,12 @@ impl Engine {
             Some(Role::Subscription(subscription)) => subscription.topic,
             _ => id,
         }
+    }
+
+    /// Assigns a number of an entity to a message that may be accepted later. If it is not, the number is not used.
+    pub(crate) fn reserve(&mut self, now: Now, id: StoreId, message: &Stored) -> Option<Number> {
+        self.advance(now);
+        entity_mut(&mut self.entities, id).map(|entity| entity.store.number(now, message))
     }
 
     /// Commits all operations, or none. Returns the numbers of the sends that have a time. Unused values stay in
@@ -138,8 +146,8 @@ impl Engine {
 
     fn deliver(&mut self, now: Now, send: PlannedSend) -> SequenceNumber {
         let keeper = self.keeper(&send);
-        let arrival = send.arrival;
-        let Some(via) = keeper else { return self.accept(now, send.to, arrival) };
+        let PlannedSend { to, arrival, reserved, .. } = send;
+        let Some(via) = keeper else { return self.accept_as(now, to, arrival, reserved) };
         let Some(entity) = entity_mut(&mut self.entities, via) else { return SequenceNumber::new(0) };
         let number = entity.store.number(now, &arrival.message);
         let dead_letter = DeadLetter::new(DeadLetterReason::ForwardTargetUnavailable, "The entity is disabled.");

@@ -3,12 +3,14 @@
 
 mod cause;
 mod dead_letter;
+mod unreadable;
 
 use std::{borrow::Cow, fmt, time::Duration};
 
 #[doc(hidden)]
 pub use self::cause::cause_of;
 pub use self::dead_letter::{DeadLetter, DeadLetterReason};
+pub use self::unreadable::UnreadableMessage;
 use crate::message::ApplicationProperties;
 
 /// The outcome of handling a message. The protocol has these four and no more.

@@ -10,6 +10,8 @@ mod sas;
 
 use std::{borrow::Cow, error, fmt, ops::BitOr, time::Duration};
 
+#[cfg(any(feature = "operations", feature = "page"))]
+pub(crate) use self::sas::is_same_key;
 pub use self::{
     development::AllowAll,
     keys::{SharedAccessKey, SharedAccessKeys},

@@ -72,7 +72,7 @@ impl<'a> Signature<'a> {
 }
 
 /// Compares two keys in a time that depends on their lengths only.
-pub(super) fn is_same_key(one: &str, other: &str) -> bool {
+pub(crate) fn is_same_key(one: &str, other: &str) -> bool {
     let tag = mac(other).finalize();
     mac(one).verify(&tag.into_bytes()).is_ok()
 }

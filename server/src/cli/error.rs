@@ -1,19 +1,38 @@
 use std::{fmt, io, net::SocketAddr, path::PathBuf};
 
 use consign_broker::StorageError;
-use consign_server::config::ConfigError;
+use consign_server::{ShortKey, config::ConfigError};
 
 /// Why the server did not start, or ended. It has no key.
 #[derive(Debug)]
 pub(crate) enum Error {
     Config(ConfigError),
-    Storage { folder: PathBuf, error: StorageError },
-    Listen { address: SocketAddr, option: &'static str, error: io::Error },
+    Storage {
+        folder: PathBuf,
+        error: StorageError,
+    },
+    Listen {
+        address: SocketAddr,
+        option: &'static str,
+        error: io::Error,
+    },
     NoKeys(std::net::IpAddr),
     PlainTcp(std::net::IpAddr),
-    Pem { file: PathBuf, text: String },
+    Pem {
+        file: PathBuf,
+        text: String,
+    },
     Tls(rustls::Error),
     Io(io::Error),
+    /// A file that was named by an option, or that is beside the store.
+    File {
+        file: PathBuf,
+        error: io::Error,
+    },
+    ShortKey {
+        file: PathBuf,
+        error: ShortKey,
+    },
 }
 
 impl fmt::Display for Error {
@@ -36,6 +55,8 @@ impl fmt::Display for Error {
             Self::Pem { file, text } => write!(f, "{}: {text}", file.display()),
             Self::Tls(error) => write!(f, "the certificate and its key cannot be used: {error}"),
             Self::Io(error) => error.fmt(f),
+            Self::File { file, error } => write!(f, "{}: {error}", file.display()),
+            Self::ShortKey { file, error } => write!(f, "{}: {error}", file.display()),
         }
     }
 }

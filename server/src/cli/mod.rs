@@ -8,6 +8,7 @@ mod entities;
 mod error;
 mod failure;
 mod messages;
+mod operators;
 mod options;
 mod output;
 mod ports;

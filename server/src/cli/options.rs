@@ -1,6 +1,6 @@
-use std::{net::IpAddr, path::PathBuf};
+use std::{net::IpAddr, path::PathBuf, time::Duration};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::{
     bench::Bench,
@@ -79,9 +79,9 @@ pub(crate) struct Serve {
     /// The port of AMQP; 0 is any free port
     #[arg(long, value_name = "PORT", default_value_t = 5672)]
     pub(crate) amqp_port: u16,
-    /// The port of AMQP over WebSocket, with TLS if there is a certificate; 0 is any free port
-    #[arg(long, value_name = "PORT")]
-    pub(crate) http_port: Option<u16>,
+    /// The port of HTTP and of AMQP over WebSocket, with TLS if there is a certificate; 0 is any free port
+    #[arg(long, value_name = "PORT", default_value_t = 5300)]
+    pub(crate) http_port: u16,
     /// The port of AMQP over TLS; 0 is any free port
     #[arg(long, value_name = "PORT", default_value_t = 5671, requires = "tls_cert")]
     pub(crate) amqps_port: u16,
@@ -94,6 +94,33 @@ pub(crate) struct Serve {
     /// Send keys and messages without encryption also beyond loopback
     #[arg(long)]
     pub(crate) allow_plain_tcp: bool,
+    /// The key of the page and of /metrics, at least 16 bytes, is the content of a file
+    ///
+    /// Beyond loopback, and with shared access keys, the page and the metrics are served only with it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) operator_key: Option<PathBuf>,
+    /// Do not serve the page
+    #[arg(long)]
+    pub(crate) no_page: bool,
+    /// How long a removal of the page waits, and can be undone
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    pub(crate) undo_window: Duration,
+    /// The form of the log on the standard error
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(crate) log_format: LogFormat,
+}
+
+/// The form of log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines for people
+    Text,
+    /// A JSON object for each line
+    Json,
+}
+
+fn seconds(text: &str) -> Result<Duration, std::num::ParseIntError> {
+    text.parse().map(|seconds: u32| Duration::from_secs(seconds.into()))
 }
 
 impl Serve {

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use consign_amqp::{server::Acceptor, stream::WebSocketOptions};
+use consign_amqp::server::Acceptor;
 use tokio::net::TcpListener;
 
 use super::{Error, options::Serve, tls};
@@ -11,8 +11,8 @@ use super::{Error, options::Serve, tls};
 pub(super) struct Ports {
     pub(super) amqp: Option<TcpListener>,
     pub(super) amqps: Option<(TcpListener, Acceptor)>,
-    pub(super) web_socket: Option<(TcpListener, Acceptor)>,
-    pub(super) is_web_socket_tls: bool,
+    pub(super) http: (TcpListener, Acceptor),
+    pub(super) is_http_tls: bool,
 }
 
 impl Ports {
@@ -35,14 +35,9 @@ impl Ports {
             Some(acceptor) => Some((listen(options, options.amqps_port, "--amqps-port").await?, acceptor.clone())),
             None => None,
         };
-        let web_socket = match options.http_port {
-            Some(port) => {
-                let acceptor = acceptor.clone().unwrap_or_default().with_web_socket(WebSocketOptions::service_bus());
-                Some((listen(options, port, "--http-port").await?, acceptor))
-            }
-            None => None,
-        };
-        Ok(Self { amqp, amqps, web_socket, is_web_socket_tls: acceptor.is_some() })
+        let is_http_tls = acceptor.is_some();
+        let http = (listen(options, options.http_port, "--http-port").await?, acceptor.unwrap_or_default());
+        Ok(Self { amqp, amqps, http, is_http_tls })
     }
 }
 

@@ -7,20 +7,29 @@ use std::{
 };
 
 use consign_broker::Broker;
-use consign_server::{Server, auth::SharedAccessKeys, config::Config};
+use consign_server::{Server, auth::SharedAccessKeys, config::Config, http::HttpOptions};
 use tokio::{
     runtime::Runtime,
     signal::unix::{SignalKind, signal},
 };
 use tracing_subscriber::filter::LevelFilter;
 
-use super::{Error, options::Serve, ports::Ports};
+use super::{
+    Error,
+    operators::Operators,
+    options::{LogFormat, Serve},
+    ports::Ports,
+};
 
 /// Serves until SIGTERM or SIGINT.
 #[expect(clippy::disallowed_methods, reason = "how long a start takes is printed, not used")]
 pub(super) fn run(options: &Serve) -> Result<(), Error> {
     let began = Instant::now();
-    tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(false).with_max_level(LevelFilter::INFO).init();
+    let log = tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(false).with_max_level(LevelFilter::INFO);
+    match options.log_format {
+        LogFormat::Text => log.init(),
+        LogFormat::Json => log.json().init(),
+    }
     Runtime::new()?.block_on(serve(options, began))
 }
 
@@ -48,26 +57,31 @@ async fn serve(options: &Serve, began: Instant) -> Result<(), Error> {
         server = server.authorizer(SharedAccessKeys::new(keys));
     }
     let server = server.build();
-    announce(options, &ports, &broker, has_keys, began)?;
+    let operators = Operators::new(options, &server, has_keys, ports.is_http_tls)?;
+    announce(options, &ports, &broker, has_keys, operators.page.is_some(), began)?;
 
-    let Ports { amqp, amqps, web_socket, .. } = ports;
+    let Ports { amqp, amqps, http: (http, acceptor), .. } = ports;
     let plain = async {
         match amqp {
             Some(listener) => server.serve(listener).await,
             None => Ok(()),
         }
     };
-    let with = async |listener: Option<(_, _)>| match listener {
-        Some((listener, acceptor)) => server.serve_with(listener, acceptor).await,
-        None => Ok(()),
+    let encrypted = async {
+        match amqps {
+            Some((listener, acceptor)) => server.serve_with(listener, acceptor).await,
+            None => Ok(()),
+        }
     };
-    let served = async { tokio::try_join!(plain, with(amqps), with(web_socket)).map(drop) };
+    let http = server.serve_http(http, HttpOptions::default().with_acceptor(acceptor).with_routes(operators.routes()));
+    let served = async { tokio::try_join!(plain, encrypted, http, operators.run()).map(drop) };
     let stop = async {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
         tracing::info!("shutting down");
+        operators.shutdown();
         server.shutdown().await;
     };
     let (served, ()) = tokio::join!(served, stop);
@@ -85,7 +99,14 @@ async fn stored(broker: &Broker, options: &Serve) -> Result<(), Error> {
 }
 
 /// Prints what the server is, and the connection string.
-fn announce(options: &Serve, ports: &Ports, broker: &Broker, has_keys: bool, began: Instant) -> io::Result<()> {
+fn announce(
+    options: &Serve,
+    ports: &Ports,
+    broker: &Broker,
+    has_keys: bool,
+    has_page: bool,
+    began: Instant,
+) -> io::Result<()> {
     let mut lines = Vec::new();
     lines.push(match &options.data {
         Some(folder) => format!("Messages are stored in {}.", folder.display()),
@@ -107,9 +128,12 @@ fn announce(options: &Serve, ports: &Ports, broker: &Broker, has_keys: bool, beg
     if let Some((listener, _)) = &ports.amqps {
         lines.push(format!("AMQP over TLS: {}", local(listener)?));
     }
-    if let Some((listener, _)) = &ports.web_socket {
-        let scheme = if ports.is_web_socket_tls { "wss" } else { "ws" };
-        lines.push(format!("AMQP over WebSocket: {scheme}://{}/$servicebus/websocket", local(listener)?));
+    let (http, web_socket) = if ports.is_http_tls { ("https", "wss") } else { ("http", "ws") };
+    let address = local(&ports.http.0)?;
+    lines.push(format!("HTTP: {http}://{address}"));
+    lines.push(format!("AMQP over WebSocket: {web_socket}://{address}/$servicebus/websocket"));
+    if has_page {
+        lines.push(format!("Page: {http}://{address}/$page/"));
     }
     lines.push(format!("Ready in {} ms.", began.elapsed().as_millis()));
     let mut out = io::stdout().lock();

@@ -8,6 +8,8 @@ mod cuts;
 mod disconnect;
 mod durable;
 mod entities;
+mod hostile;
+mod idle;
 mod management;
 mod receive;
 mod scheduled;

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use consign_amqp::{
     bytes::Bytes,
     engine::OutboundDelivery,
@@ -78,12 +80,31 @@ async fn a_message_survives_the_broker_unchanged() {
         complete(&receiver, &delivery).await;
         let mut received = read(delivery);
         assert_eq!(annotation(&received, "x-opt-own"), Some(3_i16.into()));
+        // Clients take the difference to the creation time as the time to live.
         let expiry = received.properties.as_mut().unwrap().absolute_expiry_time.take();
-        assert_eq!(expiry, Some(Timestamp(START.as_millis() + 60_000)));
+        assert_eq!(expiry, Some(Timestamp(5 + 60_000)));
         received.message_annotations.clone_from(&sent.message_annotations);
         received.delivery_annotations = None;
         assert_eq!(received, sent);
     }
+}
+
+/// The header has 32 bits for it.
+/// Rules: A-16.
+#[tokio::test(start_paused = true)]
+async fn a_message_whose_entity_limits_its_life_to_many_days_is_received() {
+    const DAYS: Duration = Duration::from_secs(60 * 86_400);
+    let harness = Harness::new();
+    let settings = QueueSettings::default().with_default_time_to_live(DAYS);
+    harness.broker().create_queue("orders", settings).unwrap();
+    let session = harness.session().await;
+    send(&session, "orders", &["a"]).await;
+    let received = read(receive(&mut receiver(&session, "orders").await).await);
+    assert_eq!(received.header.unwrap().ttl, Some(u32::MAX));
+    let properties = received.properties.unwrap();
+    let expiry = START.saturating_add(DAYS).as_millis();
+    assert_eq!(properties.creation_time, Some(Timestamp(START.as_millis())));
+    assert_eq!(properties.absolute_expiry_time, Some(Timestamp(expiry)));
 }
 
 /// Rules.

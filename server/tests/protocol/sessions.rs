@@ -228,3 +228,33 @@ async fn sessions_are_listed_in_pages() {
     assert_eq!(ids(manage.call("com.microsoft:get-message-sessions", page(2, 2)).await.field("sessions-ids")), ["two"]);
     assert_eq!(manage.call("com.microsoft:get-message-sessions", page(3, 2)).await.status(), 204);
 }
+
+/// Rules: G-29.
+#[tokio::test(start_paused = true)]
+async fn sessions_are_listed_by_the_time_of_their_state() {
+    let harness = with_messages(&[("a", "one"), ("b", "two")]).await;
+    let session = harness.session().await;
+    let mut manage = Requester::attach(&session, "orders/$management").await;
+    for id in ["two", "three"] {
+        tokio::time::advance(Duration::from_secs(10)).await;
+        let _holder = session_receiver(&session, "orders", Some(id)).await;
+        let request = fields([("session-id", id.into()), ("session-state", Binary::from(b"s".to_vec()).into())]);
+        assert_eq!(manage.call("com.microsoft:set-session-state", request).await.status(), 200);
+    }
+    let mut since = async |seconds: i64| {
+        let time = Timestamp(START.as_millis() + seconds * 1_000);
+        let request = fields([("last-updated-time", time.into()), ("skip", 0_i32.into()), ("top", 9_i32.into())]);
+        let answer = manage.call("com.microsoft:get-message-sessions", request).await;
+        match answer.status() {
+            204 => Vec::new(),
+            _ => match answer.field("sessions-ids") {
+                Value::Array(array) => array.iter().map(|id| id.as_str().unwrap().to_owned()).collect(),
+                other => panic!("{other:?}"),
+            },
+        }
+    };
+    // One that has messages and no state is never listed.
+    assert_eq!(since(0).await, ["three", "two"]);
+    assert_eq!(since(10).await, ["three"]);
+    assert_eq!(since(20).await, [""; 0]);
+}

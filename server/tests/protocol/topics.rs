@@ -1,8 +1,10 @@
+use std::time::Duration;
+
 use consign_amqp::{
     engine::Delivery,
     message::{ApplicationProperties, Sections},
     types::Error,
-    value::{Described, List, Symbol, Value},
+    value::{Described, List, Symbol, Timestamp, Value},
 };
 use consign_core::administration::{QueueSettings, SubscriptionSettings};
 
@@ -70,6 +72,7 @@ async fn rules_are_added_listed_and_removed() {
     let session = harness.session().await;
     let mut link = receiver(&session, "prices/subscriptions/audit").await;
     let mut manage = Requester::attach(&session, "prices/subscriptions/audit/$management").await;
+    tokio::time::advance(Duration::from_secs(5)).await;
     let expression = |text: &str| Value::from(fields([("expression", text.into())]));
     let large = fields([("sql-filter", expression("amount > 10")), ("sql-rule-action", expression("SET big = TRUE"))]);
     let request = fields([("rule-name", "large".into()), ("rule-description", large.into())]);
@@ -82,6 +85,7 @@ async fn rules_are_added_listed_and_removed() {
     let request = fields([("rule-name", "red".into()), ("rule-description", description.into())]);
     assert_eq!(manage.call("com.microsoft:add-rule", request).await.status(), 200);
 
+    tokio::time::advance(Duration::from_secs(5)).await;
     let rules =
         manage.call("com.microsoft:enumerate-rules", fields([("top", 100_i32.into()), ("skip", 0_i32.into())])).await;
     let Value::List(List(rules)) = rules.field("rules") else { panic!("{rules:?}") };
@@ -91,6 +95,8 @@ async fn rules_are_added_listed_and_removed() {
         let (code, parts) = described(rule.get("rule-description").unwrap());
         assert_eq!(*code, Value::Ulong(0x137_0000_0004));
         let (filter, action) = (described(&parts[0]), described(&parts[1]));
+        let created = if parts[2].as_str() == Some("$Default") { 0 } else { 5_000 };
+        assert_eq!(parts[3], Value::Timestamp(Timestamp(START.as_millis() + created)));
         listed.push((parts[2].as_str().unwrap().to_owned(), filter.0.clone(), action.0.clone()));
         match parts[2].as_str().unwrap() {
             "large" => {

@@ -131,12 +131,17 @@ async fn messages_are_scheduled_in_a_transaction() {
     let request = fields([("messages", list.into())]);
     let state = Some(within(&txn_id, None));
     let answer = manage.call_with("com.microsoft:schedule-message", &[], state, request).await;
-    let none = Array::new(ValueType::Long, vec![0_i64.into()]).unwrap();
-    assert_eq!((answer.status(), answer.field("sequence-numbers")), (200, &none.into()));
+    let first = Array::new(ValueType::Long, vec![1_i64.into()]).unwrap();
+    assert_eq!((answer.status(), answer.field("sequence-numbers")), (200, &first.clone().into()));
     let queue = harness.broker().queue("orders").unwrap();
     assert_eq!(queue.counts().scheduled, 0);
+    // No other message has the number.
+    send(&session, "orders", &["between"]).await;
     assert_eq!(discharge(&control, &txn_id, false).await, accepted());
     assert_eq!(queue.counts().scheduled, 1);
+    let cancel = fields([("sequence-numbers", first.into())]);
+    assert_eq!(manage.call("com.microsoft:cancel-scheduled-message", cancel).await.status(), 200);
+    assert_eq!((queue.counts().scheduled, queue.counts().active), (0, 1));
 }
 
 /// Rules: T-75.

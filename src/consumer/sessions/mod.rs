@@ -28,12 +28,14 @@ use tower_service::Service;
 pub use self::handle::{NoSession, SessionHandle};
 use self::{receiver::SessionReceiver, sink::Sink};
 use super::{
-    ConsumeError, ConsumerState, Health, IntoStack, Stats, Undeliverable,
+    ConsumeError, ConsumerControl, ConsumerState, Health, IntoStack, Stats, Undeliverable,
+    control::Control,
     health::ConsumerFailure,
     log::{Log, Receiving},
     options::Options,
     run::ConsumerRun,
     timers::SETTLE_GRACE,
+    woken::WokenSet,
 };
 use crate::{
     Disposition, Message,
@@ -102,6 +104,7 @@ pub struct SessionConsumer<A, S> {
     operation: Duration,
     stats: Stats,
     health: Health,
+    control: Control,
     undeliverable: Option<Arc<Sink>>,
     log: Log,
 }
@@ -133,6 +136,7 @@ where
             drain: Duration::from_secs(30),
             operation: OPERATION_TIMEOUT,
             health: Health::new(Self::CONCURRENCY, stats.clone()),
+            control: Control::new(Self::CONCURRENCY),
             stats,
             undeliverable: None,
             log: Log::new(),
@@ -144,6 +148,7 @@ where
     pub fn concurrency(mut self, sessions: usize) -> Self {
         self.concurrency = sessions.clamp(1, Self::MAX_CONCURRENCY);
         self.health.set_slots(self.concurrency);
+        self.control.set_concurrency(self.concurrency);
         self
     }
 
@@ -201,6 +206,11 @@ where
         self.health.clone()
     }
 
+    /// Returns a handle that pauses and resumes the consumer, and changes how many sessions it works on, also while it runs.
+    pub fn control(&self) -> ConsumerControl {
+        ConsumerControl::new(self.control.clone(), self.health.clone())
+    }
+
     /// Runs until accepting or the stack fails for good.
     pub async fn run(self) -> Result<Stats, ConsumeError> {
         self.run_until(pending::<()>()).await
@@ -220,12 +230,23 @@ where
         let mut failure = None;
         let mut end = pin!(None);
         self.log.learn(&self.source.entity_info());
-        let _ends = Ends(self.health.clone(), self.log.to_finish());
-        self.health.is(ConsumerState::Running);
+        let driver = WokenSet::new(1);
+        self.control.attach(&driver);
+        let _ends = Ends(self.health.clone(), self.control.clone(), self.log.to_finish());
         loop {
             accepted.retain(|shared| shared.strong_count() > 0);
-            let is_full = sessions.len() >= self.concurrency;
+            let (is_paused, concurrency) = (self.control.is_paused(), self.control.concurrency());
+            if !*stop.borrow() {
+                self.health.is(if is_paused { ConsumerState::Paused } else { ConsumerState::Running });
+                close_surplus(&accepted, if is_paused { 0 } else { concurrency });
+            }
+            let is_full = sessions.len() >= concurrency;
+            let is_over = is_paused || is_full && working(&accepted) > concurrency;
             let next = poll_fn(|cx| {
+                driver.register(cx.waker());
+                if driver.take_changed() {
+                    return Poll::Ready(Next::Changed);
+                }
                 let stops = *stop.borrow();
                 if !stops && shutdown.as_mut().poll(cx).is_ready() {
                     return Poll::Ready(Next::Shutdown);
@@ -240,7 +261,7 @@ where
                     let end = end.as_mut().as_pin_mut();
                     return end.map_or(Poll::Pending, |end: Pin<&mut Sleep>| end.poll(cx).map(|()| Next::Overdue));
                 }
-                if is_full && spares.load(Ordering::Relaxed) == 0 {
+                if is_over || is_full && spares.load(Ordering::Relaxed) == 0 {
                     self.source.stop();
                     return Poll::Pending;
                 }
@@ -270,7 +291,7 @@ where
                     sessions.push(work(session, self.service.clone(), options, stop.subscribe()));
                     continue;
                 }
-                Next::Ended(Ok(())) => continue,
+                Next::Changed | Next::Ended(Ok(())) => continue,
                 Next::Shutdown => {}
                 Next::Ended(Err(error)) => failure = failure.or(Some(error)),
                 Next::Accepted(Err(error)) => {
@@ -301,6 +322,7 @@ where
             operation: self.operation,
             stats: self.stats.clone(),
             health: self.health.of_part(),
+            control: Control::new(1),
             log: self.log.of_part(),
             undeliverable: sink.map(|sink| Box::new(move |message| sink.call(message)) as _),
         }
@@ -314,17 +336,34 @@ fn spare<Q: Session>(accepted: &[Weak<receiver::Shared<Q>>]) -> Option<Arc<recei
     spare.min_by_key(|(since, _)| *since).map(|(_, shared)| shared)
 }
 
+/// How many sessions are not done.
+fn working<Q: Session>(accepted: &[Weak<receiver::Shared<Q>>]) -> usize {
+    accepted.iter().filter_map(Weak::upgrade).filter(|shared| !shared.is_done()).count()
+}
+
+/// Closes sessions until at most `count` are not being closed: first those that have had nothing to do for the longest time.
+fn close_surplus<Q: Session>(accepted: &[Weak<receiver::Shared<Q>>], count: usize) {
+    let open: Vec<_> = accepted.iter().filter_map(Weak::upgrade).filter(|shared| !shared.is_closing()).collect();
+    let Some(surplus) = open.len().checked_sub(count).filter(|surplus| *surplus > 0) else { return };
+    let mut open: Vec<_> = open.into_iter().map(|shared| (shared.spare_since(), shared)).collect();
+    open.sort_by_key(|(since, _)| (since.is_none(), *since));
+    open[..surplus].iter().for_each(|(_, shared)| shared.close_when_idle());
+}
+
 /// However it ends.
-struct Ends(Health, Log);
+struct Ends(Health, Control, Log);
 
 impl Drop for Ends {
     fn drop(&mut self) {
         self.0.is(ConsumerState::Ended);
-        self.1.end();
+        self.1.detach();
+        self.2.end();
     }
 }
 
 enum Next<Q> {
+    /// A control handle has changed something.
+    Changed,
     Shutdown,
     Drained,
     /// A session is not closed.

@@ -10,6 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use futures_util::task::AtomicWaker;
 use tokio::time::{Instant, Sleep};
 
 use super::{
@@ -57,6 +58,10 @@ pub(super) struct Shared<Q> {
     /// How handlers find it.
     registered: Registered,
     is_done: AtomicBool,
+    /// Whether it is done when no handler runs.
+    is_closing: AtomicBool,
+    /// Wakes the receiver while it waits for messages.
+    waits: AtomicWaker,
     /// Since when the session could be closed for another one, and how to wake its receiver.
     spare: Mutex<Option<(Instant, Waker)>>,
     /// How many sessions of the consumer could be closed.
@@ -124,6 +129,17 @@ impl<Q: Session> Shared<Q> {
         }
     }
 
+    /// Whether it ends soon, or has ended.
+    pub(super) fn is_closing(&self) -> bool {
+        self.is_done() || self.is_closing.load(Ordering::Acquire)
+    }
+
+    /// Ends the session when no handler runs.
+    pub(super) fn close_when_idle(&self) {
+        self.is_closing.store(true, Ordering::Release);
+        self.waits.wake();
+    }
+
     pub(super) fn into_session(self) -> Q {
         self.locked.into_inner().unwrap_or_else(PoisonError::into_inner).session
     }
@@ -141,6 +157,8 @@ impl<Q: Session> SessionReceiver<Q> {
             registered,
             operation,
             is_done: AtomicBool::new(false),
+            is_closing: AtomicBool::new(false),
+            waits: AtomicWaker::new(),
             spare: Mutex::new(None),
             spares,
         });
@@ -211,6 +229,10 @@ impl<Q: Session> SessionReceiver<Q> {
                         drop(self.shared.set_spare(Some((since, cx.waker().clone()))));
                     }
                 }
+                self.shared.waits.register(cx.waker());
+                if self.shared.is_closing() {
+                    return Poll::Ready(None);
+                }
                 let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(due)));
                 if timer.deadline() != due {
                     timer.as_mut().reset(due);
@@ -242,6 +264,11 @@ impl<Q: Session> Receiver for SessionReceiver<Q> {
         loop {
             if self.shared.is_done() {
                 return Poll::Pending;
+            }
+            // It is not polled while a handler runs.
+            if self.shared.is_closing() {
+                self.finish(cx);
+                continue;
             }
             if let Some(renewing) = &mut self.renewing {
                 let Poll::Ready(renewed) = renewing.as_mut().poll(cx) else { return Poll::Pending };

@@ -101,21 +101,21 @@ impl Backoff {
 
 /// Numbers for jitter: `SplitMix64`, by Steele, Lea and Flood. They need not be hard to guess.
 #[derive(Debug)]
-pub(in crate::middleware) struct Random(AtomicU64);
+pub(crate) struct Random(AtomicU64);
 
 impl Random {
     const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-    pub(in crate::middleware) fn seeded(seed: u64) -> Self {
+    pub(crate) fn seeded(seed: u64) -> Self {
         Self(AtomicU64::new(seed))
     }
 
-    pub(in crate::middleware) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (_, low) = uuid::Uuid::from_bytes(random_uuid()).as_u64_pair();
         Self::seeded(low)
     }
 
-    pub(in crate::middleware) fn next(&self) -> u64 {
+    pub(crate) fn next(&self) -> u64 {
         let state = self.0.fetch_add(Self::STEP, Ordering::Relaxed).wrapping_add(Self::STEP);
         let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -131,7 +131,8 @@ mod future;
 mod history;
 mod layer;
 
-pub(super) use self::{backoff::Random, failure::is_transient};
+pub(crate) use self::backoff::Random;
+pub(super) use self::failure::is_transient;
 pub use self::{
     backoff::{Backoff, Jitter},
     counts::RetryCounts,

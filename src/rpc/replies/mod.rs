@@ -7,7 +7,7 @@ mod watched;
 use std::{
     convert::Infallible,
     fmt,
-    future::{Future, Ready, poll_fn, ready},
+    future::{Future, Ready, pending, poll_fn, ready},
     pin::pin,
     sync::Arc,
     task::{Context, Poll},
@@ -59,12 +59,20 @@ impl<R: ReplySource> Replies<R> {
     ///
     /// Run it in a task of its own: once it runs it keeps the deadlines of all calls, so what holds it up holds those up.
     pub async fn run(self) -> Result<(), ConsumeError> {
+        self.run_until(pending::<()>()).await
+    }
+
+    /// As [`run`](Self::run), and ends when `shutdown` is ready: calls that wait then fail.
+    pub async fn run_until<F: Future>(self, shutdown: F) -> Result<(), ConsumeError> {
         let Self { receiver, end } = self;
+        let mut shutdown = pin!(shutdown);
         let pending = &end.0;
         let mut keeper = DeadlineTimer::new(Arc::clone(pending));
         let receiver = Watched::new(receiver, Arc::clone(pending));
         let consumer = Consumer::new(receiver, Offer(Arc::clone(pending))).concurrency(Self::SETTLING);
-        let closed = poll_fn(|_| if pending.is_closed() { Poll::Ready(()) } else { Poll::Pending });
+        let closed = poll_fn(move |cx| {
+            if pending.is_closed() || shutdown.as_mut().poll(cx).is_ready() { Poll::Ready(()) } else { Poll::Pending }
+        });
         let mut run = pin!(consumer.run_until(closed));
         // Here and not where it receives: that stops while settlements do not end.
         poll_fn(|cx| {

@@ -9,6 +9,7 @@ mod capabilities;
 mod connect;
 mod connection;
 mod connector;
+pub mod convert;
 mod copies;
 mod deferred;
 mod deliver;

@@ -1,22 +1,67 @@
-//! A lapin channel that the program has already, as a sender and a receiver.
+//! Stacks around a plain lapin client: `cargo run -p consign-rabbitmq --example wrap_lapin -- QUEUE DEAD-LETTER-EXCHANGE`.
+use bytes::Bytes;
+use consign::middleware::encode::{EncodeLayer, OutboundMessage};
+use consign::middleware::{catch_panic::CatchPanicLayer, dead_letter::DeadLetterLayer};
+use consign::middleware::{delivery_limit::DeliveryLimitLayer, message_id::MessageIdLayer};
+use consign::routing::{Body, Router};
+use consign::transport::{ErrorKind, SendError, SendExt};
+use consign::{Disposition, Message, codecs::Codecs, settlement::Transient};
+use consign_rabbitmq::{convert, lapin};
+use futures_util::TryStreamExt;
+use lapin::{BasicProperties, Channel, Confirmation, options::*};
+use tower::{BoxError, Service, ServiceBuilder, ServiceExt, service_fn};
 
-use consign::{
-    Message,
-    transport::{ReceiverExt, Sender},
-};
-use consign_rabbitmq::{QueueSettings, RabbitMq, lapin};
+async fn priced(Body((sku, cents)): Body<(String, u64)>) -> Result<(), Transient> {
+    if cents == 0 { Err(Transient::new(format!("{sku} has no price"))) } else { Ok(()) }
+}
+
+/// Publishes, and waits until RabbitMQ has stored the message in a queue.
+async fn publish(channel: &Channel, to: [&str; 2], message: (BasicProperties, Bytes)) -> Result<(), SendError> {
+    let (options, (properties, body)) = (BasicPublishOptions { mandatory: true, ..Default::default() }, message);
+    let sent = async { channel.basic_publish(to[0].into(), to[1].into(), options, &body, properties).await?.await };
+    match sent.await {
+        Ok(Confirmation::Ack(None)) => Ok(()),
+        Ok(_) => Err(SendError::new(ErrorKind::EntityNotFound).with_detail("no queue has taken the message")),
+        Err(error) => Err(SendError::new(ErrorKind::CommunicationProblem).with_source(error)),
+    }
+}
+
+pub(crate) async fn place(channel: &Channel, queue: &str, order: (&str, u64)) -> Result<(), SendError> {
+    let client = service_fn(async |message: Message| publish(channel, ["", queue], convert::to_lapin(&message)?).await);
+    let layers = ServiceBuilder::new().layer(MessageIdLayer::new()).layer(EncodeLayer::new(Codecs::json()));
+    layers.service(client).send(OutboundMessage::new(order)).await
+}
+
+pub(crate) async fn consume(channel: &Channel, queue: &str, dead_letters: &str) -> Result<(), BoxError> {
+    let layers = ServiceBuilder::new().layer(DeadLetterLayer::new()).layer(DeliveryLimitLayer::new(3));
+    let router = Router::new(Codecs::json()).fallback(priced).build()?;
+    let mut stack = layers.layer(CatchPanicLayer::new()).service(router);
+    let mut deliveries = channel.basic_consume(queue.into(), "".into(), Default::default(), Default::default()).await?;
+    while let Some(delivery) = deliveries.try_next().await? {
+        let disposition = match convert::from_delivery(&delivery) {
+            Ok(message) => stack.ready().await?.call(message).await,
+            Err(unreadable) => Ok(unreadable.into()),
+        };
+        match disposition {
+            Ok(Disposition::Complete) => delivery.ack(BasicAckOptions::default()).await?,
+            Ok(Disposition::DeadLetter(why)) => {
+                let to = [dead_letters, delivery.routing_key.as_str()];
+                publish(channel, to, convert::dead_letter(&delivery, *why)?).await?;
+                delivery.ack(BasicAckOptions::default()).await?
+            }
+            _ => delivery.nack(BasicNackOptions { requeue: true, ..Default::default() }).await?,
+        };
+    }
+    Ok(())
+}
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn main() -> Result<(), BoxError> {
     let address = std::env::var("CONSIGN_RABBITMQ").unwrap_or("amqp://guest:guest@127.0.0.1:5672/%2f".into());
+    let [queue, exchange] = [1, 2].map(|index| std::env::args().nth(index).unwrap_or_default());
     let connection = lapin::Connection::connect(&address, lapin::ConnectionProperties::default()).await?;
-    let rabbit = RabbitMq::wrap(connection.create_channel().await?);
-
-    let queue = format!("wrap-{}", std::process::id());
-    RabbitMq::connect(&address).await?.create_queue(&queue, QueueSettings::default()).await?;
-    rabbit.sender(&queue)?.send(Message::new("hello")).await?;
-    let delivery = rabbit.receiver(&queue)?.receive().await?;
-    println!("{}", String::from_utf8_lossy(delivery.message.payload().unwrap_or_default()));
-    delivery.complete().await?;
-    Ok(RabbitMq::connect(&address).await?.delete(&queue).await?)
+    let channel = connection.create_channel().await?;
+    channel.confirm_select(ConfirmSelectOptions::default()).await?;
+    place(&channel, &queue, ("pen", 120)).await?;
+    consume(&channel, &queue, &exchange).await
 }

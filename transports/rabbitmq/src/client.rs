@@ -17,6 +17,7 @@ use tokio::sync::OnceCell;
 use crate::{
     arguments::quorum,
     cancels::Cancels,
+    dead_letters::DeadLetterExchanges,
     delays::Delays,
     entities::Entities,
     error::Failure,
@@ -35,6 +36,8 @@ pub(crate) struct Shared {
     clock: SystemClock,
     /// The settings of entities.
     pub(crate) entities: Arc<Entities>,
+    /// Where the dead letters of queues of other programs go.
+    pub(crate) dead_letters: Arc<DeadLetterExchanges>,
     moves: OnceLock<Publisher>,
     delays: OnceCell<Delays>,
     pub(crate) cancels: Arc<Cancels>,
@@ -43,13 +46,14 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(link: Link, entities: Arc<Entities>) -> Self {
+    pub(crate) fn new(link: Link, entities: Arc<Entities>, dead_letters: Arc<DeadLetterExchanges>) -> Self {
         Self {
             link: Arc::new(link),
             numbers: Numbers::new(),
             salt: fastrand::u64(..),
             clock: SystemClock::new(),
             entities,
+            dead_letters,
             moves: OnceLock::new(),
             delays: OnceCell::new(),
             cancels: Arc::default(),

@@ -28,6 +28,11 @@ impl Failure {
         Self { retryable: Some(false), ..Self::new(ErrorKind::CommunicationProblem, detail) }
     }
 
+    /// Returns whether the server has refused a declaration because of its arguments.
+    pub(crate) fn is_refused_declaration(&self) -> bool {
+        self.kind == ErrorKind::InvalidOperation && self.source.is_some()
+    }
+
     pub(crate) fn kind(&self) -> ErrorKind {
         self.kind
     }

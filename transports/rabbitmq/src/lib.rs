@@ -8,6 +8,8 @@ mod cancels;
 mod capabilities;
 mod client;
 mod connector;
+pub mod convert;
+mod dead_letters;
 mod delays;
 mod entities;
 mod error;

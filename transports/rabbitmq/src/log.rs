@@ -76,3 +76,12 @@ pub(crate) fn no_settings(path: &EntityPath) {
         tracing::warn!(target: TARGET, entity, suppressed, "the entity has no settings on the server: the defaults apply. Declare it, or set them by RabbitMq::know");
     }
 }
+
+/// Dead letters go to the dead-letter exchange of a queue that another program created.
+pub(crate) fn dead_letter_exchange(path: &EntityPath, exchange: &str) {
+    if let Some(suppressed) = log_limit(path.as_str(), "DeadLetterExchange") {
+        let (entity, exchange) =
+            (tracing::field::display(Escaped(path.as_str())), tracing::field::display(Escaped(exchange)));
+        tracing::info!(target: TARGET, entity, exchange, suppressed, "the queue is of another program: its dead letters go to its own dead-letter exchange");
+    }
+}

@@ -1,10 +1,12 @@
 use std::sync::Arc;
 
 use consign_core::transport::{ErrorKind, ManageError, ReceiveError, SendError};
+use lapin::types::ShortString;
 
 use crate::{
     Options, QueueSettings, RabbitMqReceiver, RabbitMqSender, TopicSettings,
     client::Shared,
+    dead_letters::DeadLetterExchange,
     entities::Known,
     link::Link,
     publisher::Publisher,
@@ -36,14 +38,14 @@ impl RabbitMq {
     }
 
     pub(crate) async fn open(options: Options, address: &str) -> Result<Self, ManageError> {
-        Ok(Self(Arc::new(Shared::new(Link::open(options, address).await?, Arc::default()))))
+        Ok(Self(Arc::new(Shared::new(Link::open(options, address).await?, Arc::default(), Arc::default()))))
     }
 
     /// Opens another connection with the same options and the same registered settings, for receivers that must not wait for
     /// one another's large messages. `InvalidOperation` if a channel was wrapped.
     pub async fn connect_again(&self) -> Result<Self, ManageError> {
         let link = self.0.link.again().await?;
-        Ok(Self(Arc::new(Shared::new(link, Arc::clone(&self.0.entities)))))
+        Ok(Self(Arc::new(Shared::new(link, Arc::clone(&self.0.entities), Arc::clone(&self.0.dead_letters)))))
     }
 
     /// Wraps an existing channel. All senders and receivers share it, and it is switched to publisher confirms. An error such
@@ -53,7 +55,7 @@ impl RabbitMq {
     /// A receiver sets the prefetch of the channel before each of its subscriptions. It must be called within a runtime.
     #[must_use]
     pub fn wrap(channel: lapin::Channel) -> Self {
-        Self(Arc::new(Shared::new(Link::wrap(channel), Arc::default())))
+        Self(Arc::new(Shared::new(Link::wrap(channel), Arc::default(), Arc::default())))
     }
 
     /// Registers the settings of a queue that another program created, which has no settings on the server. Settings that
@@ -61,6 +63,26 @@ impl RabbitMq {
     pub fn know(&self, path: &str, settings: QueueSettings) -> Result<(), ManageError> {
         settings.check()?;
         self.0.entities.register(&check_path(path)?, Known::Queue(Arc::new(settings)));
+        Ok(())
+    }
+
+    /// Registers the exchange for the dead letters of a queue that another program created. Without a `routing_key` a dead letter
+    /// has that of its message. It applies to this client and its clones, and takes precedence over the dead-letter exchange of
+    /// the queue. This crate does not create the exchange or its queues.
+    ///
+    /// # Errors
+    ///
+    /// A path that is not allowed; [`InvalidArgument`](ErrorKind::InvalidArgument) for a name of more than 255 bytes.
+    pub fn know_dead_letter_exchange(
+        &self,
+        path: &str,
+        exchange: &str,
+        routing_key: Option<&str>,
+    ) -> Result<(), ManageError> {
+        let long = |_| ManageError::new(ErrorKind::InvalidArgument).with_detail("a name has at most 255 bytes");
+        let exchange = ShortString::try_new(exchange.to_owned()).map_err(long)?;
+        let routing_key = routing_key.map(|key| ShortString::try_new(key.to_owned())).transpose().map_err(long)?;
+        self.0.dead_letters.register(&check_path(path)?, DeadLetterExchange { exchange, routing_key });
         Ok(())
     }
 

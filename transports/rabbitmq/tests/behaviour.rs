@@ -5,6 +5,8 @@ mod direct_replies;
 #[path = "foreign/headers.rs"]
 mod foreign;
 mod support;
+#[path = "foreign/wrapped.rs"]
+mod wrapped;
 
 use std::{
     convert::Infallible,

@@ -76,7 +76,7 @@ struct Report {
 impl Report {
     fn new(page: &Page, exceptions: &[Exception], tests: Tests) -> Self {
         let rules: BTreeSet<&str> = page.rules.iter().map(|rule| rule.id.as_str()).collect();
-        let with_rules: BTreeSet<char> = rules.iter().map(|id| family(id)).collect();
+        let with_rules: BTreeSet<&str> = rules.iter().map(|id| family(id)).collect();
         let excepted: BTreeSet<&str> = exceptions.iter().map(|exception| exception.id.as_str()).collect();
         // A family without a section has no rule to compare with.
         let others: BTreeSet<&str> = tests.named.iter().map(String::as_str).filter(|id| !rules.contains(id)).collect();
@@ -85,7 +85,7 @@ impl Report {
 
         let mut problems = order(page);
         problems.extend(families(page, &rules, &tests.named));
-        let mut untested: BTreeMap<char, Vec<String>> = BTreeMap::new();
+        let mut untested: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for &id in rules.iter().filter(|&&id| !tests.tested.contains_key(id) && !excepted.contains(id)) {
             untested.entry(family(id)).or_default().push(id.into());
         }
@@ -144,7 +144,7 @@ fn order(page: &Page) -> Vec<Problem> {
             problems.push(Problem::DuplicateRule(rule.id.clone()));
         }
     }
-    let place = |id: &str| page.families.iter().position(|&letter| letter == family(id));
+    let place = |id: &str| page.families.iter().position(|listed| listed == family(id));
     for pair in page.rules.windows(2) {
         let [before, rule] = pair else { continue };
         if place(&before.id).zip(place(&rule.id)).is_some_and(|(before, place)| place < before) {
@@ -162,16 +162,16 @@ fn order(page: &Page) -> Vec<Problem> {
 /// Families that the legend lists twice, and those that it does not list.
 fn families(page: &Page, rules: &BTreeSet<&str>, named: &BTreeSet<String>) -> Vec<Problem> {
     let mut legend = BTreeSet::new();
-    let repeated = page.families.iter().filter(|letter| !legend.insert(**letter)).copied();
+    let repeated = page.families.iter().filter(|family| !legend.insert(family.as_str())).cloned();
     let mut problems: Vec<Problem> = repeated.map(Problem::DuplicateFamily).collect();
-    let mut outside: BTreeMap<char, BTreeSet<&str>> = BTreeMap::new();
+    let mut outside: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for id in rules.iter().copied().chain(named.iter().map(String::as_str)) {
         if !legend.contains(&family(id)) {
             outside.entry(family(id)).or_default().insert(id);
         }
     }
     let ids = |ids: BTreeSet<&str>| ids.into_iter().map(String::from).collect();
-    problems.extend(outside.into_iter().map(|(letter, outside)| Problem::NoFamily(letter, ids(outside))));
+    problems.extend(outside.into_iter().map(|(family, outside)| Problem::NoFamily(family.into(), ids(outside))));
     problems
 }
 
@@ -249,9 +249,9 @@ mod tests {
     fn the_legend_lists_every_family_once() {
         let report = report(&page("SS", &["S-01", "T-01"]), "", &["S-01", "T-01", "I-34"]);
         let expected = [
-            Problem::DuplicateFamily('S'),
-            Problem::NoFamily('I', vec!["I-34".into()]),
-            Problem::NoFamily('T', vec!["T-01".into()]),
+            Problem::DuplicateFamily("S".into()),
+            Problem::NoFamily("I".into(), vec!["I-34".into()]),
+            Problem::NoFamily("T".into(), vec!["T-01".into()]),
         ];
         assert_eq!(report.problems, expected);
     }

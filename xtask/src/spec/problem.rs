@@ -12,9 +12,9 @@ pub(crate) enum Problem {
     /// Two rules share an id.
     DuplicateRule(String),
     /// The legend lists a family twice.
-    DuplicateFamily(char),
+    DuplicateFamily(String),
     /// Ids of a family that the legend does not list.
-    NoFamily(char, Vec<String>),
+    NoFamily(String, Vec<String>),
     /// A rule after those of a family that the legend lists later.
     FamilyOutOfOrder(String),
     /// A rule after a higher number in its table.

@@ -11,8 +11,8 @@ pub(super) struct Rule {
 /// What the page lists.
 #[derive(Debug, Default)]
 pub(super) struct Page {
-    /// The letters of the legend, in its order and with repetitions.
-    pub(super) families: Vec<char>,
+    /// The families of the legend, in its order and with repetitions.
+    pub(super) families: Vec<String>,
     /// The rules in the order of the page, with repetitions.
     pub(super) rules: Vec<Rule>,
 }
@@ -23,7 +23,8 @@ impl Page {
         for line in text.lines() {
             match first_cell(line) {
                 Some(cell) if is_id(cell) => page.rules.push(Rule { id: cell.into(), table }),
-                Some(cell) => page.families.extend(letter(cell)),
+                Some(cell) if is_family(cell) => page.families.push(cell.into()),
+                Some(_) => {}
                 None => table += 1,
             }
         }
@@ -36,23 +37,21 @@ fn first_cell(line: &str) -> Option<&str> {
     Some(cell.trim())
 }
 
-/// The capital letter that is the whole cell.
-fn letter(cell: &str) -> Option<char> {
-    let mut characters = cell.chars();
-    let letter = characters.next().filter(char::is_ascii_uppercase)?;
-    characters.next().is_none().then_some(letter)
+/// One or two capital letters.
+fn is_family(cell: &str) -> bool {
+    matches!(cell.len(), 1 | 2) && cell.bytes().all(|letter| letter.is_ascii_uppercase())
 }
 
-/// One capital letter, a hyphen, at least two digits, at most one small letter: `S-28`, `T-59a`.
+/// A family, a hyphen, at least two digits, at most one small letter: `S-28`, `T-59a`, `HT-01`.
 pub(super) fn is_id(text: &str) -> bool {
     let Some((kind, number)) = text.split_once('-') else { return false };
     let digits = number.strip_suffix(|last: char| last.is_ascii_lowercase()).unwrap_or(number);
-    letter(kind).is_some() && digits.len() >= 2 && digits.bytes().all(|digit| digit.is_ascii_digit())
+    is_family(kind) && digits.len() >= 2 && digits.bytes().all(|digit| digit.is_ascii_digit())
 }
 
 /// The family of an id.
-pub(super) fn family(id: &str) -> char {
-    id.chars().next().unwrap_or_default()
+pub(super) fn family(id: &str) -> &str {
+    id.split_once('-').map_or(id, |(family, _)| family)
 }
 
 /// What ids of one family are sorted by: `T-59` before `T-59a`, and both before `T-100`.
@@ -82,8 +81,9 @@ mod tests {
 
     #[test]
     fn a_legend_lists_families_in_order() {
-        let page = Page::read("| family | covers |\n|---|---|\n| S | locks |\n| B | bodies |\n\n**A** is text");
-        assert_eq!(page.families, ['S', 'B']);
+        let page =
+            Page::read("| family | covers |\n|---|---|\n| S | locks |\n| B | bodies |\n| HT | HTTP |\n\n**A** is text");
+        assert_eq!(page.families, ["S", "B", "HT"]);
     }
 
     #[test]
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn malformed_ids_are_ignored() {
-        for text in ["id", "---", "s-28", "S28", "S-2", "SS-28", "S-28ab", "S-28A", "-28", "S-", "S-a", "É-28"] {
+        for text in ["id", "---", "s-28", "S28", "S-2", "SSS-28", "S-28ab", "S-28A", "-28", "S-", "S-a", "É-28"] {
             assert!(!is_id(text), "{text}");
         }
     }

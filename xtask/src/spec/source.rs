@@ -113,7 +113,8 @@ fn function_name(line: &str) -> Option<&str> {
 fn begins_with_id(name: &str) -> bool {
     let mut words = name.split('_');
     let (Some(kind), Some(number), Some(_)) = (words.next(), words.next(), words.next()) else { return false };
-    is_id(&format!("{}-{number}", kind.to_uppercase()))
+    // Two letters may be a word: `to_32_bits`.
+    kind.len() == 1 && is_id(&format!("{}-{number}", kind.to_uppercase()))
 }
 
 #[cfg(test)]

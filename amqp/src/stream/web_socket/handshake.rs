@@ -1,16 +1,17 @@
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_tungstenite::{
-    accept_hdr_async_with_config, client_async_with_config,
+    WebSocketStream, accept_hdr_async_with_config, client_async_with_config,
     tungstenite::{
         self,
         client::{ClientRequestBuilder, IntoClientRequest},
-        handshake::server::{ErrorResponse, Request, Response},
-        http::{HeaderMap, HeaderValue, StatusCode, Uri, header::SEC_WEBSOCKET_PROTOCOL},
+        handshake::server::{ErrorResponse, Request, Response, create_response_with_body},
+        http::{self, HeaderMap, HeaderValue, StatusCode, Uri, header::SEC_WEBSOCKET_PROTOCOL},
+        protocol::Role,
     },
 };
 
 use super::{Subprotocol, WebSocketOptions, adapter::WebSocket};
-use crate::stream::{Error, ErrorKind};
+use crate::stream::{Error, ErrorKind, Stream};
 
 /// Upgrades a client's stream.
 pub(crate) async fn connect<S>(
@@ -56,6 +57,43 @@ where
     };
     let stream = accept_hdr_async_with_config(stream, answer, Some(options.to_config())).await.map_err(refused)?;
     Ok(WebSocket::new(stream))
+}
+
+impl WebSocketOptions {
+    /// Answers a request to upgrade that an HTTP server has read: with the status 101 and the headers of the handshake, or with
+    /// 400 or 404 if it is not a request for these options.
+    ///
+    /// After a response of 101 the server calls [`WebSocketOptions::upgraded`] with the stream of the connection.
+    ///
+    /// # Errors
+    /// The response that refuses the request, without a body.
+    pub fn answer<B>(&self, request: &http::Request<B>) -> Result<http::Response<()>, http::Response<()>> {
+        let refuse = |status| {
+            let mut response = http::Response::new(());
+            *response.status_mut() = status;
+            response
+        };
+        if request.uri().path() != path(self) {
+            return Err(refuse(StatusCode::NOT_FOUND));
+        }
+        let mut response = create_response_with_body(request, || ()).map_err(|_| refuse(StatusCode::BAD_REQUEST))?;
+        let subprotocol =
+            choose(request.headers(), &self.subprotocols).ok_or_else(|| refuse(StatusCode::BAD_REQUEST))?;
+        response.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(subprotocol.as_str()));
+        Ok(response)
+    }
+
+    /// Makes a stream of AMQP of the stream of a connection, after the response of [`WebSocketOptions::answer`] was written.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the stream.
+    pub async fn upgraded<S>(&self, stream: S) -> Stream
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let stream = WebSocketStream::from_raw_socket(stream, Role::Server, Some(self.to_config())).await;
+        Stream::new(WebSocket::new(stream))
+    }
 }
 
 /// The path of a server, without a query.

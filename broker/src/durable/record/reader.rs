@@ -10,18 +10,23 @@ use super::malformed::{Malformed, Problem};
 use crate::engine::record::LEVELS;
 
 /// Reads a record from its first byte to its last one. It checks each length against the bytes.
-pub(super) struct Reader<'a>(binary::Reader<'a>);
+pub(super) struct Reader<'a>(binary::Reader<'a>, u8);
 
 impl<'a> Reader<'a> {
     /// Reads the version, which is 1 to `newest`.
     pub(super) fn new(all: &'a [u8], newest: u8) -> Result<Self, Malformed> {
-        let mut reader = Self(binary::Reader::new(all));
+        let mut reader = binary::Reader::new(all);
         let version = reader.byte()?;
         if (1..=newest).contains(&version) {
-            Ok(reader)
+            Ok(Self(reader, version))
         } else {
             Err(Malformed { problem: Problem::UnknownVersion(version), at: 0 })
         }
+    }
+
+    /// Returns the version of the record.
+    pub(super) fn version(&self) -> u8 {
+        self.1
     }
 
     /// Checks that nothing is left.
@@ -121,7 +126,7 @@ mod tests {
     use super::{super::write, *};
 
     fn reader(rest: &[u8]) -> Reader<'_> {
-        Reader(binary::Reader::new(rest))
+        Reader(binary::Reader::new(rest), 1)
     }
 
     #[test]

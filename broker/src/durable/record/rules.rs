@@ -31,6 +31,7 @@ fn write_rule(out: &mut Vec<u8>, rule: &Rule) {
         }
     }
     write::optional(out, rule.action().map(SqlAction::as_str), write::text);
+    write::optional(out, rule.created(), write::timestamp);
 }
 
 pub(super) fn read(reader: &mut Reader<'_>) -> Result<RuleSet, Malformed> {
@@ -48,6 +49,9 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<RuleSet, Malformed> {
         let mut rule = Rule::new(name, filter).map_err(|_| reader.invalid("name of a rule"))?;
         if let Some(action) = reader.optional(Reader::text)? {
             rule = rule.with_action(SqlAction::parse(action).map_err(|_| reader.invalid("action"))?);
+        }
+        if reader.version() >= 2 {
+            rule = rule.with_created(reader.optional(Reader::timestamp)?);
         }
         rules.create(rule).map_err(|_| reader.invalid("rule"))?;
     }

@@ -64,6 +64,7 @@ pub(crate) enum EntityKind {
         settings: SubscriptionSettings,
         /// The serial of its topic.
         topic: u64,
+        /// With the times of their creation.
         rules: Box<RuleSet>,
     },
 }
@@ -92,6 +93,8 @@ pub(crate) enum LastNumber {
 pub(crate) struct SessionRecord {
     pub(crate) id: Box<str>,
     pub(crate) state: Option<Bytes>,
+    /// When the state was set last.
+    pub(crate) updated: Timestamp,
 }
 
 /// An id that an entity has accepted within its window.

@@ -43,10 +43,12 @@ impl Store {
         match event {
             Event::LockEnds => {
                 let (key, _) = self.locks.first(&self.entries)?;
+                self.totals.locks_lost += 1;
                 self.unlock(key, instant, Failure::Counts, fx);
             }
             Event::SessionEnds => {
                 let (_, lane) = self.sessions.as_ref()?.first_end()?;
+                self.totals.locks_lost += 1;
                 self.end_session(instant, lane, Failure::Counts, fx);
             }
             Event::Expires => {
@@ -123,6 +125,7 @@ impl Store {
 
     /// Expires a message of the main part that is in no index but its lane.
     fn expire(&mut self, key: u32, fx: &mut Effects) {
+        self.totals.expired += 1;
         if self.settings.dead_letter_on_expiration {
             let deliveries = self.entries[key as usize].failures;
             #[cfg(feature = "durable")]
@@ -150,6 +153,9 @@ impl Store {
     fn end_locks(&mut self, now: Now, part: Option<Part>, failure: Failure, fx: &mut Effects) {
         let is_wanted = |&key: &u32| part.is_none_or(|part| self.entries[key as usize].part == part);
         let held: Vec<u32> = self.locks.iter(&self.entries).filter(is_wanted).collect();
+        if failure == Failure::Counts {
+            self.totals.locks_lost += held.len() as u64;
+        }
         for key in held {
             self.unlock(key, now.ticks, failure, fx);
         }

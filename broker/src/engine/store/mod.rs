@@ -25,11 +25,12 @@ mod settle;
 mod sorted;
 #[cfg(test)]
 mod tests;
+mod totals;
 
 use consign_core::administration::QueueSettings;
 use slab::Slab;
 
-pub use self::counts::Ages;
+pub use self::{counts::Ages, totals::Totals};
 use consign_core::message::{Properties, SequenceNumber, Stored};
 
 #[cfg(feature = "durable")]
@@ -84,6 +85,7 @@ pub(crate) struct Store {
     expiries: Sorted<u128>,
     numbers: Numbers,
     tally: [Tally; 3],
+    totals: Totals,
     size: u64,
     scheduled: Scheduled,
     sessions: Option<Box<Sessions>>,
@@ -138,6 +140,7 @@ impl Store {
             expiries: Sorted::default(),
             numbers: if settings.partitioned { Numbers::partitioned() } else { Numbers::plain() },
             tally: Default::default(),
+            totals: Totals::default(),
             size: 0,
             scheduled: Scheduled::default(),
             sessions: settings.requires_session.then(Box::default),
@@ -265,6 +268,7 @@ impl Store {
     /// Stores a numbered message, where it can be received.
     #[inline]
     pub(super) fn insert(&mut self, now: Now, arrival: Arrival, number: Number, fx: &mut Effects) {
+        self.totals.arrived += 1;
         let key = self.store(arrival, number, fx);
         let entry = &mut self.entries[key as usize];
         entry.enqueued = number.enqueued;

@@ -91,6 +91,7 @@ impl Store {
             out(delivered(&self.entries[key as usize], None, self.settings.partitioned));
             // The delivery has its message too.
             drop(self.remove(key, fx));
+            self.totals.delivered += 1;
             taken += 1;
         }
         taken
@@ -179,6 +180,7 @@ impl Store {
         entry.lock = lock;
         let (message, part) = (delivered(entry, Some(shown), partitioned), entry.part);
         self.tally[part as usize].locked += 1;
+        self.totals.delivered += 1;
         Locked { message, key, lock, lock_millis: self.lock.millis }
     }
 }

@@ -41,7 +41,7 @@ impl Store {
         }
         for id in std::mem::take(&mut self.changes.sessions) {
             match self.state_of(&id) {
-                Some(state) => sink.put_session(serial, &SessionRecord { id, state: Some(state) }),
+                Some((state, updated)) => sink.put_session(serial, &SessionRecord { id, state: Some(state), updated }),
                 None => sink.remove_session(serial, &id),
             }
         }
@@ -87,7 +87,7 @@ impl Store {
         if self.sessions.is_none() {
             return false;
         }
-        self.restore_state(&record.id, record.state);
+        self.restore_state(&record.id, record.state, record.updated);
         true
     }
 

@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use consign_core::administration::QueueSettings;
+use consign_core::{administration::QueueSettings, time::Timestamp};
 
 use super::{Ticks, locks::Locks};
 
@@ -8,6 +8,8 @@ use super::{Ticks, locks::Locks};
 pub(super) struct Session {
     pub(super) id: Box<str>,
     pub(super) state: Option<Bytes>,
+    /// When the state was set last.
+    pub(super) updated: Timestamp,
     /// Messages in any place but scheduled.
     pub(super) messages: usize,
     /// The number of the holder's lock, or 0.
@@ -21,7 +23,16 @@ pub(super) struct Session {
 impl Session {
     /// Creates a session that is empty.
     pub(super) fn new(id: &str) -> Self {
-        Self { id: id.into(), state: None, messages: 0, lock: 0, until: 0, locks: Locks::default(), listed: None }
+        Self {
+            id: id.into(),
+            state: None,
+            updated: Timestamp::from_millis(0),
+            messages: 0,
+            lock: 0,
+            until: 0,
+            locks: Locks::default(),
+            listed: None,
+        }
     }
 
     pub(super) fn id(&self) -> &str {

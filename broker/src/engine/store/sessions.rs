@@ -168,8 +168,10 @@ impl Store {
     }
 
     /// Sets the state, or clears it, and leaves the previous one in `state`. It may grow by `available`, and to `limit`.
+    #[expect(clippy::too_many_arguments, reason = "each of them comes from another part of the engine")]
     pub(crate) fn set_session_state(
         &mut self,
+        now: Now,
         lane: u32,
         lock: u64,
         state: &mut Option<Bytes>,
@@ -187,6 +189,7 @@ impl Store {
             return Err(Refused::Full);
         }
         std::mem::swap(&mut session.state, state);
+        session.updated = now.utc;
         let id = fx.is_recorded().then(|| session.id.clone());
         self.size = self.size - before + after;
         if let Some(id) = id {
@@ -257,25 +260,36 @@ impl Store {
         ids
     }
 
+    /// Returns the ids of the sessions whose state was set after this time, in order.
+    pub(crate) fn session_ids_updated_after(&self, after: Timestamp) -> Vec<String> {
+        let sessions = self.lanes.iter().filter_map(|(_, lane)| lane.session.as_deref());
+        let updated = sessions.filter(|session| session.state.is_some() && session.updated > after);
+        let mut ids: Vec<String> = updated.map(|session| session.id().to_owned()).collect();
+        ids.sort_unstable();
+        ids
+    }
+
     #[cfg(feature = "durable")]
     pub(super) fn sessions_with_state(&self) -> impl Iterator<Item = &str> {
         let sessions = self.lanes.iter().filter_map(|(_, lane)| lane.session.as_deref());
         sessions.filter(|session| session.state.is_some()).map(Session::id)
     }
 
+    /// Returns the state of a session, and when it was set.
     #[cfg(feature = "durable")]
-    pub(super) fn state_of(&self, id: &str) -> Option<Bytes> {
+    pub(super) fn state_of(&self, id: &str) -> Option<(Bytes, Timestamp)> {
         let lane = *self.sessions.as_ref()?.lanes.get(id)?;
-        self.session(lane)?.state.clone()
+        let session = self.session(lane)?;
+        Some((session.state.clone()?, session.updated))
     }
 
     /// Restores the state of a session, which may be new.
     #[cfg(feature = "durable")]
-    pub(super) fn restore_state(&mut self, id: &str, state: Option<Bytes>) {
+    pub(super) fn restore_state(&mut self, id: &str, state: Option<Bytes>, updated: Timestamp) {
         let lane = self.session_lane(id);
         self.size += size_of_state(state.as_ref());
         if let Some(session) = &mut self.lanes[lane as usize].session {
-            session.state = state;
+            (session.state, session.updated) = (state, updated);
         }
     }
 

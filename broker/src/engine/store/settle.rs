@@ -69,6 +69,7 @@ impl Store {
         let (locks, entries) = self.locks(entry.lane);
         locks.unlink(entries, entry.previous, entry.next);
         self.tally[entry.part as usize].locked -= 1;
+        self.totals.completed += 1;
         self.forget(&entry);
         Ok(entry.message)
     }
@@ -85,6 +86,7 @@ impl Store {
         match disposition {
             Disposition::Complete => {}
             Disposition::Abandon(changes) => {
+                self.totals.abandoned += 1;
                 if self.change(key, changes, fx) {
                     self.unlock(key, now.ticks, Failure::Counts, fx);
                 } else {
@@ -92,6 +94,7 @@ impl Store {
                 }
             }
             Disposition::Defer(changes) => {
+                self.totals.deferred += 1;
                 if self.change(key, changes, fx) {
                     self.remove_lock(key);
                     self.set_aside(key, fx);
@@ -100,6 +103,7 @@ impl Store {
                 }
             }
             Disposition::DeadLetter(dead_letter) => {
+                self.totals.dead_lettered += 1;
                 let fits = self.fits(key, dead_letter);
                 let dead_letter = if fits { DeadLetter::clone(dead_letter) } else { header_size_exceeded() };
                 self.bury_locked(key, dead_letter, fx);
@@ -156,6 +160,7 @@ impl Store {
     /// Ends a lock without counting the delivery.
     pub(in super::super) fn release(&mut self, now: Now, key: u32, lock: u64, fx: &mut Effects) -> Result<(), Refused> {
         self.held(now, key, lock)?;
+        self.totals.released += 1;
         self.unlock(key, now.ticks, Failure::IsForgiven, fx);
         Ok(())
     }

@@ -37,6 +37,7 @@ pub trait Connector: Send + Sync + 'static {
 /// | `nats://127.0.0.1:4222`, `tls:` | `consign_nats::connector()` |
 /// | `amqp://guest:guest@127.0.0.1:5672/%2f`, `amqps:` | `consign_rabbitmq::connector()` |
 /// | `postgres://user@127.0.0.1/database`, `postgresql:` | `consign_postgres::connector()` |
+/// | `servicebus://key-name:key@host` | `consign_servicebus::connector()` |
 ///
 /// Options are parameters of the query, `nats://127.0.0.1:4222?namespace=shop`; the crate of a transport has a table of them.
 ///

@@ -3,7 +3,7 @@ use consign_amqp::{
     value::{Described, List, Map, Timestamp as WireTimestamp, Value},
 };
 use consign_broker::{Broker, Subscription};
-use consign_core::transport::ErrorKind;
+use consign_core::{time::Timestamp, transport::ErrorKind};
 use consign_rules::{CorrelationFilter, Filter, Rule, SqlAction, SqlFilter};
 
 use crate::{
@@ -99,9 +99,8 @@ pub(super) fn enumerate(broker: &Broker, entity: &Entity, request: &Request) -> 
     let fields = request.fields()?;
     let skip = fields.count("skip", usize::MAX)?.unwrap_or(0);
     let top = fields.count("top", MAX_PAGE)?.unwrap_or(MAX_PAGE);
-    let created = WireTimestamp(broker.now().as_millis());
     let rules = subscription(broker, entity)?.rules();
-    let page: Vec<Value> = rules.iter().skip(skip).take(top).map(|rule| entry(rule, created).into()).collect();
+    let page: Vec<Value> = rules.iter().skip(skip).take(top).map(|rule| entry(rule).into()).collect();
     if page.is_empty() {
         return Ok(Response::no_content());
     }
@@ -114,8 +113,9 @@ fn described(descriptor: u64, fields: Vec<Value>) -> Value {
     Value::Described(Box::new(Described { descriptor: descriptor.into(), value: List(fields).into() }))
 }
 
-/// The entry of a rule. When it was created is not kept: clients get the time of the request.
-fn entry(rule: &Rule, created: WireTimestamp) -> Map {
+/// The entry of a rule. One without a time of its creation was created in 1970.
+fn entry(rule: &Rule) -> Map {
+    let created = WireTimestamp(rule.created().unwrap_or(Timestamp::EPOCH).as_millis());
     let filter = match rule.filter() {
         Filter::True => described(code::TRUE_FILTER, Vec::new()),
         Filter::False => described(code::FALSE_FILTER, Vec::new()),

@@ -31,10 +31,8 @@ impl Client {
         let messages = messages.iter().map(message).collect::<Result<Vec<_>, _>>()?;
         let sender = entity.sender()?;
         if let Some(txn_id) = &request.txn_id {
-            // Numbers are given when the transaction is committed.
-            let unknown = vec![SequenceNumber::new(0); messages.len()];
-            self.transactions.schedule(txn_id, &sender, messages)?;
-            return numbers(Ok(unknown)).map(Some);
+            let reserved = self.transactions.schedule(txn_id, &sender, messages)?;
+            return numbers(Ok(reserved)).map(Some);
         }
         // The messages of one request have one time, as clients write them. Otherwise each time is a call of its own.
         let mut groups: Vec<(Timestamp, Vec<Message>)> = Vec::new();

@@ -5,7 +5,10 @@ use consign_amqp::{
     value::{Array, Binary, Map, Timestamp as WireTimestamp, Value, ValueType},
 };
 use consign_broker::SessionReceiver;
-use consign_core::transport::{ErrorKind, SettleError};
+use consign_core::{
+    time::Timestamp,
+    transport::{ErrorKind, SettleError},
+};
 
 use super::queue;
 use crate::{
@@ -83,7 +86,7 @@ impl Client {
     }
 }
 
-/// `get-message-sessions`: the sessions that have a message or a state.
+/// `get-message-sessions`: the sessions that have a message or a state, or those whose state was set after a time.
 pub(super) fn list(entity: &Entity, request: &Request) -> Result<Response, Failure> {
     let fields = request.fields()?;
     let skip = fields.count("skip", usize::MAX)?.unwrap_or(0);
@@ -93,7 +96,13 @@ pub(super) fn list(entity: &Entity, request: &Request) -> Result<Response, Failu
         let text = "The entity does not require sessions.";
         return Err(Failure::new(ErrorKind::InvalidOperation, text));
     }
-    let page: Vec<Value> = queue.sessions().into_iter().skip(skip).take(top).map(Value::from).collect();
+    // The last instant of .NET stands for no time, as 9999-12-31 or rounded up to the next day.
+    let updated_after = fields.timestamp("last-updated-time")?.filter(|after| *after < Timestamp::MAX);
+    let sessions = match updated_after {
+        Some(after) => queue.sessions_updated_after(after),
+        None => queue.sessions(),
+    };
+    let page: Vec<Value> = sessions.into_iter().skip(skip).take(top).map(Value::from).collect();
     if page.is_empty() {
         return Ok(Response::no_content());
     }

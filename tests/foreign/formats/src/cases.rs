@@ -2,7 +2,9 @@
 
 use consign::cloud_events::{Mode, Prefix};
 
-use crate::{cloud_events, encodings, encrypted, environment::Environment, nats, rabbitmq, suite::Case, traces};
+use crate::{
+    asyncapi, cloud_events, encodings, encrypted, environment::Environment, nats, rabbitmq, suite::Case, traces,
+};
 
 macro_rules! cases {
     ($($name:literal: $module:ident :: $run:ident $(( $($argument:expr),+ ))?;)*) => {
@@ -64,4 +66,6 @@ pub(crate) const CASES: &[Case<Environment>] = cases! {
 
     "signed and encrypted messages, by cryptography": encrypted::python;
     "signed and encrypted messages, by node:crypto": encrypted::node;
+
+    "the schema of AsyncAPI accepts a document": asyncapi::validated;
 };

@@ -86,6 +86,11 @@ impl Environment {
         answer(command.arg(self.package.join(path)).args(arguments)).await
     }
 
+    /// The folder of the packages for Node.
+    pub(crate) fn modules(&self) -> PathBuf {
+        self.folder.join("node_modules")
+    }
+
     /// A path inside the repository.
     pub(crate) fn repository(&self, path: &str) -> PathBuf {
         self.package.join("../../..").join(path)

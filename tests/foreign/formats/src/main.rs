@@ -4,6 +4,7 @@
 //! FOLDER is what `scripts/foreign` prints. Each case prints a line. The process fails if a case does.
 #![forbid(unsafe_code)]
 
+mod asyncapi;
 mod cases;
 mod cloud_events;
 mod encodings;

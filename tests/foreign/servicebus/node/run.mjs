@@ -8,7 +8,7 @@ import { readFileSync } from "node:fs";
 
 import { Context, Missing, scenarios } from "./support.mjs";
 
-for (const module of ["sending", "receiving", "settling", "sessions", "topics", "rules", "connections"]) {
+for (const module of ["sending", "receiving", "settling", "sessions", "topics", "rules", "connections", "administration"]) {
   await import(`./${module}.mjs`);
 }
 

@@ -2,7 +2,8 @@
 
 `run.py entities` prints the entities of all scenarios, in the format of the configuration of Microsoft's emulator.
 `run.py sync|async SETTINGS.json [NAME...]` runs the scenarios and prints a line for each: `pass NAME` or `FAIL NAME: reason`.
-The settings are `connection`, and where a server has them: `listen_only`, `send_only`, `wrong_key`, `web_socket`, `tls`, `ca`.
+The settings are `connection`, and where a server has them: `listen_only`, `send_only`, `wrong_key`, `web_socket`, `tls`, `ca`,
+`administration`, `administration_listen`, `administration_wrong_key`.
 
 The scenarios are written for the asynchronous client. Without `async` and `await` the same source is for the other one.
 """
@@ -18,7 +19,7 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-MODULES = ["sending", "receiving", "settling", "sessions", "topics", "connections"]
+MODULES = ["sending", "receiving", "settling", "sessions", "topics", "connections", "administration"]
 # More of the asynchronous ones in one thread delay each other's renewals.
 AT_ONCE = {"sync": 40, "async": 16}
 # Longer than the scenario that waits the longest.

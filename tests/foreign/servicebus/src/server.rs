@@ -110,6 +110,9 @@ fn settings(host: Ipv4Addr, certificate: &Path) -> Value {
         "wrong_key": connection(5672, root, "another key"),
         "tls": connection(5671, root, key),
         "web_socket": connection(5300, root, key),
+        "administration": connection(5300, root, key),
+        "administration_listen": connection(5300, listener, listen),
+        "administration_wrong_key": connection(5300, root, "another key"),
         "web_socket_endpoint": format!("sb://{host}:5300"),
         "ca": certificate,
     })

@@ -82,8 +82,10 @@ class Broker(Handler):
         self.due, self.last_due, self.last_tag, self.last_address = [], 0, 0, 0
 
     def on_reactor_init(self, event):
-        acceptor = event.container.listen("127.0.0.1:0")
-        print(acceptor._selectable.getsockname()[1], flush=True)
+        listener = event.container.listen("127.0.0.1:0")._selectable
+        # Proton's backlog is 10: with more connections at once, the kernel answers with cookies, and resets some.
+        listener.listen(256)
+        print(listener.getsockname()[1], flush=True)
 
     def on_connection_bound(self, event):
         event.transport.idle_timeout = 10

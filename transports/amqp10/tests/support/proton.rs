@@ -6,10 +6,7 @@ use std::{
 };
 
 use consign::transport::{ErrorKind, ManageError};
-use consign_amqp::{
-    client::{Connection, Error, Options, Session},
-    engine::Reason,
-};
+use consign_amqp::client::{Connection, Error, Options, Session};
 use consign_conformance::left_out;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -62,25 +59,16 @@ impl Proton {
 pub(crate) struct ProtonQueues(SocketAddr);
 
 impl ProtonQueues {
-    /// Attaches to a control address. Proton's container drops a new connection now and then, so a lost one is opened again; what
-    /// the lost one has done already is no error then.
+    /// Attaches to a control address.
     async fn control(&self, address: String) -> Result<(), ManageError> {
-        const ATTEMPTS: usize = 3;
-        for attempt in 1.. {
-            let error = match self.attach(&address).await {
-                Ok(()) => return Ok(()),
-                Err(error) => error,
-            };
+        self.attach(&address).await.map_err(|error| {
             let kind = match error.condition().map(consign_amqp::value::Symbol::as_str) {
-                Some("amqp:precondition-failed" | "amqp:not-found") if attempt > 1 => return Ok(()),
                 Some("amqp:precondition-failed") => ErrorKind::AlreadyExists,
                 Some("amqp:not-found") => ErrorKind::EntityNotFound,
-                _ if attempt < ATTEMPTS && matches!(error, Error::Closed(Reason::Disconnected)) => continue,
                 _ => ErrorKind::General,
             };
-            return Err(ManageError::new(kind).with_detail(error.to_string()));
-        }
-        unreachable!("the last attempt returns")
+            ManageError::new(kind).with_detail(error.to_string())
+        })
     }
 
     async fn attach(&self, address: &str) -> Result<(), Error> {

@@ -8,6 +8,7 @@
 //! A file belongs to a version of the format, such as `tests/golden/format-1`. It is never changed: a change of what is
 //! written is a new folder, and the files of all folders are read. [`write()`] writes a new one.
 
+pub mod random;
 pub mod samples;
 mod shown;
 

@@ -9,6 +9,7 @@ mod headers;
 mod inbox;
 mod log;
 mod own;
+mod plain;
 mod reconnection;
 mod sealed;
 #[path = "../conformance/server.rs"]

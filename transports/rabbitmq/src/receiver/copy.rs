@@ -73,8 +73,8 @@ fn copy(
 
 fn stamp(held: &Held, failed: u32, expiration: Expiration) -> Stamp {
     Stamp {
-        number: held.facts.number,
-        enqueued: held.facts.enqueued,
+        number: Some(held.facts.number),
+        enqueued: Some(held.facts.enqueued),
         failed,
         time_to_live: None,
         mirrored: false,

@@ -13,6 +13,7 @@ use consign_core::{
 use lapin::{
     Acker, BasicProperties, Channel,
     options::{BasicAckOptions, BasicNackOptions},
+    types::ShortString,
 };
 use tokio::time::Instant;
 
@@ -35,6 +36,7 @@ pub(crate) struct Held {
     pub(crate) ticket: Ticket,
     pub(crate) raw: BasicProperties,
     pub(crate) payload: Bytes,
+    pub(crate) routing_key: ShortString,
     pub(crate) message: Message,
     pub(crate) facts: Facts,
     pub(crate) until: Instant,
@@ -126,7 +128,7 @@ impl Held {
         until: Instant,
     ) -> Self {
         let ticket = Ticket::new(origin, &raw);
-        let lapin::message::Delivery { properties, data, .. } = raw;
+        let lapin::message::Delivery { properties, data, routing_key, .. } = raw;
         let payload = Bytes::from(data);
         let (mut message, mut facts) =
             wire::read(&properties, payload.clone(), |malformed| log::malformed(source.path.as_str(), &malformed));
@@ -163,7 +165,7 @@ impl Held {
                     .insert(Properties::DEAD_LETTER_REASON, reason.as_str());
             }
         }
-        Self { ticket, raw: properties, payload, message, facts, until }
+        Self { ticket, raw: properties, payload, routing_key, message, facts, until }
     }
 
     /// Returns the metadata of a dispatched delivery.

@@ -15,7 +15,10 @@ use super::{
     source::Source,
     state::Shared,
 };
-use crate::{client, error::Failure, log, publisher::Publication};
+use crate::{client, dead_letters, error::Failure, log, publisher::Publication};
+
+/// The pause before a message is released whose copy no queue takes.
+const UNROUTABLE: Duration = Duration::from_secs(1);
 
 /// Settles. If a copy cannot be published the message is released unchanged.
 pub(super) async fn run(job: Job, shared: Arc<Shared>) {
@@ -94,29 +97,51 @@ async fn replace_by(copy: Result<Publication, SendError>, held: Held, shared: &S
         return Err(lost());
     }
     let published = match copy {
-        Ok(copy) => publish(&shared.client, &shared.source, copy).await,
+        Ok(copy) => publish(&shared.client, &shared.source, &held, copy).await,
         Err(error) => Err(Failure::new(error.kind(), error.to_string())),
     };
     match published {
         Ok(()) => ack(held, shared).await,
         Err(failure) => {
+            // A message that can go nowhere is not redelivered at once.
+            if matches!(failure.kind(), ErrorKind::InvalidOperation | ErrorKind::EntityNotFound) {
+                log::failed(&shared.source.path, "a message was not dead-lettered: it is redelivered", &failure);
+                tokio::time::sleep(UNROUTABLE).await;
+            }
             let _ = give_back(held, shared).await;
             Err(failure.into())
         }
     }
 }
 
-/// Publishes a copy. A queue of another program may have no dead-letter queue: it is created when it is needed.
-pub(crate) async fn publish(client: &client::Shared, source: &Source, copy: Publication) -> Result<(), Failure> {
+/// Publishes a copy. A dead letter of a queue that another program created goes to the exchange that was registered for the
+/// queue, or to the dead-letter exchange of the queue. A dead-letter queue of this crate that was deleted is created again.
+pub(crate) async fn publish(
+    client: &client::Shared,
+    source: &Source,
+    held: &Held,
+    mut copy: Publication,
+) -> Result<(), Failure> {
     let moves = client.moves();
-    let again = copy.clone();
+    let (path, dead) = (source.path.parent(), source.path.dead_letter());
+    if copy.key.as_str() != dead.as_str() {
+        return moves.publish(copy).await;
+    }
+    if let Some(exchange) = client.dead_letters.get(&path) {
+        exchange.address(&mut copy, &held.routing_key);
+        let published = moves.publish(copy).await;
+        if published.is_err() {
+            client.dead_letters.doubt(&path);
+        }
+        return published;
+    }
+    let mut again = copy.clone();
     match moves.publish(copy).await {
         Err(failure) if failure.kind() == ErrorKind::EntityNotFound => {
-            let path = source.path.dead_letter();
-            if again.key.as_str() != path.as_str() {
-                return Err(failure);
+            match dead_letters::find(client, &path).await? {
+                Some(exchange) => exchange.address(&mut again, &held.routing_key),
+                None => client.declare_dead_letters(&dead).await?,
             }
-            client.declare_dead_letters(&path).await?;
             moves.publish(again).await
         }
         outcome => outcome,

@@ -106,8 +106,8 @@ impl RabbitMqSender {
         };
         let number = self.shared.numbers.next(now);
         let stamp = Stamp {
-            number,
-            enqueued: due.unwrap_or(now),
+            number: Some(number),
+            enqueued: Some(due.unwrap_or(now)),
             failed: 0,
             time_to_live,
             mirrored: is_topic,

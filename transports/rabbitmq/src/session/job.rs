@@ -76,7 +76,7 @@ async fn bury(slot: &Slot, id: &str, held: Held, dead_letter: DeadLetter) -> Res
     }
     let source = &slot.source;
     let published = match copy::dead(&held, source, held.facts.failed, dead_letter) {
-        Ok(copy) => publish(&slot.client, source, copy).await,
+        Ok(copy) => publish(&slot.client, source, &held, copy).await,
         Err(error) => Err(Failure::new(error.kind(), error.to_string())),
     };
     match published {
@@ -94,7 +94,7 @@ async fn move_to_slot(slot: &Slot, id: &str, held: Held) -> Result<(), SettleErr
     let source = &slot.source;
     let queue = layout::queue_of(&source.path, id, source.settings.session_slots);
     let published = match copy::moved(&held, &queue, slot.client.now()) {
-        Ok(copy) => publish(&slot.client, source, copy).await,
+        Ok(copy) => publish(&slot.client, source, &held, copy).await,
         Err(error) => Err(Failure::new(error.kind(), error.to_string())),
     };
     let failure = match published {
@@ -107,7 +107,7 @@ async fn move_to_slot(slot: &Slot, id: &str, held: Held) -> Result<(), SettleErr
     dead_letter.fit(held.message.properties());
     let copy = copy::dead(&held, source, held.facts.failed, dead_letter)
         .map_err(|error| SettleError::from(Failure::new(error.kind(), error.to_string())))?;
-    publish(&slot.client, source, copy).await?;
+    publish(&slot.client, source, &held, copy).await?;
     ack(slot, id, held).await
 }
 

@@ -1,7 +1,10 @@
 use std::fmt;
 
 use consign_amqp::{codec::DecodeError, message::Section, value::ValueType};
-use consign_core::message::limits;
+use consign_core::{
+    message::limits,
+    settlement::{DeadLetter, DeadLetterReason},
+};
 
 /// A part of a delivery that is not encoded as its header says. The message is delivered without it.
 #[derive(Debug)]
@@ -9,6 +12,14 @@ pub(crate) struct Malformed {
     /// The header.
     pub(crate) part: &'static str,
     pub(crate) cause: Cause,
+}
+
+impl Malformed {
+    /// Returns the dead letter of a message that is not handled without the part.
+    pub(crate) fn why(&self) -> DeadLetter {
+        let reason = DeadLetterReason::Application("MalformedHeader".into());
+        DeadLetter::new(reason, format!("the header {} cannot be decoded: {}", self.part, self.cause))
+    }
 }
 
 /// Why a part cannot be decoded.

@@ -11,8 +11,8 @@ mod write;
 
 pub(crate) use self::{
     malformed::Malformed,
-    read::{Facts, read},
-    write::{Expiration, Stamp, again, header, write},
+    read::{Facts, integer, read},
+    write::{Expiration, Stamp, Written, again, header, write},
 };
 
 /// Longest short string, in bytes: properties and names of headers are such.

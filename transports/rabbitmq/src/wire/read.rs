@@ -98,13 +98,13 @@ pub(crate) fn read(raw: &BasicProperties, payload: Bytes, mut report: impl FnMut
                     (facts.enqueued, facts.is_stamped) = (at, true);
                 }
             }
-            names::SEQUENCE_NUMBER => facts.number = long(value).unwrap_or_default().cast_unsigned(),
+            names::SEQUENCE_NUMBER => facts.number = integer(value).unwrap_or_default().cast_unsigned(),
             names::FAILED_DELIVERIES => {
                 // The maximum leaves one more.
-                facts.failed = long(value).and_then(|count| count.try_into().ok()).unwrap_or(0).min(u32::MAX - 1);
+                facts.failed = integer(value).and_then(|count| count.try_into().ok()).unwrap_or(0).min(u32::MAX - 1);
             }
             names::TIME_TO_LIVE => {
-                ttl = long(value).and_then(|millis| millis.try_into().ok()).map(Duration::from_millis).or(ttl);
+                ttl = integer(value).and_then(|millis| millis.try_into().ok()).map(Duration::from_millis).or(ttl);
             }
             names::MESSAGE_ID_STAMPED => is_stamped = truth(value) == Some(true),
             names::BODY => is_encoded = text(value) == Some(body::SECTIONS),
@@ -196,7 +196,7 @@ fn read_header(name: &str, value: &AMQPValue, properties: &mut Properties) {
         names::CONTENT_ENCODING => properties.pass_through_mut().content_encoding = Some(string().into()),
         names::USER_ID => properties.pass_through_mut().user_id = bytes(value),
         names::GROUP_SEQUENCE => {
-            properties.pass_through_mut().group_sequence = long(value).and_then(|value| value.try_into().ok());
+            properties.pass_through_mut().group_sequence = integer(value).and_then(|value| value.try_into().ok());
         }
         names::CREATION_TIME => properties.pass_through_mut().creation_time = time(value),
         names::DURABLE => properties.pass_through_mut().durable = truth(value),
@@ -219,7 +219,7 @@ fn text(value: &AMQPValue) -> Option<&str> {
 }
 
 /// Any integer: other publishers may have written another type.
-fn long(value: &AMQPValue) -> Option<i64> {
+pub(crate) fn integer(value: &AMQPValue) -> Option<i64> {
     match property::read(value, None)? {
         PropertyValue::I64(value) => Some(value),
         PropertyValue::I32(value) => Some(value.into()),
@@ -233,7 +233,7 @@ fn long(value: &AMQPValue) -> Option<i64> {
 }
 
 fn time(value: &AMQPValue) -> Option<Timestamp> {
-    long(value).map(Timestamp::from_millis)
+    integer(value).map(Timestamp::from_millis)
 }
 
 fn truth(value: &AMQPValue) -> Option<bool> {

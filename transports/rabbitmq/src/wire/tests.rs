@@ -17,8 +17,8 @@ use super::*;
 pub(super) fn stamp() -> Stamp {
     let enqueued = Timestamp::from_millis(1_700_000_000_123);
     Stamp {
-        number: 7,
-        enqueued,
+        number: Some(7),
+        enqueued: Some(enqueued),
         failed: 0,
         time_to_live: None,
         mirrored: false,
@@ -60,7 +60,7 @@ fn everything_that_a_sender_says_comes_back() {
     let (back, facts) = there_and_back(&message);
     assert!(back.properties() == message.properties() && back.body() == message.body(), "{:?}", back.properties());
     let expires_at = Some(Timestamp::from_millis(1_700_000_002_623));
-    let enqueued = stamp().enqueued;
+    let enqueued = stamp().enqueued.unwrap();
     assert_eq!(facts, Facts { number: 7, enqueued, is_stamped: true, failed: 0, expires_at, ..Facts::default() });
 }
 

@@ -22,10 +22,10 @@ type Headers = BTreeMap<ShortString, AMQPValue>;
 
 /// The values that the sender adds to a message.
 pub(crate) struct Stamp {
-    /// The message's sequence number.
-    pub(crate) number: u64,
-    /// When it is accepted, by the clock of this process.
-    pub(crate) enqueued: Timestamp,
+    /// The message's sequence number, which a message of another client does not have.
+    pub(crate) number: Option<u64>,
+    /// When it is accepted, by the clock of this process, if it has one.
+    pub(crate) enqueued: Option<Timestamp>,
     /// How many deliveries have failed.
     pub(crate) failed: u32,
     /// The longest that it may wait.
@@ -35,6 +35,21 @@ pub(crate) struct Stamp {
     /// The queue of a delayed message.
     pub(crate) delayed_to: Option<String>,
     pub(crate) expiration: Expiration,
+}
+
+impl Stamp {
+    /// Returns the stamp of a message that another client publishes.
+    pub(crate) fn of_other(expiration: Expiration) -> Self {
+        Self {
+            number: None,
+            enqueued: None,
+            failed: 0,
+            time_to_live: None,
+            mirrored: false,
+            delayed_to: None,
+            expiration,
+        }
+    }
 }
 
 /// When the broker is to drop the message.
@@ -88,12 +103,18 @@ pub(crate) fn write(message: &Message, stamp: &Stamp) -> Result<Written, SendErr
     if let Some(value) = place(direct.as_deref().or(properties.reply_to()), names::REPLY_TO) {
         out = out.with_reply_to(value);
     }
-    // Every message has one, because it distinguishes returned messages.
-    out = out.with_message_id(place(properties.message_id(), names::MESSAGE_ID).unwrap_or_else(random_id));
-    if properties.message_id().is_none() || properties.is_message_id_stamped() {
-        insert(&mut headers, names::MESSAGE_ID_STAMPED, AMQPValue::Boolean(true));
+    // Every message of a sender has one, because it distinguishes returned messages.
+    let of_sender = || stamp.number.map(|_| random_id());
+    if let Some(id) = place(properties.message_id(), names::MESSAGE_ID).or_else(of_sender) {
+        if properties.message_id().is_none() || properties.is_message_id_stamped() {
+            insert(&mut headers, names::MESSAGE_ID_STAMPED, AMQPValue::Boolean(true));
+        }
+        out = out.with_message_id(id);
     }
-    out = out.with_timestamp(u64::try_from(stamp.enqueued.as_millis() / 1_000).unwrap_or(0));
+    let created = || properties.pass_through().and_then(|rest| rest.creation_time);
+    if let Some(at) = stamp.enqueued.or_else(created) {
+        out = out.with_timestamp(u64::try_from(at.as_millis() / 1_000).unwrap_or(0));
+    }
 
     write_rare(properties, is_mirrored, &mut headers);
     if let Some(ttl) = shorter(properties.time_to_live(), stamp.time_to_live) {
@@ -110,8 +131,12 @@ pub(crate) fn write(message: &Message, stamp: &Stamp) -> Result<Written, SendErr
     if let Some(queue) = &stamp.delayed_to {
         insert(&mut headers, names::DESTINATION, text(queue));
     }
-    insert(&mut headers, names::ENQUEUED_TIME, long(stamp.enqueued.as_millis()));
-    insert(&mut headers, names::SEQUENCE_NUMBER, long(stamp.number.cast_signed()));
+    if let Some(at) = stamp.enqueued {
+        insert(&mut headers, names::ENQUEUED_TIME, long(at.as_millis()));
+    }
+    if let Some(number) = stamp.number {
+        insert(&mut headers, names::SEQUENCE_NUMBER, long(number.cast_signed()));
+    }
     if stamp.failed > 0 {
         insert(&mut headers, names::FAILED_DELIVERIES, long(stamp.failed.into()));
     }

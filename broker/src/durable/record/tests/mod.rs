@@ -1,6 +1,8 @@
 mod golden;
 mod random;
 
+use consign_rules::RuleSet;
+
 use super::malformed::Malformed;
 use crate::engine::record::{
     BrokerRecord, CounterRecord, EntityKind, EntityRecord, IdRecord, MessageRecord, SessionRecord,
@@ -57,7 +59,12 @@ impl PartialEq for Record {
                     (
                         EntityKind::Subscription { settings, topic, rules },
                         EntityKind::Subscription { settings: others, topic: its, rules: theirs },
-                    ) => settings == others && topic == its && rules.iter().eq(theirs.iter()),
+                    ) => {
+                        let all = |rules: &RuleSet| {
+                            rules.iter().map(|rule| (rule.clone(), rule.created())).collect::<Vec<_>>()
+                        };
+                        settings == others && topic == its && all(rules) == all(theirs)
+                    }
                     _ => false,
                 };
                 kinds && one.path.as_str() == other.path.as_str() && one.secret == other.secret

@@ -1,4 +1,4 @@
-//! A stack over a pull consumer that you have: `cargo run -p consign-nats --example wrap_nats -- STREAM CONSUMER`.
+//! A stack over a pull consumer that you have: `cargo run -p consign-nats --example wrap_consumer -- STREAM CONSUMER`.
 use consign::routing::{Body, Router};
 use consign::{codecs::Codecs, consumer::Consumer};
 use consign_nats::{Nats, async_nats};

@@ -1,0 +1,24 @@
+//! The chapters of the guide. `cargo test --doc --package consign-guide` compiles each Rust block, and runs those that need no
+//! server.
+#![forbid(unsafe_code)]
+
+#[doc = include_str!("src/introduction.md")]
+pub mod introduction {}
+#[doc = include_str!("src/wrap.md")]
+pub mod wrap {}
+#[doc = include_str!("src/consumer.md")]
+pub mod consumer {}
+#[doc = include_str!("src/rpc.md")]
+pub mod rpc {}
+#[doc = include_str!("src/versions.md")]
+pub mod versions {}
+#[doc = include_str!("src/dead-letters.md")]
+pub mod dead_letters {}
+#[doc = include_str!("src/rabbitmq.md")]
+pub mod rabbitmq {}
+#[doc = include_str!("src/testing.md")]
+pub mod testing {}
+#[doc = include_str!("src/tuning.md")]
+pub mod tuning {}
+#[doc = include_str!("src/transport.md")]
+pub mod transport {}

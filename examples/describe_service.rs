@@ -1,0 +1,125 @@
+//! A service that validates its messages by JSON Schema, and prints its AsyncAPI document.
+//!
+//! `cargo run --example describe_service --features asyncapi,derive,json-schema` prints the document, and
+//! `... -- pipelines` the pipelines as JSON.
+
+use std::env;
+
+use consign::{
+    asyncapi::{AsyncApi, AsyncApiDocument},
+    codecs::Codecs,
+    consumer::Settings,
+    message_types::MessageTypes,
+    middleware::{
+        dead_letter::DeadLetterLayer,
+        encode::EncodeLayer,
+        json_schema::{JsonSchema, JsonSchemaLayer},
+    },
+    pipeline::{Pipeline, PipelineDescription},
+    routing::{Body, Ignore, Router},
+    transport::SendError,
+};
+use schemars::JsonSchema as DescribeSchema;
+use serde::{Deserialize, Serialize};
+use tower::{BoxError, service_fn};
+
+/// An order of the shop.
+#[derive(Serialize, Deserialize, DescribeSchema)]
+#[serde(rename_all = "camelCase")]
+struct Order {
+    /// Chosen by the shop.
+    order_id: u64,
+    #[schemars(length(min = 1))]
+    lines: Vec<Line>,
+}
+
+#[derive(Serialize, Deserialize, DescribeSchema)]
+struct Line {
+    sku: String,
+    #[schemars(range(min = 1))]
+    count: u32,
+}
+
+/// What the service sends.
+#[derive(MessageTypes)]
+#[allow(dead_code, reason = "the example sends nothing")]
+enum Event {
+    #[message("order.shipped", alias = "OrderShipped", version = 1)]
+    Shipped(Shipped),
+}
+
+#[derive(Serialize, Deserialize, DescribeSchema)]
+struct Shipped {
+    order_id: u64,
+    parcels: Vec<String>,
+}
+
+/// A type without a schema.
+#[derive(Deserialize)]
+struct Cancelled {
+    order_id: u64,
+}
+
+async fn created(Body(order): Body<Order>) {
+    println!("{} with {} lines", order.order_id, order.lines.len());
+}
+
+async fn cancelled(Body(order): Body<Cancelled>) {
+    println!("{} is cancelled", order.order_id);
+}
+
+fn receiving() -> Result<PipelineDescription, BoxError> {
+    let router = Router::new(Codecs::json())
+        .route("order.created", created)
+        .route("order.cancelled", cancelled)
+        .fallback(Ignore)
+        .build()?;
+    let validate = JsonSchemaLayer::by_subject([("order.created", JsonSchema::of::<Order>()?)]);
+    let pipeline = Pipeline::receiving("warehouse")
+        .destination("shop/orders")
+        .consumer(&Settings::new().concurrency(32))
+        .layer(DeadLetterLayer::new())
+        .layer(validate)
+        .router(router)?;
+    Ok(pipeline.describe().clone())
+}
+
+fn sending() -> Result<PipelineDescription, BoxError> {
+    let pipeline = Pipeline::sending("shipments")
+        .sends::<Event>()
+        .layer(EncodeLayer::new(Codecs::json()))
+        .service(service_fn(async |_: consign::Message| Ok::<_, SendError>(())))?;
+    Ok(pipeline.describe().clone())
+}
+
+pub(crate) fn document() -> Result<AsyncApiDocument, BoxError> {
+    Ok(AsyncApi::new("Warehouse", "1.4.0")
+        .description("Ships the orders of the shop.")
+        .server("production", "rabbitmq.example:5671", "amqps")
+        .pipeline(&receiving()?)
+        .pipeline(&sending()?)
+        .schema::<Order>("order.created")
+        .schema::<Shipped>("order.shipped")
+        .build()?)
+}
+
+fn main() -> Result<(), BoxError> {
+    if env::args().nth(1).as_deref() == Some("pipelines") {
+        println!("{}", serde_json::to_string_pretty(&[receiving()?, sending()?])?);
+    } else {
+        println!("{}", document()?);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_document_has_both_pipelines() {
+        let document = super::document().unwrap().into_value();
+        assert_eq!(document["operations"].as_object().unwrap().len(), 2);
+        assert_eq!(document["channels"]["shipments"]["messages"]["order.shipped"]["x-aliases"][0], "OrderShipped");
+        assert_eq!(document["channels"]["shop_orders"]["address"], "shop/orders");
+        super::main().unwrap();
+    }
+}

@@ -1,0 +1,165 @@
+use std::time::Duration;
+
+use consign_core::{
+    administration::{QueueSettings, Status},
+    time::Timestamp,
+};
+
+use super::{CountDetails, RawElement, SettingsError, fields::description, settings};
+
+description! {
+    /// A queue. See [the module](super) for what the fields mean.
+    QueueDescription = "QueueDescription" {
+        /// `LockDuration`.
+        lock_duration: Duration = "LockDuration",
+        /// `MaxSizeInMegabytes`.
+        max_size_in_megabytes: u64 = "MaxSizeInMegabytes",
+        /// `RequiresDuplicateDetection`.
+        requires_duplicate_detection: bool = "RequiresDuplicateDetection",
+        /// `RequiresSession`.
+        requires_session: bool = "RequiresSession",
+        /// `DefaultMessageTimeToLive`; [`UNLIMITED`](super::UNLIMITED) is without a limit.
+        default_message_time_to_live: Duration = "DefaultMessageTimeToLive",
+        /// `DeadLetteringOnMessageExpiration`.
+        dead_lettering_on_message_expiration: bool = "DeadLetteringOnMessageExpiration",
+        /// `DuplicateDetectionHistoryTimeWindow`.
+        duplicate_detection_history_time_window: Duration = "DuplicateDetectionHistoryTimeWindow",
+        /// `MaxDeliveryCount`.
+        max_delivery_count: u64 = "MaxDeliveryCount",
+        /// `EnableBatchedOperations`.
+        enable_batched_operations: bool = "EnableBatchedOperations",
+        /// `SizeInBytes`.
+        size_in_bytes: u64 = "SizeInBytes",
+        /// `MessageCount`.
+        message_count: u64 = "MessageCount",
+        /// `IsAnonymousAccessible`.
+        is_anonymous_accessible: bool = "IsAnonymousAccessible",
+        /// `AuthorizationRules`.
+        authorization_rules: RawElement = "AuthorizationRules",
+        /// `Status`.
+        status: Status = "Status",
+        /// `ForwardTo`: a path, or a URL whose path it is.
+        forward_to: String = "ForwardTo",
+        /// `UserMetadata`.
+        user_metadata: String = "UserMetadata",
+        /// `CreatedAt`.
+        created_at: Timestamp = "CreatedAt",
+        /// `UpdatedAt`.
+        updated_at: Timestamp = "UpdatedAt",
+        /// `AccessedAt`.
+        accessed_at: Timestamp = "AccessedAt",
+        /// `SupportOrdering`.
+        support_ordering: bool = "SupportOrdering",
+        /// `CountDetails`.
+        count_details: CountDetails = "CountDetails",
+        /// `AutoDeleteOnIdle`; [`UNLIMITED`](super::UNLIMITED) is never.
+        auto_delete_on_idle: Duration = "AutoDeleteOnIdle",
+        /// `EnablePartitioning`.
+        enable_partitioning: bool = "EnablePartitioning",
+        /// `EntityAvailabilityStatus`.
+        entity_availability_status: String = "EntityAvailabilityStatus",
+        /// `EnableExpress`.
+        enable_express: bool = "EnableExpress",
+        /// `ForwardDeadLetteredMessagesTo`: a path, or a URL whose path it is.
+        forward_dead_lettered_messages_to: String = "ForwardDeadLetteredMessagesTo",
+        /// `MaxMessageSizeInKilobytes`.
+        max_message_size_in_kilobytes: u64 = "MaxMessageSizeInKilobytes",
+    }
+}
+
+impl From<&QueueSettings> for QueueDescription {
+    /// Sizes that are no whole number of their unit are rounded up.
+    fn from(settings: &QueueSettings) -> Self {
+        let window = settings.duplicate_detection;
+        Self {
+            lock_duration: Some(settings.lock_duration),
+            max_size_in_megabytes: Some(settings::megabytes(settings.max_size)),
+            requires_duplicate_detection: Some(window.is_some()),
+            requires_session: Some(settings.requires_session),
+            default_message_time_to_live: Some(settings::unlimited(settings.default_time_to_live)),
+            dead_lettering_on_message_expiration: Some(settings.dead_letter_on_expiration),
+            duplicate_detection_history_time_window: Some(window.unwrap_or(settings::DUPLICATE_WINDOW)),
+            max_delivery_count: Some(settings.max_delivery_count.into()),
+            enable_batched_operations: Some(true),
+            status: Some(settings.status),
+            forward_to: settings.forward_to.clone(),
+            auto_delete_on_idle: Some(settings::unlimited(settings.auto_delete_on_idle)),
+            enable_partitioning: Some(settings.partitioned),
+            forward_dead_lettered_messages_to: settings.forward_dead_letters_to.clone(),
+            max_message_size_in_kilobytes: Some(settings::kilobytes(settings.max_message_size)),
+            ..Self::default()
+        }
+    }
+}
+
+impl QueueDescription {
+    /// Returns the settings of a new queue. A field that is not set has its default.
+    ///
+    /// # Errors
+    /// The first field that the settings cannot represent. Ranges are not checked.
+    pub fn to_settings(&self) -> Result<QueueSettings, SettingsError> {
+        self.apply(&QueueSettings::default(), true)
+    }
+
+    /// Returns the settings of a queue that is updated to this description. `ForwardTo` and `ForwardDeadLetteredMessagesTo` are
+    /// removed if they are not set. Another field that is not set keeps its value.
+    ///
+    /// # Errors
+    /// Those of [`to_settings`](Self::to_settings), and a field that is fixed when a queue is created and differs.
+    pub fn update(&self, current: &QueueSettings) -> Result<QueueSettings, SettingsError> {
+        self.apply(current, false)
+    }
+
+    fn apply(&self, current: &QueueSettings, is_new: bool) -> Result<QueueSettings, SettingsError> {
+        settings::check_unset(
+            &self.unknown,
+            &[
+                ("UserMetadata", self.user_metadata.as_ref().is_some_and(|text| !text.is_empty())),
+                ("AuthorizationRules", self.authorization_rules.as_ref().is_some_and(|rules| !rules.is_empty())),
+                ("IsAnonymousAccessible", self.is_anonymous_accessible == Some(true)),
+                ("EnableExpress", self.enable_express == Some(true)),
+            ],
+        )?;
+        let shown = Self::from(current);
+        let mut settings = current.clone();
+        if let Some(lock_duration) = self.lock_duration {
+            settings.lock_duration = lock_duration;
+        }
+        if let Some(size) =
+            self.max_size_in_megabytes.filter(|_| self.max_size_in_megabytes != shown.max_size_in_megabytes)
+        {
+            settings.max_size = settings::bytes_of_megabytes(size)?;
+        }
+        let size = self.max_message_size_in_kilobytes;
+        if let Some(size) = size.filter(|_| size != shown.max_message_size_in_kilobytes) {
+            settings.max_message_size = settings::bytes_of_kilobytes(size)?;
+        }
+        if let Some(time_to_live) = self.default_message_time_to_live {
+            settings.default_time_to_live = settings::limited(time_to_live);
+        }
+        if let Some(idle) = self.auto_delete_on_idle {
+            settings.auto_delete_on_idle = settings::limited(idle);
+        }
+        if let Some(dead_letter) = self.dead_lettering_on_message_expiration {
+            settings.dead_letter_on_expiration = dead_letter;
+        }
+        if let Some(count) = self.max_delivery_count {
+            settings.max_delivery_count = settings::count("MaxDeliveryCount", count)?;
+        }
+        if let Some(status) = self.status {
+            settings.status = status;
+        }
+        settings.forward_to = settings::path("ForwardTo", self.forward_to.as_deref())?;
+        settings.forward_dead_letters_to =
+            settings::path("ForwardDeadLetteredMessagesTo", self.forward_dead_lettered_messages_to.as_deref())?;
+        settings::fixed("RequiresSession", self.requires_session, &mut settings.requires_session, is_new)?;
+        settings::fixed("EnablePartitioning", self.enable_partitioning, &mut settings.partitioned, is_new)?;
+        settings.duplicate_detection = settings::duplicate_detection(
+            self.requires_duplicate_detection,
+            self.duplicate_detection_history_time_window,
+            current.duplicate_detection,
+            is_new,
+        )?;
+        Ok(settings)
+    }
+}

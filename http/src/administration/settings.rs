@@ -1,0 +1,84 @@
+//! What the conversions of descriptions into settings share.
+
+use std::time::Duration;
+
+use super::{SettingsError, UNLIMITED};
+
+/// The window of duplicate detection of the service.
+pub(super) const DUPLICATE_WINDOW: Duration = Duration::from_secs(600);
+
+const MEGABYTE: u64 = 1 << 20;
+const KILOBYTE: u64 = 1 << 10;
+
+pub(super) const fn megabytes(bytes: u64) -> u64 {
+    bytes.div_ceil(MEGABYTE)
+}
+
+pub(super) fn kilobytes(bytes: usize) -> u64 {
+    (bytes as u64).div_ceil(KILOBYTE)
+}
+
+pub(super) fn bytes_of_megabytes(count: u64) -> Result<u64, SettingsError> {
+    count.checked_mul(MEGABYTE).ok_or_else(|| SettingsError::invalid("MaxSizeInMegabytes"))
+}
+
+pub(super) fn bytes_of_kilobytes(count: u64) -> Result<usize, SettingsError> {
+    let bytes = count.checked_mul(KILOBYTE).and_then(|bytes| usize::try_from(bytes).ok());
+    bytes.ok_or_else(|| SettingsError::invalid("MaxMessageSizeInKilobytes"))
+}
+
+pub(super) fn count(field: &str, count: u64) -> Result<u32, SettingsError> {
+    u32::try_from(count).map_err(|_| SettingsError::invalid(field))
+}
+
+pub(super) fn unlimited(duration: Option<Duration>) -> Duration {
+    duration.unwrap_or(UNLIMITED)
+}
+
+pub(super) fn limited(duration: Duration) -> Option<Duration> {
+    Some(duration).filter(|duration| *duration != UNLIMITED)
+}
+
+/// Returns an error for the first of these that is set, or for an element that is not a field.
+pub(super) fn check_unset(unknown: &[String], set: &[(&str, bool)]) -> Result<(), SettingsError> {
+    let unknown = unknown.first().map(|name| &**name);
+    match unknown.or(set.iter().find(|(_, is_set)| *is_set).map(|(name, _)| *name)) {
+        Some(field) => Err(SettingsError::unsupported(field)),
+        None => Ok(()),
+    }
+}
+
+/// Sets what is fixed when the entity is created.
+pub(super) fn fixed(field: &str, value: Option<bool>, setting: &mut bool, is_new: bool) -> Result<(), SettingsError> {
+    match value {
+        Some(value) if value != *setting && !is_new => Err(SettingsError::fixed(field)),
+        Some(value) => {
+            *setting = value;
+            Ok(())
+        }
+        None => Ok(()),
+    }
+}
+
+/// Returns the window of duplicate detection. Whether there is one is fixed when the entity is created.
+pub(super) fn duplicate_detection(
+    required: Option<bool>,
+    window: Option<Duration>,
+    current: Option<Duration>,
+    is_new: bool,
+) -> Result<Option<Duration>, SettingsError> {
+    let mut is_required = current.is_some();
+    fixed("RequiresDuplicateDetection", required, &mut is_required, is_new)?;
+    Ok(is_required.then(|| window.or(current).unwrap_or(DUPLICATE_WINDOW)))
+}
+
+/// Returns the path of an entity that a field names: a path, or the path of a URL.
+pub(super) fn path(field: &str, value: Option<&str>) -> Result<Option<String>, SettingsError> {
+    let Some(value) = value.filter(|value| !value.is_empty()) else { return Ok(None) };
+    let path = match value.split_once("://") {
+        Some((_, rest)) => rest.split_once('/').map_or("", |(_, path)| path),
+        None => value,
+    };
+    let path = path.trim_matches('/');
+    if path.is_empty() { Err(SettingsError::invalid(field)) } else { Ok(Some(path.to_owned())) }
+}

@@ -1,0 +1,125 @@
+use std::time::Duration;
+
+use consign_core::{
+    administration::{Status, SubscriptionSettings},
+    time::Timestamp,
+};
+
+use super::{CountDetails, RuleDescription, SettingsError, fields::description, settings};
+
+description! {
+    /// A subscription. See [the module](super) for what the fields mean.
+    SubscriptionDescription = "SubscriptionDescription" {
+        /// `LockDuration`.
+        lock_duration: Duration = "LockDuration",
+        /// `RequiresSession`.
+        requires_session: bool = "RequiresSession",
+        /// `DefaultMessageTimeToLive`; [`UNLIMITED`](super::UNLIMITED) is without a limit.
+        default_message_time_to_live: Duration = "DefaultMessageTimeToLive",
+        /// `DeadLetteringOnMessageExpiration`.
+        dead_lettering_on_message_expiration: bool = "DeadLetteringOnMessageExpiration",
+        /// `DeadLetteringOnFilterEvaluationExceptions`.
+        dead_lettering_on_filter_evaluation_exceptions: bool = "DeadLetteringOnFilterEvaluationExceptions",
+        /// `DefaultRuleDescription`: the first rule of a subscription that is created.
+        default_rule_description: RuleDescription = "DefaultRuleDescription",
+        /// `MessageCount`.
+        message_count: u64 = "MessageCount",
+        /// `MaxDeliveryCount`.
+        max_delivery_count: u64 = "MaxDeliveryCount",
+        /// `EnableBatchedOperations`.
+        enable_batched_operations: bool = "EnableBatchedOperations",
+        /// `Status`.
+        status: Status = "Status",
+        /// `ForwardTo`: a path, or a URL whose path it is.
+        forward_to: String = "ForwardTo",
+        /// `CreatedAt`.
+        created_at: Timestamp = "CreatedAt",
+        /// `UpdatedAt`.
+        updated_at: Timestamp = "UpdatedAt",
+        /// `AccessedAt`.
+        accessed_at: Timestamp = "AccessedAt",
+        /// `UserMetadata`.
+        user_metadata: String = "UserMetadata",
+        /// `CountDetails`.
+        count_details: CountDetails = "CountDetails",
+        /// `ForwardDeadLetteredMessagesTo`: a path, or a URL whose path it is.
+        forward_dead_lettered_messages_to: String = "ForwardDeadLetteredMessagesTo",
+        /// `AutoDeleteOnIdle`; [`UNLIMITED`](super::UNLIMITED) is never.
+        auto_delete_on_idle: Duration = "AutoDeleteOnIdle",
+        /// `EntityAvailabilityStatus`.
+        entity_availability_status: String = "EntityAvailabilityStatus",
+    }
+}
+
+impl From<&SubscriptionSettings> for SubscriptionDescription {
+    fn from(settings: &SubscriptionSettings) -> Self {
+        Self {
+            lock_duration: Some(settings.lock_duration),
+            requires_session: Some(settings.requires_session),
+            default_message_time_to_live: Some(settings::unlimited(settings.default_time_to_live)),
+            dead_lettering_on_message_expiration: Some(settings.dead_letter_on_expiration),
+            dead_lettering_on_filter_evaluation_exceptions: Some(settings.dead_letter_on_filter_error),
+            max_delivery_count: Some(settings.max_delivery_count.into()),
+            enable_batched_operations: Some(true),
+            status: Some(settings.status),
+            forward_to: settings.forward_to.clone(),
+            forward_dead_lettered_messages_to: settings.forward_dead_letters_to.clone(),
+            auto_delete_on_idle: Some(settings::unlimited(settings.auto_delete_on_idle)),
+            ..Self::default()
+        }
+    }
+}
+
+impl SubscriptionDescription {
+    /// Returns the settings of a new subscription. A field that is not set has its default. The first rule is not one of the
+    /// settings.
+    ///
+    /// # Errors
+    /// The first field that the settings cannot represent. Ranges are not checked.
+    pub fn to_settings(&self) -> Result<SubscriptionSettings, SettingsError> {
+        self.apply(&SubscriptionSettings::default(), true)
+    }
+
+    /// Returns the settings of a subscription that is updated to this description. `ForwardTo` and `ForwardDeadLetteredMessagesTo`
+    /// are removed if they are not set. Another field that is not set keeps its value. `DefaultRuleDescription` has no effect.
+    ///
+    /// # Errors
+    /// Those of [`to_settings`](Self::to_settings), and a field that is fixed when a subscription is created and differs.
+    pub fn update(&self, current: &SubscriptionSettings) -> Result<SubscriptionSettings, SettingsError> {
+        self.apply(current, false)
+    }
+
+    fn apply(&self, current: &SubscriptionSettings, is_new: bool) -> Result<SubscriptionSettings, SettingsError> {
+        settings::check_unset(
+            &self.unknown,
+            &[("UserMetadata", self.user_metadata.as_ref().is_some_and(|text| !text.is_empty()))],
+        )?;
+        let mut settings = current.clone();
+        if let Some(lock_duration) = self.lock_duration {
+            settings.lock_duration = lock_duration;
+        }
+        if let Some(time_to_live) = self.default_message_time_to_live {
+            settings.default_time_to_live = settings::limited(time_to_live);
+        }
+        if let Some(idle) = self.auto_delete_on_idle {
+            settings.auto_delete_on_idle = settings::limited(idle);
+        }
+        if let Some(dead_letter) = self.dead_lettering_on_message_expiration {
+            settings.dead_letter_on_expiration = dead_letter;
+        }
+        if let Some(dead_letter) = self.dead_lettering_on_filter_evaluation_exceptions {
+            settings.dead_letter_on_filter_error = dead_letter;
+        }
+        if let Some(count) = self.max_delivery_count {
+            settings.max_delivery_count = settings::count("MaxDeliveryCount", count)?;
+        }
+        if let Some(status) = self.status {
+            settings.status = status;
+        }
+        settings.forward_to = settings::path("ForwardTo", self.forward_to.as_deref())?;
+        settings.forward_dead_letters_to =
+            settings::path("ForwardDeadLetteredMessagesTo", self.forward_dead_lettered_messages_to.as_deref())?;
+        settings::fixed("RequiresSession", self.requires_session, &mut settings.requires_session, is_new)?;
+        Ok(settings)
+    }
+}

@@ -1,0 +1,138 @@
+use std::time::Duration;
+
+use consign_core::{
+    administration::{Status, TopicSettings},
+    time::Timestamp,
+};
+
+use super::{CountDetails, RawElement, SettingsError, fields::description, settings};
+
+description! {
+    /// A topic. See [the module](super) for what the fields mean.
+    TopicDescription = "TopicDescription" {
+        /// `DefaultMessageTimeToLive`; [`UNLIMITED`](super::UNLIMITED) is without a limit.
+        default_message_time_to_live: Duration = "DefaultMessageTimeToLive",
+        /// `MaxSizeInMegabytes`.
+        max_size_in_megabytes: u64 = "MaxSizeInMegabytes",
+        /// `RequiresDuplicateDetection`.
+        requires_duplicate_detection: bool = "RequiresDuplicateDetection",
+        /// `DuplicateDetectionHistoryTimeWindow`.
+        duplicate_detection_history_time_window: Duration = "DuplicateDetectionHistoryTimeWindow",
+        /// `EnableBatchedOperations`.
+        enable_batched_operations: bool = "EnableBatchedOperations",
+        /// `SizeInBytes`.
+        size_in_bytes: u64 = "SizeInBytes",
+        /// `FilteringMessagesBeforePublishing`.
+        filtering_messages_before_publishing: bool = "FilteringMessagesBeforePublishing",
+        /// `IsAnonymousAccessible`.
+        is_anonymous_accessible: bool = "IsAnonymousAccessible",
+        /// `AuthorizationRules`.
+        authorization_rules: RawElement = "AuthorizationRules",
+        /// `Status`.
+        status: Status = "Status",
+        /// `UserMetadata`.
+        user_metadata: String = "UserMetadata",
+        /// `CreatedAt`.
+        created_at: Timestamp = "CreatedAt",
+        /// `UpdatedAt`.
+        updated_at: Timestamp = "UpdatedAt",
+        /// `AccessedAt`.
+        accessed_at: Timestamp = "AccessedAt",
+        /// `SupportOrdering`.
+        support_ordering: bool = "SupportOrdering",
+        /// `CountDetails`.
+        count_details: CountDetails = "CountDetails",
+        /// `SubscriptionCount`.
+        subscription_count: u64 = "SubscriptionCount",
+        /// `AutoDeleteOnIdle`; [`UNLIMITED`](super::UNLIMITED) is never.
+        auto_delete_on_idle: Duration = "AutoDeleteOnIdle",
+        /// `EnablePartitioning`.
+        enable_partitioning: bool = "EnablePartitioning",
+        /// `EntityAvailabilityStatus`.
+        entity_availability_status: String = "EntityAvailabilityStatus",
+        /// `EnableSubscriptionPartitioning`.
+        enable_subscription_partitioning: bool = "EnableSubscriptionPartitioning",
+        /// `EnableExpress`.
+        enable_express: bool = "EnableExpress",
+        /// `MaxMessageSizeInKilobytes`.
+        max_message_size_in_kilobytes: u64 = "MaxMessageSizeInKilobytes",
+    }
+}
+
+impl From<&TopicSettings> for TopicDescription {
+    /// Sizes that are no whole number of their unit are rounded up.
+    fn from(settings: &TopicSettings) -> Self {
+        let window = settings.duplicate_detection;
+        Self {
+            default_message_time_to_live: Some(settings::unlimited(settings.default_time_to_live)),
+            max_size_in_megabytes: Some(settings::megabytes(settings.max_size)),
+            requires_duplicate_detection: Some(window.is_some()),
+            duplicate_detection_history_time_window: Some(window.unwrap_or(settings::DUPLICATE_WINDOW)),
+            enable_batched_operations: Some(true),
+            status: Some(settings.status),
+            auto_delete_on_idle: Some(settings::unlimited(settings.auto_delete_on_idle)),
+            enable_partitioning: Some(settings.partitioned),
+            max_message_size_in_kilobytes: Some(settings::kilobytes(settings.max_message_size)),
+            ..Self::default()
+        }
+    }
+}
+
+impl TopicDescription {
+    /// Returns the settings of a new topic. A field that is not set has its default.
+    ///
+    /// # Errors
+    /// The first field that the settings cannot represent. Ranges are not checked.
+    pub fn to_settings(&self) -> Result<TopicSettings, SettingsError> {
+        self.apply(&TopicSettings::default(), true)
+    }
+
+    /// Returns the settings of a topic that is updated to this description. A field that is not set keeps its value.
+    ///
+    /// # Errors
+    /// Those of [`to_settings`](Self::to_settings), and a field that is fixed when a topic is created and differs.
+    pub fn update(&self, current: &TopicSettings) -> Result<TopicSettings, SettingsError> {
+        self.apply(current, false)
+    }
+
+    fn apply(&self, current: &TopicSettings, is_new: bool) -> Result<TopicSettings, SettingsError> {
+        settings::check_unset(
+            &self.unknown,
+            &[
+                ("UserMetadata", self.user_metadata.as_ref().is_some_and(|text| !text.is_empty())),
+                ("AuthorizationRules", self.authorization_rules.as_ref().is_some_and(|rules| !rules.is_empty())),
+                ("IsAnonymousAccessible", self.is_anonymous_accessible == Some(true)),
+                ("EnableExpress", self.enable_express == Some(true)),
+                ("FilteringMessagesBeforePublishing", self.filtering_messages_before_publishing == Some(true)),
+                ("EnableSubscriptionPartitioning", self.enable_subscription_partitioning == Some(true)),
+            ],
+        )?;
+        let shown = Self::from(current);
+        let mut settings = current.clone();
+        let size = self.max_size_in_megabytes;
+        if let Some(size) = size.filter(|_| size != shown.max_size_in_megabytes) {
+            settings.max_size = settings::bytes_of_megabytes(size)?;
+        }
+        let size = self.max_message_size_in_kilobytes;
+        if let Some(size) = size.filter(|_| size != shown.max_message_size_in_kilobytes) {
+            settings.max_message_size = settings::bytes_of_kilobytes(size)?;
+        }
+        if let Some(time_to_live) = self.default_message_time_to_live {
+            settings.default_time_to_live = settings::limited(time_to_live);
+        }
+        if let Some(idle) = self.auto_delete_on_idle {
+            settings.auto_delete_on_idle = settings::limited(idle);
+        }
+        if let Some(status) = self.status {
+            settings.status = status;
+        }
+        settings::fixed("EnablePartitioning", self.enable_partitioning, &mut settings.partitioned, is_new)?;
+        settings.duplicate_detection = settings::duplicate_detection(
+            self.requires_duplicate_detection,
+            self.duplicate_detection_history_time_window,
+            current.duplicate_detection,
+            is_new,
+        )?;
+        Ok(settings)
+    }
+}

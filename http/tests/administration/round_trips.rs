@@ -1,0 +1,216 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+use consign_core::{
+    administration::{Counts, QueueSettings, Status, SubscriptionSettings, TopicSettings},
+    message::PropertyValue,
+    time::Timestamp,
+};
+use consign_http::administration::{
+    Description, Document, Entry, ErrorDocument, Feed, FilterDescription, NamespaceProperties, QueueDescription,
+    RuleDescription, SqlDescription, SubscriptionDescription, TopicDescription, UNLIMITED, read,
+};
+use consign_rules::{CorrelationFilter, Filter, Rule, SqlAction, SqlFilter};
+
+type Change<'a> = (&'a str, &'a dyn Fn(&mut QueueDescription));
+
+fn entry(description: impl Into<Description>) -> Entry {
+    let mut entry = Entry::new(description);
+    entry.id = Some("http://host/a/Subscriptions/b & \"c\"?api-version=2021-05".into());
+    entry.title = Some("b <c>".into());
+    entry.published = Some(Timestamp::from_millis(1_700_000_000_000));
+    entry.updated = Some(Timestamp::from_millis(1_700_000_000_001));
+    entry
+}
+
+fn same(description: impl Into<Description>) -> Description {
+    let entry = entry(description);
+    let Document::Entry(read) = read(&entry.to_xml()).unwrap() else { panic!() };
+    assert_eq!(read, entry);
+    read.description
+}
+
+fn queue() -> QueueSettings {
+    let mut settings = QueueSettings::default()
+        .with_lock_duration(Duration::from_millis(90_500))
+        .with_max_delivery_count(7)
+        .with_default_time_to_live(Duration::from_secs(86_400))
+        .with_duplicate_detection(Duration::from_secs(30))
+        .with_sessions(true)
+        .with_status(Status::SendDisabled)
+        .with_auto_delete_on_idle(Duration::from_secs(300));
+    settings.dead_letter_on_expiration = true;
+    settings.max_size = 5 << 20;
+    settings.max_message_size = 1 << 20;
+    settings.partitioned = true;
+    settings.forward_dead_letters_to = Some("dead".into());
+    settings
+}
+
+#[test]
+fn settings_of_a_queue_are_kept() {
+    for settings in [QueueSettings::default(), queue()] {
+        let Description::Queue(read) = same(QueueDescription::from(&settings)) else { panic!() };
+        assert_eq!(read.to_settings().unwrap(), settings);
+        assert_eq!(read.update(&settings).unwrap(), settings);
+    }
+}
+
+#[test]
+fn settings_of_a_topic_and_a_subscription_are_kept() {
+    let settings = TopicSettings::default().with_duplicate_detection(Duration::from_secs(30)).with_partitioned(true);
+    let Description::Topic(read) = same(TopicDescription::from(&settings)) else { panic!() };
+    assert_eq!(read.to_settings().unwrap(), settings);
+    let settings = SubscriptionSettings::default()
+        .with_sessions(true)
+        .with_forward_to("a/b")
+        .with_dead_letter_on_filter_error(false)
+        .with_status(Status::ReceiveDisabled);
+    let Description::Subscription(read) = same(SubscriptionDescription::from(&settings)) else { panic!() };
+    assert_eq!(read.to_settings().unwrap(), settings);
+}
+
+#[test]
+fn a_size_that_is_no_whole_unit_is_not_changed_by_an_update() {
+    let mut settings = QueueSettings::default();
+    settings.max_size = 2_000;
+    settings.max_message_size = 1_000;
+    settings.max_duplicate_ids = 5;
+    let mut shown = QueueDescription::from(&settings);
+    assert_eq!((shown.max_size_in_megabytes, shown.max_message_size_in_kilobytes), (Some(1), Some(1)));
+    assert_eq!(shown.update(&settings).unwrap(), settings);
+    shown.max_size_in_megabytes = Some(2);
+    assert_eq!(shown.update(&settings).unwrap().max_size, 2 << 20);
+}
+
+#[test]
+fn what_is_fixed_or_not_represented_is_an_error() {
+    let current = QueueSettings::default();
+    let refusal = |change: &dyn Fn(&mut QueueDescription)| {
+        let mut description = QueueDescription::from(&current);
+        change(&mut description);
+        description.update(&current).unwrap_err().to_string()
+    };
+    let changes: [Change<'_>; 8] = [
+        ("RequiresSession", &|queue| queue.requires_session = Some(true)),
+        ("EnablePartitioning", &|queue| queue.enable_partitioning = Some(true)),
+        ("RequiresDuplicateDetection", &|queue| queue.requires_duplicate_detection = Some(true)),
+        ("EnableExpress", &|queue| queue.enable_express = Some(true)),
+        ("UserMetadata", &|queue| queue.user_metadata = Some("a".into())),
+        ("Novelty", &|queue| queue.unknown.push("Novelty".into())),
+        ("MaxSizeInMegabytes", &|queue| queue.max_size_in_megabytes = Some(u64::MAX)),
+        ("MaxDeliveryCount", &|queue| queue.max_delivery_count = Some(u64::MAX)),
+    ];
+    for (field, change) in changes {
+        assert!(refusal(change).contains(field), "{field}");
+    }
+}
+
+#[test]
+fn an_update_removes_the_forwarding_that_it_lacks() {
+    let mut current = QueueSettings::default();
+    current.forward_to = Some("other".into());
+    let updated = QueueDescription::default().update(&current).unwrap();
+    assert_eq!((updated.forward_to, updated.lock_duration), (None, current.lock_duration));
+    let mut description = QueueDescription::default();
+    description.forward_to = Some("sb://host:5300/a/b".into());
+    assert_eq!(description.update(&current).unwrap().forward_to.as_deref(), Some("a/b"));
+}
+
+#[test]
+fn rules_are_kept() {
+    let values = [
+        ("null", PropertyValue::Null),
+        ("bool", true.into()),
+        ("u8", 1_u8.into()),
+        ("u16", 1_u16.into()),
+        ("u32", 1_u32.into()),
+        ("u64", u64::MAX.into()),
+        ("i8", (-1_i8).into()),
+        ("i16", (-1_i16).into()),
+        ("i32", (-1_i32).into()),
+        ("i64", i64::MIN.into()),
+        ("f32", 1.5_f32.into()),
+        ("f64", 1e300_f64.into()),
+        ("infinite", f64::NEG_INFINITY.into()),
+        ("char", '\u{1F600}'.into()),
+        ("text", " <a> & \"b\"\r\n".into()),
+        ("uuid", PropertyValue::Uuid([7; 16])),
+        ("time", PropertyValue::DateTime(Timestamp::from_millis(1_700_000_000_123))),
+        ("span", PropertyValue::TimeSpan(-12_345_678)),
+        ("uri", PropertyValue::Uri("http://a/b".into())),
+    ];
+    let mut correlation = CorrelationFilter::builder().subject("a").content_type("b/c").message_id("d");
+    for (key, value) in values {
+        correlation = correlation.property(key, value);
+    }
+    let sql = SqlFilter::parse("a < 1 AND b <> 'c & d'").unwrap();
+    for filter in [Filter::True, Filter::False, sql.into(), correlation.build().unwrap().into()] {
+        for action in [None, Some(SqlAction::parse("SET a = 1").unwrap())] {
+            let rule = Rule::new("r", filter.clone()).unwrap();
+            let rule = match action {
+                Some(action) => rule.with_action(action),
+                None => rule,
+            };
+            let Description::Rule(read) = same(RuleDescription::from(&rule)) else { panic!() };
+            assert_eq!(read.to_rule("other").unwrap(), rule);
+        }
+    }
+}
+
+#[test]
+fn parameters_are_kept_in_a_document_and_refused_in_a_rule() {
+    let mut sql = SqlDescription::new("a = @b");
+    sql.parameters = vec![("@b".into(), 1_i32.into())];
+    let Description::Rule(read) = same(RuleDescription::new("r", FilterDescription::Sql(sql.clone()))) else {
+        panic!()
+    };
+    assert_eq!(read.filter, FilterDescription::Sql(sql));
+    assert!(read.to_rule("r").unwrap_err().to_string().contains("Parameters"));
+}
+
+#[test]
+fn a_subscription_has_its_first_rule() {
+    let mut description = SubscriptionDescription::default();
+    description.default_rule_description = Some(RuleDescription::new("first", FilterDescription::False));
+    let Description::Subscription(read) = same(description) else { panic!() };
+    assert_eq!(read.default_rule_description.unwrap().name.as_deref(), Some("first"));
+}
+
+#[test]
+fn counts_a_namespace_feeds_and_errors_are_kept() {
+    let mut counts = Counts::default();
+    (counts.active, counts.locked, counts.deferred, counts.scheduled, counts.dead_lettered) = (1, 2, 3, 4, 5);
+    let mut queue = QueueDescription::default();
+    queue.count_details = Some(counts.into());
+    queue.default_message_time_to_live = Some(UNLIMITED);
+    assert_eq!(queue.count_details.unwrap().total(), 15);
+    same(queue.clone());
+    let mut namespace = NamespaceProperties::default();
+    (namespace.name, namespace.messaging_units) = (Some("n".into()), Some(1));
+    same(namespace);
+    for entries in [vec![], vec![entry(queue.clone())], vec![entry(queue), entry(TopicDescription::default())]] {
+        let mut feed = Feed::default();
+        feed.title = Some("Queues".into());
+        feed.id = Some("http://h/a".into());
+        feed.next = Some("http://h/$Resources/queues?$skip=2&$top=2".into());
+        feed.entries = entries;
+        assert_eq!(read(&feed.to_xml()).unwrap(), Document::Feed(feed));
+    }
+    let error = ErrorDocument::new(404, "no <entity>");
+    assert_eq!(read(&error.to_xml()).unwrap(), Document::Error(error));
+}
+
+#[test]
+fn a_character_that_xml_lacks_does_not_make_the_document_malformed() {
+    let error = ErrorDocument::new(400, "a\0b\u{ffff}c");
+    let Document::Error(read) = read(&error.to_xml()).unwrap() else { panic!() };
+    assert_eq!(read.detail, "a\u{fffd}b\u{fffd}c");
+}
+
+#[test]
+fn bytes_are_written_and_not_read() {
+    let filter = CorrelationFilter::builder().property("b", Bytes::from_static(b"a")).build().unwrap();
+    let rule = Rule::new("r", filter).unwrap();
+    read(&Entry::new(RuleDescription::from(&rule)).to_xml()).unwrap_err();
+}

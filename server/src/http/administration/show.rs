@@ -1,0 +1,126 @@
+//! Entities as entries.
+
+use consign_broker::{Queue, Subscription, Topic};
+use consign_core::{
+    message::EntityPath,
+    time::Timestamp,
+    transport::{ErrorKind, ManageError},
+};
+use consign_http::administration::{
+    Description, Entry, NamespaceProperties, QueueDescription, RuleDescription, SubscriptionDescription,
+    TopicDescription,
+};
+use consign_rules::Rule;
+
+use super::Request;
+use crate::http::{path_in_url, refusal::Refusal};
+
+/// The broker does not keep times of entities. This is the first of .NET, which the service writes for one that is unknown too.
+const UNKNOWN: Timestamp = Timestamp::from_millis(-62_135_596_800_000);
+
+impl Request<'_> {
+    /// The refusal for an entity of the administration.
+    pub(super) fn missing(error: ManageError, path: &str) -> Refusal {
+        match error.kind() {
+            ErrorKind::EntityNotFound if error.description().is_none_or(|text| text.eq_ignore_ascii_case(path)) => {
+                Refusal::no_entity(axum::http::StatusCode::NOT_FOUND, path)
+            }
+            _ => error.into(),
+        }
+    }
+
+    fn entry(&self, path: &str, title: &str, description: impl Into<Description>) -> Entry {
+        let mut entry = Entry::new(description);
+        let version = self.call.query.get("api-version").unwrap_or(super::VERSIONS[0]);
+        entry.id = Some(format!("{}/{path}?api-version={version}", self.call.base));
+        entry.title = Some(title.to_owned());
+        entry.published = Some(UNKNOWN);
+        entry.updated = Some(UNKNOWN);
+        entry
+    }
+
+    /// The URL of an entity that messages are forwarded to.
+    fn absolute(&self, path: Option<String>) -> Option<String> {
+        path.map(|path| format!("sb://{}/{path}", self.call.host))
+    }
+
+    pub(super) fn namespace(&self) -> Entry {
+        let mut namespace = NamespaceProperties::default();
+        namespace.created_time = Some(UNKNOWN);
+        namespace.modified_time = Some(UNKNOWN);
+        namespace.messaging_sku = Some("Standard".to_owned());
+        namespace.name = Some(self.call.host.clone());
+        namespace.namespace_type = Some("Messaging".to_owned());
+        self.entry("$namespaceinfo", &self.call.host, namespace)
+    }
+
+    pub(super) fn show_queue(&self, queue: &Queue) -> Result<Entry, Refusal> {
+        let path = queue.path();
+        let settings = queue.settings().map_err(|error| Self::missing(error, path.as_str()))?;
+        let counts = queue.counts();
+        let mut shown = QueueDescription::from(&settings);
+        shown.forward_to = self.absolute(shown.forward_to);
+        shown.forward_dead_lettered_messages_to = self.absolute(shown.forward_dead_lettered_messages_to);
+        if !self.has_message_sizes {
+            shown.max_message_size_in_kilobytes = None;
+        }
+        shown.size_in_bytes = Some(counts.size);
+        let counts = counts.into();
+        shown.message_count = Some(consign_http::administration::CountDetails::total(&counts));
+        shown.count_details = Some(counts);
+        shown.is_anonymous_accessible = Some(false);
+        shown.support_ordering = Some(true);
+        shown.enable_express = Some(false);
+        shown.entity_availability_status = Some("Available".to_owned());
+        (shown.created_at, shown.updated_at, shown.accessed_at) = (Some(UNKNOWN), Some(UNKNOWN), Some(UNKNOWN));
+        Ok(self.entry(&path_in_url(&path), path.as_str(), shown))
+    }
+
+    pub(super) fn show_topic(&self, topic: &Topic) -> Result<Entry, Refusal> {
+        let path = topic.path();
+        let settings = topic.settings().map_err(|error| Self::missing(error, path.as_str()))?;
+        let counts = topic.counts();
+        let mut shown = TopicDescription::from(&settings);
+        if !self.has_message_sizes {
+            shown.max_message_size_in_kilobytes = None;
+        }
+        shown.size_in_bytes = Some(counts.size);
+        shown.count_details = Some(counts.into());
+        shown.subscription_count = Some(topic.subscriptions().len() as u64);
+        shown.filtering_messages_before_publishing = Some(false);
+        shown.is_anonymous_accessible = Some(false);
+        shown.support_ordering = Some(true);
+        shown.enable_express = Some(false);
+        shown.enable_subscription_partitioning = Some(false);
+        shown.entity_availability_status = Some("Available".to_owned());
+        (shown.created_at, shown.updated_at, shown.accessed_at) = (Some(UNKNOWN), Some(UNKNOWN), Some(UNKNOWN));
+        Ok(self.entry(&path_in_url(path), path.as_str(), shown))
+    }
+
+    pub(super) fn show_subscription(&self, topic: &EntityPath, subscription: &Subscription) -> Result<Entry, Refusal> {
+        let path = subscription.queue().path();
+        let settings = subscription.subscription_settings();
+        let settings = settings.map_err(|error| Self::missing(error, path.as_str()))?;
+        let mut shown = SubscriptionDescription::from(&settings);
+        shown.forward_to = self.absolute(shown.forward_to);
+        shown.forward_dead_lettered_messages_to = self.absolute(shown.forward_dead_lettered_messages_to);
+        let counts = subscription.queue().counts().into();
+        shown.message_count = Some(consign_http::administration::CountDetails::total(&counts));
+        shown.count_details = Some(counts);
+        shown.entity_availability_status = Some("Available".to_owned());
+        (shown.created_at, shown.updated_at, shown.accessed_at) = (Some(UNKNOWN), Some(UNKNOWN), Some(UNKNOWN));
+        Ok(self.entry(&Self::subscription_url(topic, subscription.name()), subscription.name(), shown))
+    }
+
+    pub(super) fn show_rule(&self, topic: &EntityPath, subscription: &str, rule: &Rule) -> Entry {
+        let mut shown = RuleDescription::from(rule);
+        shown.created_at = Some(UNKNOWN);
+        let url = format!("{}/Rules/{}", Self::subscription_url(topic, subscription), rule.name());
+        self.entry(&url, rule.name(), shown)
+    }
+
+    /// Clients depend on the case of the words.
+    fn subscription_url(topic: &EntityPath, name: &str) -> String {
+        format!("{}/Subscriptions/{name}", path_in_url(topic))
+    }
+}

@@ -1,0 +1,93 @@
+//! The connections of HTTP.
+
+use std::{io, pin::pin, sync::Arc};
+
+use axum::{Router, extract::Request};
+use consign_amqp::stream::{Stream, WebSocketOptions};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+};
+use tower_service::Service;
+
+use super::{HttpOptions, router, web_socket::Upgrade};
+use crate::{Server, log::warn_of};
+
+/// What the connections of a listener share.
+struct Listener {
+    server: Server,
+    options: HttpOptions,
+    router: Router,
+    connections: Semaphore,
+}
+
+impl Server {
+    /// Serves HTTP/1.1 on the connections of a listener until [`Server::shutdown`] is called, and waits for them to close: AMQP over
+    /// WebSocket on the path `/$servicebus/websocket`.
+    ///
+    /// Requests that have begun are answered at the shutdown, within [`Timeouts::shutdown`](crate::Timeouts::shutdown).
+    ///
+    /// # Errors
+    /// Those of [`Server::serve`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the connections.
+    pub async fn serve_http(&self, listener: TcpListener, options: HttpOptions) -> io::Result<()> {
+        let connections = Semaphore::new(options.max_connections.clamp(1, Semaphore::MAX_PERMITS));
+        let router = router(self, &options);
+        let shared = Arc::new(Listener { server: self.clone(), options, router, connections });
+        self.accept_each(listener, |stream| Arc::clone(&shared).connection(stream)).await
+    }
+}
+
+impl Listener {
+    async fn connection(self: Arc<Self>, stream: TcpStream) {
+        let (Ok(permit), Some(counted)) = (self.connections.try_acquire(), self.server.count_connection()) else {
+            warn_of!("HttpConnectionLimit", "a connection of HTTP over the limit was closed");
+            return;
+        };
+        let upgrade = Upgrade::default();
+        match self.options.acceptor.accept(stream).await {
+            Ok(stream) => self.requests(stream, upgrade.clone()).await,
+            // Anyone may connect and not go on: no operator has to act.
+            Err(error) => tracing::debug!(error = &error as &dyn std::error::Error, "a handshake failed"),
+        }
+        drop((permit, counted));
+        if let Some(upgrade) = upgrade.take()
+            && let Ok(upgraded) = upgrade.await
+        {
+            let stream = WebSocketOptions::service_bus().upgraded(TokioIo::new(upgraded)).await;
+            self.server.serve_stream(stream).await;
+        }
+    }
+
+    /// Answers the requests of a connection until it is closed or upgraded.
+    async fn requests(&self, stream: Stream, upgrade: Upgrade) {
+        let service = service_fn(|mut request: Request<Incoming>| {
+            request.extensions_mut().insert(upgrade.clone());
+            // A router is always ready.
+            self.router.clone().call(request)
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.options.header_timeout)
+            .max_headers(self.options.max_headers)
+            .max_buf_size(self.options.max_header_size.max(8_192))
+            .serve_connection(TokioIo::new(stream), service)
+            .with_upgrades();
+        let mut connection = pin!(connection);
+        let served = tokio::select! {
+            served = connection.as_mut() => served,
+            () = self.server.shutting_down() => {
+                connection.as_mut().graceful_shutdown();
+                let limit = self.server.shared().timeouts.shutdown;
+                tokio::time::timeout(limit, connection).await.unwrap_or(Ok(()))
+            }
+        };
+        if let Err(error) = served {
+            tracing::debug!(error = &error as &dyn std::error::Error, "a connection of HTTP failed");
+        }
+    }
+}

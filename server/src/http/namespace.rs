@@ -1,0 +1,87 @@
+//! The requests for entities and their messages.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, StatusCode, Uri, header},
+    response::{IntoResponse, Response},
+};
+use percent_encoding::percent_decode_str;
+
+use super::{Http, administration, messages, query::Query, refusal::Refusal};
+
+/// The parts of a request that all handlers need.
+pub(super) struct Call {
+    pub(super) headers: HeaderMap,
+    pub(super) query: Query,
+    /// The path, decoded. A token is for it, or for what is above it.
+    pub(super) path: String,
+    /// The URL of the namespace, without a slash at its end.
+    pub(super) base: String,
+    /// The host in it.
+    pub(super) host: String,
+}
+
+/// Answers a request.
+pub(super) async fn handle(State(http): State<Arc<Http>>, request: Request) -> Response {
+    let answer = answer(&http, request).await;
+    answer.unwrap_or_else(IntoResponse::into_response)
+}
+
+async fn answer(http: &Http, request: Request) -> Result<Response, Refusal> {
+    let (parts, body) = request.into_parts();
+    let segments = segments(&parts.uri)?;
+    let query = Query::parse(parts.uri.query())?;
+    let host = host(&parts.headers, &parts.uri)?;
+    let scheme = if http.options.acceptor.has_tls() { "https" } else { "http" };
+    check_origin(&parts.headers, &host)?;
+    let (path, base) = (segments.join("/"), format!("{scheme}://{host}"));
+    let call = Call { headers: parts.headers, query, path, base, host };
+    match messages::Operation::parse(&parts.method, &segments)? {
+        Some(operation) => messages::run(http, operation, call, body).await,
+        None => administration::run(http, &parts.method, &segments, call, body).await,
+    }
+}
+
+/// The segments of the path, decoded.
+fn segments(uri: &Uri) -> Result<Vec<String>, Refusal> {
+    let decode = |segment: &str| {
+        let decoded = percent_decode_str(segment).decode_utf8();
+        decoded.map(std::borrow::Cow::into_owned).map_err(|_| Refusal::bad_request("The path is not UTF-8."))
+    };
+    let path = uri.path();
+    let path = path.strip_prefix('/').unwrap_or(path);
+    let path = path.strip_suffix('/').unwrap_or(path);
+    let segments: Vec<_> = path.split('/').map(decode).collect::<Result<_, _>>()?;
+    if segments.iter().any(String::is_empty) {
+        return Err(Refusal::bad_request("A segment of the path is empty."));
+    }
+    Ok(segments)
+}
+
+/// Refuses the page of another site in a browser: a server on loopback may accept any key.
+fn check_origin(headers: &HeaderMap, host: &str) -> Result<(), Refusal> {
+    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+    let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+    if origin.is_some_and(|(_, origin)| origin.eq_ignore_ascii_case(host)) {
+        return Ok(());
+    }
+    Err(Refusal::new(StatusCode::FORBIDDEN, "The request is from the page of another site."))
+}
+
+/// The host that the client has named, which is in the URLs of the answer.
+fn host(headers: &HeaderMap, uri: &Uri) -> Result<String, Refusal> {
+    let invalid = || Refusal::bad_request("The Host header is missing or invalid.");
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let named = hosts.next().map(|host| host.to_str().map_err(|_| invalid())).transpose()?;
+    if hosts.next().is_some() {
+        return Err(invalid());
+    }
+    let host = uri.authority().map(axum::http::uri::Authority::as_str).or(named).ok_or_else(invalid)?;
+    let is_host = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':' | b'[' | b']');
+    if host.is_empty() || !host.bytes().all(is_host) {
+        return Err(invalid());
+    }
+    Ok(host.to_owned())
+}

@@ -1,0 +1,104 @@
+//! The stream of counts and of the progress of jobs, as server-sent events.
+
+use std::{convert::Infallible, sync::Arc};
+
+use axum::{
+    extract::{Query, State},
+    http::StatusCode,
+    response::{
+        IntoResponse, Response,
+        sse::{Event, KeepAlive, Sse},
+    },
+};
+use futures_util::stream;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+
+use super::{
+    Shared,
+    error::PageError,
+    live::{EntityView, points},
+    views::{entities::selected, rate},
+};
+
+/// Most streams at a time.
+static STREAMS: Semaphore = Semaphore::const_new(64);
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Watched {
+    /// One entity alone.
+    path: Option<String>,
+    q: String,
+    page: usize,
+}
+
+#[derive(Serialize)]
+struct Counted<'v> {
+    path: &'v str,
+    active: usize,
+    locked: usize,
+    scheduled: usize,
+    deferred: usize,
+    dead: usize,
+    arriving: String,
+    delivered: String,
+    depth: String,
+    arrivals: String,
+}
+
+#[derive(Serialize)]
+struct Update<'v> {
+    entities: Vec<Counted<'v>>,
+    jobs: Vec<super::jobs::Shown>,
+}
+
+impl<'v> Counted<'v> {
+    fn new(path: &'v str, entity: &EntityView) -> Self {
+        let counts = &entity.counts;
+        Self {
+            path,
+            active: counts.active,
+            locked: counts.locked,
+            scheduled: counts.scheduled,
+            deferred: counts.deferred,
+            dead: counts.dead_lettered,
+            arriving: rate(entity.rates.map(|rates| rates.0)),
+            delivered: rate(entity.rates.map(|rates| rates.1)),
+            depth: points(&entity.depth),
+            arrivals: points(&entity.arrivals),
+        }
+    }
+}
+
+pub(super) async fn events(State(shared): State<Arc<Shared>>, Query(watched): Query<Watched>) -> Response {
+    let Ok(permit) = STREAMS.try_acquire() else {
+        return PageError::refused(StatusCode::SERVICE_UNAVAILABLE, "Too many pages are open.").into_response();
+    };
+    let views = shared.live.watch(&shared);
+    let shutdown = shared.shutdown.subscribe();
+    let begun = (shared, views, shutdown, watched, permit, true);
+    let updates = stream::unfold(begun, |(shared, mut views, mut shutdown, watched, permit, is_first)| async move {
+        if !is_first {
+            tokio::select! {
+                _ = shutdown.wait_for(|shutdown| *shutdown) => return None,
+                changed = views.changed() => changed.ok()?,
+            }
+        }
+        // Without a page that is watched, counting may stop.
+        drop(shared.live.watch(&shared));
+        let view = views.borrow_and_update().clone();
+        let entities = match &watched.path {
+            Some(path) => {
+                view.entities.get_key_value(path).into_iter().map(|(path, entity)| Counted::new(path, entity)).collect()
+            }
+            None => {
+                selected(&view, &watched.q, watched.page).map(|(path, entity)| Counted::new(path, entity)).collect()
+            }
+        };
+        let update = Update { entities, jobs: shared.jobs.shown() };
+        let event = Event::default().data(serde_json::to_string(&update).ok()?);
+        Some((Ok::<_, Infallible>(event), (shared, views, shutdown, watched, permit, false)))
+    });
+    Sse::new(updates).keep_alive(KeepAlive::default()).into_response()
+}

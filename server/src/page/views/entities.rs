@@ -1,0 +1,140 @@
+use std::sync::Arc;
+
+use askama::Template;
+use axum::{
+    Extension,
+    extract::{Query, State},
+};
+use consign_core::{message::EntityPath, transport::Capability};
+use serde::Deserialize;
+
+use super::{Answer, Frame, page, rate};
+use crate::page::{
+    Shared,
+    guard::Session,
+    live::{EntityView, View, is_received_from, points},
+};
+
+/// Entities of one page.
+const PAGE: usize = 100;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Selected {
+    q: String,
+    page: usize,
+}
+
+pub(super) struct Row {
+    pub(super) path: String,
+    pub(super) kind: &'static str,
+    pub(super) is_received_from: bool,
+    pub(super) active: usize,
+    pub(super) locked: usize,
+    pub(super) scheduled: usize,
+    pub(super) deferred: usize,
+    pub(super) dead: usize,
+    pub(super) arriving: String,
+    pub(super) delivered: String,
+    pub(super) depth: String,
+    pub(super) arrivals: String,
+}
+
+#[derive(Template)]
+#[template(path = "entities.html")]
+struct Entities {
+    frame: Frame,
+    rows: Vec<Row>,
+    q: String,
+    page: usize,
+    previous: Option<usize>,
+    next: Option<usize>,
+    matching: usize,
+    omitted: usize,
+    failure: Option<String>,
+    has_rates: bool,
+    can_peek: bool,
+}
+
+/// The entities of one page whose path has a text, in order.
+pub(in super::super) fn selected<'v>(
+    view: &'v View,
+    q: &str,
+    page: usize,
+) -> impl Iterator<Item = (&'v str, &'v EntityView)> {
+    matching(view, q).skip(page.saturating_mul(PAGE)).take(PAGE)
+}
+
+fn matching<'v>(view: &'v View, q: &str) -> impl Iterator<Item = (&'v str, &'v EntityView)> {
+    let q = q.to_lowercase();
+    let entities = view.entities.iter().map(|(path, entity)| (path.as_str(), entity));
+    entities.filter(move |(path, _)| path.to_lowercase().contains(&q))
+}
+
+impl Row {
+    fn new(path: &str, entity: &EntityView) -> Self {
+        let counts = &entity.counts;
+        Self {
+            path: path.to_owned(),
+            kind: entity.kind.name(),
+            is_received_from: is_received_from(entity.kind),
+            active: counts.active,
+            locked: counts.locked,
+            scheduled: counts.scheduled,
+            deferred: counts.deferred,
+            dead: counts.dead_lettered,
+            arriving: rate(entity.rates.map(|rates| rates.0)),
+            delivered: rate(entity.rates.map(|rates| rates.1)),
+            depth: points(&entity.depth),
+            arrivals: points(&entity.arrivals),
+        }
+    }
+}
+
+pub(super) async fn show(
+    State(shared): State<Arc<Shared>>,
+    Extension(session): Extension<Session>,
+    Query(Selected { q, page: number }): Query<Selected>,
+) -> Answer {
+    let view = shared.live.view(&shared).await;
+    let matching = matching(&view, &q).count();
+    let rows: Vec<_> = selected(&view, &q, number).map(|(path, entity)| Row::new(path, entity)).collect();
+    page(&Entities {
+        frame: Frame::new("Entities", &session),
+        rows,
+        page: number,
+        previous: number.checked_sub(1),
+        next: (matching > (number + 1).saturating_mul(PAGE)).then_some(number + 1),
+        matching,
+        omitted: view.omitted,
+        failure: view.failure.clone(),
+        has_rates: shared.broker().is_some(),
+        can_peek: shared.supports(Capability::Peek),
+        q,
+    })
+}
+
+/// What the head of the pages of one entity shows.
+pub(super) struct Head {
+    pub(super) path: String,
+    pub(super) row: Row,
+    pub(super) has_rates: bool,
+}
+
+impl Head {
+    /// Reads the counts of an entity, whatever sub-queue the path names.
+    pub(super) async fn of(shared: &Shared, path: &EntityPath) -> Self {
+        let path = path.parent();
+        let view = shared.live.view(shared).await;
+        let known = view.entities.iter().find(|(known, _)| known.eq_ignore_ascii_case(path.as_str()));
+        let row = match known {
+            Some((path, entity)) => Row::new(path, entity),
+            None => {
+                let counts = consign_core::administration::Administration::counts(&shared.transport, &path).await;
+                let kind = consign_core::administration::EntityKind::Queue;
+                Row::new(path.as_str(), &EntityView::first(kind, counts.unwrap_or_default()))
+            }
+        };
+        Self { path: row.path.clone(), row, has_rates: shared.broker().is_some() }
+    }
+}

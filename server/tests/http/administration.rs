@@ -1,0 +1,154 @@
+use std::time::Duration;
+
+use consign_core::administration::{QueueSettings, SubscriptionSettings, TopicSettings};
+use consign_http::administration::{
+    Description, Document, Entry, Feed, FilterDescription, QueueDescription, RuleDescription, SqlDescription,
+    SubscriptionDescription, TopicDescription, read,
+};
+
+use crate::support::{Answer, Harness};
+
+const IF_MATCH: &[(&str, &str)] = &[("If-Match", "*")];
+
+fn entry(answer: &Answer) -> Entry {
+    let Document::Entry(entry) = read(&answer.body).unwrap() else { panic!("{answer:?}") };
+    entry
+}
+
+fn feed(answer: &Answer) -> Feed {
+    let Document::Feed(feed) = read(&answer.body).unwrap() else { panic!("{answer:?}") };
+    feed
+}
+
+fn document(description: impl Into<Description>) -> Vec<u8> {
+    Entry::new(description).to_xml()
+}
+
+/// Rules: HT-21.
+#[tokio::test]
+async fn a_queue_is_created_read_updated_and_deleted() {
+    let harness = Harness::new().await;
+    let settings = QueueSettings::default().with_max_delivery_count(3).with_sessions(true);
+    let body = document(QueueDescription::from(&settings));
+    let created = harness.call("PUT", "/a/b?api-version=2021-05", &[], &body).await;
+    assert_eq!(created.status, 201, "{created:?}");
+    assert_eq!(created.header("content-type"), Some("application/xml; charset=utf-8"));
+    assert_eq!(harness.broker().queue("a/b").unwrap().settings().unwrap(), settings);
+    let found = entry(&harness.call("GET", "/A/B?api-version=2021-05", &[], "").await);
+    assert_eq!(found.id.as_deref(), Some("http://localhost:5300/a/b?api-version=2021-05"));
+    assert_eq!(found.title.as_deref(), Some("a/b"));
+    let Description::Queue(mut queue) = found.description else { panic!() };
+    assert_eq!(queue.max_delivery_count, Some(3));
+
+    queue.lock_duration = Some(Duration::from_secs(30));
+    let body = document(queue);
+    assert_eq!(harness.call("PUT", "/a/b", &[], &body).await.status, 409);
+    assert_eq!(harness.call("PUT", "/a/b", &[("If-Match", "\"1\"")], &body).await.status, 412);
+    assert_eq!(harness.call("PUT", "/a/b", IF_MATCH, &body).await.status, 200);
+    assert_eq!(harness.broker().queue("a/b").unwrap().settings().unwrap().lock_duration, Duration::from_secs(30));
+
+    assert_eq!(harness.call("DELETE", "/a/b", &[], "").await.status, 200);
+    for (method, headers) in [("DELETE", &[][..]), ("GET", &[]), ("PUT", IF_MATCH)] {
+        assert_eq!(harness.call(method, "/a/b", headers, &body).await.status, 404, "{method}");
+    }
+}
+
+/// Rules: HT-21.
+#[tokio::test]
+async fn topics_subscriptions_and_rules_are_administered() {
+    let harness = Harness::new().await;
+    let put = async |path: &str, headers, body: &[u8]| harness.call("PUT", path, headers, body).await.status;
+    assert_eq!(put("/t", &[], &document(TopicDescription::default())).await, 201);
+    let mut subscription = SubscriptionDescription::from(&SubscriptionSettings::default());
+    subscription.default_rule_description =
+        Some(RuleDescription::new("first", FilterDescription::Sql(SqlDescription::new("n = 1"))));
+    assert_eq!(put("/t/Subscriptions/s", &[], &document(subscription.clone())).await, 201);
+    assert_eq!(put("/t/Subscriptions/s", &[], &document(subscription.clone())).await, 409);
+    subscription.max_delivery_count = Some(5);
+    assert_eq!(put("/t/Subscriptions/s", IF_MATCH, &document(subscription)).await, 200);
+    let rules = harness.call("GET", "/t/subscriptions/s/rules", &[], "").await;
+    let ids: Vec<_> = feed(&rules).entries.into_iter().filter_map(|entry| entry.id).collect();
+    assert_eq!(ids, ["http://localhost:5300/t/Subscriptions/s/Rules/first?api-version=2017-04"]);
+
+    let rule = |text| document(RuleDescription::new("r", FilterDescription::Sql(SqlDescription::new(text))));
+    assert_eq!(put("/t/Subscriptions/s/Rules/r", IF_MATCH, &rule("n = 1")).await, 404);
+    assert_eq!(put("/t/Subscriptions/s/Rules/r", &[], &rule("n = 1")).await, 201);
+    assert_eq!(put("/t/Subscriptions/s/Rules/r", &[], &rule("n = 1")).await, 409);
+    assert_eq!(put("/t/Subscriptions/s/Rules/r", IF_MATCH, &rule("n = 2")).await, 200);
+    assert_eq!(put("/t/Subscriptions/s/Rules/r", IF_MATCH, &rule("n = =")).await, 400);
+    assert_eq!(put("/t/Subscriptions/s/Rules/other", &[], &rule("n = 2")).await, 400);
+    let found = entry(&harness.call("GET", "/t/subscriptions/s/rules/R", &[], "").await);
+    let Description::Rule(found) = found.description else { panic!() };
+    assert_eq!(found.filter, FilterDescription::Sql(SqlDescription::new("n = 2")));
+    assert_eq!(harness.call("DELETE", "/t/Subscriptions/s/Rules/r", &[], "").await.status, 200);
+    assert_eq!(harness.call("DELETE", "/t/Subscriptions/s/Rules/r", &[], "").await.status, 404);
+    assert_eq!(harness.call("DELETE", "/t/Subscriptions/s", &[], "").await.status, 200);
+    for path in ["/t/Subscriptions/s", "/t/Subscriptions/s/rules", "/none/subscriptions", "/q/subscriptions"] {
+        assert_eq!(harness.call("GET", path, &[], "").await.status, 404, "{path}");
+    }
+}
+
+/// Rules: HT-22.
+#[tokio::test]
+async fn lists_have_pages() {
+    let harness = Harness::new().await;
+    for number in 0..4 {
+        harness.broker().create_queue(&format!("queue-{number}"), QueueSettings::default()).unwrap();
+    }
+    harness.broker().create_topic("t", TopicSettings::default()).unwrap();
+    let mut path = "/$Resources/Queues?$top=2&api-version=2021-05".to_owned();
+    let mut sizes = Vec::new();
+    let mut names = Vec::new();
+    loop {
+        let page = feed(&harness.call("GET", &path, &[], "").await);
+        sizes.push(page.entries.len());
+        names.extend(page.entries.into_iter().filter_map(|entry| entry.title));
+        let Some(next) = page.next else { break };
+        path = next.strip_prefix("http://localhost:5300").unwrap().to_owned();
+    }
+    assert_eq!(sizes, [2, 2, 1]);
+    assert_eq!(names, ["q", "queue-0", "queue-1", "queue-2", "queue-3"]);
+    let topics = feed(&harness.call("GET", "/$resources/topics?%24skip=0", &[], "").await);
+    assert_eq!(topics.entries.len(), 1);
+    let none = feed(&harness.call("GET", "/$Resources/queues?$skip=18446744073709551615", &[], "").await);
+    assert!(none.entries.is_empty() && none.next.is_none());
+    let none = feed(&harness.call("GET", "/$Resources/queues?$top=0", &[], "").await);
+    assert!(none.entries.is_empty() && none.next.is_none());
+}
+
+/// Rules: HT-23.
+#[tokio::test]
+async fn versions_are_checked_and_the_first_has_no_sizes_of_messages() {
+    let harness = Harness::new().await;
+    for (version, size) in [("2017-04", None), ("2021-05", Some(256)), ("2024-05", Some(256))] {
+        let found = entry(&harness.call("GET", &format!("/q?api-version={version}"), &[], "").await);
+        let Description::Queue(queue) = found.description else { panic!() };
+        assert_eq!(queue.max_message_size_in_kilobytes, size, "{version}");
+    }
+    assert_eq!(harness.call("GET", "/q?api-version=2013-10", &[], "").await.status, 400);
+}
+
+#[tokio::test]
+async fn the_namespace_and_counts_are_shown() {
+    let harness = Harness::new().await;
+    harness.send("q", "1").await;
+    let found = entry(&harness.call("GET", "/$namespaceinfo", &[], "").await);
+    let Description::Namespace(namespace) = found.description else { panic!() };
+    assert_eq!(namespace.name.as_deref(), Some("localhost:5300"));
+    let found = entry(&harness.call("GET", "/q", &[], "").await);
+    let Description::Queue(queue) = found.description else { panic!() };
+    assert_eq!((queue.count_details.unwrap().active, queue.message_count), (1, Some(1)));
+}
+
+#[tokio::test]
+async fn forwarding_is_a_url_of_the_namespace() {
+    let harness = Harness::new().await;
+    let mut queue = QueueDescription::default();
+    queue.forward_to = Some("sb://anywhere/q".into());
+    assert_eq!(harness.call("PUT", "/from", &[], document(queue.clone())).await.status, 201);
+    let found = entry(&harness.call("GET", "/from", &[], "").await);
+    let Description::Queue(shown) = found.description else { panic!() };
+    assert_eq!(shown.forward_to.as_deref(), Some("sb://localhost:5300/q"));
+    queue.forward_to = Some("nothing".into());
+    assert_eq!(harness.call("PUT", "/other", &[], document(queue)).await.status, 400);
+}

@@ -1,0 +1,88 @@
+use std::time::Duration;
+
+use consign_amqp::{
+    client::{Connection, Connector, Options},
+    engine::SaslCredentials,
+    message::Data,
+    stream::WebSocketOptions,
+};
+use consign_server::http::HttpOptions;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use crate::support::{Answer, Harness, request};
+
+/// Rules: A-69.
+#[tokio::test]
+async fn amqp_over_web_socket_is_an_upgrade() {
+    let harness = Harness::with(|builder| builder).await;
+    let connector =
+        Connector::new("127.0.0.1", harness.address.port()).with_web_socket(WebSocketOptions::service_bus());
+    let mut engine = consign_amqp::engine::Options::default();
+    engine.sasl_client = Some(SaslCredentials::anonymous());
+    let options = Options::new("client").with_timeout(Duration::from_secs(60)).with_engine(engine);
+    let connection = Connection::open(connector.connect().await.unwrap(), options).await.unwrap();
+    let sender = connection.begin().await.unwrap().attach_sender("sender", "orders").await.unwrap();
+    let body = consign_amqp::codec::encode(&Data(b"over web socket".to_vec().into())).unwrap();
+    sender.send(body).await.unwrap();
+    assert_eq!(harness.receive("orders").await.text(), "over web socket");
+    harness.server.shutdown().await;
+    connection.closed().await;
+}
+
+#[tokio::test]
+async fn what_is_no_upgrade_is_refused() {
+    let harness = Harness::new().await;
+    let path = "/$servicebus/websocket";
+    let upgrade = [
+        ("Upgrade", "websocket"),
+        ("Sec-WebSocket-Version", "13"),
+        ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+        ("Sec-WebSocket-Protocol", "AMQPWSB10"),
+    ];
+    for left_out in 0..upgrade.len() {
+        let headers: Vec<_> = upgrade.into_iter().enumerate().filter(|(at, _)| *at != left_out).collect();
+        let headers: Vec<_> = headers.into_iter().map(|(_, header)| header).collect();
+        assert_eq!(harness.call("GET", path, &headers, "").await.status, 400, "{left_out}");
+    }
+    assert_eq!(harness.call("POST", path, &[], "").await.status, 400);
+}
+
+#[tokio::test]
+async fn a_connection_serves_several_requests() {
+    let harness = Harness::new().await;
+    let one = "POST /q/messages HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n1";
+    let last = String::from_utf8(request("POST", "/q/messages", &[], "2")).unwrap();
+    let answers = harness.raw(format!("{one}{last}").as_bytes(), false).await;
+    assert_eq!(String::from_utf8(answers).unwrap().matches("201 Created").count(), 2);
+    assert_eq!((harness.receive("q").await.text(), harness.receive("q").await.text()), ("1", "2"));
+}
+
+#[tokio::test]
+async fn one_connection_over_the_limit_is_closed() {
+    let harness = Harness::with_options(|builder| builder, HttpOptions::default().with_max_connections(1)).await;
+    let mut first = TcpStream::connect(harness.address).await.unwrap();
+    first.write_all(b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n").await.unwrap();
+    let mut buffer = [0; 16];
+    first.read_exact(&mut buffer).await.unwrap();
+    assert!(harness.raw(&request("GET", "/a", &[], ""), false).await.is_empty());
+    assert_eq!(harness.server.connections(), 1);
+}
+
+#[tokio::test]
+async fn a_shutdown_answers_those_that_wait() {
+    let harness = Harness::new().await;
+    let mut waiting = TcpStream::connect(harness.address).await.unwrap();
+    waiting.write_all(&request("DELETE", "/q/messages/head?timeout=300", &[], "")).await.unwrap();
+    while harness.server.connections() == 0 {
+        tokio::task::yield_now().await;
+    }
+    harness.server.shutdown().await;
+    let mut answer = Vec::new();
+    waiting.read_to_end(&mut answer).await.unwrap();
+    // It may not have been read before the shutdown.
+    assert!(answer.is_empty() || Answer::read(&answer).unwrap().status == 503);
+    assert!(TcpStream::connect(harness.address).await.is_err());
+}

@@ -1,0 +1,120 @@
+//! A server on a port of loopback, and a client that writes bytes.
+
+use std::net::SocketAddr;
+
+use consign_broker::Broker;
+use consign_core::administration::QueueSettings;
+use consign_server::{Builder, Server, http::HttpOptions};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+
+pub(crate) struct Harness {
+    pub(crate) server: Server,
+    pub(crate) address: SocketAddr,
+}
+
+/// A response.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| &**value)
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+
+    /// Reads a response whose connection was closed after it.
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
+        let head = std::str::from_utf8(&bytes[..end]).ok()?;
+        let mut lines = head.split("\r\n");
+        let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
+        let header = |line: &str| line.split_once(": ").map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let headers = lines.filter_map(header).collect();
+        Some(Self { status, headers, body: bytes[end + 4..].to_vec() })
+    }
+}
+
+impl Harness {
+    /// A server with the queue `q`, which creates no entities.
+    pub(crate) async fn new() -> Self {
+        let harness = Self::with(|builder| builder.create_entities(false)).await;
+        harness.broker().create_queue("q", QueueSettings::default()).unwrap();
+        harness
+    }
+
+    pub(crate) async fn with(build: impl FnOnce(Builder) -> Builder) -> Self {
+        Self::with_options(build, HttpOptions::default()).await
+    }
+
+    pub(crate) async fn with_options(build: impl FnOnce(Builder) -> Builder, options: HttpOptions) -> Self {
+        let server = build(Server::builder()).build();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = server.clone();
+        tokio::spawn(async move { serving.serve_http(listener, options).await });
+        Self { server, address }
+    }
+
+    pub(crate) fn broker(&self) -> &Broker {
+        self.server.broker()
+    }
+
+    /// Writes bytes, and reads until the connection is closed.
+    pub(crate) async fn raw(&self, bytes: &[u8], ends: bool) -> Vec<u8> {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        // The server may have closed before all of it was written.
+        let _ = stream.write_all(bytes).await;
+        if ends {
+            let _ = stream.shutdown().await;
+        }
+        let mut answer = Vec::new();
+        let mut buffer = [0; 4_096];
+        // A reset after the answer is the end of it.
+        while let Ok(count @ 1..) = stream.read(&mut buffer).await {
+            answer.extend_from_slice(&buffer[..count]);
+        }
+        answer
+    }
+
+    pub(crate) async fn call(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl AsRef<[u8]>,
+    ) -> Answer {
+        let answer = self.raw(&request(method, path, headers, body), false).await;
+        Answer::read(&answer).unwrap()
+    }
+
+    pub(crate) async fn send(&self, path: &str, body: &str) {
+        let answer = self.call("POST", &format!("/{path}/messages"), &[], body).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+    }
+
+    /// Receives and deletes.
+    pub(crate) async fn receive(&self, path: &str) -> Answer {
+        self.call("DELETE", &format!("/{path}/messages/head?timeout=0"), &[], "").await
+    }
+}
+
+/// A request after which the connection is closed.
+pub(crate) fn request(method: &str, path: &str, headers: &[(&str, &str)], body: impl AsRef<[u8]>) -> Vec<u8> {
+    let body = body.as_ref();
+    let mut request = format!("{method} {path} HTTP/1.1\r\nHost: localhost:5300\r\nConnection: close\r\n");
+    for (name, value) in headers {
+        request += &format!("{name}: {value}\r\n");
+    }
+    request += &format!("Content-Length: {}\r\n\r\n", body.len());
+    [request.as_bytes(), body].concat()
+}

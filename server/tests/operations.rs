@@ -1,0 +1,130 @@
+//! Health and metrics over HTTP.
+#![allow(clippy::unwrap_used)]
+
+use axum::{
+    Router,
+    body::{Body, to_bytes},
+    http::{Request, StatusCode, header},
+};
+use consign_broker::Broker;
+use consign_core::{
+    Disposition, Message,
+    administration::QueueSettings,
+    transport::{Lease, ReceiverExt, Sender},
+};
+use consign_server::{AccessKey, Server, operations::Operations};
+use tower::ServiceExt;
+
+const KEY: &str = "the key of operators";
+
+async fn get(router: &Router, path: &str, key: Option<&str>) -> (StatusCode, String) {
+    let mut request = Request::get(path);
+    if let Some(key) = key {
+        request = request.header(header::AUTHORIZATION, format!("Bearer {key}"));
+    }
+    let answer = router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+    let status = answer.status();
+    let body = to_bytes(answer.into_body(), 1 << 20).await.unwrap();
+    (status, String::from_utf8(body.to_vec()).unwrap())
+}
+
+fn has(text: &str, line: &str) {
+    assert!(text.lines().any(|other| other == line), "{line} is not in\n{text}");
+}
+
+#[tokio::test]
+async fn metrics_count_what_happens_to_messages() {
+    let broker = Broker::new();
+    let window = std::time::Duration::from_secs(600);
+    let queue = broker.create_queue("orders", QueueSettings::default().with_duplicate_detection(window)).unwrap();
+    for id in ["1", "2", "3", "4", "1"] {
+        queue.sender().unwrap().send(Message::builder().message_id(id).build("").unwrap()).await.unwrap();
+    }
+    let mut receiver = queue.receiver();
+    receiver.receive().await.unwrap().complete().await.unwrap();
+    receiver.receive().await.unwrap().lease.settle(Disposition::ABANDON).await.unwrap();
+    let held = receiver.receive().await.unwrap();
+    queue.lose_locks();
+    let again = receiver.receive().await.unwrap();
+    again.lease.release().await.unwrap();
+
+    let router: Router = Operations::new(Server::builder().broker(broker).build()).router();
+    let (status, text) = get(&router, "/metrics", None).await;
+    assert_eq!(status, StatusCode::OK);
+    for line in [
+        "consign_entity_messages{entity=\"orders\",kind=\"queue\",state=\"active\"} 3",
+        "consign_entity_arrived_total{entity=\"orders\",kind=\"queue\"} 4",
+        "consign_entity_delivered_total{entity=\"orders\",kind=\"queue\"} 4",
+        "consign_entity_settled_total{entity=\"orders\",kind=\"queue\",outcome=\"completed\"} 1",
+        "consign_entity_settled_total{entity=\"orders\",kind=\"queue\",outcome=\"abandoned\"} 1",
+        "consign_entity_settled_total{entity=\"orders\",kind=\"queue\",outcome=\"released\"} 1",
+        "consign_entity_locks_lost_total{entity=\"orders\",kind=\"queue\"} 1",
+        "consign_entity_duplicates_total{entity=\"orders\",kind=\"queue\"} 1",
+        "consign_entities 1",
+        "consign_server_connections 0",
+        "# TYPE consign_entity_settled counter",
+        "# EOF",
+    ] {
+        has(&text, line);
+    }
+    assert!(
+        text.contains("consign_entity_oldest_seconds{entity=\"orders\",kind=\"queue\",state=\"active\"}"),
+        "{text}"
+    );
+    assert!(!text.contains("consign_store_"), "{text}");
+    drop(held);
+}
+
+#[tokio::test]
+async fn labels_are_escaped_and_series_are_bounded() {
+    let broker = Broker::new();
+    for name in ["a\"b", "c", "d"] {
+        broker.create_queue(name, QueueSettings::default()).unwrap();
+    }
+    let operations = Operations::new(Server::builder().broker(broker).build()).max_entities(2);
+    let (_, text) = get(&operations.router(), "/metrics", None).await;
+    has(&text, "consign_entity_size_bytes{entity=\"a\\\"b\",kind=\"queue\"} 0");
+    has(&text, "consign_entities 3");
+    has(&text, "consign_entities_without_metrics 1");
+    assert!(!text.contains("entity=\"d\""), "{text}");
+}
+
+#[tokio::test]
+async fn metrics_need_the_key_and_health_does_not() {
+    let operations = Operations::new(Server::builder().build()).key(AccessKey::new(KEY).unwrap());
+    let router = operations.router();
+    for (key, status) in
+        [(None, StatusCode::UNAUTHORIZED), (Some("another key"), StatusCode::UNAUTHORIZED), (Some(KEY), StatusCode::OK)]
+    {
+        assert_eq!(get(&router, "/metrics", key).await.0, status, "{key:?}");
+    }
+    assert_eq!(get(&router, "/health/live", None).await, (StatusCode::OK, "live\n".into()));
+}
+
+#[tokio::test]
+async fn a_store_is_measured_and_a_closed_one_is_not_ready() {
+    let folder = tempfile::tempdir().unwrap();
+    let broker = Broker::open(folder.path().join("store")).unwrap();
+    let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
+    queue.sender().unwrap().send(Message::new("one")).await.unwrap();
+    let server = Server::builder().broker(broker.clone()).build();
+    let router = Operations::new(server.clone()).router();
+    let (_, text) = get(&router, "/metrics", None).await;
+    let value =
+        |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().parse::<f64>().unwrap();
+    assert!(value("consign_store_commits_total") >= 1.0 && value("consign_store_commit_seconds_total") > 0.0, "{text}");
+    assert_eq!(get(&router, "/health/ready", None).await.0, StatusCode::OK);
+
+    broker.close().await.unwrap();
+    assert_eq!(get(&router, "/health", None).await, (StatusCode::SERVICE_UNAVAILABLE, "not ready\n".into()));
+    assert_eq!(get(&router, "/health/live", None).await.0, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_server_that_shuts_down_is_not_ready() {
+    let server = Server::builder().build();
+    let router = Operations::new(server.clone()).router();
+    assert_eq!(get(&router, "/health/ready", None).await.0, StatusCode::OK);
+    server.shutdown().await;
+    assert_eq!(get(&router, "/health/ready", None).await.0, StatusCode::SERVICE_UNAVAILABLE);
+}

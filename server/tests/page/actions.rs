@@ -1,0 +1,218 @@
+use std::collections::BTreeSet;
+
+use axum::http::StatusCode;
+use consign_broker::{Broker, Queue};
+use consign_core::{
+    Message,
+    message::SequenceNumber,
+    time::Timestamp,
+    transport::{ReceiverExt, Sender},
+};
+use consign_server::page::Page;
+
+use crate::support::{Answer, Browser, bury, queue};
+
+const DEAD: &str = "orders/$deadletterqueue";
+
+fn letters(count: usize, reason: &'static str) -> impl Iterator<Item = (&'static str, String, Message)> {
+    (0..count).map(move |number| (reason, "it failed".to_owned(), Message::new(format!("{{\"order\":{number}}}"))))
+}
+
+/// Waits for the end of a job.
+async fn ended(browser: &mut Browser, begun: &Answer) -> Answer {
+    assert_eq!(begun.status, StatusCode::SEE_OTHER, "{}", begun.text());
+    loop {
+        let job = browser.get(&begun.location()).await;
+        if !["waiting: ", "running"].iter().any(|state| job.text().contains(&format!("aria-live=\"polite\">{state}"))) {
+            return job;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+}
+
+async fn bodies(queue: &Queue) -> Vec<String> {
+    let count = queue.counts().active;
+    let deliveries = queue.receiver().receive_batch(count).await.unwrap();
+    let mut bodies = Vec::new();
+    for delivery in deliveries {
+        bodies.push(String::from_utf8(delivery.message.payload().unwrap().to_vec()).unwrap());
+        delivery.complete().await.unwrap();
+    }
+    bodies
+}
+
+fn running(page: &Page) -> tokio::task::JoinHandle<()> {
+    let page = page.clone();
+    tokio::spawn(async move { page.run().await })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_group_is_resubmitted_and_the_others_stay() {
+    let broker = Broker::new();
+    let queue = queue(&broker);
+    bury(&queue, letters(3, "Stays")).await;
+    bury(&queue, letters(45, "Goes")).await;
+    bury(&queue, letters(3, "Stays")).await;
+    let page = Page::builder(broker).build();
+    let run = running(&page);
+    let mut browser = Browser::new(&page);
+    let groups = browser.get("/$page/dead-letters?path=orders").await;
+    let group = groups.text().split_once("group=").unwrap().1.split('"').next().unwrap().to_owned();
+    let confirm = format!("/$page/confirm?action=resubmit&path=orders&group={group}");
+    browser.get(&confirm).await.has("Resubmit 45 dead letters");
+    let fields = [("action", "resubmit"), ("path", "orders"), ("group", &group)];
+    let begun = browser.submit(&confirm, "/$page/jobs", &fields).await;
+    let job = ended(&mut browser, &begun).await;
+    job.has("<span data-job-done>45</span> of 45 done");
+    assert_eq!((queue.counts().active, queue.counts().dead_lettered), (45, 6));
+    assert_eq!(queue.dead_letter().counts().locked, 0);
+    let sent: BTreeSet<_> = bodies(&queue).await.into_iter().collect();
+    assert_eq!(sent.len(), 45);
+    page.shutdown();
+    run.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn copies_are_written_in_another_format_and_what_cannot_be_stays() {
+    let broker = Broker::new();
+    let queue = queue(&broker);
+    let json = Message::builder().content_type("application/json").build(br#"{"a":1}"#.to_vec()).unwrap();
+    let text = Message::builder().content_type("application/json").build("{").unwrap();
+    bury(&queue, [("R", String::new(), json), ("R", String::new(), text)]).await;
+    let page = Page::builder(broker).build();
+    let _run = running(&page);
+    let mut browser = Browser::new(&page);
+    let fields = [("action", "resubmit"), ("path", "orders"), ("content_type", "application/cbor")];
+    let begun = browser.submit("/$page/confirm?action=resubmit&path=orders", "/$page/jobs", &fields).await;
+    let job = ended(&mut browser, &begun).await;
+    job.has("<span data-job-failed>1</span> failed");
+    let copy = queue.receiver().receive().await.unwrap();
+    assert_eq!(
+        (copy.message.content_type(), copy.message.payload()),
+        (Some("application/cbor"), Some(&b"\xa1\x61a\x01"[..]))
+    );
+    assert_eq!(queue.counts().dead_lettered, 1);
+}
+
+#[tokio::test]
+async fn one_is_edited_and_its_copy_arrives() {
+    let broker = Broker::new();
+    let queue = queue(&broker);
+    bury(&queue, letters(3, "R")).await;
+    let mut browser = Browser::new(&Page::builder(broker).build());
+    let form = format!("/$page/edit?path={DEAD}&number=2");
+    browser.get(&form).await.has("{&#34;order&#34;:1}</textarea>");
+    let fields = [
+        ("path", DEAD),
+        ("number", "2"),
+        ("target", "orders"),
+        ("content_type", "application/json"),
+        ("subject", "fixed"),
+        ("form", "text"),
+        ("body", "{\r\n\"order\":100}"),
+    ];
+    let done = browser.submit(&form, "/$page/edit", &fields).await;
+    done.has("A copy of dead letter 2 was sent");
+    let copy = queue.receiver().receive().await.unwrap().message;
+    assert_eq!(copy.payload(), Some(&b"{\n\"order\":100}"[..]));
+    assert_eq!((copy.subject(), copy.content_type()), (Some("fixed"), Some("application/json")));
+    assert_eq!(queue.dead_letter().peek(SequenceNumber::new(0), 10).len(), 2);
+    let again = browser.submit(&form.replace("=2", "=3"), "/$page/edit", &fields).await;
+    assert_eq!(again.status, StatusCode::CONFLICT);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removal_can_be_undone_until_it_begins() {
+    let broker = Broker::new();
+    let queue = queue(&broker);
+    bury(&queue, letters(4, "R")).await;
+    let page = Page::builder(broker).build();
+    let _run = running(&page);
+    let mut browser = Browser::new(&page);
+    let (confirm, fields) = ("/$page/confirm?action=remove&path=orders", [("action", "remove"), ("path", "orders")]);
+    let begun = browser.submit(confirm, "/$page/jobs", &fields).await;
+    let job = browser.get(&begun.location()).await;
+    job.has("Undo");
+    let id = begun.location().split_once("id=").unwrap().1.to_owned();
+    let stopped = browser.post("/$page/job/stop", &job.csrf().unwrap(), &[("id", &id)]).await;
+    assert_eq!(stopped.status, StatusCode::SEE_OTHER);
+    browser.get(&begun.location()).await.has("stopped");
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    assert_eq!(queue.counts().dead_lettered, 4);
+}
+
+#[tokio::test]
+async fn messages_and_dead_letters_are_removed() {
+    let broker = Broker::new();
+    let queue = queue(&broker);
+    bury(&queue, letters(4, "R")).await;
+    queue.sender().unwrap().send(Message::new("1")).await.unwrap();
+    let page = Page::builder(broker).undo_window(std::time::Duration::ZERO).build();
+    let _run = running(&page);
+    let mut browser = Browser::new(&page);
+    for (action, number, active, dead) in [("remove", "2", 1, 3), ("remove", "", 1, 0), ("purge", "", 0, 0)] {
+        // The purge removes what was accepted before it.
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        let confirm = format!("/$page/confirm?action={action}&path=orders");
+        let fields = [("action", action), ("path", "orders"), ("number", number)];
+        let begun = browser.submit(&confirm, "/$page/jobs", &fields).await;
+        ended(&mut browser, &begun).await.has("done<");
+        assert_eq!((queue.counts().active, queue.counts().dead_lettered), (active, dead), "{action} {number}");
+    }
+}
+
+#[tokio::test]
+async fn a_job_continues_after_a_restart_and_sends_nothing_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, file) = (folder.path().join("store"), folder.path().join("jobs.json"));
+    let broker = Broker::open(&store).unwrap();
+    let queue = queue(&broker);
+    bury(&queue, letters(60, "R")).await;
+    let page = Page::builder(broker.clone()).open(&file).unwrap();
+    let mut browser = Browser::new(&page);
+    let confirm = "/$page/confirm?action=resubmit&path=orders";
+    let fields = [("action", "resubmit"), ("path", "orders"), ("per_second", "100")];
+    let begun = browser.submit(confirm, "/$page/jobs", &fields).await;
+    // The process ends when some are done: the work of the page stops where it is.
+    tokio::select! {
+        () = page.run() => {}
+        () = async { while queue.counts().active < 20 { tokio::time::sleep(std::time::Duration::from_millis(1)).await } } => {}
+    }
+    assert!(queue.counts().active < 60);
+    drop((page, browser));
+    broker.close().await.unwrap();
+    drop((broker, queue));
+
+    let broker = Broker::open(&store).unwrap();
+    let page = Page::builder(broker.clone()).open(&file).unwrap();
+    let _run = running(&page);
+    let mut browser = Browser::new(&page);
+    ended(&mut browser, &begun).await.has("<span data-job-done>60</span> of 60 done");
+    let queue = broker.queue("orders").unwrap();
+    assert_eq!((queue.counts().active, queue.counts().dead_lettered), (60, 0));
+    let sent = bodies(&queue).await;
+    assert_eq!((sent.len(), sent.iter().collect::<BTreeSet<_>>().len()), (60, 60));
+    assert!(!file.exists());
+}
+
+#[tokio::test]
+async fn a_scheduled_message_is_cancelled() {
+    let broker = Broker::new();
+    let queue = queue(&broker);
+    let sender = queue.sender().unwrap();
+    sender.schedule(vec![Message::new("later")], Timestamp::MAX).await.unwrap();
+    let mut browser = Browser::new(&Page::builder(broker).build());
+    let address = "/$page/message?path=orders&number=1";
+    let cancelled = browser.submit(address, "/$page/cancel", &[("path", "orders"), ("number", "1")]).await;
+    assert_eq!(cancelled.location(), "/$page/messages?path=orders&state=scheduled");
+    assert_eq!(queue.counts().scheduled, 0);
+    assert_eq!(browser.get(address).await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_one_of_jobs_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("jobs.json");
+    std::fs::write(&file, "{}").unwrap();
+    assert!(Page::builder(Broker::new()).open(&file).is_err());
+}

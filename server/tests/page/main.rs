@@ -1,0 +1,7 @@
+//! The routes of the page.
+#![allow(clippy::unwrap_used)]
+
+mod actions;
+mod lists;
+mod security;
+mod support;

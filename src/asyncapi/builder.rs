@@ -1,0 +1,195 @@
+use std::collections::HashMap;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
+use serde_json::{Map, Value, json};
+
+use super::{AsyncApiDocument, AsyncApiError, AsyncApiErrorKind as Kind, channel::messages};
+use crate::pipeline::{PipelineDescription, Side};
+
+/// Collects what is in an AsyncAPI document; see the [module](super).
+#[derive(Debug)]
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct AsyncApi {
+    info: Map<String, Value>,
+    servers: Vec<(String, Value)>,
+    pipelines: Vec<PipelineDescription>,
+    schemas: Vec<(String, Schema)>,
+    generator: SchemaGenerator,
+}
+
+impl AsyncApi {
+    /// The name of the message that stands for all others, which the [fallback](crate::routing::RouterBuilder::fallback) of
+    /// a router gets.
+    pub const OTHER: &'static str = "other";
+
+    /// Starts the document of a service with this title and version, which are for people.
+    pub fn new(title: impl Into<String>, version: impl Into<String>) -> Self {
+        let mut info = Map::new();
+        info.insert("title".into(), title.into().into());
+        info.insert("version".into(), version.into().into());
+        let settings = SchemaSettings::draft07().with(|settings| {
+            settings.definitions_path = "/components/schemas".into();
+            settings.meta_schema = None;
+        });
+        Self {
+            info,
+            servers: Vec::new(),
+            pipelines: Vec::new(),
+            schemas: Vec::new(),
+            generator: settings.into_generator(),
+        }
+    }
+
+    /// Sets the description of the service: text, or Markdown.
+    pub fn description(mut self, text: impl Into<String>) -> Self {
+        self.info.insert("description".into(), text.into().into());
+        self
+    }
+
+    /// Adds a server. The `host` may have a port, and nothing else. The `protocol` is a name of AsyncAPI, such as `amqps` or
+    /// `nats`.
+    pub fn server(mut self, name: impl Into<String>, host: impl Into<String>, protocol: impl Into<String>) -> Self {
+        let server = json!({ "host": host.into(), "protocol": protocol.into() });
+        self.servers.push((name.into(), server));
+        self
+    }
+
+    /// Adds a pipeline: its destination is a channel, and it is an operation.
+    pub fn pipeline(mut self, pipeline: &PipelineDescription) -> Self {
+        self.pipelines.push(pipeline.clone());
+        self
+    }
+
+    /// Registers the schema of a type for the messages with this name: a subject, the name of a type, or
+    /// [`OTHER`](Self::OTHER).
+    pub fn schema<T: JsonSchema>(mut self, message: impl Into<String>) -> Self {
+        let schema = self.generator.subschema_for::<T>();
+        self.schemas.push((message.into(), schema));
+        self
+    }
+
+    /// Registers a schema of draft 7 for the messages with this name, for a type that does not implement `JsonSchema`. It
+    /// may refer to itself, and to the schemas of the document by `#/components/schemas/NAME`.
+    pub fn schema_value(mut self, message: impl Into<String>, schema: Schema) -> Self {
+        self.schemas.push((message.into(), schema));
+        self
+    }
+
+    /// Builds the document.
+    ///
+    /// # Errors
+    ///
+    /// The first rule that is broken: see [`AsyncApiErrorKind`](super::AsyncApiErrorKind).
+    pub fn build(mut self) -> Result<AsyncApiDocument, AsyncApiError> {
+        let mut document = json!({ "asyncapi": "3.0.0", "info": self.info });
+        let servers = self.build_servers()?;
+        if !servers.is_empty() {
+            document["servers"] = servers.into();
+        }
+        let (mut channels, mut operations) = (Map::new(), Map::new());
+        let mut schemas = HashMap::new();
+        for (message, schema) in &self.schemas {
+            if schemas.insert(message.as_str(), (schema, false)).is_some() {
+                let advice = format!("`{message}` has two schemas: register one");
+                return Err(AsyncApiError::new(Kind::DuplicateSchema, advice));
+            }
+        }
+        for pipeline in &self.pipelines {
+            let (address, action) = (
+                pipeline.address(),
+                match pipeline.side {
+                    Side::Receiving => "receive",
+                    Side::Sending => "send",
+                },
+            );
+            let channel = channel_of(&mut channels, address);
+            let operation = format!("{action}.{channel}");
+            if operations.contains_key(&operation) {
+                let advice = format!("two pipelines {action} at `{address}`: describe one, or set their destinations");
+                return Err(AsyncApiError::new(Kind::DuplicateOperation, advice));
+            }
+            let entry = &mut channels[&channel];
+            let mut references = Vec::new();
+            for mut message in messages(pipeline) {
+                if let Some((schema, is_used)) = schemas.get_mut(message.name.as_str()) {
+                    *is_used = true;
+                    message.value.insert("payload".into(), schema.as_value().clone());
+                }
+                let id = insert(&mut entry["messages"], &message.name, message.value.into());
+                references.push(json!({ "$ref": format!("#/channels/{channel}/messages/{id}") }));
+            }
+            let mut value = json!({
+                "action": action,
+                "channel": { "$ref": format!("#/channels/{channel}") },
+                "title": pipeline.name,
+            });
+            if !references.is_empty() {
+                value["messages"] = references.into();
+            }
+            operations.insert(operation, value);
+        }
+        let mut unused: Vec<_> = schemas.iter().filter(|(_, (_, is_used))| !is_used).map(|(name, _)| *name).collect();
+        unused.sort_unstable();
+        if let Some(name) = unused.first() {
+            let advice =
+                format!("a schema is registered for `{name}`, and no pipeline has that message: name one of its");
+            return Err(AsyncApiError::new(Kind::UnknownMessage, advice));
+        }
+        document["channels"] = channels.into();
+        document["operations"] = operations.into();
+        let definitions = self.generator.take_definitions(true);
+        if !definitions.is_empty() {
+            document["components"] = json!({ "schemas": definitions });
+        }
+        Ok(AsyncApiDocument(document))
+    }
+
+    fn build_servers(&self) -> Result<Map<String, Value>, AsyncApiError> {
+        let mut servers = Map::new();
+        for (name, server) in &self.servers {
+            let host = server["host"].as_str().unwrap_or_default();
+            if host.is_empty() || host.contains(['/', '@', '?', '#', ' ']) {
+                // The host may have a password, so it is not shown.
+                let advice = format!("the host of the server `{name}` has to be a name or an address, and a port");
+                return Err(AsyncApiError::new(Kind::Host, advice));
+            }
+            if servers.insert(key(name), server.clone()).is_some() {
+                return Err(AsyncApiError::new(Kind::DuplicateServer, format!("two servers are called `{name}`")));
+            }
+        }
+        Ok(servers)
+    }
+}
+
+/// The key of the channel with this address, which is added if it is new.
+fn channel_of(channels: &mut Map<String, Value>, address: &str) -> String {
+    let first = key(address);
+    let mut id = first.clone();
+    let mut count = 1;
+    while channels.get(&id).is_some_and(|other| other["address"] != address) {
+        count += 1;
+        id = format!("{first}.{count}");
+    }
+    channels.entry(&*id).or_insert_with(|| json!({ "address": address, "messages": {} }));
+    id
+}
+
+/// Inserts a message under a key made of its name. Returns the key. An equal message of another pipeline of the
+/// channel has the same key.
+fn insert(messages: &mut Value, name: &str, value: Value) -> String {
+    let first = key(name);
+    let mut id = first.clone();
+    let mut count = 1;
+    while messages.get(&id).is_some_and(|other| *other != value) {
+        count += 1;
+        id = format!("{first}.{count}");
+    }
+    messages[&id] = value;
+    id
+}
+
+/// AsyncAPI has keys of these characters.
+fn key(name: &str) -> String {
+    let key = name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' });
+    key.collect()
+}

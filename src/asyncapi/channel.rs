@@ -1,0 +1,96 @@
+//! The messages of a pipeline.
+
+use serde_json::{Map, Value, json};
+
+use super::AsyncApi;
+use crate::{
+    codecs::DecisionTable,
+    message_types::{MessageType, TypeTable},
+    pipeline::{PipelineDescription, Side},
+};
+
+/// One message of a channel.
+pub(super) struct ChannelMessage {
+    /// By which a schema is found.
+    pub(super) name: String,
+    pub(super) value: Map<String, Value>,
+}
+
+/// The messages of a pipeline, in the order of its routes and types.
+pub(super) fn messages(pipeline: &PipelineDescription) -> Vec<ChannelMessage> {
+    let codecs = match (&pipeline.router, pipeline.side) {
+        (Some(router), _) => Some(&router.codecs),
+        (None, _) => pipeline.layers.iter().find_map(|layer| layer.decision_table()),
+    };
+    let mut messages = Vec::new();
+    if let Some(router) = &pipeline.router {
+        messages.extend(router.subjects.iter().map(|subject| message(subject, codecs, None)));
+        messages.extend(typed(&router.types, codecs));
+        if router.has_otherwise {
+            let mut others = message(AsyncApi::OTHER, codecs, None);
+            others.value.insert("summary".into(), "Messages of other subjects".into());
+            messages.push(others);
+        }
+    }
+    messages.extend(typed(&pipeline.sends, codecs));
+    if pipeline.side == Side::Receiving
+        && let Some(codecs) = codecs
+    {
+        let read: Vec<_> = codecs.codecs.iter().flat_map(|codec| codec.reads.clone()).collect();
+        for message in &mut messages {
+            message.value.insert("x-content-types".into(), json!(read));
+        }
+    }
+    messages
+}
+
+fn typed<'a>(tables: &'a [TypeTable], codecs: Option<&'a DecisionTable>) -> impl Iterator<Item = ChannelMessage> + 'a {
+    tables.iter().flat_map(move |table| {
+        table.types().iter().map(move |of| {
+            let mut message = message(of.name(), codecs, of.own_codec());
+            if !of.other_names().is_empty() {
+                message.value.insert("x-aliases".into(), json!(of.other_names()));
+            }
+            if let Some(headers) = headers(table, of) {
+                message.value.insert("headers".into(), headers);
+            }
+            message
+        })
+    })
+}
+
+fn message(name: &str, codecs: Option<&DecisionTable>, codec: Option<&str>) -> ChannelMessage {
+    let mut value = Map::new();
+    value.insert("name".into(), name.into());
+    let written = codecs.and_then(|table| match codec {
+        Some(name) => table.codecs.iter().find(|codec| codec.name == name),
+        None => table.codecs.first(),
+    });
+    if let Some(codec) = written {
+        value.insert("contentType".into(), codec.writes.into());
+    }
+    ChannelMessage { name: name.into(), value }
+}
+
+/// The application properties that say how the body is read.
+fn headers(table: &TypeTable, of: &MessageType) -> Option<Value> {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    if let Some(property) = table.type_property() {
+        let names: Vec<_> = std::iter::once(of.name()).chain(of.other_names().iter().copied()).collect();
+        properties.insert(property.into(), json!({ "type": "string", "enum": names }));
+        required.push(property);
+    }
+    if !of.known_versions().is_empty() {
+        let versions = json!({ "type": "integer", "enum": of.known_versions() });
+        properties.insert(table.property_of_version().into(), versions);
+    }
+    if properties.is_empty() {
+        return None;
+    }
+    let mut headers = json!({ "type": "object", "properties": properties });
+    if !required.is_empty() {
+        headers["required"] = json!(required);
+    }
+    Some(headers)
+}

@@ -1,0 +1,236 @@
+//! Pauses a consumer, and changes how many messages it handles at once, while it runs.
+
+use std::{
+    fmt,
+    future::Future,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    task::Context,
+};
+
+use tower::BoxError;
+use tower_service::Service;
+
+use super::{
+    health::Health,
+    run::ConsumerRun,
+    settings::{SettingsError, check_concurrency},
+    woken::WokenSet,
+};
+use crate::{Disposition, Message, transport::Receiver};
+
+/// Controls a consumer, also while it runs: pauses and resumes it, and sets its concurrency. Clones control the same
+/// consumer. After the consumer has ended, a call has no effect.
+///
+/// - A paused consumer receives nothing. Handlers that run continue, their locks are renewed, and their messages are
+///   settled. Messages that no handler has got are released without counting a delivery: the consumer does this when it is
+///   polled next, so at once, and the transport has up to the [operation timeout](super::Consumer::operation_timeout) to
+///   confirm it. Messages that were received and deleted exist nowhere else, so they wait in the consumer. A shutdown of a
+///   paused consumer drains as always.
+/// - A higher concurrency takes effect at once. A lower one never cancels a handler: the consumer receives again when fewer
+///   handlers run than that.
+/// - A [`SessionConsumer`](super::SessionConsumer) that is paused accepts no session. It closes each session that it has when
+///   the running handler of that has ended. A lower concurrency closes as many sessions in the same way, first those without
+///   messages.
+///
+/// # Examples
+///
+/// ```
+/// use consign::{
+///     Disposition, Message,
+///     administration::QueueSettings,
+///     broker::Broker,
+///     consumer::{Consumer, ConsumerState},
+///     transport::Sender,
+/// };
+///
+/// async fn handle(_: Message) -> Disposition {
+///     Disposition::Complete
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), tower::BoxError> {
+/// let queue = Broker::new().create_queue("orders", QueueSettings::default())?;
+/// let consumer = Consumer::new(queue.receiver(), handle).concurrency(4);
+/// let (control, health) = (consumer.control(), consumer.health());
+/// tokio::spawn(consumer.run());
+///
+/// control.pause();
+/// tokio::task::yield_now().await;
+/// queue.sender()?.send(Message::new("one order")).await?;
+/// tokio::task::yield_now().await;
+/// assert_eq!((health.snapshot().state, health.snapshot().handled), (ConsumerState::Paused, 0));
+///
+/// control.set_concurrency(64)?;
+/// control.resume();
+/// while health.snapshot().completed < 1 {
+///     tokio::task::yield_now().await;
+/// }
+/// assert_eq!(health.snapshot().slots, 64);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ConsumerControl {
+    control: Control,
+    health: Health,
+}
+
+/// What a consumer is to do. The driver and the handles have it.
+#[derive(Clone)]
+pub(super) struct Control(Arc<Shared>);
+
+struct Shared {
+    is_paused: AtomicBool,
+    concurrency: AtomicUsize,
+    /// Wakes the driver while it runs.
+    driver: Mutex<Option<Arc<WokenSet>>>,
+}
+
+impl Control {
+    pub(super) fn new(concurrency: usize) -> Self {
+        let (is_paused, concurrency) = (AtomicBool::new(false), AtomicUsize::new(concurrency));
+        Self(Arc::new(Shared { is_paused, concurrency, driver: Mutex::new(None) }))
+    }
+
+    pub(super) fn set_concurrency(&self, messages: usize) {
+        self.0.concurrency.store(messages, Ordering::Release);
+        self.change();
+    }
+
+    fn pause(&self, is_paused: bool) {
+        self.0.is_paused.store(is_paused, Ordering::Release);
+        self.change();
+    }
+
+    pub(super) fn is_paused(&self) -> bool {
+        self.0.is_paused.load(Ordering::Acquire)
+    }
+
+    pub(super) fn concurrency(&self) -> usize {
+        self.0.concurrency.load(Ordering::Acquire)
+    }
+
+    fn change(&self) {
+        if let Some(driver) = &*self.0.driver.lock().unwrap_or_else(PoisonError::into_inner) {
+            driver.change();
+        }
+    }
+
+    /// Changes wake this driver from now on. Those that were made before are applied in its next turn.
+    pub(super) fn attach(&self, driver: &Arc<WokenSet>) {
+        *self.0.driver.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(driver));
+        driver.change();
+    }
+
+    pub(super) fn detach(&self) {
+        *self.0.driver.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+impl ConsumerControl {
+    pub(super) fn new(control: Control, health: Health) -> Self {
+        Self { control, health }
+    }
+
+    /// Pauses the consumer: it receives nothing until [`resume`](Self::resume). Before it runs, it starts paused.
+    pub fn pause(&self) {
+        self.control.pause(true);
+    }
+
+    /// Resumes a paused consumer.
+    pub fn resume(&self) {
+        self.control.pause(false);
+    }
+
+    /// Whether the consumer is paused, or will be when it is polled next. Handlers may still run:
+    /// [`ConsumerSnapshot::in_use`](super::ConsumerSnapshot::in_use).
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        self.control.is_paused()
+    }
+
+    /// Sets how many messages are handled at once: 1 to
+    /// [`Settings::MAX_CONCURRENCY`](super::Settings::MAX_CONCURRENCY).
+    ///
+    /// # Errors
+    ///
+    /// [`NoConcurrency`](super::SettingsErrorKind::NoConcurrency) for 0, and
+    /// [`TooMuchConcurrency`](super::SettingsErrorKind::TooMuchConcurrency) for more than the maximum. Then nothing
+    /// changes.
+    pub fn set_concurrency(&self, messages: usize) -> Result<(), SettingsError> {
+        check_concurrency(messages)?;
+        self.health.set_slots(messages);
+        self.control.set_concurrency(messages);
+        Ok(())
+    }
+
+    /// Returns how many messages are handled at once, as it was set last.
+    #[must_use]
+    pub fn concurrency(&self) -> usize {
+        self.control.concurrency()
+    }
+}
+
+impl fmt::Debug for ConsumerControl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConsumerControl")
+            .field("is_paused", &self.is_paused())
+            .field("concurrency", &self.concurrency())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<R, S, F> ConsumerRun<R, S, F>
+where
+    R: Receiver,
+    S: Service<Message, Response = Disposition>,
+    S::Error: Into<BoxError>,
+    F: Future,
+{
+    /// Does what a control handle has changed.
+    #[cold]
+    pub(super) fn apply_control(&mut self) {
+        if self.timers.is_draining() {
+            return;
+        }
+        let (is_paused, concurrency) = (self.options.control.is_paused(), self.options.control.concurrency());
+        if concurrency != self.slots.target() {
+            if self.slots.resize(concurrency) {
+                self.options.control.attach(self.slots.woken());
+            }
+            for delivery in self.incoming.take_newest(self.slots.free() + self.options.prefetch) {
+                self.release(delivery);
+            }
+        }
+        if is_paused && !self.incoming.is_suspended() {
+            self.pause();
+        } else if !is_paused && self.incoming.is_suspended() {
+            self.incoming.resume();
+        }
+        self.is_attended = is_paused || self.slots.has_surplus();
+    }
+
+    /// Receives nothing, and releases what no handler has got.
+    fn pause(&mut self) {
+        self.incoming.suspend();
+        for delivery in self.incoming.take_newest(0) {
+            self.release(delivery);
+        }
+        self.release_held_calls();
+        self.give_up_place();
+    }
+
+    /// What a change leaves to be done later: slots to close, and a receiver that has to release what it had locked ahead.
+    #[cold]
+    pub(super) fn attend(&mut self, cx: &mut Context<'_>) {
+        self.slots.close_surplus();
+        let is_paused = self.incoming.is_suspended();
+        if is_paused {
+            self.poll_stopped(cx);
+        }
+        self.is_attended = is_paused || self.slots.has_surplus();
+    }
+}

@@ -1,0 +1,176 @@
+use std::{error, fmt};
+
+use super::JsonSchema;
+use crate::{
+    Disposition,
+    settlement::{DeadLetterReason, IntoDisposition},
+};
+
+/// A JSON Schema that cannot be compiled. The source has the reason.
+#[derive(Debug)]
+pub struct JsonSchemaError {
+    name: Box<str>,
+    source: Box<jsonschema::ValidationError<'static>>,
+}
+
+/// Why a body does not pass its schema. As a [`Disposition`] it is a dead letter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemaViolations {
+    name: Box<str>,
+    kind: ViolationsKind,
+    violations: Vec<SchemaViolation>,
+    has_more: bool,
+}
+
+/// The kind of a failed validation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ViolationsKind {
+    /// The body breaks the schema.
+    Broken,
+    /// The body is not JSON, or is nested too deeply.
+    NotJson,
+    /// The body is an AMQP value or sequence.
+    NotBytes,
+    /// The body is larger than the layer allows.
+    TooLarge,
+    /// The ContentType is not one of JSON.
+    ContentType,
+}
+
+/// One violation of a schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SchemaViolation {
+    /// The path of the value in the body, as a JSON Pointer: empty for the body itself. It is escaped as in a Rust string,
+    /// and cut to 128 bytes.
+    pub path: String,
+    /// The keyword of the schema.
+    pub keyword: String,
+}
+
+/// Bytes of a path or a keyword that are kept.
+const PATH: usize = 128;
+
+impl JsonSchemaError {
+    pub(super) fn new(name: Box<str>, source: jsonschema::ValidationError<'static>) -> Self {
+        Self { name, source: Box::new(source) }
+    }
+
+    /// Returns the name of the schema.
+    #[must_use]
+    pub fn schema(&self) -> &str {
+        &self.name
+    }
+}
+
+impl SchemaViolation {
+    pub(super) fn new(path: &str, keyword: &str) -> Self {
+        Self { path: cut(path), keyword: cut(keyword) }
+    }
+}
+
+/// The path has the names of members, which a sender chooses.
+fn cut(text: &str) -> String {
+    let mut kept = String::new();
+    for escaped in text.chars().map(char::escape_debug) {
+        if kept.len() + escaped.len() > PATH {
+            kept.push_str("...");
+            break;
+        }
+        kept.extend(escaped);
+    }
+    kept
+}
+
+impl SchemaViolations {
+    #[cold]
+    pub(super) fn new(name: &str, kind: ViolationsKind) -> Self {
+        Self { name: name.into(), kind, violations: Vec::new(), has_more: false }
+    }
+
+    #[cold]
+    pub(super) fn broken(name: &str, mut violations: Vec<SchemaViolation>) -> Self {
+        let has_more = violations.len() > JsonSchema::MAX_VIOLATIONS;
+        violations.truncate(JsonSchema::MAX_VIOLATIONS);
+        Self { name: name.into(), kind: ViolationsKind::Broken, violations, has_more }
+    }
+
+    /// Returns the kind.
+    #[must_use]
+    pub fn kind(&self) -> ViolationsKind {
+        self.kind
+    }
+
+    /// Returns the name of the schema.
+    #[must_use]
+    pub fn schema(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the first violations: at most [`JsonSchema::MAX_VIOLATIONS`].
+    #[must_use]
+    pub fn violations(&self) -> &[SchemaViolation] {
+        &self.violations
+    }
+
+    /// Whether there are more violations.
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        self.has_more
+    }
+}
+
+impl fmt::Display for SchemaViolation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = if self.path.is_empty() { "the root" } else { &self.path };
+        write!(f, "{} at {path}", self.keyword)
+    }
+}
+
+impl fmt::Display for SchemaViolations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, kind, violations, has_more } = self;
+        match kind {
+            ViolationsKind::Broken => write!(f, "the body breaks the JSON Schema `{name}`")?,
+            ViolationsKind::NotJson => write!(f, "the body is not JSON, and has to match the JSON Schema `{name}`")?,
+            ViolationsKind::NotBytes => {
+                write!(f, "the body is an AMQP value or sequence, and has to match the JSON Schema `{name}`")?;
+            }
+            ViolationsKind::TooLarge => write!(f, "the body is too large to be validated by the JSON Schema `{name}`")?,
+            ViolationsKind::ContentType => {
+                write!(f, "the ContentType is not one of JSON, and the body has to match the JSON Schema `{name}`")?;
+            }
+        }
+        for (at, violation) in violations.iter().enumerate() {
+            write!(f, "{} {violation}", if at == 0 { ':' } else { ';' })?;
+        }
+        if *has_more { f.write_str("; and more") } else { Ok(()) }
+    }
+}
+
+impl error::Error for SchemaViolations {}
+
+impl IntoDisposition for SchemaViolations {
+    #[cold]
+    fn into_disposition(self) -> Disposition {
+        let reason = match self.kind {
+            ViolationsKind::TooLarge => DeadLetterReason::LimitExceeded,
+            ViolationsKind::ContentType => DeadLetterReason::UnsupportedContentType,
+            _ => DeadLetterReason::DeserializationFailed,
+        };
+        Disposition::dead_letter(reason, self.to_string())
+    }
+}
+
+impl fmt::Display for JsonSchemaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the JSON Schema `{}` cannot be compiled", self.name)
+    }
+}
+
+impl error::Error for JsonSchemaError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        Some(&*self.source)
+    }
+}

@@ -1,0 +1,147 @@
+use std::{collections::HashMap, sync::Arc};
+
+use tower_layer::Layer;
+
+use super::{JsonSchema, SchemaViolations, ViolationsKind};
+use crate::{
+    Message,
+    message::MessageBody,
+    middleware::{Reader, Reading},
+    mime::{self, Mime},
+    pipeline::{Describe, LayerInfo, Side},
+};
+
+/// A layer that validates bodies; see the [module](super).
+#[derive(Clone, Debug)]
+pub struct JsonSchemaLayer {
+    schemas: Arc<Schemas>,
+    max_bytes: usize,
+    allows_others: bool,
+}
+
+#[derive(Debug)]
+enum Schemas {
+    All(JsonSchema),
+    BySubject(HashMap<Box<str>, JsonSchema>),
+}
+
+/// Validates bodies; see the [module](super).
+pub type Validate<S> = Reading<S, JsonSchemaLayer>;
+
+impl JsonSchemaLayer {
+    /// Bytes that a body may have by default: 256 KiB.
+    pub const MAX_BYTES: usize = 256 * 1_024;
+
+    /// Validates all messages by one schema.
+    #[must_use]
+    pub fn new(schema: JsonSchema) -> Self {
+        Self::with(Schemas::All(schema))
+    }
+
+    /// Validates the messages of these subjects. Others pass, so that the router decides.
+    ///
+    /// ```
+    /// # use consign::middleware::json_schema::{JsonSchema, JsonSchemaLayer};
+    /// # fn layer(order: JsonSchema, refund: JsonSchema) -> JsonSchemaLayer {
+    /// JsonSchemaLayer::by_subject([("order.created", order), ("order.refunded", refund)])
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn by_subject<N: Into<Box<str>>>(schemas: impl IntoIterator<Item = (N, JsonSchema)>) -> Self {
+        Self::with(Schemas::BySubject(schemas.into_iter().map(|(subject, schema)| (subject.into(), schema)).collect()))
+    }
+
+    fn with(schemas: Schemas) -> Self {
+        Self { schemas: Arc::new(schemas), max_bytes: Self::MAX_BYTES, allows_others: false }
+    }
+
+    /// Sets how many bytes a body may have, by default [`MAX_BYTES`](Self::MAX_BYTES).
+    #[must_use]
+    pub fn max_bytes(mut self, bytes: usize) -> Self {
+        self.max_bytes = bytes;
+        self
+    }
+
+    /// Passes messages with a ContentType other than JSON on without validation. Every sender can then leave out the
+    /// validation, by another ContentType that the codecs read.
+    #[must_use]
+    pub fn allow_other_content_types(mut self) -> Self {
+        self.allows_others = true;
+        self
+    }
+
+    /// Validates a message.
+    ///
+    /// # Errors
+    ///
+    /// If its body does not pass.
+    pub fn validate(&self, message: &Message) -> Result<(), SchemaViolations> {
+        let schema = match &*self.schemas {
+            Schemas::All(schema) => schema,
+            Schemas::BySubject(schemas) => match message.subject().and_then(|subject| schemas.get(subject)) {
+                Some(schema) => schema,
+                None => return Ok(()),
+            },
+        };
+        let refused = |kind| Err(SchemaViolations::new(schema.name(), kind));
+        if !message.content_type().is_none_or(is_json) {
+            return if self.allows_others { Ok(()) } else { refused(ViolationsKind::ContentType) };
+        }
+        match message.body() {
+            MessageBody::Data(data) => {
+                let body = data.joined();
+                if body.len() > self.max_bytes {
+                    return refused(ViolationsKind::TooLarge);
+                }
+                schema.validate(body)
+            }
+            _ if self.allows_others => Ok(()),
+            _ => refused(ViolationsKind::NotBytes),
+        }
+    }
+}
+
+fn is_json(content_type: &str) -> bool {
+    content_type.parse::<Mime>().is_ok_and(|of| of.subtype() == mime::JSON || of.suffix() == Some(mime::JSON))
+}
+
+impl<S> Layer<S> for JsonSchemaLayer {
+    type Service = Validate<S>;
+
+    fn layer(&self, inner: S) -> Validate<S> {
+        Reading::new(inner, self.clone())
+    }
+}
+
+impl Reader for JsonSchemaLayer {
+    type Error = SchemaViolations;
+
+    fn read(&self, message: Message) -> Result<Message, SchemaViolations> {
+        self.validate(&message).map(|()| message)
+    }
+}
+
+impl Describe for JsonSchemaLayer {
+    fn info(&self) -> LayerInfo {
+        let why = "bytes that are encrypted, compressed or elsewhere are validated";
+        let envelope = "the envelope is validated, and not the body in it";
+        let info = LayerInfo::new("json_schema")
+            .only(Side::Receiving)
+            .inside_of("verify", why)
+            .inside_of("decrypt", why)
+            .inside_of("decompress", why)
+            .inside_of("check_out", why)
+            .inside_of("masstransit", envelope)
+            .inside_of("nservicebus", envelope)
+            .setting("max_bytes", self.max_bytes);
+        match &*self.schemas {
+            Schemas::All(schema) => info.setting("schema", schema.name()),
+            Schemas::BySubject(schemas) => {
+                let mut all: Vec<_> =
+                    schemas.iter().map(|(subject, schema)| format!("{subject} by {}", schema.name())).collect();
+                all.sort_unstable();
+                info.setting("schemas", all.join(", "))
+            }
+        }
+    }
+}

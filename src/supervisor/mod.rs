@@ -1,0 +1,317 @@
+//! Runs the parts of a service, such as consumers and requesters: restarts those that fail, reports their health, and
+//! drains all at a shutdown.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use consign::{
+//!     Disposition, Message,
+//!     administration::QueueSettings,
+//!     broker::Broker,
+//!     consumer::Consumer,
+//!     supervisor::{RestartPolicy, Supervisor},
+//!     transport::Sender,
+//! };
+//!
+//! async fn handle(_: Message) -> Disposition {
+//!     Disposition::Complete
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), tower::BoxError> {
+//! let broker = Broker::new();
+//! let orders = broker.create_queue("orders", QueueSettings::default())?;
+//! let returns = broker.create_queue("returns", QueueSettings::default())?;
+//! orders.sender()?.send(Message::new("one order")).await?;
+//!
+//! let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+//! let supervisor = Supervisor::new()
+//!     .restart(RestartPolicy::new().limit(5, Duration::from_secs(600)))
+//!     .drain_timeout(Duration::from_secs(40))
+//!     .consumer("orders", move || Consumer::new(orders.receiver(), handle))
+//!     // A part that connects first. It runs again from here when it fails.
+//!     .part("returns", move |part| {
+//!         let returns = returns.clone();
+//!         async move {
+//!             let consumer = Consumer::new(returns.receiver(), handle).concurrency(4);
+//!             part.report(&consumer.health());
+//!             consumer.run_until(part.shutdown()).await
+//!         }
+//!     });
+//! let health = supervisor.health();
+//! let running = tokio::spawn(supervisor.run_until(stopped));
+//!
+//! while health.part("orders").and_then(|part| part.consumer).is_none_or(|orders| orders.completed < 1) {
+//!     tokio::task::yield_now().await;
+//! }
+//! assert!(health.snapshot().is_healthy());
+//! drop(stop);
+//! running.await??;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Guarantees
+//!
+//! - Each part runs in a task of its own, so the parts use several cores.
+//! - A part that returns an error or panics is restarted after a [backoff](RestartPolicy), while the others run. One that
+//!   fails too often has failed for good: then the supervisor shuts the others down and returns the error, or
+//!   [keeps them running](Supervisor::keep_running).
+//! - A part that ends without an error, before the shutdown, has ended. It is not restarted. When all have ended, the
+//!   supervisor returns.
+//! - At the shutdown, [`Part::shutdown`] is ready in all parts, and none is restarted. The supervisor returns when all have
+//!   ended, at the latest after the [drain timeout](Supervisor::drain_timeout): it then aborts the others, whose messages
+//!   are abandoned or released.
+//! - Dropping the future of a supervisor aborts all parts.
+//!
+//! The shutdown is any future: that of a `CancellationToken`, `token.cancelled_owned()`, or a `oneshot`. With the feature
+//! `signal`, `Supervisor::run_until_signal` waits for SIGTERM or Ctrl-C.
+//!
+//! # Requesters
+//!
+//! The calls of a [`Requester`](crate::rpc::Requester) that the application holds end with its
+//! [`Replies`](crate::rpc::Replies), so those cannot be restarted under it. Run them by [`Supervisor::once`]: if they fail,
+//! the supervisor shuts down, and the process can be started again.
+//!
+//! ```
+//! # #[cfg(feature = "json")] {
+//! use consign::{rpc::Replies, supervisor::Supervisor, transport::ReplySource};
+//!
+//! fn supervise<R: ReplySource + 'static>(replies: Replies<R>) -> Supervisor {
+//!     Supervisor::new().once("replies", |part| replies.run_until(part.shutdown()))
+//! }
+//! # }
+//! ```
+
+mod error;
+mod health;
+mod part;
+mod policy;
+mod shutdown;
+#[cfg(feature = "signal")]
+mod signal;
+mod task;
+
+use std::{
+    fmt,
+    future::{Future, pending, poll_fn},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use tokio::{sync::watch, time::sleep};
+use tower::BoxError;
+use tower_service::Service;
+
+pub use self::{
+    error::{SupervisorError, SupervisorErrorKind},
+    health::{PartSnapshot, PartState, SupervisorHealth, SupervisorSnapshot},
+    part::Part,
+    policy::RestartPolicy,
+    shutdown::Shutdown,
+};
+use self::{health::Status, part::Spec, task::Outcome};
+use crate::{
+    Disposition, Message,
+    consumer::{Consumer, ConsumerRun},
+    transport::Receiver,
+};
+
+/// Runs the parts of a service; see the [module](self). It does nothing until it is run.
+#[must_use = "a supervisor does nothing until it is run"]
+pub struct Supervisor {
+    parts: Vec<Spec>,
+    policy: RestartPolicy,
+    drain: Duration,
+    keep_running: bool,
+    health: SupervisorHealth,
+}
+
+/// A year: an instant that is so far away can be computed still.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3_600);
+
+impl Supervisor {
+    /// How long a shutdown waits by default: 35 seconds. That is more than a consumer with default settings takes.
+    pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(35);
+
+    /// Creates a supervisor without parts.
+    pub fn new() -> Self {
+        Self {
+            parts: Vec::new(),
+            policy: RestartPolicy::new(),
+            drain: Self::DRAIN_TIMEOUT,
+            keep_running: false,
+            health: SupervisorHealth::default(),
+        }
+    }
+
+    /// Sets how the parts are restarted that are added after this.
+    pub fn restart(mut self, policy: RestartPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Sets how long a shutdown waits for all parts together, by default [`DRAIN_TIMEOUT`](Self::DRAIN_TIMEOUT). It should
+    /// be longer than the [drain timeout](Consumer::drain_timeout) of each consumer plus 2 seconds, and shorter than the
+    /// time after which the process is killed.
+    pub fn drain_timeout(mut self, timeout: Duration) -> Self {
+        self.drain = timeout.min(LONGEST);
+        self
+    }
+
+    /// Keeps the other parts running when one has failed for good. The health shows it, and the supervisor returns its
+    /// error at the end.
+    pub fn keep_running(mut self) -> Self {
+        self.keep_running = true;
+        self
+    }
+
+    /// Adds a part. `run` is called at the start, and again for each restart.
+    pub fn part<F, Fut, T, E>(mut self, name: &str, mut run: F) -> Self
+    where
+        F: FnMut(Part) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+        E: Into<BoxError>,
+    {
+        let run = Box::new(move |part: Part| part::erased(run(part)));
+        self.push(name, part::Run::Again(run));
+        self
+    }
+
+    /// Adds a part that cannot run twice. If it fails, it has failed for good.
+    pub fn once<F, Fut, T, E>(mut self, name: &str, run: F) -> Self
+    where
+        F: FnOnce(Part) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+        E: Into<BoxError>,
+    {
+        let run = Box::new(move |part: Part| part::erased(run(part)));
+        self.push(name, part::Run::Once(Some(run)));
+        self
+    }
+
+    /// Adds a consumer, whose health is shown with that of its part. `make` is called at the start, and again for each
+    /// restart. If making it can fail, or waits, use [`part`](Self::part).
+    pub fn consumer<R, S>(self, name: &str, mut make: impl FnMut() -> Consumer<R, S> + Send + 'static) -> Self
+    where
+        R: Receiver + 'static,
+        S: Service<Message, Response = Disposition> + 'static,
+        S::Error: Into<BoxError>,
+        ConsumerRun<R, S, Shutdown>: Send,
+    {
+        self.part(name, move |part| {
+            let consumer = make();
+            part.report(&consumer.health());
+            consumer.run_until(part.shutdown())
+        })
+    }
+
+    fn push(&mut self, name: &str, run: part::Run) {
+        let status = Arc::new(Status::new(name));
+        self.health.push(Arc::clone(&status));
+        self.parts.push(Spec { run, status, policy: self.policy });
+    }
+
+    /// Returns a live health handle of the parts that were added, valid while they run and after they have ended.
+    #[must_use]
+    pub fn health(&self) -> SupervisorHealth {
+        self.health.clone()
+    }
+
+    /// Runs until all parts have ended, or until one fails for good.
+    pub async fn run(self) -> Result<(), SupervisorError> {
+        self.drive(pending::<()>(), pending::<()>()).await
+    }
+
+    /// Runs until `shutdown` is ready, and drains. It returns earlier if all parts have ended, or if one has failed for
+    /// good.
+    ///
+    /// # Errors
+    ///
+    /// [`PartFailed`](SupervisorErrorKind::PartFailed) if a part has failed for good, also if it failed during the drain.
+    /// [`DrainTimeout`](SupervisorErrorKind::DrainTimeout) if parts had not ended by then and were aborted.
+    pub async fn run_until<F: Future>(self, shutdown: F) -> Result<(), SupervisorError> {
+        self.drive(shutdown, pending::<()>()).await
+    }
+
+    /// Drains when `shutdown` is ready, and aborts the drain when `force` is.
+    async fn drive(self, shutdown: impl Future, force: impl Future) -> Result<(), SupervisorError> {
+        let (stop, stopped) = watch::channel(false);
+        let statuses: Vec<_> = self.parts.iter().map(|spec| Arc::clone(&spec.status)).collect();
+        let mut parts: FuturesUnordered<_> =
+            self.parts.into_iter().map(|spec| task::supervise(spec, stopped.clone())).collect();
+        let (mut shutdown, mut force) = (pin!(shutdown), pin!(force));
+        let mut end = pin!(None);
+        let mut failure = None;
+        loop {
+            let next = poll_fn(|cx| {
+                let stops = *stop.borrow();
+                if !stops && shutdown.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(Next::Shutdown);
+                }
+                if let Poll::Ready(ended) = parts.poll_next_unpin(cx) {
+                    return Poll::Ready(ended.map_or(Next::AllEnded, Next::Ended));
+                }
+                let is_over = end.as_mut().as_pin_mut().is_some_and(|end| Future::poll(end, cx).is_ready());
+                if is_over || stops && force.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(Next::Overdue);
+                }
+                Poll::Pending
+            });
+            match next.await {
+                Next::AllEnded => return failure.map_or(Ok(()), Err),
+                Next::Ended(Outcome { error: None, .. }) => continue,
+                Next::Ended(Outcome { name, error: Some(error) }) => {
+                    failure = failure.or(Some(SupervisorError::part_failed(name, error)));
+                    if self.keep_running {
+                        continue;
+                    }
+                }
+                Next::Overdue => {
+                    let open: Vec<_> = statuses.iter().filter(|status| status.is_open()).collect();
+                    let names: Vec<_> = open.iter().map(|status| status.name()).collect();
+                    tracing::warn!(
+                        parts = names.join(", "),
+                        "parts are aborted: they had not ended at the drain timeout"
+                    );
+                    for status in &open {
+                        status.aborted();
+                    }
+                    let overdue = SupervisorError::drain_timeout(names.into_iter().map(Into::into).collect());
+                    return Err(failure.unwrap_or(overdue));
+                }
+                Next::Shutdown => {}
+            }
+            if !stop.send_replace(true) {
+                for status in &statuses {
+                    status.drains();
+                }
+                end.set(Some(sleep(self.drain)));
+            }
+        }
+    }
+}
+
+enum Next {
+    Shutdown,
+    Ended(Outcome),
+    AllEnded,
+    /// The drain takes too long.
+    Overdue,
+}
+
+impl Default for Supervisor {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Supervisor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.parts.iter().map(|spec| spec.status.name()).collect();
+        f.debug_struct("Supervisor").field("parts", &names).field("drain_timeout", &self.drain).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,102 @@
+//! Runs one part, again and again.
+
+use std::{
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use tokio::{
+    sync::watch,
+    task::JoinHandle,
+    time::{Instant, sleep},
+};
+use tower::BoxError;
+
+use super::{
+    Part, Shutdown,
+    part::{RunFuture, Spec},
+    policy::Failures,
+};
+use crate::middleware::{catch_panic::Panicked, retry::Random};
+
+/// How a part has ended.
+pub(super) struct Outcome {
+    pub(super) name: Arc<str>,
+    /// Why it has failed for good.
+    pub(super) error: Option<BoxError>,
+}
+
+/// Runs a part until it ends, fails for good, or the supervisor shuts down.
+pub(super) async fn supervise(mut spec: Spec, stopped: watch::Receiver<bool>) -> Outcome {
+    let (status, random) = (Arc::clone(&spec.status), Random::new());
+    let mut failures = Failures::default();
+    let shutdown = Shutdown::new(stopped.clone());
+    loop {
+        status.runs();
+        let part = Part { stopped: stopped.clone(), status: Arc::clone(&status) };
+        let Err(error) = run_once(&mut spec, part).await else {
+            status.ended();
+            return Outcome { name: status.shared_name(), error: None };
+        };
+        let stops = shutdown.has_begun();
+        let next = if stops || !spec.run.can_start() {
+            None
+        } else {
+            spec.policy.next(&mut failures, Instant::now(), random.next())
+        };
+        let Some(delay) = next else {
+            tracing::error!(part = status.name(), error = &*error as &dyn std::error::Error, "a part failed for good");
+            status.failed(&*error);
+            return Outcome { name: status.shared_name(), error: Some(error) };
+        };
+        tracing::warn!(
+            part = status.name(),
+            error = &*error as &dyn std::error::Error,
+            restart_in_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+            "a part failed and is restarted"
+        );
+        status.restarts_in(delay, &*error);
+        tokio::select! {
+            biased;
+            () = shutdown.clone() => {
+                status.ended();
+                return Outcome { name: status.shared_name(), error: None };
+            }
+            () = sleep(delay) => {}
+        }
+    }
+}
+
+/// Starting it and running it is the user's code.
+async fn run_once(spec: &mut Spec, part: Part) -> Result<(), BoxError> {
+    let started = catch_unwind(AssertUnwindSafe(|| spec.run.start(part)));
+    let Some(run) = started.map_err(Panicked::new)? else { return Ok(()) };
+    match Running::spawn(run).ended().await {
+        Ok(ended) => ended,
+        Err(error) => match error.try_into_panic() {
+            Ok(payload) => Err(Panicked::new(payload).into()),
+            // Only the supervisor aborts it, and then nothing waits here.
+            Err(cancelled) => Err(cancelled.into()),
+        },
+    }
+}
+
+/// A task that is aborted when nothing waits for it.
+struct Running(JoinHandle<Result<(), BoxError>>);
+
+impl Running {
+    fn spawn(run: RunFuture) -> Self {
+        Self(tokio::spawn(run))
+    }
+
+    fn ended(&mut self) -> impl Future<Output = Result<Result<(), BoxError>, tokio::task::JoinError>> {
+        &mut self.0
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,182 @@
+use std::{sync::Arc, time::Duration};
+
+use consign_core::{Message, message::EntityPath};
+use tokio_postgres::{Client, GenericClient, Transaction, types::Type};
+use uuid::Uuid;
+
+use crate::{OutboxError, OutboxErrorKind, Table, encoding};
+
+/// The channel that a relay listens to.
+pub(crate) const CHANNEL: &str = "consign_outbox";
+
+/// Stores messages in transactions of the application; see the [crate](crate).
+///
+/// Clones are cheap. It has no connection: each operation uses that of the caller.
+#[derive(Clone, Debug)]
+pub struct Outbox {
+    pub(crate) table: Arc<Table>,
+    insert: Arc<str>,
+}
+
+/// A message that was not sent, because its broker refused it or it could not be decoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Refused {
+    /// The number of its row.
+    pub id: i64,
+    /// The destination that it was added for.
+    pub destination: String,
+    /// Its MessageId.
+    pub message_id: String,
+    /// The error of the send.
+    pub error: String,
+    /// How often sending has failed.
+    pub attempts: i32,
+}
+
+impl Default for Outbox {
+    fn default() -> Self {
+        Self::new(Table::default())
+    }
+}
+
+impl Outbox {
+    /// Creates an outbox over a table. It does no I/O.
+    #[must_use]
+    pub fn new(table: Table) -> Self {
+        let name = table.quoted();
+        let insert = format!(
+            "WITH added AS (INSERT INTO {name} (destination, session, message_id, message) VALUES ($1, $2, $3, $4) \
+             RETURNING id) SELECT pg_notify('{CHANNEL}', '') FROM added"
+        );
+        Self { table: Arc::new(table), insert: insert.into() }
+    }
+
+    /// Creates the table if it is missing, by [`Table::sql`]. Several processes may do so at the same time.
+    ///
+    /// # Errors
+    ///
+    /// [`Database`](OutboxErrorKind::Database); [`Version`](OutboxErrorKind::Version) if a table of another version exists.
+    pub async fn create_table(&self, client: &Client) -> Result<(), OutboxError> {
+        /// The number of the lock under which tables are created: without it all but one of several creations would fail.
+        const CREATING: i64 = i64::from_be_bytes(*b"outbox\0\0");
+        let sql = self.table.sql();
+        // Several statements in one request are one transaction.
+        client.batch_execute(&format!("SELECT pg_advisory_xact_lock({CREATING}); {sql}")).await?;
+        self.check_version(client).await
+    }
+
+    pub(crate) async fn check_version(&self, client: &impl GenericClient) -> Result<(), OutboxError> {
+        let sql = format!("SELECT version FROM {}", self.table.quoted_version());
+        let version: Option<i32> = client.query_opt(&sql, &[]).await?.map(|row| row.try_get(0)).transpose()?;
+        match version {
+            Some(Table::VERSION) => Ok(()),
+            other => {
+                let found = other.map_or_else(|| "none".to_owned(), |version| version.to_string());
+                let detail = format!("{found}, and this crate has {}", Table::VERSION);
+                Err(OutboxError::new(OutboxErrorKind::Version, detail))
+            }
+        }
+    }
+
+    /// Stores a message in a transaction. It is sent to `destination`, the path of a queue or a topic, when the transaction has
+    /// committed. It is not sent if the transaction is rolled back.
+    ///
+    /// A message without a MessageId gets a random one here. The relay sends the same id each time.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidMessage`](OutboxErrorKind::InvalidMessage) for a destination that is not a path, a message that breaks a rule,
+    /// and one that AMQP 1.0 cannot encode, for example with a ContentType that is not ASCII. The transaction is not touched.
+    /// [`Database`](OutboxErrorKind::Database) after which the transaction can only be rolled back.
+    pub async fn add(
+        &self,
+        transaction: &Transaction<'_>,
+        destination: &str,
+        message: &Message,
+    ) -> Result<(), OutboxError> {
+        let destination = EntityPath::new(destination)?;
+        if destination.is_sub_queue() {
+            return Err(OutboxError::new(OutboxErrorKind::InvalidMessage, "a sub-queue is not a destination"));
+        }
+        let with_id;
+        let message = if message.message_id().is_some() {
+            message
+        } else {
+            let mut copy = message.clone();
+            copy.properties_mut().set_message_id(Uuid::new_v4().simple().to_string())?;
+            with_id = copy;
+            &with_id
+        };
+        let bytes = encoding::encode(message)?;
+        let id = message.message_id().unwrap_or_default();
+        let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 4] = [
+            (&destination.as_str(), Type::TEXT),
+            (&message.session_id(), Type::TEXT),
+            (&id, Type::TEXT),
+            (&&bytes[..], Type::BYTEA),
+        ];
+        transaction.query_typed(&self.insert, &parameters).await?;
+        Ok(())
+    }
+
+    /// Returns how many messages wait to be sent.
+    ///
+    /// # Errors
+    ///
+    /// [`Database`](OutboxErrorKind::Database).
+    pub async fn waiting(&self, client: &impl GenericClient) -> Result<u64, OutboxError> {
+        let sql = format!("SELECT count(*) FROM {} WHERE refused IS NULL", self.table.quoted());
+        let count: i64 = client.query_one(&sql, &[]).await?.try_get(0)?;
+        Ok(u64::try_from(count).unwrap_or_default())
+    }
+
+    /// Returns refused messages, at most `max`, the oldest first.
+    ///
+    /// # Errors
+    ///
+    /// [`Database`](OutboxErrorKind::Database).
+    pub async fn refused(&self, client: &impl GenericClient, max: u32) -> Result<Vec<Refused>, OutboxError> {
+        let sql = format!(
+            "SELECT id, destination, message_id, coalesce(error, ''), attempts FROM {} WHERE refused IS NOT NULL ORDER BY id \
+             LIMIT $1",
+            self.table.quoted()
+        );
+        let rows = client.query(&sql, &[&i64::from(max)]).await?;
+        let read = |row: tokio_postgres::Row| {
+            Ok(Refused {
+                id: row.try_get(0)?,
+                destination: row.try_get(1)?,
+                message_id: row.try_get(2)?,
+                error: row.try_get(3)?,
+                attempts: row.try_get(4)?,
+            })
+        };
+        rows.into_iter().map(read).collect()
+    }
+
+    /// Makes refused messages wait again, in their old order, by the numbers of their rows. Returns how many there were.
+    ///
+    /// # Errors
+    ///
+    /// [`Database`](OutboxErrorKind::Database).
+    pub async fn retry_refused(&self, client: &impl GenericClient, ids: &[i64]) -> Result<u64, OutboxError> {
+        let table = self.table.quoted();
+        let sql = format!("UPDATE {table} SET refused = NULL WHERE refused IS NOT NULL AND id = ANY($1)");
+        let changed = client.execute(&sql, &[&ids]).await?;
+        client.batch_execute(&format!("NOTIFY {CHANNEL}")).await?;
+        Ok(changed)
+    }
+
+    /// Deletes messages that were refused longer than `age` ago. Returns how many there were. Sent messages are deleted when
+    /// they are sent.
+    ///
+    /// # Errors
+    ///
+    /// [`Database`](OutboxErrorKind::Database).
+    pub async fn delete_refused(&self, client: &impl GenericClient, age: Duration) -> Result<u64, OutboxError> {
+        let table = self.table.quoted();
+        let sql = format!("DELETE FROM {table} WHERE refused <= clock_timestamp() - make_interval(secs => $1)");
+        Ok(client.execute(&sql, &[&age.as_secs_f64()]).await?)
+    }
+}

@@ -1,0 +1,93 @@
+//! The connection of a relay: it reads the table, listens, and holds the lock of the one relay that sends.
+
+use std::{pin::Pin, sync::Arc, time::Duration};
+
+use futures_util::{StreamExt, future::BoxFuture, stream::poll_fn};
+use tokio::{sync::Notify, task::JoinHandle, time::timeout};
+use tokio_postgres::{
+    AsyncMessage, Client, Config, Socket,
+    tls::{MakeTlsConnect, TlsConnect},
+};
+
+use crate::{Outbox, OutboxError, OutboxErrorKind, outbox::CHANNEL};
+
+/// Opens connections.
+pub(super) struct Connector(
+    Box<dyn Fn() -> BoxFuture<'static, Result<Connection, tokio_postgres::Error>> + Send + Sync>,
+);
+
+impl Connector {
+    pub(super) fn new<T>(config: Config, tls: T) -> Self
+    where
+        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+        T::Stream: Send + Sync + 'static,
+        T::TlsConnect: Send + Sync,
+        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    {
+        Self(Box::new(move || {
+            let (config, tls) = (config.clone(), tls.clone());
+            Box::pin(async move {
+                let (client, mut connection) = config.connect(tls).await?;
+                let arrived = Arc::new(Notify::new());
+                let notified = Arc::clone(&arrived);
+                let driver = tokio::spawn(async move {
+                    let mut messages = poll_fn(|cx| Pin::new(&mut connection).poll_message(cx));
+                    while let Some(Ok(message)) = messages.next().await {
+                        if let AsyncMessage::Notification(_) = message {
+                            notified.notify_one();
+                        }
+                    }
+                    // The waiting relay finds the connection closed.
+                    notified.notify_one();
+                });
+                Ok(Connection { client, arrived, driver })
+            })
+        }))
+    }
+
+    /// Opens a connection that listens.
+    pub(super) async fn connect(&self, outbox: &Outbox, limit: Duration) -> Result<Connection, OutboxError> {
+        within(limit, async {
+            let connection = (self.0)().await?;
+            outbox.check_version(&connection.client).await?;
+            connection.client.batch_execute(&format!("LISTEN {CHANNEL}")).await?;
+            Ok(connection)
+        })
+        .await
+    }
+}
+
+pub(super) struct Connection {
+    pub(super) client: Client,
+    /// A message may have been added.
+    pub(super) arrived: Arc<Notify>,
+    driver: JoinHandle<()>,
+}
+
+impl Connection {
+    /// Locks the table for this relay, as long as the connection lasts. `false` if another relay has the lock.
+    pub(super) async fn lock(&self, outbox: &Outbox, limit: Duration) -> Result<bool, OutboxError> {
+        // The table's number, so that its name in another schema or search path makes no difference.
+        let sql =
+            "SELECT pg_try_advisory_lock(hashtextextended('consign outbox ' || $1::text::regclass::oid::text, 0))";
+        let row = within(limit, async { Ok(self.client.query_one(sql, &[&outbox.table.quoted()]).await?) }).await?;
+        Ok(row.try_get(0)?)
+    }
+}
+
+impl Drop for Connection {
+    /// Closes the connection at once. The lock ends with it.
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+/// Limits the time that a step at the database takes.
+pub(super) async fn within<T>(
+    limit: Duration,
+    step: impl Future<Output = Result<T, OutboxError>>,
+) -> Result<T, OutboxError> {
+    timeout(limit, step)
+        .await
+        .unwrap_or_else(|_| Err(OutboxError::new(OutboxErrorKind::Database, format!("no answer within {limit:?}"))))
+}

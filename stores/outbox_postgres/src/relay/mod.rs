@@ -1,0 +1,272 @@
+mod connection;
+mod pauses;
+mod rows;
+#[cfg(feature = "postgres")]
+mod same_database;
+mod senders;
+
+use std::{
+    fmt,
+    future::Future,
+    pin::{Pin, pin},
+    time::Duration,
+};
+
+use tokio::time::{Instant, sleep, sleep_until};
+use tokio_postgres::{
+    Client, Config, Socket,
+    tls::{MakeTlsConnect, TlsConnect},
+};
+
+#[cfg(feature = "postgres")]
+pub use self::same_database::SameDatabase;
+pub use self::senders::Senders;
+use self::{
+    connection::{Connection, Connector, within},
+    pauses::Pauses,
+    rows::{Outcome, Report, Waiting},
+};
+use crate::{Destinations, Outbox, OutboxError, OutboxErrorKind, log};
+
+/// Sends the messages of an [`Outbox`], in the order of their rows for each destination and session.
+///
+/// Run one in each process of the application: a lock in the database lets one of them send. If its process ends, or its
+/// connection breaks, the next one continues within the [poll interval](Relay::poll_interval).
+pub struct Relay<W> {
+    way: W,
+    connector: Connector,
+    to: Progress,
+    batch: u32,
+    poll: Duration,
+}
+
+/// How many messages a relay has settled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Relayed {
+    /// The messages that were sent and deleted.
+    pub sent: u64,
+    /// The messages that were refused, and stay in the table.
+    pub refused: u64,
+}
+
+/// How a relay sends: [`Senders`] or `SameDatabase`.
+#[doc(hidden)]
+pub trait Way: Send {
+    /// Sends some rows, and records the results.
+    fn relay(
+        &mut self,
+        client: &mut Client,
+        rows: Vec<Waiting>,
+        to: &mut Progress,
+    ) -> impl Future<Output = Result<(), OutboxError>> + Send;
+}
+
+/// What a relay has done, and its limits.
+pub struct Progress {
+    outbox: Outbox,
+    pauses: Pauses,
+    relayed: Relayed,
+    timeout: Duration,
+    send_timeout: Duration,
+    concurrency: usize,
+}
+
+impl<D: Destinations> Relay<Senders<D>> {
+    /// Creates a relay that sends by a transport, by one sender, or by one stack: at least once. It connects to the database of
+    /// `config` when it is run; `tls` is [`NoTls`](tokio_postgres::NoTls) or a TLS connector.
+    pub fn new<T>(outbox: Outbox, config: Config, tls: T, destinations: D) -> Self
+    where
+        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+        T::Stream: Send + Sync + 'static,
+        T::TlsConnect: Send + Sync,
+        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    {
+        Self::with(outbox, Connector::new(config, tls), Senders::new(destinations))
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl Relay<SameDatabase> {
+    /// Creates a relay to queues of `postgres`, exactly once: one transaction sends messages and deletes their rows. The queues
+    /// are in the database of `config`.
+    pub fn same_database<T>(outbox: Outbox, config: Config, tls: T, postgres: consign_postgres::Postgres) -> Self
+    where
+        T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
+        T::Stream: Send + Sync + 'static,
+        T::TlsConnect: Send + Sync,
+        <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
+    {
+        Self::with(outbox, Connector::new(config, tls), SameDatabase::new(postgres))
+    }
+}
+
+impl<W: Way> Relay<W> {
+    /// The interval at which a relay looks for messages without a notification, by default.
+    pub const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+    fn with(outbox: Outbox, connector: Connector, way: W) -> Self {
+        let to = Progress {
+            outbox,
+            pauses: Pauses::new(Duration::from_millis(100), Duration::from_secs(30)),
+            relayed: Relayed::default(),
+            timeout: Duration::from_secs(10),
+            send_timeout: Duration::from_secs(30),
+            concurrency: 16,
+        };
+        Self { way, connector, to, batch: 100, poll: Self::POLL_INTERVAL }
+    }
+
+    /// Sets how many rows are read at once: 1 to 10,000; 100.
+    #[must_use]
+    pub fn batch_size(mut self, rows: u32) -> Self {
+        self.batch = rows.clamp(1, 10_000);
+        self
+    }
+
+    /// Sets how many destinations and sessions are sent to at the same time: at least 1; 16. In the same database, it is one.
+    #[must_use]
+    pub fn concurrency(mut self, sends: usize) -> Self {
+        self.to.concurrency = sends.max(1);
+        self
+    }
+
+    /// Sets how often the relay looks for messages without a notification, and for the lock of another relay: 1 s.
+    #[must_use]
+    pub fn poll_interval(mut self, interval: Duration) -> Self {
+        self.poll = interval.max(Duration::from_millis(1));
+        self
+    }
+
+    /// Sets the first and the longest pause of a destination after a failed send: 100 ms and 30 s. Each pause is twice the
+    /// last one, less up to half of it at random.
+    #[must_use]
+    pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
+        self.to.pauses = Pauses::new(first, longest);
+        self
+    }
+
+    /// Sets how long a send may take: 30 s. After it, the message is sent again.
+    #[must_use]
+    pub fn send_timeout(mut self, timeout: Duration) -> Self {
+        self.to.send_timeout = timeout;
+        self
+    }
+
+    /// Runs until `shutdown` completes: a signal, or `cancelled_owned()` of a `CancellationToken`. It finishes the messages that
+    /// it has read, each within the [send timeout](Relay::send_timeout).
+    ///
+    /// A lost database, and a destination that does not take messages, are not the end: the relay continues after a pause, with
+    /// a WARN line.
+    ///
+    /// # Errors
+    ///
+    /// [`Version`](OutboxErrorKind::Version) if the table is that of another version of this crate.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, messages that were sent last may be sent again.
+    pub async fn run_until(mut self, shutdown: impl Future<Output = ()> + Send) -> Result<Relayed, OutboxError> {
+        let mut shutdown = pin!(shutdown);
+        let mut failures = 0;
+        loop {
+            let connecting = self.connector.connect(&self.to.outbox, self.to.timeout);
+            let connected = tokio::select! {
+                biased;
+                () = &mut shutdown => return Ok(self.to.relayed),
+                connected = connecting => connected,
+            };
+            let ended = match connected {
+                Ok(mut connection) => {
+                    failures = 0;
+                    self.serve(&mut connection, shutdown.as_mut()).await
+                }
+                Err(error) => Err(error),
+            };
+            let error = match ended {
+                Ok(()) => return Ok(self.to.relayed),
+                Err(error) if error.kind() == OutboxErrorKind::Version => return Err(error),
+                Err(error) => error,
+            };
+            let pause = pauses::length(Duration::from_millis(100), Duration::from_secs(10), failures);
+            log::disconnected(&error, pause);
+            failures += 1;
+            tokio::select! {
+                biased;
+                () = &mut shutdown => return Ok(self.to.relayed),
+                () = sleep(pause) => {}
+            }
+        }
+    }
+
+    /// Sends until the shutdown, or an error of the database.
+    async fn serve<S>(&mut self, connection: &mut Connection, mut shutdown: Pin<&mut S>) -> Result<(), OutboxError>
+    where
+        S: Future<Output = ()> + Send,
+    {
+        while !connection.lock(&self.to.outbox, self.to.timeout).await? {
+            tokio::select! {
+                biased;
+                () = &mut shutdown => return Ok(()),
+                () = sleep(self.poll) => {}
+            }
+        }
+        loop {
+            let now = Instant::now();
+            let pausing = self.to.pauses.destinations(now);
+            let reading = rows::read(&connection.client, &self.to.outbox, self.batch.into(), &pausing);
+            let some = within(self.to.timeout, reading).await?;
+            let next = match some.is_empty() {
+                false => {
+                    self.way.relay(&mut connection.client, some, &mut self.to).await?;
+                    now
+                }
+                true => self.to.pauses.next(now).unwrap_or(now + self.poll).min(now + self.poll),
+            };
+            tokio::select! {
+                biased;
+                () = &mut shutdown => return Ok(()),
+                () = connection.arrived.notified() => {}
+                () = sleep_until(next) => {}
+            }
+        }
+    }
+}
+
+impl Progress {
+    /// Counts the results of sends, logs them, and begins the pauses of destinations.
+    fn add(&mut self, reports: &[Report]) {
+        let now = Instant::now();
+        for report in reports {
+            match &report.outcome {
+                Outcome::Sent => {
+                    self.relayed.sent += 1;
+                    self.pauses.end(&report.destination, now);
+                }
+                Outcome::Refused(error) => {
+                    self.relayed.refused += 1;
+                    log::refused(&report.destination, &report.message_id, report.id, error);
+                }
+                Outcome::Failed(error) => {
+                    if let Some(pause) = self.pauses.begin(&report.destination, now) {
+                        log::delayed(&report.destination, error, pause);
+                    }
+                }
+            }
+        }
+    }
+
+    #[cfg(feature = "postgres")]
+    fn is_pausing(&self, destination: &str) -> bool {
+        self.pauses.destinations(Instant::now()).contains(&destination)
+    }
+}
+
+impl<W> fmt::Debug for Relay<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Relay")
+            .field("table", &self.to.outbox.table)
+            .field("relayed", &self.to.relayed)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,96 @@
+//! The destinations that do not take messages, and when each is tried again.
+
+use std::{collections::HashMap, time::Duration};
+
+use tokio::time::Instant;
+
+/// How many destinations are kept. Beyond that, the next failure forgets all of them.
+const MOST: usize = 1_024;
+
+/// Pauses of destinations.
+#[derive(Debug)]
+pub(super) struct Pauses {
+    first: Duration,
+    longest: Duration,
+    all: HashMap<String, Pause>,
+}
+
+#[derive(Debug)]
+struct Pause {
+    until: Instant,
+    failures: u32,
+}
+
+impl Pauses {
+    pub(super) fn new(first: Duration, longest: Duration) -> Self {
+        Self { first, longest, all: HashMap::new() }
+    }
+
+    /// Begins a pause, twice as long as the last one of the destination. `None` if it pauses already.
+    pub(super) fn begin(&mut self, destination: &str, now: Instant) -> Option<Duration> {
+        if self.all.len() >= MOST && !self.all.contains_key(destination) {
+            self.all.clear();
+        }
+        let pause = self.all.entry(destination.to_owned()).or_insert(Pause { until: now, failures: 0 });
+        if pause.until > now {
+            return None;
+        }
+        let length = length(self.first, self.longest, pause.failures);
+        pause.failures = pause.failures.saturating_add(1);
+        pause.until = now + length;
+        Some(length)
+    }
+
+    /// A destination that does not pause has taken a message.
+    pub(super) fn end(&mut self, destination: &str, now: Instant) {
+        if self.all.get(destination).is_some_and(|pause| pause.until <= now) {
+            self.all.remove(destination);
+        }
+    }
+
+    /// Returns the destinations that pause.
+    pub(super) fn destinations(&self, now: Instant) -> Vec<&str> {
+        self.all.iter().filter(|(_, pause)| pause.until > now).map(|(destination, _)| destination.as_str()).collect()
+    }
+
+    /// Returns when the next pause ends.
+    pub(super) fn next(&self, now: Instant) -> Option<Instant> {
+        self.all.values().map(|pause| pause.until).filter(|until| *until > now).min()
+    }
+}
+
+/// Returns a random time up to the pause after so many failures, and at least half of it.
+pub(super) fn length(first: Duration, longest: Duration, failures: u32) -> Duration {
+    first.saturating_mul(1 << failures.min(16)).min(longest).mul_f64(0.5 + fastrand::f64() / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_grow_and_end() {
+        let mut pauses = Pauses::new(Duration::from_millis(100), Duration::from_secs(1));
+        let mut now = Instant::now();
+        let mut lengths = Vec::new();
+        for _ in 0..8 {
+            lengths.push(pauses.begin("orders", now).unwrap());
+            assert_eq!(pauses.begin("orders", now), None, "one failure of several at once counts");
+            assert_eq!(
+                (pauses.destinations(now), pauses.next(now)),
+                (vec!["orders"], Some(now + lengths[lengths.len() - 1]))
+            );
+            pauses.end("orders", now);
+            now += Duration::from_secs(1);
+            assert_eq!((pauses.destinations(now).len(), pauses.next(now)), (0, None));
+        }
+        assert!(lengths[0] <= Duration::from_millis(100) && lengths[7] >= Duration::from_millis(500), "{lengths:?}");
+        assert!(lengths.iter().all(|length| *length <= Duration::from_secs(1)), "{lengths:?}");
+        pauses.end("orders", now);
+        assert!(pauses.begin("orders", now).unwrap() <= Duration::from_millis(100));
+        for other in 0..2 * MOST {
+            pauses.begin(&other.to_string(), now);
+        }
+        assert!(pauses.all.len() <= MOST);
+    }
+}

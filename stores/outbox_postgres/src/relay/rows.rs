@@ -1,0 +1,97 @@
+//! The rows of a table: read, deleted when they are sent, and marked when they are not.
+
+use consign_core::message::EntityPath;
+use tokio_postgres::{Client, types::Type};
+
+use crate::{Outbox, OutboxError};
+
+/// A message that waits.
+#[derive(Debug)]
+pub struct Waiting {
+    pub(super) id: i64,
+    pub(super) destination: String,
+    pub(super) session: Option<String>,
+    pub(super) message_id: String,
+    pub(super) message: Vec<u8>,
+}
+
+/// The result of a send, of the message of one row.
+#[derive(Debug)]
+pub(super) struct Report {
+    pub(super) id: i64,
+    pub(super) destination: String,
+    pub(super) message_id: String,
+    pub(super) outcome: Outcome,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Sent,
+    /// For good.
+    Refused(String),
+    /// It is sent again.
+    Failed(String),
+}
+
+impl Waiting {
+    pub(super) fn report(&self, outcome: Outcome) -> Report {
+        let (destination, message_id) = (self.destination.clone(), self.message_id.clone());
+        Report { id: self.id, destination, message_id, outcome }
+    }
+
+    /// The path of the destination. Another program may have written the row.
+    pub(super) fn path(&self) -> Result<EntityPath, String> {
+        EntityPath::new(&self.destination).map_err(|error| error.to_string())
+    }
+}
+
+/// Returns the oldest rows, without those of destinations that pause.
+pub(super) async fn read(
+    client: &Client,
+    outbox: &Outbox,
+    max: i64,
+    pausing: &[&str],
+) -> Result<Vec<Waiting>, OutboxError> {
+    let sql = format!(
+        "SELECT id, destination, session, message_id, message FROM {} WHERE refused IS NULL AND destination <> ALL($1) \
+         ORDER BY id LIMIT $2",
+        outbox.table.quoted()
+    );
+    let rows = client.query_typed(&sql, &[(&pausing, Type::TEXT_ARRAY), (&max, Type::INT8)]).await?;
+    let read = |row: tokio_postgres::Row| {
+        Ok(Waiting {
+            id: row.try_get(0)?,
+            destination: row.try_get(1)?,
+            session: row.try_get(2)?,
+            message_id: row.try_get(3)?,
+            message: row.try_get(4)?,
+        })
+    };
+    rows.into_iter().map(read).collect()
+}
+
+/// Deletes the rows of sent messages, and marks the others.
+pub(super) async fn record(client: &Client, outbox: &Outbox, reports: &[Report]) -> Result<(), OutboxError> {
+    let table = outbox.table.quoted();
+    let sent: Vec<i64> =
+        reports.iter().filter(|report| report.outcome == Outcome::Sent).map(|report| report.id).collect();
+    if !sent.is_empty() {
+        let sql = format!("DELETE FROM {table} WHERE id = ANY($1)");
+        client.query_typed(&sql, &[(&sent, Type::INT8_ARRAY)]).await?;
+    }
+    for report in reports {
+        let (error, is_refused) = match &report.outcome {
+            Outcome::Sent => continue,
+            Outcome::Refused(error) => (error, true),
+            Outcome::Failed(error) => (error, false),
+        };
+        let sql = format!(
+            "UPDATE {table} SET attempts = attempts + 1, error = left($2, 4096), \
+             refused = CASE WHEN $3 THEN clock_timestamp() END WHERE id = $1"
+        );
+        // PostgreSQL has no zero byte in a text.
+        let error = error.replace('\0', "");
+        client.query_typed(&sql, &[(&report.id, Type::INT8), (&error, Type::TEXT), (&is_refused, Type::BOOL)]).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! Sending to queues of `consign-postgres` in the database of the table: sent and deleted by one transaction.
+
+use std::collections::HashSet;
+
+use consign_core::transport::SendError;
+use consign_postgres::Postgres;
+use tokio_postgres::{Client, types::Type};
+
+use super::{
+    Progress, Way,
+    connection::within,
+    rows::{self, Outcome, Report, Waiting},
+    senders::{groups, outcome},
+};
+use crate::{Outbox, OutboxError, encoding};
+
+/// Sends in the transaction that deletes the rows, exactly once.
+pub struct SameDatabase(Postgres);
+
+impl SameDatabase {
+    pub(super) fn new(postgres: Postgres) -> Self {
+        Self(postgres)
+    }
+
+    /// Sends the messages of one destination, all or none.
+    async fn send(
+        &self,
+        client: &mut Client,
+        outbox: &Outbox,
+        group: &[Waiting],
+    ) -> Result<Result<(), SendError>, OutboxError> {
+        let Some(first) = group.first() else { return Ok(Ok(())) };
+        let sender = match self.0.sender(&first.destination).await {
+            Ok(sender) => sender,
+            Err(error) => return Ok(Err(error)),
+        };
+        let transaction = client.transaction().await?;
+        let ids: Vec<i64> = group.iter().map(|row| row.id).collect();
+        let sql = format!("DELETE FROM {} WHERE id = ANY($1) AND refused IS NULL RETURNING id", outbox.table.quoted());
+        let deleted = transaction.query_typed(&sql, &[(&ids, Type::INT8_ARRAY)]).await?;
+        let deleted = deleted.iter().map(|row| row.try_get(0)).collect::<Result<HashSet<i64>, _>>()?;
+        // Each of them was decoded before.
+        let messages = group.iter().filter(|row| deleted.contains(&row.id));
+        let messages = messages.filter_map(|row| encoding::decode(row.message.clone()).ok());
+        match sender.send_in(&transaction, messages).await {
+            Ok(()) => Ok(Ok(transaction.commit().await?)),
+            Err(error) => {
+                transaction.rollback().await?;
+                Ok(Err(error))
+            }
+        }
+    }
+
+    async fn send_and_record(
+        &self,
+        client: &mut Client,
+        group: Vec<Waiting>,
+        to: &mut Progress,
+    ) -> Result<Option<Vec<Waiting>>, OutboxError> {
+        let sent = within(to.send_timeout, self.send(client, &to.outbox, &group)).await?;
+        let outcome = match &sent {
+            Ok(()) => Outcome::Sent,
+            Err(error) => outcome(error),
+        };
+        match outcome {
+            // The rows are deleted already.
+            Outcome::Sent => to.add(&group.iter().map(|row| row.report(Outcome::Sent)).collect::<Vec<_>>()),
+            // One of them is the reason: each is sent alone.
+            Outcome::Refused(_) if group.len() > 1 => return Ok(Some(group)),
+            outcome => {
+                let reports: Vec<Report> = group.first().map(|row| row.report(outcome)).into_iter().collect();
+                within(to.timeout, rows::record(client, &to.outbox, &reports)).await?;
+                to.add(&reports);
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Way for SameDatabase {
+    async fn relay(&mut self, client: &mut Client, rows: Vec<Waiting>, to: &mut Progress) -> Result<(), OutboxError> {
+        for group in groups(rows, false) {
+            let (mut messages, mut others) = (Vec::with_capacity(group.len()), Vec::new());
+            for row in group {
+                match row.path().and_then(|_| encoding::decode(row.message.clone())) {
+                    Ok(_) => messages.push(row),
+                    Err(why) => others.push(row.report(Outcome::Refused(format!("the row is not a message: {why}")))),
+                }
+            }
+            if !others.is_empty() {
+                within(to.timeout, rows::record(client, &to.outbox, &others)).await?;
+                to.add(&others);
+            }
+            let Some(each) = self.send_and_record(client, messages, to).await? else { continue };
+            for row in each {
+                let destination = row.destination.clone();
+                self.send_and_record(client, vec![row], to).await?;
+                if to.is_pausing(&destination) {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,188 @@
+//! Sending by the senders of any transport.
+
+use std::{collections::HashMap, time::Duration};
+
+use consign_core::{
+    message::EntityPath,
+    transport::{ErrorKind, SendError, Sender},
+};
+use futures_util::{StreamExt, stream};
+use tokio::{sync::mpsc, time::timeout};
+use tokio_postgres::Client;
+
+use super::{
+    Progress, Way,
+    connection::within,
+    rows::{self, Outcome, Report, Waiting},
+};
+use crate::{Destinations, OutboxError, encoding};
+
+/// How many senders are kept. Beyond that they are created again.
+const MOST: usize = 1_024;
+/// Reports that wait for the database. A sender waits when there are more.
+const REPORTS: usize = 64;
+
+/// Sends by the senders of a transport, at least once.
+pub struct Senders<D: Destinations> {
+    destinations: D,
+    kept: parking_lot::Mutex<HashMap<String, D::Sender>>,
+}
+
+impl<D: Destinations> Senders<D> {
+    pub(super) fn new(destinations: D) -> Self {
+        Self { destinations, kept: parking_lot::Mutex::default() }
+    }
+
+    async fn sender(&self, path: &EntityPath) -> Result<D::Sender, SendError> {
+        if let Some(sender) = self.kept.lock().get(path.as_str()) {
+            return Ok(sender.clone());
+        }
+        let sender = self.destinations.sender(path).await?;
+        let mut kept = self.kept.lock();
+        if kept.len() >= MOST {
+            kept.clear();
+        }
+        kept.insert(path.as_str().to_owned(), sender.clone());
+        Ok(sender)
+    }
+
+    /// Sends the messages of one destination and session one after the other, up to the first that is to be sent again.
+    async fn send_all(&self, group: Vec<Waiting>, limit: Duration, reports: mpsc::Sender<Report>) {
+        for waiting in group {
+            let outcome = self.send(&waiting, limit).await;
+            let is_last = matches!(outcome, Outcome::Failed(_));
+            if reports.send(waiting.report(outcome)).await.is_err() || is_last {
+                return;
+            }
+        }
+    }
+
+    async fn send(&self, waiting: &Waiting, limit: Duration) -> Outcome {
+        let read = waiting.path().and_then(|path| Ok((path, encoding::decode(waiting.message.clone())?)));
+        let (path, message) = match read {
+            Ok(read) => read,
+            Err(why) => return Outcome::Refused(format!("the row is not a message: {why}")),
+        };
+        let sending = async { self.sender(&path).await?.send(message).await };
+        match timeout(limit, sending).await {
+            Ok(Ok(())) => Outcome::Sent,
+            Ok(Err(error)) => {
+                self.kept.lock().remove(path.as_str());
+                outcome(&error)
+            }
+            Err(_) => Outcome::Failed(format!("no answer within {limit:?}")),
+        }
+    }
+}
+
+/// Returns whether a message is sent again after an error. A broker that is away, full, or does not accept the login may take
+/// it later.
+pub(super) fn outcome(error: &SendError) -> Outcome {
+    let is_of_message = matches!(
+        error.kind(),
+        ErrorKind::InvalidArgument
+            | ErrorKind::EntityNotFound
+            | ErrorKind::InvalidOperation
+            | ErrorKind::NotSupported
+            | ErrorKind::MessageSizeExceeded
+            | ErrorKind::NoMatchingSubscription
+            | ErrorKind::Serialization
+    );
+    let text = error.to_string();
+    if is_of_message && !error.is_retryable() && !error.is_outcome_unknown() {
+        Outcome::Refused(text)
+    } else {
+        Outcome::Failed(text)
+    }
+}
+
+impl<D: Destinations> Way for Senders<D> {
+    async fn relay(&mut self, client: &mut Client, rows: Vec<Waiting>, to: &mut Progress) -> Result<(), OutboxError> {
+        let (send_timeout, limit, concurrency) = (to.send_timeout, to.timeout, to.concurrency);
+        let (reports, mut reported) = mpsc::channel(REPORTS);
+        let this = &*self;
+        let sending = async move {
+            let reports = &reports;
+            stream::iter(groups(rows, true))
+                .for_each_concurrent(concurrency, |group| this.send_all(group, send_timeout, reports.clone()))
+                .await;
+        };
+        let client = &*client;
+        // When it fails, its end of the channel is dropped, and the senders stop.
+        let recording = async move {
+            let mut some = Vec::with_capacity(REPORTS);
+            while reported.recv_many(&mut some, REPORTS).await > 0 {
+                within(limit, rows::record(client, &to.outbox, &some)).await?;
+                to.add(&some);
+                some.clear();
+            }
+            Ok(())
+        };
+        let ((), recorded) = tokio::join!(sending, recording);
+        recorded
+    }
+}
+
+/// Returns the rows of each destination, and of each of its sessions, in their order.
+pub(super) fn groups(rows: Vec<Waiting>, by_session: bool) -> Vec<Vec<Waiting>> {
+    let mut places = HashMap::new();
+    let mut groups: Vec<Vec<Waiting>> = Vec::new();
+    for row in rows {
+        let key = (row.destination.clone(), row.session.clone().filter(|_| by_session));
+        let place = *places.entry(key).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some(group) => group.push(row),
+            None => groups.push(vec![row]),
+        }
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(id: i64, destination: &str, session: Option<&str>) -> Waiting {
+        let session = session.map(str::to_owned);
+        Waiting { id, destination: destination.into(), session, message_id: String::new(), message: Vec::new() }
+    }
+
+    /// Rules: X-42.
+    #[test]
+    fn each_destination_and_session_keeps_its_order() {
+        let rows = || {
+            vec![
+                row(1, "a", None),
+                row(2, "b", Some("s")),
+                row(3, "a", Some("s")),
+                row(4, "a", None),
+                row(5, "b", Some("s")),
+                row(6, "b", Some("t")),
+            ]
+        };
+        let ids = |by_session| -> Vec<Vec<i64>> {
+            groups(rows(), by_session).iter().map(|group| group.iter().map(|row| row.id).collect()).collect()
+        };
+        assert_eq!(ids(true), [vec![1, 4], vec![2, 5], vec![3], vec![6]]);
+        assert_eq!(ids(false), [vec![1, 3, 4], vec![2, 5, 6]]);
+    }
+
+    /// Rules: X-43.
+    #[test]
+    fn only_a_refusal_of_the_message_is_for_good() {
+        for kind in [ErrorKind::MessageSizeExceeded, ErrorKind::EntityNotFound, ErrorKind::Serialization] {
+            assert!(matches!(outcome(&SendError::new(kind)), Outcome::Refused(_)), "{kind:?}");
+            assert!(matches!(outcome(&SendError::new(kind).with_retryable(true)), Outcome::Failed(_)), "{kind:?}");
+        }
+        for kind in [
+            ErrorKind::CommunicationProblem,
+            ErrorKind::ServiceBusy,
+            ErrorKind::QuotaExceeded,
+            ErrorKind::Unauthorized,
+            ErrorKind::EntityDisabled,
+            ErrorKind::General,
+        ] {
+            assert!(matches!(outcome(&SendError::new(kind).with_retryable(false)), Outcome::Failed(_)), "{kind:?}");
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! What is sent, in which order, and what becomes of a message that is not.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use consign::{
+    Message,
+    administration::QueueSettings,
+    broker::Broker,
+    message::EntityPath,
+    transport::{
+        Batch, BoxFuture, DynTransport, ErrorKind, ReceiveMode, ReceiverExt, SendError, SendService, Sender, Transport,
+    },
+};
+use consign_outbox_postgres::{OutboxErrorKind, Relay, To, tokio_postgres::NoTls};
+use consign_postgres::Postgres;
+use tower::{ServiceBuilder, ServiceExt};
+
+use crate::support::{self, Bench, LONG, Running, message};
+
+async fn receive(broker: &Broker, queue: &str, count: usize) -> Vec<Message> {
+    let mut receiver =
+        Transport::receiver(broker, &EntityPath::new(queue).unwrap(), ReceiveMode::PeekLock).await.unwrap();
+    let mut all = Vec::new();
+    for _ in 0..count {
+        let delivery = receiver.receive_within(LONG).await.unwrap();
+        all.push(delivery.message.clone());
+        delivery.complete().await.unwrap();
+    }
+    all
+}
+
+fn ids(messages: &[Message]) -> Vec<&str> {
+    messages.iter().filter_map(Message::message_id).collect()
+}
+
+/// Rules: X-40, X-41, X-42.
+#[tokio::test]
+async fn a_message_is_sent_if_its_transaction_commits() {
+    let (mut bench, broker) = (Bench::new().await, Broker::new());
+    broker.create_queue("orders", QueueSettings::default()).unwrap();
+    let running = Running::start(bench.relay(broker.clone()));
+    for (id, is_committed) in [("a", true), ("b", false), ("c", true)] {
+        let transaction = bench.client.transaction().await.unwrap();
+        let order = Message::builder().message_id(id).subject("placed").property("count", 7).build("an order").unwrap();
+        bench.outbox.add(&transaction, "orders", &order).await.unwrap();
+        bench.outbox.add(&transaction, "orders", &Message::new("without an id")).await.unwrap();
+        if is_committed {
+            transaction.commit().await.unwrap();
+        } else {
+            transaction.rollback().await.unwrap();
+        }
+    }
+    let sent = receive(&broker, "orders", 4).await;
+    let found = ids(&sent);
+    assert_eq!((found.len(), found[0], found[2]), (4, "a", "c"));
+    assert!(found[1] != found[3] && found[1].len() == 32, "{found:?}");
+    assert_eq!((sent[0].subject(), sent[0].payload()), (Some("placed"), Some(&b"an order"[..])));
+    assert_eq!(sent[0].application_properties().get("count"), Some(&7.into()));
+    bench.until_sent().await;
+    assert_eq!(running.stop().await.sent, 4);
+    assert_eq!(bench.outbox.waiting(&bench.client).await.unwrap(), 0);
+    bench.end().await;
+}
+
+/// A sender that refuses as it is told, and records what it takes.
+#[derive(Clone, Default)]
+struct Recorder {
+    taken: Arc<Mutex<Vec<String>>>,
+    failures: Arc<Mutex<HashMap<String, Vec<ErrorKind>>>>,
+    attempts: Arc<Mutex<Vec<String>>>,
+}
+
+impl Recorder {
+    fn fail(&self, id: &str, kinds: &[ErrorKind]) {
+        self.failures.lock().unwrap().insert(id.to_owned(), kinds.to_vec());
+    }
+
+    fn taken(&self) -> Vec<String> {
+        self.taken.lock().unwrap().clone()
+    }
+}
+
+impl Sender for Recorder {
+    type Send = BoxFuture<Result<(), SendError>>;
+
+    fn send(&self, message: Message) -> Self::Send {
+        let this = self.clone();
+        Box::pin(async move {
+            let id = message.message_id().unwrap_or_default().to_owned();
+            tokio::task::yield_now().await;
+            this.attempts.lock().unwrap().push(id.clone());
+            let mut failures = this.failures.lock().unwrap();
+            if let Some(kinds) = failures.get_mut(&id)
+                && !kinds.is_empty()
+            {
+                return Err(SendError::new(kinds.remove(0)).with_detail("as it was told"));
+            }
+            this.taken.lock().unwrap().push(id);
+            Ok(())
+        })
+    }
+
+    fn send_batch(&self, _: Batch) -> Self::Send {
+        Box::pin(async { Err(SendError::new(ErrorKind::NotSupported)) })
+    }
+}
+
+/// Rules: X-42.
+#[tokio::test]
+async fn a_message_that_fails_is_sent_before_later_ones_of_its_session() {
+    let (mut bench, recorder) = (Bench::new().await, Recorder::default());
+    recorder.fail("a1", &[ErrorKind::ServiceBusy, ErrorKind::CommunicationProblem, ErrorKind::QuotaExceeded]);
+    recorder.fail("n2", &[ErrorKind::ServiceBusy]);
+    let in_session = |id: &str, session: &'static str| {
+        Message::builder().message_id(id.to_owned()).session_id(session).build("").unwrap()
+    };
+    bench.add("orders", [in_session("a1", "a"), in_session("b1", "b"), in_session("a2", "a"), message("n1")]).await;
+    bench.add("orders", [message("n2"), in_session("b2", "b"), message("n3"), in_session("a3", "a")]).await;
+    bench.add("others", [message("o1"), message("o2")]).await;
+    let running = Running::start(bench.relay(To::sender(recorder.clone())));
+    bench.until_sent().await;
+    assert_eq!(running.stop().await.sent, 10);
+    let taken = recorder.taken();
+    for prefix in ["a", "b", "n", "o"] {
+        let own: Vec<_> = taken.iter().filter(|id| id.starts_with(prefix)).collect();
+        assert!(own.is_sorted(), "{taken:?}");
+    }
+    assert_eq!(taken.len(), 10, "{taken:?}");
+    bench.end().await;
+}
+
+/// Rules: X-43.
+#[tokio::test]
+async fn a_refused_message_stays_with_its_error_and_blocks_nothing() {
+    let (mut bench, broker) = (Bench::new().await, Broker::new());
+    broker.create_queue("orders", QueueSettings::default()).unwrap();
+    bench.add("missing", [message("lost")]).await;
+    bench.add("orders", [message("a")]).await;
+    // A row of another program.
+    let sql = format!(
+        "INSERT INTO {} (destination, message_id, message) VALUES ('orders', 'bytes', 'no message'), ('', 'path', '')",
+        bench.name
+    );
+    bench.client.batch_execute(&sql).await.unwrap();
+    bench.add("orders", [message("b")]).await;
+    let transport = DynTransport::from(broker.clone());
+    let running = Running::start(bench.relay(transport));
+    assert_eq!(ids(&receive(&broker, "orders", 2).await), ["a", "b"]);
+    bench.until_sent().await;
+    let refused = bench.outbox.refused(&bench.client, 10).await.unwrap();
+    let shown: Vec<_> = refused.iter().map(|one| (one.message_id.as_str(), one.attempts)).collect();
+    assert_eq!(shown, [("lost", 1), ("bytes", 1), ("path", 1)]);
+    assert!(refused[0].error.contains("EntityNotFound") || refused[0].error.contains("no such entity"), "{refused:?}");
+    assert!(refused[1].error.starts_with("the row is not a message"), "{refused:?}");
+
+    broker.create_queue("missing", QueueSettings::default()).unwrap();
+    assert_eq!(bench.outbox.retry_refused(&bench.client, &[refused[0].id, -1]).await.unwrap(), 1);
+    assert_eq!(ids(&receive(&broker, "missing", 1).await), ["lost"]);
+    bench.until_sent().await;
+    let relayed = running.stop().await;
+    assert_eq!((relayed.sent, relayed.refused), (3, 3));
+    assert_eq!(bench.outbox.delete_refused(&bench.client, LONG).await.unwrap(), 0);
+    assert_eq!(bench.outbox.delete_refused(&bench.client, Duration::ZERO).await.unwrap(), 2);
+    bench.end().await;
+}
+
+/// Rules: X-41.
+#[tokio::test]
+async fn one_relay_sends_and_the_next_one_follows_it() {
+    let (mut bench, recorder) = (Bench::new().await, Recorder::default());
+    let relays: Vec<_> = (0..3).map(|_| Running::start(bench.relay(To::sender(recorder.clone())))).collect();
+    for nth in 0..6 {
+        bench.add("orders", (0..5).map(|index| message(format!("{nth}-{index}")))).await;
+        bench.until_sent().await;
+        // The database ends the connection of the relay that has the lock, and its lock with it.
+        let sql = "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity JOIN pg_locks USING (pid) \
+                   WHERE application_name = $1 AND locktype = 'advisory' AND granted";
+        assert_eq!(bench.client.query_one(sql, &[&bench.name]).await.unwrap().get::<_, i64>(0), 1);
+    }
+    let mut sent = 0;
+    for relay in relays {
+        sent += relay.stop().await.sent;
+    }
+    let taken = recorder.taken();
+    assert_eq!((sent, taken.len(), taken.is_sorted()), (30, 30, true), "{taken:?}");
+    bench.end().await;
+}
+
+/// Rules: X-44.
+#[tokio::test]
+async fn a_stack_of_layers_is_a_destination() {
+    let (mut bench, recorder) = (Bench::new().await, Recorder::default());
+    let stack = ServiceBuilder::new()
+        .map_request(|mut message: Message| {
+            message.properties_mut().set_subject("layered");
+            message
+        })
+        .service(SendService::new(recorder.clone()));
+    bench.add("orders", [message("a")]).await;
+    let running = Running::start(bench.relay(To::service(stack.map_err(SendError::from))));
+    bench.until_sent().await;
+    running.stop().await;
+    assert_eq!(recorder.taken(), ["a"]);
+    bench.end().await;
+}
+
+/// Rules: X-45.
+#[tokio::test]
+async fn in_the_same_database_one_transaction_sends_and_deletes() {
+    let mut bench = Bench::new().await;
+    let postgres = Postgres::options().schema(bench.name.as_str()).connect(&support::address()).await.unwrap();
+    postgres.migrate().await.unwrap();
+    let settings = QueueSettings::default().with_max_message_size(1_000);
+    postgres.create_queue("orders", settings).await.unwrap();
+    let large = Message::builder().message_id("large").build("x".repeat(2_000)).unwrap();
+    bench.add("orders", [message("a"), large, message("b")]).await;
+    bench.add("missing", [message("lost")]).await;
+    let relay = Relay::same_database(bench.outbox.clone(), bench.named(), NoTls, postgres.clone());
+    let stop = Arc::new(tokio::sync::Notify::new());
+    let stopped = Arc::clone(&stop);
+    let running = tokio::spawn(relay.run_until(async move { stopped.notified().await }));
+    let mut receiver =
+        Transport::receiver(&postgres, &EntityPath::new("orders").unwrap(), ReceiveMode::PeekLock).await.unwrap();
+    for id in ["a", "b"] {
+        let delivery = receiver.receive_within(LONG).await.unwrap();
+        assert_eq!(delivery.message.message_id(), Some(id));
+        delivery.complete().await.unwrap();
+    }
+    bench.until_sent().await;
+    stop.notify_one();
+    let relayed = running.await.unwrap().unwrap();
+    assert_eq!((relayed.sent, relayed.refused), (2, 2));
+    let refused = bench.outbox.refused(&bench.client, 10).await.unwrap();
+    assert_eq!(refused.iter().map(|one| one.message_id.as_str()).collect::<Vec<_>>(), ["large", "lost"]);
+    bench.client.batch_execute(&format!("DROP SCHEMA {} CASCADE", bench.name)).await.unwrap();
+    bench.end().await;
+}
+
+/// Rules: X-40, X-46.
+#[tokio::test]
+async fn what_cannot_be_stored_is_refused_with_its_kind() {
+    let mut bench = Bench::new().await;
+    let transaction = bench.client.transaction().await.unwrap();
+    let cyrillic = Message::builder().content_type("ключ").build("").unwrap();
+    for (destination, message) in [("", message("a")), ("orders/$deadletterqueue", message("a")), ("orders", cyrillic)]
+    {
+        let refused = bench.outbox.add(&transaction, destination, &message).await.unwrap_err();
+        assert_eq!(refused.kind(), OutboxErrorKind::InvalidMessage, "{refused}");
+    }
+    // The transaction is usable.
+    bench.outbox.add(&transaction, "orders", &message("b")).await.unwrap();
+    transaction.commit().await.unwrap();
+    assert_eq!(bench.outbox.waiting(&bench.client).await.unwrap(), 1);
+
+    bench.client.batch_execute(&format!("UPDATE {}_version SET version = 2", bench.name)).await.unwrap();
+    let created = bench.outbox.create_table(&bench.client).await.unwrap_err();
+    let ran = bench.relay(Broker::new()).run_until(std::future::pending()).await.unwrap_err();
+    assert_eq!((created.kind(), ran.kind()), (OutboxErrorKind::Version, OutboxErrorKind::Version));
+    bench.end().await;
+}

@@ -1,0 +1,16 @@
+use consign::{
+    Disposition, Message,
+    broker::QueueReceiver,
+    consumer::Consumer,
+    supervisor::{Supervisor, SupervisorError},
+};
+
+async fn handle(_: Message) -> Disposition {
+    Disposition::Complete
+}
+
+async fn supervise(receiver: QueueReceiver) -> Result<(), SupervisorError> {
+    Supervisor::new().consumer("orders", Consumer::new(receiver, handle)).run().await
+}
+
+fn main() {}

@@ -1,0 +1,179 @@
+//! AsyncAPI documents of pipelines.
+
+use std::collections::BTreeSet;
+
+use consign::{
+    asyncapi::{AsyncApi, AsyncApiErrorKind as Kind},
+    codecs::Codecs,
+    middleware::encode::EncodeLayer,
+    pipeline::{Pipeline, PipelineDescription},
+    routing::{Body, Ignore, Router, Typed},
+    transport::SendError,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tower::service_fn;
+
+use super::{Event, codecs};
+
+#[derive(Deserialize, JsonSchema)]
+#[allow(dead_code)]
+struct Refund {
+    id: u64,
+    reason: Reason,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[allow(dead_code)]
+enum Reason {
+    Broken,
+    Late { days: u32 },
+}
+
+async fn refunded(Body(_): Body<Refund>) {}
+async fn counted(Body(_): Body<u64>) {}
+async fn event(_: Typed<Event>) {}
+
+fn receiving() -> PipelineDescription {
+    let router = Router::new(codecs())
+        .route("refund/created", refunded)
+        .route("refund:created", counted)
+        .types(event)
+        .fallback(Ignore)
+        .build()
+        .unwrap();
+    Pipeline::receiving("warehouse").destination("shop/orders").router(router).unwrap().describe().clone()
+}
+
+fn sending(name: &str) -> PipelineDescription {
+    let pipeline = Pipeline::sending(name).sends::<Event>().layer(EncodeLayer::new(codecs()));
+    let transport = service_fn(async |_: consign::Message| Ok::<_, SendError>(()));
+    pipeline.service(transport).unwrap().describe().clone()
+}
+
+/// Rules: J-270, J-271.
+#[test]
+fn a_document_has_channels_operations_messages_and_schemas() {
+    let document = AsyncApi::new("Shop", "1.0.0")
+        .description("All of it.")
+        .server("production", "[2001:db8::1]:5671", "amqps")
+        .pipeline(&receiving())
+        .pipeline(&sending("shop_orders"))
+        .pipeline(&sending("shop/orders"))
+        .schema::<Refund>("refund/created")
+        .schema_value("order.shipped", json!({ "type": "integer" }).try_into().unwrap())
+        .build()
+        .unwrap();
+    let value = document.as_value();
+    assert_eq!(value["info"], json!({ "title": "Shop", "version": "1.0.0", "description": "All of it." }));
+    assert_eq!(value["servers"]["production"], json!({ "host": "[2001:db8::1]:5671", "protocol": "amqps" }));
+    let address = |channel: &str| value["channels"][channel]["address"].as_str().unwrap();
+    assert_eq!((address("shop_orders"), address("shop_orders.2")), ("shop/orders", "shop_orders"));
+    let messages = &value["channels"]["shop_orders"]["messages"];
+    let names: BTreeSet<_> = messages.as_object().unwrap().values().map(|it| it["name"].as_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        BTreeSet::from(["order.created", "order.shipped", "other", "refund/created", "refund:created"]),
+        "each once, or as received and as sent"
+    );
+    let created = &messages["order.created"];
+    assert_eq!(
+        *created,
+        json!({
+            "name": "order.created",
+            "contentType": "application/json",
+            "x-aliases": ["OrderCreated"],
+            "x-content-types": created["x-content-types"],
+            "headers": {
+                "type": "object",
+                "properties": { "x-message-version": { "type": "integer", "enum": [1, 2] } },
+            },
+        })
+    );
+    let read: Vec<_> = created["x-content-types"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
+    assert!(read.contains(&"application/json") && read.contains(&"application/msgpack"), "{read:?}");
+    assert_eq!(messages["order.shipped"]["contentType"], "application/msgpack");
+    assert_eq!(messages["order.shipped"]["payload"], json!({ "type": "integer" }));
+    assert_eq!(messages["refund_created"]["payload"], json!({ "$ref": "#/components/schemas/Refund" }));
+    assert_eq!(messages["refund_created.2"].get("payload"), None, "a type without a schema");
+    let schemas = &value["components"]["schemas"];
+    assert_eq!(schemas["Refund"]["properties"]["reason"], json!({ "$ref": "#/components/schemas/Reason" }));
+    let operations = value["operations"].as_object().unwrap();
+    let actions: Vec<_> = operations.iter().map(|(id, it)| (id.as_str(), it["action"].as_str().unwrap())).collect();
+    assert_eq!(
+        BTreeSet::from_iter(actions),
+        BTreeSet::from([
+            ("receive.shop_orders", "receive"),
+            ("send.shop_orders", "send"),
+            ("send.shop_orders.2", "send")
+        ])
+    );
+    assert_references(value, value);
+    assert_eq!(serde_json::from_str::<Value>(&document.to_string()).unwrap(), *value);
+}
+
+/// Every `$ref` has a target.
+fn assert_references(value: &Value, document: &Value) {
+    match value {
+        Value::Object(members) => {
+            if let Some(Value::String(target)) = members.get("$ref") {
+                assert!(document.pointer(target.strip_prefix('#').unwrap()).is_some(), "{target}");
+            }
+            members.values().for_each(|member| assert_references(member, document));
+        }
+        Value::Array(items) => items.iter().for_each(|item| assert_references(item, document)),
+        _ => {}
+    }
+}
+
+/// Rules: J-271.
+#[test]
+fn mistakes_are_errors_that_say_what_to_change() {
+    let start = || AsyncApi::new("Shop", "1.0.0").pipeline(&receiving());
+    let cases = [
+        (
+            start().schema::<Refund>("refund.created"),
+            Kind::UnknownMessage,
+            "a schema is registered for `refund.created`, and no pipeline has that message: name one of its",
+        ),
+        (
+            start().schema::<u64>("other").schema::<u32>("other"),
+            Kind::DuplicateSchema,
+            "`other` has two schemas: register one",
+        ),
+        (
+            start().pipeline(&receiving()),
+            Kind::DuplicateOperation,
+            "two pipelines receive at `shop/orders`: describe one, or set their destinations",
+        ),
+        (
+            start().server("a", "host", "amqp").server("a", "host", "amqp"),
+            Kind::DuplicateServer,
+            "two servers are called `a`",
+        ),
+        (
+            start().server("a", "guest:secret@host", "amqp"),
+            Kind::Host,
+            "the host of the server `a` has to be a name or an address, and a port",
+        ),
+    ];
+    for (builder, kind, advice) in cases {
+        let error = builder.build().unwrap_err();
+        assert_eq!((error.kind(), error.to_string().as_str()), (kind, advice));
+    }
+}
+
+/// Rules: J-41, J-42.
+#[test]
+fn a_pipeline_describes_its_destination() {
+    let router = Router::new(Codecs::json()).route("a", counted).build().unwrap();
+    let named = Pipeline::receiving("orders").router(router.clone()).unwrap();
+    assert_eq!((named.describe().address(), named.describe().destination.as_deref()), ("orders", None));
+    let described = Pipeline::receiving("orders").destination("shop/orders").router(router).unwrap();
+    let description = described.describe();
+    assert_eq!(description.address(), "shop/orders");
+    assert!(description.to_string().starts_with("orders, receiving\ndestination: shop/orders\nlayers"));
+    let value = serde_json::to_value(description).unwrap();
+    assert_eq!((&value["destination"], &value["router"]["subjects"]), (&json!("shop/orders"), &json!(["a"])));
+}

@@ -1,0 +1,176 @@
+//! Validation of bodies by JSON Schema.
+
+use consign::{
+    Disposition, Message,
+    message::{MessageBody, Value as AmqpValue},
+    middleware::json_schema::{JsonSchema, JsonSchemaLayer, ViolationsKind},
+    pipeline::Pipeline,
+    routing::{Handler as _, RawBody, Router},
+};
+use serde_json::{Value, json};
+use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
+
+fn order() -> JsonSchema {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "count": { "type": "integer", "minimum": 1 },
+            "sku": { "$ref": "#/$defs/sku" },
+            "lines": { "type": "array", "items": { "type": "object", "required": ["id"] } },
+        },
+        "required": ["count"],
+        "additionalProperties": { "type": "string" },
+        "$defs": { "sku": { "pattern": "^[a-z]+-[0-9]+$" } },
+    });
+    JsonSchema::new("order", &schema).unwrap()
+}
+
+async fn answer(layer: &JsonSchemaLayer, message: Message) -> Disposition {
+    let sent = message.clone();
+    let stack = ServiceBuilder::new().layer(layer).service(service_fn(move |message: Message| {
+        assert_eq!(message.properties(), sent.properties());
+        assert_eq!(message.body(), sent.body());
+        async { Ok::<_, BoxError>(Disposition::Complete) }
+    }));
+    stack.oneshot(message).await.unwrap()
+}
+
+fn dead_letter(disposition: Disposition) -> (String, String) {
+    let Disposition::DeadLetter(letter) = disposition else { panic!("{disposition:?}") };
+    (letter.reason.as_str().to_owned(), letter.description.clone().into_owned())
+}
+
+fn typed(content_type: &str, body: &'static str) -> Message {
+    Message::builder().content_type(content_type.to_owned()).build(body).unwrap()
+}
+
+/// Rules: H-250.
+#[tokio::test]
+async fn a_valid_body_passes_and_others_are_dead_letters_with_paths() {
+    let layer = JsonSchemaLayer::new(order());
+    for body in [r#"{"count":1}"#, r#" {"count":2,"sku":"a-1","lines":[{"id":1}],"x":"y"} "#] {
+        assert_eq!(answer(&layer, Message::new(body)).await, Disposition::Complete);
+    }
+    for (body, violations) in [
+        ("7", "type at the root"),
+        ("{}", "required at the root"),
+        (r#"{"count":0,"sku":"A"}"#, "minimum at /count; pattern at /sku"),
+        (r#"{"count":1,"lines":[{"id":1},{},{}]}"#, "required at /lines/1; required at /lines/2"),
+        (r#"{"count":1,"a/b~\u0000\n":7}"#, r"type at /a~1b~0\0\n"),
+    ] {
+        let (reason, description) = dead_letter(answer(&layer, Message::new(body)).await);
+        let expected = format!("the body breaks the JSON Schema `order`: {violations}");
+        assert_eq!((reason.as_str(), description), ("DeserializationFailed", expected));
+    }
+}
+
+/// Rules: H-250.
+#[tokio::test]
+async fn the_description_is_bounded_and_has_no_value_of_the_body() {
+    let many: Value = (0..100).map(|at| (format!("{at}-{}", "k".repeat(10_000)), json!(["secret"]))).collect();
+    let violations = order().validate(many.to_string().as_bytes()).unwrap_err();
+    assert_eq!((violations.violations().len(), violations.has_more()), (JsonSchema::MAX_VIOLATIONS, true));
+    assert_eq!((violations.schema(), violations.kind()), ("order", ViolationsKind::Broken));
+    let text = violations.to_string();
+    assert!(text.len() < 2_000 && text.ends_with("; and more") && !text.contains("secret"), "{text}");
+    let debug = format!("{violations:?}");
+    assert!(!debug.contains("secret"), "{debug}");
+}
+
+/// Rules: H-251.
+#[test]
+fn a_schema_that_needs_another_document_or_is_wrong_is_refused() {
+    for schema in [
+        json!({ "$ref": "http://127.0.0.1:9/schema.json" }),
+        json!({ "$ref": "https://example.com/schema.json" }),
+        json!({ "$ref": "file:///etc/hostname" }),
+        json!({ "properties": { "a": { "$ref": "other.json" } } }),
+        json!({ "type": "nothing" }),
+        json!({ "minimum": "1" }),
+        json!({ "pattern": "(?=a)b" }),
+        json!({ "pattern": r"(a)\1" }),
+        json!({ "pattern": "(" }),
+    ] {
+        let error = JsonSchema::new("broken", &schema).unwrap_err();
+        assert_eq!(error.to_string(), "the JSON Schema `broken` cannot be compiled", "{schema}");
+        assert_eq!(error.schema(), "broken");
+        assert!(std::error::Error::source(&error).is_some());
+    }
+    // A pattern that takes exponential time where an engine backtracks.
+    let schema = JsonSchema::new("slow", &json!({ "pattern": "^(a+)+$" })).unwrap();
+    let body = format!("\"{}!\"", "a".repeat(100_000));
+    assert!(schema.validate(body.as_bytes()).is_err());
+}
+
+/// Rules: H-251.
+#[test]
+fn the_draft_of_a_schema_is_its_own() {
+    let tuple = |draft: &str| json!({ "$schema": draft, "items": [{ "type": "integer" }] });
+    let fourth = JsonSchema::new("4", &tuple("http://json-schema.org/draft-04/schema#")).unwrap();
+    assert!(fourth.validate(b"[1, \"a\"]").is_ok() && fourth.validate(b"[\"a\"]").is_err());
+    assert!(JsonSchema::new("2020", &tuple("https://json-schema.org/draft/2020-12/schema")).is_err());
+    let prefix = JsonSchema::new("none", &json!({ "prefixItems": [{ "type": "integer" }] })).unwrap();
+    assert!(prefix.validate(b"[\"a\"]").is_err());
+}
+
+/// Rules: H-252.
+#[tokio::test]
+async fn what_is_not_json_is_refused() {
+    let layer = JsonSchemaLayer::new(order()).max_bytes(1_000);
+    let deep = "[".repeat(200) + &"]".repeat(200);
+    let large = format!(r#"{{"count":1,"a":"{}"}}"#, "a".repeat(1_000));
+    let value = Message::new(MessageBody::Value(Box::new(AmqpValue::from(7_i32))));
+    let not_json = "the body is not JSON, and has to match the JSON Schema `order`";
+    let other = "the ContentType is not one of JSON, and the body has to match the JSON Schema `order`";
+    for (message, reason, description) in [
+        (Message::new("{"), "DeserializationFailed", not_json),
+        (Message::new(""), "DeserializationFailed", not_json),
+        (Message::new("{} x"), "DeserializationFailed", not_json),
+        (Message::new(b"\"\xff\"".to_vec()), "DeserializationFailed", not_json),
+        (Message::new(deep), "DeserializationFailed", not_json),
+        (Message::new(large), "LimitExceeded", "the body is too large to be validated by the JSON Schema `order`"),
+        (
+            value,
+            "DeserializationFailed",
+            "the body is an AMQP value or sequence, and has to match the JSON Schema `order`",
+        ),
+        (typed("application/msgpack", "{}"), "UnsupportedContentType", other),
+        (typed("nonsense", "{}"), "UnsupportedContentType", other),
+    ] {
+        let refused = dead_letter(answer(&layer, message).await);
+        assert_eq!((refused.0.as_str(), refused.1.as_str()), (reason, description));
+    }
+    for content_type in ["application/json", "text/json; charset=utf-8", "application/vnd.shop.order+json"] {
+        assert_eq!(answer(&layer, typed(content_type, r#"{"count":1}"#)).await, Disposition::Complete);
+        assert_eq!(dead_letter(answer(&layer, typed(content_type, "{}")).await).0, "DeserializationFailed");
+    }
+    let lenient = layer.allow_other_content_types();
+    assert_eq!(answer(&lenient, typed("application/msgpack", "\u{1}")).await, Disposition::Complete);
+    assert_eq!(dead_letter(answer(&lenient, Message::new("{}")).await).0, "DeserializationFailed");
+}
+
+/// Rules: H-252, J-43, J-45.
+#[tokio::test]
+async fn a_schema_is_chosen_by_subject_or_belongs_to_one_handler() {
+    let layer = JsonSchemaLayer::by_subject([("order.created", order())]);
+    let of = |subject: &'static str, body: &'static str| Message::builder().subject(subject).build(body).unwrap();
+    assert_eq!(answer(&layer, of("order.cancelled", "?")).await, Disposition::Complete);
+    assert_eq!(answer(&layer, Message::new("?")).await, Disposition::Complete);
+    assert_eq!(dead_letter(answer(&layer, of("order.created", "{}")).await).0, "DeserializationFailed");
+
+    let handler = async |_: RawBody| {};
+    let router = Router::new(super::codecs())
+        .route("order.created", handler.layer(JsonSchemaLayer::new(order())))
+        .route("order.cancelled", handler)
+        .build()
+        .unwrap();
+    assert_eq!(
+        dead_letter(router.clone().oneshot(of("order.created", "{}")).await.unwrap()).0,
+        "DeserializationFailed"
+    );
+    assert_eq!(router.clone().oneshot(of("order.cancelled", "{}")).await.unwrap(), Disposition::Complete);
+
+    let pipeline = Pipeline::receiving("orders").layer(layer).router(router).unwrap();
+    let text = pipeline.describe().to_string();
+    assert!(text.contains("1 json_schema: max_bytes 262144, schemas order.created by order"), "{text}");
+}

@@ -1,0 +1,63 @@
+//! Stacks around a plain async-nats client: `cargo run -p consign-nats --example wrap_async_nats -- STREAM CONSUMER SUBJECT DEAD`.
+use std::time::Duration;
+
+use async_nats::jetstream::{AckKind, Context, consumer::PullConsumer};
+use consign::middleware::encode::{EncodeLayer, OutboundMessage};
+use consign::middleware::{catch_panic::CatchPanicLayer, dead_letter::DeadLetterLayer};
+use consign::middleware::{delivery_limit::DeliveryLimitLayer, message_id::MessageIdLayer};
+use consign::routing::{Body, Router};
+use consign::transport::{ErrorKind, SendError, SendExt};
+use consign::{Disposition, Message, codecs::Codecs, settlement::Transient};
+use consign_nats::{async_nats, convert};
+use futures_util::TryStreamExt;
+use tower::{BoxError, Service, ServiceBuilder, ServiceExt, service_fn};
+
+async fn priced(Body((sku, cents)): Body<(String, u64)>) -> Result<(), Transient> {
+    if cents == 0 { Err(Transient::new(format!("{sku} has no price"))) } else { Ok(()) }
+}
+
+pub(crate) async fn place(jetstream: &Context, subject: &str, order: (&str, u64)) -> Result<(), SendError> {
+    let client = service_fn(async |message: Message| {
+        let (headers, payload) = convert::to_nats(&message)?;
+        let sent = async { jetstream.publish_with_headers(subject.to_owned(), headers, payload).await?.await };
+        let failed = |error| SendError::new(ErrorKind::CommunicationProblem).with_source(error);
+        sent.await.map(drop).map_err(failed)
+    });
+    let layers = ServiceBuilder::new().layer(MessageIdLayer::new()).layer(EncodeLayer::new(Codecs::json()));
+    layers.service(client).send(OutboundMessage::new(order)).await
+}
+
+pub(crate) async fn consume(jetstream: &Context, consumer: &PullConsumer, dead: &str) -> Result<(), BoxError> {
+    // The last delivery that the server allows is a dead letter. A message without a limit is delivered for ever.
+    let limit = u32::try_from(consumer.cached_info().config.max_deliver).unwrap_or(DeliveryLimitLayer::DEFAULT);
+    let layers = ServiceBuilder::new().layer(DeadLetterLayer::new()).layer(DeliveryLimitLayer::new(limit));
+    let router = Router::new(Codecs::json()).fallback(priced).build()?;
+    let mut stack = layers.layer(CatchPanicLayer::new()).service(router);
+    let mut deliveries = consumer.messages().await?;
+    while let Some(delivery) = deliveries.try_next().await? {
+        let disposition = match convert::from_jetstream(&delivery) {
+            Ok(message) => stack.ready().await?.call(message).await,
+            Err(unreadable) => Ok(unreadable.into()),
+        };
+        match disposition {
+            Ok(Disposition::Complete) => delivery.ack().await?,
+            Ok(Disposition::DeadLetter(why)) => {
+                let payload = delivery.payload.clone();
+                let (headers, payload) = convert::dead_letter(delivery.headers.as_ref(), payload, *why)?;
+                jetstream.publish_with_headers(dead.to_owned(), headers, payload).await?.await?;
+                delivery.ack_with(AckKind::Term).await?;
+            }
+            _ => delivery.ack_with(AckKind::Nak(Some(Duration::from_millis(100)))).await?,
+        }
+    }
+    Ok(())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), BoxError> {
+    let [stream, name, subject, dead] = [1, 2, 3, 4].map(|index| std::env::args().nth(index).unwrap_or_default());
+    let jetstream = async_nats::jetstream::new(async_nats::connect("127.0.0.1:4222").await?);
+    let consumer = jetstream.get_consumer_from_stream(&name, &stream).await?;
+    place(&jetstream, &subject, ("pen", 120)).await?;
+    consume(&jetstream, &consumer, &dead).await
+}

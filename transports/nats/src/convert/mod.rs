@@ -1,0 +1,138 @@
+//! Conversions between messages and the headers and payload of [`async_nats`].
+//!
+//! They are for a program that publishes and consumes by async-nats itself and puts a stack around its loop. The mapping is
+//! that of the [senders and receivers](crate#streams-consumers-and-headers) of this crate, and messages of other clients are read as they read
+//! them: `Content-Type`, `Content-Encoding`, `Nats-Msg-Id`, `traceparent` and CloudEvents have their meaning, and any other
+//! header is an application property.
+//!
+//! ```
+//! use consign::Message;
+//! use consign_nats::{async_nats::HeaderMap, convert};
+//!
+//! # fn run() -> Result<(), tower::BoxError> {
+//! let order = Message::builder().message_id("order-7").subject("order.placed").content_type("text/plain").build("42")?;
+//! let (headers, payload) = convert::to_nats(&order)?;
+//! assert_eq!(headers.get("Content-Type").map(|value| value.as_str()), Some("text/plain"));
+//!
+//! let read = convert::from_nats(Some(&headers), payload)?;
+//! assert_eq!((read.message_id(), read.payload()), (Some("order-7"), Some(&b"42"[..])));
+//! # Ok(())
+//! # }
+//! # run().unwrap();
+//! ```
+
+use async_nats::{HeaderMap, header::NATS_MESSAGE_ID, jetstream};
+use bytes::Bytes;
+use consign_core::{
+    Message,
+    message::{Received, SequenceNumber},
+    settlement::{DeadLetter, UnreadableMessage},
+    transport::{Capability, ErrorKind, SendError, Unsupported},
+};
+
+use crate::{
+    read::{self, Read, facts},
+    settle,
+    wire::{self, Malformed},
+};
+
+/// Returns the headers and the payload of a message.
+///
+/// `Nats-Msg-Id` is the MessageId, by which a stream detects duplicates within its window. Remove it before you publish a
+/// message again that must not be dropped, such as the copy of `count_delivery`.
+///
+/// # Errors
+///
+/// [`NotSupported`](ErrorKind::NotSupported) for a message with a time to live or a scheduled time, which NATS does not have;
+/// [`Serialization`](ErrorKind::Serialization) for a value of a type that this version does not support, and
+/// [`MessageSizeExceeded`](ErrorKind::MessageSizeExceeded) for headers of more than 64 KiB; those of [`Message::check`].
+pub fn to_nats(message: &Message) -> Result<(HeaderMap, Bytes), SendError> {
+    message.check()?;
+    if message.time_to_live().is_some() {
+        return Err(Unsupported::new(Capability::TimeToLive).into());
+    }
+    if message.scheduled_enqueue_time().is_some() {
+        return Err(Unsupported::new(Capability::Scheduling).into());
+    }
+    let (mut headers, payload) = wire::encode(message)?;
+    if let Some(id) = headers.get(wire::name::MESSAGE_ID).cloned() {
+        headers.insert(NATS_MESSAGE_ID, id);
+    }
+    if wire::size(&headers) > wire::MAX_HEADERS {
+        let why = format!("the headers have more than {} bytes", wire::MAX_HEADERS);
+        return Err(SendError::new(ErrorKind::MessageSizeExceeded).with_detail(why));
+    }
+    Ok((headers, payload))
+}
+
+/// Returns the message of headers and a payload: those of a message of core NATS, for example.
+///
+/// # Errors
+///
+/// An [`UnreadableMessage`] with the reason `MalformedHeader`, if an `Sb-` header has a value that this crate does not write,
+/// or `HeaderSizeExceeded`, if the headers exceed the limits of a message. Its message has the unreadable headers as
+/// application properties, unchanged.
+pub fn from_nats(headers: Option<&HeaderMap>, payload: Bytes) -> Result<Message, UnreadableMessage> {
+    let (mut message, mut malformed) = match wire::decode(headers, payload.clone()) {
+        Ok(message) => (message, None),
+        Err(malformed) => (wire::bare(headers, payload), Some(malformed)),
+    };
+    if message.properties_mut().fit() {
+        malformed.get_or_insert(Malformed::TooLarge);
+    }
+    readable(message, malformed)
+}
+
+/// Returns the message of a delivery of JetStream, with its [`Received`]: the sequence number of the stream, the time when it
+/// was stored, and the number of this delivery.
+///
+/// A message without an id has the name of its stream and its sequence number as MessageId, which is the same at each
+/// delivery.
+///
+/// # Errors
+///
+/// As [`from_nats`]. A message that JetStream has not delivered is converted without a `Received`.
+pub fn from_jetstream(delivery: &jetstream::Message) -> Result<Message, UnreadableMessage> {
+    let (Ok((facts, _)), Ok(info)) = (facts(&delivery.message), delivery.info()) else {
+        return from_nats(delivery.headers.as_ref(), delivery.payload.clone());
+    };
+    let headers = delivery.headers.as_ref();
+    let Read { message, number, enqueued, malformed, .. } =
+        read::read(headers, delivery.payload.clone(), facts.number, facts.stored, info.stream);
+    let deliveries = u32::try_from(facts.deliveries).unwrap_or(u32::MAX);
+    let received = Received::new(SequenceNumber::new(number), enqueued, deliveries);
+    readable(message.with_received(received), malformed)
+}
+
+/// Returns the copy of a message for a dead-letter subject of yours: with the reason and the description of the dead letter as
+/// headers, and with its other headers unchanged, without those that begin with `Nats-`.
+///
+/// Publish it, wait for the acknowledgement of the stream, and then terminate the delivery by `AckKind::Term`. A failure in
+/// between leaves two messages, never none. The copy has no `Nats-Msg-Id`, because a stream that has the message would drop
+/// it.
+///
+/// # Errors
+///
+/// As [`to_nats`]. A message that was read from a server causes none.
+pub fn dead_letter(
+    headers: Option<&HeaderMap>,
+    payload: Bytes,
+    mut letter: DeadLetter,
+) -> Result<(HeaderMap, Bytes), SendError> {
+    let message = from_nats(headers, payload).unwrap_or_else(UnreadableMessage::into_message);
+    let mut others = HeaderMap::new();
+    wire::foreign(headers, &mut others);
+    letter.fit(message.properties());
+    settle::encode_dead(&message, &letter, &others, usize::MAX)
+        .map_err(|error| SendError::new(error.kind()).with_detail(error.to_string()))
+}
+
+fn readable(message: Message, malformed: Option<Malformed>) -> Result<Message, UnreadableMessage> {
+    match malformed {
+        Some(malformed) => Err(UnreadableMessage::new(message, malformed.why())),
+        None => Ok(message),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+use std::time::Duration;
+
+use consign_conformance::golden::{random, samples};
+use consign_core::{Disposition, message::PropertyValue, settlement::DeadLetterReason, time::Timestamp};
+
+use super::*;
+
+/// Rules: K-123.
+#[test]
+fn a_random_message_is_read_as_it_was_written() {
+    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| fastrand::u64(..));
+    println!("replay: SEED={seed} cargo test --package consign-nats --lib a_random_message_is_read");
+    let mut source = fastrand::Rng::with_seed(seed);
+    for _ in 0..2_000 {
+        let message = random::message(&mut source);
+        let (headers, payload) = to_nats(&message).unwrap();
+        assert_eq!(headers.get(NATS_MESSAGE_ID).is_some(), message.message_id().is_some());
+        let read = from_nats(Some(&headers), payload).unwrap();
+        assert!(read.properties() == message.properties(), "{read:?} instead of {message:?}");
+        assert!(read.body() == message.body(), "{read:?} instead of {message:?}");
+    }
+}
+
+/// Rules: K-123.
+#[test]
+fn every_sample_is_read_as_it_was_written() {
+    for message in samples::all().into_iter().chain([samples::without_id()]) {
+        let (headers, payload) = to_nats(&message).unwrap();
+        let (again, second) = to_nats(&from_nats(Some(&headers), payload.clone()).unwrap()).unwrap();
+        assert_eq!((again, second), (headers, payload), "{message:?}");
+    }
+}
+
+/// Rules: K-123.
+#[test]
+fn times_that_nats_does_not_have_are_refused() {
+    let lives = Message::builder().time_to_live(Duration::from_secs(1)).build("").unwrap();
+    let later = Message::builder().scheduled_enqueue_time(Timestamp::from_millis(1)).build("").unwrap();
+    for message in [lives, later] {
+        assert_eq!(to_nats(&message).unwrap_err().kind(), ErrorKind::NotSupported);
+    }
+    let mut large = Message::new("");
+    for name in ["a", "b", "c"] {
+        large.properties_mut().application_properties_mut().insert(name, "%".repeat(10_000));
+    }
+    assert_eq!(to_nats(&large).unwrap_err().kind(), ErrorKind::MessageSizeExceeded);
+}
+
+/// Rules: K-123.
+#[test]
+fn an_unreadable_header_is_an_error_with_the_rest() {
+    let mut headers = HeaderMap::new();
+    headers.insert("Sb-P-count", "i32:many");
+    headers.insert("tenant", "acme");
+    let unreadable = from_nats(Some(&headers), "body".into()).unwrap_err();
+    assert_eq!(unreadable.to_string(), "MalformedHeader: the header Sb-P-count cannot be read");
+    let present = unreadable.message().application_properties();
+    assert_eq!(present.get("Sb-P-count").and_then(PropertyValue::as_str), Some("i32:many"));
+    assert_eq!(present.get("tenant").and_then(PropertyValue::as_str), Some("acme"));
+    assert!(matches!(Disposition::from(unreadable), Disposition::DeadLetter(_)));
+    headers.insert("Sb-P-count", "x".repeat(70_000));
+    let dead = dead_letter(Some(&headers), "body".into(), DeadLetter::new(DeadLetterReason::HandlerPermanent, "why"));
+    let (headers, payload) = dead.unwrap();
+    assert!(wire::size(&headers) <= wire::MAX_HEADERS);
+    assert_eq!(
+        (headers.get("DeadLetterReason").map(|value| value.as_str()), &payload[..]),
+        (Some("HandlerPermanent"), &b"body"[..])
+    );
+}
+
+/// Rules: K-123.
+#[test]
+fn a_dead_letter_keeps_what_it_came_with() {
+    let mut headers = HeaderMap::new();
+    headers.append("X-Tag", "a");
+    headers.append("X-Tag", "b");
+    headers.insert(NATS_MESSAGE_ID, "order-7");
+    headers.insert("Content-Type", "application/json");
+    let letter = DeadLetter::new(DeadLetterReason::HandlerPermanent, "why");
+    let (copy, payload) = dead_letter(Some(&headers), "{}".into(), letter).unwrap();
+    assert_eq!(copy.get_all("X-Tag").map(|value| value.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert!(copy.get(NATS_MESSAGE_ID).is_none(), "a stream that has the message drops the second one");
+    let read = from_nats(Some(&copy), payload).unwrap();
+    assert_eq!((read.message_id(), read.content_type()), (Some("order-7"), Some("application/json")));
+    assert_eq!((read.dead_letter_reason(), read.dead_letter_description()), (Some("HandlerPermanent"), Some("why")));
+}

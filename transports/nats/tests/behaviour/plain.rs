@@ -1,0 +1,107 @@
+//! The example around a plain async-nats client, with a stream, a consumer and a dead-letter subject of its owner.
+
+use consign::{message::PropertyValue, settlement::DeadLetter};
+use consign_nats::{
+    async_nats::{
+        self, HeaderMap,
+        jetstream::{self, consumer::pull, stream},
+    },
+    convert,
+};
+use futures_util::StreamExt;
+
+use crate::{LONG, server};
+
+#[path = "../../examples/wrap_async_nats.rs"]
+#[expect(dead_code, reason = "the test has a stream of its own, whose name `main` takes as an argument")]
+mod wrap_async_nats;
+
+/// The example loses nothing, dead-letters at the last delivery that the consumer has, and keeps foreign headers.
+#[tokio::test]
+async fn the_example_around_an_async_nats_client_settles_each_message() {
+    let Some(url) = server::url() else { return };
+    let context = jetstream::new(async_nats::connect(url).await.unwrap());
+    let name = format!("plain-{:016x}", fastrand::u64(..));
+    let (orders, dead) = (format!("{name}.orders"), format!("{name}.dead"));
+    // One stream for both: the copy is not a duplicate of its message.
+    let config = stream::Config { name: name.clone(), subjects: vec![format!("{name}.*")], ..Default::default() };
+    let stream = context.create_stream(config).await.unwrap();
+    let consumer = |durable: &str, subject: &str, max_deliver| pull::Config {
+        durable_name: Some(durable.into()),
+        filter_subject: subject.into(),
+        max_deliver,
+        ..Default::default()
+    };
+    let of_orders = stream.create_consumer(consumer("orders", &orders, 3)).await.unwrap();
+    let of_dead = stream.create_consumer(consumer("dead", &dead, -1)).await.unwrap();
+
+    wrap_async_nats::place(&context, &orders, ("pen", 120)).await.unwrap();
+    wrap_async_nats::place(&context, &orders, ("ink", 0)).await.unwrap();
+    let mut headers = HeaderMap::new();
+    headers.insert("Content-Type", "application/json");
+    headers.insert("Nats-Msg-Id", "order-7");
+    headers.append("X-Tag", "a");
+    headers.append("X-Tag", "b");
+    context.publish_with_headers(orders.clone(), headers, "{not json".into()).await.unwrap().await.unwrap();
+
+    let mut letters = of_dead.messages().await.unwrap();
+    let mut seen = Vec::new();
+    let collecting = async {
+        while seen.len() < 2 {
+            let letter = letters.next().await.unwrap().unwrap();
+            letter.ack().await.unwrap();
+            seen.push(letter);
+        }
+    };
+    tokio::select! {
+        ended = wrap_async_nats::consume(&context, &of_orders, &dead) => panic!("{ended:?}"),
+        collected = tokio::time::timeout(LONG, collecting) => collected.expect("two dead letters"),
+    }
+    seen.sort_by_key(|letter| letter.payload.len());
+    let malformed = convert::from_jetstream(&seen[0]).unwrap();
+    assert_eq!(
+        (malformed.dead_letter_reason(), malformed.message_id()),
+        (Some("DeserializationFailed"), Some("order-7"))
+    );
+    assert_eq!(malformed.application_properties().get("X-Tag").and_then(PropertyValue::as_str), Some("a, b"));
+    assert_eq!(seen[0].headers.as_ref().unwrap().get_all("X-Tag").count(), 2);
+    assert_eq!(malformed.received().map(|received| received.delivery_count), Some(1));
+    let failed = convert::from_jetstream(&seen[1]).unwrap();
+    let why = failed.application_properties().get(DeadLetter::DESCRIPTION).and_then(PropertyValue::as_str).unwrap();
+    assert_eq!(
+        (failed.dead_letter_reason(), failed.payload()),
+        (Some("MaxDeliveryCountExceeded"), Some(&br#"["ink",0]"#[..]))
+    );
+    assert!(why.contains("3 delivery attempts"), "{why}");
+    // Each of the three was settled.
+    let waiting = async {
+        let mut of_orders = of_orders.clone();
+        loop {
+            let info = of_orders.info().await.unwrap();
+            if info.num_ack_pending == 0 && info.num_pending == 0 {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(LONG, waiting).await.expect("each message is settled");
+    context.delete_stream(&name).await.unwrap();
+}
+
+/// The page of wrapped clients has excerpts of the example.
+#[test]
+fn every_excerpt_of_the_page_is_in_the_example() {
+    let (page, source) =
+        (include_str!("../../../../docs/wrapping-a-client.md"), include_str!("../../examples/wrap_async_nats.rs"));
+    let excerpts: Vec<&str> = page
+        .split("```rust,ignore\n// transports/nats/examples/wrap_async_nats.rs\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("\n```").next())
+        .collect();
+    assert_eq!(excerpts.len(), 1);
+    for excerpt in excerpts {
+        assert!(source.contains(excerpt), "the example no longer has\n{excerpt}");
+    }
+    let is_code = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with("//");
+    assert_eq!(source.lines().filter(is_code).count(), 56, "the page has this number");
+}

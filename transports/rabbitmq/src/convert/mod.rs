@@ -1,0 +1,138 @@
+//! Conversions between messages and the properties, headers and payload of [`lapin`].
+//!
+//! They are for a program that publishes and consumes by lapin itself and puts a stack around its loop. The mapping is
+//! that of the [senders and receivers](crate#property-mapping) of this crate, and messages of
+//! [other clients](crate#properties-of-other-clients) are read as they read them.
+//!
+//! ```
+//! use consign::Message;
+//! use consign_rabbitmq::{convert, lapin::types::ShortString};
+//!
+//! # fn run() -> Result<(), tower::BoxError> {
+//! let order = Message::builder().message_id("order-7").subject("order.placed").content_type("text/plain").build("42")?;
+//! let (properties, payload) = convert::to_lapin(&order)?;
+//! assert_eq!(properties.kind().as_ref().map(ShortString::as_str), Some("order.placed"));
+//!
+//! let read = convert::from_lapin(&properties, payload)?;
+//! assert_eq!((read.message_id(), read.payload()), (Some("order-7"), Some(&b"42"[..])));
+//! # Ok(())
+//! # }
+//! # run().unwrap();
+//! ```
+//!
+//! A converted message differs from a message of [`RabbitMqSender`](crate::RabbitMqSender) in three details: it has no
+//! `sb-sequence-number` and no `sb-enqueued-time-ms`, because no sender has numbered it; its `timestamp` is the
+//! [creation time](consign_core::message::PassThrough::creation_time), if it has one; and without a MessageId there is no
+//! `message_id`. The scheduled time is written as `sb-scheduled-time-ms` and delays nothing.
+
+use bytes::Bytes;
+use consign_core::{
+    Message,
+    message::{Received, SequenceNumber},
+    settlement::{DeadLetter, UnreadableMessage},
+    time::Timestamp,
+    transport::SendError,
+};
+use lapin::{BasicProperties, message::Delivery, types::FieldTable};
+
+use crate::{
+    receiver::delivered::too_large,
+    wire::{self, Expiration, Facts, Stamp, Written},
+};
+
+/// Returns the properties and the payload of a message, for `basic_publish`.
+///
+/// The delivery mode is persistent. `expiration` is the time to live. Wait for the confirmation of the publication before
+/// you report success.
+///
+/// # Errors
+///
+/// [`Serialization`](consign_core::transport::ErrorKind::Serialization) if an application property has a name of more than
+/// 255 bytes, or a value has a type that AMQP does not have; those of [`Message::check`].
+pub fn to_lapin(message: &Message) -> Result<(BasicProperties, Bytes), SendError> {
+    Ok(parts(wire::write(message, &Stamp::of_other(Expiration::TimeToLive))?))
+}
+
+/// Returns the message of properties and a payload.
+///
+/// # Errors
+///
+/// An [`UnreadableMessage`] with the reason `MalformedHeader`, if the payload or a header is not encoded as its `sb-` header
+/// says, or `HeaderSizeExceeded`, if the headers exceed the limits of a message.
+pub fn from_lapin(properties: &BasicProperties, payload: impl Into<Bytes>) -> Result<Message, UnreadableMessage> {
+    let (message, _, unreadable) = read(properties, payload.into());
+    match unreadable {
+        Some(dead_letter) => Err(UnreadableMessage::new(message, dead_letter)),
+        None => Ok(message),
+    }
+}
+
+/// Returns the message of a delivery. The payload is copied; [`from_lapin`] takes it.
+///
+/// A delivery of a quorum queue that was delivered before has the header `x-delivery-count`: the message then has a
+/// [`Received`] with the number of this delivery. Other deliveries have no `Received`, because RabbitMQ does not count them:
+/// `DeliveryLimitLayer` takes them as the first one, or reads the property of `count_delivery`.
+///
+/// # Errors
+///
+/// As [`from_lapin`].
+pub fn from_delivery(delivery: &Delivery) -> Result<Message, UnreadableMessage> {
+    let (mut message, facts, unreadable) = read(&delivery.properties, Bytes::copy_from_slice(&delivery.data));
+    if let Some(failed) = delivery_count(&delivery.properties) {
+        let number = SequenceNumber::new(if facts.number == 0 { delivery.delivery_tag } else { facts.number });
+        let mut received = Received::new(number, facts.enqueued, failed.saturating_add(1));
+        received.expires_at = facts.expires_at.filter(|_| facts.is_stamped).unwrap_or(Timestamp::MAX);
+        message = message.with_received(received);
+    }
+    match unreadable {
+        Some(dead_letter) => Err(UnreadableMessage::new(message, dead_letter)),
+        None => Ok(message),
+    }
+}
+
+/// Returns the copy of a delivery for a dead-letter exchange or queue of yours: with the reason and the description of the
+/// dead letter as headers, with its other headers unchanged, and without `expiration`.
+///
+/// Publish it, wait for the confirmation, and then acknowledge the delivery. A failure in between leaves two messages, never
+/// none. `basic.reject` moves the message to the dead-letter exchange of its queue too, without the reason.
+///
+/// # Errors
+///
+/// As [`to_lapin`]. A delivery that was read from RabbitMQ causes none.
+pub fn dead_letter(delivery: &Delivery, mut letter: DeadLetter) -> Result<(BasicProperties, Bytes), SendError> {
+    let payload = Bytes::copy_from_slice(&delivery.data);
+    let (mut message, facts, _) = read(&delivery.properties, payload.clone());
+    letter.fit(message.properties());
+    letter.write_to(message.properties_mut().application_properties_mut());
+    let stamp = Stamp {
+        number: (facts.number != 0).then_some(facts.number),
+        enqueued: facts.is_stamped.then_some(facts.enqueued),
+        failed: facts.failed,
+        ..Stamp::of_other(Expiration::Never)
+    };
+    Ok(parts(wire::again(&message, &stamp, &delivery.properties, payload)?))
+}
+
+fn parts(written: Written) -> (BasicProperties, Bytes) {
+    (written.properties, written.payload)
+}
+
+/// Returns the message without what cannot be read, and the dead letter of the first such part.
+fn read(properties: &BasicProperties, payload: Bytes) -> (Message, Facts, Option<DeadLetter>) {
+    let mut malformed = None;
+    let (message, facts) = wire::read(properties, payload, |part| {
+        malformed.get_or_insert(part);
+    });
+    let unreadable = malformed.map(|part| part.why()).or_else(|| facts.exceeds_limits.then(too_large));
+    (message, facts, unreadable)
+}
+
+/// The number of earlier deliveries, which RabbitMQ sets on redelivered messages of quorum queues.
+fn delivery_count(properties: &BasicProperties) -> Option<u32> {
+    let headers = properties.headers().as_ref().map(FieldTable::inner)?;
+    let count = wire::integer(headers.get("x-delivery-count")?)?;
+    u32::try_from(count.max(0)).ok()
+}
+
+#[cfg(test)]
+mod tests;

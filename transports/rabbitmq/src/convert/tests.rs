@@ -1,0 +1,131 @@
+use consign_conformance::golden::{random, samples};
+use consign_core::{Disposition, message::PropertyValue, settlement::DeadLetterReason, transport::ErrorKind};
+use lapin::types::AMQPValue;
+
+use super::*;
+
+fn table(all: &[(&str, AMQPValue)]) -> FieldTable {
+    let mut table = FieldTable::default();
+    for (name, value) in all {
+        table.insert((*name).into(), value.clone());
+    }
+    table
+}
+
+fn delivery(properties: BasicProperties, body: &[u8]) -> Delivery {
+    let mut delivery = Delivery::mock(9, "".into(), "orders".into(), true, body.to_vec());
+    delivery.properties = properties;
+    delivery
+}
+
+/// Rules: K-120.
+#[test]
+fn a_random_message_is_read_as_it_was_written() {
+    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| fastrand::u64(..));
+    println!("replay: SEED={seed} cargo test --package consign-rabbitmq --lib a_random_message_is_read");
+    let mut source = fastrand::Rng::with_seed(seed);
+    for _ in 0..2_000 {
+        let mut message = random::message(&mut source);
+        if source.bool() {
+            message.properties_mut().set_time_to_live(random::time_to_live(&mut source)).unwrap();
+        }
+        let (properties, payload) = to_lapin(&message).unwrap();
+        let read = from_lapin(&properties, payload.clone()).unwrap();
+        assert!(
+            read.properties() == message.properties(),
+            "{:#?}\ninstead of {:#?}",
+            read.properties(),
+            message.properties()
+        );
+        assert!(read.body() == message.body(), "{read:?} instead of {message:?}");
+        assert_eq!(properties.message_id().is_some(), message.message_id().is_some());
+        assert_eq!(from_delivery(&delivery(properties, &payload)).unwrap().body(), message.body());
+    }
+}
+
+/// Rules: K-120.
+#[test]
+fn every_sample_is_read_as_it_was_written() {
+    for message in samples::all().into_iter().chain(samples::timed()).chain([samples::without_id()]) {
+        let (properties, payload) = to_lapin(&message).unwrap();
+        let (again, second) = to_lapin(&from_lapin(&properties, payload.clone()).unwrap()).unwrap();
+        assert_eq!((again, second), (properties, payload), "{message:?}");
+    }
+}
+
+/// Rules: K-120.
+#[test]
+fn only_counted_deliveries_have_a_number() {
+    let first = from_delivery(&delivery(BasicProperties::default(), b"")).unwrap();
+    assert_eq!(first.received().map(|received| received.delivery_count), None);
+    for (count, number) in [(AMQPValue::LongLongInt(2), 3), (AMQPValue::LongInt(1), 2), (AMQPValue::LongLongInt(-1), 1)]
+    {
+        let counted = BasicProperties::default().with_headers(table(&[("x-delivery-count", count)]));
+        let received = *from_delivery(&delivery(counted, b"")).unwrap().received().unwrap();
+        assert_eq!((received.delivery_count, received.sequence_number.get()), (number, 9));
+    }
+    // The copy of a loop that counts by itself.
+    let mut counted = Message::new("");
+    counted.properties_mut().application_properties_mut().insert("x-delivery-count", 4_u64);
+    let (properties, payload) = to_lapin(&counted).unwrap();
+    let read = from_delivery(&delivery(properties, &payload)).unwrap();
+    assert!(read.received().is_none());
+    assert_eq!(read.application_properties().get("x-delivery-count").and_then(PropertyValue::to_u64), Some(4));
+}
+
+/// Rules: K-120.
+#[test]
+fn an_unreadable_part_is_an_error_with_the_rest() {
+    let raw = BasicProperties::default().with_type("order".into()).with_headers(table(&[
+        ("sb-body", AMQPValue::LongString("amqp-1.0".into())),
+        ("tenant", AMQPValue::LongString("acme".into())),
+    ]));
+    let unreadable = from_lapin(&raw, &b"no sections"[..]).unwrap_err();
+    assert!(
+        unreadable.to_string().starts_with("MalformedHeader: the header sb-body cannot be decoded"),
+        "{unreadable}"
+    );
+    assert_eq!(
+        (unreadable.message().subject(), unreadable.message().payload()),
+        (Some("order"), Some(&b"no sections"[..]))
+    );
+    let Disposition::DeadLetter(letter) = Disposition::from(unreadable) else { panic!("a dead letter") };
+    assert_eq!(letter.reason.as_str(), "MalformedHeader");
+    let large = AMQPValue::LongString("x".repeat(60_000).into());
+    let raw = BasicProperties::default().with_headers(table(&[("stack", large), ("tenant", AMQPValue::Boolean(true))]));
+    let unreadable = from_delivery(&delivery(raw, b"")).unwrap_err();
+    assert_eq!(unreadable.dead_letter().reason, DeadLetterReason::HeaderSizeExceeded);
+    assert_eq!(unreadable.into_message().application_properties().len(), 1);
+}
+
+/// Rules: K-120.
+#[test]
+fn a_dead_letter_keeps_what_it_came_with() {
+    let headers = table(&[
+        ("stack", AMQPValue::FieldArray(vec![AMQPValue::Void, AMQPValue::LongInt(5)].into())),
+        ("DeadLetterReason", AMQPValue::LongString("an earlier one".into())),
+        ("x-delivery-count", AMQPValue::LongLongInt(2)),
+    ]);
+    let raw = BasicProperties::default()
+        .with_headers(headers.clone())
+        .with_timestamp(1_700_000_000)
+        .with_app_id("app".into())
+        .with_expiration("1000".into());
+    let letter = DeadLetter::new(DeadLetterReason::HandlerPermanent, "x".repeat(5_000));
+    let (copy, payload) = dead_letter(&delivery(raw.clone(), b"body"), letter).unwrap();
+    let kept = copy.headers().as_ref().unwrap();
+    assert_eq!(kept.inner().get("stack"), headers.inner().get("stack"));
+    assert!(!kept.contains_key("x-delivery-count") && !kept.contains_key("sb-sequence-number"));
+    assert_eq!((copy.timestamp(), copy.app_id(), copy.expiration()), (raw.timestamp(), raw.app_id(), &None));
+    let read = from_lapin(&copy, payload).unwrap();
+    assert_eq!((read.dead_letter_reason(), read.payload()), (Some("HandlerPermanent"), Some(&b"body"[..])));
+    assert_eq!(read.dead_letter_description().map(|text| text.chars().count()), Some(4_096));
+}
+
+/// Rules: K-120.
+#[test]
+fn a_property_that_amqp_cannot_have_is_refused() {
+    let mut message = Message::new("");
+    message.properties_mut().application_properties_mut().insert("n".repeat(256), 1);
+    assert_eq!(to_lapin(&message).unwrap_err().kind(), ErrorKind::Serialization);
+}

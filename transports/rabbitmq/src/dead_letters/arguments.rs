@@ -1,0 +1,182 @@
+//! The arguments of a queue of another program. AMQP 0-9-1 cannot read them, but RabbitMQ refuses a declaration with other
+//! arguments, and its answer has the name of the first one that differs and its value in the queue.
+
+use std::collections::BTreeMap;
+
+use lapin::{
+    options::QueueDeclareOptions,
+    types::{AMQPValue, FieldTable, ShortString},
+};
+
+use super::DeadLetterExchange;
+use crate::{client::Shared, error::Failure, link::Leased};
+
+const EXCHANGE: &str = "x-dead-letter-exchange";
+const ROUTING_KEY: &str = "x-dead-letter-routing-key";
+/// More declarations than a queue has arguments.
+const MOST: usize = 24;
+
+/// A value in a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Current {
+    None,
+    Text(String),
+    Number(i64),
+    Truth(bool),
+}
+
+/// A declaration that the queue does not have, so that it is always refused. A type that is not allowed makes sure of that:
+/// with it, RabbitMQ does not create a queue that was deleted meanwhile.
+struct Probe {
+    options: QueueDeclareOptions,
+    arguments: BTreeMap<&'static str, AMQPValue>,
+}
+
+/// Returns the dead-letter exchange among the arguments of a queue, or why that cannot be read.
+pub(super) async fn dead_letter_exchange(
+    client: &Shared,
+    queue: &str,
+) -> Result<Result<Option<DeadLetterExchange>, String>, Failure> {
+    let mut probe = Probe { options: QueueDeclareOptions::durable(), arguments: BTreeMap::new() };
+    let exchange = match probe.read(client, queue, EXCHANGE).await? {
+        Ok(Current::Text(exchange)) => exchange,
+        Ok(_) => return Ok(Ok(None)),
+        Err(why) => return Ok(Err(why)),
+    };
+    probe.set(EXCHANGE, Current::Text(exchange.clone()));
+    let routing_key = match probe.read(client, queue, ROUTING_KEY).await? {
+        Ok(Current::Text(key)) => Some(ShortString::from(key)),
+        Ok(_) => None,
+        Err(why) => return Ok(Err(why)),
+    };
+    Ok(Ok(Some(DeadLetterExchange { exchange: exchange.into(), routing_key })))
+}
+
+impl Probe {
+    /// Returns the value of one argument. Other arguments that differ are set as they are reported.
+    async fn read(
+        &mut self,
+        client: &Shared,
+        queue: &str,
+        name: &'static str,
+    ) -> Result<Result<Current, String>, Failure> {
+        self.arguments.insert(name, AMQPValue::Boolean(true));
+        for _ in 0..MOST {
+            let arguments = self.arguments.iter().map(|(name, value)| (ShortString::from(*name), value.clone()));
+            let arguments = FieldTable::from(arguments.collect::<BTreeMap<_, _>>());
+            let declaring =
+                async |leased: &Leased| leased.channel.queue_declare(queue.into(), self.options, arguments).await;
+            let text = match client.manage("queue.declare", declaring).await {
+                Ok(_) => return Ok(Err("the server has accepted another declaration of it".into())),
+                Err(failure) if failure.is_refused_declaration() => failure.to_string(),
+                Err(failure) => return Ok(Err(failure.to_string())),
+            };
+            match difference(&text) {
+                Some((found, current)) if found == name => return Ok(Ok(current)),
+                Some((found, current)) if self.take(found, &current) => {}
+                _ => return Ok(Err(text)),
+            }
+        }
+        Ok(Err("it has too many arguments".into()))
+    }
+
+    /// Sets an argument or a flag as the queue has it. Returns whether it is known.
+    fn take(&mut self, name: &str, current: &Current) -> bool {
+        const OTHERS: [&str; 16] = [
+            "x-expires",
+            "x-message-ttl",
+            "x-dead-letter-strategy",
+            "x-max-length",
+            "x-max-length-bytes",
+            "x-max-in-memory-length",
+            "x-max-in-memory-bytes",
+            "x-max-priority",
+            "x-overflow",
+            "x-queue-mode",
+            "x-queue-version",
+            "x-single-active-consumer",
+            "x-queue-type",
+            "x-quorum-initial-group-size",
+            "x-delivery-limit",
+            "x-queue-master-locator",
+        ];
+        match (name, current) {
+            ("durable", Current::Truth(value)) => self.options.durable = *value,
+            ("auto_delete", Current::Truth(value)) => self.options.auto_delete = *value,
+            _ => {
+                let known = OTHERS.into_iter().chain([EXCHANGE, ROUTING_KEY]).find(|known| *known == name);
+                let Some(name) = known else { return false };
+                self.set(name, current.clone());
+            }
+        }
+        true
+    }
+
+    fn set(&mut self, name: &'static str, current: Current) {
+        match current {
+            Current::None => self.arguments.remove(name),
+            Current::Text(text) => self.arguments.insert(name, AMQPValue::LongString(text.into())),
+            Current::Number(number) => self.arguments.insert(name, AMQPValue::LongLongInt(number)),
+            Current::Truth(truth) => self.arguments.insert(name, AMQPValue::Boolean(truth)),
+        };
+    }
+}
+
+/// Reads `inequivalent arg 'NAME' for queue ...: received ... but current is 'VALUE'`, or `the value 'VALUE' of type 'TYPE'`.
+/// `None` for another text, and for one that the server has cut to 255 bytes.
+fn difference(text: &str) -> Option<(&str, Current)> {
+    let (_, rest) = text.split_once("inequivalent arg '")?;
+    let (name, rest) = rest.split_once('\'')?;
+    let (_, current) = rest.rsplit_once("but current is ")?;
+    if current.starts_with("none") {
+        return Some((name, Current::None));
+    }
+    let (value, kind) = match current.strip_prefix("the value '") {
+        Some(typed) => {
+            typed.rsplit_once("' of type '").and_then(|(value, kind)| Some((value, kind.split_once('\'')?.0)))?
+        }
+        None => (current.strip_prefix('\'')?.rsplit_once('\'')?.0, ""),
+    };
+    let current = match (name, kind, value) {
+        (EXCHANGE | ROUTING_KEY, ..) | (_, "longstr", _) => Current::Text(value.to_owned()),
+        (.., "true" | "false") => Current::Truth(value == "true"),
+        _ => value.parse().map_or_else(|_| Current::Text(value.to_owned()), Current::Number),
+    };
+    Some((name, current))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rules: K-121.
+    #[test]
+    fn the_answer_of_a_refused_declaration_has_the_value() {
+        let answer = |name: &str, current: &str| {
+            format!("PRECONDITION_FAILED - inequivalent arg '{name}' for queue 'q' in vhost '/': received {current}")
+        };
+        let text = |text: &str| Current::Text(text.into());
+        for (name, rest, current) in [
+            (EXCHANGE, "the value 'true' of type 'bool' but current is the value 'dlx' of type 'longstr'", text("dlx")),
+            (EXCHANGE, "the value 'true' of type 'bool' but current is the value '' of type 'longstr'", text("")),
+            (EXCHANGE, "'true' but current is 'true'", text("true")),
+            (EXCHANGE, "'true' but current is 'a 'quoted' name'", text("a 'quoted' name")),
+            (EXCHANGE, "the value 'true' of type 'bool' but current is none", Current::None),
+            ("x-queue-type", "none but current is 'quorum'", text("quorum")),
+            ("x-expires", "none but current is the value '60000' of type 'signedint'", Current::Number(60_000)),
+            ("durable", "'true' but current is 'false'", Current::Truth(false)),
+        ] {
+            assert_eq!(difference(&answer(name, rest)), Some((name, current)), "{rest}");
+        }
+        for other in [
+            "",
+            "none but current is the value 'dlx' of",
+            "none",
+            "'true' but current is 'dl",
+            "none but current is the value '",
+        ] {
+            assert_eq!(difference(&answer(EXCHANGE, other)), None, "{other}");
+        }
+        assert_eq!(difference("NOT_FOUND - no queue 'q' in vhost '/'"), None);
+    }
+}

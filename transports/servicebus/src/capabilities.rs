@@ -1,0 +1,45 @@
+use consign_core::transport::{Capabilities, Capability, Level};
+
+/// What the service does. The README has the reason of each that is missing.
+pub(crate) const CAPABILITIES: Capabilities = NATIVE.with(Capability::DelayedRetry, Level::Emulated);
+
+const NATIVE: Capabilities = Capabilities::none().with_each(
+    &[
+        Capability::Acceptance,
+        Capability::Rejection,
+        Capability::ReceiveAndDelete,
+        Capability::PeekLock,
+        Capability::LockDuration,
+        Capability::LockRenewal,
+        Capability::LockFencing,
+        Capability::SettleElsewhere,
+        Capability::DeliveryCount,
+        Capability::MaxDeliveryCount,
+        Capability::DeadLetterReason,
+        Capability::DeadLetterIntact,
+        Capability::TimeToLive,
+        Capability::DeadLetterOnExpiration,
+        Capability::Scheduling,
+        Capability::CancelScheduled,
+        Capability::SequenceNumbers,
+        Capability::EnqueuedTime,
+        Capability::Peek,
+        Capability::Deferral,
+        Capability::AbandonInPlace,
+        Capability::Release,
+        Capability::DuplicateDetection,
+        Capability::Sessions,
+        Capability::SessionState,
+        Capability::NextSession,
+        Capability::Topics,
+        Capability::CorrelationFilters,
+        Capability::SqlRules,
+        Capability::AutoForward,
+        Capability::Transactions,
+        Capability::RequestReply,
+        Capability::Prefetch,
+        Capability::LargeMessages,
+        Capability::Purge,
+    ],
+    Level::Native,
+);

@@ -1,0 +1,94 @@
+//! Opens one connection.
+
+use std::io;
+#[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
+use std::sync::Arc;
+
+#[cfg(feature = "websocket")]
+use consign_amqp::stream::WebSocketOptions;
+use consign_amqp::{
+    client::{self, Connection, Connector},
+    engine::{self, SaslCredentials},
+    stream,
+    value::{Map, Symbol, Value},
+};
+use consign_core::transport::ErrorKind;
+use tokio::net::TcpStream;
+
+use crate::{
+    core::{Core, Endpoint},
+    error::Failure,
+    options::Io,
+};
+
+pub(crate) async fn open(core: &Core) -> Result<Connection, Failure> {
+    let endpoint = &core.endpoint;
+    let connector = Connector::new(endpoint.host.as_str(), endpoint.port).with_timeout(core.options.timeout);
+    #[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
+    let connector = match &core.tls {
+        Some(config) => connector.with_tls(Arc::clone(config)),
+        None => connector,
+    };
+    #[cfg(feature = "websocket")]
+    let connector = if core.options.web_socket {
+        // A server may send frames of any size in one message.
+        connector.with_web_socket(WebSocketOptions::service_bus().with_max_message_size(16 << 20))
+    } else {
+        connector
+    };
+    let stream = if core.options.dial.is_none() && core.proxy.is_none() {
+        connector.connect().await
+    } else {
+        let late = |_| Failure::new(ErrorKind::ServiceTimeout, "no stream in time");
+        let dialed = tokio::time::timeout(core.options.timeout, dial(core)).await.map_err(late)?;
+        let failed = |error| Failure::new(ErrorKind::CommunicationProblem, format!("cannot connect: {error}"));
+        connector.handshake(dialed.map_err(failed)?).await
+    };
+    let stream = stream.map_err(|error| unreachable(&error))?;
+    Ok(Connection::open(stream, options(core)).await?)
+}
+
+/// Opens a stream as the options have it, and through the proxy if there is one.
+async fn dial(core: &Core) -> io::Result<Box<dyn Io>> {
+    let Endpoint { host, port, .. } = &core.endpoint;
+    let (to, at) = core.proxy.as_ref().map_or((host, *port), |proxy| (&proxy.host, proxy.port));
+    let stream: Box<dyn Io> = if let Some(dial) = &core.options.dial {
+        dial(to.clone(), at).await?
+    } else {
+        let stream = TcpStream::connect((to.as_str(), at)).await?;
+        stream.set_nodelay(true)?;
+        Box::new(stream)
+    };
+    match &core.proxy {
+        Some(proxy) => proxy.connect(stream, host, *port).await,
+        None => Ok(stream),
+    }
+}
+
+fn unreachable(error: &stream::Error) -> Failure {
+    let kind = match error.kind() {
+        stream::ErrorKind::TimedOut { .. } => ErrorKind::ServiceTimeout,
+        stream::ErrorKind::ServerName => ErrorKind::InvalidArgument,
+        _ => ErrorKind::CommunicationProblem,
+    };
+    let cause = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
+    Failure::new(kind, format!("{error}{cause}"))
+}
+
+fn options(core: &Core) -> client::Options {
+    let options = &core.options;
+    let mut engine = engine::Options::default();
+    engine.idle_timeout = Some(options.idle_timeout);
+    engine.handshake_timeout = options.timeout;
+    engine.max_message_size = options.max_message_size;
+    // Tokens authorize each entity.
+    engine.sasl_client = Some(SaslCredentials::anonymous());
+    let property = |name, value: &'static str| (Symbol::from_static(name).into(), Value::from(value));
+    let properties: Map =
+        [property("product", "consign"), property("version", env!("CARGO_PKG_VERSION"))].into_iter().collect();
+    client::Options::new(core.container.as_str())
+        .with_hostname(core.endpoint.host.as_str())
+        .with_properties(properties)
+        .with_timeout(options.timeout)
+        .with_engine(engine)
+}

@@ -1,0 +1,39 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod authorization;
+mod capabilities;
+mod connect;
+mod connection_string;
+mod connector;
+mod core;
+mod credential;
+mod error;
+mod log;
+mod management;
+mod options;
+mod proxy;
+mod receiver;
+mod requests;
+mod retry;
+mod rules;
+mod sas;
+mod sender;
+mod session;
+#[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
+mod tls;
+mod transaction;
+mod transport;
+mod wire;
+
+pub use self::{
+    connection_string::{ConnectionString, ConnectionStringError},
+    connector::connector,
+    credential::{AccessToken, CredentialError, SharedAccessKey, SharedAccessSignature, TokenCredential, TokenType},
+    options::Options,
+    receiver::{ServiceBusLease, ServiceBusReceiver},
+    sender::ServiceBusSender,
+    session::{ServiceBusSession, ServiceBusSessions},
+    transaction::ServiceBusTransaction,
+    transport::ServiceBus,
+};

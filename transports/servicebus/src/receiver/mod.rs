@@ -1,0 +1,264 @@
+//! Receiving: a link with as much credit as the caller requests, and the leases of its deliveries.
+
+mod complete_all;
+mod lease;
+mod quiesce;
+mod settle;
+mod source;
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, ready},
+};
+
+use consign_core::transport::{
+    BoxFuture, Capabilities, Delivery, EntityInfo, Lease, ReceiveError, Receiver, SettleError,
+};
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+use tokio::{runtime::Handle, sync::oneshot};
+
+pub use self::lease::ServiceBusLease;
+use self::quiesce::{Quiesced, quiesce};
+pub(crate) use self::source::Live;
+pub(crate) use self::{
+    lease::{Right, removed},
+    settle::{ByToken, OnLink, outcome},
+    source::{Mode, Source, Wanted, attach, duration},
+};
+use crate::{
+    capabilities::CAPABILITIES,
+    error::Failure,
+    log,
+    retry::{Effect, retry},
+};
+
+/// Receives from an entity or its dead-letter sub-queue.
+///
+/// The broker locks only as many messages as a receive requests, and those of [`Options::prefetch`](crate::Options::prefetch). When
+/// the receiver stops, the credit that is left is drained, and messages that had arrived are released.
+///
+/// A connection that is lost is opened again by the next receive. A lease of the lost connection settles by its lock token.
+pub struct ServiceBusReceiver {
+    source: Arc<Source>,
+    state: State,
+    /// Deliveries that arrived for a receive that was stopped, and that cannot be released.
+    spare: VecDeque<Delivery<ServiceBusLease>>,
+    /// Releases that are not answered.
+    releases: FuturesUnordered<BoxFuture<Result<(), SettleError>>>,
+    /// Attaches since the last delivery.
+    attaches: u32,
+}
+
+enum State {
+    /// No credit is given, if there is a link.
+    Idle(Option<Live>),
+    Attaching(BoxFuture<Result<Live, Failure>>),
+    Receiving(Live),
+    /// A task takes the credit back.
+    Quiescing {
+        ended: oneshot::Receiver<Quiesced>,
+        /// Whether a caller receives again.
+        is_wanted: Arc<AtomicBool>,
+    },
+}
+
+impl ServiceBusReceiver {
+    /// Attaches the link.
+    pub(crate) async fn open(source: Source) -> Result<Self, Failure> {
+        let source = Arc::new(source);
+        let attaching = || source.attach(0);
+        let live = retry(&source.core, Effect::Repeatable, attaching).await?;
+        Ok(Self::of_link(source, live))
+    }
+
+    pub(crate) fn of_link(source: Arc<Source>, live: Live) -> Self {
+        Self {
+            source,
+            state: State::Idle(Some(live)),
+            spare: VecDeque::new(),
+            releases: FuturesUnordered::new(),
+            attaches: 1,
+        }
+    }
+
+    /// Detaches the link, whichever leases it has. The server releases what is locked. It is an error that the link has ended.
+    pub(crate) async fn detach(mut self) -> Result<(), Failure> {
+        self.spare.clear();
+        match std::mem::replace(&mut self.state, State::Idle(None)) {
+            State::Idle(Some(live)) | State::Receiving(live) => live.detach().await,
+            State::Quiescing { ended, .. } => match ended.await {
+                Ok(Quiesced { live: Some(live), .. }) => live.detach().await,
+                _ => Err(Failure::no_answer()),
+            },
+            State::Idle(None) | State::Attaching(_) => Err(Failure::no_answer()),
+        }
+    }
+
+    /// Takes what has arrived, and returns how many deliveries that are.
+    fn take(
+        live: &mut Live,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<ServiceBusLease>>,
+    ) -> Poll<Result<usize, Failure>> {
+        let mut taken = 0;
+        while taken < max {
+            match live.poll_next(cx) {
+                Poll::Ready(Ok(delivery)) => {
+                    out.push(delivery);
+                    taken += 1;
+                }
+                // An error is returned by the next call.
+                Poll::Ready(Err(_)) | Poll::Pending if taken > 0 => break,
+                Poll::Ready(Err(failure)) => return Poll::Ready(Err(failure)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Poll::Ready(Ok(taken))
+    }
+
+    /// A task has taken the credit back.
+    fn take_ended(&mut self, ended: Result<Quiesced, oneshot::error::RecvError>) {
+        let Ok(Quiesced { live, deliveries }) = ended else {
+            self.state = State::Idle(None);
+            return;
+        };
+        self.state = State::Idle(live);
+        self.spare.extend(deliveries);
+    }
+
+    /// Releases the spare deliveries. Those that were received and deleted stay for the next receive.
+    fn release_spare(&mut self) {
+        if self.source.mode == Mode::PeekLock {
+            self.releases.extend(self.spare.drain(..).map(|delivery| delivery.lease.release()));
+        }
+    }
+}
+
+impl Receiver for ServiceBusReceiver {
+    type Lease = ServiceBusLease;
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<ServiceBusLease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        let max = max.max(1);
+        while let Some(Some(_)) = self.releases.next().now_or_never() {}
+        loop {
+            if !self.spare.is_empty() {
+                let count = self.spare.len().min(max);
+                out.extend(self.spare.drain(..count));
+                return Poll::Ready(Ok(count));
+            }
+            match &mut self.state {
+                State::Idle(live) => {
+                    self.state = if let Some(live) = live.take() {
+                        State::Receiving(live)
+                    } else {
+                        let (source, attaches) = (Arc::clone(&self.source), self.attaches);
+                        self.attaches = attaches.saturating_add(1);
+                        State::Attaching(Box::pin(async move { source.attach(attaches).await }))
+                    };
+                }
+                State::Attaching(attaching) => {
+                    let attached = ready!(attaching.as_mut().poll(cx));
+                    self.state = State::Idle(None);
+                    self.state = State::Receiving(attached?);
+                }
+                State::Receiving(live) => match Self::take(live, cx, max, out) {
+                    Poll::Ready(Ok(count)) => {
+                        self.attaches = 0;
+                        return Poll::Ready(Ok(count));
+                    }
+                    Poll::Ready(Err(failure)) => {
+                        self.state = State::Idle(None);
+                        if !self.source.attaches_again(&failure) {
+                            return Poll::Ready(Err(self.source.last_error(failure).into()));
+                        }
+                        log::failed(&self.source.path, "the link was lost: it is attached again", &failure);
+                    }
+                    Poll::Pending => {
+                        if let Err(failure) = live.ask_for(max, self.source.prefetch()) {
+                            self.state = State::Idle(None);
+                            log::failed(&self.source.path, "the link was lost: it is attached again", &failure);
+                            continue;
+                        }
+                        return Poll::Pending;
+                    }
+                },
+                State::Quiescing { ended, is_wanted } => {
+                    is_wanted.store(true, Ordering::Release);
+                    let ended = ready!(ended.poll_unpin(cx));
+                    self.take_ended(ended);
+                }
+            }
+        }
+    }
+
+    fn stop(&mut self) {
+        self.release_spare();
+        match &mut self.state {
+            // An attach goes on with the next receive.
+            State::Idle(_) | State::Attaching(_) => {}
+            State::Receiving(live) if !live.may_receive() => {
+                let State::Receiving(live) = std::mem::replace(&mut self.state, State::Idle(None)) else { return };
+                self.state = State::Idle(Some(live));
+            }
+            State::Receiving(_) => {
+                // Without a runtime the next poll goes on with it.
+                let Ok(runtime) = Handle::try_current() else { return };
+                let State::Receiving(live) = std::mem::replace(&mut self.state, State::Idle(None)) else { return };
+                let (back, ended) = oneshot::channel();
+                let is_wanted = Arc::new(AtomicBool::new(false));
+                runtime.spawn(quiesce(live, Arc::clone(&self.source), back, Arc::clone(&is_wanted)));
+                self.state = State::Quiescing { ended, is_wanted };
+            }
+            State::Quiescing { ended, is_wanted } => {
+                is_wanted.store(false, Ordering::Release);
+                if let Ok(quiesced) = ended.try_recv() {
+                    self.take_ended(Ok(quiesced));
+                    self.release_spare();
+                }
+            }
+        }
+    }
+
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let State::Quiescing { ended, .. } = &mut self.state {
+            let ended = ready!(ended.poll_unpin(cx));
+            self.take_ended(ended);
+            self.release_spare();
+        }
+        while ready!(self.releases.poll_next_unpin(cx)).is_some() {}
+        Poll::Ready(())
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        CAPABILITIES
+    }
+
+    fn entity_info(&self) -> EntityInfo {
+        self.source.entity_info()
+    }
+}
+
+impl Drop for ServiceBusReceiver {
+    fn drop(&mut self) {
+        self.stop();
+        if !self.spare.is_empty() {
+            log::lost(&self.source.path, self.spare.len());
+        }
+    }
+}
+
+impl std::fmt::Debug for ServiceBusReceiver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServiceBusReceiver").field("path", &self.source.path).finish_non_exhaustive()
+    }
+}

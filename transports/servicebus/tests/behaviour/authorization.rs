@@ -1,0 +1,122 @@
+//! Tokens of `$cbs`.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use consign::{
+    administration::QueueSettings,
+    transport::{AcceptSession, BoxFuture, ErrorKind, ReceiveMode, ReceiverExt, Session, Sessions, Transport},
+};
+use consign_server::{
+    Timeouts,
+    auth::{Rights, SharedAccessKey as ServerKey, SharedAccessKeys},
+};
+use consign_servicebus::{AccessToken, CredentialError, ServiceBus, SharedAccessKey, TokenCredential, TokenType};
+
+use super::{InMemory, create, receiver, send, text};
+use crate::support::TokioClock;
+
+fn keys(clock: TokioClock) -> SharedAccessKeys {
+    let keys = [
+        ServerKey::new("root", "s3cret", Rights::MANAGE),
+        ServerKey::new("reader", "s3cret of reader", Rights::LISTEN),
+        ServerKey::new("orders", "s3cret of orders", Rights::MANAGE).with_entity("orders"),
+    ];
+    SharedAccessKeys::new(keys).with_clock(clock)
+}
+
+/// A server with keys. Its links may idle.
+fn server() -> InMemory {
+    let day = Duration::from_secs(86_400);
+    let timeouts = Timeouts::default().with_idle_link(day).with_idle_connection(day).with_new_connection(day);
+    InMemory::with(|clock, builder| builder.authorizer(keys(clock)).timeouts(timeouts.with_authorization(day)))
+}
+
+async fn connect(server: &InMemory, name: &str, key: &str) -> ServiceBus {
+    let credential = SharedAccessKey::new(name, key).with_clock(server.clock);
+    server.connect_with(credential).await
+}
+
+/// Rules: K-300, G-01, G-04.
+#[tokio::test(start_paused = true)]
+async fn a_key_has_its_rights() {
+    let server = server();
+    let orders = create(&server, QueueSettings::default()).await;
+    let root = connect(&server, "root", "s3cret").await;
+    send(&root, &orders, &["a"]).await;
+    let reader = connect(&server, "reader", "s3cret of reader").await;
+    let refused = reader.sender(&orders).await.unwrap_err();
+    assert_eq!((refused.kind(), refused.is_retryable()), (ErrorKind::Unauthorized, false), "{refused}");
+    let delivery = receiver(&reader, &orders).await.receive().await.unwrap();
+    assert_eq!(text(&delivery.message), "a");
+    delivery.complete().await.unwrap();
+    let of_one = connect(&server, "orders", "s3cret of orders").await;
+    send(&of_one, &orders, &["b"]).await;
+}
+
+/// Rules: K-300, K-306.
+#[tokio::test(start_paused = true)]
+async fn a_wrong_key_is_unauthorized_and_not_shown() {
+    let server = server();
+    let orders = create(&server, QueueSettings::default()).await;
+    let wrong = connect(&server, "root", "wr0ng").await;
+    let error = wrong.receiver(&orders, ReceiveMode::PeekLock).await.unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Unauthorized, false));
+    let shown = format!("{error} {error:?} {wrong:?}");
+    assert!(shown.contains("InvalidSignature") && !shown.contains("wr0ng") && !shown.contains("sig="), "{shown}");
+}
+
+/// Counts the tokens of a key.
+struct Counted(SharedAccessKey, Arc<AtomicUsize>);
+
+impl TokenCredential for Counted {
+    fn token(&self, audience: &str) -> BoxFuture<Result<AccessToken, CredentialError>> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.token(audience)
+    }
+}
+
+/// A link whose token expires is detached, and the lock of a session is lost with its link.
+/// Rules: K-300, G-06.
+#[tokio::test(start_paused = true)]
+async fn a_token_is_renewed_before_it_expires() {
+    let server = server();
+    let orders = create(&server, QueueSettings::default().with_sessions(true)).await;
+    let tokens = Arc::new(AtomicUsize::new(0));
+    let key = SharedAccessKey::new("root", "s3cret").with_clock(server.clock).with_lifetime(Duration::from_secs(600));
+    let service_bus = server.connect_with(Counted(key, Arc::clone(&tokens))).await;
+    let session = service_bus.sessions(&orders).await.unwrap().accept("one").await.unwrap();
+    for _ in 0..360 {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        session.renew().await.unwrap();
+    }
+    let tokens = tokens.load(Ordering::Relaxed);
+    assert!((6..=10).contains(&tokens), "{tokens} tokens of 10 minutes in an hour");
+}
+
+/// Has no token at first.
+struct Late(AtomicUsize);
+
+impl TokenCredential for Late {
+    fn token(&self, _: &str) -> BoxFuture<Result<AccessToken, CredentialError>> {
+        let token = match self.0.fetch_add(1, Ordering::Relaxed) {
+            0 | 1 => Err(CredentialError::temporary("the vault is sealed")),
+            _ => Ok(AccessToken::new(TokenType::Jwt, "a token")),
+        };
+        Box::pin(std::future::ready(token))
+    }
+}
+
+/// Rules: K-304.
+#[tokio::test(start_paused = true)]
+async fn a_credential_without_a_token_for_a_while_is_tried_again() {
+    let server = InMemory::new();
+    let orders = create(&server, QueueSettings::default()).await;
+    let service_bus = server.connect_with(Late(AtomicUsize::new(0))).await;
+    send(&service_bus, &orders, &["a"]).await;
+}

@@ -1,0 +1,144 @@
+//! A connection that is lost.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use consign::{
+    Message,
+    administration::QueueSettings,
+    transport::{AcceptSession, Delivery, ErrorKind, Lease, ReceiverExt, Sender, Session, Sessions, Transport},
+};
+use consign_servicebus::ServiceBus;
+use futures_util::future::join;
+
+use super::{InMemory, WHILE, counts, create, receiver, send, text};
+
+/// Rules: K-301.
+#[tokio::test(start_paused = true)]
+async fn a_receive_that_waits_continues_on_the_next_connection() {
+    let server = InMemory::new();
+    let orders = create(&server, QueueSettings::default()).await;
+    let service_bus = server.connect().await;
+    let mut receiver = receiver(&service_bus, &orders).await;
+    let later = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        service_bus.disconnect().await.unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        send(&service_bus, &orders, &["a"]).await;
+    };
+    let (received, ()) = join(receiver.receive_within(WHILE), later).await;
+    assert_eq!(text(&received.unwrap().message), "a");
+}
+
+/// Rules: K-302.
+#[tokio::test(start_paused = true)]
+async fn a_lock_outlives_its_connection() {
+    let server = InMemory::new();
+    let orders = create(&server, QueueSettings::default().with_lock_duration(Duration::from_secs(60))).await;
+    let service_bus = server.connect().await;
+    send(&service_bus, &orders, &["completed", "together", "renewed", "dropped"]).await;
+    let mut receiver = receiver(&service_bus, &orders).await;
+    let mut held = receiver.receive_batch(4).await.unwrap().into_iter();
+    let [completed, together, renewed, dropped] = [(); 4].map(|()| held.next().unwrap());
+    service_bus.disconnect().await.unwrap();
+    completed.complete().await.unwrap();
+    Delivery::complete_all([together]).await.unwrap();
+    drop(dropped);
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_secs(40)).await;
+        renewed.lease.renew().await.unwrap();
+    }
+    assert_eq!(counts(&server, &orders).await, (1, 1));
+    renewed.complete().await.unwrap();
+    // It was abandoned, which counts.
+    let again = receiver.receive().await.unwrap();
+    assert_eq!((text(&again.message), again.message.received().unwrap().delivery_count), ("dropped", 2));
+}
+
+/// Rules: K-302.
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_has_run_out_is_lost_by_token_too() {
+    let server = InMemory::new();
+    let orders = create(&server, QueueSettings::default().with_lock_duration(Duration::from_secs(10))).await;
+    let service_bus = server.connect().await;
+    send(&service_bus, &orders, &["a"]).await;
+    let held = receiver(&service_bus, &orders).await.receive().await.unwrap();
+    service_bus.disconnect().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    assert_eq!(held.lease.renew().await.unwrap_err().kind(), ErrorKind::MessageLockLost);
+    assert_eq!(held.complete().await.unwrap_err().kind(), ErrorKind::MessageLockLost);
+}
+
+/// Rules: K-303.
+#[tokio::test(start_paused = true)]
+async fn a_session_is_lost_with_its_connection() {
+    let server = InMemory::new();
+    let orders = create(&server, QueueSettings::default().with_sessions(true)).await;
+    let service_bus = server.connect().await;
+    let sender = service_bus.sender(&orders).await.unwrap();
+    sender.send(Message::builder().session_id("one").build("a").unwrap()).await.unwrap();
+    let mut sessions = service_bus.sessions(&orders).await.unwrap();
+    let mut session = sessions.accept("one").await.unwrap();
+    let held = session.receive().await.unwrap();
+    service_bus.disconnect().await.unwrap();
+    let lost = ErrorKind::SessionLockLost;
+    let error = session.receive().await.unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable()), (lost, false), "{error}");
+    assert_eq!(session.state().await.unwrap_err().kind(), lost);
+    assert_eq!(session.renew().await.unwrap_err().kind(), lost);
+    assert_eq!(held.complete().await.unwrap_err().kind(), lost);
+    assert_eq!(session.close().await.unwrap_err().kind(), lost);
+    let mut again = sessions.accept("one").await.unwrap();
+    assert_eq!(text(&again.receive().await.unwrap().message), "a");
+}
+
+/// Connects, after so many failures.
+async fn failing(server: &InMemory) -> (ServiceBus, Arc<AtomicU32>) {
+    let failures = Arc::new(AtomicU32::new(0));
+    let (left, server) = (Arc::clone(&failures), server.clone());
+    let options = server.options().dial_with(move |_, _| {
+        let fails = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+        let stream = server.stream();
+        async move { if fails { Err(io::Error::other("no route")) } else { Ok(stream) } }
+    });
+    (options.connect(crate::support::ANY_KEY).await.unwrap(), failures)
+}
+
+/// Rules: K-304.
+#[tokio::test(start_paused = true)]
+async fn what_failed_to_connect_is_tried_again() {
+    let server = InMemory::new();
+    let orders = create(&server, QueueSettings::default()).await;
+    let (service_bus, failures) = failing(&server).await;
+    let sender = service_bus.sender(&orders).await.unwrap();
+    service_bus.disconnect().await.unwrap();
+    failures.store(3, Ordering::Relaxed);
+    sender.send(Message::new("a")).await.unwrap();
+    service_bus.disconnect().await.unwrap();
+    failures.store(1_000, Ordering::Relaxed);
+    let error = sender.send(Message::new("b")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::CommunicationProblem, "{error}");
+    assert!(failures.load(Ordering::Relaxed) >= 1_000 - 16, "{failures:?}");
+    assert_eq!(counts(&server, &orders).await, (1, 0));
+}
+
+/// Rules: K-301.
+#[tokio::test(start_paused = true)]
+async fn a_closed_transport_opens_nothing() {
+    let server = InMemory::new();
+    let orders = create(&server, QueueSettings::default()).await;
+    let service_bus = server.connect().await;
+    let sender = service_bus.sender(&orders).await.unwrap();
+    let mut receiver = receiver(&service_bus, &orders).await;
+    service_bus.close().await.unwrap();
+    let error = sender.send(Message::new("a")).await.unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::CommunicationProblem, false));
+    let error = receiver.receive().await.unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::CommunicationProblem, false));
+}

@@ -1,0 +1,82 @@
+//! Credit, prefetch and deferred messages.
+
+use std::time::Duration;
+
+use consign::{
+    administration::QueueSettings,
+    transport::{Lease, ReceiveDeferred, ReceiveMode, ReceiverExt, Transport},
+};
+use futures_util::FutureExt;
+
+use super::{InMemory, counts, create, receiver, send, text};
+
+/// Rules: K-305.
+#[tokio::test(start_paused = true)]
+async fn only_what_is_requested_is_locked() {
+    let server = InMemory::new();
+    let orders = create(&server, QueueSettings::default()).await;
+    let service_bus = server.connect().await;
+    send(&service_bus, &orders, &["a", "b", "c"]).await;
+    let mut receiver = receiver(&service_bus, &orders).await;
+    let held = receiver.receive().await.unwrap();
+    assert_eq!(counts(&server, &orders).await, (2, 1));
+    held.complete().await.unwrap();
+}
+
+/// Rules: K-305.
+#[tokio::test(start_paused = true)]
+async fn what_was_prefetched_is_released_without_a_count() {
+    let server = InMemory::new();
+    let orders = create(&server, QueueSettings::default()).await;
+    let service_bus = server.options().prefetch(10).connect(crate::support::ANY_KEY).await.unwrap();
+    send(&service_bus, &orders, &["a", "b", "c"]).await;
+    let mut first = receiver(&service_bus, &orders).await;
+    let held = first.receive_batch(1).await.unwrap().pop().unwrap();
+    assert_eq!(text(&held.message), "a");
+    first.stopped().await;
+    assert_eq!(counts(&server, &orders).await, (2, 1));
+    let mut second = receiver(&server.connect().await, &orders).await;
+    let again = second.receive_batch(2).await.unwrap();
+    let seen: Vec<_> = again
+        .iter()
+        .map(|delivery| (text(&delivery.message), delivery.message.received().unwrap().delivery_count))
+        .collect();
+    assert_eq!(seen, [("b", 1), ("c", 1)]);
+    held.complete().await.unwrap();
+}
+
+/// Rules: K-305.
+#[tokio::test(start_paused = true)]
+async fn a_receive_and_delete_that_is_cancelled_loses_nothing() {
+    let server = InMemory::new();
+    let orders = create(&server, QueueSettings::default()).await;
+    let service_bus = server.connect().await;
+    let mut receiver = service_bus.receiver(&orders, ReceiveMode::ReceiveAndDelete).await.unwrap();
+    assert!(receiver.receive_within(Duration::from_secs(1)).await.is_err());
+    send(&service_bus, &orders, &["a"]).await;
+    let delivery = receiver.receive().await.unwrap();
+    assert_eq!(text(&delivery.message), "a");
+    assert!(!delivery.lease.must_settle() && delivery.complete().await.is_err());
+    assert_eq!(counts(&server, &orders).await, (0, 0));
+}
+
+/// Rules: K-308.
+#[tokio::test(start_paused = true)]
+async fn a_deferred_message_of_a_dropped_call_stays_deferred() {
+    let server = InMemory::new();
+    let orders = create(&server, QueueSettings::default().with_lock_duration(Duration::from_secs(300))).await;
+    let service_bus = server.connect().await;
+    send(&service_bus, &orders, &["a"]).await;
+    let held = receiver(&service_bus, &orders).await.receive().await.unwrap();
+    let number = held.message.received().unwrap().sequence_number;
+    held.defer().await.unwrap();
+    assert!(service_bus.receive_deferred(&orders, &[number]).now_or_never().is_none());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    // Released, and not counted.
+    let fetched = service_bus.receive_deferred(&orders, &[number]).await.unwrap().pop().unwrap();
+    assert_eq!(fetched.message.received().unwrap().delivery_count, 1);
+    fetched.lease.release().await.unwrap();
+    let fetched = service_bus.receive_deferred(&orders, &[number]).await.unwrap().pop().unwrap();
+    assert_eq!(fetched.message.received().unwrap().delivery_count, 1);
+    fetched.complete().await.unwrap();
+}
