@@ -20,12 +20,12 @@ use super::{
 const JSON: &str = "application/json";
 
 /// The codecs of the program, with a chain of those that describe themselves.
-pub(crate) fn codecs() -> Result<Codecs<impl CodecSet + Send + Sync + 'static>, ConfigError> {
+pub(crate) fn codecs() -> Result<Codecs<impl CodecSet>, ConfigError> {
     set(&["json", "msgpack", "cbor"])
 }
 
 /// The codecs of the program, with this chain.
-pub(crate) fn set(chain: &[&'static str]) -> Result<Codecs<impl CodecSet + Send + Sync + 'static>, ConfigError> {
+pub(crate) fn set(chain: &[&'static str]) -> Result<Codecs<impl CodecSet>, ConfigError> {
     Codecs::builder()
         .with(Json::default())
         .with(MessagePack)

@@ -92,15 +92,12 @@ impl Decode {
     fn read(&self) -> Result<Vec<u8>, Failure> {
         let mut bytes = Vec::new();
         let (mut file, mut input);
-        let input: &mut dyn Read = match &self.file {
-            Some(path) => {
-                file = File::open(path).map_err(|error| Failure::file(path, &error))?;
-                &mut file
-            }
-            None => {
-                input = io::stdin().lock();
-                &mut input
-            }
+        let input: &mut dyn Read = if let Some(path) = &self.file {
+            file = File::open(path).map_err(|error| Failure::file(path, &error))?;
+            &mut file
+        } else {
+            input = io::stdin().lock();
+            &mut input
         };
         input.take(MAX_BODY + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > MAX_BODY {

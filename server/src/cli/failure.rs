@@ -56,6 +56,18 @@ impl Failure {
         Self::new(Exit::Failure, "Io", format!("{}: {error}", name.display()))
     }
 
+    /// The object for programs, with this change of its text.
+    pub(crate) fn to_json(&self, redact: impl FnOnce(&str) -> String) -> serde_json::Value {
+        serde_json::json!({
+            "error": { "code": self.code, "exit": self.exit as u8, "message": redact(&self.text) },
+        })
+    }
+
+    /// The same failure after `done` messages were handled.
+    pub(crate) fn after(self, done: u64) -> Self {
+        if done == 0 { self } else { Self { exit: Exit::Partly, ..self } }
+    }
+
     fn of_kind(kind: ErrorKind, error: impl fmt::Display) -> Self {
         let exit = match kind {
             ErrorKind::EntityNotFound | ErrorKind::MessageNotFound => Exit::NotFound,

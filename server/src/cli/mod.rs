@@ -54,7 +54,13 @@ pub(crate) fn main() -> ExitCode {
 /// Prints help, the version, or what is wrong with the arguments. A URL among them may have a password.
 fn refused(error: &clap::Error) -> ExitCode {
     if error.use_stderr() {
-        let _ = write!(io::stderr(), "{}", redact_urls(&error.render().to_string()));
+        let text = redact_urls(&error.render().to_string());
+        if std::env::args_os().any(|argument| argument == "--json") {
+            let object = Failure::usage(text.trim_end()).to_json(str::to_owned);
+            let _ = writeln!(io::stderr(), "{object}");
+        } else {
+            let _ = write!(io::stderr(), "{text}");
+        }
         return Exit::Usage.into();
     }
     let _ = error.print();
@@ -62,13 +68,11 @@ fn refused(error: &clap::Error) -> ExitCode {
 }
 
 fn report(command: &Command, failure: &Failure) {
-    let text = failure.to_string();
-    let text = command.target().map_or_else(|| redact_urls(&text), |target| target.url.redact(&text));
+    let redact = |text: &str| command.target().map_or_else(|| redact_urls(text), |target| target.url.redact(text));
     let line = if command.is_json() {
-        serde_json::json!({ "error": { "code": failure.code, "exit": failure.exit as u8, "message": text } })
-            .to_string()
+        failure.to_json(redact).to_string()
     } else {
-        format!("error: {text}")
+        format!("error: {}", redact(&failure.to_string()))
     };
     let _ = writeln!(io::stderr(), "{line}");
 }

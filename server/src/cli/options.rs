@@ -13,8 +13,8 @@ use super::{
 
 /// Messages on every broker: send, receive, look into queues and dead letters, and serve Azure Service Bus clients.
 ///
-/// Exit codes: 0 success, 1 failure, 2 wrong arguments, 3 no such entity or message, 4 not supported by the transport, 5 no
-/// connection, 6 done in part, 7 no message arrived, 8 a body or a store that cannot be read, 130 interrupted.
+/// Exit codes: 0 success, 1 failure, 2 wrong arguments, 3 not found, 4 not supported by the transport, 5 no connection,
+/// 6 done in part, 7 no message arrived, 8 unreadable body or store, 130 interrupted.
 #[derive(Debug, Parser)]
 #[command(name = "consign", version)]
 pub(crate) struct CommandLine {

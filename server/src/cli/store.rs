@@ -32,7 +32,7 @@ pub(crate) enum Store {
 
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// The folder of the store, or its URL file:PATH; no process may have it open
+    /// The folder of the store, or its URL `file:PATH`; no process may have it open
     store: String,
     /// Print JSON
     #[arg(long)]

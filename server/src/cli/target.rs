@@ -18,7 +18,7 @@ use super::{
 /// Options of every command on a broker.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Target {
-    /// The URL of the broker: file:PATH, amqp:, amqps:, amqp10:, amqps10:, nats:, tls:, postgres:
+    /// The URL of the broker: `file:PATH`, `amqp:`, `amqps:`, `amqp10:`, `amqps10:`, `nats:`, `tls:`, `postgres:`, `servicebus:`
     ///
     /// The environment variable keeps a password out of the list of processes.
     #[arg(long, value_name = "URL", env = "CONSIGN_URL", hide_env_values = true)]
@@ -107,6 +107,7 @@ pub(crate) fn transports() -> TransportRegistry {
         .with(consign_nats::connector())
         .with(consign_postgres::connector())
         .with(consign_rabbitmq::connector())
+        .with(consign_servicebus::connector())
 }
 
 impl Target {
@@ -115,7 +116,7 @@ impl Target {
         if self.url.is_memory() {
             return Err(Failure::usage(
                 "memory: is a broker in this process, which is empty and ends with the command: use file:PATH, or \
-                 `consign serve` and the URL amqp10://127.0.0.1:5672",
+                 `consign serve` and the URL servicebus://any:any@127.0.0.1:5672?emulator=true",
             ));
         }
         self.connect_any().await
@@ -124,13 +125,12 @@ impl Target {
     /// Connects, to a new broker in memory too.
     pub(crate) async fn connect_any(&self) -> Result<DynTransport, Failure> {
         let registry = transports();
-        match tokio::time::timeout(self.connect_timeout, registry.connect(self.url.as_str())).await {
-            Ok(connected) => Ok(connected?),
-            Err(_) => {
-                let text = format!("the broker did not answer within {:?}", self.connect_timeout);
-                Err(Failure::new(Exit::Connection, "Connect", text))
-            }
-        }
+        let connected = tokio::time::timeout(self.connect_timeout, registry.connect(self.url.as_str())).await;
+        let late = |_| {
+            let text = format!("the broker did not answer within {:?}", self.connect_timeout);
+            Failure::new(Exit::Connection, "Connect", text)
+        };
+        Ok(connected.map_err(late)??)
     }
 }
 

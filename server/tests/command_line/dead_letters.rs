@@ -95,7 +95,7 @@ fn a_dead_letter_is_shown_with_its_body() {
     shell.fails(2, &["dead-letters", "show", "orders", "--codec", "jsn"]);
 }
 
-/// Rules: L-11, L-13.
+/// Rules: L-10, L-13, L-27.
 #[test]
 fn a_dry_run_changes_nothing_and_a_run_resubmits() {
     let shell = shell();
@@ -221,6 +221,7 @@ fn a_message_that_was_resubmitted_too_often_stays() {
     assert_eq!((ran.code, &objects(&ran.out)[0]["at_hop_limit"]), (Some(6), &json!(1)), "{ran:?}");
 }
 
+/// Rules: L-11, L-25.
 /// The copy and the removal are one transaction: a copy that is refused leaves the dead letter, uncounted.
 #[test]
 fn a_refused_copy_leaves_its_dead_letter() {

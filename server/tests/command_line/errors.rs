@@ -1,5 +1,6 @@
 use crate::support::{Shell, objects};
 
+/// Rules: L-28.
 #[test]
 fn no_output_has_a_password() {
     let shell = Shell::on_a_store();
@@ -51,6 +52,8 @@ fn errors_are_objects_with_json() {
     let shell = Shell::on_a_store();
     let error = objects(&shell.fails(3, &["peek", "orders", "--json"])).remove(0);
     assert_eq!((&error["error"]["code"], &error["error"]["exit"]), (&"EntityNotFound".into(), &3.into()));
+    let error = objects(&shell.fails(2, &["peek", "--json", "--from", "x", "orders"])).remove(0);
+    assert_eq!((&error["error"]["code"], &error["error"]["exit"]), (&"Usage".into(), &2.into()));
 }
 
 #[test]

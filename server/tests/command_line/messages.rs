@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use crate::support::{Shell, objects, text};
+use crate::support::{Shell, numbered, objects, text};
 
 fn queue(settings: &[&str]) -> Shell {
     let shell = Shell::on_a_store();
@@ -176,11 +176,20 @@ fn sessions_are_received_by_their_ids() {
 #[test]
 fn messages_are_peeked_in_pages() {
     let shell = queue(&[]);
-    let lines: String = (1..=250).map(|number| format!("{number}\n")).collect();
-    shell.with_input(lines, &["send", "orders"]);
+    shell.with_input(numbered(250), &["send", "orders"]);
     assert_eq!(shell.json(&["peek", "orders"]).len(), 10);
     let from = shell.json(&["peek", "orders", "--from", "101", "-n", "140"]);
     assert_eq!((from.len(), &from[0]["body"]["text"], &from[139]["body"]["text"]), (140, &json!("101"), &json!("240")));
     let hidden = shell.ok(&["peek", "orders", "-n", "1", "--no-body"]);
     assert_eq!(hidden.lines().count(), 1, "{hidden}");
+}
+
+#[test]
+fn a_refused_message_ends_a_send_and_the_others_are_counted() {
+    let shell = queue(&["--max-message-size", "100"]);
+    let lines = format!("1\n2\n{}\n4\n", "x".repeat(200));
+    let ran = shell.with_input(lines, &["send", "orders"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(6), "sent 2 to orders\n"), "{ran:?}");
+    assert!(ran.err.contains("too large"), "{ran:?}");
+    assert_eq!(shell.bodies("orders")[..2], ["1", "2"]);
 }

@@ -2,12 +2,12 @@ use std::io::{Read, Seek, SeekFrom, Write};
 
 use serde_json::json;
 
-use crate::support::{Shell, objects, text};
+use crate::support::{Shell, numbered, objects, text};
 
 fn shell() -> Shell {
     let shell = Shell::on_a_store();
     shell.ok(&["entities", "create", "orders"]);
-    let lines: String = (1..=200).map(|number| format!("{number} {}\n", "x".repeat(500))).collect();
+    let lines = numbered(200).replace('\n', &format!(" {}\n", "x".repeat(500)));
     shell.with_input(lines, &["send", "orders"]);
     shell
 }

@@ -108,6 +108,11 @@ pub(crate) fn objects(lines: &str) -> Vec<Value> {
     lines.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}"))).collect()
 }
 
+/// Lines with the numbers from 1 on.
+pub(crate) fn numbered(count: usize) -> String {
+    (1..=count).map(|number| number.to_string() + "\n").collect()
+}
+
 impl From<Output> for Ran {
     fn from(output: Output) -> Self {
         Self {

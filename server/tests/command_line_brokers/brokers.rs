@@ -33,9 +33,10 @@ pub(crate) fn brokers() -> Vec<Broker> {
         if name == "RabbitMQ" {
             let login = url.strip_prefix("amqp://").and_then(|rest| rest.split('/').next()).unwrap();
             let amqp10 = format!("amqp10://{login}");
-            match has_amqp10(&amqp10) {
-                true => brokers.push(Broker { name: "AMQP 1.0", url: amqp10, entities: url.clone() }),
-                false => left_out("AMQP 1.0 of the command line: the RabbitMQ has no plugin rabbitmq_amqp1_0"),
+            if has_amqp10(&amqp10) {
+                brokers.push(Broker { name: "AMQP 1.0", url: amqp10, entities: url.clone() });
+            } else {
+                left_out("AMQP 1.0 of the command line: the RabbitMQ has no plugin rabbitmq_amqp1_0");
             }
         }
         brokers.push(Broker { name, entities: url.clone(), url });

@@ -4,13 +4,14 @@ use serde_json::Value;
 
 use crate::{
     brokers::{Broker, brokers, queue},
-    support::{Shell, objects},
+    support::{Shell, numbered, objects},
 };
 
 const COUNT: usize = 300;
 const KILLS: usize = 2;
 const CONCURRENCY: usize = 8;
 
+/// Rules: L-12, L-25, L-26.
 /// A run is killed while it resubmits, and repeated to its end. No message is lost. A message is there twice only where the
 /// transport has no transactions and the queue no duplicate detection, and then at most as often as the run had messages in
 /// work.
@@ -29,8 +30,7 @@ async fn a_killed_resubmission_loses_nothing() {
         };
         let (shell, queue) = (Shell::on(&url), queue());
         shell.ok(&[&["entities", "create", &queue], settings].concat());
-        let lines: String = (1..=COUNT).map(|number| format!("{number}\n")).collect();
-        shell.with_input(lines, &["send", &queue, "--message-id", "m"]);
+        shell.with_input(numbered(COUNT), &["send", &queue, "--message-id", "m"]);
         shell.dead_letter(&queue, COUNT, "HandlerFailed");
 
         let concurrency = CONCURRENCY.to_string();

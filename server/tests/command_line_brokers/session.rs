@@ -1,5 +1,7 @@
 //! One session on dead letters, and what it prints on every broker.
 
+const ENQUEUED: &str = ", enqueued ";
+
 /// Commands, and their normal form of output. `QUEUE` is the name of the queue.
 const SESSION: &str = include_str!("session.txt");
 
@@ -62,7 +64,6 @@ fn normal_line(line: &str) -> String {
     }
     normal.push_str(rest);
     let mut line = normal.replace(", 1 failed delivery", "");
-    const ENQUEUED: &str = ", enqueued ";
     if let Some(at) = line.find(ENQUEUED) {
         let after = &line[at + ENQUEUED.len() + "2026-11-26T12:00:00.000Z".len()..];
         let after = if after.ends_with(" ago") { "" } else { after };

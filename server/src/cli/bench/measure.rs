@@ -3,7 +3,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use consign::{
     Message,
-    message::EntityPath,
+    message::{EntityPath, PropertyValue},
     transport::{Delivery, DynTransport, ReceiveMode, ReceiverExt, Sender, Transport},
 };
 use futures_util::{StreamExt, stream::FuturesUnordered};
@@ -140,7 +140,7 @@ async fn receive(load: Load) -> Taken {
         })??;
         let now = micros(load.began.elapsed());
         for delivery in &batch {
-            let sent = delivery.message.application_properties().get(SENT).and_then(|sent| sent.to_u64());
+            let sent = delivery.message.application_properties().get(SENT).and_then(PropertyValue::to_u64);
             let Some(sent) = sent else {
                 return Err(Failure::usage("the queue has messages of others: a measurement needs an empty queue"));
             };

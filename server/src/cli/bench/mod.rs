@@ -50,13 +50,12 @@ impl Bench {
     }
 
     async fn bench(&self, transport: &DynTransport, out: &mut Output) -> Result<(), Failure> {
-        let path = match &self.entity {
-            Some(path) => path.clone(),
-            None => {
-                let path = EntityPath::new(&format!("consign-bench-{}", uuid::Uuid::new_v4().simple()))?;
-                transport.create(&path, &QueueSettings::default().into()).await?;
-                path
-            }
+        let path = if let Some(path) = &self.entity {
+            path.clone()
+        } else {
+            let path = EntityPath::new(&format!("consign-bench-{}", uuid::Uuid::new_v4().simple()))?;
+            transport.create(&path, &QueueSettings::default().into()).await?;
+            path
         };
         let measured = measure(transport, &path, self).await;
         if self.entity.is_none() {

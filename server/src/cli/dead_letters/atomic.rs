@@ -19,7 +19,7 @@ use consign::{
     Disposition, Message,
     broker::Broker,
     dead_letters::{DeadLetterFilter, DeadLetterQueue, Explained, RESUBMIT_COUNT},
-    message::{EntityPath, LockToken, Properties, SequenceNumber},
+    message::{EntityPath, LockToken, Properties, PropertyValue, SequenceNumber},
     time::Timestamp,
     transport::{
         Batch, BoxFuture, Capabilities, Capability, Delivery, DynLease, DynReceiver, DynSender, DynTransport,
@@ -183,8 +183,8 @@ impl Receiver for RunReceiver {
         max: usize,
         out: &mut Vec<Delivery<RunLease>>,
     ) -> Poll<Result<usize, ReceiveError>> {
-        let room = ready!(self.pace.poll_room(cx)).min(max);
-        let received = ready!(self.inner.poll_receive(cx, room, &mut self.taken))?;
+        let most = ready!(self.pace.poll_permitted(cx)).min(max);
+        let received = ready!(self.inner.poll_receive(cx, most, &mut self.taken))?;
         let mut matching = 0;
         for Delivery { mut message, lease } in self.taken.drain(..) {
             matching += u32::from(self.filter.matches(&Explained::new(message.clone(), now())));
@@ -228,7 +228,7 @@ impl Shared {
     /// enqueued tell it from others of one MessageId.
     fn message_id(&self, key: &str, properties: &Properties) -> String {
         let first = properties.original_message_id().unwrap_or_default();
-        let hops = properties.application_properties().get(RESUBMIT_COUNT).and_then(|count| count.to_u64());
+        let hops = properties.application_properties().get(RESUBMIT_COUNT).and_then(PropertyValue::to_u64);
         let mut hash = Sha256::new();
         for part in [self.from.as_str().to_lowercase().as_str(), key, first, &hops.unwrap_or(0).to_string()] {
             hash.update(part.len().to_be_bytes());

@@ -144,7 +144,7 @@ pub(super) async fn all(
 
 #[derive(Default)]
 struct Count {
-    count: u64,
+    letters: u64,
     first: u64,
     last: u64,
 }
@@ -162,17 +162,17 @@ impl Group {
             }
             let group = groups.entry(key).or_default();
             let number = letter.sequence_number().get();
-            if group.count == 0 {
+            if group.letters == 0 {
                 group.first = number;
             }
-            group.count += 1;
+            group.letters += 1;
             group.last = number;
             Ok(())
         })
         .await?;
         let mut groups: Vec<_> = groups.into_iter().collect();
-        groups.sort_by_key(|(_, group)| std::cmp::Reverse(group.count));
-        for ((reason, error), Count { count, first, last }) in &groups {
+        groups.sort_by_key(|(_, group)| std::cmp::Reverse(group.letters));
+        for ((reason, error), Count { letters: count, first, last }) in &groups {
             let shown = if reason.is_empty() { "(no reason)" } else { reason };
             let error_shown = if error.is_empty() { String::new() } else { format!(": {}", Escaped(error)) };
             let text = format!("{count} × {}{error_shown} (#{first} to #{last})", Escaped(shown));

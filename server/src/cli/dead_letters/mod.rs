@@ -83,8 +83,8 @@ impl DeadLetters {
             | Self::Edit(Edit { source, .. })
             | Self::Transcode(Transcode { source, .. })
             | Self::Export(Export { source, .. })
+            | Self::Show(Show { source, .. })
             | Self::Purge(Purge { source, .. }) => source,
-            Self::Show(Show { source, .. }) => source,
         }
     }
 

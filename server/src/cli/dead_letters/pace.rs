@@ -10,7 +10,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 pub(super) struct Pace {
     /// Messages a second. Without it there is no limit.
     rate: Option<f64>,
-    /// Before this instant there is no room.
+    /// When the next message may be received.
     next: Option<Pin<Box<Sleep>>>,
 }
 
@@ -19,8 +19,8 @@ impl Pace {
         Self { rate, next: None }
     }
 
-    /// Waits until there is room, and returns for how many: a tenth of a second's, at least one.
-    pub(super) fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
+    /// Waits until a message may be received, and returns how many: those of a tenth of a second, at least one.
+    pub(super) fn poll_permitted(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
         let Some(rate) = self.rate else { return Poll::Ready(usize::MAX) };
         if let Some(next) = &mut self.next {
             std::task::ready!(next.as_mut().poll(cx));
@@ -58,8 +58,8 @@ mod tests {
         let mut pace = Pace::new(Some(20.0));
         let mut taken = 0;
         while taken < 100 {
-            let room = poll_fn(|cx| pace.poll_room(cx)).await;
-            assert_eq!(room, 2);
+            let permitted = poll_fn(|cx| pace.poll_permitted(cx)).await;
+            assert_eq!(permitted, 2);
             pace.took(2);
             taken += 2;
         }

@@ -81,7 +81,7 @@ pub(super) async fn resubmit(
     let changes = changes.clone();
     let run = dead.resubmit(filter, sender).edit(move |properties, body| changes.apply(properties, body));
     let ended = finish(run, &options.limits, "resubmitting", out.json).await;
-    report(ended, committed.get(), Some(guarantee), out)
+    report(&ended, committed.get(), Some(guarantee), out)
 }
 
 /// Removes dead letters.
@@ -98,7 +98,7 @@ pub(super) async fn purge(
     let filter = source.filter.filter();
     let dead = DeadLetters::new(RunQueue::new(transport, source.path(), None, filter.clone(), limits.rate));
     let ended = finish(dead.purge(filter), limits, "purging", out.json).await;
-    report(ended, None, None, out)
+    report(&ended, None, None, out)
 }
 
 async fn finish<Q: DeadLetterQueue, A: Action>(
@@ -120,13 +120,13 @@ async fn finish<Q: DeadLetterQueue, A: Action>(
 
 /// Prints what a run has done. It succeeds if every dead letter that passed the filter is gone.
 fn report(
-    ended: Result<Report, RunError>,
+    ended: &Result<Report, RunError>,
     committed: Option<u64>,
     guarantee: Option<Guarantee>,
     out: &mut Output,
 ) -> Result<(), Failure> {
     let failed = ended.as_ref().err().map(|error| error.receive_error().to_string());
-    let report = match &ended {
+    let report = match ended {
         Ok(report) => report,
         Err(error) => error.report(),
     };
@@ -144,17 +144,15 @@ fn report(
         })
         .collect();
     let Report { matching, skipped, purged, stopped_at_hop_limit, missed, end, .. } = report;
-    let mut text =
-        format!("{matching} matching: {resubmitted} resubmitted, {purged} purged, {} failed", failures.len());
+    let mut parts = vec![format!("{resubmitted} resubmitted, {purged} purged, {} failed", failures.len())];
     if *stopped_at_hop_limit > 0 {
-        text += &format!(", {stopped_at_hop_limit} resubmitted {MAX_HOPS} times before and kept");
+        parts.push(format!("{stopped_at_hop_limit} resubmitted {MAX_HOPS} times before and kept"));
     }
     if *missed > 0 {
-        text += &format!(", {missed} locked by other receivers or gone");
+        parts.push(format!("{missed} locked by other receivers or gone"));
     }
-    if *end != RunOutcome::Done {
-        text += &format!("; {end}");
-    }
+    let end_text = if *end == RunOutcome::Done { String::new() } else { format!("; {end}") };
+    let text = format!("{matching} matching: {}{end_text}", parts.join(", "));
     out.line(text)?;
     for failure in &failures {
         let (number, error) = (&failure["sequence_number"], failure["error"].as_str().unwrap_or_default());

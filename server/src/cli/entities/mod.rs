@@ -18,7 +18,7 @@ use self::{
     settings::{Settings, Shown},
 };
 use super::{
-    failure::Failure,
+    failure::{Exit, Failure},
     output::Output,
     target::{Target, close, entity},
 };
@@ -190,8 +190,15 @@ async fn counts(transport: &DynTransport, path: &EntityPath) -> Result<Option<Co
 async fn list(transport: &DynTransport, options: &List, out: &mut Output) -> Result<(), Failure> {
     for found in transport.list().await? {
         // A topic has no messages of its own; its subscriptions have.
-        let counted = !options.no_counts && found.kind != EntityKind::Topic;
-        let counts = if counted { counts(transport, &found.path).await? } else { None };
+        let counts = if options.no_counts || found.kind == EntityKind::Topic {
+            None
+        } else {
+            match counts(transport, &found.path).await {
+                // Deleted meanwhile.
+                Err(failure) if failure.exit == Exit::NotFound => continue,
+                counts => counts?,
+            }
+        };
         let text = match &counts {
             Some(counts) => format!("{} {}: {counts}", found.kind.name(), found.path),
             None => format!("{} {}", found.kind.name(), found.path),
@@ -218,7 +225,7 @@ async fn show(transport: &DynTransport, path: &EntityPath, out: &mut Output) -> 
 async fn create(transport: &DynTransport, options: &Create, out: &mut Output) -> Result<(), Failure> {
     let path = &options.entity;
     let kind = match (options.kind, path.subscription()) {
-        (Some(Kind::Queue), None) | (None, None) => EntityKind::Queue,
+        (Some(Kind::Queue) | None, None) => EntityKind::Queue,
         (Some(Kind::Topic), None) => EntityKind::Topic,
         (Some(Kind::Subscription) | None, Some(_)) => EntityKind::Subscription,
         _ => {

@@ -35,6 +35,10 @@ pub(crate) struct List {
     target: Target,
 }
 
+/// The help of an option. In a comment, names with underscores would need marks that a terminal shows.
+const CORRELATION: &str = "An equal property of a correlation filter: subject, message_id, correlation_id, content_type, \
+                           session_id, reply_to, reply_to_session_id, to";
+
 #[derive(Debug, Args)]
 pub(crate) struct Create {
     /// The path of the subscription: TOPIC/Subscriptions/NAME
@@ -45,9 +49,7 @@ pub(crate) struct Create {
     /// An SQL filter; without a filter, the rule matches every message
     #[arg(long, value_name = "EXPRESSION", conflicts_with_all = ["correlation", "property"])]
     sql: Option<String>,
-    /// An equal property of a correlation filter: subject, message_id, correlation_id, content_type, session_id,
-    /// reply_to, reply_to_session_id, to
-    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, help = CORRELATION)]
     correlation: Vec<(String, String)>,
     /// An equal application property of a correlation filter
     #[arg(long, value_name = "NAME[:TYPE]=VALUE", value_parser = property)]

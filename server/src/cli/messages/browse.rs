@@ -84,11 +84,11 @@ async fn peek(
 ) -> Result<usize, Failure> {
     let (mut from, mut count) = (range.from, 0);
     loop {
-        let room = range.max.map_or(PAGE, |max| (max - count).min(PAGE));
-        if room == 0 {
+        let wanted = range.max.map_or(PAGE, |max| (max - count).min(PAGE));
+        if wanted == 0 {
             return Ok(count);
         }
-        let messages = transport.peek(range.path, from, room).await?;
+        let messages = transport.peek(range.path, from, wanted).await?;
         let last = messages.iter().filter_map(Message::received).map(|received| received.sequence_number).max();
         for message in messages {
             each(message)?;

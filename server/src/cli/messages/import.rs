@@ -55,10 +55,7 @@ impl Import {
         drop(progress);
         let count = outbox.accepted;
         out.either(format_args!("imported {count} into {}", self.entity), &json!({ "imported": count }))?;
-        match sent.and(finished) {
-            Err(failure) if count > 0 => Err(Failure::new(Exit::Partly, failure.code, failure.to_string())),
-            done => done,
-        }
+        sent.and(finished).map_err(|failure| failure.after(count))
     }
 
     async fn send(&self, input: Box<dyn BufRead>, outbox: &mut Outbox, progress: &mut Progress) -> Result<(), Failure> {

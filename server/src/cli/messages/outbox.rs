@@ -23,7 +23,7 @@ impl Outbox {
         Self { sender, in_flight: FuturesOrdered::new(), accepted: 0, failed: None }
     }
 
-    /// Begins a send, and waits until there is room for it.
+    /// Begins a send. It waits while 64 are in flight.
     ///
     /// # Errors
     ///

@@ -77,8 +77,7 @@ impl Send {
             }
             None => out.either(format_args!("sent {count} to {}", self.entity), &json!({ "sent": count }))?,
         }
-        sent?;
-        Ok(finished?)
+        sent.and(finished.map_err(Failure::from)).map_err(|failure| failure.after(count))
     }
 
     async fn send_all(
