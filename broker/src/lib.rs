@@ -80,7 +80,7 @@ use consign_core::{
 pub use self::statistics::StoreStatistics;
 #[cfg(feature = "durable")]
 pub use self::{
-    durable::{Durability, OpenOptions, Recovery, Salvage, StorageError, StorageErrorKind},
+    durable::{Durability, OpenOptions, Recovery, Salvage, StorageError, StorageErrorKind, json_lines},
     lines::ImportError,
 };
 

@@ -10,7 +10,7 @@ mod commits;
 mod error;
 mod fetcher;
 mod journal;
-mod json_lines;
+pub mod json_lines;
 mod later;
 mod open;
 mod options;

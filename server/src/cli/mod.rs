@@ -1,17 +1,144 @@
 //! The command line.
 
+mod bench;
+mod body;
+mod dead_letters;
+mod decode;
+mod entities;
 mod error;
+mod failure;
+mod messages;
 mod operators;
 mod options;
+mod output;
+mod page;
 mod ports;
+mod progress;
 mod serve;
+mod store;
+mod target;
 mod tls;
+mod values;
 
-use self::options::Command;
-pub(crate) use self::{error::Error, options::CommandLine};
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
 
-pub(crate) fn run(line: &CommandLine) -> Result<(), Error> {
-    match &line.command {
-        Command::Serve(options) => serve::run(options),
+use clap::{CommandFactory, Parser};
+use tokio::runtime::Runtime;
+
+pub(crate) use self::error::Error;
+use self::{
+    failure::{Exit, Failure},
+    options::{Command, CommandLine},
+    output::Output,
+    target::{Target, redact_urls},
+};
+
+/// Runs the command of the arguments of the process.
+pub(crate) fn main() -> ExitCode {
+    let line = match CommandLine::try_parse() {
+        Ok(line) => line,
+        Err(error) => return refused(&error),
+    };
+    match run(&line.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            report(&line.command, &failure);
+            failure.exit.into()
+        }
     }
 }
+
+/// Prints help, the version, or what is wrong with the arguments. A URL among them may have a password.
+fn refused(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() {
+        let _ = write!(io::stderr(), "{}", redact_urls(&error.render().to_string()));
+        return Exit::Usage.into();
+    }
+    let _ = error.print();
+    ExitCode::SUCCESS
+}
+
+fn report(command: &Command, failure: &Failure) {
+    let text = failure.to_string();
+    let text = command.target().map_or_else(|| redact_urls(&text), |target| target.url.redact(&text));
+    let line = if command.is_json() {
+        serde_json::json!({ "error": { "code": failure.code, "exit": failure.exit as u8, "message": text } })
+            .to_string()
+    } else {
+        format!("error: {text}")
+    };
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+fn run(command: &Command) -> Result<(), Failure> {
+    match command {
+        Command::Serve(options) => match &options.transport {
+            Some(url) => return page::run(options, url),
+            None => return Ok(serve::run(options)?),
+        },
+        Command::Completions { shell } => {
+            clap_complete::generate(*shell, &mut CommandLine::command(), "consign", &mut io::stdout());
+            return Ok(());
+        }
+        _ => {}
+    }
+    let mut out = Output::new(command.is_json());
+    let done = Runtime::new()?.block_on(async {
+        tokio::select! {
+            biased;
+            interrupted = tokio::signal::ctrl_c() => {
+                interrupted?;
+                Err(Failure::new(Exit::Interrupted, "Interrupted", "interrupted"))
+            }
+            done = run_on(command, &mut out) => done,
+        }
+    });
+    let flushed = out.flush();
+    done.and(flushed)
+}
+
+async fn run_on(command: &Command, out: &mut Output) -> Result<(), Failure> {
+    match command {
+        Command::Serve(_) | Command::Completions { .. } => Ok(()),
+        Command::Entities(command) => command.run(out).await,
+        Command::Send(command) => command.run(out).await,
+        Command::Peek(command) => command.run(out).await,
+        Command::Receive(command) => command.run(out).await,
+        Command::DeadLetters(command) => command.run(out).await,
+        Command::Decode(command) => command.run(out),
+        Command::Export(command) => command.run(out).await,
+        Command::Import(command) => command.run(out).await,
+        Command::Store(command) => command.run(out).await,
+        Command::Bench(command) => command.run(out).await,
+    }
+}
+
+impl Command {
+    fn target(&self) -> Option<&Target> {
+        match self {
+            Self::Entities(command) => Some(command.target()),
+            Self::Send(command) => Some(&command.target),
+            Self::Peek(command) => Some(&command.target),
+            Self::Receive(command) => Some(&command.target),
+            Self::DeadLetters(command) => Some(command.target()),
+            Self::Export(command) => Some(&command.target),
+            Self::Import(command) => Some(&command.target),
+            Self::Bench(command) => Some(&command.target),
+            Self::Serve(_) | Self::Completions { .. } | Self::Decode(_) | Self::Store(_) => None,
+        }
+    }
+
+    fn is_json(&self) -> bool {
+        match self {
+            Self::Decode(command) => command.json,
+            Self::Store(command) => command.is_json(),
+            _ => self.target().is_some_and(|target| target.json),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,21 @@ use std::{net::IpAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// A server for Azure Service Bus clients.
+use super::{
+    bench::Bench,
+    dead_letters::DeadLetters,
+    decode::Decode,
+    entities::Entities,
+    messages::{Export, Import, Peek, Receive, Send},
+    store::Store,
+    target::BrokerUrl,
+    values,
+};
+
+/// Messages on every broker: send, receive, look into queues and dead letters, and serve Azure Service Bus clients.
+///
+/// Exit codes: 0 success, 1 failure, 2 wrong arguments, 3 no such entity or message, 4 not supported by the transport, 5 no
+/// connection, 6 done in part, 7 no message arrived, 8 a body or a store that cannot be read, 130 interrupted.
 #[derive(Debug, Parser)]
 #[command(name = "consign", version)]
 pub(crate) struct CommandLine {
@@ -17,6 +31,34 @@ pub(crate) enum Command {
     /// Without --config, --data and --keys the server is for development: messages are in memory, queues, topics and
     /// subscriptions are created on first use, and any key is accepted.
     Serve(Serve),
+    /// List, show, create, change and delete queues, topics, subscriptions and rules
+    #[command(subcommand)]
+    Entities(Entities),
+    /// Send messages: texts, files, or the lines of the standard input
+    Send(Box<Send>),
+    /// Look at messages without receiving them
+    Peek(Peek),
+    /// Receive messages, and complete them after they are printed
+    Receive(Receive),
+    /// List, explain, resubmit, edit, transcode, export and purge dead letters
+    #[command(subcommand)]
+    DeadLetters(Box<DeadLetters>),
+    /// Report which codec reads a body, and why others do not
+    Decode(Decode),
+    /// Write the messages of an entity as lines of JSON, and keep them
+    Export(Export),
+    /// Send the messages of lines of JSON
+    Import(Import),
+    /// Check, compact, back up and salvage the store of a file: URL
+    #[command(subcommand)]
+    Store(Store),
+    /// Measure the rates and latencies of a broker
+    Bench(Bench),
+    /// Print the completions of a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -63,8 +105,24 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) no_page: bool,
     /// How long a removal of the page waits, and can be undone
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = values::duration)]
     pub(crate) undo_window: Duration,
+    /// Keep the jobs of the page that have not ended in a file; by default it is beside the folder of --data
+    #[arg(long, value_name = "FILE")]
+    pub(crate) jobs: Option<PathBuf>,
+    /// Serve the page alone, over the broker of a URL: file:PATH, amqp:, amqps:, amqp10:, amqps10:, nats:, tls:, postgres:
+    ///
+    /// No broker of this program is served. memory: is refused, because it would be empty. Beyond loopback it needs
+    /// --operator-key and --allow-plain-tcp, for a proxy with TLS.
+    #[arg(
+        long,
+        value_name = "URL",
+        conflicts_with_all = ["config", "data", "keys", "create_entities", "tls_cert", "no_page"]
+    )]
+    pub(crate) transport: Option<BrokerUrl>,
+    /// Count a delivery of each message that is listed, on a broker with neither peek nor release
+    #[arg(long, requires = "transport")]
+    pub(crate) consume: bool,
     /// The form of the log on the standard error
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) log_format: LogFormat,
@@ -77,10 +135,6 @@ pub(crate) enum LogFormat {
     Text,
     /// A JSON object for each line
     Json,
-}
-
-fn seconds(text: &str) -> Result<Duration, std::num::ParseIntError> {
-    text.parse().map(|seconds: u32| Duration::from_secs(seconds.into()))
 }
 
 impl Serve {

@@ -4,7 +4,7 @@ use consign_core::message::InvalidArgument;
 
 /// A line that is not a message. It shows nothing of the contents of the line.
 #[derive(Debug)]
-pub(crate) struct LineError {
+pub struct LineError {
     line: u64,
     problem: Problem,
 }
@@ -27,9 +27,9 @@ impl LineError {
         Self { line, problem }
     }
 
-    /// The number of the line, from 1.
-    #[cfg(test)]
-    pub(crate) fn line(&self) -> u64 {
+    /// Returns the number of the line, from 1.
+    #[must_use]
+    pub fn line(&self) -> u64 {
         self.line
     }
 }

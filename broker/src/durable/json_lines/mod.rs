@@ -31,14 +31,16 @@ mod write;
 
 use consign_core::message::Message;
 
-pub(crate) use self::{error::LineError, read::read_messages, write::write_message};
+pub use self::{error::LineError, read::read_messages, write::write_message};
 
-/// The longest line that is read by default, in bytes. The largest message is 100 MiB, and base64 adds a third to it.
-pub(crate) const MAX_LINE: usize = 256 << 20;
+/// The longest line that an import reads, in bytes: 256 MiB. The largest message is 100 MiB, and base64 adds a third to it.
+pub const MAX_LINE: usize = 256 << 20;
 
-/// One message, and its source or target entity.
+/// One message, and its source or target entity. It serializes as the object of a line.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
-    pub(crate) entity: Option<String>,
-    pub(crate) message: Message,
+pub struct Line {
+    /// The path of the entity, or of its dead letters.
+    pub entity: Option<String>,
+    /// The message, with what the broker reported of it.
+    pub message: Message,
 }

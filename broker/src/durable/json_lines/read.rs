@@ -20,7 +20,7 @@ use super::{
 
 /// Reads a message from each line that is not blank. A line of more than `limit` bytes is not kept in memory. An
 /// error ends only its line, except an error of the input, which is the last item.
-pub(crate) fn read_messages<R: BufRead>(input: R, limit: usize) -> impl Iterator<Item = Result<Line, LineError>> {
+pub fn read_messages<R: BufRead>(input: R, limit: usize) -> impl Iterator<Item = Result<Line, LineError>> {
     Lines::new(input, limit)
 }
 

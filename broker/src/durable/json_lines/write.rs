@@ -16,7 +16,11 @@ use super::{
 };
 
 /// Writes a message as one line.
-pub(crate) fn write_message(out: &mut impl Write, line: &Line) -> io::Result<()> {
+///
+/// # Errors
+///
+/// Those of `out`.
+pub fn write_message(out: &mut impl Write, line: &Line) -> io::Result<()> {
     serde_json::to_writer(&mut *out, line)?;
     out.write_all(b"\n")
 }

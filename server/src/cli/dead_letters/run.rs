@@ -1,0 +1,235 @@
+//! Runs over the dead letters: `resubmit`, `edit`, `transcode` and `purge`.
+
+use clap::Args;
+use consign::{
+    Message,
+    dead_letters::{Action, DeadLetterQueue, DeadLetters, Explained, MAX_HOPS, Report, Run, RunError, RunOutcome},
+    message::EntityPath,
+    transport::{DynTransport, Escaped},
+};
+use serde_json::json;
+
+use super::{
+    super::{
+        failure::{Exit, Failure},
+        output::Output,
+        progress::Progress,
+        target::entity,
+        values::rate,
+    },
+    Source,
+    atomic::{Guarantee, RunQueue},
+    change::Changes,
+    list::all,
+    pace::Pace,
+};
+
+/// How many dead letters a dry run prints.
+const PRINTED: u64 = 20;
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Run")]
+pub(crate) struct RunOptions {
+    /// The entity to send to; by default the queue of the dead letters
+    #[arg(long, value_name = "ENTITY", value_parser = entity)]
+    to: Option<EntityPath>,
+    #[command(flatten)]
+    limits: Limits,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Run")]
+pub(crate) struct Limits {
+    /// Do it; otherwise the command prints what it would do
+    #[arg(long, visible_alias = "yes")]
+    apply: bool,
+    /// The most dead letters a second
+    #[arg(long, value_name = "COUNT", value_parser = rate)]
+    rate: Option<f64>,
+    /// How many dead letters are handled at once; 1 keeps their order
+    #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    concurrency: u16,
+}
+
+/// Sends copies of dead letters, with changes, and removes them.
+pub(super) async fn resubmit(
+    transport: &DynTransport,
+    source: &Source,
+    options: &RunOptions,
+    changes: &Changes,
+    out: &mut Output,
+) -> Result<(), Failure> {
+    let to = match &options.to {
+        Some(to) => to.clone(),
+        None if source.entity.subscription().is_some() => {
+            return Err(Failure::usage(
+                "copies of a subscription's dead letters need --to: its topic would copy them to all subscriptions",
+            ));
+        }
+        None => source.entity.parent(),
+    };
+    if !options.limits.apply {
+        return dry_run(transport, source, "resubmit", out, &|message| changes.applied(message).map(drop)).await;
+    }
+    source.filter.check_for_a_run(transport)?;
+    let filter = source.filter.filter();
+    let rate = options.limits.rate;
+    let queue = RunQueue::new(transport, source.path(), Some(to.clone()), filter.clone(), rate);
+    let sender = queue.sender(&to).await?;
+    let (guarantee, committed) = (Guarantee::of(transport, &source.path(), &to), queue.counter());
+    let dead = DeadLetters::new(queue);
+    let changes = changes.clone();
+    let run = dead.resubmit(filter, sender).edit(move |properties, body| changes.apply(properties, body));
+    let ended = finish(run, &options.limits, "resubmitting", out.json).await;
+    report(ended, committed.get(), Some(guarantee), out)
+}
+
+/// Removes dead letters.
+pub(super) async fn purge(
+    transport: &DynTransport,
+    source: &Source,
+    limits: &Limits,
+    out: &mut Output,
+) -> Result<(), Failure> {
+    if !limits.apply {
+        return dry_run(transport, source, "purge", out, &|_| Ok(())).await;
+    }
+    source.filter.check_for_a_run(transport)?;
+    let filter = source.filter.filter();
+    let dead = DeadLetters::new(RunQueue::new(transport, source.path(), None, filter.clone(), limits.rate));
+    let ended = finish(dead.purge(filter), limits, "purging", out.json).await;
+    report(ended, None, None, out)
+}
+
+async fn finish<Q: DeadLetterQueue, A: Action>(
+    run: Run<'_, Q, A>,
+    limits: &Limits,
+    label: &'static str,
+    json: bool,
+) -> Result<Report, RunError> {
+    let mut progress = Progress::new(label, Some(0), json);
+    run.concurrency(limits.concurrency.into())
+        .lock_wait(Pace::patience(limits.rate))
+        .on_progress(move |report| {
+            progress.set_total(report.matching);
+            progress.set(report.resubmitted + report.purged);
+        })
+        .run()
+        .await
+}
+
+/// Prints what a run has done. It succeeds if every dead letter that passed the filter is gone.
+fn report(
+    ended: Result<Report, RunError>,
+    committed: Option<u64>,
+    guarantee: Option<Guarantee>,
+    out: &mut Output,
+) -> Result<(), Failure> {
+    let failed = ended.as_ref().err().map(|error| error.receive_error().to_string());
+    let report = match &ended {
+        Ok(report) => report,
+        Err(error) => error.report(),
+    };
+    // With a transaction, a copy counts when it is committed.
+    let resubmitted = committed.unwrap_or(report.resubmitted);
+    let failures: Vec<_> = report
+        .failures
+        .iter()
+        .map(|failure| {
+            let mut text = failure.error.to_string();
+            if committed.is_some() && failure.error.is_copied() {
+                text = text.replacen("copy sent, dead letter not removed", "not resubmitted", 1);
+            }
+            json!({ "sequence_number": failure.sequence_number.get(), "error": text })
+        })
+        .collect();
+    let Report { matching, skipped, purged, stopped_at_hop_limit, missed, end, .. } = report;
+    let mut text =
+        format!("{matching} matching: {resubmitted} resubmitted, {purged} purged, {} failed", failures.len());
+    if *stopped_at_hop_limit > 0 {
+        text += &format!(", {stopped_at_hop_limit} resubmitted {MAX_HOPS} times before and kept");
+    }
+    if *missed > 0 {
+        text += &format!(", {missed} locked by other receivers or gone");
+    }
+    if *end != RunOutcome::Done {
+        text += &format!("; {end}");
+    }
+    out.line(text)?;
+    for failure in &failures {
+        let (number, error) = (&failure["sequence_number"], failure["error"].as_str().unwrap_or_default());
+        out.line(format_args!("  #{number}: {}", Escaped(error)))?;
+    }
+    out.object(&json!({
+        "matching": matching,
+        "resubmitted": resubmitted,
+        "purged": purged,
+        "skipped": skipped,
+        "at_hop_limit": stopped_at_hop_limit,
+        "missed": missed,
+        "failures": failures,
+        "end": end.to_string(),
+        "guarantee": guarantee.map(Guarantee::code),
+    }))?;
+    if let Some(error) = failed {
+        return Err(Failure::new(Exit::Partly, "Run", error));
+    }
+    if *end == RunOutcome::Done && failures.is_empty() && *stopped_at_hop_limit == 0 && *missed == 0 {
+        return Ok(());
+    }
+    Err(Failure::new(Exit::Partly, "Partly", "some dead letters remain"))
+}
+
+/// Prints what a run would do, and changes nothing.
+async fn dry_run(
+    transport: &DynTransport,
+    source: &Source,
+    what: &'static str,
+    out: &mut Output,
+    change: &(dyn Fn(&Message) -> Result<(), tower::BoxError> + Sync),
+) -> Result<(), Failure> {
+    let (mut count, mut refused, mut at_limit) = (0_u64, 0_u64, 0_u64);
+    let filter = source.filter.filter();
+    all(transport, source, &filter, &mut |letter| {
+        let hops = if what == "purge" { 0 } else { letter.resubmit_count() };
+        let error = change(letter.message()).err().map(|error| error.to_string());
+        let outcome = match &error {
+            _ if hops >= MAX_HOPS => {
+                at_limit += 1;
+                format!("kept: it was resubmitted {MAX_HOPS} times before")
+            }
+            Some(error) => {
+                refused += 1;
+                format!("kept: {}", Escaped(error))
+            }
+            None => {
+                count += 1;
+                format!("would {what}")
+            }
+        };
+        if count + refused + at_limit > PRINTED {
+            return Ok(());
+        }
+        out.line(format_args!("#{} {}: {outcome}", letter.sequence_number(), shown(&letter)))
+    })
+    .await?;
+    let printed = count + refused + at_limit;
+    if printed > PRINTED {
+        out.line(format_args!("… and {} more", printed - PRINTED))?;
+    }
+    let object = json!({
+        "dry_run": true,
+        format!("would_{what}"): count,
+        "would_fail": refused,
+        "at_hop_limit": at_limit,
+    });
+    out.either(format_args!("dry run: would {what} {count}, keep {}; do it with --apply", refused + at_limit), &object)
+}
+
+fn shown(letter: &Explained) -> String {
+    let reason = Escaped(letter.reason().unwrap_or("(no reason)")).to_string();
+    match letter.message().message_id() {
+        Some(id) => format!("{reason}, id {}", Escaped(id)),
+        None => reason,
+    }
+}

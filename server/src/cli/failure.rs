@@ -1,0 +1,130 @@
+//! Why a command did not succeed, and the exit code for it.
+
+use std::{fmt, io, process::ExitCode};
+
+use consign::{
+    broker::{StorageError, StorageErrorKind},
+    message::InvalidArgument,
+    transport::{ConnectError, ConnectErrorKind, ErrorKind, ManageError, ReceiveError, SendError, SettleError},
+};
+
+use super::Error;
+
+/// The exit codes, as `docs/command-line.md` lists them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    Failure = 1,
+    Usage = 2,
+    NotFound = 3,
+    NotSupported = 4,
+    Connection = 5,
+    Partly = 6,
+    NoMessage = 7,
+    Invalid = 8,
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// A command that failed: its exit code, a code for programs, and a text for people.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    pub(crate) code: &'static str,
+    text: String,
+}
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, code: &'static str, text: impl Into<String>) -> Self {
+        Self { exit, code, text: text.into() }
+    }
+
+    pub(crate) fn usage(text: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, "Usage", text)
+    }
+
+    pub(crate) fn not_supported(text: impl Into<String>) -> Self {
+        Self::new(Exit::NotSupported, ErrorKind::NotSupported.code(), text)
+    }
+
+    pub(crate) fn file(name: &std::path::Path, error: &io::Error) -> Self {
+        Self::new(Exit::Failure, "Io", format!("{}: {error}", name.display()))
+    }
+
+    fn of_kind(kind: ErrorKind, error: impl fmt::Display) -> Self {
+        let exit = match kind {
+            ErrorKind::EntityNotFound | ErrorKind::MessageNotFound => Exit::NotFound,
+            ErrorKind::NotSupported => Exit::NotSupported,
+            ErrorKind::CommunicationProblem | ErrorKind::ServiceTimeout | ErrorKind::Unauthorized => Exit::Connection,
+            ErrorKind::InvalidArgument => Exit::Usage,
+            _ => Exit::Failure,
+        };
+        Self::new(exit, kind.code(), error.to_string())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+macro_rules! of_an_operation {
+    ($($error:ident),*) => {$(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::of_kind(error.kind(), error)
+            }
+        }
+    )*};
+}
+
+of_an_operation!(SendError, ReceiveError, SettleError, ManageError);
+
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Self {
+        let exit = match error.kind() {
+            ConnectErrorKind::Connection => Exit::Connection,
+            _ => Exit::Usage,
+        };
+        Self::new(exit, "Connect", error.to_string())
+    }
+}
+
+impl From<StorageError> for Failure {
+    fn from(error: StorageError) -> Self {
+        let exit = if error.kind() == StorageErrorKind::Corrupted { Exit::Invalid } else { Exit::Failure };
+        Self::new(exit, "Storage", error.to_string())
+    }
+}
+
+impl From<InvalidArgument> for Failure {
+    fn from(error: InvalidArgument) -> Self {
+        Self::new(Exit::Usage, ErrorKind::InvalidArgument.code(), error.to_string())
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::new(Exit::Failure, "Io", error.to_string())
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        Self::new(Exit::Failure, "Io", error.to_string())
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::new(Exit::Failure, "Serve", error.to_string())
+    }
+}

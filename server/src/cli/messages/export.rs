@@ -1,0 +1,97 @@
+//! `consign export`.
+
+use std::{
+    fs::File,
+    io::{BufWriter, Write},
+    path::PathBuf,
+};
+
+use clap::Args;
+use consign::{
+    broker::json_lines::{Line, write_message},
+    message::{EntityPath, SequenceNumber},
+    transport::DynTransport,
+};
+use serde_json::json;
+
+use super::browse::{Range, browse};
+use crate::cli::{
+    failure::Failure,
+    output::Output,
+    progress::Progress,
+    target::{Target, close, entity},
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct Export {
+    /// The path of the queue, the subscription or the dead-letter queue
+    #[arg(value_parser = entity)]
+    entity: EntityPath,
+    /// Export its dead letters
+    #[arg(long)]
+    dead_letters: bool,
+    /// The new file; without it, the standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Receive and release where the transport cannot peek, although that counts as a failed delivery
+    #[arg(long)]
+    consume: bool,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+impl Export {
+    pub(crate) async fn run(&self, out: &mut Output) -> Result<(), Failure> {
+        let transport = self.target.connect().await?;
+        let done = self.export(&transport, out).await;
+        close(&transport, done).await
+    }
+
+    async fn export(&self, transport: &DynTransport, out: &mut Output) -> Result<(), Failure> {
+        let path = if self.dead_letters { self.entity.dead_letter() } else { self.entity.clone() };
+        let mut lines = Lines::open(self.output.as_ref())?;
+        let mut progress = Progress::new("exporting", None, self.target.json);
+        let range = Range {
+            path: &path,
+            from: SequenceNumber::new(0),
+            max: None,
+            consume: self.consume,
+            json: self.target.json,
+        };
+        let mut count = 0;
+        browse(transport, &range, &mut |message| {
+            count += 1;
+            progress.set(count);
+            lines.write(&Line { entity: Some(path.to_string()), message }, out)
+        })
+        .await?;
+        lines.finish(count, out)
+    }
+}
+
+/// Lines in a new file, or on the standard output.
+pub(crate) struct Lines(Option<BufWriter<File>>);
+
+impl Lines {
+    pub(crate) fn open(file: Option<&PathBuf>) -> Result<Self, Failure> {
+        let Some(path) = file else { return Ok(Self(None)) };
+        let created = File::options().write(true).create_new(true).open(path);
+        Ok(Self(Some(BufWriter::new(created.map_err(|error| Failure::file(path, &error))?))))
+    }
+
+    pub(crate) fn write(&mut self, line: &Line, out: &mut Output) -> Result<(), Failure> {
+        match &mut self.0 {
+            Some(file) => write_message(file, line)?,
+            None => write_message(&mut out.writer(), line)?,
+        }
+        Ok(())
+    }
+
+    /// Writes the file to the disk, and reports the number of messages.
+    pub(crate) fn finish(self, count: u64, out: &mut Output) -> Result<(), Failure> {
+        let Some(mut file) = self.0 else { return Ok(()) };
+        file.flush()?;
+        file.get_ref().sync_all()?;
+        out.either(format_args!("exported {count}"), &json!({ "exported": count }))
+    }
+}

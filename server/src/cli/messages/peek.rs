@@ -1,0 +1,61 @@
+//! `consign peek`.
+
+use clap::Args;
+use consign::{
+    message::{EntityPath, SequenceNumber},
+    transport::DynTransport,
+};
+
+use super::{
+    browse::{Range, browse},
+    show::{self, BodyOptions},
+};
+use crate::cli::{
+    failure::Failure,
+    output::Output,
+    target::{Target, close, entity},
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct Peek {
+    /// The path of the queue, the subscription or the dead-letter queue
+    #[arg(value_parser = entity)]
+    entity: EntityPath,
+    /// Look at its dead letters
+    #[arg(long)]
+    dead_letters: bool,
+    /// The sequence number of the first message
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    from: u64,
+    /// The most messages
+    #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 10)]
+    max: usize,
+    /// Receive and release where the transport cannot peek, although that counts as a failed delivery
+    #[arg(long)]
+    consume: bool,
+    #[command(flatten)]
+    body: BodyOptions,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+impl Peek {
+    pub(crate) async fn run(&self, out: &mut Output) -> Result<(), Failure> {
+        let transport = self.target.connect().await?;
+        let done = self.peek(&transport, out).await;
+        close(&transport, done).await
+    }
+
+    async fn peek(&self, transport: &DynTransport, out: &mut Output) -> Result<(), Failure> {
+        let path = if self.dead_letters { self.entity.dead_letter() } else { self.entity.clone() };
+        let range = Range {
+            path: &path,
+            from: SequenceNumber::new(self.from),
+            max: Some(self.max),
+            consume: self.consume,
+            json: self.target.json,
+        };
+        browse(transport, &range, &mut |message| show::print(out, &path, &message, &self.body)).await?;
+        Ok(())
+    }
+}

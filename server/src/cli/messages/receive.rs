@@ -1,0 +1,194 @@
+//! `consign receive`.
+
+use std::{
+    fs::OpenOptions,
+    future::poll_fn,
+    io::Write,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use clap::{Args, ValueEnum};
+use consign::{
+    Disposition, Message,
+    message::EntityPath,
+    settlement::{Changes, DeadLetter, DeadLetterReason},
+    transport::{
+        AcceptSession, Delivery, DynLease, DynTransport, ErrorKind, Lease, ReceiveMode, Receiver, ReceiverExt, Session,
+        SessionSource, Sessions, SettleError, Transport,
+    },
+};
+use serde_json::json;
+
+use super::show::{self, BodyOptions};
+use crate::cli::{
+    failure::{Exit, Failure},
+    output::Output,
+    progress::Progress,
+    target::{Target, close, entity},
+    values::duration,
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct Receive {
+    /// The path of the queue, the subscription or the dead-letter queue
+    #[arg(value_parser = entity)]
+    entity: EntityPath,
+    /// The number of messages
+    #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 1, conflicts_with = "all")]
+    count: usize,
+    /// Receive until no message arrives within the timeout
+    #[arg(long)]
+    all: bool,
+    /// How long to wait for a message
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration)]
+    timeout: Duration,
+    /// How to settle a message after it is printed
+    #[arg(long, value_enum, default_value_t = Settle::Complete)]
+    settle: Settle,
+    /// The reason, for --settle dead-letter
+    #[arg(long, value_name = "TEXT", default_value = "Operator")]
+    reason: String,
+    /// The description, for --settle dead-letter
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    description: String,
+    /// Receive from the session of this id
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+    /// Receive from the next session that has messages
+    #[arg(long, conflicts_with = "session")]
+    next_session: bool,
+    /// Write each body to a new file in this folder, named by its place: 1, 2 and so on
+    #[arg(long, value_name = "FOLDER")]
+    bodies: Option<PathBuf>,
+    #[command(flatten)]
+    body: BodyOptions,
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Settle {
+    /// Remove it
+    Complete,
+    /// Return it; the failed delivery counts
+    Abandon,
+    /// Return it; the delivery does not count
+    Release,
+    /// Move it to the dead-letter queue
+    DeadLetter,
+    /// Set it aside, to be received by its sequence number
+    Defer,
+    /// Remove it when it is delivered, before it is printed
+    Delete,
+}
+
+impl Receive {
+    pub(crate) async fn run(&self, out: &mut Output) -> Result<(), Failure> {
+        let transport = self.target.connect().await?;
+        let done = self.run_on(&transport, out).await;
+        close(&transport, done).await
+    }
+
+    pub(crate) async fn run_on(&self, transport: &DynTransport, out: &mut Output) -> Result<(), Failure> {
+        if let Some(folder) = &self.bodies {
+            std::fs::create_dir_all(folder).map_err(|error| Failure::file(folder, &error))?;
+        }
+        if self.session.is_none() && !self.next_session {
+            let mode =
+                if self.settle == Settle::Delete { ReceiveMode::ReceiveAndDelete } else { ReceiveMode::PeekLock };
+            let mut receiver = transport.receiver(&self.entity, mode).await?;
+            let received = self.receive_from(&mut receiver, out).await;
+            receiver.stopped().await;
+            return received;
+        }
+        if self.settle == Settle::Delete {
+            return Err(Failure::usage("a session has no --settle delete"));
+        }
+        let mut source = transport.sessions(&self.entity).await?;
+        let accepted = match &self.session {
+            Some(id) => tokio::time::timeout(self.timeout, source.accept(id)).await,
+            None => tokio::time::timeout(self.timeout, poll_fn(|cx| source.poll_accept(cx))).await,
+        };
+        let mut session = accepted.map_err(|_| no_message("no session has messages"))??;
+        out.line(format_args!("session {}", consign::transport::Escaped(session.session_id())))?;
+        let received = self.receive_from(&mut session, out).await;
+        let closed = session.close().await;
+        received?;
+        Ok(closed?)
+    }
+
+    async fn receive_from<R>(&self, receiver: &mut R, out: &mut Output) -> Result<(), Failure>
+    where
+        R: Receiver<Lease = DynLease>,
+    {
+        let wanted = if self.all { usize::MAX } else { self.count };
+        let mut progress = Progress::new("receiving", (!self.all).then_some(self.count as u64), self.target.json);
+        let mut count = 0;
+        while count < wanted {
+            let batch = match tokio::time::timeout(self.timeout, receiver.receive_batch(16.min(wanted - count))).await {
+                Ok(batch) => batch.map_err(Failure::from)?,
+                Err(_) if self.all && count > 0 => break,
+                Err(_) => {
+                    let text = format!("{count} received, and no further message arrived within {:?}", self.timeout);
+                    return Err(no_message(text));
+                }
+            };
+            let mut leases = Vec::with_capacity(batch.len());
+            for Delivery { message, lease } in batch {
+                count += 1;
+                self.print(out, &message, count)?;
+                leases.push(lease);
+            }
+            // What is settled has been printed: a kill in between prints it again, and loses nothing.
+            out.flush()?;
+            if self.settle != Settle::Delete {
+                self.settle(leases).await?;
+            }
+            progress.set(count as u64);
+        }
+        Ok(())
+    }
+
+    fn print(&self, out: &mut Output, message: &Message, number: usize) -> Result<(), Failure> {
+        let Some(folder) = &self.bodies else {
+            return show::print(out, &self.entity, message, &self.body);
+        };
+        let file = folder.join(number.to_string());
+        write_new(&file, message.payload().unwrap_or_default()).map_err(|error| Failure::file(&file, &error))?;
+        let object = json!({
+            "file": file.to_string_lossy(),
+            "message_id": message.message_id(),
+            "content_type": message.content_type(),
+        });
+        out.either(format_args!("{}: {} B", file.display(), message.body().size()), &object)
+    }
+
+    async fn settle(&self, leases: Vec<DynLease>) -> Result<(), SettleError> {
+        let settled = leases.into_iter().map(|lease| match self.settle {
+            Settle::Complete | Settle::Delete => lease.settle(Disposition::Complete),
+            Settle::Abandon => lease.settle(Disposition::ABANDON),
+            Settle::Release => lease.release(),
+            Settle::Defer => lease.settle(Disposition::Defer(Changes::NONE)),
+            Settle::DeadLetter => {
+                let dead_letter = DeadLetter::new(
+                    DeadLetterReason::Application(self.reason.clone().into()),
+                    self.description.clone(),
+                );
+                lease.settle(Disposition::DeadLetter(Box::new(dead_letter)))
+            }
+        });
+        futures_util::future::join_all(settled).await.into_iter().collect()
+    }
+}
+
+/// Writes a file that does not exist, to the disk.
+fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+fn no_message(text: impl Into<String>) -> Failure {
+    Failure::new(Exit::NoMessage, ErrorKind::ServiceTimeout.code(), text)
+}

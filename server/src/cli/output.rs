@@ -1,0 +1,88 @@
+//! What a command prints.
+
+use std::{
+    fmt::{self, Write as _},
+    io::{self, Write},
+};
+
+use serde::Serialize;
+
+use super::failure::Failure;
+
+/// The standard output of a command: lines for people, or JSON objects.
+pub(crate) struct Output {
+    out: Box<dyn Write + Send>,
+    pub(crate) json: bool,
+}
+
+impl Output {
+    pub(crate) fn new(json: bool) -> Self {
+        Self { out: Box::new(io::BufWriter::new(io::stdout())), json }
+    }
+
+    /// Writes to `out` instead of the standard output.
+    #[cfg(test)]
+    pub(crate) fn to(out: impl Write + Send + 'static, json: bool) -> Self {
+        Self { out: Box::new(out), json }
+    }
+
+    /// Prints a line for people.
+    pub(crate) fn line(&mut self, text: impl fmt::Display) -> Result<(), Failure> {
+        if !self.json {
+            writeln!(self.out, "{text}")?;
+        }
+        Ok(())
+    }
+
+    /// Prints an object for programs.
+    pub(crate) fn object(&mut self, value: &impl Serialize) -> Result<(), Failure> {
+        if self.json {
+            serde_json::to_writer(&mut self.out, value)?;
+            writeln!(self.out)?;
+        }
+        Ok(())
+    }
+
+    /// Prints a line for people, or the object for programs.
+    pub(crate) fn either(&mut self, text: impl fmt::Display, value: &impl Serialize) -> Result<(), Failure> {
+        self.line(text)?;
+        self.object(value)
+    }
+
+    pub(crate) fn writer(&mut self) -> &mut (dyn Write + Send) {
+        &mut self.out
+    }
+
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        Ok(self.out.flush()?)
+    }
+}
+
+/// Text from a message over several lines, without other control characters and without characters that change the order of
+/// others.
+pub(crate) struct Printable<'t>(pub(crate) &'t str);
+
+impl fmt::Display for Printable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_hidden = |char| matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{61c}');
+        for char in self.0.chars() {
+            if (char.is_control() && !matches!(char, '\n' | '\t')) || is_hidden(char) {
+                write!(f, "{}", char.escape_default())?;
+            } else {
+                f.write_char(char)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_a_message_cannot_control_the_terminal() {
+        let shown = Printable("one\n\u{1b}[31m\u{202e}\r two").to_string();
+        assert_eq!(shown, "one\n\\u{1b}[31m\\u{202e}\\r two");
+    }
+}

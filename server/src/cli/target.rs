@@ -1,0 +1,168 @@
+//! The broker that a command works on.
+
+use std::{convert::Infallible, fmt, str::FromStr, time::Duration};
+
+use clap::Args;
+use consign::{
+    broker,
+    message::EntityPath,
+    time::{Clock, SystemClock, Timestamp},
+    transport::{DynTransport, Transport, TransportRegistry},
+};
+
+use super::{
+    failure::{Exit, Failure},
+    values,
+};
+
+/// Options of every command on a broker.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Target {
+    /// The URL of the broker: file:PATH, amqp:, amqps:, amqp10:, amqps10:, nats:, tls:, postgres:
+    ///
+    /// The environment variable keeps a password out of the list of processes.
+    #[arg(long, value_name = "URL", env = "CONSIGN_URL", hide_env_values = true)]
+    pub(crate) url: BrokerUrl,
+    /// The maximum time to connect
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = values::duration)]
+    pub(crate) connect_timeout: Duration,
+    /// Print JSON: one object for each result, and errors as objects on the standard error
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A URL that may have a password in it.
+#[derive(Clone)]
+pub(crate) struct BrokerUrl(String);
+
+impl BrokerUrl {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn is_memory(&self) -> bool {
+        self.0.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("memory:"))
+    }
+
+    /// Returns the text without this URL and without its password.
+    pub(crate) fn redact(&self, text: &str) -> String {
+        let has_login = self.0.contains('@');
+        let mut text = if has_login { text.replace(&self.0, "(the URL)") } else { text.to_owned() };
+        let authority = self.0.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@')).map(|(user, _)| user);
+        if let Some((_, password)) = authority.and_then(|user| user.split_once(':'))
+            && password.len() > 2
+        {
+            text = text.replace(password, "…");
+        }
+        redact_urls(&text)
+    }
+}
+
+impl FromStr for BrokerUrl {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Debug for BrokerUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BrokerUrl")
+    }
+}
+
+/// Returns the text with `…` for the user, the password and the query of each URL in it.
+pub(crate) fn redact_urls(text: &str) -> String {
+    let mut redacted = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("://") {
+        redacted.push_str(before);
+        redacted.push_str("://");
+        let end =
+            after.find(|char: char| char.is_whitespace() || matches!(char, '\'' | '"' | '`')).unwrap_or(after.len());
+        let (url, following) = after.split_at(end);
+        let (url, has_more) = match url.rsplit_once('@') {
+            Some((_, host)) => {
+                redacted.push_str("…@");
+                (host, host.contains(['?', '#']))
+            }
+            None => (url, url.contains(['?', '#'])),
+        };
+        redacted.push_str(url.split(['?', '#']).next().unwrap_or_default());
+        if has_more {
+            redacted.push_str("?…");
+        }
+        rest = following;
+    }
+    redacted.push_str(rest);
+    redacted
+}
+
+/// Returns a registry of all transports of the program.
+pub(crate) fn transports() -> TransportRegistry {
+    TransportRegistry::new()
+        .with(broker::connector())
+        .with(consign_amqp10::connector())
+        .with(consign_nats::connector())
+        .with(consign_postgres::connector())
+        .with(consign_rabbitmq::connector())
+}
+
+impl Target {
+    /// Connects. `memory:` is refused, because it would be empty.
+    pub(crate) async fn connect(&self) -> Result<DynTransport, Failure> {
+        if self.url.is_memory() {
+            return Err(Failure::usage(
+                "memory: is a broker in this process, which is empty and ends with the command: use file:PATH, or \
+                 `consign serve` and the URL amqp10://127.0.0.1:5672",
+            ));
+        }
+        self.connect_any().await
+    }
+
+    /// Connects, to a new broker in memory too.
+    pub(crate) async fn connect_any(&self) -> Result<DynTransport, Failure> {
+        let registry = transports();
+        match tokio::time::timeout(self.connect_timeout, registry.connect(self.url.as_str())).await {
+            Ok(connected) => Ok(connected?),
+            Err(_) => {
+                let text = format!("the broker did not answer within {:?}", self.connect_timeout);
+                Err(Failure::new(Exit::Connection, "Connect", text))
+            }
+        }
+    }
+}
+
+/// Closes the connection, and returns the first of the two failures.
+pub(crate) async fn close<T>(transport: &DynTransport, done: Result<T, Failure>) -> Result<T, Failure> {
+    let closed = transport.close().await;
+    let done = done?;
+    closed?;
+    Ok(done)
+}
+
+/// Parses the path of an entity. An error does not quote it: a URL in its place may have a password.
+pub(crate) fn entity(text: &str) -> Result<EntityPath, consign::message::InvalidArgument> {
+    EntityPath::new(text)
+}
+
+pub(crate) fn now() -> Timestamp {
+    SystemClock::new().now().utc
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_not_in_texts() {
+        let text = "unexpected argument 'amqp://guest:secret@host/%2f' found, see https://docs.rs/clap";
+        assert_eq!(redact_urls(text), "unexpected argument 'amqp://…@host/%2f' found, see https://docs.rs/clap");
+        assert_eq!(redact_urls("'nats://a:b@c:1?d=secret' is"), "'nats://…@c:1?…' is");
+        let url: BrokerUrl = "nats://me:secret@one:4222".parse().unwrap();
+        let redacted = url.redact("nats://me:secret@one:4222 refused the password secret");
+        assert_eq!(redacted, "(the URL) refused the password …");
+        assert!(!format!("{url:?}").contains("secret"));
+    }
+}

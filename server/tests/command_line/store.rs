@@ -1,0 +1,65 @@
+use std::io::{Read, Seek, SeekFrom, Write};
+
+use serde_json::json;
+
+use crate::support::{Shell, objects, text};
+
+fn shell() -> Shell {
+    let shell = Shell::on_a_store();
+    shell.ok(&["entities", "create", "orders"]);
+    let lines: String = (1..=200).map(|number| format!("{number} {}\n", "x".repeat(500))).collect();
+    shell.with_input(lines, &["send", "orders"]);
+    shell
+}
+
+#[test]
+fn a_good_store_is_checked_compacted_and_backed_up() {
+    let shell = shell();
+    let checked = &shell.json(&["store", "check", "store"])[0];
+    assert_eq!((&checked["messages"], &checked["damages"]), (&json!(200), &json!([])));
+    assert_eq!(shell.json(&["store", "check", shell.url()])[0], *checked, "by its URL");
+    shell.ok(&["receive", "orders", "-n", "150", "--no-body"]);
+    let sizes = &shell.json(&["store", "compact", "store"])[0];
+    assert!(sizes["after"].as_u64() <= sizes["before"].as_u64(), "{sizes}");
+    shell.ok(&["store", "backup", "store", "--to", "copy"]);
+    assert_eq!(shell.json(&["store", "check", "copy"])[0]["messages"], 50);
+    let listed = shell.json(&["entities", "list", "--url", "file:copy"]);
+    assert_eq!(listed[0]["counts"]["active"], 50);
+    shell.fails(1, &["store", "backup", "store", "--to", "copy"]);
+}
+
+#[test]
+fn a_damaged_store_is_reported_and_salvaged() {
+    let shell = shell();
+    let path = shell.path("store").join("store.redb");
+    // A byte of a message.
+    let mut bytes = Vec::new();
+    std::fs::File::open(&path).unwrap().read_to_end(&mut bytes).unwrap();
+    let at = bytes.windows(8).position(|window| window == b"xxxxxxxx").unwrap();
+    let mut file = std::fs::File::options().write(true).open(&path).unwrap();
+    file.seek(SeekFrom::Start(at as u64)).unwrap();
+    file.write_all(b"y").unwrap();
+    drop(file);
+
+    let ran = shell.run(&["store", "check", "store"]);
+    assert!(ran.code == Some(8) && ran.err.contains("damaged"), "{ran:?}");
+    let output = shell.path("salvaged.jsonl");
+    let ran = shell.run(&["store", "salvage", "store", "--output", text(&output), "--json"]);
+    let messages = objects(&ran.out)[0]["messages"].as_u64().unwrap();
+    assert!(ran.code == Some(8) && (1..200).contains(&messages), "{ran:?}");
+    shell.ok(&["entities", "create", "orders", "--url", "file:new"]);
+    let imported = shell.json(&["import", "orders", text(&output), "--url", "file:new"]);
+    assert_eq!(imported[0]["imported"], messages);
+}
+
+#[test]
+fn a_folder_without_a_store_is_refused_and_stays_as_it_is() {
+    let shell = Shell::on_a_store();
+    for command in ["check", "compact"] {
+        shell.fails(1, &["store", command, "nothing"]);
+        assert!(!shell.path("nothing").exists());
+        std::fs::create_dir_all(shell.path("empty")).unwrap();
+        shell.fails(3, &["store", command, "empty"]);
+        assert_eq!(std::fs::read_dir(shell.path("empty")).unwrap().count(), 0);
+    }
+}
