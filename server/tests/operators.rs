@@ -157,7 +157,7 @@ async fn the_page_is_served_over_the_broker_of_a_url() {
 #[test]
 fn a_url_that_cannot_be_served_is_refused() {
     assert!(refused(&["--transport", "memory:"]).contains("memory: is a broker in this process"));
-    assert!(refused(&["--transport", "none:"]).contains("none"));
+    assert!(refused(&["--transport", "none:"]).contains("no transport is registered"));
     let text = refused(&["--transport", "memory:", "--data", "folder"]);
     assert!(text.contains("cannot be used with"), "{text}");
     let text = refused(&["--transport", "file:none", "--host", "0.0.0.0"]);

@@ -117,8 +117,8 @@ mod tests {
 
     #[test]
     fn a_session_ends_and_its_token_is_its_own() {
-        let clock = ManualClock::new(Timestamp::from_millis(1_800_000_000_000));
-        let sessions = Sessions::new(Arc::new(clock.clone()));
+        let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_800_000_000_000)));
+        let sessions = Sessions::new(clock.clone());
         let (one, other) = (sessions.begin(), sessions.begin());
         let token = sessions.token(&one);
         assert!(sessions.is_token(&one, token.as_bytes()) && !sessions.is_token(&other, token.as_bytes()));
@@ -133,8 +133,8 @@ mod tests {
 
     #[test]
     fn keys_cannot_be_guessed_quickly() {
-        let clock = ManualClock::new(Timestamp::from_millis(1_800_000_000_000));
-        let sessions = Sessions::new(Arc::new(clock.clone()));
+        let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_800_000_000_000)));
+        let sessions = Sessions::new(clock.clone());
         for _ in 0..MAX_FAILURES {
             assert!(sessions.may_try());
             sessions.count_failure();
