@@ -9,6 +9,8 @@ use parking_lot::Mutex;
 use sha2::Sha256;
 use uuid::Uuid;
 
+use crate::page::hex;
+
 pub(super) const COOKIE: &str = "consign_page";
 
 /// How long a session lasts.
@@ -74,7 +76,7 @@ impl Sessions {
 
     /// The token of the forms of a session, in hexadecimal digits.
     pub(super) fn token(&self, id: &str) -> String {
-        self.mac(id).finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+        hex::digits(&self.mac(id).finalize().into_bytes())
     }
 
     /// Compares in constant time.
