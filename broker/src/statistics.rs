@@ -3,6 +3,7 @@ use std::time::Duration;
 use consign_core::{
     administration::{Counts, EntityKind},
     message::EntityPath,
+    time::Timestamp,
 };
 
 use crate::{Broker, Totals};
@@ -57,9 +58,14 @@ impl Broker {
     pub fn statistics(&self) -> Vec<EntityStatistics> {
         let now = self.shared.now();
         let found = self.shared.with(|state| state.engine.statistics(now));
-        let entities = found.into_iter().map(|(path, kind, counts, totals, first)| {
-            let [oldest_active, oldest_dead_letter] = first.map(|at| at.map(|at| now.utc.saturating_since(at)));
-            EntityStatistics { path, kind, counts, totals, oldest_active, oldest_dead_letter }
+        let age = |at: Option<Timestamp>| at.map(|at| now.utc.saturating_since(at));
+        let entities = found.into_iter().map(|entity| EntityStatistics {
+            path: entity.path,
+            kind: entity.kind,
+            counts: entity.counts,
+            totals: entity.totals,
+            oldest_active: age(entity.first_active),
+            oldest_dead_letter: age(entity.first_dead),
         });
         entities.collect()
     }

@@ -23,6 +23,7 @@ const GROUPS: &[&[&str]] = &[
     &["message", "serde"],
     &["tokio", "websocket", "http"],
     &["administration"],
+    &["operations", "page"],
     &["embedded", "durable", "testing"],
     &["gzip", "zstd", "deflate"],
     &["encryption", "signing"],

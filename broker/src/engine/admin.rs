@@ -21,6 +21,17 @@ pub(crate) enum Change {
     Subscription(SubscriptionSettings),
 }
 
+/// An entity with its counters.
+pub(crate) struct Counted {
+    pub(crate) path: EntityPath,
+    pub(crate) kind: EntityKind,
+    pub(crate) counts: Counts,
+    pub(crate) totals: Totals,
+    /// The enqueued time of the first message that can be received.
+    pub(crate) first_active: Option<Timestamp>,
+    pub(crate) first_dead: Option<Timestamp>,
+}
+
 impl Change {
     /// Returns the settings for the store.
     pub(super) fn of_store(&self) -> QueueSettings {
@@ -232,18 +243,21 @@ impl Engine {
     }
 
     /// Returns all entities with their counters, in the order of their paths, in one step. Visits no message.
-    pub(crate) fn statistics(
-        &mut self,
-        now: Now,
-    ) -> Vec<(EntityPath, EntityKind, Counts, Totals, [Option<Timestamp>; 2])> {
+    pub(crate) fn statistics(&mut self, now: Now) -> Vec<Counted> {
         self.advance(now);
         let ids: Vec<_> = self.names.values().copied().collect();
         let mut entities = Vec::with_capacity(ids.len());
         for id in ids {
             let counts = self.counts(now, id, Part::Main);
             let Some(entity) = entity_mut(&mut self.entities, id) else { continue };
-            let first = [Part::Main, Part::DeadLetter].map(|part| entity.store.first_enqueued(part));
-            entities.push((entity.path.clone(), entity.role.kind(), counts, entity.store.totals(), first));
+            entities.push(Counted {
+                path: entity.path.clone(),
+                kind: entity.role.kind(),
+                counts,
+                totals: entity.store.totals(),
+                first_active: entity.store.first_enqueued(Part::Main),
+                first_dead: entity.store.first_enqueued(Part::DeadLetter),
+            });
         }
         entities
     }

@@ -12,6 +12,7 @@ mod messages;
 mod operators;
 mod options;
 mod output;
+mod page;
 mod ports;
 mod progress;
 mod serve;
@@ -79,7 +80,10 @@ fn report(command: &Command, failure: &Failure) {
 
 fn run(command: &Command) -> Result<(), Failure> {
     match command {
-        Command::Serve(options) => return Ok(serve::run(options)?),
+        Command::Serve(options) => match &options.transport {
+            Some(url) => return page::run(options, url),
+            None => return Ok(serve::run(options)?),
+        },
         Command::Completions { shell } => {
             clap_complete::generate(*shell, &mut CommandLine::command(), "consign", &mut io::stdout());
             return Ok(());

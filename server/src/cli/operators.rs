@@ -33,7 +33,7 @@ impl Operators {
         if let Some(key) = key {
             page = page.key(key);
         }
-        let page = match options.data.as_deref().and_then(jobs_file) {
+        let page = match options.jobs.clone().or_else(|| options.data.as_deref().and_then(jobs_file)) {
             Some(file) => page.open(&file).map_err(|error| Error::File { file, error })?,
             None => page.build(),
         };
@@ -63,7 +63,8 @@ impl Operators {
     }
 }
 
-fn read(file: &Path) -> Result<AccessKey, Error> {
+/// Reads a key of operators.
+pub(super) fn read(file: &Path) -> Result<AccessKey, Error> {
     let key = fs::read_to_string(file).map_err(|error| Error::File { file: file.into(), error })?;
     AccessKey::new(&key).map_err(|error| Error::ShortKey { file: file.into(), error })
 }

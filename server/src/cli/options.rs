@@ -9,6 +9,8 @@ use super::{
     entities::Entities,
     messages::{Export, Import, Peek, Receive, Send},
     store::Store,
+    target::BrokerUrl,
+    values,
 };
 
 /// Messages on every broker: send, receive, look into queues and dead letters, and serve Azure Service Bus clients.
@@ -103,8 +105,24 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) no_page: bool,
     /// How long a removal of the page waits, and can be undone
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = values::duration)]
     pub(crate) undo_window: Duration,
+    /// Keep the jobs of the page that have not ended in a file; by default it is beside the folder of --data
+    #[arg(long, value_name = "FILE")]
+    pub(crate) jobs: Option<PathBuf>,
+    /// Serve the page alone, over the broker of a URL: file:PATH, amqp:, amqps:, amqp10:, amqps10:, nats:, tls:, postgres:
+    ///
+    /// No broker of this program is served. memory: is refused, because it would be empty. Beyond loopback it needs
+    /// --operator-key and --allow-plain-tcp, for a proxy with TLS.
+    #[arg(
+        long,
+        value_name = "URL",
+        conflicts_with_all = ["config", "data", "keys", "create_entities", "tls_cert", "no_page"]
+    )]
+    pub(crate) transport: Option<BrokerUrl>,
+    /// Count a delivery of each message that is listed, on a broker with neither peek nor release
+    #[arg(long, requires = "transport")]
+    pub(crate) consume: bool,
     /// The form of the log on the standard error
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) log_format: LogFormat,
@@ -117,10 +135,6 @@ pub(crate) enum LogFormat {
     Text,
     /// A JSON object for each line
     Json,
-}
-
-fn seconds(text: &str) -> Result<Duration, std::num::ParseIntError> {
-    text.parse().map(|seconds: u32| Duration::from_secs(seconds.into()))
 }
 
 impl Serve {

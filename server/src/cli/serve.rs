@@ -25,13 +25,18 @@ use super::{
 #[expect(clippy::disallowed_methods, reason = "how long a start takes is printed, not used")]
 pub(super) fn run(options: &Serve) -> Result<(), Error> {
     let began = Instant::now();
+    init_log(options.log_format);
+    files::raise_limit();
+    Runtime::new()?.block_on(serve(options, began))
+}
+
+/// Writes the log to the standard error.
+pub(super) fn init_log(format: LogFormat) {
     let log = tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(false).with_max_level(LevelFilter::INFO);
-    match options.log_format {
+    match format {
         LogFormat::Text => log.init(),
         LogFormat::Json => log.json().init(),
     }
-    files::raise_limit();
-    Runtime::new()?.block_on(serve(options, began))
 }
 
 async fn serve(options: &Serve, began: Instant) -> Result<(), Error> {

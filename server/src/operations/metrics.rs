@@ -59,7 +59,7 @@ impl Metrics {
         Self { entities, omitted, connections: server.connections(), store }
     }
 
-    /// Returns the metrics as OpenMetrics text.
+    /// Returns the metrics as text of `OpenMetrics`.
     #[must_use]
     pub fn to_text(self) -> String {
         let mut registry = Registry::default();
@@ -72,6 +72,7 @@ impl Metrics {
 }
 
 type Read<T> = fn(&EntityStatistics) -> T;
+type Total = fn(&Totals) -> u64;
 
 /// Messages by state.
 const STATES: [(&str, Read<usize>); 6] = [
@@ -84,7 +85,7 @@ const STATES: [(&str, Read<usize>); 6] = [
 ];
 
 /// Settlements by outcome.
-const OUTCOMES: [(&str, fn(&Totals) -> u64); 5] = [
+const OUTCOMES: [(&str, Total); 5] = [
     ("completed", |totals| totals.completed),
     ("abandoned", |totals| totals.abandoned),
     ("deferred", |totals| totals.deferred),
@@ -93,7 +94,7 @@ const OUTCOMES: [(&str, fn(&Totals) -> u64); 5] = [
 ];
 
 /// Counters of an entity without another label.
-const COUNTERS: [(&str, &str, fn(&Totals) -> u64); 5] = [
+const COUNTERS: [(&str, &str, Total); 5] = [
     ("consign_entity_arrived", "Messages that became receivable", |totals| totals.arrived),
     ("consign_entity_delivered", "Deliveries to receivers", |totals| totals.delivered),
     ("consign_entity_locks_lost", "Locks that ended before a settlement", |totals| totals.locks_lost),

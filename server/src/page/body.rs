@@ -1,6 +1,6 @@
 //! Bodies as text for people, by their ContentType.
 
-use consign::codecs::ContentType;
+use consign::codecs::{ContentType, Losses};
 use consign_core::{Message, message::MessageBody};
 
 use super::{hex, pretty};
@@ -60,16 +60,12 @@ pub(super) fn show(message: &Message) -> Shown {
     if let Some(shown) = transcoded(content_type, &essence, bytes) {
         return shown;
     }
-    match as_text(bytes) {
-        Some(text) => {
-            let (text, note) = cut(text);
-            Shown { form: "text", text, note }
-        }
-        None => {
-            let note = (bytes.len() > MAX_DUMPED).then(|| format!("the first {MAX_DUMPED} of {} bytes", bytes.len()));
-            Shown { form: "bytes", text: hex::dump(bytes, MAX_DUMPED), note }
-        }
+    if let Some(text) = as_text(bytes) {
+        let (text, note) = cut(text);
+        return Shown { form: "text", text, note };
     }
+    let note = (bytes.len() > MAX_DUMPED).then(|| format!("the first {MAX_DUMPED} of {} bytes", bytes.len()));
+    Shown { form: "bytes", text: hex::dump(bytes, MAX_DUMPED), note }
 }
 
 /// A body of MessagePack or CBOR, as JSON.
@@ -85,7 +81,7 @@ fn transcoded(content_type: Option<&str>, essence: &str, bytes: &[u8]) -> Option
     let (encoded, losses) = codecs.transcode_lossy(content_type, bytes, FORMATS[0]).ok()?;
     let text = pretty::json(std::str::from_utf8(&encoded.body).ok()?)?;
     let (text, note) = cut(&text);
-    let lossy = (losses != Default::default())
+    let lossy = (losses != Losses::default())
         .then(|| "some values have no form in JSON and are shown by the nearest".to_owned());
     Some(Shown { form, text, note: note.or(lossy) })
 }

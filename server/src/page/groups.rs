@@ -36,8 +36,7 @@ pub(super) struct Group {
 /// The groups of a dead-letter sub-queue.
 #[derive(Default)]
 pub(super) struct Groups {
-    /// The largest first.
-    pub(super) groups: Vec<Group>,
+    pub(super) largest_first: Vec<Group>,
     pub(super) count: u64,
     /// Letters that are in no group of their own.
     pub(super) others: u64,
@@ -146,8 +145,8 @@ pub(super) async fn groups(shared: &Shared, entity: &EntityPath) -> Result<Group
     })
     .await?;
     found.is_cut = !is_all;
-    found.groups = by_key.into_values().collect();
-    found.groups.sort_by(|one, other| other.count.cmp(&one.count).then_with(|| one.first.cmp(&other.first)));
+    found.largest_first = by_key.into_values().collect();
+    found.largest_first.sort_by(|one, other| other.count.cmp(&one.count).then_with(|| one.first.cmp(&other.first)));
     Ok(found)
 }
 

@@ -30,6 +30,7 @@ const MAX_REMOTE: usize = 200;
 const MAX_LOCAL: usize = 2_000;
 
 /// The counts of all entities, and who watches them.
+#[derive(Default)]
 pub(super) struct Live {
     now: watch::Sender<Arc<View>>,
     watched: Mutex<Option<Timestamp>>,
@@ -57,12 +58,6 @@ pub(super) struct EntityView {
     pub(super) rates: Option<(f64, f64)>,
     pub(super) depth: VecDeque<f64>,
     pub(super) arrivals: VecDeque<f64>,
-}
-
-impl Default for Live {
-    fn default() -> Self {
-        Self { now: watch::Sender::default(), watched: Mutex::default() }
-    }
 }
 
 impl Live {

@@ -24,7 +24,7 @@
 //! - With a [key](Builder::key), every request needs a session, which begins with the key in a form. It ends after 12 hours.
 //! - Without a key, the page is for a listener on loopback. It then answers only requests whose `Host` is a loopback name, so that
 //!   no name of another site can be made to point to it.
-//! - A request that changes something needs the token of its session, in the form, and is refused if a browser says that another
+//! - A request that changes something needs the token of its session, in the form, and is refused if a browser reports that another
 //!   site has sent it.
 //! - The Content-Security-Policy allows the script and the style sheet of the page, and nothing inline.
 //! - Bodies are never in an address. All values are escaped.

@@ -20,7 +20,7 @@ pub(super) fn json(text: &str) -> Option<String> {
             }
             '{' | '[' => {
                 lines.text.push(char);
-                while chars.next_if(|char| char.is_ascii_whitespace()).is_some() {}
+                while chars.next_if(char::is_ascii_whitespace).is_some() {}
                 let end = if char == '{' { '}' } else { ']' };
                 if chars.next_if_eq(&end).is_some() {
                     lines.text.push(end);

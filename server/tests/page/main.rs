@@ -5,3 +5,4 @@ mod actions;
 mod lists;
 mod security;
 mod support;
+mod transports;

@@ -189,7 +189,7 @@ function executablePath() {
 export async function runAll() {
   // A sandbox needs rights that the root of a container does not have.
   const browser = await chromium.launch({ executablePath: executablePath(), args: ["--no-sandbox"] });
-  const server = await Server.start(...data("main"), "--create-entities", "--undo-window", "2");
+  const server = await Server.start(...data("main"), "--create-entities", "--undo-window", "2s");
   try {
     for (const one of journeys.filter(({ name }) => name.includes(settings.only))) await run(browser, server, one);
     console.log("end");

@@ -114,13 +114,12 @@ async fn checked(guard: &Guard, mut request: Request) -> Result<(Request, Option
             _ => refused(StatusCode::UNAUTHORIZED, "The session has ended. Sign in again."),
         });
     }
-    let (id, cookie) = match known {
-        Some(id) => (id.to_owned(), None),
-        None => {
-            let id = sessions::new_id();
-            let cookie = (!is_asset).then(|| guard.cookie(&id));
-            (id, cookie)
-        }
+    let (id, cookie) = if let Some(id) = known {
+        (id.to_owned(), None)
+    } else {
+        let id = sessions::new_id();
+        let cookie = (!is_asset).then(|| guard.cookie(&id));
+        (id, cookie)
     };
     let csrf = guard.sessions.token(&id);
     request.extensions_mut().insert(Session { id: id.clone(), csrf, has_key: guard.key.is_some() });

@@ -9,6 +9,8 @@ use parking_lot::Mutex;
 use sha2::Sha256;
 use uuid::Uuid;
 
+use crate::page::hex;
+
 pub(super) const COOKIE: &str = "consign_page";
 
 /// How long a session lasts.
@@ -74,7 +76,7 @@ impl Sessions {
 
     /// The token of the forms of a session, in hexadecimal digits.
     pub(super) fn token(&self, id: &str) -> String {
-        self.mac(id).finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+        hex::digits(&self.mac(id).finalize().into_bytes())
     }
 
     /// Compares in constant time.
@@ -117,8 +119,8 @@ mod tests {
 
     #[test]
     fn a_session_ends_and_its_token_is_its_own() {
-        let clock = ManualClock::new(Timestamp::from_millis(1_800_000_000_000));
-        let sessions = Sessions::new(Arc::new(clock.clone()));
+        let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_800_000_000_000)));
+        let sessions = Sessions::new(clock.clone());
         let (one, other) = (sessions.begin(), sessions.begin());
         let token = sessions.token(&one);
         assert!(sessions.is_token(&one, token.as_bytes()) && !sessions.is_token(&other, token.as_bytes()));
@@ -133,8 +135,8 @@ mod tests {
 
     #[test]
     fn keys_cannot_be_guessed_quickly() {
-        let clock = ManualClock::new(Timestamp::from_millis(1_800_000_000_000));
-        let sessions = Sessions::new(Arc::new(clock.clone()));
+        let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_800_000_000_000)));
+        let sessions = Sessions::new(clock.clone());
         for _ in 0..MAX_FAILURES {
             assert!(sessions.may_try());
             sessions.count_failure();

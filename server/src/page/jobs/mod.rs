@@ -38,7 +38,7 @@ const FAILURES: usize = 20;
 pub(super) struct Jobs {
     file: Option<PathBuf>,
     /// By when they were created.
-    jobs: Mutex<BTreeMap<(i64, String), Arc<Job>>>,
+    by_age: Mutex<BTreeMap<(i64, String), Arc<Job>>>,
     added: Notify,
 }
 
@@ -164,13 +164,13 @@ impl Jobs {
     pub(super) fn open(file: PathBuf) -> io::Result<Self> {
         let jobs = file::read(&file)?.into_iter();
         let jobs = jobs.map(|spec| ((spec.created_at, spec.id.clone()), Arc::new(Job::new(spec)))).collect();
-        Ok(Self { file: Some(file), jobs: Mutex::new(jobs), added: Notify::new() })
+        Ok(Self { file: Some(file), by_age: Mutex::new(jobs), added: Notify::new() })
     }
 
     /// Adds a job, in the file too. `None` if there are too many.
     pub(super) fn add(&self, spec: Spec) -> io::Result<Option<Arc<Job>>> {
         let job = Arc::new(Job::new(spec));
-        let mut jobs = self.jobs.lock();
+        let mut jobs = self.by_age.lock();
         if jobs.values().filter(|job| !job.is_ended()).count() >= MAX_JOBS {
             return Ok(None);
         }
@@ -190,12 +190,12 @@ impl Jobs {
     }
 
     pub(super) fn get(&self, id: &str) -> Option<Arc<Job>> {
-        self.jobs.lock().values().find(|job| job.spec.id == id).cloned()
+        self.by_age.lock().values().find(|job| job.spec.id == id).cloned()
     }
 
     /// All jobs, the newest first.
     pub(super) fn shown(&self) -> Vec<Shown> {
-        self.jobs.lock().values().rev().map(|job| job.shown()).collect()
+        self.by_age.lock().values().rev().map(|job| job.shown()).collect()
     }
 
     fn write(&self, jobs: &BTreeMap<(i64, String), Arc<Job>>) -> io::Result<()> {
@@ -206,11 +206,11 @@ impl Jobs {
 
     /// The next job to do: the first that has not ended.
     fn next(&self) -> Option<Arc<Job>> {
-        self.jobs.lock().values().find(|job| !job.is_ended()).cloned()
+        self.by_age.lock().values().find(|job| !job.is_ended()).cloned()
     }
 
     fn end(&self, job: &Job, state: State) {
-        let jobs = self.jobs.lock();
+        let jobs = self.by_age.lock();
         job.state.send_replace(state);
         if let Err(error) = self.write(&jobs) {
             tracing::warn!(%error, "the file of the jobs of the page was not written: an ended job may begin again");

@@ -73,7 +73,7 @@ pub(super) async fn groups(
 ) -> Answer {
     let path = entity(&asked.path)?.parent();
     let found = groups::groups(&shared, &path).await?;
-    let groups = found.groups.into_iter();
+    let groups = found.largest_first.into_iter();
     page(&View {
         frame: Frame::new(format!("Dead letters of {path}"), &session),
         head: Head::of(&shared, &path).await,

@@ -5,7 +5,11 @@ use axum::{
     Extension,
     extract::{Query, State},
 };
-use consign_core::{message::EntityPath, transport::Capability};
+use consign_core::{
+    administration::{Administration, EntityKind},
+    message::EntityPath,
+    transport::Capability,
+};
 use serde::Deserialize;
 
 use super::{Answer, Frame, page, rate};
@@ -127,13 +131,11 @@ impl Head {
         let path = path.parent();
         let view = shared.live.view(shared).await;
         let known = view.entities.iter().find(|(known, _)| known.eq_ignore_ascii_case(path.as_str()));
-        let row = match known {
-            Some((path, entity)) => Row::new(path, entity),
-            None => {
-                let counts = consign_core::administration::Administration::counts(&shared.transport, &path).await;
-                let kind = consign_core::administration::EntityKind::Queue;
-                Row::new(path.as_str(), &EntityView::first(kind, counts.unwrap_or_default()))
-            }
+        let row = if let Some((path, entity)) = known {
+            Row::new(path, entity)
+        } else {
+            let counts = shared.transport.counts(&path).await.unwrap_or_default();
+            Row::new(path.as_str(), &EntityView::first(EntityKind::Queue, counts))
         };
         Self { path: row.path.clone(), row, has_rates: shared.broker().is_some() }
     }

@@ -1,0 +1,73 @@
+//! `consign serve --transport`: the page alone, over the broker of a URL.
+
+use std::{
+    io::{self, Write},
+    net::SocketAddr,
+    time::Duration,
+};
+
+use axum::{Router, routing::get};
+use consign_server::page::Page;
+use tokio::{
+    net::TcpListener,
+    runtime::Runtime,
+    signal::unix::{SignalKind, signal},
+};
+
+use super::{
+    Error, Failure, operators,
+    options::Serve,
+    serve::init_log,
+    target::{self, BrokerUrl, Target},
+};
+
+/// Serves until SIGTERM or SIGINT.
+pub(super) fn run(options: &Serve, url: &BrokerUrl) -> Result<(), Failure> {
+    init_log(options.log_format);
+    Runtime::new()?.block_on(serve(options, url))
+}
+
+async fn serve(options: &Serve, url: &BrokerUrl) -> Result<(), Failure> {
+    let key = options.operator_key.as_deref().map(operators::read).transpose()?;
+    if !options.host.is_loopback() {
+        if key.is_none() {
+            return Err(Failure::usage(format!("{} is not a loopback address: give --operator-key", options.host)));
+        }
+        if !options.allow_plain_tcp {
+            return Err(Error::PlainTcp(options.host).into());
+        }
+    }
+    let address = SocketAddr::new(options.host, options.http_port);
+    let listener = TcpListener::bind(address).await;
+    let listener = listener.map_err(|error| Error::Listen { address, option: "--http-port", error })?;
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let target = Target { url: url.clone(), connect_timeout: Duration::from_secs(30), json: false };
+    let transport = target.connect().await?;
+
+    let mut page = Page::builder(transport.clone()).consume(options.consume).undo_window(options.undo_window);
+    if let Some(key) = key {
+        page = page.key(key);
+    }
+    let page = match &options.jobs {
+        Some(file) => page.open(file).map_err(|error| Failure::file(file, &error))?,
+        None => page.build(),
+    };
+    let mut out = io::stdout().lock();
+    writeln!(out, "Page: http://{}/$page/\nReady.", listener.local_addr()?)?;
+    out.flush()?;
+    drop(out);
+
+    let routes: Router = page.router().route("/health/live", get(async || "live\n"));
+    let handle = page.clone();
+    let stop = async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("shutting down");
+        handle.shutdown();
+    };
+    let served = async { axum::serve(listener, routes).with_graceful_shutdown(stop).await };
+    let (served, ()) = tokio::join!(served, page.run());
+    target::close(&transport, served.map_err(Failure::from)).await
+}

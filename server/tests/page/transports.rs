@@ -1,0 +1,114 @@
+//! Transports that cannot do all that the embedded broker can.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use consign_broker::{Broker, QueueReceiver, QueueSender};
+use consign_core::{
+    Message,
+    message::EntityPath,
+    transport::{
+        Capabilities, Capability, DynTransport, Level, ReceiveError, ReceiveMode, ReceiverExt, SendError, Sender,
+        Transport,
+    },
+};
+use consign_server::page::{Builder, Page};
+
+use crate::support::{Browser, bury, queue};
+
+/// A broker that can only send and receive.
+#[derive(Clone)]
+struct Plain {
+    broker: Broker,
+    capabilities: Capabilities,
+}
+
+impl Transport for Plain {
+    type Sender = QueueSender;
+    type Lease = consign_broker::QueueLease;
+    type Receiver = QueueReceiver;
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    async fn sender(&self, path: &EntityPath) -> Result<QueueSender, SendError> {
+        Transport::sender(&self.broker, path).await
+    }
+
+    async fn receiver(&self, path: &EntityPath, mode: ReceiveMode) -> Result<QueueReceiver, ReceiveError> {
+        Transport::receiver(&self.broker, path, mode).await
+    }
+}
+
+fn plain(broker: &Broker, capabilities: &[Capability]) -> Builder {
+    let capabilities = Capabilities::none().with_each(capabilities, Level::Native);
+    Page::builder(DynTransport::builder(Plain { broker: broker.clone(), capabilities }).build())
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_peek_messages_are_received_and_released() {
+    let broker = Broker::new();
+    let queue = queue(&broker);
+    for body in ["first", "second"] {
+        queue.sender().unwrap().send(Message::new(body)).await.unwrap();
+    }
+    let mut browser = Browser::new(&plain(&broker, &[Capability::PeekLock, Capability::Release]).build());
+    let answer = browser.get("/$page/messages?path=orders").await;
+    for text in ["These messages were received and released", "first", "second"] {
+        answer.has(text);
+    }
+    assert_eq!((queue.counts().active, queue.counts().locked), (2, 0));
+    // No delivery has counted.
+    assert_eq!(queue.receiver().receive().await.unwrap().message.received().unwrap().delivery_count, 1);
+    browser.get("/$page/").await.has("This transport cannot peek");
+}
+
+#[tokio::test(start_paused = true)]
+async fn listing_that_counts_deliveries_has_to_be_allowed() {
+    let broker = Broker::new();
+    let queue = queue(&broker);
+    queue.sender().unwrap().send(Message::new("first")).await.unwrap();
+    let answer =
+        Browser::new(&plain(&broker, &[Capability::PeekLock]).build()).get("/$page/messages?path=orders").await;
+    assert_eq!(answer.status, StatusCode::CONFLICT);
+    answer.has("needs --consume");
+    answer.has_not("first");
+    let allowed = plain(&broker, &[Capability::PeekLock]).consume(true).build();
+    Browser::new(&allowed).get("/$page/messages?path=orders").await.has("first");
+}
+
+#[tokio::test(start_paused = true)]
+async fn dead_letters_are_resubmitted_without_transactions() {
+    let broker = Broker::new();
+    let queue = queue(&broker);
+    let letters = |reason: &'static str| (0..5).map(move |_| (reason, "failed".to_owned(), Message::new(reason)));
+    bury(&queue, letters("Stays")).await;
+    bury(&queue, letters("Goes")).await;
+    let page = plain(&broker, &[Capability::PeekLock, Capability::Release]).build();
+    let background = page.clone();
+    tokio::spawn(async move { background.run().await });
+    let mut browser = Browser::new(&page);
+    let groups = browser.get("/$page/dead-letters?path=orders").await;
+    groups.has("10 dead letters by reason");
+    let goes = groups.text().split("<tr>").find(|row| row.contains("<bdi>Goes</bdi>")).unwrap();
+    let group = goes.split_once("group=").unwrap().1.split('"').next().unwrap().to_owned();
+    let fields = [("action", "resubmit"), ("path", "orders"), ("group", &group)];
+    let begun = browser.submit("/$page/confirm?action=resubmit&path=orders", "/$page/jobs", &fields).await;
+    while !browser.get(&begun.location()).await.text().contains("aria-live=\"polite\">done") {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!((queue.counts().active, queue.counts().dead_lettered), (5, 5));
+    assert_eq!(queue.receiver().receive().await.unwrap().message.payload(), Some(&b"Goes"[..]));
+}
+
+#[tokio::test]
+async fn entities_that_cannot_be_listed_are_opened_by_their_path() {
+    let broker = Broker::new();
+    queue(&broker);
+    let mut browser = Browser::new(&plain(&broker, &[Capability::Release]).build());
+    let answer = browser.get("/$page/").await;
+    answer.has("The entities cannot be listed");
+    answer.has("Open an entity by its path");
+    browser.get("/$page/sessions?path=orders").await.has("This transport cannot list sessions.");
+}
