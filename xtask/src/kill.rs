@@ -47,10 +47,11 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let filters: &[_] = if options.outbox { &OUTBOX } else { &FILTERS };
     for &(filter, share) in filters {
         let mut command = cargo(["test", "--profile", "checked", "--features", "full"]);
-        match options.outbox {
-            true => command.args(["--package", "consign-outbox-postgres", "--test", "outbox", filter]),
-            false => command.args(["--test", "durable", filter]),
-        };
+        if options.outbox {
+            command.args(["--package", "consign-outbox-postgres", "--test", "outbox", filter]);
+        } else {
+            command.args(["--test", "durable", filter]);
+        }
         command.args(["--", "--nocapture"]).env("SEED", seed.to_string());
         command.env("CONSIGN_CYCLES", cycles.div_ceil(share).to_string());
         // The outbox has a line for each transport.

@@ -1,10 +1,11 @@
-use std::{fmt, future::Future, sync::Mutex};
+use std::{fmt, future::Future};
 
 use consign_core::{
     Message,
     message::EntityPath,
     transport::{Batch, BoxFuture, SendError, SendExt, Sender, Transport},
 };
+use parking_lot::Mutex;
 use tower_service::Service;
 
 /// The senders of a [`Relay`](crate::Relay), by the destination of a message.
@@ -66,8 +67,7 @@ pub struct Layered<S>(Mutex<S>);
 
 impl<S: Clone> Layered<S> {
     fn stack(&self) -> S {
-        // A clone that panics leaves the stack as it was.
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }
 

@@ -15,7 +15,7 @@ pub use tokio_postgres;
 #[doc(hidden)]
 pub use self::relay::SameDatabase;
 #[doc(hidden)]
-pub use self::relay::{Senders, Way};
+pub use self::relay::{RelayMode, Senders};
 pub use self::{
     destinations::{Destinations, Layered, To},
     error::{OutboxError, OutboxErrorKind},

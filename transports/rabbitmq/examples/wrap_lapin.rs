@@ -1,5 +1,4 @@
 //! Stacks around a plain lapin client: `cargo run -p consign-rabbitmq --example wrap_lapin -- QUEUE DEAD-LETTER-EXCHANGE`.
-use bytes::Bytes;
 use consign::middleware::encode::{EncodeLayer, OutboundMessage};
 use consign::middleware::{catch_panic::CatchPanicLayer, dead_letter::DeadLetterLayer};
 use consign::middleware::{delivery_limit::DeliveryLimitLayer, message_id::MessageIdLayer};
@@ -8,7 +7,8 @@ use consign::transport::{ErrorKind, SendError, SendExt};
 use consign::{Disposition, Message, codecs::Codecs, settlement::Transient};
 use consign_rabbitmq::{convert, lapin};
 use futures_util::TryStreamExt;
-use lapin::{BasicProperties, Channel, Confirmation, options::*};
+use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicNackOptions, BasicPublishOptions};
+use lapin::{BasicProperties, Channel, Confirmation, types::FieldTable};
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt, service_fn};
 
 async fn priced(Body((sku, cents)): Body<(String, u64)>) -> Result<(), Transient> {
@@ -16,7 +16,7 @@ async fn priced(Body((sku, cents)): Body<(String, u64)>) -> Result<(), Transient
 }
 
 /// Publishes, and waits until RabbitMQ has stored the message in a queue.
-async fn publish(channel: &Channel, to: [&str; 2], message: (BasicProperties, Bytes)) -> Result<(), SendError> {
+async fn publish(channel: &Channel, to: [&str; 2], message: (BasicProperties, bytes::Bytes)) -> Result<(), SendError> {
     let (options, (properties, body)) = (BasicPublishOptions { mandatory: true, ..Default::default() }, message);
     let sent = async { channel.basic_publish(to[0].into(), to[1].into(), options, &body, properties).await?.await };
     match sent.await {
@@ -34,9 +34,9 @@ pub(crate) async fn place(channel: &Channel, queue: &str, order: (&str, u64)) ->
 
 pub(crate) async fn consume(channel: &Channel, queue: &str, dead_letters: &str) -> Result<(), BoxError> {
     let layers = ServiceBuilder::new().layer(DeadLetterLayer::new()).layer(DeliveryLimitLayer::new(3));
-    let router = Router::new(Codecs::json()).fallback(priced).build()?;
-    let mut stack = layers.layer(CatchPanicLayer::new()).service(router);
-    let mut deliveries = channel.basic_consume(queue.into(), "".into(), Default::default(), Default::default()).await?;
+    let mut stack = layers.layer(CatchPanicLayer::new()).service(Router::new(Codecs::json()).fallback(priced).build()?);
+    let options = BasicConsumeOptions::default();
+    let mut deliveries = channel.basic_consume(queue.into(), "".into(), options, FieldTable::default()).await?;
     while let Some(delivery) = deliveries.try_next().await? {
         let disposition = match convert::from_delivery(&delivery) {
             Ok(message) => stack.ready().await?.call(message).await,
@@ -61,7 +61,7 @@ async fn main() -> Result<(), BoxError> {
     let [queue, exchange] = [1, 2].map(|index| std::env::args().nth(index).unwrap_or_default());
     let connection = lapin::Connection::connect(&address, lapin::ConnectionProperties::default()).await?;
     let channel = connection.create_channel().await?;
-    channel.confirm_select(ConfirmSelectOptions::default()).await?;
+    channel.confirm_select(lapin::options::ConfirmSelectOptions::default()).await?;
     place(&channel, &queue, ("pen", 120)).await?;
     consume(&channel, &queue, &exchange).await
 }

@@ -32,8 +32,8 @@ use crate::{Destinations, Outbox, OutboxError, OutboxErrorKind, log};
 ///
 /// Run one in each process of the application: a lock in the database lets one of them send. If its process ends, or its
 /// connection breaks, the next one continues within the [poll interval](Relay::poll_interval).
-pub struct Relay<W> {
-    way: W,
+pub struct Relay<M> {
+    mode: M,
     connector: Connector,
     to: Progress,
     batch: u32,
@@ -52,7 +52,7 @@ pub struct Relayed {
 
 /// How a relay sends: [`Senders`] or `SameDatabase`.
 #[doc(hidden)]
-pub trait Way: Send {
+pub trait RelayMode: Send {
     /// Sends some rows, and records the results.
     fn relay(
         &mut self,
@@ -101,11 +101,11 @@ impl Relay<SameDatabase> {
     }
 }
 
-impl<W: Way> Relay<W> {
+impl<M: RelayMode> Relay<M> {
     /// The interval at which a relay looks for messages without a notification, by default.
     pub const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-    fn with(outbox: Outbox, connector: Connector, way: W) -> Self {
+    fn with(outbox: Outbox, connector: Connector, mode: M) -> Self {
         let to = Progress {
             outbox,
             pauses: Pauses::new(Duration::from_millis(100), Duration::from_secs(30)),
@@ -114,7 +114,7 @@ impl<W: Way> Relay<W> {
             send_timeout: Duration::from_secs(30),
             concurrency: 16,
         };
-        Self { way, connector, to, batch: 100, poll: Self::POLL_INTERVAL }
+        Self { mode, connector, to, batch: 100, poll: Self::POLL_INTERVAL }
     }
 
     /// Sets how many rows are read at once: 1 to 10,000; 100.
@@ -216,12 +216,11 @@ impl<W: Way> Relay<W> {
             let pausing = self.to.pauses.destinations(now);
             let reading = rows::read(&connection.client, &self.to.outbox, self.batch.into(), &pausing);
             let some = within(self.to.timeout, reading).await?;
-            let next = match some.is_empty() {
-                false => {
-                    self.way.relay(&mut connection.client, some, &mut self.to).await?;
-                    now
-                }
-                true => self.to.pauses.next(now).unwrap_or(now + self.poll).min(now + self.poll),
+            let next = if some.is_empty() {
+                self.to.pauses.next(now).unwrap_or(now + self.poll).min(now + self.poll)
+            } else {
+                self.mode.relay(&mut connection.client, some, &mut self.to).await?;
+                now
             };
             tokio::select! {
                 biased;
@@ -262,7 +261,7 @@ impl Progress {
     }
 }
 
-impl<W> fmt::Debug for Relay<W> {
+impl<M> fmt::Debug for Relay<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Relay")
             .field("table", &self.to.outbox.table)

@@ -7,7 +7,7 @@ use consign_postgres::Postgres;
 use tokio_postgres::{Client, types::Type};
 
 use super::{
-    Progress, Way,
+    Progress, RelayMode,
     connection::within,
     rows::{self, Outcome, Report, Waiting},
     senders::{groups, outcome},
@@ -77,7 +77,7 @@ impl SameDatabase {
     }
 }
 
-impl Way for SameDatabase {
+impl RelayMode for SameDatabase {
     async fn relay(&mut self, client: &mut Client, rows: Vec<Waiting>, to: &mut Progress) -> Result<(), OutboxError> {
         for group in groups(rows, false) {
             let (mut messages, mut others) = (Vec::with_capacity(group.len()), Vec::new());

@@ -11,7 +11,7 @@ use tokio::{sync::mpsc, time::timeout};
 use tokio_postgres::Client;
 
 use super::{
-    Progress, Way,
+    Progress, RelayMode,
     connection::within,
     rows::{self, Outcome, Report, Waiting},
 };
@@ -96,7 +96,7 @@ pub(super) fn outcome(error: &SendError) -> Outcome {
     }
 }
 
-impl<D: Destinations> Way for Senders<D> {
+impl<D: Destinations> RelayMode for Senders<D> {
     async fn relay(&mut self, client: &mut Client, rows: Vec<Waiting>, to: &mut Progress) -> Result<(), OutboxError> {
         let (send_timeout, limit, concurrency) = (to.send_timeout, to.timeout, to.concurrency);
         let (reports, mut reported) = mpsc::channel(REPORTS);

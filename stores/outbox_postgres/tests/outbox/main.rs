@@ -1,5 +1,6 @@
 //! Outboxes on a real PostgreSQL, with relays to the embedded broker and to real brokers.
 #![cfg(feature = "postgres")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod kills;
 mod relays;

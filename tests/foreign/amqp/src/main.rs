@@ -57,6 +57,7 @@ const CASES: &[Case<Environment>] = &[
     Case { name: "the client of fe2o3-amqp", run: node_clients::fe2o3 },
     Case { name: "the client of fe2o3-amqp over TLS", run: node_clients::fe2o3_over_tls },
     Case { name: "the client of fe2o3-amqp over WebSocket", run: node_clients::fe2o3_over_web_socket },
+    Case { name: "a stack around the client of fe2o3-amqp", run: node_clients::wrapped_fe2o3 },
     Case { name: "a broker of Qpid Proton: settlements", run: brokers::settlements },
     Case { name: "a broker of Qpid Proton: a message of 1 MiB", run: brokers::large },
     Case { name: "a broker of Qpid Proton: drain and detach", run: brokers::drain_and_detach },

@@ -118,11 +118,9 @@ impl Environment {
         command
     }
 
-    /// The client of fe2o3-amqp, which was built beside this program.
+    /// The client of fe2o3-amqp.
     fn fe2o3(&self) -> Result<Command, BoxError> {
-        let this = std::env::current_exe()?;
-        let folder = this.parent().and_then(Path::parent).ok_or("no folder of programs")?;
-        let mut command = Command::new(folder.join("foreign-fe2o3"));
+        let mut command = program("foreign-fe2o3")?;
         command.env("CERTIFICATE", &self.certificate);
         Ok(command)
     }
@@ -217,6 +215,18 @@ pub(crate) fn fe2o3_over_web_socket(env: &Environment) -> Outcome<'_> {
 }
 
 /// It does not show the open of the node.
+/// A stack around that client, on a server of its own.
+pub(crate) fn wrapped_fe2o3(_: &Environment) -> Outcome<'_> {
+    Box::pin(async { answer(&mut program("wrap_fe2o3")?).await.map(drop) })
+}
+
+/// A program that was built beside this one.
+fn program(name: &str) -> Result<Command, BoxError> {
+    let this = std::env::current_exe()?;
+    let folder = this.parent().and_then(Path::parent).ok_or("no folder of programs")?;
+    Ok(Command::new(folder.join(name)))
+}
+
 async fn check_fe2o3(env: &Environment, transport: &str) -> Result<(), BoxError> {
     env.check_without(Some("container"), env.fe2o3()?, transport, &format!("fe2o3-{transport}")).await
 }

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use async_nats::HeaderValue;
 use consign_conformance::golden::{random, samples};
 use consign_core::{Disposition, message::PropertyValue, settlement::DeadLetterReason, time::Timestamp};
 
@@ -63,7 +64,7 @@ fn an_unreadable_header_is_an_error_with_the_rest() {
     let (headers, payload) = dead.unwrap();
     assert!(wire::size(&headers) <= wire::MAX_HEADERS);
     assert_eq!(
-        (headers.get("DeadLetterReason").map(|value| value.as_str()), &payload[..]),
+        (headers.get("DeadLetterReason").map(HeaderValue::as_str), &payload[..]),
         (Some("HandlerPermanent"), &b"body"[..])
     );
 }
@@ -78,7 +79,7 @@ fn a_dead_letter_keeps_what_it_came_with() {
     headers.insert("Content-Type", "application/json");
     let letter = DeadLetter::new(DeadLetterReason::HandlerPermanent, "why");
     let (copy, payload) = dead_letter(Some(&headers), "{}".into(), letter).unwrap();
-    assert_eq!(copy.get_all("X-Tag").map(|value| value.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(copy.get_all("X-Tag").map(HeaderValue::as_str).collect::<Vec<_>>(), ["a", "b"]);
     assert!(copy.get(NATS_MESSAGE_ID).is_none(), "a stream that has the message drops the second one");
     let read = from_nats(Some(&copy), payload).unwrap();
     assert_eq!((read.message_id(), read.content_type()), (Some("order-7"), Some("application/json")));

@@ -73,10 +73,11 @@ pub(crate) async fn find(client: &Shared, path: &EntityPath) -> Result<Option<De
     if path.as_str().starts_with(REPLIES) || stored::read(client, path).await?.is_some() {
         return Ok(None);
     }
-    let found = match client.link.is_wrapped() {
+    let found = if client.link.is_wrapped() {
         // The answer would close the channel of the program.
-        true => Err(String::from("it cannot be read on a channel that was wrapped")),
-        false => arguments::dead_letter_exchange(client, path.as_str()).await?,
+        Err(String::from("it cannot be read on a channel that was wrapped"))
+    } else {
+        arguments::dead_letter_exchange(client, path.as_str()).await?
     };
     match found {
         Ok(Some(exchange)) => {

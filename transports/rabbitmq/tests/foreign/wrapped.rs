@@ -1,4 +1,5 @@
 //! Programs around a plain lapin client, with queues and a dead-letter exchange of their own.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use consign::{
     message::PropertyValue,
@@ -22,7 +23,6 @@ use crate::{SOON, support};
 
 #[path = "../../examples/wrap_lapin.rs"]
 #[expect(dead_code, reason = "the test has a queue of its own, which `main` is given")]
-#[expect(clippy::wildcard_imports, reason = "an example is short")]
 mod wrap_lapin;
 
 /// A quorum queue of another program, and the exchange that takes its dead letters.
