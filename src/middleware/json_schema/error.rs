@@ -39,7 +39,7 @@ pub enum ViolationsKind {
 }
 
 /// One violation of a schema.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct SchemaViolation {
     /// The path of the value in the body, as a JSON Pointer: empty for the body itself. It is escaped as in a Rust string,
@@ -93,6 +93,8 @@ impl SchemaViolations {
     pub(super) fn broken(name: &str, mut violations: Vec<SchemaViolation>) -> Self {
         let has_more = violations.len() > JsonSchema::MAX_VIOLATIONS;
         violations.truncate(JsonSchema::MAX_VIOLATIONS);
+        // The validator has them in an order of its own.
+        violations.sort_unstable();
         Self { name: name.into(), kind: ViolationsKind::Broken, violations, has_more }
     }
 
@@ -108,7 +110,7 @@ impl SchemaViolations {
         &self.name
     }
 
-    /// Returns the first violations: at most [`JsonSchema::MAX_VIOLATIONS`].
+    /// Returns the violations, by path: at most [`JsonSchema::MAX_VIOLATIONS`].
     #[must_use]
     pub fn violations(&self) -> &[SchemaViolation] {
         &self.violations

@@ -28,7 +28,7 @@
 //! assert_eq!(letter.reason.as_str(), "DeserializationFailed");
 //! assert_eq!(
 //!     letter.description,
-//!     "the body breaks the JSON Schema `order-v1`: minimum at /count; required at the root"
+//!     "the body breaks the JSON Schema `order-v1`: required at the root; minimum at /count"
 //! );
 //! # Ok(())
 //! # }
