@@ -28,8 +28,8 @@ const GROUPS: &[&[&str]] = &[
     &["claim-check"],
     &["cloud-events", "interop"],
     &["derive"],
-    &["tls-ring", "tls-aws-lc", "tls"],
-    &["config", "cli"],
+    &["tls", "tls-ring", "tls-aws-lc"],
+    &["config", "program", "cli"],
 ];
 /// Features that stand for others.
 const COMPOSED: &[&str] = &["default", "full"];

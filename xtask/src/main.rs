@@ -1,6 +1,7 @@
 //! Longer checks and benchmarks, one subcommand each: `cargo xtask SUBCOMMAND [OPTIONS]`.
 #![forbid(unsafe_code)]
 
+mod api;
 mod bench;
 mod cli;
 mod conformance;
@@ -10,11 +11,13 @@ mod faults;
 mod features;
 mod foreign;
 mod fuzz;
+mod guide;
 mod kill;
 mod layers;
 mod model;
 mod nightly;
 mod options;
+mod package;
 mod power_loss;
 mod random;
 mod recovery;

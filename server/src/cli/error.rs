@@ -12,6 +12,7 @@ pub(crate) enum Error {
     NoKeys(std::net::IpAddr),
     PlainTcp(std::net::IpAddr),
     Pem { file: PathBuf, text: String },
+    NoProvider,
     Tls(rustls::Error),
     Io(io::Error),
 }
@@ -34,6 +35,10 @@ impl fmt::Display for Error {
                  give --tls-cert and --tls-key, or --allow-plain-tcp"
             ),
             Self::Pem { file, text } => write!(f, "{}: {text}", file.display()),
+            Self::NoProvider => f.write_str(
+                "TLS needs a provider of cryptography, and this program was built without one: \
+                 build it with the feature tls-aws-lc or tls-ring",
+            ),
             Self::Tls(error) => write!(f, "the certificate and its key cannot be used: {error}"),
             Self::Io(error) => error.fmt(f),
         }

@@ -38,6 +38,7 @@ mod settings;
 mod settle;
 mod source;
 mod time;
+mod tls;
 mod topic;
 mod transport;
 mod wire;
