@@ -72,8 +72,6 @@ pub(crate) enum Error {
     Ungrouped(Vec<String>),
     /// Why crates cannot be published, a line for each reason.
     Package(Vec<String>),
-    /// Crates whose public API is not that of their snapshot.
-    Api(Vec<String>),
 }
 
 impl std::fmt::Display for Error {
@@ -109,11 +107,6 @@ impl std::fmt::Display for Error {
             Self::Parts(failed) => write!(f, "failed: {}", failed.join(", ")),
             Self::Ungrouped(features) => write!(f, "these features are in no group: {}", features.join(", ")),
             Self::Package(problems) => write!(f, "not ready to be published:\n  {}", problems.join("\n  ")),
-            Self::Api(crates) => write!(
-                f,
-                "the public API is not that of docs/api: {}; write it by `cargo xtask api --write`, and read the difference",
-                crates.join(", ")
-            ),
             Self::NoToolchain(name) => {
                 write!(f, "there is no {name} toolchain: rustup toolchain install {name} --profile minimal")
             }
@@ -156,7 +149,6 @@ impl std::error::Error for Error {
             | Self::Parts(_)
             | Self::Ungrouped(_)
             | Self::Package(_)
-            | Self::Api(_)
             | Self::NoToolchain(_)
             | Self::Findings(_)
             | Self::Spec(_) => None,

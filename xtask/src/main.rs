@@ -1,7 +1,6 @@
 //! Longer checks and benchmarks, one subcommand each: `cargo xtask SUBCOMMAND [OPTIONS]`.
 #![forbid(unsafe_code)]
 
-mod api;
 mod bench;
 mod cli;
 mod conformance;

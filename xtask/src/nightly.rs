@@ -41,7 +41,6 @@ const PARTS: &[Part] = &[
     part("sabotage", &["sabotage"]),
     part("shuttle", &["shuttle", "--long"]),
     part("features", &["features", "--long"]),
-    part("api", &["api"]),
     part("guide", &["guide"]),
     part("package", &["package"]),
     part("growth", &["growth"]),

@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    fn package(name: &str, dependencies: Value) -> Value {
+    fn package(name: &str, dependencies: &Value) -> Value {
         json!({
             "name": name, "version": "0.1.0", "publish": null, "description": "d", "license": "MIT", "rust_version": "1.90",
             "readme": "README.md", "documentation": "https://docs.rs/a", "keywords": ["k"], "categories": ["encoding"],
@@ -142,25 +142,25 @@ mod tests {
         })
     }
 
-    fn depends(name: &str, kind: Value, req: &str) -> Value {
+    fn depends(name: &str, kind: &Value, req: &str) -> Value {
         json!([{ "name": name, "kind": kind, "req": req }])
     }
 
     #[test]
     fn a_crate_comes_after_its_dependencies() {
-        let dev = depends("b", json!("dev"), "*");
-        let metadata = json!({ "packages": [package("b", depends("a", Value::Null, "^0.1")), package("a", dev)] });
+        let dev = depends("b", &json!("dev"), "*");
+        let metadata = json!({ "packages": [package("b", &depends("a", &Value::Null, "^0.1")), package("a", &dev)] });
         let names: Vec<_> = published(&metadata).into_iter().map(|package| package.name).collect();
         assert_eq!((names, problems(&metadata)), (vec!["a".into(), "b".into()], vec![]));
     }
 
     #[test]
     fn dependencies_on_members_are_checked() {
-        let mut private = package("private", json!([]));
+        let mut private = package("private", &json!([]));
         private["publish"] = json!([]);
         let found = |kind: Value, to: &str, req: &str| {
             let metadata =
-                json!({ "packages": [package("a", depends(to, kind, req)), package("b", json!([])), private] });
+                json!({ "packages": [package("a", &depends(to, &kind, req)), package("b", &json!([])), private] });
             problems(&metadata)
         };
         assert_eq!(
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn each_missing_field_is_named() {
-        let mut bad = package("a", json!([]));
+        let mut bad = package("a", &json!([]));
         for field in ["description", "license", "rust_version", "readme", "documentation", "metadata"] {
             bad[field] = Value::Null;
         }

@@ -13,13 +13,16 @@ use serde_json::{Value, json};
 use crate::error::Error;
 use crate::options::Output;
 use crate::workspace::{cargo, output, run as run_command};
-pub(crate) use manifest::{Manifest, published};
+use manifest::{Manifest, published};
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Check the manifests and the lists of files only
     #[arg(long)]
     quick: bool,
+    /// Build only the crate that depends on all archives, and not each crate alone
+    #[arg(long, conflicts_with = "quick")]
+    together: bool,
     #[command(flatten)]
     output: Output,
 }
@@ -38,13 +41,17 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
         return Err(Error::Package(problems));
     }
     if !options.quick {
-        build(&published, &metadata)?;
+        build(&published, &metadata, options.together)?;
     }
     let names: Vec<_> = published.iter().map(|package| &*package.name).collect();
     if options.output.json {
         println!("{}", json!({ "published": names, "built": !options.quick }));
     } else {
-        let built = if options.quick { "the manifests and files are complete" } else { "each builds from its archive" };
+        let built = match options {
+            Options { quick: true, .. } => "the manifests and files are complete",
+            Options { together: true, .. } => "the archives build together",
+            _ => "each builds from its archive, and all build together",
+        };
         println!("{} crates, {built}; in the order of their publication:\n{}", names.len(), names.join(" "));
     }
     Ok(())
@@ -61,9 +68,10 @@ fn wrong_files(name: &str, listed: &str) -> Vec<String> {
     missing.chain(unwanted).collect()
 }
 
-/// Builds each crate from its archive, and a crate that depends on all of them.
-fn build(published: &[Manifest], metadata: &Value) -> Result<(), Error> {
-    let mut command = cargo(["package", "--allow-dirty"]);
+/// Builds each crate from its archive, unless only `together`, and a crate that depends on all of them.
+fn build(published: &[Manifest], metadata: &Value, together: bool) -> Result<(), Error> {
+    let mut command = cargo(["package", "--allow-dirty", "--quiet"]);
+    command.args(together.then_some("--no-verify"));
     run_command(command.args(published.iter().flat_map(|package| ["--package", &package.name])))?;
     outside::run(published, metadata)
 }
