@@ -3,18 +3,29 @@
 use clap::{Parser, Subcommand as Subcommands};
 
 use crate::{
-    bench, conformance, deny, error::Error, faults, features, foreign, fuzz, kill, load, model, nightly,
-    options::Output, power_loss, random, recovery, sabotage, shuttle, spec,
+    bench, conformance, deny, error::Error, faults, features, foreign, fuzz, guide, kill, load, model, nightly,
+    options::Output, package, power_loss, random, recovery, sabotage, shuttle, spec,
 };
 
 /// Run the longer checks and the benchmarks of this workspace
 #[derive(Debug, Parser)]
 #[command(name = "xtask", bin_name = "cargo xtask")]
 #[command(subcommand_help_heading = "Subcommands", subcommand_value_name = "SUBCOMMAND")]
+#[command(after_help = PURPOSES)]
 pub(crate) struct CommandLine {
     #[command(subcommand)]
     subcommand: Subcommand,
 }
+
+/// The subcommands by purpose, after the list of them.
+const PURPOSES: &str = "\
+By purpose:
+  before a commit       features, spec, deny, package --quick, guide
+  brokers and clients   conformance, foreign, faults
+  the embedded broker   model, shuttle, kill, power-loss, recovery, sabotage
+  untrusted input       fuzz, random
+  cost of a message     guard, growth, memory, bench
+  before a release      package, nightly";
 
 #[derive(Debug, Subcommands)]
 enum Subcommand {
@@ -36,6 +47,8 @@ enum Subcommand {
     Growth(Output),
     /// Fail if a message takes over 3 % more instructions, or more allocations, than in benches/baseline.json (requires valgrind)
     Guard(Output),
+    /// Build docs/guide as a book in target/guide/book (installs mdBook if it is missing)
+    Guide,
     /// Kill and terminate processes that use a durable broker, and check what they acknowledged
     Kill(kill::Options),
     /// Measure the program `consign serve` under hostile connections, overload and many links, and its processor time
@@ -46,6 +59,8 @@ enum Subcommand {
     Model(model::Options),
     /// Run the long checks in about 2 hours and write target/nightly/page.md
     Nightly(nightly::Options),
+    /// Build the published crates from their archives, and a crate outside of the workspace from all of them
+    Package(package::Options),
     /// Simulate power loss, failures, lack of space and damage on the disk of a durable broker
     PowerLoss(power_loss::Options),
     /// Feed random bytes to the ContentType parser and to every codec
@@ -73,11 +88,13 @@ impl CommandLine {
             Subcommand::Fuzz(options) => fuzz::run(options),
             Subcommand::Growth(output) => bench::growth::run(output),
             Subcommand::Guard(output) => bench::guard::run(output),
+            Subcommand::Guide => guide::run(),
             Subcommand::Kill(options) => kill::run(options),
             Subcommand::Load(options) => load::run(options),
             Subcommand::Memory(output) => bench::memory::run(output),
             Subcommand::Model(options) => model::run(options),
             Subcommand::Nightly(options) => nightly::run(options),
+            Subcommand::Package(options) => package::run(options),
             Subcommand::PowerLoss(options) => power_loss::run(options),
             Subcommand::Random(options) => random::run(options),
             Subcommand::Recovery(options) => recovery::run(options),
@@ -114,6 +131,16 @@ mod tests {
             let undocumented = subcommand.get_arguments().find(|option| option.get_help().is_none());
             assert!(undocumented.is_none(), "{}: {undocumented:?}", subcommand.get_name());
         }
+    }
+
+    #[test]
+    fn every_subcommand_has_one_purpose() {
+        let listed = PURPOSES.lines().skip(1).filter_map(|line| line.get(24..)).flat_map(|line| line.split(", "));
+        let mut listed: Vec<_> = listed.filter(|name| !name.contains(' ')).collect();
+        listed.sort_unstable();
+        let command = CommandLine::command();
+        let names: Vec<_> = command.get_subcommands().map(clap::Command::get_name).collect();
+        assert_eq!(listed, names);
     }
 
     #[test]

@@ -70,6 +70,8 @@ pub(crate) enum Error {
     Findings(Vec<Finding>),
     /// Features of a package that no group of `xtask/src/features` names, as `package/feature`.
     Ungrouped(Vec<String>),
+    /// Why crates cannot be published, a line for each reason.
+    Package(Vec<String>),
 }
 
 impl std::fmt::Display for Error {
@@ -104,6 +106,7 @@ impl std::fmt::Display for Error {
             Self::NoPackage(name) => write!(f, "`cargo metadata` names no package `{name}` with features"),
             Self::Parts(failed) => write!(f, "failed: {}", failed.join(", ")),
             Self::Ungrouped(features) => write!(f, "these features are in no group: {}", features.join(", ")),
+            Self::Package(problems) => write!(f, "not ready to be published:\n  {}", problems.join("\n  ")),
             Self::NoToolchain(name) => {
                 write!(f, "there is no {name} toolchain: rustup toolchain install {name} --profile minimal")
             }
@@ -145,6 +148,7 @@ impl std::error::Error for Error {
             | Self::NoPackage(_)
             | Self::Parts(_)
             | Self::Ungrouped(_)
+            | Self::Package(_)
             | Self::NoToolchain(_)
             | Self::Findings(_)
             | Self::Spec(_) => None,

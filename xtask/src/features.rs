@@ -33,7 +33,7 @@ const GROUPS: &[&[&str]] = &[
     &["signal"],
     &["derive"],
     &["tls-ring", "tls-aws-lc", "tls"],
-    &["config", "cli"],
+    &["config", "program", "cli"],
     &["postgres"],
 ];
 /// Features that stand for others.

@@ -42,6 +42,8 @@ const PARTS: &[Part] = &[
     part("sabotage", &["sabotage"]),
     part("shuttle", &["shuttle", "--long"]),
     part("features", &["features", "--long"]),
+    part("guide", &["guide"]),
+    part("package", &["package"]),
     part("growth", &["growth"]),
     part("memory", &["memory"]),
     part("recovery", &["recovery"]),

@@ -1,4 +1,5 @@
 //! The pages of the guide as text: chapters, links and pictures.
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use std::{
     collections::BTreeSet,
@@ -13,7 +14,8 @@ fn source() -> PathBuf {
 /// The chapters, by the names of their files.
 fn chapters() -> BTreeSet<String> {
     let names = fs::read_dir(source()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    names.filter(|name| name.ends_with(".md") && name != "SUMMARY.md").collect()
+    let is_page = |name: &String| Path::new(name).extension().is_some_and(|extension| extension == "md");
+    names.filter(|name| is_page(name) && name != "SUMMARY.md").collect()
 }
 
 fn read(path: &Path) -> String {

@@ -22,6 +22,7 @@ pub(crate) enum Error {
         file: PathBuf,
         text: String,
     },
+    NoProvider,
     Tls(rustls::Error),
     Io(io::Error),
     /// A file that was named by an option, or that is beside the store.
@@ -53,6 +54,10 @@ impl fmt::Display for Error {
                  give --tls-cert and --tls-key, or --allow-plain-tcp"
             ),
             Self::Pem { file, text } => write!(f, "{}: {text}", file.display()),
+            Self::NoProvider => f.write_str(
+                "TLS needs a provider of cryptography, and this program was built without one: \
+                 build it with the feature tls-aws-lc or tls-ring",
+            ),
             Self::Tls(error) => write!(f, "the certificate and its key cannot be used: {error}"),
             Self::Io(error) => error.fmt(f),
             Self::File { file, error } => write!(f, "{}: {error}", file.display()),

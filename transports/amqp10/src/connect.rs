@@ -14,7 +14,7 @@ use crate::{core::Core, error::Failure, options::Sasl, servers::Server};
 
 pub(crate) async fn open(core: &Arc<Core>, server: &Server) -> Result<Connection, Failure> {
     let connector = Connector::new(server.host.as_str(), server.port).with_timeout(core.options.timeout);
-    #[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
+    #[cfg(feature = "tls")]
     let connector = match &core.tls {
         Some(config) => connector.with_tls(Arc::clone(config)),
         None => connector,

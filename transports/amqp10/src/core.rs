@@ -25,7 +25,7 @@ use crate::{
 pub(crate) struct Core {
     pub(crate) options: Options,
     pub(crate) servers: Servers,
-    #[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
+    #[cfg(feature = "tls")]
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
     /// The name of the AMQP container.
     pub(crate) container: String,
@@ -46,11 +46,11 @@ impl Core {
                 return Err(Failure::new(ErrorKind::InvalidArgument, "an address of entities contains `{path}`"));
             }
         }
-        #[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
+        #[cfg(feature = "tls")]
         let tls = if servers.is_tls { Some(crate::tls::config(&options)?) } else { None };
-        #[cfg(not(any(feature = "tls-aws-lc", feature = "tls-ring")))]
+        #[cfg(not(feature = "tls"))]
         if servers.is_tls {
-            let detail = "`amqps10:` needs the feature `tls-aws-lc` or `tls-ring` of consign-amqp10";
+            let detail = "`amqps10:` needs the feature `tls-aws-lc`, `tls-ring` or `tls` of consign-amqp10";
             return Err(Failure::new(ErrorKind::NotSupported, detail));
         }
         let container = options.name.clone().unwrap_or_else(|| format!("consign-{:016x}", fastrand::u64(..)));
@@ -58,7 +58,7 @@ impl Core {
             product: options.product.map_or_else(OnceLock::new, OnceLock::from),
             options,
             servers,
-            #[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
+            #[cfg(feature = "tls")]
             tls,
             container,
             numbers: Numbers::new(),

@@ -15,7 +15,7 @@ mod receiver;
 mod replies;
 mod sender;
 mod servers;
-#[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
+#[cfg(feature = "tls")]
 mod tls;
 mod transport;
 mod wire;

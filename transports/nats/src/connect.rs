@@ -15,6 +15,7 @@ use crate::{
     connection::Nats,
     options::Options,
     servers::{Identity, Servers},
+    tls,
 };
 
 impl Nats {
@@ -43,7 +44,8 @@ impl Options {
     ///
     /// [`CommunicationProblem`](ErrorKind::CommunicationProblem) if there is no server,
     /// [`ServiceTimeout`](ErrorKind::ServiceTimeout), [`Unauthorized`](ErrorKind::Unauthorized),
-    /// [`NotSupported`](ErrorKind::NotSupported) if it is older than 2.9 or without JetStream,
+    /// [`NotSupported`](ErrorKind::NotSupported) if it is older than 2.9 or without JetStream, or if `tls://` has no provider of
+    /// cryptography,
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for an address or a namespace that breaks a rule.
     pub async fn connect(self, url: &str) -> Result<Nats, ManageError> {
         let refused = |expected| ManageError::new(ErrorKind::InvalidArgument).with_detail(expected);
@@ -52,6 +54,9 @@ impl Options {
 
     pub(crate) async fn connect_to(mut self, servers: Servers) -> Result<Nats, ManageError> {
         let Servers { addresses, requires_tls, identity } = servers;
+        if !tls::has_provider() && requires_tls {
+            return Err(ManageError::new(ErrorKind::NotSupported).with_detail(tls::NO_PROVIDER));
+        }
         if let [only] = &*addresses {
             self.server = Some(ServerAddress::new(only.host().trim_matches(['[', ']'])).with_port(only.port()));
         }

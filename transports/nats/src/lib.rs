@@ -39,6 +39,7 @@ mod settings;
 mod settle;
 mod source;
 mod time;
+mod tls;
 mod topic;
 mod transport;
 mod wire;

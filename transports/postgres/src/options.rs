@@ -110,7 +110,7 @@ impl Options {
     /// # Errors
     ///
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a URL that cannot be read; [`NotSupported`](ErrorKind::NotSupported)
-    /// if it requires TLS and the crate has neither of the features for it;
+    /// if it requires TLS, and the crate has no feature for it or there is no provider of cryptography;
     /// [`CommunicationProblem`](ErrorKind::CommunicationProblem); [`Unauthorized`](ErrorKind::Unauthorized).
     pub async fn connect(self, url: &str) -> Result<Postgres, ManageError> {
         let config: Config = url.parse().map_err(|error: tokio_postgres::Error| {
@@ -123,9 +123,9 @@ impl Options {
     pub(crate) async fn connect_config(self, mut config: Config) -> Result<Postgres, ManageError> {
         share_timeout(&mut config, self.timeout);
         if crate::tls::is_wanted(&config) {
-            #[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
+            #[cfg(feature = "tls")]
             return self.connect_with(config, crate::tls::connector()?).await;
-            #[cfg(not(any(feature = "tls-aws-lc", feature = "tls-ring")))]
+            #[cfg(not(feature = "tls"))]
             return Err(ManageError::new(ErrorKind::NotSupported).with_detail("built without TLS"));
         }
         self.connect_with(config, tokio_postgres::NoTls).await

@@ -26,7 +26,7 @@ fn is_here(host: &Host) -> bool {
 }
 
 /// Returns a TLS connector that trusts the certificates of the system.
-#[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
+#[cfg(feature = "tls")]
 pub(crate) fn connector() -> Result<tokio_postgres_rustls::MakeRustlsConnect, consign_core::transport::ManageError> {
     use consign_core::transport::{ErrorKind, ManageError};
 
@@ -37,20 +37,52 @@ pub(crate) fn connector() -> Result<tokio_postgres_rustls::MakeRustlsConnect, co
     if added == 0 {
         return Err(refused("the system trusts no certificate"));
     }
-    #[cfg(feature = "tls-aws-lc")]
-    let provider = rustls::crypto::aws_lc_rs::default_provider();
-    #[cfg(not(feature = "tls-aws-lc"))]
-    let provider = rustls::crypto::ring::default_provider();
-    let config = rustls::ClientConfig::builder_with_provider(std::sync::Arc::new(provider))
+    let no_provider = "no provider of cryptography: enable the feature `tls-aws-lc` or `tls-ring` of consign-postgres, or install \
+                       one by `rustls::crypto::CryptoProvider::install_default`";
+    let unsupported = || ManageError::new(ErrorKind::NotSupported).with_detail(no_provider);
+    let provider = provider().ok_or_else(unsupported)?;
+    let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| refused("no version of TLS is left").with_source(error))?;
     let config = config.with_root_certificates(roots).with_no_client_auth();
     Ok(tokio_postgres_rustls::MakeRustlsConnect::new(config))
 }
 
+/// The provider that the process has installed, or else that of a feature.
+#[cfg(feature = "tls")]
+#[allow(clippy::unnecessary_wraps, reason = "without a feature there is none")]
+fn provider() -> Option<std::sync::Arc<rustls::crypto::CryptoProvider>> {
+    if let Some(installed) = rustls::crypto::CryptoProvider::get_default() {
+        return Some(std::sync::Arc::clone(installed));
+    }
+    #[cfg(feature = "tls-aws-lc")]
+    return Some(std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider()));
+    #[cfg(all(feature = "tls-ring", not(feature = "tls-aws-lc")))]
+    return Some(std::sync::Arc::new(rustls::crypto::ring::default_provider()));
+    #[cfg(not(any(feature = "tls-aws-lc", feature = "tls-ring")))]
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(feature = "tls-aws-lc")]
+    #[test]
+    fn the_installed_provider_comes_before_that_of_a_feature() {
+        let mut own = rustls::crypto::aws_lc_rs::default_provider();
+        own.cipher_suites.truncate(1);
+        assert!(own.install_default().is_ok(), "no other test installs one");
+        let used = provider().map(|provider| provider.cipher_suites.len());
+        assert_eq!(used, Some(1));
+    }
+
+    #[cfg(all(feature = "tls", not(any(feature = "tls-aws-lc", feature = "tls-ring"))))]
+    #[test]
+    fn without_a_provider_the_error_names_the_features() {
+        let error = connector().err().unwrap();
+        assert!(error.to_string().contains("`tls-aws-lc` or `tls-ring`"), "{error}");
+    }
 
     #[test]
     fn connections_to_other_machines_use_tls_by_default() {
