@@ -20,6 +20,8 @@ pub struct HttpOptions {
     pub header_timeout: Duration,
     /// How long a client may take for the body of a request. 60 seconds by default.
     pub body_timeout: Duration,
+    /// How long a client may leave a response unread. 60 seconds by default. Then the connection is closed.
+    pub write_timeout: Duration,
 }
 
 impl Default for HttpOptions {
@@ -31,6 +33,7 @@ impl Default for HttpOptions {
             max_headers: 100,
             header_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(60),
+            write_timeout: Duration::from_secs(60),
         }
     }
 }
@@ -61,6 +64,13 @@ impl HttpOptions {
     #[must_use]
     pub fn with_body_timeout(mut self, timeout: Duration) -> Self {
         self.body_timeout = timeout;
+        self
+    }
+
+    /// Sets `write_timeout`.
+    #[must_use]
+    pub fn with_write_timeout(mut self, timeout: Duration) -> Self {
+        self.write_timeout = timeout;
         self
     }
 }
