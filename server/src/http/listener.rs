@@ -12,7 +12,7 @@ use tokio::{
 };
 use tower_service::Service;
 
-use super::{HttpOptions, router, web_socket::Upgrade};
+use super::{HttpOptions, router, stall::Stall, web_socket::Upgrade};
 use crate::{Server, log::warn_of};
 
 /// What the connections of a listener share.
@@ -24,8 +24,8 @@ struct Listener {
 }
 
 impl Server {
-    /// Serves HTTP/1.1 on the connections of a listener until [`Server::shutdown`] is called, and waits for them to close: AMQP over
-    /// WebSocket on the path `/$servicebus/websocket`.
+    /// Serves HTTP/1.1 on the connections of a listener until [`Server::shutdown`] is called, and waits for them to close: messages, the
+    /// administration of entities, and AMQP over WebSocket on the path `/$servicebus/websocket`.
     ///
     /// Requests that have begun are answered at the shutdown, within [`Timeouts::shutdown`](crate::Timeouts::shutdown).
     ///
@@ -75,7 +75,7 @@ impl Listener {
             .header_read_timeout(self.options.header_timeout)
             .max_headers(self.options.max_headers)
             .max_buf_size(self.options.max_header_size.max(8_192))
-            .serve_connection(TokioIo::new(stream), service)
+            .serve_connection(TokioIo::new(Stall::new(stream, self.options.write_timeout, upgrade.clone())), service)
             .with_upgrades();
         let mut connection = pin!(connection);
         let served = tokio::select! {

@@ -13,6 +13,7 @@ mod options;
 mod query;
 mod refusal;
 mod router;
+mod stall;
 mod web_socket;
 
 pub use self::options::HttpOptions;

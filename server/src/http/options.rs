@@ -23,6 +23,8 @@ pub struct HttpOptions {
     pub body_timeout: Duration,
     /// Further routes, such as those of the page. None by default. They come before those of entities of the same name.
     pub routes: Router,
+    /// How long a client may leave a response unread. 60 seconds by default. Then the connection is closed.
+    pub write_timeout: Duration,
 }
 
 impl Default for HttpOptions {
@@ -35,6 +37,7 @@ impl Default for HttpOptions {
             header_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(60),
             routes: Router::new(),
+            write_timeout: Duration::from_secs(60),
         }
     }
 }
@@ -72,6 +75,13 @@ impl HttpOptions {
     #[must_use]
     pub fn with_body_timeout(mut self, timeout: Duration) -> Self {
         self.body_timeout = timeout;
+        self
+    }
+
+    /// Sets `write_timeout`.
+    #[must_use]
+    pub fn with_write_timeout(mut self, timeout: Duration) -> Self {
+        self.write_timeout = timeout;
         self
     }
 }

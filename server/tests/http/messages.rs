@@ -1,7 +1,7 @@
-use consign_core::Message;
 use consign_core::{
+    Message,
     administration::{QueueSettings, SubscriptionSettings, TopicSettings},
-    message::{MessageBody, Value},
+    message::{MessageBody, Properties, SequenceNumber, Value},
     transport::Sender,
 };
 
@@ -20,7 +20,7 @@ async fn a_message_is_sent_and_received_and_deleted() {
     ];
     let sent = harness.call("POST", "/q/messages?timeout=30", &headers, "{\"a\":1}").await;
     assert_eq!((sent.status, sent.text()), (201, ""));
-    let message = &harness.broker().queue("q").unwrap().peek(Default::default(), 1)[0];
+    let message = &harness.broker().queue("q").unwrap().peek(SequenceNumber::default(), 1)[0];
     assert_eq!((message.subject(), message.message_id()), (Some("M1"), Some("id")));
 
     let received = harness.receive("q").await;
@@ -129,7 +129,7 @@ async fn a_body_that_is_not_data_is_received_as_amqp() {
     let sender = harness.broker().queue("q").unwrap().sender().unwrap();
     sender.send(Message::new(Value::from("text"))).await.unwrap();
     let sequence = MessageBody::Sequence([vec![Value::from(true)]].into());
-    sender.send(Message::from_parts(Default::default(), sequence)).await.unwrap();
+    sender.send(Message::from_parts(Properties::default(), sequence)).await.unwrap();
     let received = harness.receive("q").await;
     assert_eq!(received.header("content-type"), Some("application/vnd.amqp"));
     assert_eq!(received.body, b"\x00\x53\x77\xa1\x04text");

@@ -1,6 +1,6 @@
 //! A server on a port of loopback, and a client that writes bytes.
 
-use std::net::SocketAddr;
+use std::{fmt::Write, net::SocketAddr};
 
 use consign_broker::Broker;
 use consign_core::administration::QueueSettings;
@@ -113,8 +113,8 @@ pub(crate) fn request(method: &str, path: &str, headers: &[(&str, &str)], body: 
     let body = body.as_ref();
     let mut request = format!("{method} {path} HTTP/1.1\r\nHost: localhost:5300\r\nConnection: close\r\n");
     for (name, value) in headers {
-        request += &format!("{name}: {value}\r\n");
+        write!(request, "{name}: {value}\r\n").unwrap();
     }
-    request += &format!("Content-Length: {}\r\n\r\n", body.len());
+    write!(request, "Content-Length: {}\r\n\r\n", body.len()).unwrap();
     [request.as_bytes(), body].concat()
 }

@@ -1,7 +1,7 @@
 //! Opens one connection.
 
 use std::io;
-#[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
+#[cfg(feature = "tls")]
 use std::sync::Arc;
 
 #[cfg(feature = "websocket")]
@@ -29,7 +29,7 @@ pub(crate) async fn open(core: &Core) -> Result<Connection, Failure> {
 /// Opens a stream to a port of the server, with its handshakes.
 pub(crate) async fn stream(core: &Core, endpoint: &Endpoint, web_socket: bool) -> Result<Stream, Failure> {
     let connector = Connector::new(endpoint.host.as_str(), endpoint.port).with_timeout(core.options.timeout);
-    #[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
+    #[cfg(feature = "tls")]
     let connector = match &core.tls {
         Some(config) => connector.with_tls(Arc::clone(config)),
         None => connector,

@@ -26,7 +26,7 @@ pub(crate) struct Core {
     pub(crate) options: Options,
     pub(crate) endpoint: Endpoint,
     pub(crate) credential: Arc<dyn TokenCredential>,
-    #[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
+    #[cfg(feature = "tls")]
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
     pub(crate) proxy: Option<Proxy>,
     /// The name of the AMQP container.
@@ -61,11 +61,11 @@ impl Core {
         endpoint: Endpoint,
         credential: Arc<dyn TokenCredential>,
     ) -> Result<Arc<Self>, Failure> {
-        #[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
+        #[cfg(feature = "tls")]
         let tls = if endpoint.is_tls { Some(crate::tls::config(&options)?) } else { None };
-        #[cfg(not(any(feature = "tls-aws-lc", feature = "tls-ring")))]
+        #[cfg(not(feature = "tls"))]
         if endpoint.is_tls {
-            let detail = "TLS needs the feature `tls-aws-lc` or `tls-ring` of consign-servicebus";
+            let detail = "TLS needs the feature `tls-aws-lc`, `tls-ring` or `tls` of consign-servicebus";
             return Err(Failure::new(ErrorKind::NotSupported, detail));
         }
         if options.web_socket && cfg!(not(feature = "websocket")) {
@@ -79,7 +79,7 @@ impl Core {
             options,
             endpoint,
             credential,
-            #[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
+            #[cfg(feature = "tls")]
             tls,
             proxy,
             container,

@@ -22,7 +22,7 @@ mod rules;
 mod sas;
 mod sender;
 mod session;
-#[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
+#[cfg(feature = "tls")]
 mod tls;
 mod transaction;
 mod transport;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use consign_core::transport::ErrorKind;
 use rustls::{
     ClientConfig, RootCertStore,
+    crypto::CryptoProvider,
     pki_types::{CertificateDer, pem::PemObject},
 };
 
@@ -28,21 +29,53 @@ pub(crate) fn config(options: &Options) -> Result<Arc<ClientConfig>, Failure> {
     if roots.is_empty() {
         return Err(refused("the system trusts no certificate, and the options have none"));
     }
-    #[cfg(feature = "tls-aws-lc")]
-    let provider = rustls::crypto::aws_lc_rs::default_provider();
-    #[cfg(not(feature = "tls-aws-lc"))]
-    let provider = rustls::crypto::ring::default_provider();
-    let config = ClientConfig::builder_with_provider(Arc::new(provider))
+    let provider = provider().ok_or_else(|| Failure::new(ErrorKind::NotSupported, NO_PROVIDER))?;
+    let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|_| refused("no version of TLS is left"))?
         .with_root_certificates(roots);
     Ok(Arc::new(config.with_no_client_auth()))
 }
 
+const NO_PROVIDER: &str = "no provider of cryptography: enable the feature `tls-aws-lc` or `tls-ring` of consign-servicebus, or install one \
+     by `rustls::crypto::CryptoProvider::install_default`";
+
+/// The provider that the process has installed, or else that of a feature.
+fn provider() -> Option<Arc<CryptoProvider>> {
+    CryptoProvider::get_default().cloned().or_else(of_feature)
+}
+
+#[cfg(feature = "tls-aws-lc")]
+#[allow(clippy::unnecessary_wraps, reason = "without a feature there is none")]
+fn of_feature() -> Option<Arc<CryptoProvider>> {
+    Some(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+}
+
+#[cfg(all(feature = "tls-ring", not(feature = "tls-aws-lc")))]
+#[allow(clippy::unnecessary_wraps, reason = "without a feature there is none")]
+fn of_feature() -> Option<Arc<CryptoProvider>> {
+    Some(Arc::new(rustls::crypto::ring::default_provider()))
+}
+
+#[cfg(not(any(feature = "tls-aws-lc", feature = "tls-ring")))]
+#[allow(clippy::unnecessary_wraps, reason = "without a feature there is none")]
+fn of_feature() -> Option<Arc<CryptoProvider>> {
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    #[cfg(not(any(feature = "tls-aws-lc", feature = "tls-ring")))]
+    #[test]
+    fn without_a_provider_the_error_names_the_features() {
+        let failure = config(&Options::default()).unwrap_err();
+        assert_eq!(failure.kind(), ErrorKind::NotSupported);
+        assert!(failure.to_string().contains("`tls-aws-lc` or `tls-ring`"), "{failure}");
+    }
+
+    #[cfg(any(feature = "tls-aws-lc", feature = "tls-ring"))]
     #[test]
     fn what_is_not_pem_is_refused_without_being_shown() {
         let options = Options::default().certificates("secret");

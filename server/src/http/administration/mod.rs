@@ -129,7 +129,7 @@ async fn stored(http: &Http) -> Result<(), Refusal> {
 }
 
 #[cfg(not(feature = "durable"))]
-#[expect(clippy::unused_async, clippy::unnecessary_wraps, reason = "they are with a disk")]
+#[expect(clippy::unused_async, reason = "it is with a disk")]
 async fn stored(_: &Http) -> Result<(), Refusal> {
     Ok(())
 }

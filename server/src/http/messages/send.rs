@@ -25,6 +25,9 @@ const MAX_BATCH: usize = 4_096;
 /// The most bytes of a batch as JSON. The broker has a limit for the messages.
 const MAX_BATCH_SIZE: u64 = 8 << 20;
 
+/// A body of this size has memory of its own.
+const SMALL: usize = 64 * 1_024;
+
 pub(super) async fn run(
     http: &Http,
     path: &EntityPath,
@@ -48,8 +51,9 @@ pub(super) async fn run(
         }
         sender.send_batch(Batch::from(messages))
     } else {
-        // Its own memory: that of the connection is larger.
-        sender.send(from_request(&call.headers, Bytes::copy_from_slice(&body))?)
+        // A small body is a slice of what the connection has read, which it would keep in memory.
+        let body = if body.len() < SMALL { Bytes::copy_from_slice(&body) } else { body };
+        sender.send(from_request(&call.headers, body)?)
     };
     let Ok(sent) = tokio::time::timeout(timeout, sending).await else {
         let text = "The message was not stored in time. It may be stored later.";

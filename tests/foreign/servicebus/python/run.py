@@ -19,7 +19,7 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-MODULES = ["sending", "receiving", "settling", "sessions", "topics", "connections", "administration"]
+MODULES = ["sending", "receiving", "settling", "sessions", "topics", "connections", "administration", "over_http"]
 # More of the asynchronous ones in one thread delay each other's renewals.
 AT_ONCE = {"sync": 40, "async": 16}
 # Longer than the scenario that waits the longest.
