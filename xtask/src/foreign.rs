@@ -1,6 +1,6 @@
 //! `cargo xtask foreign`: this library beside encoders, producers and consumers of Python, Node and Rust.
 //!
-//! `scripts/foreign` installs them. The suite `codecs`, the client of fe2o3-amqp and azservicebus are workspaces of their own, because
+//! `scripts/foreign` installs them. The suite `codecs`, the client of fe2o3-amqp are workspaces of their own, because
 //! peers are not held to the policy of dependencies; the other suites are members of this one.
 
 use std::process::Command;
@@ -58,16 +58,10 @@ const SUITES: [Suite; 7] = [
     },
     Suite {
         name: "servicebus",
-        builds: &[
-            &["--manifest-path", "tests/foreign/fe2o3/Cargo.toml"],
-            &["--workspace", "--features", "full", "--example", "foreign-servicebus", "--bin", "consign"],
-        ],
+        builds: &[&["--workspace", "--features", "full", "--example", "foreign-servicebus", "--bin", "consign"]],
         program: "examples/foreign-servicebus",
     },
 ];
-
-/// What the suite `servicebus` needs besides with `CONSIGN_SERVICEBUS=all`.
-const OF_ALL: &[&str] = &["--manifest-path", "tests/foreign/azservicebus/Cargo.toml"];
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
@@ -85,9 +79,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let folder = output(Command::new("scripts/foreign").current_dir(root()))?;
     let is_all = options.all || std::env::var_os("CONSIGN_SERVICEBUS").is_some_and(|part| part == "all");
     for suite in suites(options.suite.as_deref()) {
-        let more = (is_all && suite.name == "servicebus").then_some(OF_ALL);
-        for parameters in suite.builds.iter().copied().chain(more) {
-            build(cargo(["build", "--quiet", "--target-dir", "target"]).args(parameters))?;
+        for parameters in suite.builds {
+            build(cargo(["build", "--quiet", "--target-dir", "target"]).args(*parameters))?;
         }
         let mut program = Command::new(root().join("target/debug").join(suite.program));
         program.arg(folder.trim()).args(options.output.json.then_some("--json"));
