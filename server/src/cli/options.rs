@@ -62,6 +62,7 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct Serve {
     /// Create the entities of a file: TOML if it ends with .toml, or the JSON of Microsoft's emulator
     #[arg(long, value_name = "FILE")]
@@ -110,7 +111,7 @@ pub(crate) struct Serve {
     /// Keep the jobs of the page that have not ended in a file; by default it is beside the folder of --data
     #[arg(long, value_name = "FILE")]
     pub(crate) jobs: Option<PathBuf>,
-    /// Serve the page alone, over the broker of a URL: file:PATH, amqp:, amqps:, amqp10:, amqps10:, nats:, tls:, postgres:
+    /// Serve the page alone, over the broker of a URL, such as that of RabbitMQ, NATS, PostgreSQL or a store
     ///
     /// No broker of this program is served. memory: is refused, because it would be empty. Beyond loopback it needs
     /// --operator-key and --allow-plain-tcp, for a proxy with TLS.
