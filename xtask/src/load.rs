@@ -1,7 +1,6 @@
 //! `cargo xtask load`: the program `consign serve` under load, by the example `load` of its crate.
 //!
-//! Processor time is measured beside the acceptor of fe2o3-amqp, a program of the workspace `tests/foreign/fe2o3`, and beside the
-//! AMQP 1.0 plugin of RabbitMQ at the address in `CONSIGN_AMQP10`.
+//! Processor time is measured beside the AMQP 1.0 plugin of RabbitMQ at the address in `CONSIGN_AMQP10`.
 
 use std::process::Command;
 
@@ -31,11 +30,6 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let built = |path: &str| root().join("target/release").join(path);
     let mut command = Command::new("sh");
     command.args(["-c", WITH_FILES]).arg(built("examples/load")).arg(built("consign"));
-    if options.only.as_deref().is_none_or(|only| only == "cpu") {
-        let acceptor = ["--manifest-path", "tests/foreign/fe2o3/Cargo.toml", "--bin", "acceptor"];
-        build(cargo(["build", "--quiet", "--release", "--target-dir", "target"]).args(acceptor))?;
-        command.arg("--acceptor").arg(built("acceptor"));
-    }
     if let Some(only) = &options.only {
         command.args(["--only", only]);
     }

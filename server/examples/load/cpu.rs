@@ -7,7 +7,7 @@ use futures_util::{StreamExt, stream};
 
 use crate::{
     Failure, Options,
-    client::{accepted, connect, message, receiver},
+    client::{accepted, connect, message},
     process::{Server, listener, processor_time},
 };
 
@@ -38,9 +38,8 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     let server = Server::consign(&options.program, &[])?;
     let acceptor = options.acceptor.as_deref().map(Server::other).transpose()?;
     let mut peers = vec![Peer::new("consign", server.address, "orders", server.pid())];
-    match &acceptor {
-        Some(acceptor) => peers.push(Peer::new("fe2o3-amqp's acceptor", acceptor.address, "orders", acceptor.pid())),
-        None => println!("cpu: left out: fe2o3-amqp's acceptor, there is no --acceptor"),
+    if let Some(acceptor) = &acceptor {
+        peers.push(Peer::new("the acceptor", acceptor.address, "orders", acceptor.pid()));
     }
     match std::env::var("CONSIGN_AMQP10") {
         Ok(address) => {
@@ -87,7 +86,8 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
 async fn measure(address: SocketAddr, queue: &str, messages: u32, is_settled: bool) -> Result<(), Failure> {
     let (connection, session) = connect(address).await?;
     let sender = session.attach_sender("sender", queue).await?;
-    let mut receiver = receiver(&session, "receiver", queue).await?;
+    // RabbitMQ has the first settle mode of receivers only.
+    let mut receiver = session.attach_receiver("receiver", queue).await?;
     receiver.set_automatic_credit(WINDOW)?;
     let receive = async {
         for _ in 0..messages {

@@ -2,8 +2,8 @@
 //!
 //! `hostile` has 500 connections that send garbage, stop, or send a byte a second, beside a client that works. `overload` sends ten
 //! times of what is received. `links` has 1,000 connections with 10 links each. `cpu` measures the processor time of a message,
-//! beside the acceptor of fe2o3-amqp and the AMQP 1.0 plugin of RabbitMQ at the address in `CONSIGN_AMQP10`. The process fails if
-//! a part finds an error of the server, and not for a figure.
+//! beside the AMQP 1.0 plugin of RabbitMQ at the address in `CONSIGN_AMQP10`, and an acceptor that prints its address. The process
+//! fails if a part finds an error of the server, and not for a figure.
 
 mod client;
 mod cpu;
@@ -19,7 +19,7 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// What is measured, and how much of it.
 struct Options {
     program: PathBuf,
-    /// The acceptor of fe2o3-amqp.
+    /// Another server, which prints its address.
     acceptor: Option<PathBuf>,
     only: Option<String>,
     /// A tenth of everything.
