@@ -66,7 +66,9 @@ async fn run() -> Result<ExitCode, Failure> {
     if is_json {
         println!("{}", json!({ "passed": passed, "failed": failed, "ended": has_ended }));
     } else {
-        failed.iter().for_each(|failure| println!("FAIL  {failure}"));
+        for failure in failed {
+            println!("FAIL  {failure}");
+        }
         println!("{} passed, {} failed; screenshots in {}", passed.len(), failed.len(), screenshots.display());
     }
     let is_good = has_ended && failed.is_empty() && !passed.is_empty();
