@@ -66,7 +66,7 @@ async fn run() -> Result<ExitCode, Failure> {
     if is_json {
         println!("{}", json!({ "passed": passed, "failed": failed, "ended": has_ended }));
     } else {
-        for failure in failed {
+        for failure in &failed {
             println!("FAIL  {failure}");
         }
         println!("{} passed, {} failed; screenshots in {}", passed.len(), failed.len(), screenshots.display());
