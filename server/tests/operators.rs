@@ -94,7 +94,7 @@ fn with_shared_access_keys_operators_need_a_key_of_their_own() {
     let keys = file(folder.path(), "keys.toml", "[[keys]]\nname = 'root'\nkey = 'secret'\nrights = ['Manage']\n");
     let server = start(&["--keys", &keys]);
     assert!(server.line("Page: ").is_none());
-    assert_eq!((server.get("/$page/", None).0, server.get("/metrics", None).0), (404, 404));
+    assert_eq!((server.get("/$page/", None).0, server.get("/metrics", None).0), (400, 401));
     assert_eq!(server.get("/health/ready", None).0, 200);
 
     let key = file(folder.path(), "operators", &format!("{KEY}\n"));
@@ -108,7 +108,7 @@ fn with_shared_access_keys_operators_need_a_key_of_their_own() {
 fn the_page_can_be_left_out() {
     let server = start(&["--no-page"]);
     assert!(server.line("Page: ").is_none());
-    assert_eq!((server.get("/$page/", None).0, server.get("/metrics", None).0), (404, 200));
+    assert_eq!((server.get("/$page/", None).0, server.get("/metrics", None).0), (400, 200));
 }
 
 #[test]

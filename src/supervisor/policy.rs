@@ -104,7 +104,7 @@ mod tests {
         let mut fail = |at: u32| policy.next(&mut failures, start + at * second, 0).map(|delay| delay.as_secs());
         assert_eq!([0, 10, 20, 59].map(&mut fail), [Some(1), Some(2), Some(4), None]);
         // The first one, and then the next two, are older than the period.
-        assert_eq!([60, 61, 80].map(&mut fail), [Some(4), None, Some(4)]);
+        assert_eq!([60, 61, 80].map(&mut fail), [Some(4), None, Some(2)]);
         assert_eq!(fail(1_000), Some(1));
         assert_eq!(RestartPolicy::never().next(&mut Failures::default(), start, 0), None);
         let most = RestartPolicy::new().limit(u32::MAX, Duration::MAX);

@@ -24,7 +24,7 @@ By purpose:
   brokers and clients   conformance, foreign, faults
   the embedded broker   model, shuttle, kill, power-loss, recovery, sabotage
   untrusted input       fuzz, random
-  cost of a message     guard, growth, memory, bench
+  cost of a message     guard, growth, memory, load, bench
   before a release      package, nightly";
 
 #[derive(Debug, Subcommands)]

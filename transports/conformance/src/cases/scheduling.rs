@@ -130,10 +130,12 @@ async fn the_earlier_of_two_comes_first(bench: &Bench<'_>) -> Verdict {
     let queue = bench.queue(QueueSettings::default()).await?;
     schedule(bench, &queue, ["late"], SOON * 2).await?;
     schedule(bench, &queue, ["early"], SOON).await?;
+    // On a slow machine both are due at the first look.
     bench.wait_past(SOON).await;
-    ensure_eq!(bench.drain(&queue).await?, ["early"]);
+    let mut received = bench.drain(&queue).await?;
     bench.wait_past(SOON).await;
-    ensure_eq!(bench.drain(&queue).await?, ["late"]);
+    received.extend(bench.drain(&queue).await?);
+    ensure_eq!(received, ["early", "late"]);
     Ok(())
 }
 
