@@ -15,12 +15,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("consign-broker", &["consign-core", "consign-rules"]),
     ("consign-amqp10", &["consign-amqp", "consign-core"]),
     ("consign-example-transport", &["consign-core"]),
+    ("consign-http", &["consign-core", "consign-rules"]),
     ("consign-nats", &["consign-core", "consign-rules"]),
     ("consign-outbox-postgres", &["consign-amqp", "consign-core", "consign-postgres"]),
     ("consign-postgres", &["consign-core", "consign-rules"]),
     ("consign-rabbitmq", &["consign-amqp", "consign-core", "consign-rules"]),
     ("consign-servicebus", &["consign-amqp", "consign-core", "consign-http", "consign-rules"]),
-    ("consign-server", &["consign-amqp", "consign-broker", "consign-core", "consign-rules"]),
     ("consign", &["consign-broker", "consign-codecs", "consign-core", "consign-derive", "consign-rules"]),
 ];
 
