@@ -1,7 +1,7 @@
 //! `cargo xtask foreign`: this library beside encoders, producers and consumers of Python, Node and Rust.
 //!
-//! `scripts/foreign` installs them. The suite `codecs`, the client of fe2o3-amqp are workspaces of their own, because
-//! peers are not held to the policy of dependencies; the other suites are members of this one.
+//! `scripts/foreign` installs them. The suite `codecs` and the clients of fe2o3-amqp and azservicebus are workspaces of their own,
+//! because peers are not held to the policy of dependencies; the other suites are members of this one.
 
 use std::process::Command;
 
@@ -17,6 +17,8 @@ struct Suite {
     name: &'static str,
     /// The parameters of each build.
     builds: &'static [&'static [&'static str]],
+    /// The parameters of more builds with `--all`.
+    all_builds: &'static [&'static [&'static str]],
     /// In `target/debug`.
     program: &'static str,
 }
@@ -28,37 +30,47 @@ const SUITES: [Suite; 7] = [
             &["--manifest-path", "tests/foreign/fe2o3/Cargo.toml"],
             &["--package", "foreign-amqp", "--example", "foreign-amqp"],
         ],
+        all_builds: &[],
         program: "examples/foreign-amqp",
     },
     Suite {
         name: "codecs",
         builds: &[&["--manifest-path", "tests/foreign/codecs/Cargo.toml"]],
+        all_builds: &[],
         program: "foreign-codecs",
     },
     // With the features of `scripts/test`, so that nothing is built again.
     Suite {
         name: "formats",
         builds: &[&["--workspace", "--features", "full", "--example", "foreign-formats"]],
+        all_builds: &[],
         program: "examples/foreign-formats",
     },
     Suite {
         name: "languages",
         builds: &[&["--workspace", "--features", "full", "--example", "foreign-languages"]],
+        all_builds: &[],
         program: "examples/foreign-languages",
     },
     Suite {
         name: "page",
         builds: &[&["--workspace", "--features", "full", "--example", "foreign-page", "--bin", "consign"]],
+        all_builds: &[],
         program: "examples/foreign-page",
     },
     Suite {
         name: "peers",
         builds: &[&["--workspace", "--features", "full", "--example", "foreign-peers"]],
+        all_builds: &[],
         program: "examples/foreign-peers",
     },
     Suite {
         name: "servicebus",
         builds: &[&["--workspace", "--features", "full", "--example", "foreign-servicebus", "--bin", "consign"]],
+        all_builds: &[
+            &["--manifest-path", "tests/foreign/azservicebus/Cargo.toml"],
+            &["--manifest-path", "tests/foreign/fe2o3/Cargo.toml", "--bin", "servicebus"],
+        ],
         program: "examples/foreign-servicebus",
     },
 ];
@@ -79,7 +91,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let folder = output(Command::new("scripts/foreign").current_dir(root()))?;
     let is_all = options.all || std::env::var_os("CONSIGN_SERVICEBUS").is_some_and(|part| part == "all");
     for suite in suites(options.suite.as_deref()) {
-        for parameters in suite.builds {
+        let more: &[&[&str]] = if is_all { suite.all_builds } else { &[] };
+        for parameters in suite.builds.iter().chain(more) {
             build(cargo(["build", "--quiet", "--target-dir", "target"]).args(*parameters))?;
         }
         let mut program = Command::new(root().join("target/debug").join(suite.program));

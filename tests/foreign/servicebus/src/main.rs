@@ -1,8 +1,8 @@
 //! `foreign-servicebus FOLDER [--json]`: SDKs of Azure Service Bus beside the program `consign`.
 //!
 //! FOLDER is what `scripts/foreign` prints. A server with shared access keys, TLS and WebSocket serves the scenarios of the
-//! client in Python and of the one for Node. With `CONSIGN_SERVICEBUS=all` it is every client, each on a server in memory and on
-//! one with a store. The process fails if a scenario does, unless it is one of [`KNOWN`].
+//! client in Python and of the one for Node. With `CONSIGN_SERVICEBUS=all` it is every client, also those of Rust, each on a server
+//! in memory and on one with a store. The process fails if a scenario does, unless it is one of [`KNOWN`].
 #![forbid(unsafe_code)]
 
 mod server;
@@ -16,7 +16,7 @@ use std::{
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::server::Server;
+use crate::server::{Server, program};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -27,7 +27,7 @@ struct Client {
     command: fn(&Path, &Path) -> Command,
 }
 
-const CLIENTS: [Client; 5] = [
+const CLIENTS: [Client; 7] = [
     Client { name: "azure-servicebus", command: |folder, settings| python(folder, settings, "sync") },
     Client { name: "@azure/service-bus", command: node },
     Client { name: "azure-servicebus, async", command: |folder, settings| python(folder, settings, "async") },
@@ -39,7 +39,12 @@ const CLIENTS: [Client; 5] = [
         name: "azure-servicebus 7.14.3, async",
         command: |folder, settings| previous(folder, python(folder, settings, "async")),
     },
+    Client { name: "azservicebus", command: |_, settings| with(rust(RUST[0]), settings) },
+    Client { name: "fe2o3-amqp", command: |_, settings| with(rust(RUST[1]), settings) },
 ];
+
+/// The programs of Rust, each of a workspace of its own.
+const RUST: [&str; 2] = ["foreign-azservicebus", "servicebus"];
 
 /// The clients that are run without `CONSIGN_SERVICEBUS`.
 const FEW: usize = 2;
@@ -70,6 +75,15 @@ fn node(folder: &Path, settings: &Path) -> Command {
     let mut command = Command::new("node");
     command.env("NODE_MODULES", folder).env("NODE_EXTRA_CA_CERTS", settings.with_file_name("certificate.pem"));
     command.arg(script("node/run.mjs")).arg(settings);
+    command
+}
+
+fn rust(name: &str) -> Command {
+    Command::new(program(name))
+}
+
+fn with(mut command: Command, settings: &Path) -> Command {
+    command.arg(settings);
     command
 }
 
@@ -115,18 +129,22 @@ async fn run(client: Client, folder: &Path, server: &Server) -> Report {
     }
 }
 
-/// The entities of both programs, in one configuration.
-async fn entities(folder: &Path) -> Result<Value, Failure> {
+/// The entities of the programs that are run, in one configuration.
+async fn entities(folder: &Path, all: bool) -> Result<Value, Failure> {
     let mut python = Command::new(folder.join("venv/bin/python"));
     python.arg(script("python/run.py"));
     let mut node = Command::new("node");
     node.env("NODE_MODULES", folder).arg(script("node/run.mjs"));
+    let others = [node].into_iter().chain(RUST.into_iter().filter(|_| all).map(rust));
     let mut config: Value = serde_json::from_slice(&python.arg("entities").output().await?.stdout)?;
-    let more: Value = serde_json::from_slice(&node.arg("entities").output().await?.stdout)?;
-    for kind in ["Queues", "Topics"] {
-        let path = format!("/UserConfig/Namespaces/0/{kind}");
-        let more = more.pointer(&path).and_then(Value::as_array).cloned().unwrap_or_default();
-        config.pointer_mut(&path).and_then(Value::as_array_mut).ok_or("a configuration without entities")?.extend(more);
+    for mut program in others {
+        let more: Value = serde_json::from_slice(&program.arg("entities").output().await?.stdout)?;
+        for kind in ["Queues", "Topics"] {
+            let path = format!("/UserConfig/Namespaces/0/{kind}");
+            let more = more.pointer(&path).and_then(Value::as_array).cloned().unwrap_or_default();
+            let entities = config.pointer_mut(&path).and_then(Value::as_array_mut);
+            entities.ok_or("a configuration without entities")?.extend(more);
+        }
     }
     Ok(config)
 }
@@ -147,7 +165,7 @@ async fn run_all() -> Result<ExitCode, Failure> {
     let folder = PathBuf::from(arguments.next().ok_or("the folder of the packages is missing")?);
     let is_json = arguments.next().is_some_and(|argument| argument == "--json");
     let all = env::var("CONSIGN_SERVICEBUS").is_ok_and(|part| part == "all");
-    let config = entities(&folder).await?;
+    let config = entities(&folder, all).await?;
 
     let mut reports = Vec::new();
     if all {

@@ -52,7 +52,7 @@ impl Server {
         fs::write(file("keys.toml"), keys.concat())?;
         fs::write(file("settings.json"), settings(host, &file("certificate.pem")).to_string())?;
 
-        let mut command = Command::new(program()?);
+        let mut command = Command::new(program("consign"));
         command.args(["serve", "--http-port", "5300", "--host", &host.to_string()]);
         for (option, name) in [
             ("--config", "config.json"),
@@ -90,11 +90,9 @@ impl Server {
     }
 }
 
-/// The program of the same build.
-fn program() -> Result<PathBuf, Failure> {
-    let own = env::current_exe()?;
-    let folder = own.parent().and_then(Path::parent).ok_or("no folder of programs")?;
-    Ok(folder.join("consign"))
+/// The path of a program of the same build. This one is an example, in a folder beside them.
+pub(crate) fn program(name: &str) -> PathBuf {
+    env::current_exe().unwrap_or_default().ancestors().nth(2).unwrap_or(Path::new(".")).join(name)
 }
 
 fn settings(host: Ipv4Addr, certificate: &Path) -> Value {
