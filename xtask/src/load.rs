@@ -1,6 +1,7 @@
 //! `cargo xtask load`: the program `consign serve` under load, by the example `load` of its crate.
 //!
-//! Processor time is measured beside the AMQP 1.0 plugin of RabbitMQ at the address in `CONSIGN_AMQP10`.
+//! Processor time is measured beside the acceptor of fe2o3-amqp, a program of `tests/foreign/fe2o3`, and beside the AMQP 1.0 plugin
+//! of RabbitMQ at the address in `CONSIGN_AMQP10`.
 
 use std::process::Command;
 
@@ -32,6 +33,11 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     command.args(["-c", WITH_FILES]).arg(built("examples/load")).arg(built("consign"));
     if let Some(only) = &options.only {
         command.args(["--only", only]);
+    }
+    if options.only.as_deref().is_none_or(|only| only == "cpu") {
+        let acceptor = ["--manifest-path", "tests/foreign/fe2o3/Cargo.toml", "--bin", "acceptor"];
+        build(cargo(["build", "--quiet", "--release", "--target-dir", "target"]).args(acceptor))?;
+        command.arg("--acceptor").arg(built("acceptor"));
     }
     command.args(options.quick.then_some("--quick")).current_dir(root());
     crate::workspace::for_each_line(&mut command, |line| println!("{line}"))

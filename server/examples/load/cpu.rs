@@ -1,9 +1,13 @@
 //! Processor time of a server for a message that is sent, received and completed, with the same client on each server.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::{
+    net::{SocketAddr, ToSocketAddrs},
+    time::Duration,
+};
 
 use consign_amqp::{client::SenderLink, engine::OutboundDelivery};
 use futures_util::{StreamExt, stream};
+use tokio::time::timeout;
 
 use crate::{
     Failure, Options,
@@ -14,6 +18,8 @@ use crate::{
 /// The most unsettled messages, and the credit.
 const WINDOW: u32 = 100;
 const ROUNDS: usize = 5;
+/// The longest time of a round. A server that does not answer is left out.
+const LONG: Duration = Duration::from_secs(60);
 /// Messages of a round.
 const MESSAGES: u32 = 20_000;
 
@@ -26,11 +32,13 @@ struct Peer {
     /// Microseconds a message, of each round.
     settled: Vec<f64>,
     unsettled: Vec<f64>,
+    /// Settled and unsettled sends that do not work.
+    left_out: Vec<bool>,
 }
 
 impl Peer {
     fn new(name: &'static str, address: SocketAddr, queue: &'static str, pid: u32) -> Self {
-        Self { name, address, queue, pid, settled: Vec::new(), unsettled: Vec::new() }
+        Self { name, address, queue, pid, settled: Vec::new(), unsettled: Vec::new(), left_out: Vec::new() }
     }
 }
 
@@ -53,14 +61,22 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     for round in 0..=ROUNDS {
         for peer in &mut peers {
             for is_settled in [true, false] {
+                if peer.left_out.contains(&is_settled) {
+                    continue;
+                }
                 let before = processor_time(peer.pid)?;
-                match measure(peer.address, peer.queue, messages, is_settled).await {
+                let measured = timeout(LONG, measure(peer.address, peer.queue, messages, is_settled)).await;
+                match measured.unwrap_or_else(|elapsed| Err(elapsed.into())) {
                     Ok(()) if round > 0 => {
                         let micros = (processor_time(peer.pid)? - before) * 1e6 / f64::from(messages);
                         if is_settled { &mut peer.settled } else { &mut peer.unsettled }.push(micros);
                     }
                     Ok(()) => {}
-                    Err(error) if round == 0 => println!("cpu: {}: {error}", peer.name),
+                    Err(error) if round == 0 => {
+                        let sends = if is_settled { "settled" } else { "unsettled" };
+                        println!("cpu: {}: {sends} sends are left out: {error}", peer.name);
+                        peer.left_out.push(is_settled);
+                    }
                     Err(error) => return Err(error),
                 }
             }
