@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `/health/live` | 200 as long as the process answers |
 //! | `/health/ready`, `/health` | 200 if the broker accepts calls; 503 after its disk has failed, or while the server shuts down |
-//! | `/metrics` | the [metrics](metrics), as text of `OpenMetrics` |
+//! | `/metrics` | the [metrics], as text of `OpenMetrics` |
 //!
 //! With a key, `/metrics` needs the header `Authorization: Bearer KEY`. The health endpoints need none, and report nothing else.
 //!
