@@ -52,10 +52,19 @@ async fn the_example_around_an_async_nats_client_settles_each_message() {
             letter.ack().await.unwrap();
             seen.push(letter);
         }
+        // Each of the three is settled, the last one after its dead letter is stored.
+        let mut of_orders = of_orders.clone();
+        loop {
+            let info = of_orders.info().await.unwrap();
+            if info.num_ack_pending == 0 && info.num_pending == 0 {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
     };
     tokio::select! {
         ended = wrap_async_nats::consume(&context, &of_orders, &dead) => panic!("{ended:?}"),
-        collected = tokio::time::timeout(LONG, collecting) => collected.expect("two dead letters"),
+        collected = tokio::time::timeout(LONG, collecting) => collected.expect("two dead letters, and each message settled"),
     }
     seen.sort_by_key(|letter| letter.payload.len());
     let malformed = convert::from_jetstream(&seen[0]).unwrap();
@@ -73,18 +82,6 @@ async fn the_example_around_an_async_nats_client_settles_each_message() {
         (Some("MaxDeliveryCountExceeded"), Some(&br#"["ink",0]"#[..]))
     );
     assert!(why.contains("3 delivery attempts"), "{why}");
-    // Each of the three was settled.
-    let waiting = async {
-        let mut of_orders = of_orders.clone();
-        loop {
-            let info = of_orders.info().await.unwrap();
-            if info.num_ack_pending == 0 && info.num_pending == 0 {
-                return;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(LONG, waiting).await.expect("each message is settled");
     context.delete_stream(&name).await.unwrap();
 }
 
