@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-/// crates.io takes at most so many keywords, and so many categories.
+/// The registry takes at most so many keywords, and so many categories.
 const MOST: usize = 5;
 /// Bytes of a keyword.
 const KEYWORD_BYTES: usize = 20;
-/// The categories in use, each looked up at <https://crates.io/category_slugs>; crates.io drops others.
+/// The categories in use. The registry has a fixed list, and drops others.
 const CATEGORIES: &[&str] = &[
     "asynchronous",
     "database",

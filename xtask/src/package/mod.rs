@@ -1,4 +1,4 @@
-//! `cargo xtask package`: the crates that are published, as crates.io would get them.
+//! `cargo xtask package`: the crates that are published, as the registry gets them.
 //!
 //! First the manifests and the lists of files, which takes seconds. Then each crate is built from its archive, and a crate
 //! outside of the workspace from all archives together.
