@@ -55,7 +55,7 @@ impl fmt::Display for Error {
             ),
             Self::Pem { file, text } => write!(f, "{}: {text}", file.display()),
             Self::NoProvider => f.write_str(
-                "TLS needs a provider of cryptography, and this program was built without one: \
+                "TLS needs a cryptography provider, and this program was built without one: \
                  build it with the feature tls-aws-lc or tls-ring",
             ),
             Self::Tls(error) => write!(f, "the certificate and its key cannot be used: {error}"),

@@ -43,7 +43,7 @@ pub(crate) fn config(options: &Options) -> Result<Arc<ClientConfig>, Failure> {
     Ok(Arc::new(config.map_err(|_| refused("the client certificate does not fit its key"))?))
 }
 
-const NO_PROVIDER: &str = "no provider of cryptography: enable the feature `tls-aws-lc` or `tls-ring` of consign-amqp10, or install one \
+const NO_PROVIDER: &str = "no cryptography provider: enable the feature `tls-aws-lc` or `tls-ring` of consign-amqp10, or install one \
      by `rustls::crypto::CryptoProvider::install_default`";
 
 /// The provider that the process has installed, or else that of a feature.

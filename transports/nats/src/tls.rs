@@ -1,9 +1,9 @@
-//! The provider of cryptography for TLS.
+//! The cryptography provider for TLS.
 
 use async_nats::rustls::crypto::CryptoProvider;
 
 /// Why a connection with TLS is refused.
-pub(crate) const NO_PROVIDER: &str = "no provider of cryptography: enable the feature `tls-aws-lc` or `tls-ring` of consign-nats, or \
+pub(crate) const NO_PROVIDER: &str = "no cryptography provider: enable the feature `tls-aws-lc` or `tls-ring` of consign-nats, or \
      install one by `rustls::crypto::CryptoProvider::install_default`";
 
 /// Returns whether the process has a provider. The one of a feature is installed if it has none: async-nats uses that of the

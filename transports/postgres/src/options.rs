@@ -110,7 +110,7 @@ impl Options {
     /// # Errors
     ///
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a URL that cannot be read; [`NotSupported`](ErrorKind::NotSupported)
-    /// if it requires TLS, and the crate has no feature for it or there is no provider of cryptography;
+    /// if it requires TLS, and the crate has no feature for it or there is no cryptography provider;
     /// [`CommunicationProblem`](ErrorKind::CommunicationProblem); [`Unauthorized`](ErrorKind::Unauthorized).
     pub async fn connect(self, url: &str) -> Result<Postgres, ManageError> {
         let config: Config = url.parse().map_err(|error: tokio_postgres::Error| {

@@ -37,7 +37,7 @@ pub(crate) fn connector() -> Result<tokio_postgres_rustls::MakeRustlsConnect, co
     if added == 0 {
         return Err(refused("the system trusts no certificate"));
     }
-    let no_provider = "no provider of cryptography: enable the feature `tls-aws-lc` or `tls-ring` of consign-postgres, or install \
+    let no_provider = "no cryptography provider: enable the feature `tls-aws-lc` or `tls-ring` of consign-postgres, or install \
                        one by `rustls::crypto::CryptoProvider::install_default`";
     let unsupported = || ManageError::new(ErrorKind::NotSupported).with_detail(no_provider);
     let provider = provider().ok_or_else(unsupported)?;
