@@ -122,7 +122,9 @@ impl Transaction {
         message: Message,
         at: Timestamp,
     ) -> Result<SequenceNumber, SendError> {
-        Ok(self.add_send(sender, message, Some(at), true)?.unwrap_or_default())
+        let kind = ErrorKind::EntityNotFound;
+        let number = self.add_send(sender, message, Some(at), true)?;
+        number.ok_or_else(|| SendError::new(kind).with_detail(describe(kind)))
     }
 
     fn add_send(
