@@ -1,6 +1,9 @@
 //! Many sessions at once, each by a consumer of its own that handles one message after the other.
 
+mod accepted;
+mod accepting;
 mod handle;
+mod lease;
 mod receiver;
 mod registry;
 mod sink;
@@ -13,20 +16,25 @@ use std::{
         Arc, Weak,
         atomic::{AtomicUsize, Ordering},
     },
-    task::{Context, Poll},
+    task::Poll,
     time::Duration,
 };
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::{
     sync::watch,
-    time::{Instant, Sleep, sleep},
+    time::{Sleep, sleep},
 };
 use tower::BoxError;
 use tower_service::Service;
 
 pub use self::handle::{NoSession, SessionHandle};
-use self::{receiver::SessionReceiver, sink::Sink};
+use self::{
+    accepted::{close_surplus, spare, working},
+    accepting::Accepting,
+    receiver::SessionReceiver,
+    sink::Sink,
+};
 use super::{
     ConsumeError, ConsumerControl, ConsumerState, Health, IntoStack, Stats, Undeliverable,
     control::Control,
@@ -329,27 +337,6 @@ where
     }
 }
 
-/// The session that has had nothing to do for the longest time.
-fn spare<Q: Session>(accepted: &[Weak<receiver::Shared<Q>>]) -> Option<Arc<receiver::Shared<Q>>> {
-    let all = accepted.iter().filter_map(Weak::upgrade);
-    let spare = all.filter_map(|shared| Some((shared.spare_since()?, shared)));
-    spare.min_by_key(|(since, _)| *since).map(|(_, shared)| shared)
-}
-
-/// How many sessions are not done.
-fn working<Q: Session>(accepted: &[Weak<receiver::Shared<Q>>]) -> usize {
-    accepted.iter().filter_map(Weak::upgrade).filter(|shared| !shared.is_done()).count()
-}
-
-/// Closes sessions until at most `count` are not being closed: first those that have had nothing to do for the longest time.
-fn close_surplus<Q: Session>(accepted: &[Weak<receiver::Shared<Q>>], count: usize) {
-    let open: Vec<_> = accepted.iter().filter_map(Weak::upgrade).filter(|shared| !shared.is_closing()).collect();
-    let Some(surplus) = open.len().checked_sub(count).filter(|surplus| *surplus > 0) else { return };
-    let mut open: Vec<_> = open.into_iter().map(|shared| (shared.spare_since(), shared)).collect();
-    open.sort_by_key(|(since, _)| (since.is_none(), *since));
-    open[..surplus].iter().for_each(|(_, shared)| shared.close_when_idle());
-}
-
 /// However it ends.
 struct Ends(Health, Control, Log);
 
@@ -408,44 +395,6 @@ where
     match ended {
         Err(error) if !error.is_session_lost() => Err(error),
         _ => Ok(()),
-    }
-}
-
-/// Accepting, with a pause after a failure that may pass: 100 ms, doubled each time up to 10 s.
-#[derive(Default)]
-struct Accepting {
-    failures: u32,
-    pause: Option<Pin<Box<Sleep>>>,
-}
-
-impl Accepting {
-    fn poll<A: SessionSource>(
-        &mut self,
-        source: &mut A,
-        log: &mut Log,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<A::Session, ReceiveError>> {
-        loop {
-            if let Some(pause) = &mut self.pause {
-                std::task::ready!(pause.as_mut().poll(cx));
-                self.pause = None;
-            }
-            match std::task::ready!(source.poll_accept(cx)) {
-                Err(error) if error.is_retryable() => {
-                    source.stop();
-                    let pause = Duration::from_millis(100 << self.failures.min(7)).min(Duration::from_secs(10));
-                    self.failures += 1;
-                    log.receive_failed(&source.entity_info(), Receiving::Sessions, &error, Some(pause));
-                    self.pause = Some(Box::pin(tokio::time::sleep_until(Instant::now() + pause)));
-                }
-                accepted => {
-                    if self.failures > 0 {
-                        log.receives_again(&source.entity_info(), std::mem::take(&mut self.failures));
-                    }
-                    return Poll::Ready(accepted);
-                }
-            }
-        }
     }
 }
 

@@ -15,17 +15,13 @@ use tokio::time::{Instant, Sleep};
 
 use super::{
     super::log::Log,
+    lease::{Renewing, SessionLease},
     registry::{self, HeldSession, Registered},
 };
 use crate::{
-    Disposition,
     consumer::{Health, Stats, health::ConsumerFailure, options::Options},
-    message::LockToken,
-    settlement::Changes,
-    time::Timestamp,
     transport::{
-        BoxFuture, Delivery, EntityInfo, ErrorKind, Lease, ReceiveError, Receiver, Session, SettleError,
-        deadline::Timed,
+        BoxFuture, Delivery, EntityInfo, ErrorKind, ReceiveError, Receiver, Session, SettleError, deadline::Timed,
     },
 };
 
@@ -98,6 +94,15 @@ struct Locked<Q> {
 impl<Q: Session> Shared<Q> {
     fn locked(&self) -> MutexGuard<'_, Locked<Q>> {
         self.locked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn renew(&self) -> Q::Renew {
+        self.locked().session.renew()
+    }
+
+    /// The lock was renewed by a request that was sent then.
+    pub(super) fn renewed(&self, asked_at: Instant) {
+        self.locked().at = asked_at;
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -209,7 +214,7 @@ impl<Q: Session> SessionReceiver<Q> {
                 let key = self.shared.registered.key();
                 out.extend(self.received.drain(..).map(|Delivery { mut message, lease }| {
                     message.set_session_key(key);
-                    let lease = SessionLease { lease, left, shared: Arc::clone(&self.shared) };
+                    let lease = SessionLease::new(lease, left, Arc::clone(&self.shared));
                     Delivery { message, lease }
                 }));
                 Poll::Ready(Some(Ok(count)))
@@ -324,78 +329,5 @@ impl<Q: Session> Receiver for SessionReceiver<Q> {
 
     fn entity_info(&self) -> EntityInfo {
         self.shared.locked().session.entity_info()
-    }
-}
-
-/// The right to settle a message of a session. Its renewal is that of the session.
-pub(super) struct SessionLease<Q: Session> {
-    lease: Q::Lease,
-    /// What was left of the session's lock at the delivery.
-    left: Duration,
-    shared: Arc<Shared<Q>>,
-}
-
-impl<Q: Session> Lease for SessionLease<Q> {
-    type Settle = <Q::Lease as Lease>::Settle;
-    type Renew = Renewing<Q>;
-
-    fn settle(self, disposition: Disposition) -> Self::Settle {
-        self.lease.settle(disposition)
-    }
-
-    fn release(self) -> Self::Settle {
-        self.lease.release()
-    }
-
-    fn abandon_after(self, changes: Changes, delay: Duration) -> Result<Self::Settle, Self> {
-        let Self { lease, left, shared } = self;
-        lease.abandon_after(changes, delay).map_err(|lease| Self { lease, left, shared })
-    }
-
-    fn release_after(self, delay: Duration) -> Result<Self::Settle, Self> {
-        let Self { lease, left, shared } = self;
-        lease.release_after(delay).map_err(|lease| Self { lease, left, shared })
-    }
-
-    fn renew(&self) -> Self::Renew {
-        Renewing::new(&self.shared)
-    }
-
-    fn lock_duration(&self) -> Option<Duration> {
-        self.lease.lock_duration().map(|_| self.left)
-    }
-
-    fn lock_token(&self) -> Option<LockToken> {
-        self.lease.lock_token()
-    }
-
-    fn must_settle(&self) -> bool {
-        self.lease.must_settle()
-    }
-}
-
-/// The renewal of a session's lock, which the others that share the session learn of.
-pub(super) struct Renewing<Q: Session> {
-    renewal: Pin<Box<Q::Renew>>,
-    asked_at: Instant,
-    shared: Arc<Shared<Q>>,
-}
-
-impl<Q: Session> Renewing<Q> {
-    fn new(shared: &Arc<Shared<Q>>) -> Self {
-        let renewal = Box::pin(shared.locked().session.renew());
-        Self { renewal, asked_at: Instant::now(), shared: Arc::clone(shared) }
-    }
-}
-
-impl<Q: Session> Future for Renewing<Q> {
-    type Output = Result<Timestamp, SettleError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let renewed = std::task::ready!(self.renewal.as_mut().poll(cx));
-        if renewed.is_ok() {
-            self.shared.locked().at = self.asked_at;
-        }
-        Poll::Ready(renewed)
     }
 }

@@ -1,0 +1,49 @@
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::time::{Instant, Sleep};
+
+use super::super::log::{Log, Receiving};
+use crate::transport::{ReceiveError, SessionSource};
+
+/// Accepting, with a pause after a failure that may pass: 100 ms, doubled each time up to 10 s.
+#[derive(Default)]
+pub(super) struct Accepting {
+    failures: u32,
+    pause: Option<Pin<Box<Sleep>>>,
+}
+
+impl Accepting {
+    pub(super) fn poll<A: SessionSource>(
+        &mut self,
+        source: &mut A,
+        log: &mut Log,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<A::Session, ReceiveError>> {
+        loop {
+            if let Some(pause) = &mut self.pause {
+                std::task::ready!(pause.as_mut().poll(cx));
+                self.pause = None;
+            }
+            match std::task::ready!(source.poll_accept(cx)) {
+                Err(error) if error.is_retryable() => {
+                    source.stop();
+                    let pause = Duration::from_millis(100 << self.failures.min(7)).min(Duration::from_secs(10));
+                    self.failures += 1;
+                    log.receive_failed(&source.entity_info(), Receiving::Sessions, &error, Some(pause));
+                    self.pause = Some(Box::pin(tokio::time::sleep_until(Instant::now() + pause)));
+                }
+                accepted => {
+                    if self.failures > 0 {
+                        log.receives_again(&source.entity_info(), std::mem::take(&mut self.failures));
+                    }
+                    return Poll::Ready(accepted);
+                }
+            }
+        }
+    }
+}
