@@ -21,6 +21,7 @@ use crate::sync::Mutex;
 /// The state of a broker behind one lock that is never held across an await.
 pub(super) struct Shared {
     clock: Arc<dyn Clock>,
+    follows_tokio: bool,
     state: Mutex<State>,
     /// Makes the lock numbers of this broker unlike those of any other.
     locks: u128,
@@ -52,6 +53,7 @@ impl Shared {
     pub(super) fn new(clock: Arc<dyn Clock>, quirks: Quirks) -> Self {
         let state = State::new(Engine::new(quirks));
         Self {
+            follows_tokio: clock.follows_tokio(),
             clock,
             state: Mutex::new(state),
             locks: uuid::Uuid::new_v4().as_u128(),
@@ -68,6 +70,12 @@ impl Shared {
     #[inline]
     pub(super) fn now(&self) -> Now {
         self.clock.now().into()
+    }
+
+    /// Whether a timer of tokio that was set for an instant of this clock stays right.
+    #[inline]
+    pub(super) fn follows_tokio(&self) -> bool {
+        self.follows_tokio
     }
 
     /// Runs a command on the engine and wakes the receivers that its effects concern. Wakers and the drop of a
