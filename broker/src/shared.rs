@@ -5,6 +5,7 @@ use std::sync::{
 
 use super::{
     Acknowledged, Quirks,
+    direct::Direct,
     engine::{Change, Engine, Now, Peeked, StoreId},
     panics::{self, Poisoned},
     waiters::Waiters,
@@ -25,6 +26,7 @@ pub(super) struct Shared {
     state: Mutex<State>,
     /// Makes the lock numbers of this broker unlike those of any other.
     locks: u128,
+    pub(super) has_direct: AtomicBool,
     /// Whether a call panicked within the engine.
     is_poisoned: AtomicBool,
     #[cfg(feature = "durable")]
@@ -45,6 +47,7 @@ pub(super) enum Stamp {
 pub(super) struct State {
     pub(super) engine: Engine,
     pub(super) waiters: Waiters,
+    pub(super) direct: Direct,
     /// Engines in which a call panicked. They are dropped last, because the user may own what they hold.
     abandoned: Vec<Engine>,
 }
@@ -57,6 +60,7 @@ impl Shared {
             clock,
             state: Mutex::new(state),
             locks: uuid::Uuid::new_v4().as_u128(),
+            has_direct: AtomicBool::new(false),
             is_poisoned: AtomicBool::new(false),
             #[cfg(feature = "durable")]
             recorder: None,
@@ -370,7 +374,7 @@ impl Drop for Shared {
 
 impl State {
     fn new(engine: Engine) -> Self {
-        Self { engine, waiters: Waiters::default(), abandoned: Vec::new() }
+        Self { engine, waiters: Waiters::default(), direct: Direct::default(), abandoned: Vec::new() }
     }
 
     /// Whether there is nothing to wake and nothing to drop, as after most calls.
