@@ -81,6 +81,8 @@ struct Inner<S> {
     /// Has one bit for each codec: whether all of its exact types are allowed. It is 0 in an observed set, so that the hot path
     /// needs no further check.
     hot: u32,
+    /// The codec whose turn is first where no ContentType is declared. There is none in an observed set, for the same reason.
+    missing: Option<(usize, Chosen)>,
     rules: Rules,
     observer: Option<Observer>,
 }
@@ -217,7 +219,7 @@ impl<S: CodecSet> Codecs<S> {
         }
     }
 
-    /// The hot path: the declared bytes are a codec's own. No parse, no lock, no allocation.
+    /// The hot path: the declared bytes are a codec's own, or nothing is declared. No parse, no lock, no allocation.
     #[inline]
     fn decode_exact<'de, T: Deserialize<'de>>(
         &self,
@@ -225,10 +227,10 @@ impl<S: CodecSet> Codecs<S> {
         body: &'de [u8],
     ) -> Option<(usize, Chosen, Result<T, DecodeError>)> {
         let inner = &*self.inner;
-        let (codec, chosen) = exact(&inner.set, content_type?)?;
-        if inner.hot >> codec & 1 == 0 {
-            return None;
-        }
+        let (codec, chosen) = match content_type {
+            Some(text) => exact(&inner.set, text).filter(|&(codec, _)| inner.hot >> codec & 1 == 1)?,
+            None => inner.missing?,
+        };
         let result = inner.set.decode_at(codec, body, &DecodeContext::new(&inner.limits))?;
         Some((codec, chosen, result))
     }
