@@ -29,11 +29,11 @@ use consign::{
     time::{Clock, ManualClock, SystemClock, Timestamp},
     transport::{SendExt, SendService, Sender},
 };
-use futures_util::FutureExt;
-use payload::{LARGE, Large, ORDER, Order};
+use futures_util::{FutureExt, future::join};
+use payload::{LARGE, Large, ORDER, Order, SHIPMENT, Shipment};
 use scenario::counted;
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::sync::Notify;
+use tokio::{sync::Notify, task::yield_now};
 use tower::{BoxError, Service, ServiceBuilder, util::MapResponse};
 
 scenarios! {
@@ -49,6 +49,8 @@ scenarios! {
     "reply" => |messages| run(still(), messages, None, ORDER, reply),
     "workers_4" => |messages| run(still(), messages, Some(4), ORDER, json),
     "batch_64" => |messages| run(still(), messages, Some(64), ORDER, json),
+    "send_and_consume" => send_and_consume,
+    "send_and_consume_floor" => |messages| decode::<Shipment>(SHIPMENT, messages),
     "serde_json" => |messages| decode::<Order>(ORDER, messages),
     "serde_json_1k" => |messages| decode::<Large>(LARGE, messages),
 }
@@ -176,6 +178,41 @@ fn run<S>(
     counted(&mut || {
         let stats = runtime.block_on(consumer.take().expect("one run")).expect("no failure");
         assert_eq!(stats.completed(), messages);
+    });
+}
+
+/// Both sides on one thread: plain messages without an id and a ContentType are sent 64 at a time, and consumed.
+fn send_and_consume(messages: u64) {
+    const BURST: u64 = 64;
+    let broker = Broker::with_clock(still());
+    let settings = QueueSettings::default().with_max_size(u64::MAX);
+    let queue = broker.create_queue("shipments", settings).expect("a new queue");
+    let sender = queue.sender().expect("a queue takes messages");
+    let done = Done { left: Arc::new(AtomicU64::new(messages)), all: Arc::new(Notify::new()) };
+    let all = Arc::clone(&done.all);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let handler = move |Body(shipment): Body<Shipment>| {
+        let done = done.clone();
+        async move {
+            black_box(&shipment);
+            done.one();
+            Ok::<(), Transient>(())
+        }
+    };
+    let router = Router::new(codecs()).fallback(handler).build().expect("one handler");
+    let consumer = Consumer::without_clone(queue.receiver(), router);
+    let sending = async move {
+        for sent in 0..messages {
+            sender.send(Message::new(SHIPMENT.to_vec())).await.expect("accepted");
+            if sent % BURST == BURST - 1 {
+                yield_now().await;
+            }
+        }
+    };
+    let mut both = Some(join(sending, consumer.run_until(async move { all.notified().await })));
+    counted(&mut || {
+        let ((), stats) = runtime.block_on(both.take().expect("one run"));
+        assert_eq!(stats.expect("no failure").completed(), messages);
     });
 }
 

@@ -38,6 +38,15 @@ pub trait MessageExt: sealed::Sealed {
     /// As [`decode`](Self::decode).
     fn decode_traced<'m, T: Decode<'m>, C: CodecSet>(&'m self, codecs: &Codecs<C>) -> Result<Decoded<T>, Undecodable>;
 
+    /// Decodes the body as [`decode`](Self::decode) does, and leaves the value in `place`, so that the callers in between do not
+    /// move it.
+    #[doc(hidden)]
+    fn decode_into<'m, T: Decode<'m>, C: CodecSet>(
+        &'m self,
+        codecs: &Codecs<C>,
+        place: &mut Option<T>,
+    ) -> Result<(), Undecodable>;
+
     /// Returns the `ContentType`, parsed.
     fn parsed_content_type(&self) -> Option<ContentType>;
 }
@@ -56,6 +65,21 @@ impl MessageExt for Message {
         match encoded(self) {
             Ok((content_type, body)) => codecs.decode_traced(content_type, body).map_err(Undecodable::codecs),
             Err(refused) => decode_value(self, codecs, refused),
+        }
+    }
+
+    #[inline]
+    fn decode_into<'m, T: Decode<'m>, C: CodecSet>(
+        &'m self,
+        codecs: &Codecs<C>,
+        place: &mut Option<T>,
+    ) -> Result<(), Undecodable> {
+        match encoded(self) {
+            Ok((content_type, body)) => codecs.decode_into(content_type, body, place).map_err(Undecodable::codecs),
+            Err(refused) => {
+                *place = Some(decode_value(self, codecs, refused)?.into_value());
+                Ok(())
+            }
         }
     }
 

@@ -12,6 +12,23 @@ pub(crate) struct Order {
 
 pub(crate) const ORDER: &[u8] = br#"{"id":1000000,"quantity":37}"#;
 
+/// Ten fields in 256 bytes, three of them texts.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Shipment {
+    pub(crate) id: u64,
+    pub(crate) order: u64,
+    pub(crate) carrier: String,
+    pub(crate) service: String,
+    pub(crate) reference: String,
+    pub(crate) parcels: u32,
+    pub(crate) weight: f64,
+    pub(crate) insured: bool,
+    pub(crate) created: u64,
+    pub(crate) due: u64,
+}
+
+pub(crate) const SHIPMENT: &[u8] = br#"{"id":1000000,"order":7000001,"carrier":"Northern Parcel and Freight","service":"next working day","reference":"b41cbd23-6f0a-4c1e-9a3d-52c7ee0f1b77/03-north-east-hub-l","parcels":3,"weight":12.75,"insured":true,"created":1764181672001,"due":1764268072001}"#;
+
 /// An order with a customer, an address and six lines: 1,024 bytes, half of them text. To decode it takes no memory, so
 /// what is counted is the library's and not that of a vector.
 pub(crate) const LARGE: &[u8] = include_bytes!("order.json");

@@ -27,6 +27,7 @@
 mod acknowledged;
 mod admin;
 mod connector;
+mod direct;
 #[cfg(feature = "durable")]
 mod durable;
 mod engine;

@@ -9,14 +9,14 @@ use std::{future::Future, pin::Pin};
 use consign_core::{
     Message,
     message::SequenceNumber,
-    transport::{Capabilities, Delivery, EntityInfo, ReceiveError, ReceiveMode, Receiver},
+    transport::{Capabilities, Delivery, DirectReceiver, EntityInfo, ReceiveError, ReceiveMode, Receiver},
 };
 
 #[cfg(feature = "durable")]
 use super::durable::{Commit, Recorder};
 use super::{
     Broker, Queue,
-    engine::{Line, Source},
+    engine::{Line, Part, Source},
     lease::QueueLease,
     wait::Wait,
 };
@@ -86,6 +86,12 @@ impl Receiver for QueueReceiver {
     fn stop(&mut self) {
         let (store, part) = (self.queue.store, self.queue.part);
         self.wait.stop(|engine| engine.has_ready(store, part));
+    }
+
+    fn receive_directly(&mut self, direct: &Arc<dyn DirectReceiver>) {
+        if self.queue.part == Part::Main && self.mode == ReceiveMode::PeekLock {
+            self.queue.shared.receive_directly(self.queue.store, direct);
+        }
     }
 
     fn capabilities(&self) -> Capabilities {

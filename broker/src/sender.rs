@@ -14,7 +14,7 @@ use consign_core::{
 
 use super::{
     Acknowledged, Broker,
-    engine::{Engine, Now, StoreId, arrival},
+    engine::{Arrival, Engine, Now, StoreId, arrival},
     rejection::rejection,
     shared::Shared,
 };
@@ -59,6 +59,15 @@ impl QueueSender {
     }
 
     /// Returns a refusal of this sender, with the fields that the broker adds to each.
+    fn send_directly(&self, arrival: Arrival) -> Acknowledged<(), SendError> {
+        if let Err(failure) = self.shared.check_open() {
+            return Acknowledged::ready(Err(failure));
+        }
+        let now = self.shared.now();
+        let sent = self.shared.send_directly(now, self.store, arrival);
+        self.shared.acknowledge(sent.map_err(|error| self.rejection(error, now.utc)))
+    }
+
     #[cold]
     pub(super) fn rejection(&self, error: SendError, at: Timestamp) -> SendError {
         rejection(error, self.kind.name(), &self.path, at)
@@ -109,6 +118,9 @@ impl Sender for QueueSender {
     #[inline]
     fn send(&self, message: Message) -> Self::Send {
         let arrival = arrival(message, None);
+        if self.shared.has_direct() {
+            return self.send_directly(arrival);
+        }
         self.with(|engine, now| engine.send(now, self.store, arrival))
     }
 

@@ -5,6 +5,7 @@ use std::sync::{
 
 use super::{
     Acknowledged, Quirks,
+    direct::Direct,
     engine::{Change, Engine, Now, Peeked, StoreId},
     panics::{self, Poisoned},
     waiters::Waiters,
@@ -21,9 +22,11 @@ use crate::sync::Mutex;
 /// The state of a broker behind one lock that is never held across an await.
 pub(super) struct Shared {
     clock: Arc<dyn Clock>,
+    follows_tokio: bool,
     state: Mutex<State>,
     /// Makes the lock numbers of this broker unlike those of any other.
     locks: u128,
+    pub(super) has_direct: AtomicBool,
     /// Whether a call panicked within the engine.
     is_poisoned: AtomicBool,
     #[cfg(feature = "durable")]
@@ -44,6 +47,7 @@ pub(super) enum Stamp {
 pub(super) struct State {
     pub(super) engine: Engine,
     pub(super) waiters: Waiters,
+    pub(super) direct: Direct,
     /// Engines in which a call panicked. They are dropped last, because the user may own what they hold.
     abandoned: Vec<Engine>,
 }
@@ -52,9 +56,11 @@ impl Shared {
     pub(super) fn new(clock: Arc<dyn Clock>, quirks: Quirks) -> Self {
         let state = State::new(Engine::new(quirks));
         Self {
+            follows_tokio: clock.follows_tokio(),
             clock,
             state: Mutex::new(state),
             locks: uuid::Uuid::new_v4().as_u128(),
+            has_direct: AtomicBool::new(false),
             is_poisoned: AtomicBool::new(false),
             #[cfg(feature = "durable")]
             recorder: None,
@@ -68,6 +74,12 @@ impl Shared {
     #[inline]
     pub(super) fn now(&self) -> Now {
         self.clock.now().into()
+    }
+
+    /// Whether a timer of tokio that was set for an instant of this clock stays right.
+    #[inline]
+    pub(super) fn follows_tokio(&self) -> bool {
+        self.follows_tokio
     }
 
     /// Runs a command on the engine and wakes the receivers that its effects concern. Wakers and the drop of a
@@ -362,7 +374,7 @@ impl Drop for Shared {
 
 impl State {
     fn new(engine: Engine) -> Self {
-        Self { engine, waiters: Waiters::default(), abandoned: Vec::new() }
+        Self { engine, waiters: Waiters::default(), direct: Direct::default(), abandoned: Vec::new() }
     }
 
     /// Whether there is nothing to wake and nothing to drop, as after most calls.

@@ -24,7 +24,13 @@ pub(super) struct Wait {
     id: u64,
     /// Whether it was in the line when it was last polled.
     waiting: bool,
-    timer: Option<Pin<Box<Sleep>>>,
+    timer: Option<Timer>,
+}
+
+/// A timer, and the instant of the broker's clock that it is set for.
+struct Timer {
+    at: Ticks,
+    sleep: Pin<Box<Sleep>>,
 }
 
 enum Outcome<T> {
@@ -85,17 +91,27 @@ impl Wait {
             self.timer = None;
             return Poll::Pending;
         };
+        match &mut self.timer {
+            // It is set for the right instant as long as no other clock may have moved.
+            Some(timer) if timer.at == deadline && self.shared.follows_tokio() => timer.sleep.as_mut().poll(cx),
+            _ => self.set_timer(cx, deadline),
+        }
+    }
+
+    #[inline(never)]
+    fn set_timer(&mut self, cx: &mut Context<'_>, deadline: Ticks) -> Poll<()> {
         // The time counts from now, not from the start of the attempt, which may have waited for the lock. tokio's
         // timers tick in milliseconds and round up.
         let wait = Duration::from_nanos(deadline.saturating_sub(self.shared.now().ticks));
         let timer = match &mut self.timer {
             Some(timer) => {
-                timer.as_mut().reset(tokio::time::Instant::now() + wait);
+                timer.sleep.as_mut().reset(tokio::time::Instant::now() + wait);
+                timer.at = deadline;
                 timer
             }
-            None => self.timer.insert(Box::pin(tokio::time::sleep(wait))),
+            None => self.timer.insert(Timer { at: deadline, sleep: Box::pin(tokio::time::sleep(wait)) }),
         };
-        timer.as_mut().poll(cx)
+        timer.sleep.as_mut().poll(cx)
     }
 
     /// Leaves the line. If it had been woken, and there is more, the next is woken in its place.

@@ -17,6 +17,8 @@ pub(super) struct Waiters {
     last_id: u64,
     /// The earliest instant that a waiting receiver has set a timer for, and which receiver.
     timer: Option<(Ticks, u64)>,
+    /// The waker of the receiver that has the timer, and has not set it.
+    setting: Option<Waker>,
 }
 
 #[derive(Debug)]
@@ -36,7 +38,9 @@ impl Waiters {
     /// `deadline`.
     #[inline]
     pub(super) fn are_quiet(&self, deadline: Option<Ticks>) -> bool {
-        self.owed.is_empty() && (self.standing == 0 || deadline.is_none_or(|deadline| self.has_timer(deadline)))
+        self.owed.is_empty()
+            && self.setting.is_none()
+            && (self.standing == 0 || deadline.is_none_or(|deadline| self.has_timer(deadline)))
     }
 
     fn has_timer(&self, deadline: Ticks) -> bool {
@@ -110,21 +114,26 @@ impl Waiters {
         }
     }
 
-    /// Marks one waiting receiver to be woken if no timer is set for `deadline`, so that it sets one.
+    /// Gives the timer to one waiting receiver if none is set for `deadline`. It is woken to set it, and keeps its place in its
+    /// line: a receiver that waits again before that does not take the timer, and is not woken from it each time.
     #[inline]
     pub(super) fn cover(&mut self, deadline: Option<Ticks>) {
         let Some(deadline) = deadline else { return };
         if self.owed.is_empty()
             && !self.has_timer(deadline)
-            && let Some((&line, _)) = self.lines.iter().find(|(_, waiting)| !waiting.is_empty())
+            && let Some(first) = self.lines.values().find_map(VecDeque::front)
         {
-            self.owed.push((line, 1));
+            self.timer = Some((deadline, first.id));
+            self.setting = Some(first.waker.clone());
         }
     }
 
-    /// Returns the waker of the next receiver to wake, which leaves its line.
+    /// Returns the waker of the next receiver to wake, which leaves its line unless it is woken to set a timer.
     #[inline]
     pub(super) fn next_woken(&mut self) -> Option<Waker> {
+        if let Some(setting) = self.setting.take() {
+            return Some(setting);
+        }
         while let Some((line, count)) = self.owed.last_mut() {
             let line = *line;
             *count -= 1;

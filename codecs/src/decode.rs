@@ -73,6 +73,19 @@ pub trait Decode<'de>: Sized {
         Self::decode_from(codecs, content_type, body).map(Decoded::into_value)
     }
 
+    /// Reads one value into `place`, so that the callers in between do not move it.
+    #[doc(hidden)]
+    #[inline]
+    fn decode_into<S: CodecSet>(
+        codecs: &Codecs<S>,
+        content_type: Option<&str>,
+        body: &'de [u8],
+        place: &mut Option<Self>,
+    ) -> Result<(), DecodeFailure> {
+        *place = Some(Self::decode_value(codecs, content_type, body)?);
+        Ok(())
+    }
+
     /// Reads a value of AMQP 1.0, which is not bytes, and reports how it was read. By default it is refused: a type with a format of
     /// its own reads bytes.
     #[cfg(feature = "amqp-value")]
@@ -133,6 +146,16 @@ impl<'de, T: Deserialize<'de>> Decode<'de> for T {
         body: &'de [u8],
     ) -> Result<Self, DecodeFailure> {
         codecs.decode_by_serde(content_type, body)
+    }
+
+    #[inline]
+    fn decode_into<S: CodecSet>(
+        codecs: &Codecs<S>,
+        content_type: Option<&str>,
+        body: &'de [u8],
+        place: &mut Option<Self>,
+    ) -> Result<(), DecodeFailure> {
+        codecs.decode_by_serde_into(content_type, body, place)
     }
 
     #[cfg(feature = "amqp-value")]

@@ -125,12 +125,22 @@ pub struct Moment {
 pub trait Clock: Send + Sync + 'static {
     /// Reads the clock.
     fn now(&self) -> Moment;
+
+    /// Returns whether [`Moment::elapsed`] advances exactly as tokio's time does, so that a timer of tokio that was set for
+    /// an instant of this clock is not set again. By default it does not.
+    fn follows_tokio(&self) -> bool {
+        false
+    }
 }
 
 impl<C: Clock + ?Sized> Clock for Arc<C> {
     #[inline]
     fn now(&self) -> Moment {
         (**self).now()
+    }
+
+    fn follows_tokio(&self) -> bool {
+        (**self).follows_tokio()
     }
 }
 
@@ -191,6 +201,10 @@ impl Clock for SystemClock {
         }
         let utc = self.utc_at_start.load(Ordering::Relaxed);
         Moment { elapsed, utc: Timestamp::from_millis(utc.saturating_add_unsigned(whole)) }
+    }
+
+    fn follows_tokio(&self) -> bool {
+        true
     }
 }
 

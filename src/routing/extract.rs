@@ -47,7 +47,9 @@ impl<T: DecodeOwned, S, C: CodecSet> FromMessage<S, C> for Body<T> {
 
     #[inline]
     fn from_message(message: &Message, cx: &Context<S, C>) -> Result<Self, Undecodable> {
-        message.decode(cx.codecs()).map(Self)
+        let mut place = None;
+        message.decode_into(cx.codecs(), &mut place)?;
+        Ok(Self(place.expect("a value that was read is in its place")))
     }
 }
 

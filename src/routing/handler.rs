@@ -140,12 +140,17 @@ macro_rules! handlers {
         {
             type Future = HandlerFuture<Fut>;
 
+            // Not by `invoke`: the future would be moved once more.
             #[inline]
+            #[allow(non_snake_case, unused_variables, clippy::many_single_char_names)]
             fn handle(&self, message: Message, cx: &Context<S, C>) -> HandlerFuture<Fut> {
-                match self.invoke(&message, cx) {
-                    Ok(future) => HandlerFuture::run(future),
-                    Err(disposition) => HandlerFuture::rejected(disposition),
-                }
+                $(
+                    let $argument = match $argument::from_message(&message, cx) {
+                        Ok(argument) => argument,
+                        Err(rejection) => return HandlerFuture::rejected(rejected(rejection)),
+                    };
+                )*
+                HandlerFuture::run(self($($argument),*))
             }
 
             fn type_tables(&self) -> Vec<&'static TypeTable> {

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod calls;
+mod direct;
 mod faults;
 mod formats;
 mod gather;

@@ -3,7 +3,7 @@ use std::{collections::BTreeSet, time::Duration};
 use consign_core::{
     Message,
     administration::QueueSettings,
-    message::{SequenceNumber, Stored, limits, random_id::random_id},
+    message::{Properties, SequenceNumber, Stored, limits, random_id::random_id},
     settlement::DeadLetter,
     time::Timestamp,
     transport::{ErrorKind, SendError, SessionRequired},
@@ -52,6 +52,47 @@ impl Engine {
         self.accept(now, id, arrival);
         self.finish(now);
         Ok(())
+    }
+
+    /// Accepts one message as [`Engine::send`] does. If `expects` says that a receiver in this process takes it, and no other
+    /// message or receiver comes before, it is delivered and completed in the same step, and returned.
+    pub(crate) fn send_or_pass(
+        &mut self,
+        now: Now,
+        id: StoreId,
+        arrival: Arrival,
+        expects: impl FnOnce(&Properties) -> bool,
+    ) -> Result<Option<Message>, SendError> {
+        self.advance(now);
+        if let Err(error) = self.check(now, id, &arrival) {
+            self.fx.note().dropped.push(arrival.message);
+            return Err(error);
+        }
+        let passed = self.pass(now, id, arrival, expects);
+        self.finish(now);
+        Ok(passed)
+    }
+
+    /// Delivers and completes a message that was checked, or accepts it as any other.
+    fn pass(
+        &mut self,
+        now: Now,
+        id: StoreId,
+        mut arrival: Arrival,
+        expects: impl FnOnce(&Properties) -> bool,
+    ) -> Option<Message> {
+        let is_scheduled = scheduled_at(&arrival.message, now, &self.fx).is_some();
+        if let Some(entity) = entity_mut(&mut self.entities, id)
+            && !is_scheduled
+            && entity.passes()
+            && expects(arrival.message.properties())
+        {
+            entity.store.touch(now);
+            clamp(&mut arrival.message, entity.store.settings().default_time_to_live);
+            return Some(entity.store.pass(now, arrival));
+        }
+        self.accept(now, id, arrival);
+        None
     }
 
     /// Accepts all messages, or none. Returns their numbers.
@@ -280,6 +321,13 @@ impl Engine {
             entity.store.insert(now, arrival, number, &mut self.fx);
         }
         number.sequence
+    }
+}
+
+impl Entity {
+    /// Whether a message that is accepted now would be the next one of the only receiver.
+    fn passes(&self) -> bool {
+        matches!(self.role, Role::Queue) && self.forward_to.is_none() && self.store.passes()
     }
 }
 

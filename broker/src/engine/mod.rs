@@ -32,7 +32,7 @@ pub(super) use self::{
     admin::Change,
     effects::{Dropped, Line},
     ids::{Part, StoreId},
-    store::{Accepted, Locked, Peeked, Refused, Settlement, Source},
+    store::{Accepted, Arrival, Locked, Peeked, Refused, Settlement, Source},
     time::{Now, Ticks},
     transaction::{Operations, PlannedSend, PlannedSettlement, Rejected},
 };

@@ -104,8 +104,12 @@ impl<S: CodecSet> CodecsBuilder<S> {
     pub fn build(self) -> Result<Codecs<S>, ConfigError> {
         let members = (0..S::LEN).filter_map(|index| self.set.info(index)).collect();
         let rules = check::rules(members, &self.settings)?;
-        let hot = if self.observer.is_some() { 0 } else { rules.hot() };
-        let inner = Inner { set: self.set, limits: rules.limits, hot, rules, observer: self.observer };
+        let (hot, missing) = if self.observer.is_some() {
+            (0, None)
+        } else {
+            (rules.hot(), rules.missing.steps.first().map(|step| (step.codec, step.chosen)))
+        };
+        let inner = Inner { set: self.set, limits: rules.limits, hot, missing, rules, observer: self.observer };
         Ok(Codecs { inner: Arc::new(inner) })
     }
 }

@@ -75,12 +75,17 @@ pub struct Codecs<S> {
     inner: Arc<Inner<S>>,
 }
 
+/// What a hot path promises of the place that it was given.
+const IN_PLACE: &str = "a value that was read is in its place";
+
 struct Inner<S> {
     set: S,
     limits: Limits,
     /// Has one bit for each codec: whether all of its exact types are allowed. It is 0 in an observed set, so that the hot path
     /// needs no further check.
     hot: u32,
+    /// The codec whose turn is first where no ContentType is declared. There is none in an observed set, for the same reason.
+    missing: Option<(usize, Chosen)>,
     rules: Rules,
     observer: Option<Observer>,
 }
@@ -125,6 +130,19 @@ impl<S: CodecSet> Codecs<S> {
     #[inline]
     pub fn decode<'de, T: Decode<'de>>(&self, content_type: Option<&str>, body: &'de [u8]) -> Result<T, DecodeFailure> {
         T::decode_value(self, content_type, body)
+    }
+
+    /// Reads a body as [`decode`](Self::decode) does, and leaves the value in `place`, so that the callers in between do not
+    /// move it.
+    #[doc(hidden)]
+    #[inline]
+    pub fn decode_into<'de, T: Decode<'de>>(
+        &self,
+        content_type: Option<&str>,
+        body: &'de [u8],
+        place: &mut Option<T>,
+    ) -> Result<(), DecodeFailure> {
+        T::decode_into(self, content_type, body, place)
     }
 
     /// Reads one value as [`decode`](Self::decode) does, and reports by which codec and after which failed attempts.
@@ -195,11 +213,25 @@ impl<S: CodecSet> Codecs<S> {
         content_type: Option<&str>,
         body: &'de [u8],
     ) -> Result<T, DecodeFailure> {
-        match self.decode_exact(content_type, body) {
-            Some((_, _, Ok(value))) => Ok(value),
-            Some((_, _, Err(error))) => self.decode_value_by_rules(content_type, body, Some(error)),
-            None => self.decode_value_by_rules(content_type, body, None),
-        }
+        let mut place = None;
+        self.decode_by_serde_into(content_type, body, &mut place)?;
+        Ok(place.expect(IN_PLACE))
+    }
+
+    /// Leaves the value in `place`.
+    #[inline]
+    pub(crate) fn decode_by_serde_into<'de, T: Deserialize<'de>>(
+        &self,
+        content_type: Option<&str>,
+        body: &'de [u8],
+        place: &mut Option<T>,
+    ) -> Result<(), DecodeFailure> {
+        let failed = match self.decode_exact(content_type, body, place) {
+            Some((_, _, Ok(()))) => return Ok(()),
+            Some((_, _, Err(error))) => Some(error),
+            None => None,
+        };
+        self.decode_value_by_rules(content_type, body, failed, place)
     }
 
     #[inline]
@@ -208,28 +240,31 @@ impl<S: CodecSet> Codecs<S> {
         content_type: Option<&str>,
         body: &'de [u8],
     ) -> Result<Decoded<T>, DecodeFailure> {
-        match self.decode_exact(content_type, body) {
-            Some((codec, chosen, Ok(value))) => {
-                Ok(Decoded { value, by: self.inner.rules.members[codec].name, chosen, attempts: Vec::new() })
+        let mut place = None;
+        match self.decode_exact(content_type, body, &mut place) {
+            Some((codec, chosen, Ok(()))) => {
+                let (value, by) = (place.expect(IN_PLACE), self.inner.rules.members[codec].name);
+                Ok(Decoded { value, by, chosen, attempts: Vec::new() })
             }
             Some((_, _, Err(error))) => self.decode_by_rules(content_type, body, Some(error)),
             None => self.decode_by_rules(content_type, body, None),
         }
     }
 
-    /// The hot path: the declared bytes are a codec's own. No parse, no lock, no allocation.
+    /// The hot path: the declared bytes are a codec's own, or nothing is declared. No parse, no lock, no allocation.
     #[inline]
     fn decode_exact<'de, T: Deserialize<'de>>(
         &self,
         content_type: Option<&str>,
         body: &'de [u8],
-    ) -> Option<(usize, Chosen, Result<T, DecodeError>)> {
+        place: &mut Option<T>,
+    ) -> Option<(usize, Chosen, Result<(), DecodeError>)> {
         let inner = &*self.inner;
-        let (codec, chosen) = exact(&inner.set, content_type?)?;
-        if inner.hot >> codec & 1 == 0 {
-            return None;
-        }
-        let result = inner.set.decode_at(codec, body, &DecodeContext::new(&inner.limits))?;
+        let (codec, chosen) = match content_type {
+            Some(text) => exact(&inner.set, text).filter(|&(codec, _)| inner.hot >> codec & 1 == 1)?,
+            None => inner.missing?,
+        };
+        let result = inner.set.decode_into(codec, body, &DecodeContext::new(&inner.limits), place)?;
         Some((codec, chosen, result))
     }
 
@@ -241,8 +276,10 @@ impl<S: CodecSet> Codecs<S> {
         content_type: Option<&str>,
         body: &'de [u8],
         failed: Option<DecodeError>,
-    ) -> Result<T, DecodeFailure> {
-        self.decode_by_rules(content_type, body, failed).map(Decoded::into_value)
+        place: &mut Option<T>,
+    ) -> Result<(), DecodeFailure> {
+        *place = Some(self.decode_by_rules(content_type, body, failed)?.into_value());
+        Ok(())
     }
 
     /// Decodes by the rules. `failed` is the error of the hot path, which was the first of the turns.

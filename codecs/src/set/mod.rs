@@ -39,12 +39,29 @@ pub trait CodecSet: sealed::Sealed + Send + Sync + 'static {
 
     /// Lets the codec at `index` read `body`: its size is checked before the codec gets it, and a panic is an error. `None` if
     /// there is no such codec.
+    #[inline]
     fn decode_at<'de, T: Deserialize<'de>>(
         &self,
         index: usize,
         body: &'de [u8],
         cx: &DecodeContext<'_>,
-    ) -> Option<Result<T, DecodeError>>;
+    ) -> Option<Result<T, DecodeError>> {
+        let mut place = None;
+        match self.decode_into(index, body, cx, &mut place)? {
+            Ok(()) => place.map(Ok),
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// Reads `body` as [`decode_at`](Self::decode_at) does, and leaves the value in `place`, so that each caller in between
+    /// does not move it.
+    fn decode_into<'de, T: Deserialize<'de>>(
+        &self,
+        index: usize,
+        body: &'de [u8],
+        cx: &DecodeContext<'_>,
+        place: &mut Option<T>,
+    ) -> Option<Result<(), DecodeError>>;
 
     /// Lets the codec at `index` write `value`. `None` if there is no such codec.
     fn encode_at<T: Serialize + ?Sized>(
@@ -81,12 +98,13 @@ impl CodecSet for NoCodec {
     }
 
     #[inline]
-    fn decode_at<'de, T: Deserialize<'de>>(
+    fn decode_into<'de, T: Deserialize<'de>>(
         &self,
         _index: usize,
         _body: &'de [u8],
         _cx: &DecodeContext<'_>,
-    ) -> Option<Result<T, DecodeError>> {
+        _place: &mut Option<T>,
+    ) -> Option<Result<(), DecodeError>> {
         None
     }
 
@@ -131,16 +149,20 @@ impl<P: CodecSet, C: Codec> CodecSet for And<P, C> {
     }
 
     #[inline]
-    fn decode_at<'de, T: Deserialize<'de>>(
+    fn decode_into<'de, T: Deserialize<'de>>(
         &self,
         index: usize,
         body: &'de [u8],
         cx: &DecodeContext<'_>,
-    ) -> Option<Result<T, DecodeError>> {
+        place: &mut Option<T>,
+    ) -> Option<Result<(), DecodeError>> {
         if index == P::LEN {
-            return Some(guarded(body, cx, || self.1.decode(body, cx)));
+            return Some(guarded(body, cx, || {
+                *place = Some(self.1.decode(body, cx)?);
+                Ok(())
+            }));
         }
-        self.0.decode_at(index, body, cx)
+        self.0.decode_into(index, body, cx, place)
     }
 
     #[inline]

@@ -1,4 +1,15 @@
+//! Ids from a cryptographic generator in user space: a system call for each would cost more than the rest of a send.
+//!
+//! Each thread has a generator of its own, ChaCha with 12 rounds, seeded by the operating system. It is seeded again after
+//! [`Pool::FILLS`] fills, and in a child process that was forked from this one: a fill compares process ids, so that at most
+//! [`Pool::IDS`] ids of the thread that forked are made by both processes.
+
 use std::cell::RefCell;
+
+use rand::{
+    Rng, SeedableRng,
+    rngs::{StdRng, SysRng},
+};
 
 use super::text::Token;
 
@@ -24,36 +35,72 @@ pub fn random_uuid() -> [u8; BYTES] {
 
 const BYTES: usize = 16;
 
-/// Random bytes of the operating system that no id uses yet. They are read in bulk, for each read is a system call.
+/// Random bytes that no id uses yet.
 struct Pool {
     bytes: [[u8; BYTES]; Self::IDS],
     left: usize,
+    generator: Option<Generator>,
+}
+
+struct Generator {
+    random: StdRng,
+    /// The process in which it was seeded.
+    process: u32,
+    fills: u32,
 }
 
 impl Pool {
+    /// One block of the generator has as many.
     const IDS: usize = 16;
+    /// 64 KiB, as for the generators of threads in `rand`.
+    const FILLS: u32 = 256;
+
+    const fn new() -> Self {
+        Self { bytes: [[0; BYTES]; Self::IDS], left: 0, generator: None }
+    }
 
     #[cold]
-    fn fill(&mut self) {
-        getrandom::fill(self.bytes.as_flattened_mut()).expect("the system has random numbers");
+    fn fill(&mut self, process: u32) {
+        let is_old = |generator: &Generator| generator.process != process || generator.fills == Self::FILLS;
+        if self.generator.as_ref().is_some_and(is_old) {
+            self.generator = None;
+        }
+        let generator = self.generator.get_or_insert_with(|| Generator { random: seeded(), process, fills: 0 });
+        generator.random.fill_bytes(self.bytes.as_flattened_mut());
+        generator.fills += 1;
         self.left = Self::IDS;
+    }
+
+    #[inline]
+    fn take(&mut self) -> [u8; BYTES] {
+        if self.left == 0 {
+            self.fill(std::process::id());
+        }
+        self.left -= 1;
+        // What is taken is left nowhere.
+        std::mem::take(&mut self.bytes[self.left])
     }
 }
 
+fn seeded() -> StdRng {
+    StdRng::try_from_rng(&mut SysRng).expect("the system has random numbers")
+}
+
 thread_local! {
-    static POOL: RefCell<Pool> = const { RefCell::new(Pool { bytes: [[0; BYTES]; Pool::IDS], left: 0 }) };
+    static POOL: RefCell<Pool> = const { RefCell::new(Pool::new()) };
 }
 
 #[inline]
 fn random_bytes() -> [u8; BYTES] {
-    POOL.with_borrow_mut(|pool| {
-        if pool.left == 0 {
-            pool.fill();
-        }
-        pool.left -= 1;
-        // What is taken is left nowhere.
-        std::mem::take(&mut pool.bytes[pool.left])
-    })
+    POOL.try_with(|pool| pool.borrow_mut().take()).unwrap_or_else(|_| of_the_system())
+}
+
+/// While a thread ends it has no generator.
+#[cold]
+fn of_the_system() -> [u8; BYTES] {
+    let mut bytes = [0; BYTES];
+    getrandom::fill(&mut bytes).expect("the system has random numbers");
+    bytes
 }
 
 #[cfg(test)]
@@ -79,5 +126,38 @@ mod tests {
         // Six bits say that it is a random UUID; every other is one and zero.
         let fixed = bits.iter().filter(|&&ones| ones == 0 || ones as usize == drawn).count();
         assert_eq!(fixed, 6);
+    }
+
+    /// Two pools of one generator, as a process and its fork have them.
+    #[test]
+    fn a_generator_is_seeded_again_after_its_fills_and_in_another_process() {
+        let filled = |fills, process| {
+            let mut pool = Pool::new();
+            pool.generator = Some(Generator { random: StdRng::from_seed([7; 32]), process: 1, fills });
+            pool.fill(process);
+            pool.bytes
+        };
+        let first = filled(0, 1);
+        assert_eq!(filled(Pool::FILLS - 1, 1), first);
+        assert_ne!(filled(Pool::FILLS, 1), first);
+        assert_ne!(filled(0, 2), first);
+    }
+
+    #[test]
+    fn a_thread_that_ends_still_has_ids() {
+        struct AtTheEnd(std::sync::mpsc::Sender<[u8; BYTES]>);
+        impl Drop for AtTheEnd {
+            fn drop(&mut self) {
+                self.0.send(random_uuid()).unwrap();
+            }
+        }
+        thread_local!(static FIRST: RefCell<Option<AtTheEnd>> = const { RefCell::new(None) });
+        let (ids, received) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            FIRST.set(Some(AtTheEnd(ids)));
+            random_uuid()
+        });
+        let first = thread.join().unwrap();
+        assert_ne!(received.recv().unwrap(), first);
     }
 }

@@ -14,6 +14,7 @@ mod client;
 mod complete_all;
 #[doc(hidden)]
 pub mod deadline;
+mod direct;
 mod dynamic;
 mod entity_info;
 mod error;
@@ -60,6 +61,7 @@ pub use self::{
 };
 #[doc(hidden)]
 pub use self::{
+    direct::DirectReceiver,
     log_limit::{admit, summaries},
     send_request::{EncodedRequest, Sealed},
 };

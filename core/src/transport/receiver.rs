@@ -1,11 +1,12 @@
 use std::{
     future::{Future, poll_fn},
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
-use super::{Capabilities, Delivery, EntityInfo, Lease, ReceiveError};
+use super::{Capabilities, Delivery, DirectReceiver, EntityInfo, Lease, ReceiveError};
 
 /// Receives messages from a queue or a subscription.
 ///
@@ -106,6 +107,13 @@ pub trait Receiver: Send + Unpin {
     fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let _ = cx;
         Poll::Ready(())
+    }
+
+    /// Lets `direct` take messages as the entity accepts them, for as long as the caller keeps it. A transport that cannot, or
+    /// whose messages are on a disk, ignores it. So do wrappers that look at deliveries.
+    #[doc(hidden)]
+    fn receive_directly(&mut self, direct: &Arc<dyn DirectReceiver>) {
+        let _ = direct;
     }
 
     /// Returns the capabilities of the transport of this receiver. The default has none.

@@ -88,6 +88,8 @@ impl<C: Clock> MemoryStore<C> {
 impl<C: Clock> DedupStore for MemoryStore<C> {
     type Token = MemoryToken;
 
+    const IS_IMMEDIATE: bool = true;
+
     async fn begin(&self, key: DedupKey<'_>, lease: Duration) -> Result<Begin<MemoryToken>, StoreError> {
         let (digest, now) = (digest(key.digest(&self.secret)), self.now());
         self.ids().begin(digest, now, nanos(lease))

@@ -119,12 +119,13 @@
 //!
 //! # Cost
 //!
-//! This layer costs more than any other: it hashes the key, calls the store twice, and boxes the future of the call, one
-//! allocation. With a store in memory a duplicate costs less than a new message, and the number of known ids makes no
+//! This layer hashes the key and calls the store twice. The future of a call is boxed, one allocation, unless the store
+//! [answers at once](DedupStore::IS_IMMEDIATE), as [`MemoryStore`] does, and the message is new. With a store in memory a duplicate costs less than a new message, and the number of known ids makes no
 //! difference. With a store in a file each message waits for the disk; concurrent messages wait together. The table
 //! *Layers* of `docs/benchmarks.md` has the figures.
 
 mod error;
+mod future;
 mod key;
 mod memory;
 mod reservation;
@@ -134,9 +135,10 @@ mod store;
 
 pub use self::{
     error::{StoreError, StoreErrorKind},
+    future::ResponseFuture,
     key::{BodyBytes, DedupKey, MakeKey, OriginalMessageId},
     memory::{MemoryStore, MemoryToken},
-    service::{CompleteDuplicates, Dedup, DedupLayer, ResponseFuture},
+    service::{CompleteDuplicates, Dedup, DedupLayer},
     stats::DedupStats,
     store::{Begin, DedupStore},
 };

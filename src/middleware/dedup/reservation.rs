@@ -47,7 +47,7 @@ impl<'a, St: DedupStore> Reservation<'a, St> {
             pause = match self.store.renew(token, lease).await {
                 Ok(()) => lease / 2,
                 Err(error) => {
-                    failed(self.stats, DedupStats::count_store_failed, &error);
+                    failed_renewal(self.stats, &error);
                     if error.kind() == StoreErrorKind::Superseded {
                         return pending().await;
                     }
@@ -74,7 +74,7 @@ impl<'a, St: DedupStore> Reservation<'a, St> {
     }
 }
 
-async fn end<St: DedupStore>(store: &St, stats: &DedupStats, token: &St::Token, handled: bool) {
+pub(super) async fn end<St: DedupStore>(store: &St, stats: &DedupStats, token: &St::Token, handled: bool) {
     if handled {
         match store.commit(token).await {
             Ok(()) => stats.count_committed(),
@@ -86,6 +86,12 @@ async fn end<St: DedupStore>(store: &St, stats: &DedupStats, token: &St::Token, 
             Err(error) => failed(stats, DedupStats::count_store_failed, &error),
         }
     }
+}
+
+/// A failed renewal is tried again, unless the id is reserved elsewhere.
+#[cold]
+pub(super) fn failed_renewal(stats: &DedupStats, error: &StoreError) {
+    failed(stats, DedupStats::count_store_failed, error);
 }
 
 #[cold]
@@ -106,7 +112,7 @@ impl<St: DedupStore> Drop for Reservation<'_, St> {
 
 /// Most stores are done at the first poll, or need no more than that to do it.
 #[cold]
-fn end_later<St: DedupStore>(store: Arc<St>, stats: DedupStats, token: St::Token, handled: bool) {
+pub(super) fn end_later<St: DedupStore>(store: Arc<St>, stats: DedupStats, token: St::Token, handled: bool) {
     let mut end = Box::pin(async move { end(&*store, &stats, &token, handled).await });
     let pending = end.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending();
     if pending && let Ok(runtime) = Handle::try_current() {

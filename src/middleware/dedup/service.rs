@@ -1,9 +1,8 @@
 use std::{
     convert::Infallible,
     fmt,
-    future::{Future, Ready, poll_fn, ready},
+    future::{Ready, poll_fn, ready},
     mem,
-    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -18,7 +17,8 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{
-    Begin, DedupKey, DedupStats, DedupStore, MakeKey, OriginalMessageId, StoreError, reservation::Reservation,
+    Begin, DedupKey, DedupStats, DedupStore, MakeKey, OriginalMessageId, StoreError, future::ResponseFuture,
+    reservation::Reservation,
 };
 use crate::{Disposition, Message, message::Holding, settlement::Changes};
 
@@ -29,17 +29,17 @@ pub struct DedupLayer<St, K = OriginalMessageId, D = CompleteDuplicates> {
 }
 
 /// How ids are known.
-struct Ids<St, K> {
-    store: Arc<St>,
-    scope: Arc<str>,
-    key: Arc<K>,
-    times: Times,
-    stats: DedupStats,
+pub(super) struct Ids<St, K> {
+    pub(super) store: Arc<St>,
+    pub(super) scope: Arc<str>,
+    pub(super) key: Arc<K>,
+    pub(super) times: Times,
+    pub(super) stats: DedupStats,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Times {
-    lease: Duration,
+pub(super) struct Times {
+    pub(super) lease: Duration,
     wait: Duration,
 }
 
@@ -168,10 +168,10 @@ pub struct Dedup<S, St, K = OriginalMessageId, D = CompleteDuplicates> {
 }
 
 /// What all clones of a service have in common.
-struct Shared<St, K> {
-    ids: Ids<St, K>,
+pub(super) struct Shared<St, K> {
+    pub(super) ids: Ids<St, K>,
     /// Whether the service inside, of which all clones share what it needs, has failed to become ready.
-    is_broken: AtomicBool,
+    pub(super) is_broken: AtomicBool,
 }
 
 impl<S: Clone, St, K, D: Clone> Clone for Dedup<S, St, K, D> {
@@ -200,7 +200,7 @@ where
 {
     type Response = Disposition;
     type Error = BoxError;
-    type Future = ResponseFuture;
+    type Future = ResponseFuture<S, St, K, D>;
 
     /// The service inside is made ready when the id is reserved: while it is ready it may keep others from a permit. Only if it
     /// has failed to become ready is it asked here, so that a driver learns of one that never will be.
@@ -214,12 +214,13 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, message: Message) -> ResponseFuture {
+    #[inline]
+    fn call(&mut self, message: Message) -> Self::Future {
         // The instance that may have been made ready goes into the call; a clone that was not stays.
         let clone = self.inner.clone();
         let inner = mem::replace(&mut self.inner, clone);
         let (shared, duplicates) = (Arc::clone(&self.shared), self.duplicates.clone());
-        ResponseFuture(Box::pin(handle(inner, shared, duplicates, message)))
+        ResponseFuture::new(inner, shared, duplicates, message)
     }
 }
 
@@ -244,26 +245,6 @@ impl Service<Message> for CompleteDuplicates {
     }
 }
 
-/// The future of a message: handled, or known.
-#[must_use = "a message is not handled until this is awaited"]
-#[doc(hidden)]
-pub struct ResponseFuture(Pin<Box<dyn Future<Output = Result<Disposition, BoxError>> + Send>>);
-
-impl Future for ResponseFuture {
-    type Output = Result<Disposition, BoxError>;
-
-    #[inline]
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.as_mut().poll(cx)
-    }
-}
-
-impl fmt::Debug for ResponseFuture {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResponseFuture").finish_non_exhaustive()
-    }
-}
-
 /// What a message may do.
 enum Verdict<'a, St: DedupStore> {
     HandOn(Reservation<'a, St>),
@@ -275,8 +256,8 @@ enum Verdict<'a, St: DedupStore> {
 }
 
 /// Handles one message.
-async fn handle<S, St, K, D>(
-    mut inner: S,
+pub(super) async fn handle<S, St, K, D>(
+    inner: S,
     shared: Arc<Shared<St, K>>,
     duplicates: D,
     message: Message,
@@ -308,6 +289,22 @@ where
             return Ok(Disposition::Abandon(Changes::because("another delivery of this message is being handled")));
         }
     };
+    handle_reserved(inner, &shared, reservation, message).await
+}
+
+/// Handles a message whose id is reserved.
+pub(super) async fn handle_reserved<S, St, K>(
+    mut inner: S,
+    shared: &Shared<St, K>,
+    reservation: Reservation<'_, St>,
+    message: Message,
+) -> Result<Disposition, BoxError>
+where
+    S: Service<Message, Response = Disposition>,
+    S::Error: Into<BoxError>,
+    St: DedupStore,
+{
+    let Shared { ids, is_broken } = shared;
     ids.stats.count_handled();
     // Asked once without a future for it: most services are ready at once.
     let is_ready = match poll_fn(|cx| Poll::Ready(inner.poll_ready(cx))).await {
@@ -345,6 +342,13 @@ where
     inner.call(message).await.map_err(Into::into)
 }
 
+impl<St: DedupStore, K> Ids<St, K> {
+    #[inline]
+    pub(super) fn reservation(&self, token: St::Token) -> Reservation<'_, St> {
+        Reservation::new(&self.store, &self.stats, token)
+    }
+}
+
 impl<St: DedupStore, K: MakeKey> Ids<St, K> {
     /// Reserves the id of a message, and waits for that if it must.
     async fn reserve(&self, message: &Message) -> Result<Verdict<'_, St>, StoreError> {
@@ -355,9 +359,7 @@ impl<St: DedupStore, K: MakeKey> Ids<St, K> {
         let mut met = matches!(holding, Holding::Was);
         loop {
             let (left, failure) = match self.store.begin(key, self.times.lease).await {
-                Ok(Begin::New(token)) => {
-                    return Ok(Verdict::HandOn(Reservation::new(&self.store, &self.stats, token)));
-                }
+                Ok(Begin::New(token)) => return Ok(Verdict::HandOn(self.reservation(token))),
                 Ok(Begin::Committed) => return Ok(Verdict::Known),
                 Ok(Begin::InProgress { left }) => {
                     if !mem::replace(&mut met, true) {

@@ -76,6 +76,10 @@ pub trait DedupStore: Send + Sync + 'static {
     /// The right to end a reservation.
     type Token: Send + Sync + 'static;
 
+    /// Whether its futures are ready when they are polled first, as those of a store in memory are. Then a call of the layer
+    /// needs no allocation. A future of such a store that is pending all the same is dropped, and the call begins anew.
+    const IS_IMMEDIATE: bool = false;
+
     /// Reserves an id that is neither committed nor reserved. The reservation ends by itself when `lease` is over.
     ///
     /// # Errors
@@ -121,6 +125,8 @@ pub enum Begin<T> {
 
 impl<S: DedupStore> DedupStore for Arc<S> {
     type Token = S::Token;
+
+    const IS_IMMEDIATE: bool = S::IS_IMMEDIATE;
 
     fn begin(
         &self,

@@ -18,7 +18,7 @@ pub(super) use self::timer::DeadlineTimer;
 use super::CallErrorKind;
 use crate::{
     Message,
-    message::{random_id::random_id, text::Token},
+    message::{Properties, random_id::random_id, text::Token},
 };
 
 /// The calls that wait for replies. It holds as many as it may, and each holds no more replies than it asked for.
@@ -75,6 +75,12 @@ struct Several {
 }
 
 impl Slot {
+    /// Whether the call has not got all that it waits for.
+    fn takes(&self) -> bool {
+        let takes = self.several.as_ref().map_or(self.reply.is_none(), |several| several.wanted > 0);
+        takes && self.failed.is_none()
+    }
+
     /// Passes the reply on if its call still takes it and has not received it before.
     #[inline]
     fn take(&mut self, reply: Message) -> Result<(), Message> {
@@ -153,6 +159,12 @@ impl Pending {
     pub(super) fn register_several(&self, wanted: usize, deadline: Instant) -> Result<(Key, Token), CallErrorKind> {
         let several = Several { deadline, wanted, replies: VecDeque::new(), seen: HashSet::new() };
         self.table().insert(self.limit, Some(Box::new(several)))
+    }
+
+    /// Whether a call takes a reply with these properties. Only the id is looked up.
+    pub(super) fn expects(&self, properties: &Properties) -> bool {
+        let Some(id) = properties.correlation_bytes() else { return false };
+        self.table().slots.get(&key(id)).is_some_and(|slot| slot.id.as_bytes() == id && slot.takes())
     }
 
     /// Passes a reply to the call that waits for it. A reply without a waiting call is counted.

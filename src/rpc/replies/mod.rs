@@ -21,7 +21,8 @@ use super::pending::{DeadlineTimer, Pending};
 use crate::{
     Disposition, Message,
     consumer::{ConsumeError, Consumer},
-    transport::ReplySource,
+    message::Properties,
+    transport::{DirectReceiver, ReplySource},
 };
 
 /// Receives replies and passes them to the waiting calls, and fails calls whose deadlines pass. It does nothing until
@@ -64,10 +65,13 @@ impl<R: ReplySource> Replies<R> {
 
     /// As [`run`](Self::run), and ends when `shutdown` is ready: calls that wait then fail.
     pub async fn run_until<F: Future>(self, shutdown: F) -> Result<(), ConsumeError> {
-        let Self { receiver, end } = self;
+        let Self { mut receiver, end } = self;
         let mut shutdown = pin!(shutdown);
         let pending = &end.0;
         let mut keeper = DeadlineTimer::new(Arc::clone(pending));
+        // Replies are passed on directly for as long as this lives.
+        let direct: Arc<dyn DirectReceiver> = Arc::new(Direct(Arc::clone(pending)));
+        receiver.receive_directly(&direct);
         let receiver = Watched::new(receiver, Arc::clone(pending));
         let consumer = Consumer::new(receiver, Offer(Arc::clone(pending))).concurrency(Self::SETTLING);
         let closed = poll_fn(move |cx| {
@@ -87,6 +91,19 @@ impl<R: ReplySource> Replies<R> {
 impl<R: ReplySource> fmt::Debug for Replies<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Replies").field("address", &self.receiver.address()).finish_non_exhaustive()
+    }
+}
+
+/// Passes the replies to waiting calls that a broker in this process does not have to store.
+struct Direct(Arc<Pending>);
+
+impl DirectReceiver for Direct {
+    fn expects(&self, properties: &Properties) -> bool {
+        self.0.expects(properties)
+    }
+
+    fn receive(&self, reply: Message) {
+        self.0.offer(reply);
     }
 }
 

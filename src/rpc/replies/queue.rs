@@ -1,10 +1,11 @@
 use std::{
     fmt,
+    sync::Arc,
     task::{Context, Poll},
 };
 
 use crate::transport::ReplySource;
-use crate::transport::{Capabilities, Delivery, EntityInfo, ReceiveError, Receiver};
+use crate::transport::{Capabilities, Delivery, DirectReceiver, EntityInfo, ReceiveError, Receiver};
 
 /// A queue for replies.
 pub struct ReplyQueue<R> {
@@ -62,6 +63,10 @@ impl<R: Receiver> Receiver for ReplyQueue<R> {
 
     fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.receiver.poll_stopped(cx)
+    }
+
+    fn receive_directly(&mut self, direct: &Arc<dyn DirectReceiver>) {
+        self.receiver.receive_directly(direct);
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -19,6 +19,7 @@ mod results;
 mod row;
 mod scenarios;
 mod sections;
+mod stale;
 mod table;
 mod transports;
 mod wall;
@@ -41,6 +42,9 @@ pub(crate) struct Options {
     /// Write docs/benchmarks.md from the stored results, updated with what was measured
     #[arg(long)]
     page: bool,
+    /// List the parts of the page with the commit of each, and which are older than what they measure; measure nothing
+    #[arg(long)]
+    check: bool,
     /// Write benches/baseline.json, and nothing else
     #[arg(long)]
     rebaseline: bool,
@@ -52,6 +56,9 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options) -> Result<(), Error> {
+    if options.check {
+        return stale::run(&options.output);
+    }
     callgrind::present()?;
     if options.rebaseline {
         return guard::rebaseline();

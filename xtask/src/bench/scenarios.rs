@@ -69,6 +69,12 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     consumed("batch_64", "`json`, 64 at once", TWO_FIELDS, Goal::None),
     Scenario {
         peers: &[],
+        floor: Some("send_and_consume_floor"),
+        allocations: Goal::None,
+        ..consumed("send_and_consume", "JSON of ten fields, sent and consumed", None, Goal::None)
+    },
+    Scenario {
+        peers: &[],
         is_guarded: false,
         ..consumed("json_real_clock", "`json` with the system clock", TWO_FIELDS, Goal::None)
     },

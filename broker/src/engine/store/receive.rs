@@ -9,7 +9,7 @@ use consign_core::{
 
 #[cfg(feature = "durable")]
 use super::Ticks;
-use super::{Effects, Entry, FIXED_LANES, Now, Part, Place, Store, numbers};
+use super::{Arrival, Effects, Entry, FIXED_LANES, Now, Part, Place, Store, numbers};
 
 /// One locked message and the data to settle it.
 pub(crate) struct Locked {
@@ -95,6 +95,33 @@ impl Store {
             taken += 1;
         }
         taken
+    }
+
+    /// Whether a message that is stored now would be the next one of the only receiver, and is kept nowhere once it is
+    /// completed.
+    pub(in super::super) fn passes(&self) -> bool {
+        let tally = &self.tally[Part::Main as usize];
+        tally.ready == 0
+            && tally.locked == 0
+            && self.waiting <= 1
+            && self.sessions.is_none()
+            && self.duplicates.is_none()
+            && !self.settings.partitioned
+            && self.settings.status.allows_receive()
+    }
+
+    /// Accepts, delivers and completes a message, and returns it as its receiver sees it.
+    pub(in super::super) fn pass(&mut self, now: Now, arrival: Arrival) -> Message {
+        let number = self.number(now, &arrival.message);
+        self.totals.arrived += 1;
+        self.totals.delivered += 1;
+        self.totals.completed += 1;
+        let mut received = Received::new(number.sequence, number.enqueued, 1);
+        if let Some(ttl) = arrival.message.properties().time_to_live() {
+            received.expires_at = number.enqueued.saturating_add(ttl);
+        }
+        received.locked_until = Some(self.lock.shown_from(now));
+        arrival.message.into_message().with_received(received)
     }
 
     /// Takes the first message of a source.

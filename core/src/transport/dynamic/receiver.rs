@@ -1,10 +1,11 @@
 use std::{
     fmt,
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
 use super::DynLease;
-use crate::transport::{Capabilities, Delivery, EntityInfo, Lease, ReceiveError, Receiver};
+use crate::transport::{Capabilities, Delivery, DirectReceiver, EntityInfo, Lease, ReceiveError, Receiver};
 
 /// A boxed [`Receiver`].
 pub struct DynReceiver(Box<dyn Twin>);
@@ -45,6 +46,7 @@ trait Twin: Send {
     ) -> Poll<Result<usize, ReceiveError>>;
     fn stop(&mut self);
     fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()>;
+    fn receive_directly(&mut self, direct: &Arc<dyn DirectReceiver>);
     fn capabilities(&self) -> Capabilities;
     fn entity_info(&self) -> EntityInfo;
 }
@@ -65,6 +67,10 @@ impl<R: Receiver<Lease = L>, L: Lease> Twin for Unboxed<R, L> {
 
     fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.receiver.poll_stopped(cx)
+    }
+
+    fn receive_directly(&mut self, direct: &Arc<dyn DirectReceiver>) {
+        self.receiver.receive_directly(direct);
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -94,6 +100,10 @@ impl Receiver for DynReceiver {
 
     fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.0.poll_stopped(cx)
+    }
+
+    fn receive_directly(&mut self, direct: &Arc<dyn DirectReceiver>) {
+        self.0.receive_directly(direct);
     }
 
     fn capabilities(&self) -> Capabilities {
