@@ -32,6 +32,7 @@ fn has(text: &str, line: &str) {
     assert!(text.lines().any(|other| other == line), "{line} is not in\n{text}");
 }
 
+/// Rules: HT-31.
 #[tokio::test]
 async fn metrics_count_what_happens_to_messages() {
     let broker = Broker::new();
@@ -75,6 +76,7 @@ async fn metrics_count_what_happens_to_messages() {
     drop(held);
 }
 
+/// Rules: HT-32.
 #[tokio::test]
 async fn labels_are_escaped_and_series_are_bounded() {
     let broker = Broker::new();
@@ -89,6 +91,7 @@ async fn labels_are_escaped_and_series_are_bounded() {
     assert!(!text.contains("entity=\"d\""), "{text}");
 }
 
+/// Rules: HT-30, HT-31.
 #[tokio::test]
 async fn metrics_need_the_key_and_health_does_not() {
     let operations = Operations::new(Server::builder().build()).key(AccessKey::new(KEY).unwrap());
@@ -101,6 +104,7 @@ async fn metrics_need_the_key_and_health_does_not() {
     assert_eq!(get(&router, "/health/live", None).await, (StatusCode::OK, "live\n".into()));
 }
 
+/// Rules: HT-30.
 #[tokio::test]
 async fn a_store_is_measured_and_a_closed_one_is_not_ready() {
     let folder = tempfile::tempdir().unwrap();
@@ -120,6 +124,7 @@ async fn a_store_is_measured_and_a_closed_one_is_not_ready() {
     assert_eq!(get(&router, "/health/live", None).await.0, StatusCode::OK);
 }
 
+/// Rules: HT-30.
 #[tokio::test]
 async fn a_server_that_shuts_down_is_not_ready() {
     let server = Server::builder().build();

@@ -88,6 +88,7 @@ fn on_loopback_everything_is_open() {
     }
 }
 
+/// Rules: HT-33.
 #[test]
 fn with_shared_access_keys_operators_need_a_key_of_their_own() {
     let folder = tempfile::tempdir().unwrap();

@@ -7,25 +7,47 @@ use std::{
 
 use tower::BoxError;
 
-use super::{ActionError, Explained, MAX_HOPS, RESUBMIT_COUNT, Run};
+use super::{ActionError, Explained, MAX_HOPS, RESUBMIT_COUNT, ResubmitTo, Run};
 use crate::{
     Message,
     message::{MessageBody, Properties, random_id::random_id},
     middleware::retry::RetryHistory,
     settlement::DeadLetter,
-    transport::{SendError, Sender},
+    transport::{BoxFuture, SendError, Sender},
 };
 
-/// [`Resubmit`] or [`Purge`].
+/// [`Resubmit`], [`ResubmitTo`] or [`Purge`].
 #[doc(hidden)]
-pub trait Action: sealed::Sealed + Send + Sync {
+pub trait Action<L>: sealed::Sealed + Send + Sync {
     /// The future of a send.
     #[doc(hidden)]
     type Send: Future<Output = Result<(), SendError>> + Send + 'static;
 
-    /// Sends what has to be accepted before the dead letter goes.
+    /// Says how the dead letter is removed.
     #[doc(hidden)]
-    fn begin(&self, dead: &Explained) -> Result<Option<Self::Send>, Refused>;
+    fn begin(&self, dead: &Explained) -> Result<Step<Self::Send, L>, Refused>;
+}
+
+/// How a dead letter is removed.
+#[doc(hidden)]
+pub enum Step<F, L> {
+    /// It is completed.
+    Remove,
+    /// It is completed when this send was accepted.
+    SendFirst(F),
+    /// It is completed together with a send.
+    Together(Commit<L>),
+}
+
+type Commit<L> = Box<dyn FnOnce(L) -> BoxFuture<Result<(), NotCommitted<L>>> + Send>;
+
+/// A copy and a removal that did not happen, with the lease if the dead letter is still locked. Whether they did is not known if the
+/// kind of the error says so.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct NotCommitted<L> {
+    pub(super) error: ActionError,
+    pub(super) lease: Option<L>,
 }
 
 /// Why nothing is begun.
@@ -40,6 +62,7 @@ mod sealed {
     pub trait Sealed {}
 
     impl<S> Sealed for super::Resubmit<S> {}
+    impl Sealed for super::ResubmitTo {}
     impl Sealed for super::Purge {}
 }
 
@@ -48,11 +71,11 @@ mod sealed {
 #[derive(Clone, Copy, Debug)]
 pub struct Purge;
 
-impl Action for Purge {
+impl<L> Action<L> for Purge {
     type Send = Ready<Result<(), SendError>>;
 
-    fn begin(&self, _: &Explained) -> Result<Option<Self::Send>, Refused> {
-        Ok(None)
+    fn begin(&self, _: &Explained) -> Result<Step<Self::Send, L>, Refused> {
+        Ok(Step::Remove)
     }
 }
 
@@ -60,19 +83,39 @@ impl Action for Purge {
 #[doc(hidden)]
 pub struct Resubmit<S> {
     sender: S,
-    changes: Vec<Change>,
+    changes: Changes,
 }
 
 type Change = Box<dyn Fn(&mut Properties, &mut MessageBody) -> Result<(), BoxError> + Send + Sync>;
 
+/// The changes of copies, in order.
+#[doc(hidden)]
+#[derive(Default)]
+pub struct Changes(Vec<Change>);
+
+impl Changes {
+    /// The copy: as the message was sent, but for its id, the count, what only a dead letter has, and the changes.
+    pub(super) fn copy(&self, dead: &Explained) -> Result<Message, Refused> {
+        copy_of(dead, |properties, body| self.0.iter().try_for_each(|change| change(properties, body)))
+    }
+}
+
+/// An action that sends copies.
+#[doc(hidden)]
+pub trait Copies: sealed::Sealed {
+    #[doc(hidden)]
+    fn changes(&mut self) -> &mut Changes;
+}
+
+impl<S> Copies for Resubmit<S> {
+    fn changes(&mut self) -> &mut Changes {
+        &mut self.changes
+    }
+}
+
 impl<S: Sender> Resubmit<S> {
     pub(super) fn new(sender: S) -> Self {
-        Self { sender, changes: Vec::new() }
-    }
-
-    /// The copy: as the message was sent, but for its id, the count, and what only a dead letter has.
-    fn copy(&self, dead: &Explained) -> Result<Message, Refused> {
-        copy_of(dead, |properties, body| self.changes.iter().try_for_each(|change| change(properties, body)))
+        Self { sender, changes: Changes::default() }
     }
 }
 
@@ -101,38 +144,44 @@ fn copy_of(
     Ok(Message::from_parts(properties, body))
 }
 
-impl Explained {
-    /// Returns the copy that a resubmission sends, for a caller that sends it and removes the dead letter itself, for example in a
-    /// [transaction](crate::transport::Transactions). `None` if it was resubmitted [`MAX_HOPS`] times already.
-    #[must_use]
-    pub fn resubmission(&self) -> Option<Message> {
-        copy_of(self, |_, _| Ok(())).ok()
-    }
-}
-
-impl<S: Sender> Action for Resubmit<S> {
+impl<S: Sender, L> Action<L> for Resubmit<S> {
     type Send = S::Send;
 
-    fn begin(&self, dead: &Explained) -> Result<Option<S::Send>, Refused> {
-        let copy = self.copy(dead)?;
-        Ok(Some(self.sender.send(copy)))
+    fn begin(&self, dead: &Explained) -> Result<Step<S::Send, L>, Refused> {
+        Ok(Step::SendFirst(self.sender.send(self.changes.copy(dead)?)))
     }
 }
 
-impl<Q, S> Run<'_, Q, Resubmit<S>> {
+impl<Q, A: Copies> Run<'_, Q, A> {
     /// Changes each copy before it is sent; several changes are made in the order in which they are given. On an error
     /// nothing is sent, and the dead letter stays. The copy's id, its first id and its count are not to be changed.
     pub fn edit(
         mut self,
         change: impl Fn(&mut Properties, &mut MessageBody) -> Result<(), BoxError> + Send + Sync + 'static,
     ) -> Self {
-        self.action.changes.push(Box::new(change));
+        self.action.changes().0.push(Box::new(change));
         self
+    }
+}
+
+impl<F, L> fmt::Debug for Step<F, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Remove => "Remove",
+            Self::SendFirst(_) => "SendFirst",
+            Self::Together(_) => "Together",
+        })
+    }
+}
+
+impl fmt::Debug for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Changes").field(&self.0.len()).finish()
     }
 }
 
 impl<S> fmt::Debug for Resubmit<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Resubmit").field("changes", &self.changes.len()).finish_non_exhaustive()
+        f.debug_struct("Resubmit").field("changes", &self.changes.0.len()).finish_non_exhaustive()
     }
 }

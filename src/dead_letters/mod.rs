@@ -61,6 +61,14 @@
 //! and sends no second copy. A later run sends a second copy, with the same first id, by which a consumer can [detect the
 //! duplicate](crate::middleware::dedup). The same applies if a run is dropped between the two. No message is lost.
 //!
+//! [`DeadLetters::resubmit_to`] sends to an entity of the transport that has the dead letters, and can be killed and repeated:
+//!
+//! | the transport has | [guarantee](ResubmitGuarantee) | after a process crash |
+//! |---|---|---|
+//! | sequence numbers and transactions, and the copies go to the entity of the dead letters; a subscription counts as its topic | [`Transaction`](ResubmitGuarantee::Transaction) | nothing is lost or doubled |
+//! | sequence numbers | [`SameMessageId`](ResubmitGuarantee::SameMessageId) | the next run sends up to [`Run::concurrency`] copies again, and an entity with duplicate detection accepts them once |
+//! | neither | [`SameFirstId`](ResubmitGuarantee::SameFirstId) | the next run sends up to [`Run::concurrency`] copies again, with the same `x-original-message-id` |
+//!
 //! Failures are in the [`Report`], by number; after [`Report::MAX_FAILURES`] the run ends. A failed peek or receive ends it
 //! with a [`RunError`], which has the report too. A run can be repeated, and several runs can work at once: each dead
 //! letter is handled under its lock. A run waits at most [`Run::lock_wait`] for a dead letter that is locked elsewhere, and
@@ -88,6 +96,7 @@ mod explained;
 mod filter;
 mod queue;
 mod report;
+mod resubmit_to;
 mod run;
 mod show;
 mod transcode;
@@ -100,6 +109,7 @@ pub use self::{
     filter::DeadLetterFilter,
     queue::{DeadLetterQueue, EntityDeadLetters},
     report::{ActionError, ActionErrorKind, FailedAction, Report, RunError, RunOutcome},
+    resubmit_to::{ResubmitGuarantee, ResubmitTo},
     run::Run,
     transcode::TranscodeError,
 };
@@ -212,7 +222,7 @@ impl<Q: DeadLetterQueue> DeadLetters<Q> {
     }
 
     /// Sends a copy of each dead letter that passes `filter` by `sender`, and removes it when the copy is accepted. Nothing is
-    /// done until [`Run::run`].
+    /// done until [`Run::run`]. To send to an entity of the same transport, use [`resubmit_to`](DeadLetters::resubmit_to).
     pub fn resubmit<S: Sender>(&self, filter: DeadLetterFilter, sender: S) -> Run<'_, Q, Resubmit<S>> {
         Run::new(self, filter, Resubmit::new(sender))
     }

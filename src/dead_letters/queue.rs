@@ -62,6 +62,15 @@ impl EntityDeadLetters {
         let path = if entity.is_sub_queue() { entity.clone() } else { entity.dead_letter() };
         Self { transport, path }
     }
+
+    pub(super) fn transport(&self) -> &DynTransport {
+        &self.transport
+    }
+
+    /// The path of the sub-queue.
+    pub(super) fn path(&self) -> &EntityPath {
+        &self.path
+    }
 }
 
 impl DeadLetterQueue for EntityDeadLetters {

@@ -111,6 +111,9 @@ pub enum ActionErrorKind {
         /// Whether a copy was accepted.
         copied: bool,
     },
+    /// The transaction of the copy and the removal, see [`DeadLetters::resubmit_to`](super::DeadLetters::resubmit_to): the source is a
+    /// [`SettleError`], whose outcome may be unknown. There is a copy or a dead letter, never both.
+    Transaction,
 }
 
 impl ActionError {
@@ -124,6 +127,10 @@ impl ActionError {
 
     pub(super) fn settle(source: SettleError, copied: bool) -> Self {
         Self { kind: ActionErrorKind::Settle { copied }, source: source.into() }
+    }
+
+    pub(super) fn transaction(source: SettleError) -> Self {
+        Self { kind: ActionErrorKind::Transaction, source: source.into() }
     }
 
     /// Returns the kind of the error.
@@ -153,6 +160,7 @@ impl fmt::Display for ActionError {
             ActionErrorKind::Send => "not sent",
             ActionErrorKind::Settle { copied: true } => "copy sent, dead letter not removed",
             ActionErrorKind::Settle { copied: false } => "not removed",
+            ActionErrorKind::Transaction => "not resubmitted",
         };
         write!(f, "{what}: {}", self.source)
     }

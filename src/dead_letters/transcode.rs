@@ -4,7 +4,7 @@ use std::{error, fmt};
 
 use consign_codecs::{CodecSet, Codecs, EncodeError};
 
-use super::{Resubmit, Run};
+use super::{Run, action::Copies};
 use crate::{
     Message,
     decode::encoded,
@@ -12,7 +12,7 @@ use crate::{
     settlement::Undecodable,
 };
 
-impl<Q, S> Run<'_, Q, Resubmit<S>> {
+impl<Q, A: Copies> Run<'_, Q, A> {
     /// Writes the body of each copy anew, in the format of `content_type`: it is read by the message's ContentType and the
     /// rules of `codecs`, by a fallback too, and the ContentType becomes the one that is written.
     ///

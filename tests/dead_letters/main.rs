@@ -7,6 +7,7 @@ mod faults;
 mod locked;
 mod peek;
 mod resubmit;
+mod resubmit_to;
 mod support;
 mod transcode;
 mod unanswered;

@@ -11,7 +11,7 @@ use clap::builder::PossibleValuesParser;
 use crate::error::Error;
 use crate::workspace::{cargo, root, run as build};
 
-const PARTS: [&str; 4] = ["hostile", "overload", "links", "cpu"];
+const PARTS: [&str; 5] = ["hostile", "overload", "links", "page", "cpu"];
 /// As many files as are allowed: each connection is one.
 const WITH_FILES: &str = "ulimit -n \"$(ulimit -Hn)\"; exec \"$0\" \"$@\"";
 

@@ -120,34 +120,18 @@ impl QueueDescription {
                 ("EnableExpress", self.enable_express == Some(true)),
             ],
         )?;
-        let shown = Self::from(current);
         let mut settings = current.clone();
-        if let Some(lock_duration) = self.lock_duration {
-            settings.lock_duration = lock_duration;
-        }
-        if let Some(size) =
-            self.max_size_in_megabytes.filter(|_| self.max_size_in_megabytes != shown.max_size_in_megabytes)
-        {
-            settings.max_size = settings::bytes_of_megabytes(size)?;
-        }
-        let size = self.max_message_size_in_kilobytes;
-        if let Some(size) = size.filter(|_| size != shown.max_message_size_in_kilobytes) {
-            settings.max_message_size = settings::bytes_of_kilobytes(size)?;
-        }
-        if let Some(time_to_live) = self.default_message_time_to_live {
-            settings.default_time_to_live = settings::limited(time_to_live);
-        }
-        if let Some(idle) = self.auto_delete_on_idle {
-            settings.auto_delete_on_idle = settings::limited(idle);
-        }
-        if let Some(dead_letter) = self.dead_lettering_on_message_expiration {
-            settings.dead_letter_on_expiration = dead_letter;
-        }
+        let (size, message_size) = (self.max_size_in_megabytes, self.max_message_size_in_kilobytes);
+        settings::sizes(size, message_size, &mut settings.max_size, &mut settings.max_message_size)?;
+        settings::set!(self => settings:
+            lock_duration => lock_duration,
+            default_message_time_to_live => default_time_to_live by settings::limited,
+            auto_delete_on_idle => auto_delete_on_idle by settings::limited,
+            dead_lettering_on_message_expiration => dead_letter_on_expiration,
+            status => status,
+        );
         if let Some(count) = self.max_delivery_count {
             settings.max_delivery_count = settings::count("MaxDeliveryCount", count)?;
-        }
-        if let Some(status) = self.status {
-            settings.status = status;
         }
         settings.forward_to = settings::path("ForwardTo", self.forward_to.as_deref())?;
         settings.forward_dead_letters_to =

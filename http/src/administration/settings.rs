@@ -27,6 +27,32 @@ pub(super) fn bytes_of_kilobytes(count: u64) -> Result<usize, SettingsError> {
     bytes.ok_or_else(|| SettingsError::invalid("MaxMessageSizeInKilobytes"))
 }
 
+/// Sets the sizes that a description has and that differ from those that it would show: these are rounded.
+pub(super) fn sizes(
+    megabytes: Option<u64>,
+    kilobytes: Option<u64>,
+    max_size: &mut u64,
+    max_message_size: &mut usize,
+) -> Result<(), SettingsError> {
+    if let Some(count) = megabytes.filter(|count| *count != self::megabytes(*max_size)) {
+        *max_size = bytes_of_megabytes(count)?;
+    }
+    if let Some(count) = kilobytes.filter(|count| *count != self::kilobytes(*max_message_size)) {
+        *max_message_size = bytes_of_kilobytes(count)?;
+    }
+    Ok(())
+}
+
+/// Sets each of these settings if the description has its field.
+macro_rules! set {
+    ($description:ident => $settings:ident: $($field:ident => $setting:ident $(by $convert:path)?,)*) => {$(
+        if let Some(value) = $description.$field {
+            $settings.$setting = $($convert)?(value);
+        }
+    )*};
+}
+pub(super) use set;
+
 pub(super) fn count(field: &str, count: u64) -> Result<u32, SettingsError> {
     u32::try_from(count).map_err(|_| SettingsError::invalid(field))
 }

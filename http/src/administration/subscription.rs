@@ -95,26 +95,16 @@ impl SubscriptionDescription {
             &[("UserMetadata", self.user_metadata.as_ref().is_some_and(|text| !text.is_empty()))],
         )?;
         let mut settings = current.clone();
-        if let Some(lock_duration) = self.lock_duration {
-            settings.lock_duration = lock_duration;
-        }
-        if let Some(time_to_live) = self.default_message_time_to_live {
-            settings.default_time_to_live = settings::limited(time_to_live);
-        }
-        if let Some(idle) = self.auto_delete_on_idle {
-            settings.auto_delete_on_idle = settings::limited(idle);
-        }
-        if let Some(dead_letter) = self.dead_lettering_on_message_expiration {
-            settings.dead_letter_on_expiration = dead_letter;
-        }
-        if let Some(dead_letter) = self.dead_lettering_on_filter_evaluation_exceptions {
-            settings.dead_letter_on_filter_error = dead_letter;
-        }
+        settings::set!(self => settings:
+            lock_duration => lock_duration,
+            default_message_time_to_live => default_time_to_live by settings::limited,
+            auto_delete_on_idle => auto_delete_on_idle by settings::limited,
+            dead_lettering_on_message_expiration => dead_letter_on_expiration,
+            dead_lettering_on_filter_evaluation_exceptions => dead_letter_on_filter_error,
+            status => status,
+        );
         if let Some(count) = self.max_delivery_count {
             settings.max_delivery_count = settings::count("MaxDeliveryCount", count)?;
-        }
-        if let Some(status) = self.status {
-            settings.status = status;
         }
         settings.forward_to = settings::path("ForwardTo", self.forward_to.as_deref())?;
         settings.forward_dead_letters_to =

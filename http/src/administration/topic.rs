@@ -107,25 +107,14 @@ impl TopicDescription {
                 ("EnableSubscriptionPartitioning", self.enable_subscription_partitioning == Some(true)),
             ],
         )?;
-        let shown = Self::from(current);
         let mut settings = current.clone();
-        let size = self.max_size_in_megabytes;
-        if let Some(size) = size.filter(|_| size != shown.max_size_in_megabytes) {
-            settings.max_size = settings::bytes_of_megabytes(size)?;
-        }
-        let size = self.max_message_size_in_kilobytes;
-        if let Some(size) = size.filter(|_| size != shown.max_message_size_in_kilobytes) {
-            settings.max_message_size = settings::bytes_of_kilobytes(size)?;
-        }
-        if let Some(time_to_live) = self.default_message_time_to_live {
-            settings.default_time_to_live = settings::limited(time_to_live);
-        }
-        if let Some(idle) = self.auto_delete_on_idle {
-            settings.auto_delete_on_idle = settings::limited(idle);
-        }
-        if let Some(status) = self.status {
-            settings.status = status;
-        }
+        let (size, message_size) = (self.max_size_in_megabytes, self.max_message_size_in_kilobytes);
+        settings::sizes(size, message_size, &mut settings.max_size, &mut settings.max_message_size)?;
+        settings::set!(self => settings:
+            default_message_time_to_live => default_time_to_live by settings::limited,
+            auto_delete_on_idle => auto_delete_on_idle by settings::limited,
+            status => status,
+        );
         settings::fixed("EnablePartitioning", self.enable_partitioning, &mut settings.partitioned, is_new)?;
         settings.duplicate_detection = settings::duplicate_detection(
             self.requires_duplicate_detection,

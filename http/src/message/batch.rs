@@ -92,18 +92,22 @@ fn json(value: &PropertyValue) -> Value {
     match value {
         PropertyValue::Null => Value::Null,
         PropertyValue::Bool(value) => (*value).into(),
-        PropertyValue::I8(value) => (*value).into(),
-        PropertyValue::I16(value) => (*value).into(),
-        PropertyValue::I32(value) => (*value).into(),
-        PropertyValue::I64(value) => (*value).into(),
-        PropertyValue::U8(value) => (*value).into(),
-        PropertyValue::U16(value) => (*value).into(),
-        PropertyValue::U32(value) => (*value).into(),
-        PropertyValue::U64(value) => (*value).into(),
+        PropertyValue::I8(_)
+        | PropertyValue::I16(_)
+        | PropertyValue::I32(_)
+        | PropertyValue::I64(_)
+        | PropertyValue::U8(_)
+        | PropertyValue::U16(_)
+        | PropertyValue::U32(_)
+        | PropertyValue::U64(_) => integer(user_property::text(value)),
         PropertyValue::F32(value) => number((*value).into(), || user_property::text(&(*value).into())),
         PropertyValue::F64(value) => number(*value, || user_property::text(&(*value).into())),
         other => user_property::text(other).into(),
     }
+}
+
+fn integer(text: String) -> Value {
+    text.parse().map_or_else(|_| text.into(), Value::Number)
 }
 
 fn number(value: f64, text: impl FnOnce() -> String) -> Value {

@@ -1,7 +1,8 @@
 //! `load PROGRAM [--only PART] [--quick] [--acceptor PROGRAM]`: the program `consign serve` under load, from a process of its own.
 //!
 //! `hostile` has 500 connections that send garbage, stop, or send a byte a second, beside a client that works. `overload` sends ten
-//! times of what is received. `links` has 1,000 connections with 10 links each. `cpu` measures the processor time of a message,
+//! times of what is received. `links` has 1,000 connections with 10 links each. `page` compares the page and peeks of a queue of 100,000
+//! messages with those of one of 100. `cpu` measures the processor time of a message,
 //! beside the AMQP 1.0 plugin of RabbitMQ at the address in `CONSIGN_AMQP10`, and an acceptor that prints its address. The process
 //! fails if a part finds an error of the server, and not for a figure.
 
@@ -10,6 +11,7 @@ mod cpu;
 mod hostile;
 mod links;
 mod overload;
+mod page;
 mod process;
 
 use std::{env, path::PathBuf, process::ExitCode};
@@ -74,6 +76,9 @@ async fn run() -> Result<(), Failure> {
     }
     if options.has("links") {
         links::run(&options).await?;
+    }
+    if options.has("page") {
+        page::run(&options).await?;
     }
     if options.has("cpu") {
         cpu::run(&options).await?;

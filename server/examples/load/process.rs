@@ -17,7 +17,7 @@ const TICKS: f64 = 100.0;
 pub(crate) struct Server {
     process: Child,
     pub(crate) address: SocketAddr,
-    _output: BufReader<ChildStdout>,
+    output: BufReader<ChildStdout>,
 }
 
 impl Drop for Server {
@@ -35,6 +35,19 @@ impl Server {
         Self::start(command, |line| line.strip_prefix("AMQP: Endpoint=sb://")?.split(';').next()?.parse().ok())
     }
 
+    /// Waits until the server has printed its address of HTTP, once.
+    pub(crate) fn http(&mut self) -> Result<SocketAddr, Failure> {
+        loop {
+            let mut line = String::new();
+            if self.output.read_line(&mut line)? == 0 {
+                return Err("the server has printed no address of HTTP".into());
+            }
+            if let Some(address) = line.strip_prefix("HTTP: http://") {
+                return Ok(address.trim_end().parse()?);
+            }
+        }
+    }
+
     /// Starts a program that prints the address that it listens on.
     pub(crate) fn other(program: &Path) -> Result<Self, Failure> {
         Self::start(Command::new(program), |line| line.trim_end().parse().ok())
@@ -49,7 +62,7 @@ impl Server {
                 return Err(format!("the server has ended with {}", process.wait()?).into());
             }
             if let Some(address) = address(&line) {
-                return Ok(Self { process, address, _output: output });
+                return Ok(Self { process, address, output });
             }
         }
     }

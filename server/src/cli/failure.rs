@@ -23,6 +23,8 @@ pub(crate) enum Exit {
     NoMessage = 7,
     Invalid = 8,
     Interrupted = 130,
+    /// 128 and the number of SIGPIPE, as a shell reports it.
+    OutputClosed = 141,
 }
 
 impl From<Exit> for ExitCode {
@@ -125,13 +127,17 @@ impl From<InvalidArgument> for Failure {
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        Self::new(Exit::Failure, "Io", error.to_string())
+        let exit = if error.kind() == io::ErrorKind::BrokenPipe { Exit::OutputClosed } else { Exit::Failure };
+        Self::new(exit, "Io", error.to_string())
     }
 }
 
 impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {
-        Self::new(Exit::Failure, "Io", error.to_string())
+        match error.io_error_kind() {
+            Some(kind) => io::Error::from(kind).into(),
+            None => Self::new(Exit::Failure, "Io", error.to_string()),
+        }
     }
 }
 

@@ -46,7 +46,10 @@ pub(crate) fn main() -> ExitCode {
     match run(&line.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            report(&line.command, &failure);
+            // As after `| head`: who reads the output has what it needs.
+            if failure.exit != Exit::OutputClosed {
+                report(&line.command, &failure);
+            }
             failure.exit.into()
         }
     }
@@ -85,8 +88,9 @@ fn run(command: &Command) -> Result<(), Failure> {
             None => return Ok(serve::run(options)?),
         },
         Command::Completions { shell } => {
-            clap_complete::generate(*shell, &mut CommandLine::command(), "consign", &mut io::stdout());
-            return Ok(());
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut CommandLine::command(), "consign", &mut script);
+            return Ok(io::stdout().write_all(&script)?);
         }
         _ => {}
     }

@@ -16,7 +16,8 @@ use super::{
 /// Messages on every broker: send, receive, look into queues and dead letters, and serve Azure Service Bus clients.
 ///
 /// Exit codes: 0 success, 1 failure, 2 wrong arguments, 3 not found, 4 not supported by the transport, 5 no connection,
-/// 6 done in part, 7 no message arrived, 8 unreadable body or store, 130 interrupted.
+/// 6 done in part, 7 no message arrived, 8 unreadable body or store, 130 interrupted,
+/// 141 the standard output was closed.
 #[derive(Debug, Parser)]
 #[command(name = "consign", version)]
 pub(crate) struct CommandLine {
@@ -105,7 +106,7 @@ pub(crate) struct Serve {
     /// Do not serve the page
     #[arg(long)]
     pub(crate) no_page: bool,
-    /// How long a removal of the page waits, and can be undone
+    /// How long a resubmission or a removal of the page waits, and can be undone
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = values::duration)]
     pub(crate) undo_window: Duration,
     /// Keep the jobs of the page that have not ended in a file; by default it is beside the folder of --data

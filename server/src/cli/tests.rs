@@ -12,6 +12,8 @@ use super::{Command, CommandLine, failure::Failure, output::Output};
 #[path = "../../tests/command_line_brokers/session.rs"]
 mod session;
 
+mod reference;
+
 #[test]
 fn the_options_of_all_commands_are_consistent() {
     CommandLine::command().debug_assert();

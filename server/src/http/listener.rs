@@ -12,7 +12,13 @@ use tokio::{
 };
 use tower_service::Service;
 
-use super::{HttpOptions, router, stall::Stall, web_socket::Upgrade};
+use super::{
+    HttpOptions,
+    framing::{Framed, Framing},
+    router,
+    stall::Stall,
+    web_socket::Upgrade,
+};
 use crate::{Server, log::warn_of};
 
 /// What the connections of a listener share.
@@ -65,17 +71,21 @@ impl Listener {
 
     /// Answers the requests of a connection until it is closed or upgraded.
     async fn requests(&self, stream: Stream, upgrade: Upgrade) {
+        let framing = Framing::default();
         let service = service_fn(|mut request: Request<Incoming>| {
             request.extensions_mut().insert(upgrade.clone());
+            request.extensions_mut().insert(framing.clone());
             // A router is always ready.
             self.router.clone().call(request)
         });
+        let stream = Framed::new(stream, framing.clone(), upgrade.clone());
+        let stream = Stall::new(stream, self.options.write_timeout, upgrade.clone());
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.options.header_timeout)
             .max_headers(self.options.max_headers)
             .max_buf_size(self.options.max_header_size.max(8_192))
-            .serve_connection(TokioIo::new(Stall::new(stream, self.options.write_timeout, upgrade.clone())), service)
+            .serve_connection(TokioIo::new(stream), service)
             .with_upgrades();
         let mut connection = pin!(connection);
         let served = tokio::select! {

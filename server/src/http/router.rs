@@ -5,11 +5,11 @@ use axum::{
     extract::Request,
     http::{HeaderValue, header},
     middleware::{self, Next},
-    response::Response,
+    response::{IntoResponse, Response},
     routing::any,
 };
 
-use super::{Http, HttpOptions, locks::Delivered, namespace, web_socket};
+use super::{Http, HttpOptions, framing::Framing, locks::Delivered, namespace, refusal::Refusal, web_socket};
 use crate::Server;
 
 /// Returns the routes of a listener. Further routers are merged here; one without a fallback, whose routes begin with a name that is not
@@ -24,13 +24,18 @@ pub(crate) fn router(server: &Server, options: &HttpOptions) -> Router {
         .layer(middleware::from_fn(close_after_chunked))
 }
 
-/// Closes the connection after a request with a `Transfer-Encoding`. A `Content-Length` beside it was ignored, so that an intermediary may
-/// disagree about where the next request begins.
+/// Refuses a request with `Content-Length` beside `Transfer-Encoding`, and closes the connection after one with `Transfer-Encoding`: an
+/// intermediary may disagree about where the next request begins.
 async fn close_after_chunked(request: Request, next: Next) -> Response {
-    let is_chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
-    let mut response = next.run(request).await;
-    if is_chunked {
-        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    if !request.headers().contains_key(header::TRANSFER_ENCODING) {
+        return next.run(request).await;
     }
+    let is_alone = request.extensions().get().is_some_and(Framing::is_chunked_alone);
+    let mut response = if is_alone {
+        next.run(request).await
+    } else {
+        Refusal::bad_request("A request has a Content-Length or a Transfer-Encoding, not both.").into_response()
+    };
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response
 }

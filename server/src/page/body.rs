@@ -65,7 +65,7 @@ pub(super) fn show(message: &Message) -> Shown {
         return Shown { form: "text", text, note };
     }
     let note = (bytes.len() > MAX_DUMPED).then(|| format!("the first {MAX_DUMPED} of {} bytes", bytes.len()));
-    Shown { form: "bytes", text: hex::dump(bytes, MAX_DUMPED), note }
+    Shown { form: "Bytes", text: hex::dump(bytes, MAX_DUMPED), note }
 }
 
 /// A body of MessagePack or CBOR, as JSON.
@@ -149,8 +149,8 @@ mod tests {
             assert_eq!(shown(content_type, body), (form, text.to_owned()), "{content_type:?}");
         }
         let (form, text) = shown(Some("application/msgpack"), b"\xc1\xff");
-        assert!(form == "bytes" && text.starts_with("00000000  c1 ff"), "{form} {text}");
-        assert_eq!(shown(None, b"a\x00b").0, "bytes");
+        assert!(form == "Bytes" && text.starts_with("00000000  c1 ff"), "{form} {text}");
+        assert_eq!(shown(None, b"a\x00b").0, "Bytes");
     }
 
     #[test]

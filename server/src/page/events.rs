@@ -17,8 +17,7 @@ use tokio::sync::Semaphore;
 use super::{
     Shared,
     error::PageError,
-    live::{EntityView, points},
-    views::{entities::selected, rate},
+    views::entities::{Row, selected},
 };
 
 /// Most streams at a time.
@@ -34,41 +33,9 @@ pub(super) struct Watched {
 }
 
 #[derive(Serialize)]
-struct Counted<'v> {
-    path: &'v str,
-    active: usize,
-    locked: usize,
-    scheduled: usize,
-    deferred: usize,
-    dead: usize,
-    arriving: String,
-    delivered: String,
-    depth: String,
-    arrivals: String,
-}
-
-#[derive(Serialize)]
-struct Update<'v> {
-    entities: Vec<Counted<'v>>,
+struct Update {
+    entities: Vec<Row>,
     jobs: Vec<super::jobs::Shown>,
-}
-
-impl<'v> Counted<'v> {
-    fn new(path: &'v str, entity: &EntityView) -> Self {
-        let counts = &entity.counts;
-        Self {
-            path,
-            active: counts.active,
-            locked: counts.locked,
-            scheduled: counts.scheduled,
-            deferred: counts.deferred,
-            dead: counts.dead_lettered,
-            arriving: rate(entity.rates.map(|rates| rates.0)),
-            delivered: rate(entity.rates.map(|rates| rates.1)),
-            depth: points(&entity.depth),
-            arrivals: points(&entity.arrivals),
-        }
-    }
 }
 
 pub(super) async fn events(State(shared): State<Arc<Shared>>, Query(watched): Query<Watched>) -> Response {
@@ -90,11 +57,9 @@ pub(super) async fn events(State(shared): State<Arc<Shared>>, Query(watched): Qu
         let view = views.borrow_and_update().clone();
         let entities = match &watched.path {
             Some(path) => {
-                view.entities.get_key_value(path).into_iter().map(|(path, entity)| Counted::new(path, entity)).collect()
+                view.entities.get_key_value(path).into_iter().map(|(path, entity)| Row::new(path, entity)).collect()
             }
-            None => {
-                selected(&view, &watched.q, watched.page).map(|(path, entity)| Counted::new(path, entity)).collect()
-            }
+            None => selected(&view, &watched.q, watched.page).map(|(path, entity)| Row::new(path, entity)).collect(),
         };
         let update = Update { entities, jobs: shared.jobs.shown() };
         let event = Event::default().data(serde_json::to_string(&update).ok()?);

@@ -146,7 +146,8 @@ impl Builder {
         self
     }
 
-    /// Sets how long a purge waits, and can be undone: 10 s by default.
+    /// Sets how long a job, which resubmits or removes messages, waits before it begins, and can be undone: 10 s by default. One dead
+    /// letter that is edited is resubmitted at once.
     pub fn undo_window(mut self, window: Duration) -> Self {
         self.undo_window = window;
         self

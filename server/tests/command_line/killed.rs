@@ -1,6 +1,9 @@
 use std::time::Duration;
 
-use crate::support::{Shell, numbered};
+use crate::{
+    served::serve,
+    support::{Shell, numbered, objects},
+};
 
 /// The dead letters of a test.
 const COUNT: usize = 1_000;
@@ -13,14 +16,19 @@ struct Killed {
 impl Killed {
     /// A queue with dead letters.
     fn new() -> Self {
+        let shell = Shell::on_a_store();
+        shell.ok(&["entities", "create", "orders"]);
+        Self::on(shell, COUNT)
+    }
+
+    /// A queue with so many dead letters.
+    fn on(shell: Shell, count: usize) -> Self {
         let seed: u64 =
             std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| fastrand::u64(..));
         println!("seed {seed}; repeat with SEED={seed} and the name of this test");
-        let shell = Shell::on_a_store();
-        shell.ok(&["entities", "create", "orders"]);
-        let lines = numbered(COUNT);
+        let lines = numbered(count);
         shell.with_input(lines, &["send", "orders", "--message-id", "m"]);
-        shell.dead_letter("orders", COUNT, "HandlerFailed");
+        shell.dead_letter("orders", count, "HandlerFailed");
         Self { shell, random: fastrand::Rng::with_seed(seed) }
     }
 
@@ -69,4 +77,30 @@ async fn duplicate_detection_drops_the_second_copy_of_a_killed_resubmission() {
     killed.shell.ok(&["entities", "create", "archive", "--duplicate-detection", "10m"]);
     killed.run(&["dead-letters", "resubmit", "orders", "--to", "archive", "--apply"], |_| {}).await;
     killed.check_all("archive");
+}
+
+/// A killed process loses its connection, and the server rolls its transactions back.
+/// Rules: L-25.
+#[tokio::test]
+async fn a_killed_resubmission_on_a_server_loses_and_doubles_nothing() {
+    const COUNT: usize = 300;
+    let server = serve();
+    let mut killed = Killed::on(Shell::on(&server.url), COUNT);
+    let resubmit = ["dead-letters", "resubmit", "orders", "--apply", "--json"];
+    let mut resubmitted = 0;
+    for _ in 0..4 {
+        let mut process = killed.shell.command(&resubmit).spawn().unwrap();
+        tokio::time::sleep(Duration::from_millis(killed.random.u64(50..400))).await;
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+    // A lock that the server has not released yet is released when the connection is closed.
+    while resubmitted < 60 && !killed.shell.json(&["dead-letters", "list", "orders", "-n", "1"]).is_empty() {
+        let ran = killed.shell.run(&resubmit);
+        assert_eq!(objects(&ran.out)[0]["guarantee"], "transaction", "{ran:?}");
+        resubmitted += 1;
+    }
+    let mut bodies: Vec<usize> = killed.shell.bodies("orders").iter().map(|body| body.parse().unwrap()).collect();
+    bodies.sort_unstable();
+    assert_eq!(bodies, (1..=COUNT).collect::<Vec<_>>());
 }

@@ -1,3 +1,5 @@
+use std::io::Read;
+
 use serde_json::json;
 
 use crate::support::{Shell, numbered, objects, text};
@@ -192,4 +194,26 @@ fn a_refused_message_ends_a_send_and_the_others_are_counted() {
     assert_eq!((ran.code, ran.out.as_str()), (Some(6), "sent 2 to orders\n"), "{ran:?}");
     assert!(ran.err.contains("too large"), "{ran:?}");
     assert_eq!(shell.bodies("orders")[..2], ["1", "2"]);
+}
+
+/// As after `| head`.
+#[test]
+fn a_closed_output_ends_a_command_quietly() {
+    let shell = Shell::on_a_store();
+    shell.ok(&["entities", "create", "orders"]);
+    // More than a pipe holds.
+    let line = "x".repeat(2_000) + "\n";
+    shell.with_input(line.repeat(200), &["send", "orders"]);
+    for arguments in
+        [&["peek", "orders", "-n", "200"][..], &["peek", "orders", "-n", "200", "--json"], &["export", "orders"]]
+    {
+        let mut process = shell.command(arguments).spawn().unwrap();
+        let mut first = [0; 100];
+        let mut output = process.stdout.take().unwrap();
+        output.read_exact(&mut first).unwrap();
+        drop(output);
+        let ended = process.wait_with_output().unwrap();
+        let error = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!((ended.status.code(), error.as_str()), (Some(141), ""), "{arguments:?}");
+    }
 }

@@ -8,9 +8,9 @@ use std::{
 use crate::{session, support::Shell};
 
 /// A server that is killed when this is dropped.
-struct Server {
+pub(crate) struct Server {
     process: Child,
-    url: String,
+    pub(crate) url: String,
     /// Kept open, so that it can write.
     _output: BufReader<ChildStdout>,
 }
@@ -22,7 +22,7 @@ impl Drop for Server {
     }
 }
 
-fn serve() -> Server {
+pub(crate) fn serve() -> Server {
     let mut command = Command::new(env!("CARGO_BIN_EXE_consign"));
     command
         .args(["serve", "--amqp-port", "0", "--http-port", "0"])

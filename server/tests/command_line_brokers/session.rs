@@ -71,9 +71,11 @@ fn normal_line(line: &str) -> String {
     }
     let is_generated = |id: &str| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     if let Some((before, after)) = line.clone().split_once(", id ")
-        && let Some(id) = after.get(..32).filter(|id| is_generated(id))
+        && after.get(..32).is_some_and(is_generated)
     {
-        line = format!("{before}, id ID{}", &after[id.len()..]);
+        // The id of a copy that is the same in each run has numbers behind it.
+        let rest = after[32..].trim_start_matches(|char: char| char == '-' || char.is_ascii_digit());
+        line = format!("{before}, id ID{rest}");
     }
     line
 }

@@ -275,23 +275,99 @@ async fn hostile_requests_are_refused_and_nothing_is_stored() {
     assert_eq!(harness.receive("q").await.text(), "1");
 }
 
-/// A request with both is read by its `Transfer-Encoding` (RFC 9112, section 6.1), and the connection is closed, so that what is behind
-/// it is not a request.
+/// Requests with the body `a` in chunks, and the length of the body or of the chunks or of what is behind them as well. hyper removes the
+/// `Content-Length` before a handler sees it (RFC 9112, section 6.1), so that each has to be found in the bytes.
+fn lengths_twice(behind: usize) -> Vec<String> {
+    let after = behind + 11;
+    [
+        format!("Content-Length: {after}\r\nTransfer-Encoding: chunked"),
+        "Transfer-Encoding: chunked\r\nContent-Length: 11".to_owned(),
+        "Content-Length: 0\r\nTransfer-Encoding: chunked".to_owned(),
+        "content-length:1\r\ntransfer-encoding:chunked".to_owned(),
+        "CONTENT-LENGTH: 11\r\nA: b\r\nTRANSFER-ENCODING: CHUNKED".to_owned(),
+        "Transfer-Encoding: chunked\r\nContent-Length: 11\r\nContent-Length: 11".to_owned(),
+        format!("Transfer-Encoding: chunked\r\nContent-Length: \t {}11 \t", " ".repeat(200)),
+        "Transfer-Encoding: chunked\r\nContent-Length: x".to_owned(),
+        "Transfer-Encoding: chunked\r\nContent-Length:".to_owned(),
+        format!("Transfer-Encoding: chunked\r\nB: {}\r\nContent-Length: 11", "b".repeat(20_000)),
+        "Transfer-Encoding: chunked\r\nExpect: 100-continue\r\nContent-Length: 11".to_owned(),
+        "Transfer-Encoding: chunked\r\nConnection: keep-alive\r\nContent-Length: 11".to_owned(),
+        "Transfer-Encoding: chunked\nContent-Length: 11".to_owned(),
+    ]
+    .into()
+}
+
+/// The status lines in the bytes of several answers, without those that ask to continue.
+fn statuses(answers: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(answers);
+    let lines = text.split("HTTP/1.1 ").skip(1).map(|rest| rest[..3].to_owned());
+    lines.filter(|status| status != "100").collect()
+}
+
+/// Rules: HT-20.
+#[tokio::test]
+async fn a_request_whose_length_is_given_twice_is_refused() {
+    let harness = Harness::new().await;
+    let smuggled = String::from_utf8(request("POST", "/q/messages", &[], "smuggled")).unwrap();
+    let before = "POST /q/messages HTTP/1.1\r\nHost: h\r\nContent-Length: 6\r\n\r\nbefore";
+    for lines in lengths_twice(smuggled.len()) {
+        let request = format!("POST /q/messages HTTP/1.1\r\nHost: h\r\n{lines}\r\n\r\n1\r\na\r\n0\r\n\r\n{smuggled}");
+        // As the first request of a connection, and as the third.
+        for earlier in [0, 2] {
+            let bytes = format!("{}{request}", before.repeat(earlier));
+            let answers = harness.raw(bytes.as_bytes(), false).await;
+            let expected: Vec<_> = std::iter::repeat_n("201", earlier).chain(["400"]).collect();
+            assert_eq!(statuses(&answers), expected, "{lines}");
+            assert!(String::from_utf8_lossy(&answers).to_lowercase().contains("connection: close"), "{lines}");
+            for _ in 0..earlier {
+                assert_eq!(harness.receive("q").await.text(), "before");
+            }
+            assert_eq!(harness.receive("q").await.status, 204, "{lines}");
+        }
+    }
+}
+
+/// Rules: HT-20.
+#[tokio::test]
+async fn a_request_whose_length_is_given_twice_is_refused_in_every_split() {
+    let harness = Harness::new().await;
+    let head = "POST /q/messages HTTP/1.1\r\nHost: h\r\nContent-Length: 11\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let before = "POST /q/messages HTTP/1.1\r\nHost: h\r\nContent-Length: 6\r\n\r\nbefore";
+    let bytes = format!("{before}{head}1\r\na\r\n0\r\n\r\n");
+    for split in 1..before.len() + head.len() {
+        let answers = harness.parts(&[&bytes.as_bytes()[..split], &bytes.as_bytes()[split..]]).await;
+        assert_eq!(statuses(&answers), ["201", "400"], "{split}");
+        assert_eq!(harness.receive("q").await.text(), "before");
+    }
+    let each: Vec<_> = bytes.as_bytes().chunks(1).collect();
+    assert_eq!(statuses(&harness.parts(&each).await), ["201", "400"]);
+    assert_eq!(harness.receive("q").await.text(), "before");
+    assert_eq!(harness.receive("q").await.status, 204);
+}
+
 /// Rules: HT-20.
 #[tokio::test]
 async fn what_follows_a_chunked_request_is_not_a_request() {
     let harness = Harness::new().await;
     let smuggled = String::from_utf8(request("POST", "/q/messages", &[], "smuggled")).unwrap();
-    for lines in [
-        format!("Content-Length: {}\r\nTransfer-Encoding: chunked", smuggled.len() + 11),
-        "Transfer-Encoding: chunked\r\nContent-Length: 11".to_owned(),
-        "Transfer-Encoding: chunked".to_owned(),
-    ] {
-        let first = format!("POST /q/messages HTTP/1.1\r\nHost: h\r\n{lines}\r\n\r\n1\r\na\r\n0\r\n\r\n{smuggled}");
-        let answers = String::from_utf8(harness.raw(first.as_bytes(), false).await).unwrap();
-        assert_eq!(answers.matches("HTTP/1.1").count(), 1, "{answers}");
-        assert!(answers.to_lowercase().contains("connection: close"), "{answers}");
-        assert_eq!(harness.receive("q").await.text(), "a");
-        assert_eq!(harness.receive("q").await.status, 204);
-    }
+    let chunked = "POST /q/messages HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n";
+    let before = "POST /q/messages HTTP/1.1\r\nHost: h\r\nContent-Length: 6\r\n\r\nbefore";
+    let answers = harness.raw(format!("{before}{chunked}{smuggled}").as_bytes(), false).await;
+    assert_eq!(statuses(&answers), ["201", "201"]);
+    assert!(String::from_utf8(answers).unwrap().to_lowercase().contains("connection: close"));
+    assert_eq!((harness.receive("q").await.text(), harness.receive("q").await.text()), ("before", "a"));
+    assert_eq!(harness.receive("q").await.status, 204);
+}
+
+/// The body of a request may look like the head of another one.
+/// Rules: HT-20.
+#[tokio::test]
+async fn a_body_that_looks_like_a_head_is_a_body() {
+    let harness = Harness::new().await;
+    let body = "POST /q HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let first = format!("POST /q/messages HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let chunked = "POST /q/messages HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n";
+    let answers = harness.raw(format!("{first}{chunked}").as_bytes(), false).await;
+    assert_eq!(statuses(&answers), ["201", "201"]);
+    assert_eq!((harness.receive("q").await.text(), harness.receive("q").await.text()), (body, "a"));
 }

@@ -71,9 +71,25 @@ impl Harness {
 
     /// Writes bytes, and reads until the connection is closed.
     pub(crate) async fn raw(&self, bytes: &[u8], ends: bool) -> Vec<u8> {
+        self.write(&[bytes], ends).await
+    }
+
+    /// Writes bytes that arrive in these parts, and reads until the connection is closed.
+    pub(crate) async fn parts(&self, parts: &[&[u8]]) -> Vec<u8> {
+        self.write(parts, false).await
+    }
+
+    async fn write(&self, parts: &[&[u8]], ends: bool) -> Vec<u8> {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
-        // The server may have closed before all of it was written.
-        let _ = stream.write_all(bytes).await;
+        stream.set_nodelay(true).unwrap();
+        for part in parts {
+            // The server may have closed before all of it was written.
+            let _ = stream.write_all(part).await;
+            // The server runs in this thread, and reads what there is.
+            for _ in 0..4 {
+                tokio::task::yield_now().await;
+            }
+        }
         if ends {
             let _ = stream.shutdown().await;
         }

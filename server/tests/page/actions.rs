@@ -46,6 +46,7 @@ fn running(page: &Page) -> tokio::task::JoinHandle<()> {
     tokio::spawn(async move { page.run().await })
 }
 
+/// Rules: HT-46.
 #[tokio::test(start_paused = true)]
 async fn a_group_is_resubmitted_and_the_others_stay() {
     let broker = Broker::new();
@@ -94,6 +95,7 @@ async fn copies_are_written_in_another_format_and_what_cannot_be_stays() {
     assert_eq!(queue.counts().dead_lettered, 1);
 }
 
+/// Rules: HT-49.
 #[tokio::test]
 async fn one_is_edited_and_its_copy_arrives() {
     let broker = Broker::new();
@@ -121,6 +123,60 @@ async fn one_is_edited_and_its_copy_arrives() {
     assert_eq!(again.status, StatusCode::CONFLICT);
 }
 
+/// Rules: HT-49.
+#[tokio::test]
+async fn application_properties_are_edited_with_their_types() {
+    let broker = Broker::new();
+    let queue = queue(&broker);
+    let letter = Message::builder().property("count", 5_i32).property("tenant", "north").property("gone", true);
+    bury(&queue, [("R", String::new(), letter.build("body").unwrap())]).await;
+    let mut browser = Browser::new(&Page::builder(broker).build());
+    let form = format!("/$page/edit?path={DEAD}&number=1");
+    let shown = browser.get(&form).await;
+    shown.has("&#34;i32&#34;: 5");
+    assert!(!shown.text().contains("DeadLetterReason&#34;:"), "{}", shown.text());
+    let mut fields = [
+        ("path", DEAD),
+        ("number", "1"),
+        ("target", "orders"),
+        ("content_type", ""),
+        ("subject", ""),
+        ("form", "text"),
+        ("body", "body"),
+        ("properties", "{\"count\":300}}"),
+    ];
+    let refused = browser.submit(&form, "/$page/edit", &fields).await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST);
+    fields[7].1 = "{\"count\": {\"u8\": 6},\r\n\"tenant\": \"south\"}";
+    browser.submit(&form, "/$page/edit", &fields).await.has("A copy of dead letter 1 was sent");
+    let copy = queue.receiver().receive().await.unwrap().message;
+    let properties = copy.application_properties();
+    assert_eq!(properties.get("count"), Some(&6_u8.into()));
+    assert_eq!(properties.get("tenant"), Some(&"south".into()));
+    assert_eq!((properties.get("gone"), copy.dead_letter_reason()), (None, None));
+}
+
+/// Rules: HT-47.
+#[tokio::test(start_paused = true)]
+async fn a_resubmission_can_be_undone_until_it_begins() {
+    let broker = Broker::new();
+    let queue = queue(&broker);
+    bury(&queue, letters(4, "R")).await;
+    let page = Page::builder(broker).build();
+    let _run = running(&page);
+    let mut browser = Browser::new(&page);
+    let confirm = "/$page/confirm?action=resubmit&path=orders";
+    browser.get(confirm).await.has("The job waits 10 s before it begins; until then it can be undone.");
+    let begun = browser.submit(confirm, "/$page/jobs", &[("action", "resubmit"), ("path", "orders")]).await;
+    let job = browser.get(&begun.location()).await;
+    job.has("Undo");
+    let id = begun.location().split_once("id=").unwrap().1.to_owned();
+    browser.post("/$page/job/stop", &job.csrf().unwrap(), &[("id", &id)]).await;
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    assert_eq!((queue.counts().dead_lettered, queue.counts().active), (4, 0));
+}
+
+/// Rules: HT-47.
 #[tokio::test(start_paused = true)]
 async fn a_removal_can_be_undone_until_it_begins() {
     let broker = Broker::new();
@@ -141,6 +197,7 @@ async fn a_removal_can_be_undone_until_it_begins() {
     assert_eq!(queue.counts().dead_lettered, 4);
 }
 
+/// Rules: HT-46.
 #[tokio::test]
 async fn messages_and_dead_letters_are_removed() {
     let broker = Broker::new();
@@ -161,6 +218,7 @@ async fn messages_and_dead_letters_are_removed() {
     }
 }
 
+/// Rules: HT-48.
 #[tokio::test]
 async fn a_job_continues_after_a_restart_and_sends_nothing_twice() {
     let folder = tempfile::tempdir().unwrap();

@@ -15,6 +15,7 @@ fn rows(text: &str) -> usize {
     text.matches("data-label=\"MessageId\"").count()
 }
 
+/// Rules: HT-44.
 #[tokio::test]
 async fn a_queue_of_100000_messages_is_shown_page_by_page() {
     let broker = Broker::new();
@@ -40,6 +41,7 @@ async fn a_queue_of_100000_messages_is_shown_page_by_page() {
     assert_eq!(queue.counts().active, 100_000);
 }
 
+/// Rules: HT-44.
 #[tokio::test]
 async fn messages_are_filtered_by_properties_and_state() {
     let broker = Broker::new();
@@ -91,6 +93,7 @@ async fn a_message_is_shown_with_its_body_and_its_properties() {
     assert_eq!(browser.get("/$page/message?path=orders&number=x").await.status, StatusCode::BAD_REQUEST);
 }
 
+/// Rules: HT-45.
 #[tokio::test]
 async fn dead_letters_are_grouped_by_reason_and_first_error() {
     let broker = Broker::new();

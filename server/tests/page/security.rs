@@ -12,6 +12,7 @@ fn with_key(broker: &Broker) -> Page {
     Page::builder(broker.clone()).key(AccessKey::new(KEY).unwrap()).build()
 }
 
+/// Rules: HT-40.
 #[tokio::test]
 async fn every_answer_has_the_headers_of_a_page() {
     let mut browser = Browser::new(&Page::builder(Broker::new()).build());
@@ -28,6 +29,7 @@ async fn every_answer_has_the_headers_of_a_page() {
     }
 }
 
+/// Rules: HT-40.
 #[tokio::test]
 async fn no_page_has_an_inline_script_or_style() {
     let broker = Broker::new();
@@ -55,6 +57,7 @@ async fn no_page_has_an_inline_script_or_style() {
     }
 }
 
+/// Rules: HT-40.
 #[tokio::test]
 async fn names_properties_and_bodies_are_text() {
     let broker = Broker::new();
@@ -90,6 +93,7 @@ async fn names_properties_and_bodies_are_text() {
     }
 }
 
+/// Rules: HT-42.
 #[tokio::test]
 async fn another_host_is_refused_without_a_key() {
     let mut browser = Browser::new(&Page::builder(Broker::new()).build());
@@ -107,6 +111,7 @@ async fn another_host_is_refused_without_a_key() {
     assert_eq!(none.status, StatusCode::MISDIRECTED_REQUEST);
 }
 
+/// Rules: HT-43.
 #[tokio::test]
 async fn a_form_needs_the_token_of_its_session() {
     let broker = Broker::new();
@@ -137,6 +142,7 @@ async fn a_form_needs_the_token_of_its_session() {
     assert_eq!(browser.post("/$page/jobs", &own, &fields).await.status, StatusCode::SEE_OTHER);
 }
 
+/// Rules: HT-41.
 #[tokio::test]
 async fn nothing_is_shown_without_the_key() {
     let broker = Broker::new();
@@ -155,6 +161,7 @@ async fn nothing_is_shown_without_the_key() {
     assert_eq!(purge.status, StatusCode::UNAUTHORIZED);
 }
 
+/// Rules: HT-41.
 #[tokio::test]
 async fn a_session_begins_with_the_key_and_ends() {
     let broker = Broker::new();
@@ -173,6 +180,7 @@ async fn a_session_begins_with_the_key_and_ends() {
     assert_eq!(browser.get("/$page/").await.status, StatusCode::SEE_OTHER);
 }
 
+/// Rules: HT-41.
 #[tokio::test]
 async fn too_many_wrong_keys_close_the_form_for_a_minute() {
     let mut browser = Browser::new(&with_key(&Broker::new()));
@@ -183,6 +191,7 @@ async fn too_many_wrong_keys_close_the_form_for_a_minute() {
     assert_eq!(browser.post("/$page/login", &token, &[("key", KEY)]).await.status, StatusCode::TOO_MANY_REQUESTS);
 }
 
+/// Rules: HT-40.
 #[tokio::test]
 async fn a_body_is_downloaded_and_never_shown_by_its_type() {
     let broker = Broker::new();

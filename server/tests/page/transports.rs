@@ -46,6 +46,7 @@ fn plain(broker: &Broker, capabilities: &[Capability]) -> Builder {
     Page::builder(DynTransport::builder(Plain { broker: broker.clone(), capabilities }).build())
 }
 
+/// Rules: HT-44.
 #[tokio::test(start_paused = true)]
 async fn without_peek_messages_are_received_and_released() {
     let broker = Broker::new();
@@ -64,6 +65,7 @@ async fn without_peek_messages_are_received_and_released() {
     browser.get("/$page/").await.has("This transport cannot peek");
 }
 
+/// Rules: HT-44.
 #[tokio::test(start_paused = true)]
 async fn listing_that_counts_deliveries_has_to_be_allowed() {
     let broker = Broker::new();
@@ -78,6 +80,7 @@ async fn listing_that_counts_deliveries_has_to_be_allowed() {
     Browser::new(&allowed).get("/$page/messages?path=orders").await.has("first");
 }
 
+/// Rules: HT-46.
 #[tokio::test(start_paused = true)]
 async fn dead_letters_are_resubmitted_without_transactions() {
     let broker = Broker::new();

@@ -4,7 +4,13 @@ use std::{future::Future, pin::pin, time::Duration};
 
 use tokio::time::{Instant, sleep_until};
 
-use super::{super::ActionError, held::Kept};
+use super::{
+    super::{
+        ActionError,
+        action::{NotCommitted, Step},
+    },
+    held::Kept,
+};
 use crate::{
     message::SequenceNumber,
     transport::{Lease, SendError, deadline::Timed},
@@ -14,8 +20,8 @@ use crate::{
 pub(super) struct Begun<L: Lease, F> {
     pub(super) number: SequenceNumber,
     pub(super) lease: Kept<L>,
-    /// What has to be accepted before it is removed.
-    pub(super) send: Option<F>,
+    /// How it is removed.
+    pub(super) step: Step<F, L>,
     /// Whether a copy was accepted before.
     pub(super) copied_before: bool,
 }
@@ -33,15 +39,23 @@ pub(super) struct Finished<L: Lease> {
     pub(super) lease: Option<Kept<L>>,
 }
 
-/// Waits for the copy to be accepted, under the lock, and removes the dead letter then.
+/// Waits for the copy to be accepted, under the lock, and removes the dead letter then; or commits both.
 pub(super) async fn finish<L, F>(begun: Begun<L, F>, operation: Duration) -> Finished<L>
 where
     L: Lease,
     F: Future<Output = Result<(), SendError>>,
 {
-    let Begun { number, lease, send, copied_before } = begun;
-    let copied = send.is_some();
-    if let Some(send) = send {
+    let Begun { number, lease, step, copied_before } = begun;
+    let copied = !matches!(step, Step::Remove);
+    if let Step::Together(commit) = step {
+        let committed = lease.commit(commit, operation).await;
+        let (result, lease) = match committed {
+            Ok(()) => (Ok(()), None),
+            Err(NotCommitted { error, lease }) => (Err(error), lease),
+        };
+        return Finished { number, copied: result.is_ok(), copied_before, result, lease };
+    }
+    if let Step::SendFirst(send) = step {
         let mut send = pin!(async { Timed::new(send, operation).await? });
         // A renewal counts from its call, and one that is not answered makes the next no later.
         let mut asked = Instant::now();

@@ -1,10 +1,15 @@
 //! Locks that a run holds.
 
-use std::{convert::Infallible, future::pending, time::Duration};
+use std::{
+    convert::Infallible,
+    future::{Future, pending},
+    time::Duration,
+};
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::{Instant, sleep_until};
 
+use super::super::{ActionError, action::NotCommitted};
 use crate::{
     Disposition,
     transport::{Lease, SettleError, deadline::Timed},
@@ -16,6 +21,25 @@ pub(super) struct Kept<L: Lease>(Option<L>);
 impl<L: Lease> Kept<L> {
     pub(super) fn new(lease: L) -> Self {
         Self(Some(lease))
+    }
+
+    /// Completes the message together with a send.
+    pub(super) async fn commit<F>(
+        mut self,
+        commit: impl FnOnce(L) -> F,
+        operation: Duration,
+    ) -> Result<(), NotCommitted<Self>>
+    where
+        F: Future<Output = Result<(), NotCommitted<L>>>,
+    {
+        let Some(lease) = self.0.take() else { return Ok(()) };
+        match Timed::new(commit(lease), operation).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(NotCommitted { error, lease })) => Err(NotCommitted { error, lease: lease.map(Self::new) }),
+            Err(unanswered) => {
+                Err(NotCommitted { error: ActionError::transaction(SettleError::from(unanswered)), lease: None })
+            }
+        }
     }
 
     /// Completes the message: the broker removes it.

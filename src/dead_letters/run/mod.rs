@@ -5,6 +5,7 @@ mod fates;
 mod finish;
 mod held;
 mod numbers;
+mod pace;
 mod pass;
 
 use std::{fmt, time::Duration};
@@ -12,7 +13,7 @@ use std::{fmt, time::Duration};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::timeout;
 
-use self::{finish::finish, pass::Pass};
+use self::{finish::finish, pace::Pace, pass::Pass};
 use super::{DeadLetterFilter, DeadLetterQueue, DeadLetters, Explained, Report, RunError, RunOutcome, action::Action};
 use crate::{
     message::SequenceNumber,
@@ -28,6 +29,7 @@ pub struct Run<'d, Q, A> {
     concurrency: usize,
     max_held: usize,
     lock_wait: Duration,
+    rate: Option<f64>,
     progress: Option<Progress<'d>>,
 }
 
@@ -36,7 +38,7 @@ type Progress<'d> = Box<dyn FnMut(&Report) + Send + 'd>;
 impl<'d, Q, A> Run<'d, Q, A> {
     pub(super) fn new(dead: &'d DeadLetters<Q>, filter: DeadLetterFilter, action: A) -> Self {
         let lock_wait = Duration::from_secs(1);
-        Self { dead, filter, action, concurrency: 16, max_held: 16_384, lock_wait, progress: None }
+        Self { dead, filter, action, concurrency: 16, max_held: 16_384, lock_wait, rate: None, progress: None }
     }
 
     /// Sets how many are handled at once: 16 by default, at least 1. They begin in the order of their
@@ -59,6 +61,12 @@ impl<'d, Q, A> Run<'d, Q, A> {
         self
     }
 
+    /// Sets how many are handled in a second at most: any number unless set. At least one an hour. Those that stay do not count.
+    pub fn rate(mut self, per_second: f64) -> Self {
+        self.rate = Some(per_second);
+        self
+    }
+
     /// Calls `progress` with the report so far, again and again. It must not block.
     pub fn on_progress(mut self, progress: impl FnMut(&Report) + Send + 'd) -> Self {
         self.progress = Some(Box::new(progress));
@@ -66,7 +74,11 @@ impl<'d, Q, A> Run<'d, Q, A> {
     }
 }
 
-impl<Q: DeadLetterQueue, A: Action> Run<'_, Q, A> {
+impl<Q, A> Run<'_, Q, A>
+where
+    Q: DeadLetterQueue,
+    A: Action<<Q::Receiver as Receiver>::Lease>,
+{
     /// Runs the operation, once over the queue.
     ///
     /// Errors: those of a peek or a receive, and [`InvalidOperation`](crate::transport::ErrorKind::InvalidOperation) if
@@ -99,20 +111,27 @@ impl<Q: DeadLetterQueue, A: Action> Run<'_, Q, A> {
         let mut in_flight = FuturesUnordered::new();
         let operation = self.dead.operation;
         let mut pass = Pass::new(last, report, operation);
+        let mut pace = Pace::new(self.rate);
         let mut failed = None;
         loop {
             let free = pass.free_places(self.max_held).min(self.concurrency).saturating_sub(in_flight.len());
             if pass.is_over && in_flight.is_empty() {
                 break;
             }
+            let (most, permitted) = (pace.step().min(free), pace.permitted());
+            let received = async {
+                permitted.await;
+                timeout(self.lock_wait, receiver.receive_batch(most)).await
+            };
             tokio::select! {
                 biased;
                 Some(finished) = in_flight.next() => pass.finished(finished),
                 never = pass.held.keep() => match never {},
-                received = timeout(self.lock_wait, receiver.receive_batch(free)), if free > 0 && !pass.is_over => {
+                received = received, if free > 0 && !pass.is_over => {
                     match received {
                         Ok(Ok(deliveries)) => {
                             let now = self.dead.clock.now().utc;
+                            let before = in_flight.len();
                             for delivery in deliveries {
                                 match pass.take(delivery, now, &self.filter, &self.action) {
                                     Ok(Some(begun)) => in_flight.push(finish(begun, operation)),
@@ -123,6 +142,7 @@ impl<Q: DeadLetterQueue, A: Action> Run<'_, Q, A> {
                                     }
                                 }
                             }
+                            pace.took(in_flight.len() - before);
                         }
                         Ok(Err(error)) => {
                             pass.is_over = true;
@@ -176,8 +196,9 @@ impl<Q, A> fmt::Debug for Run<'_, Q, A> {
 #[cfg(feature = "embedded")]
 const _: fn() = || {
     fn is_send(_: impl std::future::Future + Send) {}
-    fn run<Q: DeadLetterQueue, A: Action>(run: Run<'_, Q, A>) {
+    fn run<Q: DeadLetterQueue, A: Action<<Q::Receiver as Receiver>::Lease>>(run: Run<'_, Q, A>) {
         is_send(run.run());
     }
     let _ = run::<crate::broker::Queue, super::Purge>;
+    let _ = run::<super::EntityDeadLetters, super::ResubmitTo>;
 };

@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use super::{
     super::{
-        ActionError, DeadLetterFilter, Explained, FailedAction, Report, RunOutcome, action::Action, action::Refused,
+        ActionError, DeadLetterFilter, Explained, FailedAction, Report, RunOutcome,
+        action::{Action, Refused, Step},
         no_dead_letter,
     },
     fates::{Fate, Fates},
@@ -57,7 +58,7 @@ impl<'r, L: Lease> Pass<'r, L> {
     }
 
     /// Looks at what was received, and says what is to be done with it. Errors: it is no dead letter.
-    pub(super) fn take<A: Action>(
+    pub(super) fn take<A: Action<L>>(
         &mut self,
         delivery: Delivery<L>,
         now: Timestamp,
@@ -88,7 +89,7 @@ impl<'r, L: Lease> Pass<'r, L> {
         let fate = self.fates.of(number);
         if fate == Some(Fate::InDoubt { copied: true }) {
             self.fates.set(number, Fate::InHand);
-            return Ok(Some(Begun { number, lease, send: None, copied_before: true }));
+            return Ok(Some(Begun { number, lease, step: Step::Remove, copied_before: true }));
         }
         if matches!(fate, Some(Fate::InHand | Fate::Removed | Fate::Stays)) {
             self.held.push(lease);
@@ -104,9 +105,9 @@ impl<'r, L: Lease> Pass<'r, L> {
             self.report.matching += 1;
         }
         match action.begin(&dead) {
-            Ok(send) => {
+            Ok(step) => {
                 self.fates.set(number, Fate::InHand);
-                return Ok(Some(Begun { number, lease, send, copied_before: false }));
+                return Ok(Some(Begun { number, lease, step, copied_before: false }));
             }
             Err(Refused::HopLimit) => self.report.stopped_at_hop_limit += 1,
             Err(Refused::Failed(error)) => self.failed(number, error),

@@ -8,9 +8,9 @@ const PAGES = [
   "message?path=formats&number=1",
   "message?path=formats&number=5",
   "dead-letters?path=orders",
-  "message?path=refunds/$deadletterqueue&number=1",
-  "edit?path=refunds/$deadletterqueue&number=1",
-  "confirm?action=resubmit&path=refunds",
+  "message?path=payments/$deadletterqueue&number=2",
+  "edit?path=payments/$deadletterqueue&number=2",
+  "confirm?action=resubmit&path=payments",
   "sessions?path=carts",
   "jobs",
   "messages?path=no-such-queue",
@@ -51,7 +51,8 @@ journey("everything_is_done_by_the_keyboard", async (v) => {
 
 const fits = async (v, width) => {
   for (const address of PAGES) {
-    await v.go(address);
+    const response = await v.go(address);
+    same(`the status of ${address}`, response.status(), address.includes("no-such") ? 404 : 200);
     const shown = await v.page.evaluate(() => document.documentElement.scrollWidth);
     require(shown <= width, `${address || "entities"} is ${shown} wide on a screen of ${width}`);
     await v.shot(`${width}-${address.replaceAll(/[^a-z0-9]+/g, "-") || "entities"}`, address !== "" && address !== "messages?path=orders");

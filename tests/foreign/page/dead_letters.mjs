@@ -38,10 +38,14 @@ journey("one_is_edited_and_its_copy_arrives", async (v) => {
   same("the body", await v.page.getByLabel("Body").inputValue(), '{"order":"0","amount":12.50}');
   await v.page.getByLabel("Body").fill('{"order":17,"amount":12.50}');
   await v.page.getByLabel("Subject").fill("fixed");
+  await v.page.getByLabel("Application properties").fill('{"tenant":"north","attempt":{"i32":5}}');
+  await v.shot("edited", true);
   await v.button("Resubmit");
   await v.has("A copy of dead letter 1 was sent to payments.");
   const [message, ...others] = await v.server.drain("payments");
   same("the copy", [message.body, message.subject, others.length], [{ order: 17, amount: 12.5 }, "fixed", 0]);
+  const { tenant, attempt } = message.applicationProperties;
+  same("its properties", { tenant, attempt }, { tenant: "north", attempt: 5 });
   same("the dead letters that stay", await v.figure("dead"), "2");
 });
 

@@ -7,7 +7,7 @@ use consign::{
     broker::json_lines::Line,
     dead_letters::{DeadLetterFilter, Explained},
     message::SequenceNumber,
-    transport::{DynTransport, ErrorKind, Escaped},
+    transport::{Capability, DynTransport, ErrorKind, Escaped, Transport},
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -126,7 +126,7 @@ pub(super) async fn all(
 ) -> Result<(), Failure> {
     let dead = source.dead_letters(transport);
     // Without a peek, each listing is a receive from the front: one for all of them.
-    let page = if super::atomic::can_peek(transport) { PAGE } else { usize::MAX };
+    let page = if can_peek(transport) { PAGE } else { usize::MAX };
     let mut from = SequenceNumber::new(0);
     loop {
         let letters = dead.list(filter, from, page).await?;
@@ -249,4 +249,10 @@ impl Export {
         .await?;
         lines.finish(count, out)
     }
+}
+
+/// Whether dead letters can be listed without receiving them.
+fn can_peek(transport: &DynTransport) -> bool {
+    let capabilities = transport.capabilities();
+    capabilities.supports(Capability::Peek) && capabilities.supports(Capability::SequenceNumbers)
 }

@@ -1,10 +1,8 @@
 //! `consign dead-letters`.
 
-mod atomic;
 mod change;
 mod filter;
 mod list;
-mod pace;
 mod run;
 
 use clap::{Args, Subcommand};

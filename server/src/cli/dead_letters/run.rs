@@ -3,9 +3,11 @@
 use clap::Args;
 use consign::{
     Message,
-    dead_letters::{Action, DeadLetterQueue, DeadLetters, Explained, MAX_HOPS, Report, Run, RunError, RunOutcome},
+    dead_letters::{
+        Action, EntityDeadLetters, Explained, MAX_HOPS, Report, ResubmitGuarantee, Run, RunError, RunOutcome,
+    },
     message::EntityPath,
-    transport::{DynTransport, Escaped},
+    transport::{DynLease, DynTransport, Escaped},
 };
 use serde_json::json;
 
@@ -18,10 +20,8 @@ use super::{
         values::rate,
     },
     Source,
-    atomic::{Guarantee, RunQueue},
     change::Changes,
     list::all,
-    pace::Pace,
 };
 
 /// How many dead letters a dry run prints.
@@ -72,16 +72,11 @@ pub(super) async fn resubmit(
         return dry_run(transport, source, "resubmit", out, &|message| changes.applied(message).map(drop)).await;
     }
     source.filter.check_for_a_run(transport)?;
-    let filter = source.filter.filter();
-    let rate = options.limits.rate;
-    let queue = RunQueue::new(transport, source.path(), Some(to.clone()), filter.clone(), rate);
-    let sender = queue.sender(&to).await?;
-    let (guarantee, committed) = (Guarantee::of(transport, &source.path(), &to), queue.counter());
-    let dead = DeadLetters::new(queue);
-    let changes = changes.clone();
-    let run = dead.resubmit(filter, sender).edit(move |properties, body| changes.apply(properties, body));
+    let (dead, changes) = (source.dead_letters(transport), changes.clone());
+    let run = dead.resubmit_to(source.filter.filter(), &to).await?;
+    let run = run.edit(move |properties, body| changes.apply(properties, body));
     let ended = finish(run, &options.limits, "resubmitting", out.json).await;
-    report(&ended, committed.get(), Some(guarantee), out)
+    report(&ended, Some(dead.guarantee(&to)), out)
 }
 
 /// Removes dead letters.
@@ -95,21 +90,22 @@ pub(super) async fn purge(
         return dry_run(transport, source, "purge", out, &|_| Ok(())).await;
     }
     source.filter.check_for_a_run(transport)?;
-    let filter = source.filter.filter();
-    let dead = DeadLetters::new(RunQueue::new(transport, source.path(), None, filter.clone(), limits.rate));
-    let ended = finish(dead.purge(filter), limits, "purging", out.json).await;
-    report(&ended, None, None, out)
+    let dead = source.dead_letters(transport);
+    let ended = finish(dead.purge(source.filter.filter()), limits, "purging", out.json).await;
+    report(&ended, None, out)
 }
 
-async fn finish<Q: DeadLetterQueue, A: Action>(
-    run: Run<'_, Q, A>,
+async fn finish<A: Action<DynLease>>(
+    mut run: Run<'_, EntityDeadLetters, A>,
     limits: &Limits,
     label: &'static str,
     json: bool,
 ) -> Result<Report, RunError> {
     let mut progress = Progress::new(label, Some(0), json);
+    if let Some(rate) = limits.rate {
+        run = run.rate(rate);
+    }
     run.concurrency(limits.concurrency.into())
-        .lock_wait(Pace::patience(limits.rate))
         .on_progress(move |report| {
             progress.set_total(report.matching);
             progress.set(report.resubmitted + report.purged);
@@ -121,8 +117,7 @@ async fn finish<Q: DeadLetterQueue, A: Action>(
 /// Prints what a run has done. It succeeds if every dead letter that passed the filter is gone.
 fn report(
     ended: &Result<Report, RunError>,
-    committed: Option<u64>,
-    guarantee: Option<Guarantee>,
+    guarantee: Option<ResubmitGuarantee>,
     out: &mut Output,
 ) -> Result<(), Failure> {
     let failed = ended.as_ref().err().map(|error| error.receive_error().to_string());
@@ -130,20 +125,12 @@ fn report(
         Ok(report) => report,
         Err(error) => error.report(),
     };
-    // With a transaction, a copy counts when it is committed.
-    let resubmitted = committed.unwrap_or(report.resubmitted);
     let failures: Vec<_> = report
         .failures
         .iter()
-        .map(|failure| {
-            let mut text = failure.error.to_string();
-            if committed.is_some() && failure.error.is_copied() {
-                text = text.replacen("copy sent, dead letter not removed", "not resubmitted", 1);
-            }
-            json!({ "sequence_number": failure.sequence_number.get(), "error": text })
-        })
+        .map(|failure| json!({ "sequence_number": failure.sequence_number.get(), "error": failure.error.to_string() }))
         .collect();
-    let Report { matching, skipped, purged, stopped_at_hop_limit, missed, end, .. } = report;
+    let Report { matching, skipped, resubmitted, purged, stopped_at_hop_limit, missed, end, .. } = report;
     let mut parts = vec![format!("{resubmitted} resubmitted, {purged} purged, {} failed", failures.len())];
     if *stopped_at_hop_limit > 0 {
         parts.push(format!("{stopped_at_hop_limit} resubmitted {MAX_HOPS} times before and kept"));
@@ -167,7 +154,7 @@ fn report(
         "missed": missed,
         "failures": failures,
         "end": end.to_string(),
-        "guarantee": guarantee.map(Guarantee::code),
+        "guarantee": guarantee.map(code),
     }))?;
     if let Some(error) = failed {
         return Err(Failure::new(Exit::Partly, "Run", error));
@@ -176,6 +163,15 @@ fn report(
         return Ok(());
     }
     Err(Failure::new(Exit::Partly, "Partly", "some dead letters remain"))
+}
+
+/// The word for a guarantee.
+fn code(guarantee: ResubmitGuarantee) -> &'static str {
+    match guarantee {
+        ResubmitGuarantee::Transaction => "transaction",
+        ResubmitGuarantee::SameMessageId => "same-message-id",
+        _ => "same-first-id",
+    }
 }
 
 /// Prints what a run would do, and changes nothing.

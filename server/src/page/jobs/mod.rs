@@ -1,11 +1,9 @@
 //! Work on many messages, in the background.
 
+mod edit;
 mod file;
-mod held;
-mod pace;
 mod run;
 mod spec;
-mod transfer;
 
 use std::{
     collections::BTreeMap,
@@ -22,8 +20,11 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::{Notify, watch};
 
-pub(super) use self::spec::{Action, EntityPathText, Spec};
-pub(super) use self::transfer::{Edit, one as resubmit_one};
+pub(super) use self::{
+    edit::Edit,
+    run::resubmit_one,
+    spec::{Action, EntityPathText, Spec},
+};
 use super::Shared;
 
 /// Most jobs that have not ended.

@@ -2,18 +2,13 @@
 
 use std::{error, fmt};
 
-use consign::dead_letters::{DeadLetterFilter, DeadLetters};
+use consign::dead_letters::{DeadLetterFilter, DeadLetters, EntityDeadLetters, MAX_HOPS, Run, RunOutcome};
 use consign_core::{
-    message::SequenceNumber,
-    transport::{Capability, ManageError, PurgeMessages, ReceiveError, SendError},
+    message::{EntityPath, SequenceNumber},
+    transport::{Capability, DynLease, ManageError, PurgeMessages, ReceiveError, SendError},
 };
 
-use super::{
-    Action, Job, Progress, Spec, State,
-    held::MAX_HELD,
-    pace::Pace,
-    transfer::{Edit, Transfer},
-};
+use super::{Action, Edit, Job, Progress, Spec, State};
 use crate::page::{Shared, groups};
 
 /// Messages that one purge of the transport removes.
@@ -27,7 +22,6 @@ pub(in super::super) enum JobError {
     Manage(ManageError),
     /// What an operation has reported.
     Refused(String),
-    TooManyHeld,
 }
 
 impl fmt::Display for JobError {
@@ -37,7 +31,6 @@ impl fmt::Display for JobError {
             Self::Send(error) => error.fmt(f),
             Self::Manage(error) => error.fmt(f),
             Self::Refused(text) => f.write_str(text),
-            Self::TooManyHeld => write!(f, "more than {MAX_HELD} other dead letters are before the last one"),
         }
     }
 }
@@ -91,39 +84,88 @@ async fn remaining(shared: &Shared, spec: &Spec, progress: &Progress) -> Result<
     Ok(left)
 }
 
+/// Those of them that the job has to do with: on a transport without numbers, the place in a list is none of a dead letter.
+fn up_to_the_last(shared: &Shared, spec: &Spec) -> DeadLetterFilter {
+    let (last, has_numbers) = (spec.last(), shared.supports(Capability::SequenceNumbers));
+    filter(spec).matching(move |dead| {
+        // The numbers of several partitions come in no order.
+        let in_a_partition = dead.message().received().is_some_and(|received| received.partition_id.is_some());
+        !has_numbers || in_a_partition || dead.sequence_number() <= last
+    })
+}
+
 async fn resubmit(shared: &Shared, spec: &Spec, progress: &Progress) -> Result<(), JobError> {
-    let left = if shared.supports(Capability::Peek) { remaining(shared, spec, progress).await? } else { spec.matching };
-    if left == 0 {
+    if shared.supports(Capability::Peek) && remaining(shared, spec, progress).await? == 0 {
         return Ok(());
     }
-    let transfer = Transfer {
-        source: &spec.entity.0,
-        target: &spec.target.0,
-        filter: filter(spec),
-        last: spec.last(),
-        matching: left,
-        edit: Edit { transcode: spec.content_type.clone(), ..Edit::default() },
-        pace: Pace::new(spec.per_second),
+    let edit = Edit { transcode: spec.content_type.clone(), ..Edit::default() };
+    resubmit_each(shared, spec, up_to_the_last(shared, spec), edit, progress).await
+}
+
+async fn resubmit_each(
+    shared: &Shared,
+    spec: &Spec,
+    filter: DeadLetterFilter,
+    edit: Edit,
+    progress: &Progress,
+) -> Result<(), JobError> {
+    let dead = DeadLetters::of(shared.transport.clone(), &spec.entity.0);
+    let run = dead.resubmit_to(filter, &spec.target.0).await?;
+    let mut run = run.edit(move |properties, body| Ok(edit.apply(properties, body)?));
+    if let Some(per_second) = spec.per_second {
+        run = run.rate(per_second.into());
+    }
+    follow(run, progress).await
+}
+
+/// Resubmits one dead letter with changes, at once. `false` if it is not there, or is locked by another receiver.
+pub(in super::super) async fn resubmit_one(
+    shared: &Shared,
+    source: &EntityPath,
+    target: &EntityPath,
+    number: SequenceNumber,
+    edit: Edit,
+) -> Result<bool, JobError> {
+    let progress = Progress::default();
+    let dead = DeadLetters::of(shared.transport.clone(), source);
+    let run = dead.resubmit_to(DeadLetterFilter::number(number), target).await?;
+    follow(run.edit(move |properties, body| Ok(edit.apply(properties, body)?)), &progress).await?;
+    match progress.failures.lock().pop() {
+        Some(failure) => Err(JobError::Refused(failure)),
+        None => Ok(progress.handled() > 0),
+    }
+}
+
+/// Runs to the end, with the progress.
+async fn follow<A: consign::dead_letters::Action<DynLease>>(
+    run: Run<'_, EntityDeadLetters, A>,
+    progress: &Progress,
+) -> Result<(), JobError> {
+    let before = progress.handled();
+    let ended = run.on_progress(|report| progress.set(before + report.resubmitted + report.purged)).run().await;
+    let (report, failed) = match &ended {
+        Ok(report) => (report, None),
+        Err(error) => (error.report(), Some(error.receive_error().to_string())),
     };
-    transfer.run(shared, progress).await
+    for failure in &report.failures {
+        progress.fail(failure.to_string());
+    }
+    for _ in 0..report.stopped_at_hop_limit {
+        progress.fail(format!("it was resubmitted {MAX_HOPS} times already"));
+    }
+    match (failed, report.end) {
+        (Some(error), _) => Err(JobError::Refused(error)),
+        (None, RunOutcome::Done) => Ok(()),
+        (None, end) => Err(JobError::Refused(end.to_string())),
+    }
 }
 
 async fn remove(shared: &Shared, spec: &Spec, progress: &Progress) -> Result<(), JobError> {
     if shared.supports(Capability::Peek) {
         remaining(shared, spec, progress).await?;
     }
-    let before = progress.handled();
     let dead = DeadLetters::of(shared.transport.clone(), &spec.entity.0);
-    let last = spec.last();
-    // On a transport without numbers, the place in a list is none of a dead letter.
-    let has_numbers = shared.supports(Capability::SequenceNumbers);
-    let filter = filter(spec).matching(move |dead| !has_numbers || dead.sequence_number() <= last);
-    let run = dead.purge(filter).on_progress(|report| progress.set(before + report.purged));
-    let report = run.run().await.map_err(|error| JobError::Refused(error.to_string()))?;
-    for failure in &report.failures {
-        progress.fail(failure.to_string());
-    }
-    Ok(())
+    follow(dead.purge(up_to_the_last(shared, spec)), progress).await
 }
 
 /// Removes what was accepted before the job was created.

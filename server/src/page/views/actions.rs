@@ -1,6 +1,6 @@
 //! Actions on many messages: what will be done is shown before, and begins with a form.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use askama::Template;
 use axum::{
@@ -9,9 +9,10 @@ use axum::{
     http::StatusCode,
     response::Redirect,
 };
+use consign::dead_letters::{DeadLetters, ResubmitGuarantee};
 use consign_core::{
     message::{EntityPath, SequenceNumber},
-    transport::{Capability, ScheduleMessages},
+    transport::ScheduleMessages,
 };
 use serde::Deserialize;
 
@@ -71,7 +72,7 @@ struct Confirm {
     target: String,
     formats: [&'static str; 3],
     undo_seconds: u64,
-    in_transactions: bool,
+    guarantee: ResubmitGuarantee,
     is_subscription: bool,
 }
 
@@ -127,12 +128,12 @@ pub(super) async fn confirm(
         action,
         target: target_of(&path).to_string(),
         is_subscription: path.subscription().is_some(),
+        guarantee: DeadLetters::of(shared.transport.clone(), &path).guarantee(&target_of(&path)),
         path: path.to_string(),
         group: group.unwrap_or_default(),
         number: asked.number.map(|number| number.to_string()).unwrap_or_default(),
         formats: FORMATS,
         undo_seconds: shared.undo_window.as_secs(),
-        in_transactions: shared.supports(Capability::Transactions),
     })
 }
 
@@ -161,7 +162,6 @@ pub(super) async fn begin(State(shared): State<Arc<Shared>>, Form(begun): Form<B
         Action::Resubmit | Action::Remove => matching(&shared, &path, group.as_deref(), one).await?,
     };
     let now = shared.now();
-    let window = if begun.action == Action::Resubmit { Duration::ZERO } else { shared.undo_window };
     let spec = Spec {
         id: uuid::Uuid::new_v4().simple().to_string(),
         action: begun.action,
@@ -173,7 +173,7 @@ pub(super) async fn begin(State(shared): State<Arc<Shared>>, Form(begun): Form<B
         per_second,
         last: last.get(),
         matching,
-        begins_at: now.saturating_add(window).as_millis(),
+        begins_at: now.saturating_add(shared.undo_window).as_millis(),
         created_at: now.as_millis(),
     };
     let too_many = || PageError::refused(StatusCode::SERVICE_UNAVAILABLE, "Too many jobs have not ended.");

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use consign_core::message::SequenceNumber;
 use serde::Deserialize;
 
-use super::{Answer, Frame, entities::Head, entity, message, page};
+use super::{Answer, Frame, entities::Head, entity, message, page, properties};
 use crate::page::{
     Shared,
     error::PageError,
@@ -41,6 +41,8 @@ pub(super) struct Edited {
     /// The digest of the body that the form was made of: it is kept byte by byte if it was not edited.
     #[serde(default)]
     keep_body: bool,
+    /// The application properties in JSON. Without the field they are kept.
+    properties: Option<String>,
 }
 
 #[derive(Template)]
@@ -56,6 +58,7 @@ struct View {
     is_hex: bool,
     has_bytes: bool,
     body: String,
+    properties: String,
 }
 
 #[derive(Template)]
@@ -90,6 +93,7 @@ pub(super) async fn form(
         is_hex,
         has_bytes: message.payload().is_some(),
         body,
+        properties: properties::to_json(message.application_properties()),
     })
 }
 
@@ -112,7 +116,14 @@ pub(super) async fn resubmit(
         Some(Bytes::from(edited.body.replace("\r\n", "\n")))
     };
     let text = |text: String| Some(text).filter(|text| !text.is_empty());
-    let edit = Edit { content_type: text(edited.content_type), subject: text(edited.subject), body, transcode: None };
+    let application_properties = edited.properties.as_deref().map(properties::from_json).transpose()?;
+    let edit = Edit {
+        content_type: text(edited.content_type),
+        subject: text(edited.subject),
+        body,
+        transcode: None,
+        application_properties,
+    };
     if !jobs::resubmit_one(&shared, &source, &target, number, edit)
         .await
         .map_err(|error| PageError::invalid(error.to_string()))?

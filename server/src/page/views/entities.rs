@@ -10,7 +10,7 @@ use consign_core::{
     message::EntityPath,
     transport::Capability,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Answer, Frame, page, rate};
 use crate::page::{
@@ -29,9 +29,13 @@ pub(super) struct Selected {
     page: usize,
 }
 
-pub(super) struct Row {
+/// The counts of an entity, on a page and in the stream of counts.
+#[derive(Serialize)]
+pub(in super::super) struct Row {
     pub(super) path: String,
+    #[serde(skip)]
     pub(super) kind: &'static str,
+    #[serde(skip)]
     pub(super) is_received_from: bool,
     pub(super) active: usize,
     pub(super) locked: usize,
@@ -76,7 +80,7 @@ fn matching<'v>(view: &'v View, q: &str) -> impl Iterator<Item = (&'v str, &'v E
 }
 
 impl Row {
-    fn new(path: &str, entity: &EntityView) -> Self {
+    pub(in super::super) fn new(path: &str, entity: &EntityView) -> Self {
         let counts = &entity.counts;
         Self {
             path: path.to_owned(),

@@ -9,6 +9,7 @@ mod jobs;
 mod login;
 mod message;
 mod messages;
+mod properties;
 mod sessions;
 
 use std::sync::Arc;

@@ -1,12 +1,18 @@
 //! K-11: `consign::dead_letters` on the dead letters of every transport.
 
+use std::sync::Arc;
+
 use consign::{
     codecs::{Codecs, Json, MessagePack, TrailEntry},
     consumer::Consumer,
-    dead_letters::{DeadLetterFilter, DeadLetters, EntityDeadLetters, Explained, RESUBMIT_COUNT, Report, Run},
+    dead_letters::{
+        DeadLetterFilter, DeadLetters, EntityDeadLetters, Explained, RESUBMIT_COUNT, Report, ResubmitGuarantee, Run,
+    },
     message::Properties,
     routing::{Body, Router},
 };
+
+use tokio::sync::Notify;
 
 use super::prelude::*;
 
@@ -28,6 +34,10 @@ cases! {
         a_copy_is_edited,
         /// Rules: L-23.
         a_copy_is_written_in_another_format,
+        /// Rules: L-25, L-26.
+        a_resubmission_to_an_entity_removes_the_dead_letters,
+        /// Rules: L-12, L-20, L-25, L-26.
+        a_dropped_resubmission_to_an_entity_is_repeated,
         /// Rules: L-18.
         a_purge_removes_what_passes;
     DuplicateDetection:
@@ -199,6 +209,84 @@ async fn a_copy_is_written_in_another_format(bench: &Bench<'_>) -> Verdict {
     let copy = bench.take(&queue).await?;
     ensure_eq!((copy.content_type(), text(&copy).as_str()), (Some("application/json"), r#"["sku-7",3]"#));
     bench.gone(&queue).await
+}
+
+/// The subjects of the copies in a queue, and their MessageIds, which this removes.
+async fn copies(bench: &Bench<'_>, queue: &EntityPath, count: usize) -> Result<Vec<(String, String)>, Failure> {
+    let mut copies = Vec::new();
+    while copies.len() < count {
+        let copy = bench.take(queue).await?;
+        let id = copy.message_id().unwrap_or_default().to_owned();
+        copies.push((copy.original_message_id().unwrap_or_default().to_owned(), id));
+    }
+    copies.sort();
+    Ok(copies)
+}
+
+async fn a_resubmission_to_an_entity_removes_the_dead_letters(bench: &Bench<'_>) -> Verdict {
+    let (queue, other) = (bench.queue(QueueSettings::default()).await?, bench.queue(QueueSettings::default()).await?);
+    bury(bench, &queue, [("a", "One"), ("b", "Two"), ("c", "One")]).await?;
+    let dead = tool(bench, &queue);
+    let is_transactional = bench.capabilities().supports(Capability::Transactions);
+    ensure_eq!(dead.guarantee(&queue) == ResubmitGuarantee::Transaction, is_transactional);
+    ensure!(dead.guarantee(&other) != ResubmitGuarantee::Transaction, "a transaction is on one entity");
+    for (reason, to, expected) in [("One", &queue, &["a", "c"][..]), ("Two", &other, &["b"])] {
+        let run = dead.resubmit_to(DeadLetterFilter::all().reason(reason), to).await?;
+        let report = run.lock_wait(bench.arrival()).run().await.map_err(unexpected)?;
+        check(&report, report.resubmitted, expected.len() as u64)?;
+        let copies = copies(bench, to, expected.len()).await?;
+        let firsts: Vec<_> = copies.iter().map(|(first, _)| first.as_str()).collect();
+        ensure_eq!(firsts, expected);
+        ensure!(
+            copies.iter().all(|(first, id)| first != id),
+            "a copy has the MessageId of its dead letter: {copies:?}"
+        );
+        bench.gone(to).await?;
+    }
+    bench.nothing(&queue.dead_letter()).await
+}
+
+async fn a_dropped_resubmission_to_an_entity_is_repeated(bench: &Bench<'_>) -> Verdict {
+    const CONCURRENCY: usize = 2;
+    let queue = bench.queue(QueueSettings::default()).await?;
+    let letters = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    bury(bench, &queue, letters.map(|letter| (letter, "Why"))).await?;
+    let dead = tool(bench, &queue);
+    let dropped = Arc::new(Notify::new());
+    {
+        let seen = Arc::clone(&dropped);
+        let run = dead.resubmit_to(DeadLetterFilter::all(), &queue).await?.concurrency(CONCURRENCY);
+        let run = run.on_progress(move |report| {
+            if report.resubmitted >= 2 {
+                seen.notify_one();
+            }
+        });
+        tokio::select! {
+            biased;
+            () = dropped.notified() => {}
+            ended = run.lock_wait(bench.arrival()).run() => {
+                ended.map_err(unexpected)?;
+            }
+        }
+    }
+    let mut resubmitted = 2;
+    for _ in 0..10 {
+        let run = dead.resubmit_to(DeadLetterFilter::all(), &queue).await?;
+        let report = run.lock_wait(bench.arrival()).run().await.map_err(unexpected)?;
+        resubmitted += report.resubmitted;
+        if report.matching == 0 {
+            break;
+        }
+    }
+    let mut firsts = bench.drain(&queue).await?;
+    firsts.sort();
+    let copies = firsts.len();
+    firsts.dedup();
+    ensure_eq!(firsts, letters);
+    let doubled = copies - letters.len();
+    let most = if dead.guarantee(&queue) == ResubmitGuarantee::Transaction { 0 } else { CONCURRENCY };
+    ensure!(doubled <= most, "{doubled} copies are doubled, of {resubmitted}");
+    bench.nothing(&queue.dead_letter()).await
 }
 
 async fn a_purge_removes_what_passes(bench: &Bench<'_>) -> Verdict {
