@@ -125,7 +125,9 @@
 //! *Layers* of `docs/benchmarks.md` has the figures.
 
 mod error;
+mod ids;
 mod key;
+mod layer;
 mod memory;
 mod reservation;
 mod service;
@@ -135,8 +137,9 @@ mod store;
 pub use self::{
     error::{StoreError, StoreErrorKind},
     key::{BodyBytes, DedupKey, MakeKey, OriginalMessageId},
+    layer::DedupLayer,
     memory::{MemoryStore, MemoryToken},
-    service::{CompleteDuplicates, Dedup, DedupLayer, ResponseFuture},
+    service::{CompleteDuplicates, Dedup, ResponseFuture},
     stats::DedupStats,
     store::{Begin, DedupStore},
 };
