@@ -38,10 +38,12 @@ use consign::{
         keys::{Key, Keys},
         lock_renewal::{LockRenewalLayer, Renew},
         message_id::MessageIdLayer,
+        partition::PartitionLayer,
         renewal::Renewal,
         retry::{Backoff, DelayPolicy, RetryLayer},
         signing::{SignLayer, VerifyLayer},
         size_limit::SizeLimitLayer,
+        spawn::SpawnLayer,
         trace::TraceLayer,
     },
     time::{Clock, Moment, Timestamp},
@@ -78,6 +80,9 @@ scenarios! {
         receive_of(messages, &kilobyte_through(&SignLayer::new(key())), |handler, _| VerifyLayer::new(key()).layer(handler));
     },
     "from_fn" => |messages| receive(messages, |handler, _| from_fn(through).layer(handler)),
+    "partition" => |messages| receive(messages, |handler, _| PartitionLayer::by_session_id().layer(handler)),
+    "partition_key" => |messages| receive_of(messages, &keyed(), |handler, _| PartitionLayer::by_session_id().layer(handler)),
+    "spawn" => |messages| receive(messages, |handler, _| SpawnLayer::new().layer(handler)),
     "trace" => |messages| receive(messages, |handler, _| TraceLayer::receiving("orders").layer(handler)),
     "all_layers" => |messages| receive(messages, all),
     "sending" => |messages| send(messages, |transport| transport),
@@ -232,6 +237,11 @@ fn messages(count: u64, first: &Message) -> Vec<Message> {
 
 fn key() -> Keys {
     Keys::new(Key::new("2026", [7; 32]).expect("an id"))
+}
+
+/// Of a customer, whose messages are handled one after the other.
+fn keyed() -> Message {
+    Message::builder().session_id("customer-7").build("a body").expect("a valid message")
 }
 
 /// An order of 1,024 bytes, half of them text.

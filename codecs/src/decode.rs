@@ -102,7 +102,14 @@ pub trait Decode<'de>: Sized {
 /// A type that can be read from a body and does not borrow from it.
 pub trait DecodeOwned: for<'de> Decode<'de> {}
 
-impl<T: for<'de> Decode<'de>> DecodeOwned for T {}
+impl<T: for<'de> OwnsItsData<'de>> DecodeOwned for T {}
+
+/// [`Decode`] under a name that says what to do: the compiler reports the implementation of this trait as not general enough if a
+/// type that borrows has to be [`DecodeOwned`].
+#[doc(hidden)]
+pub trait OwnsItsData<'de>: Decode<'de> {}
+
+impl<'de, T: Decode<'de>> OwnsItsData<'de> for T {}
 
 /// A type that can be written to a body. Every [`Serialize`] type is one; a type with a format of its own implements it (see
 /// [`Decode`] for an example).

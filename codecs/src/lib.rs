@@ -235,6 +235,8 @@ pub use codecs::{
     TrailError,
 };
 pub use content_type::{ContentType, MalformedContentType};
+#[doc(hidden)]
+pub use decode::OwnsItsData;
 pub use decode::{Decode, DecodeOwned, Encode};
 pub use error::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Position};
 #[cfg(feature = "bincode")]

@@ -81,7 +81,7 @@
 //! # Borrowing from the body
 //!
 //! A handler's arguments are owned, so `Body<OrderRef<'_>>` cannot be one: the compiler reports that the implementation of
-//! `Decode` is not general enough. Take the [`Payload`], which owns the message, and decode from it. The value lives as
+//! `OwnsItsData` is not general enough. Take the [`Payload`], which owns the message, and decode from it. The value lives as
 //! long as the payload, also across awaits:
 //!
 //! ```
@@ -99,7 +99,6 @@
 //!     Ok(())
 //! }
 //! ```
-
 //!
 //! # Performance
 //!

@@ -79,8 +79,8 @@ impl<S, C> RouteList<S, C> for NoRoute {
 
 /// A list of routes whose end is still open, so that a handler of all other messages can be put there.
 #[diagnostic::on_unimplemented(
-    message = "these routes have a fallback already: call `fallback` once",
-    note = "`fallback` is called once, before or after the routes"
+    message = "this router has a fallback already: call `fallback` once, before or after the routes",
+    label = "a second fallback"
 )]
 pub trait OpenEnd<E> {
     /// The list with its end.

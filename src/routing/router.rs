@@ -86,11 +86,13 @@ impl<S, C, R> RouterBuilder<S, C, R> {
     /// Dispatches every message that matches no route to `handler`, whether the routes come before or after. Without
     /// it such messages are dead-lettered as `UnknownMessageType`. [`Ignore`](super::Ignore) completes them, and
     /// [`Forward`](super::Forward) forwards them.
-    pub fn fallback<H, A>(mut self, handler: H) -> RouterBuilder<S, C, R::Ended>
+    // The list with its end is a parameter: an associated type in the return type makes the compiler report a second
+    // fallback as a method that is missing, without the message of `OpenEnd`.
+    pub fn fallback<H, A, E>(mut self, handler: H) -> RouterBuilder<S, C, E>
     where
         H: Call<A> + Handler<A, S, C>,
         A: 'static,
-        R: OpenEnd<Fallback<H, A>>,
+        R: OpenEnd<Fallback<H, A>, Ended = E>,
     {
         let takes = Takes::Others { prefix: "".into() };
         self.entries.push(Entry::new(takes, handler.type_tables(), NO_ROUTE));

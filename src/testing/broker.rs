@@ -4,7 +4,7 @@ use futures_util::FutureExt;
 use tower::BoxError;
 use tower_service::Service;
 
-use super::{clock::TestClock, idle::Idle, show::Listed};
+use super::{clock::TestClock, idle::Idle, sender::TestSender, show::Listed};
 use crate::{
     Disposition, Message,
     administration::QueueSettings,
@@ -55,7 +55,7 @@ impl TestBroker {
     #[must_use]
     pub fn queue_with(&self, path: &str, settings: QueueSettings) -> TestQueue {
         match self.inner.broker.create_queue(path, settings) {
-            Ok(queue) => TestQueue { queue },
+            Ok(queue) => self.watch(queue),
             Err(error) => panic!("no queue `{path}`: {error}"),
         }
     }
@@ -63,7 +63,7 @@ impl TestBroker {
     /// A queue that was made by [`broker`](Self::broker), with the short cuts that this broker's own queues have.
     #[must_use]
     pub fn watch(&self, queue: Queue) -> TestQueue {
-        TestQueue { queue }
+        TestQueue { queue, clock: Arc::clone(&self.inner.clock) }
     }
 
     /// Returns the broker, for operations without a method here.
@@ -103,6 +103,7 @@ impl Default for TestBroker {
 #[derive(Clone, Debug)]
 pub struct TestQueue {
     queue: Queue,
+    clock: Arc<TestClock>,
 }
 
 impl Deref for TestQueue {
@@ -116,6 +117,15 @@ impl Deref for TestQueue {
 impl TestQueue {
     /// Most messages that [`messages`](Self::messages) and [`dead_letters`](Self::dead_letters) look at.
     pub const LOOK: usize = 1_000;
+
+    /// Returns a sender that has the clock of the broker, by which a `DelayPolicy` computes when a message is due.
+    ///
+    /// # Errors
+    ///
+    /// As [`Queue::sender`].
+    pub fn sender(&self) -> Result<TestSender, SendError> {
+        Ok(TestSender::new(self.queue.sender()?, Arc::clone(&self.clock)))
+    }
 
     /// Sends a body without properties.
     #[track_caller]

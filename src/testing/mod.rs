@@ -121,6 +121,7 @@ mod faults;
 mod idle;
 mod link;
 mod recorder;
+mod sender;
 mod show;
 
 pub use self::{
@@ -130,4 +131,5 @@ pub use self::{
     recorder::{
         Accepting, RecordedLease, RecordedReceiver, RecordedSender, Recorder, SendOutcome, Sent, Settled, Settlement,
     },
+    sender::TestSender,
 };

@@ -1,7 +1,9 @@
 //! What must not compile, and what the compiler says then.
 //!
 //! After a change of the texts: `TRYBUILD=overwrite cargo test -p compile-fail`, and read them as a
-//! user would.
+//! user would. This also writes the table of `docs/compile-errors.md` again.
+
+mod page;
 
 use std::{
     env,
@@ -23,5 +25,11 @@ fn misuse_does_not_compile_and_says_what_to_do() {
         let _ = writeln!(io::stderr(), "LEFT OUT: the expected texts of compile errors are those of {COMPILER}x");
         return;
     }
-    trybuild::TestCases::new().compile_fail("cases/*.rs");
+    // The cases run when they are dropped.
+    let cases = trybuild::TestCases::new();
+    cases.compile_fail("cases/*.rs");
+    drop(cases);
+    if env::var_os("TRYBUILD").is_some_and(|action| action == "overwrite") {
+        page::write();
+    }
 }

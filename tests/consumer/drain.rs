@@ -45,16 +45,7 @@ async fn at_the_deadline_the_rest_is_dropped_and_abandoned() {
     let queue = queue_with_lock(60);
     fill(&queue, 3).await;
     let gauge = Gauge::default();
-    let inside = gauge.clone();
-    let handler = service_fn(move |_: Message| {
-        let entered = inside.enter();
-        async move {
-            pending::<()>().await;
-            drop(entered);
-            Ok::<_, Infallible>(Disposition::Complete)
-        }
-    });
-    let consumer = Consumer::new(queue.receiver(), handler).drain_timeout(seconds(10));
+    let consumer = Consumer::new(queue.receiver(), gauge.hanging()).drain_timeout(seconds(10));
     let started = Instant::now();
     let stats = within(60, consumer.run_until(sleep(seconds(1)))).await.unwrap();
     assert_eq!((stats.cancelled(), stats.abandoned(), gauge.now(), started.elapsed().as_secs()), (3, 3, 0, 11));

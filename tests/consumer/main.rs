@@ -29,7 +29,8 @@ mod unanswered;
 mod wakes;
 
 use std::{
-    future::Future,
+    convert::Infallible,
+    future::{Future, pending},
     panic,
     sync::{
         Arc, Once,
@@ -39,12 +40,13 @@ use std::{
 };
 
 use consign::{
-    Message,
+    Disposition, Message,
     administration::QueueSettings,
     broker::{Broker, Queue},
     transport::Sender,
 };
 use tokio::time::{sleep, timeout};
+use tower::{Service, service_fn};
 
 /// The text of panics that are part of a test.
 const ON_PURPOSE: &str = "on purpose";
@@ -127,6 +129,22 @@ impl Gauge {
         let now = self.0[0].fetch_add(1, Ordering::Relaxed) + 1;
         self.0[1].fetch_max(now, Ordering::Relaxed);
         Entered(self.clone())
+    }
+
+    /// A handler that does not end. It counts the messages that it has.
+    fn hanging(
+        &self,
+    ) -> impl Service<Message, Response = Disposition, Error = Infallible, Future: Send + 'static> + Clone + Send + use<>
+    {
+        let gauge = self.clone();
+        service_fn(move |_: Message| {
+            let entered = gauge.enter();
+            async move {
+                pending::<()>().await;
+                drop(entered);
+                Ok::<_, Infallible>(Disposition::Complete)
+            }
+        })
     }
 
     fn now(&self) -> usize {

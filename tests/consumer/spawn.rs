@@ -58,16 +58,8 @@ async fn a_handler_in_a_task_is_dropped_at_the_drain_timeout_and_with_the_run() 
         let queue = queue_with_lock(60);
         fill(&queue, 3).await;
         let gauge = Gauge::default();
-        let inside = gauge.clone();
-        let handler = service_fn(move |_: Message| {
-            let entered = inside.enter();
-            async move {
-                pending::<()>().await;
-                drop(entered);
-                Ok::<_, Infallible>(Disposition::Complete)
-            }
-        });
-        let consumer = Consumer::new(queue.receiver(), SpawnLayer::new().layer(handler)).drain_timeout(seconds(10));
+        let consumer =
+            Consumer::new(queue.receiver(), SpawnLayer::new().layer(gauge.hanging())).drain_timeout(seconds(10));
         let stats = consumer.stats();
         if drains {
             within(60, consumer.run_until(sleep(seconds(1)))).await.unwrap();

@@ -49,8 +49,8 @@ impl World {
         Self { broker, queue, seen: Seen::default() }
     }
 
-    fn retries(&self, backoff: Backoff) -> DelayPolicy<impl Sender + Clone, Arc<dyn Clock>> {
-        DelayPolicy::new(self.queue.sender().unwrap(), backoff).unwrap().clock(self.broker.clock())
+    fn retries(&self, backoff: Backoff) -> DelayPolicy<impl Sender + Clone> {
+        DelayPolicy::new(self.queue.sender().unwrap(), backoff).unwrap()
     }
 
     /// A handler that fails so often.
@@ -428,7 +428,7 @@ async fn a_copy_that_is_not_accepted_is_no_reason_to_fail_at_once_again() {
         (1..10).fold(Faults::none(), |faults, n| faults.on_send(n, SendFault::Reject(ErrorKind::QuotaExceeded)));
     let link = Link::new(LinkSettings::default().with_faults(faults));
     let sender = link.sender(world.queue.sender().unwrap());
-    let retries = DelayPolicy::new(sender, Backoff::fixed(10 * SECOND)).unwrap().clock(world.broker.clock());
+    let retries = DelayPolicy::new(sender, Backoff::fixed(10 * SECOND)).unwrap();
     world.run(60 * SECOND, RetryLayer::new().delayed(retries).layer(world.handler(9))).await;
     assert_eq!(world.times(), [0, 10_000, 20_000]);
     world.queue.assert_dead_lettered(&DeadLetterReason::MaxDeliveryCountExceeded);
@@ -444,7 +444,7 @@ async fn done_under(faults: Faults, detecting: bool) -> (Vec<usize>, Stats) {
         world.queue.send_message(Message::builder().message_id(format!("m-{n}")).build("").unwrap());
     }
     let sender = link.sender(world.queue.sender().unwrap());
-    let retries = DelayPolicy::new(sender, without_jitter(SECOND)).unwrap().clock(world.broker.clock());
+    let retries = DelayPolicy::new(sender, without_jitter(SECOND)).unwrap();
     let done = Mutex::new(vec![0; 20]);
     let stack = RetryLayer::new().delayed(retries).layer(service_fn(|message: Message| {
         let failed = RetryHistory::of(message.properties()).is_some();

@@ -2,8 +2,7 @@ use std::time::Duration;
 
 use consign::{
     Message,
-    broker::QueueSender,
-    testing::{Link, LinkSender, LinkSettings, Store, TestBroker, TestQueue},
+    testing::{Link, LinkSender, LinkSettings, Store, TestBroker, TestQueue, TestSender},
     transport::{SendError, Sender},
 };
 use tokio::task::JoinSet;
@@ -17,7 +16,7 @@ pub(crate) fn far() -> LinkSettings {
 }
 
 /// A queue at the other end of a link.
-pub(crate) fn linked(settings: LinkSettings) -> (TestQueue, Link, LinkSender<QueueSender>) {
+pub(crate) fn linked(settings: LinkSettings) -> (TestQueue, Link, LinkSender<TestSender>) {
     let queue = TestBroker::new().queue("orders");
     let link = Link::new(settings);
     let sender = link.sender(queue.sender().unwrap());
@@ -34,7 +33,7 @@ pub(crate) fn subjects(messages: &[Message]) -> Vec<usize> {
 }
 
 /// Sends `count` messages without waiting for any, and then for all.
-pub(crate) async fn pipelined(sender: &LinkSender<QueueSender>, count: usize) -> Vec<Result<(), SendError>> {
+pub(crate) async fn pipelined(sender: &LinkSender<TestSender>, count: usize) -> Vec<Result<(), SendError>> {
     let mut sends = JoinSet::new();
     for number in 0..count {
         let send = sender.send(numbered(number));

@@ -5,6 +5,7 @@
 //! `consign-outbox-postgres` to real brokers.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Map, Value, json};
@@ -20,6 +21,7 @@ const FILTERS: [(&str, u64); 2] = [
 ];
 /// A server of each transport is needed: `scripts/brokers`.
 const OUTBOX: [(&str, u64); 1] = [("kills::a_killed_relay_loses_nothing", 1)];
+const TRANSPORTS: [&str; 3] = ["postgres", "nats", "rabbitmq"];
 const CYCLES: u64 = 200;
 
 #[derive(Debug, Args)]
@@ -30,6 +32,12 @@ pub(crate) struct Options {
     /// Kill processes with a relay of an outbox instead, this many on each transport
     #[arg(long)]
     outbox: bool,
+    /// With --outbox, kill on this transport only: postgres, nats or rabbitmq
+    #[arg(long, value_name = "NAME", requires = "outbox", value_parser = TRANSPORTS)]
+    transport: Option<String>,
+    /// With --outbox, count the kills that this file has too, and add those of this run to it: a run that was interrupted continues
+    #[arg(long, value_name = "FILE", requires = "outbox")]
+    resume: Option<PathBuf>,
     /// Choose what each process does by this seed [default: a random one]
     #[arg(long, value_name = "N", value_parser = positive)]
     seed: Option<u64>,
@@ -54,6 +62,14 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
         }
         command.args(["--", "--nocapture"]).env("SEED", seed.to_string());
         command.env("CONSIGN_CYCLES", cycles.div_ceil(share).to_string());
+        if let Some(transport) = &options.transport {
+            command.env("CONSIGN_TRANSPORT", transport);
+        }
+        if let Some(file) = &options.resume {
+            // A test runs in the folder of its package.
+            let file = std::path::absolute(file).map_err(|source| Error::Read { path: file.clone(), source })?;
+            command.env("CONSIGN_RECORD", file);
+        }
         // The outbox has a line for each transport.
         let mut said = Vec::new();
         for_each_line(&mut command, |line| match line.split_once("kill: ") {

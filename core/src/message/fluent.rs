@@ -43,6 +43,10 @@ macro_rules! __fluent_properties {
                 self
             }
 
+            $crate::__fluent_properties! { @broker
+                sequence_number enqueued_sequence_number enqueued_time delivery_count locked_until dead_letter_source
+            }
+
             /// One of the user's own properties.
             pub fn property(
                 mut self,
@@ -54,6 +58,12 @@ macro_rules! __fluent_properties {
             }
         }
     };
+    (@broker $($name:ident)*) => {$(
+        #[doc(hidden)]
+        pub fn $name(self, _: impl $crate::message::broker_set::SetBySender) -> Self {
+            self
+        }
+    )*};
     (@text $($(#[$doc:meta])* $name:ident, $set:ident;)*) => {$(
         $(#[$doc])*
         #[inline]

@@ -14,6 +14,8 @@
 
 mod application_properties;
 mod body;
+#[doc(hidden)]
+pub mod broker_set;
 mod builder;
 mod content_type;
 #[doc(hidden)]

@@ -1,13 +1,14 @@
 use std::{
     fmt,
     future::{Future, poll_fn},
+    sync::Arc,
     task::{Context, Poll},
 };
 
 use tower_service::Service;
 
 use super::{Batch, Capabilities, SendError};
-use crate::Message;
+use crate::{Message, time::Clock};
 
 /// Sends messages to a queue or a topic. The future of a send ends when the broker has accepted or rejected the message.
 ///
@@ -63,6 +64,7 @@ pub trait Sender: Send + Sync + 'static {
     /// # Cancel safety
     ///
     /// The outcome of a send whose future is dropped is unknown.
+    #[must_use = "await it: the message may be lost until the future returns `Ok`"]
     fn send(&self, message: Message) -> Self::Send;
 
     /// Sends several messages as one transfer. The broker accepts all of them or none, except on AMQP 1.0, NATS and
@@ -71,12 +73,19 @@ pub trait Sender: Send + Sync + 'static {
     /// # Errors
     ///
     /// As [`send`](Self::send).
+    #[must_use = "await it: the messages may be lost until the future returns `Ok`"]
     fn send_batch(&self, batch: Batch) -> Self::Send;
 
     /// Returns the capabilities of the transport of this sender. A policy that needs others, such as `DelayPolicy`, is
     /// refused when it is built. The default has no capability.
     fn capabilities(&self) -> Capabilities {
         Capabilities::none()
+    }
+
+    /// Returns the clock of the broker, if it runs in this process on a clock of its own, as in tests. `DelayPolicy` reads it to
+    /// compute when a message is due. The default is `None`: the broker follows UTC.
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        None
     }
 }
 

@@ -126,7 +126,9 @@
 
 mod error;
 mod future;
+mod ids;
 mod key;
+mod layer;
 mod memory;
 mod reservation;
 mod service;
@@ -137,8 +139,9 @@ pub use self::{
     error::{StoreError, StoreErrorKind},
     future::ResponseFuture,
     key::{BodyBytes, DedupKey, MakeKey, OriginalMessageId},
+    layer::DedupLayer,
     memory::{MemoryStore, MemoryToken},
-    service::{CompleteDuplicates, Dedup, DedupLayer},
+    service::{CompleteDuplicates, Dedup},
     stats::DedupStats,
     store::{Begin, DedupStore},
 };

@@ -1,6 +1,7 @@
 use std::{
     fmt,
     future::{Future, Ready},
+    sync::Arc,
     time::Duration,
 };
 
@@ -73,7 +74,7 @@ impl Later for NoDelay {
 
 /// Later deliveries: by the transport where it delays messages itself, else each by a copy of the message that is sent with a
 /// `ScheduledEnqueueTime`.
-pub struct DelayPolicy<X, C = SystemClock> {
+pub struct DelayPolicy<X> {
     sender: X,
     by: By,
     backoff: Backoff,
@@ -81,7 +82,7 @@ pub struct DelayPolicy<X, C = SystemClock> {
     max_age: Duration,
     operation: Duration,
     random: Random,
-    clock: C,
+    clock: Arc<dyn Clock>,
 }
 
 impl<X: Sender> DelayPolicy<X> {
@@ -103,6 +104,7 @@ impl<X: Sender> DelayPolicy<X> {
         } else {
             return Err(Unsupported::new(Capability::DelayedRetry));
         };
+        let clock = sender.clock().unwrap_or_else(|| Arc::new(SystemClock::new()));
         Ok(Self {
             sender,
             by,
@@ -111,7 +113,7 @@ impl<X: Sender> DelayPolicy<X> {
             max_age: Duration::MAX,
             operation: OPERATION_TIMEOUT,
             random: Random::new(),
-            clock: SystemClock::new(),
+            clock,
         })
     }
 }
@@ -132,7 +134,7 @@ impl By {
     }
 }
 
-impl<X, C> DelayPolicy<X, C> {
+impl<X> DelayPolicy<X> {
     /// Sets how often a message is delivered, the first time included: by default ten times. With 0 and 1 there is no second
     /// time.
     #[must_use]
@@ -163,15 +165,16 @@ impl<X, C> DelayPolicy<X, C> {
         self
     }
 
-    /// Takes the time from `clock`, whose UTC should be that of the broker.
+    /// Takes the time from `clock`, whose UTC should be that of the broker. The default is the [clock of the
+    /// sender](Sender::clock), or that of the system if it has none.
     #[must_use]
-    pub fn clock<D: Clock>(self, clock: D) -> DelayPolicy<X, D> {
-        let Self { sender, by, backoff, deliveries, max_age, operation, random, .. } = self;
-        DelayPolicy { sender, by, backoff, deliveries, max_age, operation, random, clock }
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Arc::new(clock);
+        self
     }
 }
 
-impl<X, C> fmt::Debug for DelayPolicy<X, C> {
+impl<X> fmt::Debug for DelayPolicy<X> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DelayPolicy")
             .field("by", &self.by)
@@ -182,9 +185,9 @@ impl<X, C> fmt::Debug for DelayPolicy<X, C> {
     }
 }
 
-impl<X, C> sealed::Sealed for DelayPolicy<X, C> {}
+impl<X> sealed::Sealed for DelayPolicy<X> {}
 
-impl<X: Sender, C: Clock> Later for DelayPolicy<X, C> {
+impl<X: Sender> Later for DelayPolicy<X> {
     type Send = X::Send;
 
     fn after(&self, message: &Message, failure: &HandlerFailure, counts: &RetryCounts) -> Plan<X::Send> {
@@ -225,7 +228,7 @@ impl<X: Sender, C: Clock> Later for DelayPolicy<X, C> {
     }
 }
 
-impl<X, C: Clock> DelayPolicy<X, C> {
+impl<X> DelayPolicy<X> {
     /// Why there is no next delivery at `due`.
     fn is_last(&self, history: &RetryHistory, due: Timestamp, expires: Timestamp) -> Option<&'static str> {
         if history.failures >= self.deliveries {

@@ -12,7 +12,6 @@ use tower_service::Service;
 use super::{DelayPolicy, Later, NoDelay, ResponseFuture, RetryCounts, failure::HandlerFailure};
 use crate::{
     Disposition, Message,
-    time::Clock,
     transport::{SendError, Sender, log_limit},
 };
 
@@ -53,7 +52,7 @@ impl<L> RetryLayer<L> {
 
     /// Delivers later, and again, what has failed every attempt of a delivery.
     #[must_use]
-    pub fn delayed<X: Sender, C: Clock>(self, retries: DelayPolicy<X, C>) -> RetryLayer<DelayPolicy<X, C>> {
+    pub fn delayed<X: Sender>(self, retries: DelayPolicy<X>) -> RetryLayer<DelayPolicy<X>> {
         let Self { immediate, retry_if, counts, .. } = self;
         RetryLayer { immediate, retry_if, later: Arc::new(retries), counts }
     }

@@ -10,6 +10,7 @@ use tokio::{
 use super::{Answer, Link, NotWritten, SendFault, Transfer};
 use crate::{
     Message,
+    time::Clock,
     transport::{Batch, BoxFuture, Capabilities, ErrorKind, PresettledSender, SendError, Sender},
 };
 
@@ -209,6 +210,10 @@ impl<S: Sender> Sender for LinkSender<S> {
 
     fn capabilities(&self) -> Capabilities {
         self.lane.sender.capabilities()
+    }
+
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        self.lane.sender.clock()
     }
 }
 

@@ -1,11 +1,13 @@
 use std::{
     fmt,
     future::{Ready, ready},
+    sync::Arc,
 };
 
 use super::{Recorder, SendOutcome, Sent};
 use crate::{
     Message,
+    time::Clock,
     transport::{Batch, BoxFuture, Capabilities, PresettledSender, SendError, Sender},
 };
 
@@ -70,6 +72,10 @@ impl<S: Sender> Sender for RecordedSender<S> {
 
     fn capabilities(&self) -> Capabilities {
         self.sender.capabilities()
+    }
+
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        self.sender.clock()
     }
 }
 

@@ -1,7 +1,8 @@
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use consign::{
     Message,
+    time::Clock,
     transport::{Batch, Sender},
 };
 
@@ -56,6 +57,10 @@ impl<X: Sender> Sender for ObservedSender<X> {
 
     fn capabilities(&self) -> consign::transport::Capabilities {
         self.sender.capabilities()
+    }
+
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        self.sender.clock()
     }
 }
 

@@ -1,3 +1,5 @@
+//! A handler takes a type that is not an extractor.
+
 use consign::{
     codecs::Codecs,
     routing::{Body, Router},

@@ -1,3 +1,7 @@
+//! A handler takes a body that borrows from the message.
+//!
+//! Own the data (`sku: String`), or take `Payload<C>` and decode from it. The text of an error about lifetimes cannot be set, but the trait that it names can.
+
 use consign::{
     codecs::Codecs,
     routing::{Body, Router},

@@ -1,3 +1,5 @@
+//! The type of a body does not implement `Deserialize`.
+
 use consign::{
     codecs::Codecs,
     routing::{Body, Router},

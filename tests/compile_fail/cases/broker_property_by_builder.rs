@@ -1,3 +1,5 @@
+//! A property that the broker sets is given to a builder.
+
 use consign::Message;
 
 fn main() {

@@ -1,3 +1,7 @@
+//! A codec is used without its feature.
+//!
+//! Enable the feature in `Cargo.toml`. The lines after the first one name it.
+
 use consign::codecs::{Codecs, Json, MessagePack};
 
 fn main() {

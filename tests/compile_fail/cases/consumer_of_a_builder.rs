@@ -1,3 +1,5 @@
+//! A router is passed to a consumer without `build`.
+
 use consign::{broker::QueueReceiver, codecs::Codecs, consumer::Consumer, routing::Router};
 
 async fn created() {}

@@ -1,3 +1,5 @@
+//! The function that is passed to a consumer is not `async`.
+
 use consign::{Disposition, Message, broker::QueueReceiver, consumer::Consumer};
 
 fn handle(_: Message) -> Disposition {

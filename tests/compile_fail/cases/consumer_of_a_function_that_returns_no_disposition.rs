@@ -1,3 +1,5 @@
+//! The function that is passed to a consumer returns another type.
+
 use consign::{Message, broker::QueueReceiver, consumer::Consumer};
 
 async fn handle(_: Message) -> bool {

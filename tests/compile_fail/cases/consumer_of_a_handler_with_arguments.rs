@@ -1,3 +1,5 @@
+//! A handler with extractors is passed to a consumer without a router.
+
 use consign::{broker::QueueReceiver, consumer::Consumer, routing::Body};
 
 async fn created(Body(id): Body<u64>) {

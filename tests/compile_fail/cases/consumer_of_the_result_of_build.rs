@@ -1,3 +1,5 @@
+//! The `Result` of `build` is passed to a consumer.
+
 use consign::{broker::QueueReceiver, codecs::Codecs, consumer::Consumer, routing::Router};
 
 async fn created() {}

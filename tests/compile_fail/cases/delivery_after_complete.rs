@@ -1,3 +1,7 @@
+//! The message of a delivery is read after the settlement.
+//!
+//! Take the message before: `let Delivery { message, lease } = delivery;`. The text of the error for a moved value cannot be set.
+
 use consign::{broker::QueueLease, transport::Delivery};
 
 async fn handle(delivery: Delivery<QueueLease>) {

@@ -1,3 +1,5 @@
+//! The type of a value to encode does not implement `Serialize`.
+
 use consign::codecs::Codecs;
 
 struct Order {

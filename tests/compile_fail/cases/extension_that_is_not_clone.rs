@@ -1,3 +1,5 @@
+//! The type of an extension does not implement `Clone`.
+
 use consign::{
     codecs::Codecs,
     routing::{Extension, Router},

@@ -1,3 +1,5 @@
+//! A handler has nine arguments.
+
 use consign::{
     codecs::Codecs,
     routing::{MessageId, Router},

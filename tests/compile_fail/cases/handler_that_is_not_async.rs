@@ -1,3 +1,5 @@
+//! A handler is not `async`.
+
 use consign::{
     codecs::Codecs,
     routing::{Body, Router},

@@ -1,3 +1,5 @@
+//! A pipeline has a layer without a description.
+
 use std::time::Duration;
 
 use consign::pipeline::Pipeline;

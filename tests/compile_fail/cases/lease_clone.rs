@@ -1,3 +1,7 @@
+//! A lease is cloned, to settle twice.
+//!
+//! Settle once. A lease is not `Clone`, so that a delivery cannot be settled twice.
+
 use consign::{broker::QueueLease, transport::Delivery};
 
 async fn handle(delivery: Delivery<QueueLease>) {

@@ -1,3 +1,5 @@
+//! A pipeline has a router without `build`.
+
 use consign::{codecs::Codecs, pipeline::Pipeline, routing::Router};
 
 async fn created() {}

@@ -1,3 +1,5 @@
+//! A handler returns a type that does not settle the message.
+
 use consign::{
     codecs::Codecs,
     routing::{Body, Router},

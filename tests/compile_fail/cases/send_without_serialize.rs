@@ -1,3 +1,5 @@
+//! The type of a value to send does not implement `Serialize`.
+
 use consign::{
     administration::QueueSettings,
     broker::Broker,

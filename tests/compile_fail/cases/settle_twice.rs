@@ -1,3 +1,7 @@
+//! A lease settles twice.
+//!
+//! Settle once: `settle` consumes the lease. The text of the error for a moved value cannot be set.
+
 use consign::{
     Disposition,
     broker::QueueLease,

@@ -1,3 +1,5 @@
+//! `SizeLimitLayer` comes before `EncodeLayer`.
+
 use consign::{
     codecs::Codecs,
     middleware::{

@@ -1,3 +1,5 @@
+//! The handlers of a module need a part of the state, without `FromRef`.
+
 use consign::{
     codecs::{CodecSet, Codecs},
     routing::{Router, Routes, State},

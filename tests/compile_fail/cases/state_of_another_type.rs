@@ -1,3 +1,5 @@
+//! A handler needs another state than the router has.
+
 use consign::{
     codecs::Codecs,
     routing::{Router, State},

@@ -1,3 +1,7 @@
+//! A supervisor is given a consumer instead of a function that makes one.
+//!
+//! Pass a closure, `move || Consumer::new(...)`: a supervisor makes the consumer again after a failure.
+
 use consign::{
     Disposition, Message,
     broker::QueueReceiver,

@@ -1,3 +1,7 @@
+//! The function that makes a consumer moves its receiver.
+//!
+//! Make the receiver in the closure: `move || Consumer::new(queue.receiver(), handle)`.
+
 use consign::{
     Disposition, Message,
     broker::QueueReceiver,

@@ -1,3 +1,5 @@
+//! A router has two fallbacks.
+
 use consign::{codecs::Codecs, routing::Router};
 
 async fn other() {}

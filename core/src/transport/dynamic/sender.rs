@@ -2,6 +2,7 @@ use std::{fmt, sync::Arc};
 
 use crate::{
     Message,
+    time::Clock,
     transport::{Batch, BoxFuture, Capabilities, SendError, Sender},
 };
 
@@ -21,6 +22,7 @@ trait Twin: Send + Sync {
     fn send(&self, message: Message) -> BoxFuture<Result<(), SendError>>;
     fn send_batch(&self, batch: Batch) -> BoxFuture<Result<(), SendError>>;
     fn capabilities(&self) -> Capabilities;
+    fn clock(&self) -> Option<Arc<dyn Clock>>;
 }
 
 impl<S: Sender> Twin for S {
@@ -34,6 +36,10 @@ impl<S: Sender> Twin for S {
 
     fn capabilities(&self) -> Capabilities {
         Sender::capabilities(self)
+    }
+
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        Sender::clock(self)
     }
 }
 
@@ -50,6 +56,10 @@ impl Sender for DynSender {
 
     fn capabilities(&self) -> Capabilities {
         self.0.capabilities()
+    }
+
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        self.0.clock()
     }
 }
 

@@ -1,9 +1,14 @@
-//! Processes with a relay that are killed while they send: `CONSIGN_CYCLES` of them on each transport.
+//! Processes with a relay that are killed while they send: `CONSIGN_CYCLES` of them on each transport, or on the one that
+//! `CONSIGN_TRANSPORT` names.
+//!
+//! They are killed in rounds of [`ROUND`], each with a queue and a table of its own. With `CONSIGN_RECORD`, the path of a file, each
+//! round that was checked is added to it, and those that it has count, so that a run that was interrupted can be continued.
 
 use std::{
     collections::{BTreeSet, HashMap},
-    env, fmt,
-    process::{Command, Stdio},
+    env, fmt, fs,
+    io::{self, BufRead as _, BufReader, Write as _},
+    process::{Child, Command, Stdio},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -30,6 +35,10 @@ use crate::support::{self, Bench};
 /// Set for a process that is killed: a transport and a table.
 const CHILD: &str = "CONSIGN_OUTBOX_CHILD";
 const THIS: &str = "kills::a_process_that_is_killed";
+/// The line that it prints when it is connected.
+const CONNECTED: &str = "the relay is connected";
+/// How many processes are killed before what they sent is checked.
+const ROUND: u32 = 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -114,7 +123,81 @@ async fn a_process_that_is_killed() {
     let kind = Kind::ALL.into_iter().find(|one| one.to_string() == kind).unwrap();
     let target = Target::connect(kind, name).await.unwrap();
     let outbox = Outbox::new(Table::new(name).unwrap());
+    // Past the output capture of the test harness.
+    writeln!(io::stdout(), "{CONNECTED}").unwrap();
     target.relay(outbox, std::future::pending()).await.unwrap();
+}
+
+fn spawn(kind: Kind, name: &str) -> Child {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args(["--exact", THIS]).env(CHILD, format!("{kind} {name}"));
+    command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Waits until the process is connected. It has seconds for that on a busy machine, and is killed before otherwise.
+async fn connected(child: &mut Child) {
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let found = tokio::task::spawn_blocking(move || lines.any(|line| line.unwrap().contains(CONNECTED)));
+    assert!(found.await.unwrap(), "a relay ended before it was killed");
+}
+
+/// What was counted on one transport.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    killed: u32,
+    connected: u32,
+    committed: usize,
+    received: usize,
+    doubled: usize,
+    left: usize,
+}
+
+impl Counts {
+    fn add(&mut self, other: Self) {
+        self.killed += other.killed;
+        self.connected += other.connected;
+        self.committed += other.committed;
+        self.received += other.received;
+        self.doubled += other.doubled;
+        self.left += other.left;
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { connected, committed, received, doubled, left, .. } = self;
+        write!(
+            f,
+            "{connected} after they had connected, {committed} committed, {received} received, {doubled} doubled, \
+             {left} left to the last relay, 0 lost"
+        )
+    }
+}
+
+/// The rounds of a file that were checked: one a line, the transport and the counts.
+struct Record(Option<String>);
+
+impl Record {
+    fn total(&self, kind: Kind) -> Counts {
+        let text = self.0.as_ref().and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+        let mut total = Counts::default();
+        for line in text.lines() {
+            let Some(numbers) = line.strip_prefix(&format!("{kind} ")) else { continue };
+            let numbers: Vec<u32> = numbers.split(' ').map(|number| number.parse().unwrap()).collect();
+            let [killed, connected, rest @ ..] = &*numbers else { panic!("{line}") };
+            let [committed, received, doubled, left] = *rest else { panic!("{line}") };
+            let [committed, received, doubled, left] = [committed, received, doubled, left].map(|count| count as usize);
+            total.add(Counts { killed: *killed, connected: *connected, committed, received, doubled, left });
+        }
+        total
+    }
+
+    fn add(&self, kind: Kind, round: Counts) {
+        let Some(path) = &self.0 else { return };
+        let Counts { killed, connected, committed, received, doubled, left } = round;
+        let mut file = fs::File::options().create(true).append(true).open(path).unwrap();
+        writeln!(file, "{kind} {killed} {connected} {committed} {received} {doubled} {left}").unwrap();
+    }
 }
 
 /// Rules: X-41, X-42, X-45.
@@ -126,14 +209,33 @@ async fn a_killed_relay_loses_nothing() {
         "replay: SEED={seed} CONSIGN_CYCLES={cycles} cargo test --package consign-outbox-postgres --features full \
          a_killed_relay_loses_nothing"
     );
-    for kind in Kind::ALL {
-        kill(kind, cycles, fastrand::Rng::with_seed(seed)).await;
+    let only = env::var("CONSIGN_TRANSPORT").ok();
+    let kinds: Vec<_> =
+        Kind::ALL.into_iter().filter(|kind| only.as_ref().is_none_or(|only| *only == kind.to_string())).collect();
+    assert!(!kinds.is_empty(), "CONSIGN_TRANSPORT names none of {:?}", Kind::ALL.map(|kind| kind.to_string()));
+    let record = Record(env::var("CONSIGN_RECORD").ok());
+    for kind in kinds {
+        let mut total = record.total(kind);
+        // A round has the seed of its place, whether it follows an interruption or not.
+        while total.killed < cycles {
+            let random = fastrand::Rng::with_seed(seed.wrapping_add(u64::from(total.killed)));
+            let Some(round) = kill(kind, ROUND.min(cycles - total.killed), random).await else { break };
+            record.add(kind, round);
+            total.add(round);
+        }
+        if total.killed > 0 {
+            println!("kill: {} killed on {kind}: {total}", total.killed);
+        }
     }
 }
 
-async fn kill(kind: Kind, cycles: u32, mut random: fastrand::Rng) {
+/// Kills so many processes, and checks what they sent. `None` without a server.
+async fn kill(kind: Kind, cycles: u32, mut random: fastrand::Rng) -> Option<Counts> {
     let mut bench = Bench::new().await;
-    let Some(target) = Target::connect(kind, &bench.name).await else { return bench.end().await };
+    let Some(target) = Target::connect(kind, &bench.name).await else {
+        bench.end().await;
+        return None;
+    };
     if let Target::SameDatabase(postgres) = &target {
         postgres.migrate().await.unwrap();
     }
@@ -146,10 +248,14 @@ async fn kill(kind: Kind, cycles: u32, mut random: fastrand::Rng) {
     target.transport().declare(&queue, &settings.into()).await.unwrap();
 
     let (mut number, mut committed) = (0, Vec::new());
+    let mut counts = Counts { killed: cycles, ..Counts::default() };
     for _ in 0..cycles {
-        let mut child = Command::new(env::current_exe().unwrap());
-        let child = child.args(["--exact", THIS]).env(CHILD, format!("{kind} {}", bench.name));
-        let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = spawn(kind, &bench.name);
+        // The others are killed while they start, connect, or have just begun.
+        if random.u8(..4) > 0 {
+            connected(&mut child).await;
+            counts.connected += 1;
+        }
         for _ in 0..random.usize(1..8) {
             let transaction = bench.client.transaction().await.unwrap();
             let mut added = Vec::new();
@@ -175,30 +281,30 @@ async fn kill(kind: Kind, cycles: u32, mut random: fastrand::Rng) {
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    let left = bench.outbox.waiting(&bench.client).await.unwrap();
+    counts.left = usize::try_from(bench.outbox.waiting(&bench.client).await.unwrap()).unwrap();
     let shutdown = bench.until_sent();
     let (table, relaying) = (bench.outbox.clone(), target.clone());
     relaying.relay(table, shutdown).await.unwrap();
-    let received = receive_all(&target.transport(), &queue).await;
-    let doubled = check(kind, &committed, &received).await;
-    println!(
-        "kill: {cycles} killed on {kind}: {} committed, {} received, {doubled} doubled, {left} left to the last relay, 0 lost",
-        committed.len(),
-        received.len()
-    );
+    let received = receive_all(&target.transport(), &queue, committed.len()).await;
+    (counts.committed, counts.received) = (committed.len(), received.len());
+    counts.doubled = check(kind, &committed, &received).await;
     assert!(bench.outbox.refused(&bench.client, 1).await.unwrap().is_empty());
     target.transport().delete(&queue).await.unwrap();
     if let Target::SameDatabase(_) = &target {
         bench.client.batch_execute(&format!("DROP SCHEMA {} CASCADE", bench.name)).await.unwrap();
     }
     bench.end().await;
+    Some(counts)
 }
 
-async fn receive_all(transport: &DynTransport, queue: &EntityPath) -> Vec<Message> {
+/// Receives until the queue is empty: for two seconds once there are as many as were committed, and until then for as long as a busy
+/// machine may take.
+async fn receive_all(transport: &DynTransport, queue: &EntityPath, committed: usize) -> Vec<Message> {
     let mut receiver = transport.receiver(queue, ReceiveMode::PeekLock).await.unwrap();
     let mut all = Vec::new();
     loop {
-        match receiver.receive_within(Duration::from_secs(2)).await {
+        let wait = if all.len() < committed { support::LONG } else { Duration::from_secs(2) };
+        match receiver.receive_within(wait).await {
             Ok(delivery) => {
                 all.push(delivery.message.clone());
                 delivery.complete().await.unwrap();
