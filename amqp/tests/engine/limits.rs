@@ -112,9 +112,9 @@ fn one_link_more_of_the_peer_ends_its_session() {
     // A detached link leaves its place, one that this end attaches takes none.
     peer.write(0, Detach { handle: 1, closed: true, error: None });
     peer.engine.attach(session, attach(7, Role::Sender)).unwrap();
-    peer.attach(4, Role::Receiver);
     peer.events();
     peer.frames();
+    peer.attach(4, Role::Receiver);
 
     peer.write(1, begin());
     let [Event::Begun { session: other, .. }] = peer.events()[..] else { panic!("no session") };
