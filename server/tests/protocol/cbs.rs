@@ -3,7 +3,7 @@ use std::time::Duration;
 use consign_amqp::{
     client::Error,
     engine::{self, SaslCredentials},
-    value::Value,
+    value::{Symbol, Value},
 };
 use consign_server::{
     Limits,
@@ -93,7 +93,9 @@ async fn a_link_needs_the_right_of_a_token_for_its_entity() {
 async fn a_client_without_a_token_has_not_authenticated() {
     let limits = Limits::default().with_max_connections(1).with_max_unauthenticated(1);
     let harness = Harness::with(|builder| builder.authorizer(Keys).limits(limits));
-    let resource_limit = |error: Error| assert_eq!(error.condition(), Some("amqp:resource-limit-exceeded"));
+    let resource_limit = |error: Error| {
+        assert_eq!(error.condition().map(Symbol::as_str), Some("amqp:resource-limit-exceeded"));
+    };
 
     let stranger = harness.connect().await;
     let mut refused = Requester::attach(&stranger.begin().await.unwrap(), "$cbs").await;
