@@ -89,7 +89,9 @@ async fn a_transaction_sends_to_other_entities_via_its_own() {
     assert_eq!(counts(&server, &orders).await, (1, 0));
     let mut audit = receiver(&service_bus, &path("audit")).await;
     for expected in ["first", "second"] {
-        assert_eq!(text(&audit.receive().await.unwrap().message), expected);
+        let delivery = audit.receive().await.unwrap();
+        assert_eq!(text(&delivery.message), expected);
+        delivery.complete().await.unwrap();
     }
 
     // A message of a subscription is transferred via its topic.
