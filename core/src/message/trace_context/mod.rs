@@ -1,5 +1,8 @@
 //! W3C trace context in application properties.
 
+mod traceparent;
+mod tracestate;
+
 use std::{error, fmt};
 
 use super::{InvalidArgument, Properties, PropertyValue};
@@ -57,14 +60,14 @@ impl TraceContext {
     /// in lower case, 32, 16 and two more with `-` between; a version ff; an id that is zero; anything after that in
     /// version 00.
     pub fn parse(traceparent: &str) -> Result<Self, MalformedTrace> {
-        parse(traceparent.as_bytes()).ok_or(MalformedTrace(()))
+        traceparent::parse(traceparent.as_bytes()).ok_or(MalformedTrace(()))
     }
 
     /// Adds what vendors add, a list of `key=value`. A state that breaks the grammar, names a key twice or has more
     /// than 32 entries is not added, for the rest is sufficient.
     #[must_use]
     pub fn with_state(mut self, tracestate: &str) -> Self {
-        self.state = state(tracestate);
+        self.state = tracestate::normalized(tracestate);
         self
     }
 
@@ -115,12 +118,8 @@ impl TraceContext {
     }
 
     /// The `traceparent`, in version 00. A message that is sent has one, so it is not formatted piece by piece.
-    fn traceparent(&self) -> [u8; LENGTH] {
-        let mut text = *b"00-                                -                -  ";
-        write_digits(&mut text[3..35], &self.trace_id);
-        write_digits(&mut text[36..52], &self.span_id);
-        write_digits(&mut text[53..], &[self.flags]);
-        text
+    fn traceparent(&self) -> [u8; traceparent::LENGTH] {
+        traceparent::written(&self.trace_id, self.span_id, self.flags)
     }
 
     /// Copies these properties from `from` to `to`, unchanged.
@@ -183,96 +182,6 @@ fn text(value: &PropertyValue) -> Option<&str> {
         PropertyValue::Bytes(bytes) => str::from_utf8(bytes).ok(),
         _ => value.as_str(),
     }
-}
-
-/// The bytes of a `traceparent` of version 00.
-const LENGTH: usize = 55;
-
-fn write_digits(text: &mut [u8], bytes: &[u8]) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for (pair, byte) in text.as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
-        *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 0xf)]];
-    }
-}
-
-fn parse(text: &[u8]) -> Option<TraceContext> {
-    let (known, rest) = text.split_at_checked(LENGTH)?;
-    let [version] = digits(&known[..2])?;
-    let is_extended = version > 0 && rest.first().is_none_or(|&byte| byte == b'-');
-    if version == 0xff || !(rest.is_empty() || is_extended) {
-        return None;
-    }
-    if [2, 35, 52].into_iter().any(|at| known[at] != b'-') {
-        return None;
-    }
-    let [flags] = digits(&known[53..])?;
-    // What other bits mean a later version says.
-    TraceContext::new(digits(&known[3..35])?, digits(&known[36..52])?, flags & TraceContext::SAMPLED != 0)
-}
-
-/// The bytes that digits in lower case stand for.
-fn digits<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
-    let digit = |byte: u8| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
-    };
-    let mut bytes = [0; N];
-    let (pairs, rest) = text.as_chunks::<2>();
-    if pairs.len() != N || !rest.is_empty() {
-        return None;
-    }
-    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
-        *byte = digit(*high)? << 4 | digit(*low)?;
-    }
-    Some(bytes)
-}
-
-/// A list in its grammar, without spaces and empty entries, cut to its longest.
-fn state(text: &str) -> Option<Box<str>> {
-    const MOST: usize = 32;
-    // More can be said in no valid list: each entry has a key and a value of 256 characters and one `=`.
-    if text.len() > MOST * 1_024 {
-        return None;
-    }
-    let mut entries: Vec<(&str, &str)> = Vec::new();
-    for entry in text.split(',').map(|entry| entry.trim_matches([' ', '\t'])).filter(|entry| !entry.is_empty()) {
-        let (key, value) = entry.split_once('=')?;
-        if !(is_key(key) && is_value(value)) || entries.len() == MOST || entries.iter().any(|(other, _)| *other == key)
-        {
-            return None;
-        }
-        entries.push((key, value));
-    }
-    let mut kept = String::new();
-    for (key, value) in entries {
-        let comma = usize::from(!kept.is_empty());
-        if kept.len() + comma + key.len() + 1 + value.len() > TraceContext::MAX_STATE {
-            break;
-        }
-        if comma > 0 {
-            kept.push(',');
-        }
-        kept.extend([key, "=", value]);
-    }
-    (!kept.is_empty()).then(|| kept.into())
-}
-
-fn is_key(text: &str) -> bool {
-    let is_start = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let is_further = |byte: u8| is_start(&byte) || matches!(byte, b'_' | b'-' | b'*' | b'/');
-    let is_name = |text: &str, longest| {
-        text.len() <= longest && text.as_bytes().first().is_some_and(is_start) && text.bytes().all(is_further)
-    };
-    match text.split_once('@') {
-        Some((tenant, system)) => is_name(tenant, 241) && is_name(system, 14),
-        None => is_name(text, 256),
-    }
-}
-
-fn is_value(text: &str) -> bool {
-    let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b',' && byte != b'=';
-    (1..=256).contains(&text.len()) && text.bytes().all(is_plain) && !text.ends_with(' ')
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Serde's side of reading: which elements each type takes.
 
+mod deserializer;
+mod numbers;
+
 use std::borrow::Cow;
 
-use serde::{
-    Deserializer,
-    de::{Error, Unexpected, Visitor},
-};
+use serde::de::{Error, Unexpected, Visitor};
 
+use self::numbers::{number, whole};
 use super::{
     access::{Dictionary, Items, Members, Octets, UnitVariant, Variant},
     base64_text,
@@ -354,97 +355,5 @@ fn scalar<'de, V: Visitor<'de>>(value: &Value<'de>, visitor: V) -> Result<V::Val
         Value::Float(value) => visitor.visit_f32(value),
         Value::Double(value) => visitor.visit_f64(value),
         _ => visitor.visit_str(&value.text()),
-    }
-}
-
-/// Returns a number without a fraction of zeros: a decimal number has as many digits as it was written with.
-fn whole(text: &str) -> &str {
-    match text.split_once('.') {
-        Some((whole, fraction)) if !whole.is_empty() && fraction.bytes().all(|digit| digit == b'0') => whole,
-        _ => text,
-    }
-}
-
-/// Reads a float of XML Schema.
-fn number(text: &str) -> Option<f64> {
-    match text {
-        "INF" => Some(f64::INFINITY),
-        "-INF" => Some(f64::NEG_INFINITY),
-        "NaN" => Some(f64::NAN),
-        _ if text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte)) => {
-            text.parse().ok().filter(|value: &f64| value.is_finite())
-        }
-        _ => None,
-    }
-}
-
-macro_rules! methods {
-    ($($read:ident: $($name:ident)*;)*) => {$($(
-        fn $name<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
-            self.$read(visitor).map_err(|refused| self.at(refused))
-        }
-    )*)*};
-}
-
-impl<'de> Deserializer<'de> for Reader<'_, 'de> {
-    type Error = Refused;
-
-    methods! {
-        any: deserialize_any;
-        boolean: deserialize_bool;
-        integer: deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128
-            deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128;
-        float: deserialize_f64;
-        single: deserialize_f32;
-        character: deserialize_char;
-        str: deserialize_str deserialize_string deserialize_identifier;
-        octets: deserialize_bytes deserialize_byte_buf;
-        option: deserialize_option;
-        unit: deserialize_unit;
-        sequence: deserialize_seq;
-        map: deserialize_map;
-    }
-
-    fn deserialize_unit_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Refused> {
-        self.deserialize_unit(visitor)
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Refused> {
-        visitor.visit_newtype_struct(self).map_err(|refused| self.at(refused))
-    }
-
-    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Refused> {
-        self.deserialize_seq(visitor)
-    }
-
-    fn deserialize_tuple_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: usize,
-        visitor: V,
-    ) -> Result<V::Value, Refused> {
-        self.deserialize_seq(visitor)
-    }
-
-    fn deserialize_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Refused> {
-        self.structure(visitor).map_err(|refused| self.at(refused))
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Refused> {
-        self.variant(visitor).map_err(|refused| self.at(refused))
-    }
-
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
-        visitor.visit_unit()
     }
 }

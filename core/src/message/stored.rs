@@ -1,0 +1,100 @@
+//! A message as a broker stores it.
+
+use std::{
+    fmt,
+    sync::{Arc, LazyLock},
+};
+
+use super::{Content, InvalidArgument, Message, MessageBody, Properties, Received};
+
+/// The message as a broker stores it: one pointer.
+#[derive(Clone)]
+#[doc(hidden)]
+pub struct Stored(Arc<Content>);
+
+impl Stored {
+    /// Whether no value has more levels than it may have.
+    #[inline]
+    #[doc(hidden)]
+    pub fn check_levels(&self) -> Result<(), InvalidArgument> {
+        self.0.check_levels()
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub fn new(message: Message) -> Self {
+        Self(message.without_extensions().content)
+    }
+
+    /// Returns a placeholder for a message that is not in memory.
+    #[doc(hidden)]
+    pub fn away() -> Self {
+        static AWAY: LazyLock<Stored> = LazyLock::new(|| Stored::new(Message::new("")));
+        AWAY.clone()
+    }
+
+    /// The message as it is delivered: one reference count.
+    #[inline]
+    #[doc(hidden)]
+    #[must_use]
+    pub fn deliver(&self, received: Received) -> Message {
+        Message { content: Arc::clone(&self.0), received: Some(received) }
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.0.properties.size() + self.0.body.size()
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub fn properties(&self) -> &Properties {
+        &self.0.properties
+    }
+
+    #[doc(hidden)]
+    pub fn properties_mut(&mut self) -> &mut Properties {
+        &mut Arc::make_mut(&mut self.0).properties
+    }
+
+    /// The message as it was stored.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn into_message(self) -> Message {
+        Message { content: self.0, received: None }
+    }
+
+    #[inline]
+    #[doc(hidden)]
+    #[must_use]
+    pub fn body(&self) -> &MessageBody {
+        &self.0.body
+    }
+
+    #[inline]
+    #[doc(hidden)]
+    #[must_use]
+    pub fn dead_letter_source(&self) -> Option<&str> {
+        self.0.dead_letter_source.as_deref()
+    }
+
+    #[doc(hidden)]
+    pub fn set_dead_letter_source(&mut self, path: &str) {
+        Arc::make_mut(&mut self.0).dead_letter_source = Some(path.into());
+    }
+
+    #[inline]
+    #[doc(hidden)]
+    pub fn clear_dead_letter_source(&mut self) {
+        if self.0.dead_letter_source.is_some() {
+            Arc::make_mut(&mut self.0).dead_letter_source = None;
+        }
+    }
+}
+
+impl fmt::Debug for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Stored").field(&self.properties().message_id()).finish()
+    }
+}
