@@ -3,17 +3,20 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Weak},
+    sync::{Arc, Weak, atomic::Ordering},
+    time::Duration,
 };
 
+use async_nats::{Client, Statistics, connection::State};
 use consign_core::{message::ApplicationProperties, settlement::Changes, transport::SettleError};
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{mpsc, oneshot, watch},
     time::{Instant, sleep_until},
 };
 
 use crate::{
+    connection::Link,
     held::{Held, Lock, Watched},
     log,
     pending_requests::PendingRequest,
@@ -40,9 +43,32 @@ pub(crate) enum Work {
 /// Jobs at once, besides requests that are kept. More wait in the queue.
 const AT_ONCE: usize = 256;
 
+/// How often the connection is looked at, for all receivers.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Notifies waiting receivers of a change of the connection: a client that is wrapped has no other place for that.
+pub(crate) struct Watching {
+    client: Client,
+    statistics: Arc<Statistics>,
+    changes: Arc<watch::Sender<Link>>,
+}
+
+impl Watching {
+    pub(crate) fn new(client: &Client, changes: &Arc<watch::Sender<Link>>) -> Self {
+        Self { client: client.clone(), statistics: client.statistics(), changes: Arc::clone(changes) }
+    }
+
+    fn look(&self) {
+        let connects = self.statistics.connects.load(Ordering::Relaxed);
+        let now = (connects, self.client.connection_state() == State::Connected);
+        self.changes.send_if_modified(|before| std::mem::replace(before, now) != now);
+    }
+}
+
 type Works = FuturesUnordered<BoxFuture<'static, ()>>;
 
-pub(crate) async fn run(mut works: mpsc::Receiver<Work>) {
+pub(crate) async fn run(mut works: mpsc::Receiver<Work>, watching: Watching) {
+    let mut look_at = Instant::now() + LOOK;
     let (mut running, mut kept) = (Works::new(), Works::new());
     let mut last = Last::default();
     let mut flushes = Vec::new();
@@ -58,6 +84,10 @@ pub(crate) async fn run(mut works: mpsc::Receiver<Work>) {
             Some(()) = running.next(), if !running.is_empty() => {}
             Some(()) = kept.next(), if !kept.is_empty() => {}
             () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => last.end_due(&running),
+            () = sleep_until(look_at) => {
+                watching.look();
+                look_at = Instant::now() + LOOK;
+            }
             work = works.recv(), if running.len() < AT_ONCE => match work {
                 None => break,
                 Some(Work::Last(end, held)) => last.insert(end, held),
@@ -148,8 +178,6 @@ async fn died(held: Watched) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]

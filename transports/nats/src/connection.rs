@@ -17,7 +17,7 @@ use futures_util::{TryFutureExt, future::join_all};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value as Json;
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{mpsc, oneshot, watch},
     time::Instant,
 };
 
@@ -39,6 +39,9 @@ pub struct Nats {
     pub(crate) inner: Arc<Inner>,
 }
 
+/// Whether there is a connection, and how often there was one.
+pub(crate) type Link = (u64, bool);
+
 /// State that all parts of one connection share.
 pub(crate) struct Inner {
     pub(crate) context: jetstream::Context,
@@ -53,6 +56,8 @@ pub(crate) struct Inner {
     statistics: Arc<async_nats::Statistics>,
     clock: SystemClock,
     work: mpsc::Sender<Work>,
+    /// Notifies receivers of changes of the connection.
+    pub(crate) changes: Arc<watch::Sender<Link>>,
     /// Whether the client closes with this connection.
     is_own: bool,
     closed: AtomicBool,
@@ -101,11 +106,13 @@ impl Nats {
             server_clock: ServerClock::default(),
             clock: SystemClock::new(),
             work,
+            changes: Arc::default(),
             is_own,
             closed: AtomicBool::new(false),
         });
         inner.probe(options.synced).await?;
-        tokio::spawn(background::run(works));
+        let watching = background::Watching::new(&inner.client, &inner.changes);
+        tokio::spawn(background::run(works, watching));
         Ok(Self { inner })
     }
 
@@ -132,6 +139,7 @@ impl Nats {
         if self.inner.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
+        self.inner.changes.send_modify(|_| {});
         let ended = async {
             if self.inner.is_own {
                 let _ = self.inner.client.drain().await;

@@ -11,13 +11,14 @@ use consign_core::transport::{BoxFuture, Delivery, ErrorKind, Lease, ReceiveErro
 use futures_util::{Stream, StreamExt};
 use tokio::{sync::mpsc::OwnedPermit, time::Instant};
 
-use super::{NatsReceiver, PATIENCE, TICK};
+use super::{NatsReceiver, PATIENCE};
 use crate::{
     background::Work,
     deliver::{self, Arrival},
     error::Fault,
     held::Held,
     lease::NatsLease,
+    pending_requests::EXPIRES,
     source::Place,
 };
 
@@ -53,6 +54,7 @@ impl NatsReceiver {
     fn arrived(&mut self, message: async_nats::Message) -> Result<(), ReceiveError> {
         self.outstanding = self.outstanding.saturating_sub(1);
         self.has_begun = true;
+        self.next_lasts = EXPIRES;
         let until = self.locked_until();
         self.unplaced.push_back((message, until));
         self.place_all()
@@ -120,7 +122,7 @@ impl NatsReceiver {
         // Another process has it.
         self.source.inner.returned.remove(&self.source, older);
         self.awaits_since = None;
-        self.tick.as_mut().reset(Instant::now() + TICK);
+        self.await_end();
         false
     }
 
