@@ -71,7 +71,7 @@ struct Published {
 
 impl Published {
     /// Queues the frames of a message, so that messages are sent in the order of these calls.
-    fn new(channel: Channel, publication: Publication, until: Instant, done: oneshot::Sender<Outcome>) -> Self {
+    fn new(channel: Arc<Channel>, publication: Publication, until: Instant, done: oneshot::Sender<Outcome>) -> Self {
         let name = name(&publication.key, publication.properties.message_id().as_ref());
         let mut confirming: Confirming = Box::pin(publish(channel, publication));
         if let Poll::Ready(result) = confirming.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -90,7 +90,7 @@ impl Future for Published {
     }
 }
 
-async fn publish(channel: Channel, publication: Publication) -> lapin::Result<Confirmation> {
+async fn publish(channel: Arc<Channel>, publication: Publication) -> lapin::Result<Confirmation> {
     let Publication { exchange, key, route, properties, payload } = publication;
     let options = BasicPublishOptions { mandatory: route == Route::Mandatory, immediate: false };
     channel.basic_publish(exchange, key, options, &payload, properties).await?.await
@@ -106,7 +106,7 @@ struct Lane {
 
 #[derive(Default)]
 struct Way {
-    channel: Option<Channel>,
+    channel: Option<Arc<Channel>>,
     /// Messages that the task has not taken from the senders.
     published: Vec<Published>,
     /// Commands that the task has still to publish. No command overtakes them.

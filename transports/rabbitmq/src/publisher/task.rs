@@ -122,9 +122,9 @@ impl Task {
     }
 
     /// Returns the channel, if it works.
-    fn channel(&self) -> Option<Channel> {
-        let leased = self.leased.as_ref().filter(|leased| leased.channel.status().connected())?;
-        Some(leased.channel.clone())
+    fn channel(&self) -> Option<Arc<Channel>> {
+        let channel = self.lane.way.lock().channel.clone();
+        channel.filter(|channel| channel.status().connected())
     }
 
     fn open(&self, command: &Command, replies: Option<mpsc::Sender<Consumer>>) -> Opening {
@@ -138,8 +138,8 @@ impl Task {
                 // Those that were published on the previous channel.
                 self.take_published();
                 self.returns = Returns::default();
-                let channel = leased.channel.clone();
-                self.lane.way.lock().channel = Some(channel.clone());
+                let channel = Arc::new(leased.channel.clone());
+                self.lane.way.lock().channel = Some(Arc::clone(&channel));
                 self.leased = Some(leased);
                 self.publish(channel, command);
             }
@@ -147,7 +147,7 @@ impl Task {
         }
     }
 
-    fn publish(&mut self, channel: Channel, command: Command) {
+    fn publish(&mut self, channel: Arc<Channel>, command: Command) {
         if command.done.is_closed() || command.until <= Instant::now() {
             let late = Failure::late("a send", self.link.deadline());
             return self.refuse(command, late);

@@ -118,8 +118,8 @@ impl Held {
         now: Timestamp,
         until: Instant,
     ) -> Self {
-        let ticket = Ticket::new(origin, &raw);
-        let lapin::message::Delivery { properties, data, routing_key, .. } = raw;
+        let lapin::message::Delivery { properties, data, routing_key, delivery_tag: tag, acker, .. } = raw;
+        let ticket = Ticket { origin, tag, acker };
         let payload = Bytes::from(data);
         let (mut message, mut facts) =
             wire::read(&properties, payload.clone(), |malformed| log::malformed(source.path.as_str(), &malformed));
