@@ -4,7 +4,7 @@ pub(crate) type Error = Box<dyn std::error::Error + Send + Sync>;
 
 pub(crate) type Step<'a, T = ()> = Pin<Box<dyn Future<Output = Result<T, Error>> + 'a>>;
 
-/// Bytes of each message's body.
+/// Bytes of each message's body, unless others are asked for.
 pub(crate) const SIZE: usize = 1_024;
 
 /// A way to have a durable queue, with one queue of it.
@@ -12,6 +12,19 @@ pub(crate) trait Contestant {
     /// Makes ready for windows of this size. Not measured.
     fn prepare(&mut self, _window: usize) -> Step<'_> {
         Box::pin(async { Ok(()) })
+    }
+
+    /// Sends bodies of so many bytes from here on. Contestants on a disk have [`SIZE`].
+    fn resize(&mut self, _size: usize) {}
+
+    /// Where its server listens on this machine.
+    fn port(&self) -> Option<u16> {
+        None
+    }
+
+    /// Sends so many messages by some senders while as many receivers receive and complete them, each one after the other.
+    fn exchange(&mut self, _tasks: usize, _messages: usize) -> Step<'_> {
+        Box::pin(async { Err(Unexpected("it has one sender and one receiver").into()) })
     }
 
     /// Sends so many messages, and waits until all of them are acknowledged.
@@ -70,8 +83,12 @@ impl Part {
 
 /// A body that nothing compresses. Every message has the same one.
 pub(crate) fn body() -> Vec<u8> {
+    body_of(SIZE)
+}
+
+pub(crate) fn body_of(size: usize) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(1);
-    std::iter::repeat_with(|| random.u8(..)).take(SIZE).collect()
+    std::iter::repeat_with(|| random.u8(..)).take(size).collect()
 }
 
 /// A failure of the bench itself.

@@ -1,26 +1,36 @@
 //! Ways to have a durable queue, beside each other: messages of 1 KiB in windows of 1, 64 and 512.
 //!
 //! ```text
-//! brokers [--only disk|transports|NAME] [--rounds N] [--window N] [--folder PATH] [--json]
+//! brokers [--only disk|transports|NAME] [--rounds N] [--window N] [--size BYTES] [--tasks N] [--folder PATH] [--json]
+//! brokers --rest QUEUES --only rabbitmq|nats|postgres
 //! ```
 //!
 //! A window is sent and all of it acknowledged before the next one is. `send` is that alone, `cycle` is that and then to
 //! receive as many, complete them and have that acknowledged. The contestants take turns within a round, and each round
 //! begins with another; a figure is the median of the rounds (9), and a ratio the median of the ratios in one round, for
-//! the machine may be slower in one round than in the next. `--only` may be given several times.
+//! the machine may be slower in one round than in the next. `--only`, `--window`, `--size` and `--tasks` may be given several
+//! times. With `--tasks` so many senders and so many receivers work at the same time, each on one message after the other.
+//!
+//! Each figure has the CPU time of this process and of the server, which wall clock hides where both have cores of their own. It
+//! is that of the threads, between the same two moments as the rate.
+//!
+//! `--rest` measures nothing of that, but what idle receivers of so many queues cost: tasks, memory, requests, CPU time.
 //!
 //! Each file says at its top how its contestant is set up. One that cannot be had is said to be left out.
 #![forbid(unsafe_code)]
 
 mod contestant;
 mod disk;
+mod exchange;
+mod processes;
 mod report;
+mod rest;
 mod rounds;
 mod servers;
 
 use std::{path::PathBuf, process::ExitCode};
 
-use contestant::{Entrant, Error, Part, Unexpected};
+use contestant::{Entrant, Error, Part, Place, Unexpected};
 use disk::{durable, floor, redb, segments, sqlite};
 use servers::{consign, nats, postgres, rabbitmq};
 
@@ -47,6 +57,10 @@ struct Options {
     only: Vec<String>,
     rounds: usize,
     windows: Vec<usize>,
+    sizes: Vec<usize>,
+    tasks: Vec<usize>,
+    /// Queues of idle receivers.
+    rest: Option<usize>,
     folder: Option<PathBuf>,
     json: bool,
 }
@@ -62,7 +76,9 @@ fn main() -> ExitCode {
 }
 
 fn options() -> Result<Options, Error> {
-    let mut options = Options { only: Vec::new(), rounds: 9, windows: Vec::new(), folder: None, json: false };
+    let (windows, sizes, tasks) = (Vec::new(), Vec::new(), Vec::new());
+    let mut options =
+        Options { only: Vec::new(), rounds: 9, windows, sizes, tasks, rest: None, folder: None, json: false };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or(Unexpected("an option wants a value"));
@@ -71,6 +87,9 @@ fn options() -> Result<Options, Error> {
             "--only" => options.only.push(value()?),
             "--rounds" => options.rounds = value()?.parse()?,
             "--window" => options.windows.push(value()?.parse()?),
+            "--size" => options.sizes.push(value()?.parse()?),
+            "--tasks" => options.tasks.push(value()?.parse()?),
+            "--rest" => options.rest = Some(value()?.parse()?),
             "--folder" => options.folder = Some(value()?.into()),
             _ => return Err(Unexpected("there is no such option").into()),
         }
@@ -91,9 +110,18 @@ fn run() -> Result<(), Error> {
     let beside = program.parent().ok_or(Unexpected("the program is in no folder"))?;
     let folder = tempfile::Builder::new().prefix("brokers-").tempdir_in(options.folder.as_deref().unwrap_or(beside))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    if let Some(queues) = options.rest {
+        for transport in &options.only {
+            let unique = format!("consign_rest_{transport}_{}", std::process::id());
+            let place = Place { folder: &folder.path().join(transport), name: &unique };
+            println!("{}", runtime.block_on(rest::run(transport, queues, place))?);
+        }
+        return Ok(());
+    }
+    let plans = rounds::plans(&options.windows, &options.sizes, &options.tasks);
     runtime.block_on(async {
         let (mut runners, left_out) = rounds::entered(entrants, folder.path()).await;
-        let measured = rounds::run(&mut runners, options.rounds, &options.windows).await;
+        let measured = rounds::run(&mut runners, options.rounds, &plans).await;
         if measured.is_ok() {
             let figures = report::figures(&runners, &names);
             if options.json {

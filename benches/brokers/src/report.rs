@@ -1,11 +1,14 @@
 use serde_json::{Value, json};
 
-use crate::rounds::{Rates, Runner, WINDOWS};
+use crate::{
+    contestant::SIZE,
+    rounds::{Cost, Plan, Rounds, Runner},
+};
 
-/// What one did in windows of one size.
+/// What one did in one plan.
 pub(crate) struct Figure {
     pub(crate) name: &'static str,
-    pub(crate) window: usize,
+    pub(crate) plan: Plan,
     /// `send`, or `cycle`: send, receive and complete.
     pub(crate) what: &'static str,
     pub(crate) per_second: f64,
@@ -14,11 +17,14 @@ pub(crate) struct Figure {
     /// The first contestant by this one: the median of the ratios of the rounds.
     pub(crate) first_to_this: f64,
     pub(crate) this_to_floor: Option<f64>,
+    /// CPU time of a message in microseconds, and the ratio of the first one's.
+    pub(crate) client: (f64, f64),
+    pub(crate) server: (f64, f64),
 }
 
-type Rounds = fn(&Rates) -> &Vec<f64>;
+type Of = fn(&Rounds) -> &Vec<Cost>;
 
-const WHAT: [(&str, Rounds); 2] = [("send", |rates| &rates.send), ("cycle", |rates| &rates.cycle)];
+const WHAT: [(&str, Of); 2] = [("send", |rounds| &rounds.send), ("cycle", |rounds| &rounds.cycle)];
 
 /// The figures of all, in the order of `names`, whose first the others stand beside.
 pub(crate) fn figures(runners: &[Runner], names: &[&'static str]) -> Vec<Figure> {
@@ -26,22 +32,30 @@ pub(crate) fn figures(runners: &[Runner], names: &[&'static str]) -> Vec<Figure>
     let ordered: Vec<&Runner> = names.iter().filter_map(|name| find(name)).collect();
     let Some(first) = ordered.first() else { return Vec::new() };
     let mut figures = Vec::new();
-    for (at, (window, _)) in WINDOWS.into_iter().enumerate() {
-        for (what, rounds) in WHAT {
+    for (at, Rounds { plan, .. }) in first.rounds.iter().enumerate() {
+        for (what, of) in WHAT {
             for runner in &ordered {
-                let own = rounds(&runner.rates[at]);
+                let own = of(&runner.rounds[at]);
                 if own.is_empty() {
                     continue;
                 }
-                let ratio = |one: &[f64], other: &[f64]| median(one.iter().zip(other).map(|(one, other)| one / other));
+                let to = |one: &Runner, value: fn(&Cost) -> f64| {
+                    let one = of(&one.rounds[at]);
+                    median(one.iter().zip(own).map(|(one, own)| value(one) / value(own)))
+                };
+                let middle = |value: fn(&Cost) -> f64| median(own.iter().map(value));
                 figures.push(Figure {
                     name: runner.name,
-                    window,
+                    plan: *plan,
                     what,
-                    per_second: median(own.iter().copied()),
-                    range: own.iter().fold((f64::MAX, 0.0), |(low, high), &rate| (low.min(rate), high.max(rate))),
-                    first_to_this: ratio(rounds(&first.rates[at]), own),
-                    this_to_floor: find("floor").map(|floor| ratio(own, rounds(&floor.rates[at]))),
+                    per_second: middle(|cost| cost.per_second),
+                    range: own
+                        .iter()
+                        .fold((f64::MAX, 0.0), |(low, high), one| (low.min(one.per_second), high.max(one.per_second))),
+                    first_to_this: to(first, |cost| cost.per_second),
+                    this_to_floor: find("floor").map(|floor| 1.0 / to(floor, |cost| cost.per_second)),
+                    client: (middle(|cost| cost.client), to(first, |cost| cost.client)),
+                    server: (middle(|cost| cost.server), to(first, |cost| cost.server)),
                 });
             }
         }
@@ -64,21 +78,30 @@ pub(crate) fn text(figures: &[Figure], runners: &[Runner], left_out: &[(&str, St
     for (name, why) in left_out {
         lines.push(format!("LEFT OUT: {name}: {why}"));
     }
-    for part in figures.chunk_by(|one, next| (one.what, one.window) == (next.what, next.window)) {
-        let Figure { what, window, .. } = part[0];
+    for part in figures.chunk_by(|one, next| (one.what, one.plan) == (next.what, next.plan)) {
+        let Figure { what, plan, .. } = part[0];
         let what = if what == "send" { what } else { "send + receive + complete" };
+        let how = match plan {
+            Plan::Windows { window, size, .. } => format!("windows of {window}, {size} bytes"),
+            Plan::Exchange { tasks, size, .. } => format!("{tasks} senders and {tasks} receivers, {size} bytes"),
+        };
         let by_first = format!("{} by it", part[0].name);
         lines.push(format!(
-            "\n{what}, windows of {window}\n{:<16} {:>12} {:>24} {:>9} {by_first:>18}",
-            "", "messages/s", "slowest to fastest round", "by floor"
+            "\n{what}, {how}\n{:<16} {:>12} {:>24} {:>9} {by_first:>18} {:>16} {:>16}",
+            "", "messages/s", "slowest to fastest round", "by floor", "client us (by)", "server us (by)"
         ));
         for figure in part {
             // Blank where the floor was not measured.
             let floor = figure.this_to_floor.map_or_else(String::new, |ratio| format!("{ratio:.3}"));
             let range = format!("{:.0} to {:.0}", figure.range.0, figure.range.1);
+            let cpu = |(time, ratio): (f64, f64)| format!("{time:.1} ({ratio:.2})");
             lines.push(format!(
-                "{:<16} {:>12.0} {range:>24} {floor:>9} {:>18.2}",
-                figure.name, figure.per_second, figure.first_to_this
+                "{:<16} {:>12.0} {range:>24} {floor:>9} {:>18.2} {:>16} {:>16}",
+                figure.name,
+                figure.per_second,
+                figure.first_to_this,
+                cpu(figure.client),
+                cpu(figure.server)
             ));
         }
     }
@@ -87,15 +110,26 @@ pub(crate) fn text(figures: &[Figure], runners: &[Runner], left_out: &[(&str, St
 
 pub(crate) fn json(figures: &[Figure], runners: &[Runner], left_out: &[(&str, String)]) -> Value {
     let figure = |figure: &Figure| {
+        let (window, tasks) = match figure.plan {
+            Plan::Windows { window, .. } => (Some(window), None),
+            Plan::Exchange { tasks, .. } => (None, Some(tasks)),
+        };
         json!({
             "name": figure.name,
-            "window": figure.window,
+            "window": window,
+            "tasks": tasks,
+            "size": figure.plan.size(),
+            "is_usual_size": figure.plan.size() == SIZE,
             "what": figure.what,
             "per_second": figure.per_second,
             "slowest": figure.range.0,
             "fastest": figure.range.1,
             "first_to_this": figure.first_to_this,
             "this_to_floor": figure.this_to_floor,
+            "client_us": figure.client.0,
+            "client_first_to_this": figure.client.1,
+            "server_us": figure.server.0,
+            "server_first_to_this": figure.server.1,
         })
     };
     json!({

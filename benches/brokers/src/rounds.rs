@@ -1,25 +1,67 @@
 use std::{path::Path, time::Instant};
 
-use crate::contestant::{Contestant, Entrant, Error, Place};
+use crate::{
+    contestant::{Contestant, Entrant, Error, Place, SIZE},
+    processes::{Cpu, Server},
+};
 
-/// Windows, and how many messages a round has of each.
+/// Windows, and how many messages of [`SIZE`] a round has of each.
 pub(crate) const WINDOWS: [(usize, usize); 3] = [(1, 256), (64, 64 * 64), (512, 16 * 512)];
 
-/// Messages in a second, one figure a round.
-#[derive(Default)]
-pub(crate) struct Rates {
-    /// Windows are sent, one after the other.
-    pub(crate) send: Vec<f64>,
-    /// They are sent, and then received and completed.
-    pub(crate) cycle: Vec<f64>,
+/// A round sends no more bytes than this, so that large messages do not fill the disk.
+const MOST_BYTES: usize = 16 << 20;
+
+/// What is done with messages in one part of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plan {
+    /// A window is sent, and acknowledged as a whole, before the next one is; then they are received and completed.
+    Windows { window: usize, messages: usize, size: usize },
+    /// So many senders and so many receivers at the same time.
+    Exchange { tasks: usize, messages: usize, size: usize },
+}
+
+/// The result of one round, for one message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cost {
+    pub(crate) per_second: f64,
+    /// CPU time of this process and of the server, in microseconds.
+    pub(crate) client: f64,
+    pub(crate) server: f64,
+}
+
+/// The rounds of one plan.
+pub(crate) struct Rounds {
+    pub(crate) plan: Plan,
+    pub(crate) send: Vec<Cost>,
+    /// Messages are sent, and then received and completed.
+    pub(crate) cycle: Vec<Cost>,
 }
 
 /// One that takes part.
 pub(crate) struct Runner {
     pub(crate) name: &'static str,
     pub(crate) settings: String,
-    pub(crate) rates: [Rates; WINDOWS.len()],
+    pub(crate) rounds: Vec<Rounds>,
     contestant: Box<dyn Contestant>,
+    server: Server,
+}
+
+/// The plans of a run: windows of [`SIZE`], unless other sizes are asked for, and then exchanges.
+pub(crate) fn plans(windows: &[usize], sizes: &[usize], tasks: &[usize]) -> Vec<Plan> {
+    let is_asked = |window: &usize| windows.is_empty() && tasks.is_empty() || windows.contains(window);
+    let sizes = if sizes.is_empty() { &[SIZE] } else { sizes };
+    let few = |messages: usize, size: usize| messages.min(MOST_BYTES / size.max(1)).max(1);
+    let windows = sizes.iter().flat_map(|&size| {
+        let of_size = move |&(window, messages): &(usize, usize)| Plan::Windows {
+            window,
+            messages: few(messages, size).max(window),
+            size,
+        };
+        WINDOWS.iter().filter(move |(window, _)| is_asked(window)).map(of_size)
+    });
+    let exchange =
+        |&tasks: &usize| sizes.iter().map(move |&size| Plan::Exchange { tasks, messages: few(2_048, size), size });
+    windows.chain(tasks.iter().flat_map(exchange)).collect()
 }
 
 /// Those that can be had, and why the others cannot.
@@ -31,7 +73,8 @@ pub(crate) async fn entered(entrants: Vec<&Entrant>, folder: &Path) -> (Vec<Runn
         match enter(Place { folder: &folder.join(name), name: &unique }).await {
             Ok(entered) => {
                 let (contestant, settings) = (entered.contestant, entered.settings);
-                runners.push(Runner { name, settings, rates: Default::default(), contestant });
+                let server = Server::at(contestant.port());
+                runners.push(Runner { name, settings, rounds: Vec::new(), contestant, server });
             }
             Err(error) => left_out.push((*name, error.to_string())),
         }
@@ -40,43 +83,91 @@ pub(crate) async fn entered(entrants: Vec<&Entrant>, folder: &Path) -> (Vec<Runn
 }
 
 /// Rounds of all in turn, each of which begins with another.
-pub(crate) async fn run(runners: &mut [Runner], rounds: usize, windows: &[usize]) -> Result<(), Error> {
-    for (at, (window, messages)) in WINDOWS.into_iter().enumerate() {
-        if !windows.is_empty() && !windows.contains(&window) {
-            continue;
-        }
+pub(crate) async fn run(runners: &mut [Runner], rounds: usize, plans: &[Plan]) -> Result<(), Error> {
+    for &plan in plans {
         for runner in &mut *runners {
-            runner.contestant.prepare(window).await?;
+            runner.rounds.push(Rounds { plan, send: Vec::new(), cycle: Vec::new() });
+            runner.contestant.resize(plan.size());
+            if let Plan::Windows { window, .. } = plan {
+                runner.contestant.prepare(window).await?;
+            }
             // Caches, tables and files are there from then on.
-            runner.round(window, messages / 4).await?;
+            runner.round(plan.shorter()).await?;
         }
         for round in 0..rounds {
-            eprintln!("windows of {window}: round {} of {rounds}", round + 1);
+            eprintln!("{plan:?}: round {} of {rounds}", round + 1);
             runners.rotate_left(1);
             for runner in &mut *runners {
-                let (send, cycle) = runner.round(window, messages).await?;
-                runner.rates[at].send.push(send);
-                runner.rates[at].cycle.push(cycle);
+                let (send, cycle) = runner.round(plan).await?;
+                if let Some(rounds) = runner.rounds.last_mut() {
+                    rounds.send.extend(send);
+                    rounds.cycle.push(cycle);
+                }
             }
         }
     }
     Ok(())
 }
 
+impl Plan {
+    pub(crate) fn size(self) -> usize {
+        let (Self::Windows { size, .. } | Self::Exchange { size, .. }) = self;
+        size
+    }
+
+    fn shorter(self) -> Self {
+        match self {
+            Self::Windows { window, messages, size } => Self::Windows { window, messages: messages / 4, size },
+            Self::Exchange { tasks, messages, size } => Self::Exchange { tasks, messages: messages / 4, size },
+        }
+    }
+}
+
+/// The time and the CPU time since the beginning.
+struct Since {
+    started: Instant,
+    cpu: Cpu,
+}
+
+impl Since {
+    fn now(server: &Server) -> Self {
+        Self { cpu: server.cpu(), started: Instant::now() }
+    }
+
+    fn cost(&self, server: &Server, messages: usize) -> Result<Cost, Error> {
+        let elapsed = self.started.elapsed();
+        let cpu = server.cpu();
+        let messages = u32::try_from(messages).map(f64::from)?;
+        let each = |now: u64, before: u64| now.saturating_sub(before) as f64 / 1_000.0 / messages;
+        Ok(Cost {
+            per_second: messages / elapsed.as_secs_f64(),
+            client: each(cpu.client, self.cpu.client),
+            server: each(cpu.server, self.cpu.server),
+        })
+    }
+}
+
 impl Runner {
-    async fn round(&mut self, window: usize, messages: usize) -> Result<(f64, f64), Error> {
-        let windows = messages.div_ceil(window);
-        let started = Instant::now();
-        for _ in 0..windows {
-            self.contestant.send(window).await.map_err(|error| failed(self.name, error))?;
+    async fn round(&mut self, plan: Plan) -> Result<(Option<Cost>, Cost), Error> {
+        let failed = |error| failed(self.name, error);
+        let since = Since::now(&self.server);
+        match plan {
+            Plan::Windows { window, messages, .. } => {
+                let windows = messages.div_ceil(window);
+                for _ in 0..windows {
+                    self.contestant.send(window).await.map_err(failed)?;
+                }
+                let send = since.cost(&self.server, windows * window)?;
+                for _ in 0..windows {
+                    self.contestant.take(window).await.map_err(failed)?;
+                }
+                Ok((Some(send), since.cost(&self.server, windows * window)?))
+            }
+            Plan::Exchange { tasks, messages, .. } => {
+                self.contestant.exchange(tasks, messages).await.map_err(failed)?;
+                Ok((None, since.cost(&self.server, messages)?))
+            }
         }
-        let sent = started.elapsed();
-        for _ in 0..windows {
-            self.contestant.take(window).await.map_err(|error| failed(self.name, error))?;
-        }
-        let both = started.elapsed();
-        let messages = u32::try_from(windows * window).map(f64::from)?;
-        Ok((messages / sent.as_secs_f64(), messages / both.as_secs_f64()))
     }
 
     pub(crate) async fn end(self) -> Result<(), Error> {

@@ -17,7 +17,7 @@ use futures_util::{TryFutureExt, future::join_all};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value as Json;
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{mpsc, oneshot, watch},
     time::Instant,
 };
 
@@ -26,6 +26,7 @@ use crate::{
     error::Fault,
     fan_outs::FanOuts,
     jobs::{self, Job, JobPlace},
+    link::{Link, Watching},
     options::{self, Options},
     read::stored_at,
     returned::Returned,
@@ -53,6 +54,8 @@ pub(crate) struct Inner {
     statistics: Arc<async_nats::Statistics>,
     clock: SystemClock,
     jobs: mpsc::Sender<Job>,
+    /// Notifies receivers of changes of the connection.
+    pub(crate) changes: Arc<watch::Sender<Link>>,
     /// Whether the client closes with this connection.
     is_own: bool,
     closed: AtomicBool,
@@ -101,11 +104,12 @@ impl Nats {
             server_clock: ServerClock::default(),
             clock: SystemClock::new(),
             jobs,
+            changes: Arc::default(),
             is_own,
             closed: AtomicBool::new(false),
         });
         inner.probe(options.synced).await?;
-        tokio::spawn(jobs::run(queued));
+        tokio::spawn(jobs::run(queued, Watching::new(&inner.client, &inner.changes)));
         Ok(Self { inner })
     }
 
@@ -132,6 +136,7 @@ impl Nats {
         if self.inner.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
+        self.inner.changes.send_modify(|_| {});
         let ended = async {
             if self.inner.is_own {
                 let _ = self.inner.client.drain().await;

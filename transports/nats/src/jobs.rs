@@ -1,5 +1,5 @@
 //! The jobs of a connection, and the task that runs them: it settles dropped deliveries, keeps requests without a waiting receive,
-//! and watches locks of last deliveries.
+//! and watches locks of last deliveries and the connection.
 
 use std::{
     collections::BTreeMap,
@@ -12,6 +12,8 @@ use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, sleep_until},
 };
+
+use crate::link::Watching;
 
 /// A job of the task.
 pub(crate) enum Job {
@@ -55,7 +57,8 @@ const AT_ONCE: usize = 256;
 
 type Running = FuturesUnordered<BoxFuture<()>>;
 
-pub(crate) async fn run(mut jobs: mpsc::Receiver<Job>) {
+pub(crate) async fn run(mut jobs: mpsc::Receiver<Job>, watching: Watching) {
+    let mut look_at = Instant::now() + Watching::EVERY;
     let (mut running, mut kept) = (Running::new(), Running::new());
     let mut last = Last::default();
     let mut flushes = Vec::new();
@@ -71,6 +74,10 @@ pub(crate) async fn run(mut jobs: mpsc::Receiver<Job>) {
             Some(()) = running.next(), if !running.is_empty() => {}
             Some(()) = kept.next(), if !kept.is_empty() => {}
             () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => last.end_due(&running),
+            () = sleep_until(look_at) => {
+                watching.look();
+                look_at = Instant::now() + Watching::EVERY;
+            }
             job = jobs.recv(), if running.len() < AT_ONCE => match job {
                 None => break,
                 Some(Job::Last(end, lock)) => last.insert(end, lock),

@@ -23,6 +23,7 @@ mod inbox;
 mod jobs;
 mod last_delivery;
 mod lease;
+mod link;
 mod log;
 mod message_notes;
 mod options;

@@ -22,10 +22,17 @@ use crate::{
     source::Source,
 };
 
-/// How long the server keeps a request. A message that is to be redelivered as a request ends is forgotten until its lock would
+/// How long the server keeps the first request of a receiver that waits. A message that is to be redelivered as a request ends is forgotten until its lock would
 /// have ended (observed with nats-server 2.9.10). Requests are often made when a message was just returned with a delay, so
 /// this is not a round time.
 pub(crate) const EXPIRES: Duration = Duration::from_millis(4_650);
+
+/// How long it keeps a request of a receiver that has waited for long: each that ends without a message makes the next one last
+/// twice as long, so that idle receivers make few requests.
+pub(crate) const LONGEST: Duration = EXPIRES.saturating_mul(4);
+
+/// How long after its end a request is taken as lost.
+pub(crate) const GRACE: Duration = EXPIRES;
 
 /// How long a message waits for a receiver that has just stopped waiting for it.
 const MOMENT: Duration = Duration::from_millis(100);
@@ -39,6 +46,8 @@ pub(crate) struct Asked {
     /// Messages that arrived without a waiting receive.
     pub(crate) arrived: Vec<async_nats::Message>,
     pub(crate) at: Instant,
+    /// How long the server keeps it.
+    pub(crate) lasts: Duration,
     /// All messages here have arrived after this.
     pub(crate) empty_at: Instant,
     pub(crate) is_over: bool,
@@ -132,7 +141,8 @@ impl PendingRequest {
 
     /// Releases messages that arrive, until the request is over or taken back.
     pub(crate) async fn keep(self) {
-        let Some(end) = self.slot.lock().asked.as_ref().map(|asked| asked.at + EXPIRES * 2) else { return };
+        let end = self.slot.lock().asked.as_ref().map(|asked| asked.at + asked.lasts + GRACE);
+        let Some(end) = end else { return };
         let all = async {
             for message in self.unclaimed().await {
                 self.give_back(message).await;

@@ -3,6 +3,7 @@
 
 mod address;
 mod administration;
+mod alarm;
 mod arguments;
 mod cancels;
 mod capabilities;

@@ -67,6 +67,11 @@ pub(crate) struct Leased {
 }
 
 impl Leased {
+    /// Returns whether both are the same channel.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.turn, &other.turn)
+    }
+
     /// Returns whether both are channels of one connection of this crate.
     pub(crate) fn is_beside(&self, other: &Self) -> bool {
         matches!((&self.connection, &other.connection), (Some(one), Some(two)) if Arc::ptr_eq(one, two))

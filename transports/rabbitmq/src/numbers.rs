@@ -19,6 +19,12 @@ impl Numbers {
         Self { last: AtomicU64::new(0), salt: fastrand::u64(..1 << (SHIFT - 1)) }
     }
 
+    /// Returns the time of a number. It is that of [`next`](Self::next), unless the clock was set back or too many numbers were
+    /// given in a millisecond.
+    pub(crate) fn time_of(number: u64) -> Timestamp {
+        Timestamp::from_millis((number >> SHIFT).cast_signed())
+    }
+
     pub(crate) fn next(&self, now: Timestamp) -> u64 {
         let at = (now.as_millis().max(0).cast_unsigned() << SHIFT) | self.salt;
         let next = |last: u64| at.max(last + 1);
@@ -37,5 +43,7 @@ mod tests {
         let times = [5_000, 5_000, 5_001, 4_000, 4_000, 6_000];
         let given: Vec<u64> = times.iter().map(|&at| numbers.next(Timestamp::from_millis(at))).collect();
         assert!(given.is_sorted_by(|one, next| one < next), "{given:?}");
+        let times = given.iter().map(|&number| Numbers::time_of(number).as_millis());
+        assert_eq!(times.collect::<Vec<_>>(), [5_000, 5_000, 5_001, 5_001, 5_001, 6_000]);
     }
 }

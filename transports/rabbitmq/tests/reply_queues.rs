@@ -10,7 +10,14 @@ use consign::{
     transport::{ErrorKind, ReceiverExt, Sender as _},
 };
 use consign_conformance::killed::{self, Killed};
-use consign_rabbitmq::RabbitMq;
+use consign_rabbitmq::{
+    RabbitMq,
+    lapin::{
+        self, Channel, Connection, ConnectionProperties, ExchangeKind,
+        options::{ExchangeDeclareOptions, QueueBindOptions},
+        types::FieldTable,
+    },
+};
 use tokio::time::{sleep, timeout};
 
 /// Longer than it takes on a busy machine.
@@ -43,19 +50,50 @@ async fn the_reply_queue_of_a_killed_requester_is_deleted() {
     // While its requester lives, it stays for longer than its idle time.
     sleep(Duration::from_millis(600)).await;
     rabbit.sender(&path).unwrap().send(Message::new("late")).await.unwrap();
+    let deletion = Deletion::of(&path).await;
     process.kill().await.unwrap();
-    let gone = async {
+    timeout(LONG, deletion.wait()).await.expect("the queue is deleted");
+    let error = rabbit.sender(&path).unwrap().send(Message::new("later")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::EntityNotFound, "{error}");
+}
+
+/// An exchange that the broker deletes together with the last queue that is bound to it. RabbitMQ ends a connection that names a
+/// queue while it deletes it, so the test does not.
+struct Deletion {
+    connection: Connection,
+    exchange: String,
+}
+
+impl Deletion {
+    async fn of(queue: &str) -> Self {
+        let connection = Connection::connect(&support::address(), ConnectionProperties::default()).await.unwrap();
+        let this = Self { connection, exchange: format!("{queue}-bound") };
+        let channel = this.connection.create_channel().await.unwrap();
+        this.declare(&channel, false).await.unwrap();
+        let options = QueueBindOptions::default();
+        channel
+            .queue_bind(queue.into(), this.exchange.as_str().into(), "".into(), options, FieldTable::default())
+            .await
+            .unwrap();
+        this
+    }
+
+    async fn declare(&self, channel: &Channel, passive: bool) -> lapin::Result<()> {
+        let options = ExchangeDeclareOptions { passive, auto_delete: true, ..ExchangeDeclareOptions::default() };
+        let name = self.exchange.as_str().into();
+        channel.exchange_declare(name, ExchangeKind::Fanout, options, FieldTable::default()).await
+    }
+
+    async fn wait(&self) {
         loop {
-            match rabbit.sender(&path).unwrap().send(Message::new("later")).await {
-                Err(error) if error.kind() == ErrorKind::EntityNotFound => return,
-                // The broker ends a connection that names a queue while it deletes it.
-                Err(error) => assert!(error.is_retryable(), "{error}"),
-                Ok(()) => {}
+            let channel = self.connection.create_channel().await.unwrap();
+            if self.declare(&channel, true).await.is_err() {
+                return;
             }
+            channel.close(200, "OK".into()).await.unwrap();
             sleep(Duration::from_millis(50)).await;
         }
-    };
-    timeout(LONG, gone).await.expect("the queue is deleted");
+    }
 }
 
 #[tokio::test]

@@ -29,6 +29,10 @@ pub(crate) enum Part {
     Brokers,
     /// Wall clock of the transports beside their clients by hand.
     Transports,
+    /// CPU time of both ends, of the same messages.
+    Costs,
+    /// What idle receivers cost.
+    Rest,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

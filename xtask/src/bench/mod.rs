@@ -48,7 +48,7 @@ pub(crate) struct Options {
     /// Write benches/baseline.json, and nothing else
     #[arg(long)]
     rebaseline: bool,
-    /// Measure only this scenario or this part, such as `layers` or `wall`
+    /// Measure only this scenario or this part, such as `layers`, `wall` or `transports/nats/rest`
     #[arg(long, value_name = "SCENARIO")]
     only: Option<String>,
     #[command(flatten)]
@@ -94,10 +94,12 @@ fn quick(only: Option<&str>) -> Result<Vec<Figure>, Error> {
 /// One scenario, or one part.
 fn one(only: &str) -> Result<Vec<Figure>, Error> {
     let name = |full: &'static str| full == only || only == "counted";
+    if let Some(asked) = transports::Asked::new(only) {
+        return transports::figures(asked);
+    }
     let figures = match only {
         "amqp" => amqp::figures(),
         "brokers" => brokers::figures(),
-        "transports" => transports::figures(),
         "codecs" => codecs::figures(),
         "erased" => erased::figures(),
         "growth" => growth::figures(|_| true),
@@ -126,7 +128,7 @@ fn all() -> Result<Vec<Figure>, Error> {
     figures.extend(wall::calls()?);
     figures.extend(wall::beside_others()?);
     figures.extend(brokers::figures()?);
-    figures.extend(transports::figures()?);
+    figures.extend(transports::figures(transports::Asked::ALL)?);
     Ok(figures)
 }
 

@@ -79,8 +79,11 @@ const NOTES: &[(&str, &str)] = &[
     ("wall/", WALL),
     ("brokers/", DURABLE),
     ("transports/rabbitmq", RABBITMQ),
+    ("costs/rabbitmq", RABBITMQ),
     ("transports/nats", "the differences are a few percent, which is the noise of one run."),
+    ("costs/nats", "the differences are a few percent, which is the noise of one run."),
     ("transports/postgres", POSTGRES),
+    ("costs/postgres", POSTGRES),
     (
         "codecs/",
         "the limits of depth and length are checked before or while a body is decoded. For a value that is decoded in few \

@@ -139,4 +139,21 @@ pub(crate) const SECTIONS: &[Section] = &[
                rate of the faster of the two tables.",
         command: "cargo xtask bench --only transports",
     },
+    Section {
+        part: Part::Costs,
+        title: "CPU time of transports and their clients",
+        text: "The CPU time of the client's process and of the server's processes in the same runs, per message. It shows \
+               what wall clock hides while both have a core of their own. `of 64 bytes` and `of 65536 bytes` are windows of \
+               64 with bodies of other sizes. In `16 to 16`, 16 senders and 16 receivers work at the same time, each on one \
+               message after the other.",
+        command: "cargo xtask bench --only transports",
+    },
+    Section {
+        part: Part::Rest,
+        title: "Idle receivers",
+        text: "What receivers cost that wait on a queue each, in one process: the tasks of the runtime, how often it wakes up, \
+               the requests that the server gets, if it counts them, the memory of a queue at both ends, and the CPU time of \
+               both ends as a share of a core. They have waited for 40 s before it is measured.",
+        command: "cargo xtask bench --only transports/rest",
+    },
 ];

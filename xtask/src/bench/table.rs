@@ -73,10 +73,22 @@ pub(crate) fn size(size: u64) -> String {
 
 /// The name without what its table says of all of them.
 pub(crate) fn short(name: &str) -> String {
-    let name = ["amqp/", "brokers/", "transports/", "codecs/", "growth/", "layers/", "row/", "wall/", "call/"]
-        .iter()
-        .find_map(|prefix| name.strip_prefix(prefix))
-        .unwrap_or(name);
+    let name = [
+        "amqp/",
+        "brokers/",
+        "transports/",
+        "costs/",
+        "rest/",
+        "codecs/",
+        "growth/",
+        "layers/",
+        "row/",
+        "wall/",
+        "call/",
+    ]
+    .iter()
+    .find_map(|prefix| name.strip_prefix(prefix))
+    .unwrap_or(name);
     let name = ["/allocations", "/release"].iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name);
     name.into()
 }

@@ -1,4 +1,4 @@
-//! Each transport beside its client by hand, by wall clock.
+//! Each transport beside its client by hand: rates by wall clock, and CPU time of both ends.
 
 use serde_json::Value;
 
@@ -7,54 +7,165 @@ use super::figure::{Figure, Part};
 use super::programs::BROKERS;
 use crate::error::Error;
 
+/// What `--only` begins with.
+const PREFIX: &str = "transports";
+
 /// One of ours, what it stands beside, and how much of the fastest of these it should reach.
-const PAIRS: [(&str, &[&str], f64); 3] = [
-    ("consign-rabbitmq", &["rabbitmq"], 0.95),
-    ("consign-nats", &["nats"], 0.95),
-    ("consign-postgres", &["skip-locked", "pgmq"], 1.0),
+const PAIRS: [(&str, &[&str], f64); 3] =
+    [("rabbitmq", &["rabbitmq"], 0.95), ("nats", &["nats"], 0.95), ("postgres", &["skip-locked", "pgmq"], 1.0)];
+
+/// The parts of a run, and the options of the program for each.
+const PARTS: [(&str, &[&str]); 4] = [
+    ("rates", &[]),
+    ("sizes", &["--window", "64", "--size", "64", "--size", "65536"]),
+    ("tasks", &["--tasks", "16", "--rounds", "5"]),
+    ("rest", &["--rest", "1000"]),
 ];
 
-/// What `cargo xtask bench --only transports` measures: for each transport a run of its own, in which it and its peers take
-/// turns. One whose server cannot be had is said to be left out.
-pub(crate) fn figures() -> Result<Vec<Figure>, Error> {
+/// What is measured: `transports` all, `transports/nats` one transport, `transports/sizes` one part, `transports/nats/rest` one
+/// part of one transport.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Asked<'a> {
+    transport: Option<&'a str>,
+    part: Option<&'a str>,
+}
+
+impl<'a> Asked<'a> {
+    pub(crate) const ALL: Self = Asked { transport: None, part: None };
+
+    /// `None` for a word that asks for something else.
+    pub(crate) fn new(only: &'a str) -> Option<Self> {
+        let mut words = only.split('/');
+        if words.next() != Some(PREFIX) {
+            return None;
+        }
+        let mut asked = Self::ALL;
+        for word in words {
+            if PAIRS.iter().any(|(transport, ..)| *transport == word) && asked.transport.is_none() {
+                asked.transport = Some(word);
+            } else if PARTS.iter().any(|(part, _)| *part == word) && asked.part.is_none() {
+                asked.part = Some(word);
+            } else {
+                return None;
+            }
+        }
+        Some(asked)
+    }
+
+    fn has(self, transport: &str, part: &str) -> bool {
+        self.transport.is_none_or(|asked| asked == transport) && self.part.is_none_or(|asked| asked == part)
+    }
+}
+
+/// For each transport and part a run of its own, in which the transport and its peers take turns. One whose server cannot be
+/// had is said to be left out.
+pub(crate) fn figures(asked: Asked<'_>) -> Result<Vec<Figure>, Error> {
     let built = BROKERS.build_with("release", None)?;
     let mut figures = Vec::new();
-    for (ours, peers, share) in PAIRS {
-        let only = std::iter::once(&ours).chain(peers).flat_map(|name| ["--only", name]);
-        let arguments: Vec<&str> = only.chain(["--json"]).collect();
-        let report: Value = serde_json::from_str(&printed(&built, &arguments)?).map_err(Error::Results)?;
-        for left_out in report["left_out"].as_array().into_iter().flatten() {
-            eprintln!("LEFT OUT: {left_out}");
+    for (transport, peers, share) in PAIRS {
+        for (part, options) in PARTS.iter().filter(|(part, _)| asked.has(transport, part)) {
+            let ours = format!("consign-{transport}");
+            let contestants = std::iter::once(&*ours).chain(peers.iter().copied());
+            let only: Vec<&str> = if *part == "rest" { vec![transport] } else { contestants.collect() };
+            let only = only.into_iter().flat_map(|name| ["--only", name]);
+            let arguments: Vec<&str> = only.chain(options.iter().copied()).chain(["--json"]).collect();
+            let report: Value = serde_json::from_str(&printed(&built, &arguments)?).map_err(Error::Results)?;
+            for left_out in report["left_out"].as_array().into_iter().flatten() {
+                eprintln!("LEFT OUT: {left_out}");
+            }
+            figures.extend(if *part == "rest" { at_rest(&report) } else { read(&report, &ours, share) });
         }
-        figures.extend(read(&report, ours, share));
     }
+    figures.sort_by_key(|figure| figure.part);
     Ok(figures)
 }
 
-/// A figure for each size of windows and for each of what is done. Ours is the first contestant, if it took part.
+/// A rate and two CPU times for each plan and for each of what is done. Ours is the first contestant, if it took part.
 fn read(report: &Value, ours: &str, share: f64) -> Vec<Figure> {
     let mut figures: Vec<Figure> = Vec::new();
     for one in report["figures"].as_array().into_iter().flatten() {
         let (Some(what), Some(contestant)) = (one["what"].as_str(), one["name"].as_str()) else { continue };
-        let (Some(rate), Some(ratio)) = (one["per_second"].as_f64(), one["first_to_this"].as_f64()) else { continue };
         let transport = ours.strip_prefix("consign-").unwrap_or(ours);
-        let name = format!("transports/{transport} {what} {}", one["window"]);
-        match figures.iter_mut().find(|figure| figure.name == name) {
-            None if contestant == ours => {
-                let mut figure = Figure::new(Part::Transports, name, "messages per second", rate.round());
-                figure.more_is_better = true;
-                figures.push(figure);
-            }
-            None => {}
-            Some(figure) => {
-                // What gives the median ratio, which is not that of the medians.
-                let theirs = (figure.ours / ratio).round();
-                figure.peers.insert(contestant.into(), theirs);
-                figure.goal = Some(figure.goal.unwrap_or_default().max((theirs * share).round()));
+        let how = match (one["window"].as_u64(), one["tasks"].as_u64()) {
+            (_, Some(tasks)) => format!("{tasks} to {tasks}"),
+            (window, None) => format!("{what} {}", window.unwrap_or_default()),
+        };
+        let size = match one["size"].as_u64() {
+            Some(size) if one["is_usual_size"] == false => format!(" of {size} bytes"),
+            _ => String::new(),
+        };
+        let name = format!("{transport} {how}{size}");
+        let number = |key: &str| one[key].as_f64();
+        let rate = number("per_second").zip(number("first_to_this"));
+        let parts = [
+            (
+                Part::Transports,
+                format!("transports/{name}"),
+                "messages per second",
+                rate.map(|(rate, by)| (rate.round(), by)),
+            ),
+            (
+                Part::Costs,
+                format!("costs/{name}, client"),
+                MICROSECONDS,
+                number("client_us").zip(number("client_first_to_this")),
+            ),
+            (
+                Part::Costs,
+                format!("costs/{name}, server"),
+                MICROSECONDS,
+                number("server_us").zip(number("server_first_to_this")),
+            ),
+        ];
+        for (part, name, unit, values) in parts {
+            let Some((value, ratio)) = values else { continue };
+            let is_rate = part == Part::Transports;
+            match figures.iter_mut().find(|figure| figure.name == name) {
+                None if contestant == ours => {
+                    let mut figure = Figure::new(part, name, unit, round(value));
+                    figure.more_is_better = is_rate;
+                    figures.push(figure);
+                }
+                None => {}
+                Some(figure) => {
+                    // What gives the median ratio, which is not that of the medians.
+                    let theirs = round(figure.ours / ratio);
+                    figure.peers.insert(contestant.into(), theirs);
+                    if is_rate {
+                        figure.goal = Some(figure.goal.unwrap_or_default().max((theirs * share).round()));
+                    }
+                }
             }
         }
     }
     figures
+}
+
+const MICROSECONDS: &str = "microseconds of CPU time per message";
+
+/// To a tenth where a tenth counts.
+fn round(value: f64) -> f64 {
+    if value < 1_000.0 { (value * 10.0).round() / 10.0 } else { value.round() }
+}
+
+/// What idle receivers cost. A goal of ten requests a second is that of one client.
+fn at_rest(report: &Value) -> Vec<Figure> {
+    let (transport, queues) = (report["transport"].as_str().unwrap_or_default(), &report["queues"]);
+    let figure = |&(key, unit): &(&str, &str)| {
+        let value = report[key].as_f64()?;
+        let name = format!("rest/{transport}, {queues} queues, {}", key.replace('_', " "));
+        Some(Figure { about: unit.into(), ..Figure::new(Part::Rest, name, unit, round(value)) })
+    };
+    let keys = [
+        ("tasks", "tasks"),
+        ("wake_ups_per_second", "per second"),
+        ("requests_per_second", "per second"),
+        ("client_memory_per_queue", "bytes"),
+        ("server_memory_per_queue", "bytes"),
+        ("client_cpu_share", "of a core"),
+        ("server_cpu_share", "of a core"),
+    ];
+    keys.iter().filter_map(figure).collect()
 }
 
 #[cfg(test)]
@@ -64,7 +175,12 @@ mod tests {
 
     #[test]
     fn the_goal_is_a_share_of_the_fastest_peer() {
-        let one = |name: &str, rate: f64, ratio: f64| json!({ "name": name, "window": 64, "what": "send", "per_second": rate, "first_to_this": ratio });
+        let one = |name: &str, rate: f64, ratio: f64| {
+            json!({
+                "name": name, "window": 64, "size": 1024, "is_usual_size": true, "what": "send", "per_second": rate,
+                "first_to_this": ratio, "client_us": 30.0, "client_first_to_this": 1.5,
+            })
+        };
         let figures = json!([
             one("consign-x", 100.0, 1.0),
             one("slow", 60.0, 2.0),
@@ -72,11 +188,49 @@ mod tests {
             one("other", 1.0, 9.0)
         ]);
         let figures = read(&json!({ "figures": figures }), "consign-x", 0.95);
-        let [figure] = &*figures else { panic!("{figures:?}") };
-        assert_eq!((&*figure.name, figure.ours, figure.goal), ("transports/x send 64", 100.0, Some(190.0)));
-        assert_eq!(figure.peers.get("slow"), Some(&50.0));
-        assert_eq!(figure.is_met(), Some(false));
+        let [rate, client] = &*figures else { panic!("{figures:?}") };
+        assert_eq!((&*rate.name, rate.ours, rate.goal), ("transports/x send 64", 100.0, Some(190.0)));
+        assert_eq!(rate.peers.get("slow"), Some(&50.0));
+        assert_eq!(rate.is_met(), Some(false));
+        assert_eq!((&*client.name, client.ours, client.goal), ("costs/x send 64, client", 30.0, None));
+        assert_eq!(client.peers.get("slow"), Some(&20.0));
         let without_ours = json!({ "figures": [one("fast", 190.0, 1.0)] });
         assert!(read(&without_ours, "consign-x", 0.95).is_empty());
+    }
+
+    #[test]
+    fn plans_have_names() {
+        let one = |plan: Value| {
+            let mut one = json!({ "name": "consign-x", "what": "cycle", "per_second": 1.0, "first_to_this": 1.0 });
+            one.as_object_mut().unwrap().extend(plan.as_object().unwrap().clone());
+            one
+        };
+        let figures = json!([
+            one(json!({ "window": 64, "size": 64, "is_usual_size": false })),
+            one(json!({ "tasks": 16, "size": 1024, "is_usual_size": true })),
+        ]);
+        let figures = read(&json!({ "figures": figures }), "consign-x", 0.95);
+        let names: Vec<&str> = figures.iter().map(|figure| &*figure.name).collect();
+        assert_eq!(names, ["transports/x cycle 64 of 64 bytes", "transports/x 16 to 16"]);
+    }
+
+    #[test]
+    fn a_run_may_be_of_one_part() {
+        let (transport, part) = (Some("nats"), Some("rest"));
+        assert_eq!(Asked::new("transports"), Some(Asked::ALL));
+        assert_eq!(Asked::new("transports/nats"), Some(Asked { transport, part: None }));
+        for both in ["transports/nats/rest", "transports/rest/nats"] {
+            assert_eq!(Asked::new(both), Some(Asked { transport, part }));
+        }
+        for other in ["transports/kafka", "transports/nats/nats", "brokers", "transportsx"] {
+            assert_eq!(Asked::new(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn idle_receivers_have_figures() {
+        let report = json!({ "transport": "nats", "queues": 1000, "tasks": 3, "requests_per_second": null });
+        let figures = at_rest(&report);
+        assert_eq!(figures.iter().map(|figure| &*figure.name).collect::<Vec<_>>(), ["rest/nats, 1000 queues, tasks"]);
     }
 }

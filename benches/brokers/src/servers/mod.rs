@@ -5,6 +5,6 @@ pub(crate) mod nats;
 pub(crate) mod postgres;
 pub(crate) mod rabbitmq;
 
-fn variable(name: &str, default: &str) -> String {
+pub(crate) fn variable(name: &str, default: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| default.to_owned())
 }

@@ -16,12 +16,17 @@ use async_nats::{
 use bytes::Bytes;
 use futures_util::{StreamExt, future::try_join_all};
 
-use crate::contestant::{Contestant, Entered, Error, Place, Step, Unexpected, body};
+use crate::{
+    contestant::{Contestant, Entered, Error, Place, Step, Unexpected, body, body_of},
+    exchange::{Left, exchange},
+    processes::port_of,
+};
 
 /// A stream of NATS by async-nats, with a server of its own. Completions are acknowledged (`double_ack`).
 struct Nats {
     /// Killed when it is dropped.
     _server: Server,
+    port: Option<u16>,
     context: Context,
     consumer: Consumer<pull::Config>,
     messages: Option<pull::Stream>,
@@ -29,7 +34,7 @@ struct Nats {
     body: Bytes,
 }
 
-pub(super) struct Server(Child);
+pub(crate) struct Server(Child);
 
 impl Drop for Server {
     fn drop(&mut self) {
@@ -49,8 +54,24 @@ pub(crate) fn enter_written_through(place: Place<'_>) -> Step<'_, Entered> {
     Box::pin(entered(place, true))
 }
 
+/// A server of its own, where it answers, and the port of its counters.
+pub(crate) async fn start_monitored(place: Place<'_>) -> Result<(Server, String, u16), Error> {
+    let monitor = free_port()?;
+    let (server, address, _) = start_with(place, false, &format!("http: \"127.0.0.1:{monitor}\"\n")).await?;
+    Ok((server, address, monitor))
+}
+
 /// A server of its own, where it answers, and how it syncs.
 pub(super) async fn start(place: Place<'_>, is_written_through: bool) -> Result<(Server, String, String), Error> {
+    start_with(place, is_written_through, "").await
+}
+
+/// A port that is free now, and that nobody else is given at once.
+fn free_port() -> Result<u16, Error> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+async fn start_with(place: Place<'_>, is_written_through: bool, more: &str) -> Result<(Server, String, String), Error> {
     let store = place.folder.join("store");
     fs::create_dir_all(&store)?;
     let mut how = "";
@@ -60,12 +81,11 @@ pub(super) async fn start(place: Place<'_>, is_written_through: bool) -> Result<
         }
         how = ", files written through (chattr +S)";
     }
-    // Free now, and nobody else is given it at once.
-    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let port = free_port()?;
     let configuration = place.folder.join("nats.conf");
     let write = |sync: &str| {
         let text = format!(
-            "listen: \"127.0.0.1:{port}\"\njetstream {{\n store_dir: \"{}\"\n max_file: 20G\n{sync} }}\n",
+            "listen: \"127.0.0.1:{port}\"\njetstream {{\n store_dir: \"{}\"\n max_file: 20G\n{sync} }}\n{more}",
             store.display()
         );
         fs::write(&configuration, text)
@@ -109,7 +129,8 @@ async fn entered(place: Place<'_>, is_written_through: bool) -> Result<Entered, 
         ..pull::Config::default()
     };
     let consumer = stream.await?.create_consumer(consumer).await?;
-    let contestant = Nats { _server: server, context, consumer, messages: None, subject, body: body().into() };
+    let port = port_of(&address);
+    let contestant = Nats { _server: server, port, context, consumer, messages: None, subject, body: body().into() };
     Ok(Entered { contestant: Box::new(contestant), settings })
 }
 
@@ -127,6 +148,41 @@ async fn connect(address: &str) -> Result<Client, Error> {
 }
 
 impl Contestant for Nats {
+    fn resize(&mut self, size: usize) {
+        self.body = body_of(size).into();
+    }
+
+    fn port(&self) -> Option<u16> {
+        self.port
+    }
+
+    /// Each receiver requests one message.
+    fn exchange(&mut self, tasks: usize, messages: usize) -> Step<'_> {
+        Box::pin(async move {
+            self.messages = None;
+            let mut receivers = Vec::with_capacity(tasks);
+            for _ in 0..tasks {
+                receivers.push(self.consumer.stream().max_messages_per_batch(1).messages().await?);
+            }
+            let left = Left::new(messages);
+            let this = &*self;
+            let sending = (0..tasks).map(|nth| async move {
+                for _ in (nth..messages).step_by(tasks) {
+                    this.context.publish(this.subject.clone(), this.body.clone()).await?.await?;
+                }
+                Ok::<_, Error>(())
+            });
+            let receiving = receivers.iter_mut().map(|messages| async {
+                loop {
+                    let message = messages.next().await.ok_or(Unexpected("the consumer has ended"))??;
+                    message.double_ack_with(AckKind::Ack).await?;
+                    left.take();
+                }
+            });
+            exchange(sending, receiving, &left).await
+        })
+    }
+
     fn prepare(&mut self, window: usize) -> Step<'_> {
         Box::pin(async move {
             self.messages = None;

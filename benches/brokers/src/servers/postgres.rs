@@ -2,10 +2,13 @@ use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls, Statement};
 
 use super::variable;
-use crate::contestant::{Contestant, Entered, Error, Place, Step, Unexpected, body};
+use crate::{
+    contestant::{Contestant, Entered, Error, Place, Step, Unexpected, body, body_of},
+    processes::port_of,
+};
 
 /// Where `scripts/brokers` has it.
-pub(super) const ADDRESS: &str = "postgresql://consign_test:consign_test@127.0.0.1:5432/consign_test";
+pub(crate) const ADDRESS: &str = "postgresql://consign_test:consign_test@127.0.0.1:5432/consign_test";
 
 /// A table of PostgreSQL as a queue.
 struct Postgres {
@@ -70,6 +73,14 @@ async fn entered(place: Place<'_>, holds_transaction: bool) -> Result<Entered, E
 }
 
 impl Contestant for Postgres {
+    fn resize(&mut self, size: usize) {
+        self.body = body_of(size);
+    }
+
+    fn port(&self) -> Option<u16> {
+        port_of(&variable("CONSIGN_POSTGRES", ADDRESS))
+    }
+
     fn send(&mut self, window: usize) -> Step<'_> {
         Box::pin(async move {
             let bodies = vec![&*self.body; window];

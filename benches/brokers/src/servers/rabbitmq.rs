@@ -9,7 +9,11 @@ use lapin::{
 };
 
 use super::variable;
-use crate::contestant::{Contestant, Entered, Error, Place, Step, Unexpected, body};
+use crate::{
+    contestant::{Contestant, Entered, Error, Place, Step, Unexpected, body, body_of},
+    exchange::{Left, exchange},
+    processes::port_of,
+};
 
 /// A quorum queue of RabbitMQ by lapin: persistent messages, each with a confirm. Completions of a window are one `ack`
 /// for all of them, which RabbitMQ does not answer.
@@ -19,6 +23,7 @@ struct RabbitMq {
     receives: Channel,
     consumer: Option<Consumer>,
     queue: String,
+    port: Option<u16>,
     body: Vec<u8>,
 }
 
@@ -36,7 +41,8 @@ pub(crate) fn enter(place: Place<'_>) -> Step<'_, Entered> {
         sends.queue_declare(place.name.into(), options, arguments).await?;
         let settings = "quorum queue of one member, persistent, confirms, one ack for a window".into();
         let queue = place.name.to_owned();
-        let contestant = RabbitMq { connection, sends, receives, consumer: None, queue, body: body() };
+        let port = port_of(&address);
+        let contestant = RabbitMq { connection, sends, receives, consumer: None, queue, port, body: body() };
         Ok(Entered { contestant: Box::new(contestant), settings })
     })
 }
@@ -54,6 +60,53 @@ impl RabbitMq {
 }
 
 impl Contestant for RabbitMq {
+    fn resize(&mut self, size: usize) {
+        self.body = body_of(size);
+    }
+
+    fn port(&self) -> Option<u16> {
+        self.port
+    }
+
+    /// Each receiver has a channel, on which one message is unsettled.
+    fn exchange(&mut self, tasks: usize, messages: usize) -> Step<'_> {
+        Box::pin(async move {
+            if let Some(consumer) = self.consumer.take() {
+                self.receives.basic_cancel(consumer.tag(), BasicCancelOptions::default()).await?;
+            }
+            let mut receivers = Vec::with_capacity(tasks);
+            for _ in 0..tasks {
+                let channel = self.connection.create_channel().await?;
+                channel.basic_qos(1, BasicQosOptions::default()).await?;
+                let options = BasicConsumeOptions::default();
+                let consumer =
+                    channel.basic_consume(self.queue.as_str().into(), "".into(), options, FieldTable::default());
+                receivers.push((consumer.await?, channel));
+            }
+            let left = Left::new(messages);
+            let this = &*self;
+            let sending = (0..tasks).map(|nth| async move {
+                for _ in (nth..messages).step_by(tasks) {
+                    this.send_one().await?;
+                }
+                Ok::<_, Error>(())
+            });
+            let receiving = receivers.iter_mut().map(|(consumer, _)| async {
+                loop {
+                    let delivery = consumer.next().await.ok_or(Unexpected("the consumer has ended"))??;
+                    delivery.ack(BasicAckOptions::default()).await?;
+                    left.take();
+                }
+            });
+            exchange(sending, receiving, &left).await?;
+            for (consumer, channel) in receivers {
+                drop(consumer);
+                channel.close(200, "".into()).await?;
+            }
+            Ok(())
+        })
+    }
+
     fn prepare(&mut self, window: usize) -> Step<'_> {
         Box::pin(async move {
             if let Some(consumer) = self.consumer.take() {

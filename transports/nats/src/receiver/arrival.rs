@@ -11,13 +11,14 @@ use consign_core::transport::{BoxFuture, Delivery, ErrorKind, Lease, ReceiveErro
 use futures_util::{Stream, StreamExt};
 use tokio::time::Instant;
 
-use super::{NatsReceiver, PATIENCE, TICK};
+use super::{NatsReceiver, PATIENCE};
 use crate::{
     deliver::{self, Arrival},
     error::Fault,
     held::Held,
     jobs::{Job, JobPlace, LastLock},
     lease::NatsLease,
+    pending_requests::EXPIRES,
     source::Place,
 };
 
@@ -53,6 +54,7 @@ impl NatsReceiver {
     fn arrived(&mut self, message: async_nats::Message) -> Result<(), ReceiveError> {
         self.outstanding = self.outstanding.saturating_sub(1);
         self.has_begun = true;
+        self.next_lasts = EXPIRES;
         let until = self.locked_until();
         self.unplaced.push_back((message, until));
         self.place_all()
@@ -115,7 +117,7 @@ impl NatsReceiver {
         // Another process has it.
         self.source.inner.returned.remove(self.source.names(), older);
         self.awaits_since = None;
-        self.tick.as_mut().reset(Instant::now() + TICK);
+        self.await_end();
         false
     }
 

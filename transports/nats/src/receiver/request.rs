@@ -11,7 +11,7 @@ use super::NatsReceiver;
 use crate::{
     error::Fault,
     jobs::Job,
-    pending_requests::{Asked, EXPIRES, PendingRequest},
+    pending_requests::{Asked, GRACE, LONGEST, PendingRequest},
     source::Place,
 };
 
@@ -19,13 +19,15 @@ impl NatsReceiver {
     /// Requests up to `max` messages: the available ones, or the next one. The request ends when one has arrived and there are
     /// no more.
     pub(super) fn ask(&mut self, max: usize) {
-        let expires = u64::try_from(EXPIRES.as_nanos()).unwrap_or(u64::MAX);
+        self.lasts = self.next_lasts;
+        let expires = u64::try_from(self.lasts.as_nanos()).unwrap_or(u64::MAX);
         let payload = format!(r#"{{"batch":{max},"expires":{expires},"no_wait":true}}"#);
         let request = Request::new().payload(Bytes::from(payload)).inbox(self.inbox.clone());
         let (inner, next) = (Arc::clone(&self.source.inner), self.source.next());
         let inbox = self.subscriber.is_none().then(|| self.inbox.clone());
         (self.outstanding, self.has_begun) = (max, false);
         (self.asked_at, self.empty_at) = (Instant::now(), Instant::now());
+        self.await_end();
         self.asking = Some(Box::pin(async move {
             let asked = async {
                 let subscriber = match inbox {
@@ -38,6 +40,17 @@ impl NatsReceiver {
             let in_time = tokio::time::timeout(inner.timeout, asked).await;
             in_time.unwrap_or_else(|_| Err(Fault::timed_out("a request for messages")))
         }));
+    }
+
+    /// Waits for the end of the request until it counts as lost.
+    pub(super) fn await_end(&mut self) {
+        let lost_at = self.is_lost_at();
+        self.tick.as_mut().reset(lost_at);
+    }
+
+    /// Returns when a request without an end counts as lost.
+    pub(super) fn is_lost_at(&self) -> Instant {
+        self.asked_at + self.lasts + GRACE
     }
 
     /// Gives up a request that may be lost. A session keeps the same inbox: if the request still exists, its messages precede
@@ -61,9 +74,10 @@ impl NatsReceiver {
         }
         // Without a place in the queue the messages are redelivered when their locks end.
         if let Some(place) = self.cleanup.take() {
-            let (at, empty_at) = (self.asked_at, self.empty_at);
+            let (at, lasts, empty_at) = (self.asked_at, self.lasts, self.empty_at);
             let arrived = self.unplaced.drain(..).map(|(message, _)| message).collect();
-            let asked = Asked { subscriber, inbox, outstanding, at, empty_at, arrived, is_over: outstanding == 0 };
+            let is_over = outstanding == 0;
+            let asked = Asked { subscriber, inbox, outstanding, at, lasts, empty_at, arrived, is_over };
             let pending = PendingRequest::new(asked, Arc::clone(&self.source));
             place.send(Job::Keep(Box::pin(pending.clone().keep())));
             self.pending = Some(pending);
@@ -75,7 +89,9 @@ impl NatsReceiver {
     pub(super) fn unpark(&mut self, max: usize) -> Result<(), ReceiveError> {
         let Some(asked) = self.pending.take().and_then(|pending| pending.take(max)) else { return Ok(()) };
         (self.subscriber, self.inbox) = (Some(asked.subscriber), asked.inbox);
-        (self.outstanding, self.has_begun, self.asked_at) = (asked.outstanding, false, asked.at);
+        (self.outstanding, self.has_begun) = (asked.outstanding, false);
+        (self.asked_at, self.lasts) = (asked.at, asked.lasts);
+        self.await_end();
         // The locks of messages that arrived meanwhile have begun then.
         self.empty_at = asked.empty_at;
         if asked.is_over {
@@ -93,6 +109,9 @@ impl NatsReceiver {
         }
         self.outstanding = 0;
         if status == StatusCode::NOT_FOUND || status == StatusCode::TIMEOUT {
+            if !self.has_begun {
+                self.next_lasts = (self.lasts * 2).min(LONGEST);
+            }
             return Ok(());
         }
         if status == StatusCode::NO_RESPONDERS {

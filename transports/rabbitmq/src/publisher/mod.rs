@@ -1,34 +1,27 @@
 //! Publishing with confirms: one task owns a channel, and tracks each message.
 
 mod returns;
+mod task;
 
 use std::{
     future::ready,
-    pin::{Pin, pin},
+    hash::{DefaultHasher, Hash, Hasher},
+    pin::Pin,
     sync::Arc,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll, Waker, ready},
 };
 
 use bytes::Bytes;
 use consign_core::transport::ErrorKind;
-use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
-use lapin::{
-    BasicProperties, Channel, Confirmation, Consumer,
-    options::{BasicConsumeOptions, BasicPublishOptions, ConfirmSelectOptions},
-    types::{FieldTable, ShortString},
-};
+use lapin::{BasicProperties, Channel, Confirmation, Consumer, options::BasicPublishOptions, types::ShortString};
 use parking_lot::Mutex;
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{Notify, mpsc, oneshot},
     time::Instant,
 };
 
-use self::returns::{Confirmed, Returns};
-use crate::{
-    error::{Failure, within},
-    link::{Leased, Link},
-    reply_to,
-};
+use self::returns::Confirmed;
+use crate::{error::Failure, link::Link};
 
 /// Whether a message must find a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,35 +40,75 @@ pub(crate) struct Publication {
     pub(crate) payload: Bytes,
 }
 
-impl Publication {
-    fn name(&self) -> Name {
-        (self.key.clone(), self.properties.message_id().clone())
-    }
-}
-
 pub(crate) type Outcome = Result<(), Failure>;
 
-enum Command {
-    /// To be published in its turn.
-    Publish {
-        publication: Box<Publication>,
-        /// The end of the deadline.
-        until: Instant,
-        done: oneshot::Sender<Outcome>,
-    },
-    /// Published, and not confirmed yet.
-    Published { name: Name, publishing: Confirming, done: oneshot::Sender<Outcome> },
+/// A message that is published in its turn.
+struct Command {
+    publication: Box<Publication>,
+    /// The end of the deadline.
+    until: Instant,
+    done: oneshot::Sender<Outcome>,
 }
 
-/// The routing key and the id of a message, which identify a returned one: several queues may get the same id.
-type Name = (ShortString, Option<ShortString>);
+/// The hash of the routing key and the id of a message, which identify a returned one: several queues may get the same id.
+type Name = u64;
+
+fn name(key: &ShortString, id: Option<&ShortString>) -> Name {
+    let mut hasher = DefaultHasher::new();
+    (key.as_str(), id.map(ShortString::as_str)).hash(&mut hasher);
+    hasher.finish()
+}
 
 type Confirming = Pin<Box<dyn Future<Output = lapin::Result<Confirmation>> + Send>>;
 
+/// A message that is published, and not confirmed.
+struct Published {
+    name: Name,
+    confirming: Confirming,
+    until: Instant,
+    done: Option<oneshot::Sender<Outcome>>,
+}
+
+impl Published {
+    /// Queues the frames of a message, so that messages are sent in the order of these calls.
+    fn new(channel: Arc<Channel>, publication: Publication, until: Instant, done: oneshot::Sender<Outcome>) -> Self {
+        let name = name(&publication.key, publication.properties.message_id().as_ref());
+        let mut confirming: Confirming = Box::pin(publish(channel, publication));
+        if let Poll::Ready(result) = confirming.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            confirming = Box::pin(ready(result));
+        }
+        Self { name, confirming, until, done: Some(done) }
+    }
+}
+
+impl Future for Published {
+    type Output = Confirmed;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Confirmed> {
+        let result = ready!(self.confirming.as_mut().poll(cx));
+        Poll::Ready(Confirmed { name: self.name, done: self.done.take(), result })
+    }
+}
+
+async fn publish(channel: Arc<Channel>, publication: Publication) -> lapin::Result<Confirmation> {
+    let Publication { exchange, key, route, properties, payload } = publication;
+    let options = BasicPublishOptions { mandatory: route == Route::Mandatory, immediate: false };
+    channel.basic_publish(exchange, key, options, &payload, properties).await?.await
+}
+
 /// State that senders and the task share.
 #[derive(Default)]
+struct Lane {
+    way: Mutex<Way>,
+    /// Notifies the task of published messages.
+    published: Notify,
+}
+
+#[derive(Default)]
 struct Way {
-    channel: Option<Channel>,
+    channel: Option<Arc<Channel>>,
+    /// Messages that the task has not taken from the senders.
+    published: Vec<Published>,
     /// Commands that the task has still to publish. No command overtakes them.
     queued: usize,
     /// Sends that were not answered.
@@ -86,11 +119,11 @@ struct Way {
 #[derive(Clone)]
 pub(crate) struct Publisher {
     commands: mpsc::Sender<Command>,
-    way: Arc<Mutex<Way>>,
+    lane: Arc<Lane>,
     link: Arc<Link>,
 }
 
-/// The state of a publication. The answer is awaited no longer than the deadline.
+/// The state of a publication. The answer comes no later than the deadline.
 pub(crate) enum Publishing {
     /// It waits for its turn.
     Queued(Pin<Box<dyn Future<Output = Outcome> + Send>>),
@@ -104,48 +137,44 @@ impl Publisher {
 
     /// Starts the task, with a consumer of replies on each channel that it opens.
     pub(crate) fn spawn_with(link: Arc<Link>, replies: Option<mpsc::Sender<Consumer>>) -> Self {
-        let bound = link.options.sends_in_flight;
-        // Published messages have a place each, besides those that are not published yet.
-        let (commands, received) = mpsc::channel(2 * bound);
-        let way = Arc::new(Mutex::new(Way::default()));
-        tokio::spawn(run(Arc::clone(&link), received, Arc::clone(&way), replies));
-        Self { commands, way, link }
+        // Senders that wait for the bound have a place each, besides those that are within it.
+        let (commands, received) = mpsc::channel(2 * link.options.sends_in_flight);
+        let lane = Arc::new(Lane::default());
+        tokio::spawn(task::run(Arc::clone(&link), received, Arc::clone(&lane), replies));
+        Self { commands, lane, link }
     }
 
     /// Publishes in the order of the calls, up to the bound.
     pub(crate) fn start(&self, publication: Publication) -> Publishing {
         let until = Instant::now() + self.link.deadline();
-        let (done, answer) = oneshot::channel();
-        let mut way = self.way.lock();
-        if way.in_flight < self.link.options.sends_in_flight {
-            let command = match way.channel.clone() {
-                Some(channel) if way.queued == 0 && channel.status().connected() => {
-                    // Its frames are queued here, which saves a turn of the task.
-                    let name = publication.name();
-                    let mut publishing: Confirming = Box::pin(publish(channel, publication));
-                    match publishing.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-                        Poll::Ready(result) => {
-                            let publishing = Box::pin(ready(result));
-                            Command::Published { name, publishing, done }
-                        }
-                        Poll::Pending => Command::Published { name, publishing, done },
-                    }
-                }
-                _ => {
-                    way.queued += 1;
-                    Command::Publish { publication: Box::new(publication), until, done }
-                }
-            };
-            way.in_flight += 1;
-            // The channel has capacity for as many, unless the task has ended.
-            return match self.commands.try_send(command) {
-                Ok(()) => Publishing::Answer(answer),
-                Err(_) => Publishing::Queued(Box::pin(async { Err(ended()) })),
-            };
+        let mut way = self.lane.way.lock();
+        if way.in_flight >= self.link.options.sends_in_flight {
+            drop(way);
+            let this = self.clone();
+            return Publishing::Queued(Box::pin(async move { answered(this.wait(publication).await?).await }));
         }
-        drop(way);
-        let this = self.clone();
-        Publishing::Queued(Box::pin(async move { answered(this.wait(publication).await?).await }))
+        let (done, answer) = oneshot::channel();
+        match way.channel.clone() {
+            Some(channel) if way.queued == 0 && channel.status().connected() => {
+                // Its frames are queued here, which saves a turn of the task.
+                way.published.push(Published::new(channel, publication, until, done));
+                way.in_flight += 1;
+                if way.published.len() == 1 {
+                    drop(way);
+                    self.lane.published.notify_one();
+                }
+            }
+            _ => {
+                // There is a place for it, unless the task has ended.
+                let command = Command { publication: Box::new(publication), until, done };
+                if self.commands.try_send(command).is_err() {
+                    return Publishing::Queued(Box::pin(ready(Err(ended()))));
+                }
+                way.queued += 1;
+                way.in_flight += 1;
+            }
+        }
+        Publishing::Answer(answer)
     }
 
     /// Publishes as soon as the bound permits.
@@ -159,15 +188,15 @@ impl Publisher {
         let room = tokio::time::timeout_at(until, self.commands.reserve()).await.map_err(|_| throttled())?;
         let room = room.map_err(|_| ended())?;
         let (done, answer) = oneshot::channel();
-        let mut way = self.way.lock();
+        let mut way = self.lane.way.lock();
         way.queued += 1;
         way.in_flight += 1;
-        room.send(Command::Publish { publication: Box::new(publication), until, done });
+        room.send(Command { publication: Box::new(publication), until, done });
         Ok(answer)
     }
 
     pub(crate) async fn publish(&self, publication: Publication) -> Outcome {
-        self.start(publication).finish(&self.link).await
+        self.start(publication).await
     }
 }
 
@@ -179,145 +208,13 @@ async fn answered(answer: oneshot::Receiver<Outcome>) -> Outcome {
     answer.await.unwrap_or_else(|_| Err(ended()))
 }
 
-impl Publishing {
-    pub(crate) async fn finish(self, link: &Link) -> Outcome {
-        let deadline = link.deadline();
-        let finish = async {
-            match self {
-                Self::Queued(queued) => queued.await,
-                Self::Answer(answer) => answered(answer).await,
-            }
-        };
-        tokio::time::timeout(deadline, finish).await.unwrap_or_else(|_| Err(Failure::late("a confirm", deadline)))
-    }
-}
+impl Future for Publishing {
+    type Output = Outcome;
 
-async fn run(
-    link: Arc<Link>,
-    mut commands: mpsc::Receiver<Command>,
-    way: Arc<Mutex<Way>>,
-    replies: Option<mpsc::Sender<Consumer>>,
-) {
-    let bound = link.options.sends_in_flight;
-    let mut in_flight = FuturesUnordered::new();
-    let mut leased: Option<Leased> = None;
-    let mut returns = Returns::default();
-    let mut settled: Vec<Confirmed> = Vec::new();
-    loop {
-        tokio::select! {
-            biased;
-            Some(confirmed) = in_flight.next() => {
-                settled.push(confirmed);
-                // lapin gives a returned message to whichever confirm of one acknowledgement it resolves first. So all arrived
-                // results are collected before any is answered.
-                // Published messages are never beyond the bound.
-                while in_flight.len() < bound && let Ok(command) = commands.try_recv() {
-                    take(command, &link, &way, &mut leased, replies.as_ref(), &mut in_flight, &mut returns).await;
-                }
-                while let Some(Some(confirmed)) = in_flight.next().now_or_never() {
-                    settled.push(confirmed);
-                }
-                way.lock().in_flight -= settled.len();
-                returns.answer(&mut settled);
-            }
-            command = commands.recv(), if in_flight.len() < bound => {
-                let Some(command) = command else { break };
-                take(command, &link, &way, &mut leased, replies.as_ref(), &mut in_flight, &mut returns).await;
-            }
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+        match &mut *self {
+            Self::Queued(queued) => queued.as_mut().poll(cx),
+            Self::Answer(answer) => Poll::Ready(ready!(Pin::new(answer).poll(cx)).unwrap_or_else(|_| Err(ended()))),
         }
     }
-    while let Some(confirmed) = in_flight.next().await {
-        settled.push(confirmed);
-    }
-    returns.answer(&mut settled);
-    if let Some(leased) = leased {
-        leased.close(link.deadline()).await;
-    }
-}
-
-/// Publishes a message that is not published yet.
-async fn take(
-    command: Command,
-    link: &Link,
-    way: &Mutex<Way>,
-    leased: &mut Option<Leased>,
-    replies: Option<&mpsc::Sender<Consumer>>,
-    in_flight: &mut FuturesUnordered<Pin<Box<dyn Future<Output = Confirmed> + Send>>>,
-    returns: &mut Returns,
-) {
-    let (name, publishing, done) = match command {
-        Command::Published { name, publishing, done } => (name, publishing, done),
-        Command::Publish { publication, until, done } => {
-            let channel = match channel(link, way, leased, replies, until, returns).await {
-                Ok(channel) if !done.is_closed() && until > Instant::now() => channel,
-                outcome => {
-                    let mut way = way.lock();
-                    way.queued -= 1;
-                    way.in_flight -= 1;
-                    let late = || Failure::late("a send", link.deadline());
-                    let _ = done.send(Err(outcome.err().unwrap_or_else(late)));
-                    return;
-                }
-            };
-            let name = publication.name();
-            let mut publishing: Confirming = Box::pin(publish(channel, *publication));
-            let mut way = way.lock();
-            // Its frames are queued here, so that messages go out in the order in which they came.
-            match publishing.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-                Poll::Ready(result) => publishing = Box::pin(ready(result)),
-                Poll::Pending => {}
-            }
-            way.queued -= 1;
-            (name, publishing, done)
-        }
-    };
-    in_flight.push(Box::pin(async move { Confirmed { name, done, result: publishing.await } }));
-}
-
-/// Returns a working channel.
-async fn channel(
-    link: &Link,
-    way: &Mutex<Way>,
-    leased: &mut Option<Leased>,
-    replies: Option<&mpsc::Sender<Consumer>>,
-    until: Instant,
-    returns: &mut Returns,
-) -> Result<Channel, Failure> {
-    if let Some(leased) = leased.as_ref().filter(|leased| leased.channel.status().connected()) {
-        return Ok(leased.channel.clone());
-    }
-    *returns = Returns::default();
-    way.lock().channel = None;
-    let opened = open(link, until, replies).await?;
-    let channel = opened.channel.clone();
-    way.lock().channel = Some(channel.clone());
-    *leased = Some(opened);
-    Ok(channel)
-}
-
-async fn open(link: &Link, until: Instant, replies: Option<&mpsc::Sender<Consumer>>) -> Result<Leased, Failure> {
-    let opening = async {
-        let leased = link.channel().await?;
-        let selecting = leased.channel.confirm_select(ConfirmSelectOptions::default());
-        within(link.deadline(), "confirm.select", selecting).await?;
-        if let Some(replies) = replies {
-            let options = BasicConsumeOptions { no_ack: true, ..BasicConsumeOptions::default() };
-            let none = FieldTable::default();
-            let consuming = leased.channel.basic_consume(reply_to::QUEUE.into(), "".into(), options, none);
-            let consumer = within(link.deadline(), "basic.consume", consuming).await?;
-            // There may be no receiver of replies any more.
-            let _ = replies.try_send(consumer);
-        }
-        Ok(leased)
-    };
-    match tokio::time::timeout_at(until, pin!(opening)).await {
-        Ok(opened) => opened,
-        Err(_) => Err(Failure::new(ErrorKind::CommunicationProblem, "no connection in time")),
-    }
-}
-
-async fn publish(channel: Channel, publication: Publication) -> lapin::Result<Confirmation> {
-    let Publication { exchange, key, route, properties, payload } = publication;
-    let options = BasicPublishOptions { mandatory: route == Route::Mandatory, immediate: false };
-    channel.basic_publish(exchange, key, options, &payload, properties).await?.await
 }

@@ -6,13 +6,14 @@ use consign_core::transport::ErrorKind;
 use lapin::Confirmation;
 use tokio::sync::oneshot;
 
-use super::{Name, Outcome};
+use super::{Name, Outcome, name};
 use crate::error::Failure;
 
 /// A published message: its name, its sender and its result.
 pub(super) struct Confirmed {
     pub(super) name: Name,
-    pub(super) done: oneshot::Sender<Outcome>,
+    /// `None` if it was answered before.
+    pub(super) done: Option<oneshot::Sender<Outcome>>,
     pub(super) result: lapin::Result<Confirmation>,
 }
 
@@ -22,29 +23,31 @@ pub(super) struct Returns(HashMap<Name, usize>);
 
 impl Returns {
     /// Answers all of `settled`. Every returned message among them is counted before any is answered.
-    pub(super) fn answer(&mut self, settled: &mut Vec<Confirmed>) {
-        for confirmed in settled.iter() {
+    pub(super) fn answer(&mut self, settled: Vec<Confirmed>) {
+        for confirmed in &settled {
             if let Ok(Confirmation::Ack(Some(returned)) | Confirmation::Nack(Some(returned))) = &confirmed.result {
-                let name = (returned.routing_key.clone(), returned.properties.message_id().clone());
+                let name = name(&returned.routing_key, returned.properties.message_id().as_ref());
                 *self.0.entry(name).or_default() += 1;
             }
         }
-        for Confirmed { name, done, result } in settled.drain(..) {
+        for Confirmed { name, done, result } in settled {
             let answer = match result {
-                Ok(_) if !self.0.is_empty() && self.claim(&name) => {
+                Ok(_) if !self.0.is_empty() && self.claim(name) => {
                     Err(Failure::new(ErrorKind::EntityNotFound, "no queue takes the message"))
                 }
                 result => outcome(result),
             };
-            let _ = done.send(answer);
+            if let Some(done) = done {
+                let _ = done.send(answer);
+            }
         }
     }
 
-    fn claim(&mut self, name: &Name) -> bool {
-        let Some(count) = self.0.get_mut(name) else { return false };
+    fn claim(&mut self, name: Name) -> bool {
+        let Some(count) = self.0.get_mut(&name) else { return false };
         *count -= 1;
         if *count == 0 {
-            self.0.remove(name);
+            self.0.remove(&name);
         }
         true
     }
@@ -79,16 +82,16 @@ mod tests {
     /// Answers the results of these ids, and the kinds of the failures.
     fn answer<const N: usize>(returns: &mut Returns, settled: [(&str, Confirmation); N]) -> [Option<ErrorKind>; N] {
         let mut answers = Vec::new();
-        let mut confirmed = settled
+        let confirmed = settled
             .into_iter()
             .map(|(id, confirmation)| {
                 let (done, answer) = oneshot::channel();
                 answers.push(answer);
                 let (key, id) = id.split_once('/').unwrap_or(("queue", id));
-                Confirmed { name: (key.into(), Some(id.into())), done, result: Ok(confirmation) }
+                Confirmed { name: name(&key.into(), Some(&id.into())), done: Some(done), result: Ok(confirmation) }
             })
             .collect();
-        returns.answer(&mut confirmed);
+        returns.answer(confirmed);
         let kind = |mut answer: oneshot::Receiver<Outcome>| answer.try_recv().unwrap().err().map(|error| error.kind());
         answers.into_iter().map(kind).collect::<Vec<_>>().try_into().unwrap()
     }

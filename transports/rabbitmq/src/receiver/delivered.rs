@@ -70,40 +70,31 @@ impl Ticket {
         self.settle(async |channel, tag| channel.basic_nack(tag, options).await).await
     }
 
-    /// Acknowledges deliveries of one channel by one frame. No other delivery up to the last of them may be unsettled:
-    /// [`SettledTags::prefix`](crate::settled::SettledTags::prefix).
-    pub(crate) async fn ack_all(tickets: Vec<Self>) -> Result<(), Failure> {
-        let tags: Vec<u64> = tickets.iter().map(|ticket| ticket.tag).collect();
-        let Some(last) = tickets.into_iter().last() else { return Ok(()) };
-        let options = BasicAckOptions { multiple: true };
-        last.settle_tags(tags, async |channel, tag| channel.basic_ack(tag, options).await).await
+    /// Returns the error of a delivery whose channel has closed.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        if self.is_lost() { Err(lost()) } else { Ok(()) }
     }
 
     async fn settle(self, operation: impl AsyncFnOnce(&Channel, u64) -> lapin::Result<()>) -> Result<(), Failure> {
-        let tag = self.tag;
-        self.settle_tags([tag], operation).await
+        self.check()?;
+        written(operation(&self.origin.leased.channel, self.tag).await)?;
+        // Not before the frame is written: a later one that settles several must come after it.
+        if let Some(settled) = self.origin.leased.settled() {
+            settled.lock().insert([self.tag]);
+        }
+        Ok(())
     }
+}
 
-    async fn settle_tags(
-        self,
-        tags: impl IntoIterator<Item = u64>,
-        operation: impl AsyncFnOnce(&Channel, u64) -> lapin::Result<()>,
-    ) -> Result<(), Failure> {
-        let lost = || Failure::new(ErrorKind::MessageLockLost, "the channel that delivered the message has ended");
-        if self.is_lost() {
-            return Err(lost());
-        }
-        match operation(&self.origin.leased.channel, self.tag).await {
-            Err(error) if matches!(error.kind(), lapin::ErrorKind::InvalidChannelState(..)) => Err(lost()),
-            Err(error) => Err(error.into()),
-            Ok(()) => {
-                // Not before the frame is written: a later one that settles several must come after it.
-                if let Some(settled) = self.origin.leased.settled() {
-                    settled.lock().insert(tags);
-                }
-                Ok(())
-            }
-        }
+fn lost() -> Failure {
+    Failure::new(ErrorKind::MessageLockLost, "the channel that delivered the message has ended")
+}
+
+/// Returns the result of a settlement.
+pub(super) fn written(result: lapin::Result<()>) -> Result<(), Failure> {
+    match result {
+        Err(error) if matches!(error.kind(), lapin::ErrorKind::InvalidChannelState(..)) => Err(lost()),
+        result => Ok(result?),
     }
 }
 
@@ -127,8 +118,8 @@ impl Held {
         now: Timestamp,
         until: Instant,
     ) -> Self {
-        let ticket = Ticket::new(origin, &raw);
-        let lapin::message::Delivery { properties, data, routing_key, .. } = raw;
+        let lapin::message::Delivery { properties, data, routing_key, delivery_tag: tag, acker, .. } = raw;
+        let ticket = Ticket { origin, tag, acker };
         let payload = Bytes::from(data);
         let (mut message, mut facts) =
             wire::read(&properties, payload.clone(), |malformed| log::malformed(source.path.as_str(), &malformed));

@@ -5,7 +5,10 @@ use std::{
     task::{Context, Poll},
 };
 
-use consign_core::transport::{Delivery, ReceiveError};
+use consign_core::{
+    time::Timestamp,
+    transport::{Delivery, ReceiveError},
+};
 use tokio::time::Instant;
 
 use super::{
@@ -27,10 +30,12 @@ impl Shared {
         let before = out.len();
         state.idle_since = None;
         state.is_stopping = false;
+        let mut clock = None;
         while out.len() - before < max {
             match state.poll_next(cx) {
                 Poll::Ready(Ok((origin, delivery))) => {
-                    if let Some(delivery) = self.hand_out(&mut state, origin, delivery) {
+                    let now = *clock.get_or_insert_with(|| (self.client.now(), Instant::now()));
+                    if let Some(delivery) = self.hand_out(&mut state, origin, delivery, now) {
                         out.push(delivery);
                     }
                 }
@@ -68,11 +73,10 @@ impl Shared {
         state: &mut State,
         origin: Arc<Origin>,
         raw: lapin::message::Delivery,
+        (now, at): (Timestamp, Instant),
     ) -> Option<Delivery<RabbitMqLease>> {
-        let now = self.client.now();
         let is_dead = self.source.path.is_dead_letter();
         let lock = self.lock_duration();
-        let at = Instant::now();
         let mut held = Held::read(&self.source, origin, raw, now, at + lock);
         let facts = held.facts;
         if !is_dead && facts.expires_at.is_some_and(|at| at <= now) {
@@ -96,10 +100,8 @@ impl Shared {
         received.locked_until = Some(now.saturating_add(lock));
         held.until = at + lock;
         let key = state.next_id();
-        if state.locks.is_empty() {
-            self.changed.notify_one();
-        }
         state.lock_until(held.until, key);
+        self.wake_by(state, held.until);
         state.held.insert(key, held);
         Some(Delivery { message: message.with_received(received), lease: RabbitMqLease::held(Arc::clone(self), key) })
     }

@@ -18,7 +18,7 @@ use super::{
     delivered::Held,
     job::{Action, Job},
     settling::{RabbitMqSettle, lost},
-    state::{Passing, Shared, token},
+    state::{Shared, token},
 };
 use crate::{delays::Delays, session::SessionLock};
 
@@ -77,14 +77,6 @@ impl RabbitMqLease {
             _ => None,
         }
     }
-
-    /// Takes the delivery, to complete it together with others. `None` if it is not one of a receiver's channel, or if its lock
-    /// is lost, which a settlement reports.
-    pub(super) fn take(&mut self) -> Option<(Passing, Held)> {
-        let Right::Held(lock) = &mut self.0 else { return None };
-        let passing = lock.shared.pass();
-        lock.take().map(|held| (passing, held))
-    }
 }
 
 impl Lock {
@@ -111,10 +103,8 @@ impl Lock {
     }
 
     fn complete(&mut self) -> RabbitMqSettle {
-        let _passing = self.shared.pass();
-        let Some(held) = self.take() else { return RabbitMqSettle::err(lost()) };
-        self.shared.settled(&held.ticket.origin);
-        RabbitMqSettle::writing(held.ticket.ack(), self.shared.client.link.deadline(), |error| error)
+        self.is_used = true;
+        self.shared.complete(self.key).map_or_else(|| RabbitMqSettle::err(lost()), RabbitMqSettle::gathered)
     }
 }
 
@@ -204,7 +194,7 @@ impl transport::Lease for RabbitMqLease {
     }
 
     fn complete_all(batch: &mut Vec<Self>) -> CompleteAll<RabbitMqSettle> {
-        complete_all(batch.drain(..).map(|mut lease| lease.take().ok_or_else(|| lease.settle(Disposition::Complete))))
+        complete_all(batch.drain(..).map(|lease| lease.settle(Disposition::Complete)))
     }
 
     fn completes_in_batches(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Receiving: a consumer with as much credit as the caller requests.
 
 mod complete_all;
+mod completing;
 pub(crate) mod copy;
 pub(crate) mod delivered;
 mod dispatch;

@@ -9,6 +9,7 @@ use std::{
 use consign_core::transport::{ErrorKind, SettleError};
 use tokio::{sync::oneshot, time::Sleep};
 
+use super::completing::Completion;
 use crate::error::Failure;
 
 pub(super) fn lost() -> SettleError {
@@ -22,6 +23,8 @@ pub struct RabbitMqSettle(Settling);
 
 enum Settling {
     Done(Option<Result<(), SettleError>>),
+    /// The receiver's task writes it together with others.
+    Gathered(Completion),
     Written {
         acking: Acking,
         deadline: Duration,
@@ -44,6 +47,15 @@ impl RabbitMqSettle {
             Poll::Ready(result) => Self(Settling::Done(Some(result.map_err(SettleError::from).map_err(error)))),
             Poll::Pending => Self(Settling::Written { acking, deadline, timer: None, error }),
         }
+    }
+
+    pub(super) fn gathered(completion: Completion) -> Self {
+        Self(Settling::Gathered(completion))
+    }
+
+    /// Returns whether both have one answer.
+    pub(super) fn has_answer_of(&self, other: &Self) -> bool {
+        matches!((&self.0, &other.0), (Settling::Gathered(one), Settling::Gathered(other)) if one.is_with(other))
     }
 
     /// Returns a settlement that a task does, with deadlines of its own.
@@ -83,6 +95,7 @@ impl Future for RabbitMqSettle {
                 let again = || Err(SettleError::new(ErrorKind::General).with_detail("polled after its end"));
                 result.take().unwrap_or_else(again)
             }
+            Settling::Gathered(completion) => ready!(Pin::new(completion).poll(cx)).map_err(SettleError::from),
             Settling::Written { acking, deadline, timer, error } => match acking.as_mut().poll(cx) {
                 Poll::Ready(result) => result.map_err(SettleError::from).map_err(*error),
                 Poll::Pending => {

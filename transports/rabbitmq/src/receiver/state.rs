@@ -15,7 +15,8 @@ use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 
 use super::{
-    delivered::{Held, Origin},
+    completing::{Completion, Gathered},
+    delivered::{Held, Origin, Ticket},
     job::Job,
     source::Source,
 };
@@ -31,6 +32,10 @@ pub(crate) struct Shared {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) is_ended: bool,
+    /// Whether the task is dropped, as it is with its runtime.
+    is_gone: bool,
+    /// When the task looks at the state without a notice.
+    pub(super) wakes_at: Option<Instant>,
     /// How many messages the last poll requested; 0 without a waiting receive.
     pub(super) wanted: usize,
     /// Since when there is no waiting receive.
@@ -54,6 +59,8 @@ pub(super) struct State {
     /// The ends of locks, in order: all locks have the same duration.
     pub(super) locks: VecDeque<(Instant, u64)>,
     pub(super) jobs: Vec<Job>,
+    /// Completions that the task writes next, by channel.
+    pub(super) completions: Vec<Gathered>,
     /// Deliveries that are released after younger ones were.
     pub(super) restores: Vec<Job>,
     /// Recently released deliveries, and when.
@@ -91,12 +98,17 @@ impl Shared {
         state.waker = None;
         state.asked = None;
         if state.subscription.is_some() || !state.spare.is_empty() {
-            let is_first = state.idle_since.is_none();
-            state.idle_since = Some(Instant::now());
-            if is_first {
-                drop(state);
-                self.changed.notify_one();
-            }
+            let now = Instant::now();
+            state.idle_since = Some(now);
+            self.wake_by(&mut state, now + self.client.link.options.linger);
+        }
+    }
+
+    /// Has the task look at the state at this time, or before.
+    pub(super) fn wake_by(&self, state: &mut State, at: Instant) {
+        if state.wakes_at.is_none_or(|wakes_at| wakes_at > at) {
+            state.wakes_at = Some(at);
+            self.changed.notify_one();
         }
     }
 
@@ -124,10 +136,40 @@ impl Shared {
         self.changed.notify_one();
     }
 
+    /// Records that the task is dropped, and fails what it has not done.
+    pub(super) fn go(&self) {
+        let mut state = self.state();
+        state.is_gone = true;
+        let left = (
+            std::mem::take(&mut state.jobs),
+            std::mem::take(&mut state.restores),
+            std::mem::take(&mut state.completions),
+        );
+        drop(state);
+        drop(left);
+    }
+
     /// Takes a delivery that is still held, to settle it.
     pub(super) fn take(&self, key: u64) -> Option<Held> {
         let mut state = self.state();
         state.held.remove(&key)
+    }
+
+    /// Completes a delivery that is still held; `None` if its lock is lost.
+    pub(super) fn complete(&self, key: u64) -> Option<Completion> {
+        let mut state = self.state();
+        let held = state.held.remove(&key)?;
+        if held.ticket.is_lost() {
+            return None;
+        }
+        let Held { ticket, .. } = held;
+        state.settled(&ticket.origin);
+        let (completion, is_first) = state.gather(ticket);
+        drop(state);
+        if is_first {
+            self.changed.notify_one();
+        }
+        Some(completion)
     }
 
     /// Keeps the channel of a dropped receiver while a settlement is neither held any more nor written.
@@ -138,8 +180,12 @@ impl Shared {
 
     /// Gives a settlement of more than one step to the task.
     pub(super) fn leave(&self, job: Job) {
-        self.state().jobs.push(job);
-        self.changed.notify_one();
+        let mut state = self.state();
+        if !state.is_gone {
+            state.jobs.push(job);
+            drop(state);
+            self.changed.notify_one();
+        }
     }
 
     /// Releases a delivery. RabbitMQ puts it behind earlier returned ones, at the front of the queue. So if one of these is
@@ -152,6 +198,9 @@ impl Shared {
         let mut state = self.state();
         while state.given_back.front().is_some_and(|(at, _)| now > *at + OF_LATE) || state.given_back.len() > MOST {
             state.given_back.pop_front();
+        }
+        if state.is_gone {
+            return;
         }
         if state.given_back.iter().any(|(_, younger)| *younger > key) {
             state.restores.push(job);
@@ -179,26 +228,12 @@ impl Shared {
 
     /// Records that a delivery was settled, which permits another.
     pub(super) fn settled(&self, origin: &Origin) {
-        let mut state = self.state();
-        // A message that takes its place may be in transit.
-        if let Some(since) = &mut state.idle_since {
-            *since = Instant::now();
-        }
-        let id = origin.subscription;
-        if let Some(present) = state.subscription.as_mut().filter(|present| present.origin.subscription == id) {
-            present.unsettled = present.unsettled.saturating_sub(1);
-        }
+        self.state().settled(origin);
     }
 }
 
 /// A settlement between the two.
 pub(super) struct Passing(Arc<Shared>);
-
-impl Passing {
-    pub(super) fn shared(&self) -> &Shared {
-        &self.0
-    }
-}
 
 impl Drop for Passing {
     fn drop(&mut self) {
@@ -237,6 +272,33 @@ impl State {
                 Poll::Pending
             }
         }
+    }
+
+    fn settled(&mut self, origin: &Origin) {
+        // A message that takes its place may be in transit.
+        if let Some(since) = &mut self.idle_since {
+            *since = Instant::now();
+        }
+        let id = origin.subscription;
+        if let Some(present) = self.subscription.as_mut().filter(|present| present.origin.subscription == id) {
+            present.unsettled = present.unsettled.saturating_sub(1);
+        }
+    }
+
+    /// Has the task write a completion. Returns whether the task does not know of it.
+    fn gather(&mut self, mut ticket: Ticket) -> (Completion, bool) {
+        for gathered in &mut self.completions {
+            match gathered.add(ticket) {
+                Ok(()) => return (gathered.completion(), false),
+                Err(other) => ticket = other,
+            }
+        }
+        let gathered = Gathered::new(ticket);
+        let completion = gathered.completion();
+        if !self.is_gone {
+            self.completions.push(gathered);
+        }
+        (completion, true)
     }
 
     pub(super) fn next_id(&mut self) -> u64 {

@@ -1,7 +1,7 @@
 //! The task that owns a receiver's channel: it subscribes, expires locks, and does settlements of more than one step.
 
 use std::{
-    future::pending,
+    future::{pending, poll_fn},
     pin::Pin,
     sync::Arc,
     task::{Context, Waker},
@@ -26,6 +26,7 @@ use super::{
     state::{Shared, State, Subscription},
 };
 use crate::{
+    alarm::Alarm,
     cancels::Turn,
     error::{Failure, within},
     link::Leased,
@@ -49,17 +50,20 @@ enum Stepped {
 }
 
 pub(super) async fn run(shared: Arc<Shared>) {
-    let mut jobs = FuturesUnordered::new();
+    let _gone = Gone(Arc::clone(&shared));
+    let deadline = shared.client.link.deadline();
+    let mut jobs = FuturesUnordered::<Pin<Box<dyn Future<Output = ()> + Send>>>::new();
+    let mut alarm = Alarm::new();
     let mut step: Option<Step> = None;
     let mut leased: Option<Leased> = None;
     let mut turn: Option<Turn> = None;
     loop {
         let now = Instant::now();
-        let (wake_at, stopped) = {
+        let (completions, stopped) = {
             let mut state = shared.state();
             state.end_locks(now);
             for job in state.jobs.drain(..) {
-                jobs.push(settle::run(job, Arc::clone(&shared)));
+                jobs.push(Box::pin(settle::run(job, Arc::clone(&shared))));
             }
             if step.is_none() {
                 step = next_step(&shared, &mut state, leased.as_ref(), turn.take(), now);
@@ -68,8 +72,15 @@ pub(super) async fn run(shared: Arc<Shared>) {
             if state.is_done() && jobs.is_empty() && step.is_none() {
                 break;
             }
-            (state.wake_at(shared.client.link.options.linger), state.take_stopped())
+            state.wakes_at = alarm.set(state.wake_at(shared.client.link.options.linger));
+            (std::mem::take(&mut state.completions), state.take_stopped())
         };
+        for gathered in completions {
+            let mut writing = Box::pin(gathered.write(deadline));
+            if writing.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+                jobs.push(writing);
+            }
+        }
         if let Some(stopped) = stopped {
             stopped.wake();
         }
@@ -80,18 +91,20 @@ pub(super) async fn run(shared: Arc<Shared>) {
                 step = None;
                 arrive(&shared, &mut leased, &mut turn, stepped);
             }
-            () = sleep_until(wake_at) => {}
+            () = poll_fn(|cx| alarm.poll(cx)) => {}
         }
     }
     if let Some(leased) = leased {
-        leased.close(shared.client.link.deadline()).await;
+        leased.close(deadline).await;
     }
 }
 
-async fn sleep_until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => pending().await,
+/// Fails what a task that is dropped has not done.
+struct Gone(Arc<Shared>);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        self.0.go();
     }
 }
 
@@ -337,7 +350,11 @@ fn give_back(ticket: Ticket) {
 impl State {
     /// Returns whether the receiver is dropped and all dispatched deliveries are settled.
     fn is_done(&self) -> bool {
-        self.is_ended && self.held.is_empty() && self.passing == 0 && self.restores.is_empty()
+        self.is_ended
+            && self.held.is_empty()
+            && self.completions.is_empty()
+            && self.passing == 0
+            && self.restores.is_empty()
     }
 
     /// Abandons deliveries whose lock has run out.

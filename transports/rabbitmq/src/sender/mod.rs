@@ -3,9 +3,10 @@
 mod target;
 
 use std::{
+    borrow::Cow,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use consign_core::{
@@ -34,28 +35,31 @@ use crate::{
 ///
 /// Messages are sent in the order of the calls of `send`, as long as no more are in flight than the options allow.
 #[derive(Clone)]
-pub struct RabbitMqSender {
+pub struct RabbitMqSender(Arc<Parts>);
+
+/// What clones share.
+struct Parts {
     shared: Arc<Shared>,
     publisher: Publisher,
     path: EntityPath,
-    target: Arc<Resolving>,
+    target: Resolving,
 }
 
 impl std::fmt::Debug for RabbitMqSender {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RabbitMqSender").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("RabbitMqSender").field("path", &self.0.path).finish_non_exhaustive()
     }
 }
 
 impl RabbitMqSender {
     pub(crate) fn new(shared: &Arc<Shared>, path: EntityPath, target: Option<Target>, publisher: Publisher) -> Self {
-        Self { shared: Arc::clone(shared), publisher, path, target: Arc::new(Resolving::new(target)) }
+        Self(Arc::new(Parts { shared: Arc::clone(shared), publisher, path, target: Resolving::new(target) }))
     }
 
     /// Returns the path of the target.
     #[must_use]
     pub fn path(&self) -> &EntityPath {
-        &self.path
+        &self.0.path
     }
 
     /// Sends messages that become visible at `at`, or at once if that has passed. Returns their numbers in order. They cannot
@@ -79,7 +83,7 @@ impl RabbitMqSender {
         messages: impl Iterator<Item = Message>,
         target: &Target,
     ) -> Result<Vec<(u64, Prepared)>, SendError> {
-        let now = self.shared.now();
+        let now = self.0.shared.now();
         messages.map(|message| self.prepare_one(message, target, now)).collect()
     }
 
@@ -97,27 +101,28 @@ impl RabbitMqSender {
             Target::Reply(_) if delay.is_some() => return Err(Unsupported::new(Capability::Scheduling).into()),
             Target::Reply(_) => (None, false),
         };
-        let place = match target {
-            Target::Reply(address) => address.clone(),
+        let place: Cow<'_, str> = match target {
+            Target::Reply(address) => address.as_str().into(),
             Target::Queue(settings) if settings.requires_session => {
-                session::queue_of(&self.path, message.session_id().ok_or(SessionRequired)?, settings.session_slots)
+                session::queue_of(&self.0.path, message.session_id().ok_or(SessionRequired)?, settings.session_slots)
+                    .into()
             }
-            Target::Queue(_) | Target::Topic(_) => self.path.as_str().to_owned(),
+            Target::Queue(_) | Target::Topic(_) => self.0.path.as_str().into(),
         };
-        let number = self.shared.numbers.next(now);
+        let number = self.0.shared.numbers.next(now);
         let stamp = Stamp {
             number: Some(number),
             enqueued: Some(due.unwrap_or(now)),
             failed: 0,
             time_to_live,
             mirrored: is_topic,
-            delayed_to: delay.is_some().then(|| place.clone()),
+            delayed_to: delay.is_some().then(|| place.clone().into_owned()),
             expiration: if delay.is_some() { Expiration::Never } else { Expiration::TimeToLive },
         };
         let written = wire::write(message, &stamp)?;
         let publication = Publication {
-            exchange: if is_topic { place.as_str().into() } else { "".into() },
-            key: if is_topic { "".into() } else { place.as_str().into() },
+            exchange: if is_topic { (*place).into() } else { "".into() },
+            key: if is_topic { "".into() } else { (*place).into() },
             route: match target {
                 Target::Queue(_) => Route::Mandatory,
                 // RabbitMQ returns each mandatory message for a direct reply, because it goes to no queue, and delivers it too.
@@ -126,7 +131,8 @@ impl RabbitMqSender {
             properties: written.properties,
             payload: written.payload,
         };
-        Ok((number, Prepared { publication, delay, place }))
+        let delay = delay.map(|steps| (steps, place.into_owned()));
+        Ok((number, Prepared { publication, delay }))
     }
 
     fn send_prepared(
@@ -137,10 +143,11 @@ impl RabbitMqSender {
         let sender = self.clone();
         async move {
             let mut publications = Vec::with_capacity(prepared.len());
-            for Prepared { mut publication, delay, place } in prepared {
-                if let Some(steps) = delay {
-                    let delays = sender.shared.delays().await?;
-                    delays.route(&sender.shared.link, &place, matches!(target, Target::Topic(_))).await?;
+            let shared = &sender.0.shared;
+            for Prepared { mut publication, delay } in prepared {
+                if let Some((steps, place)) = delay {
+                    let delays = shared.delays().await?;
+                    delays.route(&shared.link, &place, matches!(target, Target::Topic(_))).await?;
                     (publication.exchange, publication.key) = delays.entry(steps);
                     publication.route = Route::Mandatory;
                 }
@@ -149,8 +156,8 @@ impl RabbitMqSender {
             let mut started = Vec::with_capacity(publications.len());
             let mut outcome = Ok(());
             for publication in publications {
-                match sender.publisher.enqueue(publication).await {
-                    Ok(publishing) => started.push(publishing.finish(&sender.shared.link)),
+                match sender.0.publisher.enqueue(publication).await {
+                    Ok(publishing) => started.push(publishing),
                     Err(failure) => {
                         outcome = Err(failure);
                         break;
@@ -164,11 +171,19 @@ impl RabbitMqSender {
         }
     }
 
+    /// Returns the error of a message that was published.
+    fn error_of(&self, failure: Failure) -> SendError {
+        match self.0.target.get() {
+            Some(target) => self.error(target, failure),
+            None => failure.into(),
+        }
+    }
+
     /// The broker does not report why it refuses: a queue with a limit is full.
     fn error(&self, target: &Target, failure: Failure) -> SendError {
         match (target, failure.kind()) {
             (_, ErrorKind::EntityNotFound) => {
-                self.shared.entities.doubt(&self.path);
+                self.0.shared.entities.doubt(&self.0.path);
                 failure.into()
             }
             (Target::Queue(settings), ErrorKind::General) if settings.max_length_bytes.is_some() => {
@@ -190,10 +205,8 @@ fn in_part(failure: Failure) -> SendError {
 
 struct Prepared {
     publication: Publication,
-    /// Steps of a delay.
-    delay: Option<u32>,
-    /// The target queue or exchange.
-    place: String,
+    /// Steps of a delay, and the target queue or exchange.
+    delay: Option<(u32, String)>,
 }
 
 fn check_queue(message: &Message, settings: &QueueSettings) -> Result<(), SendError> {
@@ -209,6 +222,10 @@ pub struct RabbitMqSending(State);
 enum State {
     Refused(Option<SendError>),
     /// The common case.
+    Published {
+        publishing: Publishing,
+        sender: RabbitMqSender,
+    },
     Awaited(Pin<Box<dyn Future<Output = Result<(), SendError>> + Send>>),
 }
 
@@ -220,6 +237,9 @@ impl Future for RabbitMqSending {
             State::Refused(error) => {
                 let again = || SendError::new(ErrorKind::General).with_detail("polled after its end");
                 Poll::Ready(Err(error.take().unwrap_or_else(again)))
+            }
+            State::Published { publishing, sender } => {
+                Poll::Ready(ready!(Pin::new(publishing).poll(cx)).map_err(|failure| sender.error_of(failure)))
             }
             State::Awaited(sending) => sending.as_mut().poll(cx),
         }
@@ -248,19 +268,15 @@ impl RabbitMqSender {
     }
 
     fn start_one(&self, target: &Target, message: Message) -> RabbitMqSending {
-        let prepared = match self.prepare_one(message, target, self.shared.now()) {
+        let prepared = match self.prepare_one(message, target, self.0.shared.now()) {
             Ok((_, prepared)) => prepared,
             Err(error) => return RabbitMqSending(State::Refused(Some(error))),
         };
         if prepared.delay.is_some() {
             return RabbitMqSending::awaited(self.send_prepared(vec![prepared], target.clone()));
         }
-        let publishing: Publishing = self.publisher.start(prepared.publication);
-        let (sender, target) = (self.clone(), target.clone());
-        RabbitMqSending::awaited(async move {
-            let outcome = publishing.finish(&sender.shared.link).await;
-            outcome.map_err(|failure| sender.error(&target, failure))
-        })
+        let publishing = self.0.publisher.start(prepared.publication);
+        RabbitMqSending(State::Published { publishing, sender: self.clone() })
     }
 
     fn start_batch(&self, target: &Target, batch: Batch) -> RabbitMqSending {
@@ -278,7 +294,7 @@ impl transport::Sender for RabbitMqSender {
     type Send = RabbitMqSending;
 
     fn send(&self, message: Message) -> RabbitMqSending {
-        match self.target.get() {
+        match self.0.target.get() {
             Some(target) => self.start_one(target, message),
             None => self.wait(Work::One(Box::new(message))),
         }
@@ -288,7 +304,7 @@ impl transport::Sender for RabbitMqSender {
     /// messages. If the connection breaks or the queue fills up meanwhile, some may be stored, and the error reports an unknown
     /// outcome.
     fn send_batch(&self, batch: Batch) -> RabbitMqSending {
-        match self.target.get() {
+        match self.0.target.get() {
             Some(target) => self.start_batch(target, batch),
             None => self.wait(Work::Batch(batch)),
         }
@@ -297,7 +313,7 @@ impl transport::Sender for RabbitMqSender {
     /// A reply that is sent by direct reply-to cannot be delayed.
     fn capabilities(&self) -> Capabilities {
         let can = RabbitMq::CAPABILITIES;
-        match self.target.get() {
+        match self.0.target.get() {
             Some(Target::Reply(_)) => {
                 can.with(Capability::Scheduling, Level::Unsupported).with(Capability::DelayedRetry, Level::Unsupported)
             }

@@ -70,24 +70,24 @@ impl Resolving {
 impl RabbitMqSender {
     /// Returns the target. Sends that wait for it are published before those of later calls.
     pub(crate) async fn resolve(&self) -> Result<Target, Failure> {
-        if let Some(target) = self.target.get() {
+        if let Some(target) = self.0.target.get() {
             return Ok(target.clone());
         }
-        let target = Target::from(self.shared.entities.find(&self.shared, &self.path).await?);
-        let waiting = self.target.waiting.lock();
+        let target = Target::from(self.0.shared.entities.find(&self.0.shared, &self.0.path).await?);
+        let waiting = self.0.target.waiting.lock();
         if !waiting.is_searched {
-            let _ = self.target.target.set(target.clone());
+            let _ = self.0.target.target.set(target.clone());
         }
         Ok(target)
     }
 
     /// Sends when the target is found.
     pub(super) fn wait(&self, work: Work) -> RabbitMqSending {
-        let mut waiting = self.target.waiting.lock();
-        if let Some(target) = self.target.get() {
+        let mut waiting = self.0.target.waiting.lock();
+        if let Some(target) = self.0.target.get() {
             return self.start(target, work);
         }
-        if waiting.sends.len() >= self.shared.link.options.sends_in_flight {
+        if waiting.sends.len() >= self.0.shared.link.options.sends_in_flight {
             drop(waiting);
             let sender = self.clone();
             return RabbitMqSending::awaited(async move {
@@ -109,17 +109,17 @@ impl RabbitMqSender {
 }
 
 async fn search(sender: RabbitMqSender) {
-    let found = sender.shared.entities.find(&sender.shared, &sender.path).await;
+    let found = sender.0.shared.entities.find(&sender.0.shared, &sender.0.path).await;
     let started: Vec<_> = {
         // A send that finds the target set is behind these.
-        let mut waiting = sender.target.waiting.lock();
+        let mut waiting = sender.0.target.waiting.lock();
         waiting.is_searched = false;
         let sends = std::mem::take(&mut waiting.sends).into_iter().filter(|(_, done)| !done.is_closed());
         match found {
             Ok(known) => {
                 let target = Target::from(known);
                 let started = sends.map(|(work, done)| (sender.start(&target, work), done)).collect();
-                let _ = sender.target.target.set(target);
+                let _ = sender.0.target.target.set(target);
                 started
             }
             Err(failure) => {

@@ -13,11 +13,11 @@ use lapin::{
 };
 
 use super::{
-    body,
+    body, made_id,
     malformed::{Cause, Malformed},
     names, nested, property, value,
 };
-use crate::reply_to;
+use crate::{numbers::Numbers, reply_to};
 
 /// Facts of a delivery beside the message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,7 +74,11 @@ pub(crate) fn read(raw: &BasicProperties, payload: Bytes, mut report: impl FnMut
         properties.pass_through_mut().priority = Some(*priority);
     }
     let mut ttl = raw.expiration().as_ref().and_then(|text| text.as_str().parse().ok()).map(Duration::from_millis);
-    let (mut is_encoded, mut is_stamped) = (false, false);
+    let mut is_encoded = false;
+    // An id that does not fit has a made one in its place.
+    let made = raw.message_id().as_ref().and_then(|id| made_id::number(id.as_str()));
+    let mut is_stamped = made.is_some() && !headers.contains_key(names::MESSAGE_ID);
+    let mut number = made;
     let mut nested = Vec::new();
     let types = match headers.inner().get(names::TYPES) {
         Some(AMQPValue::FieldTable(types)) => Some(types.inner()),
@@ -98,7 +102,7 @@ pub(crate) fn read(raw: &BasicProperties, payload: Bytes, mut report: impl FnMut
                     (facts.enqueued, facts.is_stamped) = (at, true);
                 }
             }
-            names::SEQUENCE_NUMBER => facts.number = integer(value).unwrap_or_default().cast_unsigned(),
+            names::SEQUENCE_NUMBER => number = integer(value).map(i64::cast_unsigned),
             names::FAILED_DELIVERIES => {
                 // The maximum leaves one more.
                 facts.failed = integer(value).and_then(|count| count.try_into().ok()).unwrap_or(0).min(u32::MAX - 1);
@@ -112,6 +116,12 @@ pub(crate) fn read(raw: &BasicProperties, payload: Bytes, mut report: impl FnMut
             _ if is_said_by_property(name, raw) => {}
             names::ANNOTATIONS | names::FOOTER => read_pairs(name, value, &mut properties, &mut report),
             _ => read_header(name, value, &mut properties),
+        }
+    }
+    if let Some(number) = number.filter(|number| *number != 0) {
+        facts.number = number;
+        if !facts.is_stamped {
+            (facts.enqueued, facts.is_stamped) = (Numbers::time_of(number), true);
         }
     }
     if is_stamped && let Some(id) = properties.message_id().map(str::to_owned) {

@@ -171,3 +171,50 @@ fn parts_that_cannot_be_decoded_are_left_out_and_reported() {
         assert!(malformed.cause.to_string().contains(cause), "{}", malformed.cause);
     }
 }
+
+/// Rules: K-122.
+#[test]
+fn a_made_id_takes_the_place_of_headers() {
+    let at = Timestamp::from_millis(1_700_000_000_123);
+    let number = (1_700_000_000_123_u64 << 20) + 5;
+    let fresh = Stamp { number: Some(number), enqueued: Some(at), ..stamp() };
+    let headers = |message: &Message, stamp: &Stamp| {
+        let written = write(message, stamp).unwrap();
+        let names = written.properties.headers().iter().flat_map(|headers| headers.inner().keys());
+        let names: Vec<String> = names.map(|name| name.as_str().to_owned()).collect();
+        let (read, facts) = read(&written.properties, written.payload, |malformed| panic!("{malformed:?}"));
+        (names, read, facts)
+    };
+    let (names, made, facts) = headers(&Message::new("x"), &fresh);
+    assert!(names.is_empty(), "{names:?}");
+    assert!(made.is_message_id_stamped() && made.message_id().is_some());
+    assert_eq!((facts.number, facts.enqueued, facts.is_stamped), (number, at, true));
+
+    let own = Message::builder().message_id("own").build("x").unwrap();
+    let (names, own, facts) = headers(&own, &fresh);
+    assert_eq!(names, [names::SEQUENCE_NUMBER]);
+    assert!(!own.is_message_id_stamped());
+    assert_eq!((facts.number, facts.enqueued, facts.is_stamped), (number, at, true));
+
+    let later = Timestamp::from_millis(1_700_000_000_124);
+    for (other, time, expected) in [
+        (number, later, vec![names::ENQUEUED_TIME]),
+        (number + 1, at, vec![names::SEQUENCE_NUMBER]),
+        (7, later, vec![names::ENQUEUED_TIME, names::SEQUENCE_NUMBER]),
+    ] {
+        let (names, again, facts) = headers(&made, &Stamp { number: Some(other), enqueued: Some(time), ..stamp() });
+        assert_eq!(names, expected);
+        assert_eq!((again.message_id(), again.is_message_id_stamped()), (made.message_id(), true));
+        assert_eq!((facts.number, facts.enqueued, facts.is_stamped), (other, time, true));
+    }
+    // Another client sends it again.
+    let (names, again, facts) = headers(&made, &Stamp::of_other(Expiration::Never));
+    assert_eq!((names, facts.number, facts.is_stamped), (vec![names::SEQUENCE_NUMBER.to_owned()], 0, false));
+    assert!(again.is_message_id_stamped());
+    // A sender may have set an id of that form.
+    let id = made.message_id().unwrap().to_owned();
+    let copied = Message::builder().message_id(id.clone()).build("x").unwrap();
+    let (_, copied, facts) = headers(&copied, &Stamp { number: Some(number + 1), ..fresh });
+    assert_eq!((copied.message_id(), copied.is_message_id_stamped()), (Some(&*id), false));
+    assert_eq!(facts.number, number + 1);
+}

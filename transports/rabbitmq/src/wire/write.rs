@@ -13,10 +13,9 @@ use lapin::{
     BasicProperties,
     types::{AMQPValue, FieldTable, ShortString},
 };
-use uuid::Uuid;
 
-use super::{SHORT, body, names, nested, property, property::text, value};
-use crate::{reply_to, session};
+use super::{SHORT, body, made_id, names, nested, property, property::text, value};
+use crate::{numbers::Numbers, reply_to, session};
 
 type Headers = BTreeMap<ShortString, AMQPValue>;
 
@@ -104,10 +103,16 @@ pub(crate) fn write(message: &Message, stamp: &Stamp) -> Result<Written, SendErr
         out = out.with_reply_to(value);
     }
     // Every message of a sender has one, because it distinguishes returned messages.
-    let of_sender = || stamp.number.map(|_| random_id());
-    if let Some(id) = place(properties.message_id(), names::MESSAGE_ID).or_else(of_sender) {
-        if properties.message_id().is_none() || properties.is_message_id_stamped() {
-            insert(&mut headers, names::MESSAGE_ID_STAMPED, AMQPValue::Boolean(true));
+    let of_sender = || stamp.number.map(|number| made_id::make(number).into());
+    let id = place(properties.message_id(), names::MESSAGE_ID).or_else(of_sender);
+    let has_made = properties.message_id().is_none() || properties.is_message_id_stamped();
+    // The number that the id has.
+    let of_id = id.as_ref().filter(|_| has_made).and_then(|id| made_id::number(id.as_str()));
+    if let Some(id) = id {
+        // A reader takes an id that looks like a made one as such.
+        let is_taken_as_made = properties.message_id().is_none_or(|own| made_id::number(own).is_some());
+        if has_made != is_taken_as_made {
+            insert(&mut headers, names::MESSAGE_ID_STAMPED, AMQPValue::Boolean(has_made));
         }
         out = out.with_message_id(id);
     }
@@ -131,10 +136,11 @@ pub(crate) fn write(message: &Message, stamp: &Stamp) -> Result<Written, SendErr
     if let Some(queue) = &stamp.delayed_to {
         insert(&mut headers, names::DESTINATION, text(queue));
     }
-    if let Some(at) = stamp.enqueued {
+    let number = stamp.number.unwrap_or_default();
+    if let Some(at) = stamp.enqueued.filter(|at| number == 0 || Numbers::time_of(number) != *at) {
         insert(&mut headers, names::ENQUEUED_TIME, long(at.as_millis()));
     }
-    if let Some(number) = stamp.number {
+    if of_id.unwrap_or_default() != number {
         insert(&mut headers, names::SEQUENCE_NUMBER, long(number.cast_signed()));
     }
     if stamp.failed > 0 {
@@ -157,7 +163,10 @@ pub(crate) fn write(message: &Message, stamp: &Stamp) -> Result<Written, SendErr
     if is_encoded {
         insert(&mut headers, names::BODY, text(body::SECTIONS));
     }
-    Ok(Written { properties: out.with_headers(FieldTable::from(headers)), payload })
+    if !headers.is_empty() {
+        out = out.with_headers(FieldTable::from(headers));
+    }
+    Ok(Written { properties: out, payload })
 }
 
 /// The shorter of two times, if there is one.
@@ -170,11 +179,6 @@ pub(crate) fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<
 
 fn short(value: &str) -> Option<ShortString> {
     (value.len() <= SHORT).then(|| value.into())
-}
-
-fn random_id() -> ShortString {
-    let id = uuid::Builder::from_random_bytes(fastrand::u128(..).to_ne_bytes()).into_uuid();
-    id.simple().encode_lower(&mut Uuid::encode_buffer()).to_owned().into()
 }
 
 fn insert(headers: &mut Headers, name: &str, value: AMQPValue) {

@@ -1,4 +1,4 @@
-//! What is in the files of format 1: every state of a message, and every record. It stays as it is.
+//! What is in the files of each format: every state of a message, and every record. It stays as it is.
 
 use std::time::Duration;
 
@@ -196,15 +196,20 @@ async fn settled_and_shown(delivery: Delivery<RabbitMqLease>) -> Json {
     shown
 }
 
-/// What is expected of [`received`], without a server.
-pub(crate) fn expected() -> Vec<Json> {
-    let mut number = 0;
+/// Returns how many messages are sent to the first queue. The last one has no MessageId.
+pub(crate) fn count() -> i64 {
+    every().len().try_into().unwrap()
+}
+
+/// What is expected of [`received`], without a server: the first sequence number, and the id that a sender has made.
+pub(crate) fn expected(first: i64, id: &str) -> Vec<Json> {
+    let mut number = first - 1;
     let mut fact = |deliveries: u32, dead: bool, message: &Message| {
         number += 1;
         json!([number, TIME, deliveries, dead, shown(message)])
     };
     let mut all = every();
-    all.last_mut().unwrap().properties_mut().stamp_message_id("0".repeat(32)).unwrap();
+    all.last_mut().unwrap().properties_mut().stamp_message_id(id.to_owned()).unwrap();
     let mut expected: Vec<_> = all.iter().map(|message| fact(1, false, message)).collect();
     let mut abandoned = with_id("abandoned");
     abandoned.properties_mut().application_properties_mut().merge(changes());

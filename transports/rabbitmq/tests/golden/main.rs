@@ -26,14 +26,15 @@ use consign_rabbitmq::RabbitMq;
 use serde_json::Value as Json;
 
 use self::{
-    contents::{declare, expected, fill, queues, received},
-    raw::Raw,
+    contents::{count, declare, expected, fill, queues, received},
+    raw::{FIRST_NUMBER, Raw, made_id},
 };
 
 /// Longer than anything takes that is not broken.
 const LONG: Duration = Duration::from_secs(20);
 
 const FORMAT_1: &str = include_str!("format-1/messages.jsonl");
+const FORMAT_2: &str = include_str!("format-2/messages.jsonl");
 
 /// Queues that no other test has, over the crate and over the client alone.
 struct Fixture {
@@ -70,24 +71,34 @@ async fn written() -> Option<Vec<Json>> {
     Some(entries)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_format_is_read() {
+/// Receives the messages of a file, the first of which has this sequence number. A sender has made one id.
+async fn is_read(format: &str, first: i64, id: &str) {
     let Some(fixture) = Fixture::new().await else { return };
     // Declares the chain of delays, and the way to this queue.
     let path = format!("{}/delayed", fixture.prefix);
     let soon = SystemClock::new().now().utc.saturating_add(Duration::from_millis(64));
     fixture.rabbit.sender(&path).unwrap().schedule(vec![Message::new("first")], soon).await.unwrap();
-    let first = fixture.rabbit.receiver(&path).unwrap().receive_within(LONG).await.unwrap();
-    first.complete().await.unwrap();
-    fixture.raw.write(&golden::entries(FORMAT_1)).await;
-    golden::assert_same("received", &received(&fixture.rabbit, &fixture.prefix).await, &expected());
+    let delivery = fixture.rabbit.receiver(&path).unwrap().receive_within(LONG).await.unwrap();
+    delivery.complete().await.unwrap();
+    fixture.raw.write(&golden::entries(format)).await;
+    golden::assert_same("received", &received(&fixture.rabbit, &fixture.prefix).await, &expected(first, id));
     fixture.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn format_1_is_read() {
+    is_read(FORMAT_1, 1, &"0".repeat(32)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn format_2_is_read() {
+    is_read(FORMAT_2, FIRST_NUMBER, &made_id(FIRST_NUMBER + count() - 1)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_newest_format_is_written() {
     let Some(entries) = written().await else { return };
-    golden::assert_same("stored", &entries, &golden::entries(FORMAT_1));
+    golden::assert_same("stored", &entries, &golden::entries(FORMAT_2));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

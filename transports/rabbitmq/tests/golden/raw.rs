@@ -81,15 +81,29 @@ impl Raw {
     }
 }
 
+/// What stands for the first sequence number: a number has the time of its message, in units of 2^-20 ms.
+pub(crate) const FIRST_NUMBER: i64 = (TIME << 20) + 1;
+
 /// Sequence numbers by the order in which they are seen.
 #[derive(Default)]
 struct Numbers(BTreeMap<i64, i64>);
 
 impl Numbers {
     fn of(&mut self, number: i64) -> i64 {
-        let next = i64::try_from(self.0.len()).unwrap() + 1;
+        let next = FIRST_NUMBER + i64::try_from(self.0.len()).unwrap();
         *self.0.entry(number).or_insert(next)
     }
+
+    /// What stands for a MessageId that a sender has made: it has the number of its message.
+    fn id_of(&mut self, id: String) -> String {
+        let Some(digits) = id.strip_prefix("consign1-") else { return id };
+        let number = self.of(i64::from_str_radix(&digits[..16], 16).unwrap());
+        made_id(number)
+    }
+}
+
+pub(crate) fn made_id(number: i64) -> String {
+    format!("consign1-{number:016x}{:016x}", 0)
 }
 
 fn entry(queue: &str, taken: &Delivery, numbers: &mut Numbers) -> Json {
@@ -113,7 +127,7 @@ fn entry(queue: &str, taken: &Delivery, numbers: &mut Numbers) -> Json {
             _ => {}
         }
     }
-    let is_random = |id: &String| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let id = short(of.message_id()).map(|id| numbers.id_of(id));
     json!({
         "queue": queue,
         "exchange": taken.exchange.as_str(),
@@ -126,7 +140,7 @@ fn entry(queue: &str, taken: &Delivery, numbers: &mut Numbers) -> Json {
             "correlation_id": short(of.correlation_id()),
             "reply_to": short(of.reply_to()),
             "expiration": short(of.expiration()),
-            "message_id": short(of.message_id()).map(|id| if is_random(&id) { "0".repeat(32) } else { id }),
+            "message_id": id,
             "timestamp": of.timestamp().map(|_| TIME / 1_000),
             "type": short(of.kind()),
             "user_id": short(of.user_id()),
