@@ -175,7 +175,7 @@ impl Worker {
         match job {
             Job::GiveBack { token, action, .. } => {
                 let settled =
-                    self.database.with(async |client| settle(&***client, &self.schema, token, action).await).await?;
+                    self.database.with(async |client| settle(&self.database.on(client), &self.schema, token, action).await).await?;
                 if settled != Settled::Lost {
                     self.notify(BTreeSet::from([token.entity])).await;
                 }

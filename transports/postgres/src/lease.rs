@@ -111,7 +111,7 @@ impl PostgresLease {
                 return completed;
             }
             let settled =
-                inner.database.with(async |client| settle(&***client, &inner.schema, &token, &action).await).await;
+                inner.database.with(async |client| settle(&inner.database.on(client), &inner.schema, &token, &action).await).await;
             self.forget();
             let settled = settled?;
             if settled == Settled::Leaving {

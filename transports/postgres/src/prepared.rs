@@ -6,12 +6,12 @@ use consign_core::{
     time::Timestamp,
     transport::{ErrorKind, SendError},
 };
-use tokio_postgres::{GenericClient, types::Type};
+use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use crate::{
     codec,
-    database::{Parameter, rows},
+    database::{Connection, Parameter},
     failure::Failure,
     schema::Schema,
 };
@@ -88,15 +88,14 @@ pub(crate) enum Sent {
 }
 
 /// Inserts messages: all of them, or an error and none.
-pub(crate) async fn insert<C: GenericClient + Sync>(
+pub(crate) async fn insert<C: Connection>(
     client: &C,
     schema: &Schema,
     entity: i64,
     messages: &[&Prepared],
     origin: Origin<'_>,
 ) -> Result<Vec<Sent>, Failure> {
-    let sql =
-        format!("SELECT message, first FROM {}.send($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", schema.identifier);
+    let sql = format!("SELECT ids, firsts FROM {}.send($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", schema.identifier);
     let properties: Vec<&str> = messages.iter().map(|message| message.properties.as_str()).collect();
     let bodies: Vec<&[u8]> = messages.iter().map(|message| message.body.as_slice()).collect();
     let sizes: Vec<i32> = messages.iter().map(|message| message.size).collect();
@@ -106,6 +105,9 @@ pub(crate) async fn insert<C: GenericClient + Sync>(
     let ttls: Vec<Option<i64>> = messages.iter().map(|message| message.ttl).collect();
     let parameters: [Parameter<'_>; 11] = [
         (&entity, Type::INT8),
+        (&origin.number, Type::INT8),
+        (&origin.hops, Type::INT2),
+        (&origin.source, Type::TEXT),
         (&properties, Type::TEXT_ARRAY),
         (&bodies, Type::BYTEA_ARRAY),
         (&sizes, Type::INT4_ARRAY),
@@ -113,16 +115,16 @@ pub(crate) async fn insert<C: GenericClient + Sync>(
         (&sessions, Type::BYTEA_ARRAY),
         (&ats, Type::INT8_ARRAY),
         (&ttls, Type::INT8_ARRAY),
-        (&origin.number, Type::INT8),
-        (&origin.hops, Type::INT2),
-        (&origin.source, Type::TEXT),
     ];
-    let mut sent = Vec::with_capacity(messages.len());
-    for row in rows(client, &sql, &parameters).await? {
-        sent.push(match row.try_get(0)? {
-            Some(id) => Sent::New(id),
-            None => Sent::Duplicate(row.try_get(1)?),
-        });
-    }
-    Ok(sent)
+    let rows = client.rows(&sql, &parameters).await?;
+    let Some(row) = rows.first() else { return Ok(Vec::new()) };
+    let ids: Option<Vec<Option<i64>>> = row.try_get(0)?;
+    // An array begins with its first element that is not null, and may end early.
+    let firsts: Option<Vec<Option<i64>>> = row.try_get(1)?;
+    let at = |all: &Option<Vec<Option<i64>>>, index: usize| all.as_ref()?.get(index).copied().flatten();
+    let sent = (0..messages.len()).map(|index| match at(&ids, index) {
+        Some(id) => Sent::New(id),
+        None => Sent::Duplicate(at(&firsts, index)),
+    });
+    Ok(sent.collect())
 }

@@ -142,7 +142,7 @@ pub(crate) async fn schedule(
     let all: Vec<&Prepared> = messages.iter().collect();
     let sent = inner
         .database
-        .with(async |client| insert(&***client, &inner.schema, entity.id, &all, Origin::default()).await)
+        .with(async |client| insert(&inner.database.on(client), &inner.schema, entity.id, &all, Origin::default()).await)
         .await;
     let sent = sent.map_err(|failure| rejection(failure.into()))?;
     let numbers = numbers(inner, entity.id, &sent).await;
@@ -268,7 +268,7 @@ async fn send(inner: &Arc<Inner>, entity: &Entity, requests: &[Request]) -> Resu
         quota::check(inner, entity, messages.len(), bytes).await?;
         let inserted = inner
             .database
-            .with(async |client| insert(&***client, &inner.schema, entity.id, &messages, Origin::default()).await)
+            .with(async |client| insert(&inner.database.on(client), &inner.schema, entity.id, &messages, Origin::default()).await)
             .await;
         Ok(inserted.map(drop)?)
     };

@@ -1,0 +1,148 @@
+-- Messages are sent.
+
+DROP FUNCTION {s}.send(bigint, text[], bytea[], integer[], bytea[], bytea[], bigint[], bigint[], bigint, smallint, text);
+
+-- Stores messages that take the common path, in their order. Answers with their ids.
+CREATE FUNCTION {s}.put(
+    e {s}.entities, t timestamptz, p_properties text[], p_bodies bytea[], p_sizes integer[], p_ats bigint[], p_ttls bigint[],
+    p_origin bigint, p_hops smallint, p_source text
+) RETURNS bigint[] LANGUAGE plpgsql AS $$
+DECLARE
+    -- An id has 10 bits for the position.
+    batch CONSTANT integer := 1024;
+    v_total integer := cardinality(p_sizes);
+    v_count integer;
+    v_id bigint;
+    v_ttl bigint;
+    v_ids bigint[] := '{}';
+BEGIN
+    FOR v_from IN 1 .. v_total BY batch LOOP
+        v_count := least(batch, v_total - v_from + 1);
+        IF v_total > batch THEN
+            v_ids := v_ids || {s}.put(
+                e, t, p_properties[v_from:v_from + v_count - 1], p_bodies[v_from:v_from + v_count - 1],
+                p_sizes[v_from:v_from + v_count - 1], p_ats[v_from:v_from + v_count - 1],
+                p_ttls[v_from:v_from + v_count - 1], p_origin, p_hops, p_source
+            );
+            CONTINUE;
+        END IF;
+        v_id := {s}.next_id();
+        INSERT INTO {s}.messages AS m (
+            id, entity, state, enqueued, expires, at, ttl_ms, size, properties, body, origin, hops, source
+        )
+        SELECT
+            a.id, e.id, -1, t, coalesce(t + least(a.ttl_ms, e.ttl_ms) * interval '1 millisecond', 'infinity'),
+            to_timestamp(a.at_ms / 1000.0), least(a.ttl_ms, e.ttl_ms), a.size, a.properties, a.body, p_origin, p_hops, p_source
+        FROM (
+            SELECT
+                generate_series(v_id, v_id + v_count - 1) AS id, unnest(p_properties) AS properties, unnest(p_bodies) AS body,
+                unnest(p_sizes) AS size, unnest(p_ats) AS at_ms, unnest(p_ttls) AS ttl_ms
+        ) AS a;
+        v_ttl := least((SELECT min(ttl) FROM unnest(p_ttls) AS ttl), e.ttl_ms);
+        INSERT INTO {s}.batches (entity, id, count, size, due)
+        VALUES (
+            e.id, v_id, v_count, (SELECT max(size) FROM unnest(p_sizes) AS size),
+            coalesce(t + v_ttl * interval '1 millisecond', 'infinity')
+        );
+        v_ids := ARRAY(SELECT generate_series(v_id, v_id + v_count - 1));
+    END LOOP;
+    RETURN v_ids;
+END $$;
+
+-- Takes messages. All of them, or an error and none. Answers with the id of each, or null for a duplicate; and for a duplicate
+-- with the id of the scheduled message that it repeats, if there is one.
+CREATE FUNCTION {s}.send(
+    p_entity bigint, p_origin bigint, p_hops smallint, p_source text, p_properties text[], p_bodies bytea[],
+    p_sizes integer[], p_ids bytea[], p_sessions bytea[], p_ats bigint[], p_ttls bigint[],
+    OUT ids bigint[], OUT firsts bigint[]
+) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    e {s}.entities := {s}.entity(p_entity);
+    t timestamptz;
+    -- Whether they take the common path.
+    v_is_plain boolean;
+    v_id bigint;
+    v_ttl bigint;
+    v_at timestamptz;
+    v_expires timestamptz;
+    -- Those of them that are not duplicates.
+    v_new integer[];
+    v_put bigint[];
+BEGIN
+    IF e.status IN (1, 3) THEN
+        RAISE EXCEPTION '%', e.path USING ERRCODE = 'CN423';
+    END IF;
+    IF e.sessions AND array_position(p_sessions, NULL) IS NOT NULL THEN
+        RAISE EXCEPTION 'the entity requires sessions and the message has no SessionId' USING ERRCODE = 'CN409';
+    END IF;
+    IF e.max_message_size < ANY (p_sizes) THEN
+        RAISE EXCEPTION 'at most % bytes', e.max_message_size USING ERRCODE = 'CN413';
+    END IF;
+    t := {s}.now();
+    v_is_plain := {s}.is_plain(e) AND NOT coalesce({s}.ms(t) < ANY (p_ats), false);
+    IF v_is_plain AND e.window_ms IS NULL THEN
+        ids := {s}.put(e, t, p_properties, p_bodies, p_sizes, p_ats, p_ttls, p_origin, p_hops, p_source);
+        RETURN;
+    END IF;
+    FOR i IN 1 .. cardinality(p_sizes) LOOP
+        v_id := NULL;
+        IF e.window_ms IS NOT NULL THEN
+            t := {s}.now();
+            INSERT INTO {s}.ids AS seen (entity, id, until)
+            VALUES (e.id, p_ids[i], t + e.window_ms * interval '1 millisecond')
+            ON CONFLICT (entity, id) DO UPDATE SET until = excluded.until, message = NULL WHERE seen.until <= t;
+            IF NOT FOUND THEN
+                SELECT seen.message INTO v_id FROM {s}.ids AS seen WHERE seen.entity = e.id AND seen.id = p_ids[i];
+                firsts[i] := v_id;
+                ids[i] := NULL;
+                CONTINUE;
+            END IF;
+        END IF;
+        IF v_is_plain THEN
+            v_new := v_new || i;
+            CONTINUE;
+        END IF;
+        v_ttl := least(p_ttls[i], e.ttl_ms);
+        v_at := to_timestamp(p_ats[i] / 1000.0);
+        v_expires := coalesce(t + v_ttl * interval '1 millisecond', 'infinity');
+        INSERT INTO {s}.messages AS m (
+            entity, enqueued, expires, due, at, ttl_ms, size, session, properties, body, origin, hops, source
+        ) VALUES (
+            e.id, t, v_expires, CASE WHEN v_at > t THEN v_at ELSE v_expires END, v_at, v_ttl, p_sizes[i],
+            CASE WHEN e.sessions THEN p_sessions[i] END, p_properties[i], p_bodies[i], p_origin, p_hops, p_source
+        ) RETURNING m.id INTO v_id;
+        ids[i] := v_id;
+        IF e.window_ms IS NOT NULL AND v_at > t THEN
+            UPDATE {s}.ids AS seen SET message = v_id WHERE seen.entity = e.id AND seen.id = p_ids[i];
+        END IF;
+    END LOOP;
+    IF v_new IS NOT NULL THEN
+        v_put := {s}.put(
+            e, t, ARRAY(SELECT p_properties[i] FROM unnest(v_new) AS i), ARRAY(SELECT p_bodies[i] FROM unnest(v_new) AS i),
+            ARRAY(SELECT p_sizes[i] FROM unnest(v_new) AS i), ARRAY(SELECT p_ats[i] FROM unnest(v_new) AS i),
+            ARRAY(SELECT p_ttls[i] FROM unnest(v_new) AS i), p_origin, p_hops, p_source
+        );
+        FOR i IN 1 .. cardinality(v_new) LOOP
+            ids[v_new[i]] := v_put[i];
+        END LOOP;
+    END IF;
+END $$;
+
+-- The numbers of rows, after a batch was numbered: 0 for one that is none any more, null for one that has none yet.
+CREATE OR REPLACE FUNCTION {s}.numbers_of(p_entity bigint, p_ids bigint[]) RETURNS bigint[] LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM {s}.reveal(p_entity);
+    RETURN ARRAY(
+        SELECT CASE
+            WHEN m.id IS NULL THEN 0
+            WHEN m.state < 0 THEN (
+                SELECT l.number + {s}.position_of(m.id, l.ids, l.counts) FROM {s}.locks AS l
+                WHERE l.entity = m.entity AND {s}.position_of(m.id, l.ids, l.counts) IS NOT NULL LIMIT 1
+            )
+            ELSE m.number
+        END
+        FROM unnest(p_ids) WITH ORDINALITY AS asked (id, position)
+        LEFT JOIN {s}.messages AS m ON m.id = asked.id ORDER BY position
+    );
+END $$;
