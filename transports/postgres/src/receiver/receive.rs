@@ -6,7 +6,11 @@ use consign_core::transport::{ErrorKind, ReceiveError};
 use tokio::time::sleep;
 
 use super::{Deliveries, Source, lock::lock};
-use crate::{Inner, fetch::Call};
+use crate::{
+    Inner,
+    fetch::Call,
+    idle::{Joined, Key},
+};
 
 /// The maximum of messages of one receive.
 const BATCH: usize = 1_000;
@@ -19,6 +23,9 @@ pub(super) async fn receive(
     call: Arc<Call<Deliveries>>,
 ) -> Result<Deliveries, ReceiveError> {
     let max = max.min(BATCH);
+    // A session has one receiver.
+    let key = Key::Messages(source.entity.id, source.part, source.deletes);
+    let (is_shared, mut turn) = (source.session.is_none(), None);
     while call.is_wanted() {
         let holder = inner.holder().await;
         // A locked delivery has a place for the job of its drop. While a receiver waits for a message, it
@@ -37,12 +44,24 @@ pub(super) async fn receive(
         let mut news = inner.hub.watch(source.entity.id);
         let fetched = lock(&inner, &source, free, holder, &mut places).await?;
         if !fetched.deliveries.is_empty() {
+            if is_shared && fetched.deliveries.len() == free {
+                inner.idle.wake_one(key);
+            }
             return Ok(fetched.deliveries);
         }
         if fetched.is_more {
             continue;
         }
         drop(places);
+        if is_shared && turn.is_none() {
+            match inner.idle.join(key) {
+                Joined::Polls(own) => turn = Some(own),
+                Joined::Waits(woken) => {
+                    call.pause(async { turn = woken.await.ok().flatten() }).await;
+                    continue;
+                }
+            }
+        }
         let wait = fetched.wait.map_or(inner.options.poll, |due| due.min(inner.options.poll));
         call.pause(async {
             tokio::select! {
