@@ -71,6 +71,7 @@ async fn together(database: &Database, schema: &Schema, batch: &[Completion]) ->
 
 /// Reports also why it is not completed.
 pub(crate) async fn alone(database: &Database, schema: &Schema, token: &Token) -> Result<(), SettleError> {
-    let settled = database.with(async |client| settle(&database.on(client), schema, token, &Action::complete()).await).await;
+    let settled =
+        database.with(async |client| settle(&database.on(client), schema, token, &Action::complete()).await).await;
     settled?.into_result(token)
 }

@@ -8,7 +8,13 @@ use tokio_postgres::{
     tls::{MakeTlsConnect, TlsConnect},
 };
 
-use crate::{Postgres, database::{Database, Prepares}, failure::Failure, listener::Connector, schema::Schema};
+use crate::{
+    Postgres,
+    database::{Database, Prepares},
+    failure::Failure,
+    listener::Connector,
+    schema::Schema,
+};
 
 /// The longest timeout and interval.
 pub(crate) const LONGEST: Duration = Duration::from_secs(24 * 3_600);

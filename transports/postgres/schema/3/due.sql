@@ -123,6 +123,9 @@ DECLARE
     v_position bigint;
 BEGIN
     SELECT * INTO l FROM {s}.locks WHERE token = p_token;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
     v_position := {s}.position_of(p_id, l.ids, l.counts);
     IF v_position IS NOT NULL THEN
         UPDATE {s}.messages SET

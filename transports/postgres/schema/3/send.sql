@@ -2,32 +2,29 @@
 
 DROP FUNCTION {s}.send(bigint, text[], bytea[], integer[], bytea[], bytea[], bigint[], bigint[], bigint, smallint, text);
 
--- Stores messages that take the common path, in their order. Answers with their ids.
+-- Stores up to 1,024 messages that take the common path, in their order. Answers with the id of the first.
 CREATE FUNCTION {s}.put(
     e {s}.entities, t timestamptz, p_properties text[], p_bodies bytea[], p_sizes integer[], p_ats bigint[], p_ttls bigint[],
     p_origin bigint, p_hops smallint, p_source text
-) RETURNS bigint[] LANGUAGE plpgsql AS $$
+) RETURNS bigint LANGUAGE plpgsql
+-- The number of messages would have each call planned.
+SET plan_cache_mode = force_generic_plan
+AS $$
 DECLARE
-    -- An id has 10 bits for the position.
-    batch CONSTANT integer := 1024;
-    v_total integer := cardinality(p_sizes);
-    v_count integer;
-    v_id bigint;
-    v_ttl bigint;
-    v_ids bigint[] := '{}';
+    v_count integer := cardinality(p_sizes);
+    v_id bigint := {s}.next_id();
+    v_ttl bigint := e.ttl_ms;
+    v_expires timestamptz := coalesce(t + e.ttl_ms * interval '1 millisecond', 'infinity');
+    v_size integer := p_sizes[1];
 BEGIN
-    FOR v_from IN 1 .. v_total BY batch LOOP
-        v_count := least(batch, v_total - v_from + 1);
-        IF v_total > batch THEN
-            v_ids := v_ids || {s}.put(
-                e, t, p_properties[v_from:v_from + v_count - 1], p_bodies[v_from:v_from + v_count - 1],
-                p_sizes[v_from:v_from + v_count - 1], p_ats[v_from:v_from + v_count - 1],
-                p_ttls[v_from:v_from + v_count - 1], p_origin, p_hops, p_source
-            );
-            CONTINUE;
-        END IF;
-        v_id := {s}.next_id();
-        INSERT INTO {s}.messages AS m (
+    IF p_ats IS NULL AND p_ttls IS NULL THEN
+        INSERT INTO {s}.messages (
+            id, entity, state, enqueued, expires, ttl_ms, size, properties, body, origin, hops, source
+        )
+        SELECT
+            generate_series(v_id, v_id + v_count - 1), e.id, -1, t, v_expires, v_ttl, unnest(p_sizes), unnest(p_properties), unnest(p_bodies), p_origin, p_hops, p_source;
+    ELSE
+        INSERT INTO {s}.messages (
             id, entity, state, enqueued, expires, at, ttl_ms, size, properties, body, origin, hops, source
         )
         SELECT
@@ -38,26 +35,30 @@ BEGIN
                 generate_series(v_id, v_id + v_count - 1) AS id, unnest(p_properties) AS properties, unnest(p_bodies) AS body,
                 unnest(p_sizes) AS size, unnest(p_ats) AS at_ms, unnest(p_ttls) AS ttl_ms
         ) AS a;
-        v_ttl := least((SELECT min(ttl) FROM unnest(p_ttls) AS ttl), e.ttl_ms);
-        INSERT INTO {s}.batches (entity, id, count, size, due)
-        VALUES (
-            e.id, v_id, v_count, (SELECT max(size) FROM unnest(p_sizes) AS size),
-            coalesce(t + v_ttl * interval '1 millisecond', 'infinity')
-        );
-        v_ids := ARRAY(SELECT generate_series(v_id, v_id + v_count - 1));
-    END LOOP;
-    RETURN v_ids;
+        v_ttl := least((SELECT min(ttl) FROM unnest(p_ttls) AS ttl), v_ttl);
+        v_expires := coalesce(t + v_ttl * interval '1 millisecond', 'infinity');
+    END IF;
+    IF v_count > 1 THEN
+        v_size := (SELECT max(size) FROM unnest(p_sizes) AS size);
+    END IF;
+    INSERT INTO {s}.batches (entity, id, count, size, due)
+    VALUES (e.id, v_id, v_count, v_size, v_expires);
+    RETURN v_id;
 END $$;
 
--- Takes messages. All of them, or an error and none. Answers with the id of each, or null for a duplicate; and for a duplicate
--- with the id of the scheduled message that it repeats, if there is one.
+-- Takes messages. All of them, or an error and none. Answers with the id of the first, if those of the others follow without a
+-- gap. Else with the id of each, or null for a duplicate; and for a duplicate with the id of the scheduled message that it
+-- repeats, if there is one. p_sessions, p_ats and p_ttls are null if they have no other
+-- element, and p_ids may be where no duplicates are detected.
 CREATE FUNCTION {s}.send(
     p_entity bigint, p_origin bigint, p_hops smallint, p_source text, p_properties text[], p_bodies bytea[],
     p_sizes integer[], p_ids bytea[], p_sessions bytea[], p_ats bigint[], p_ttls bigint[],
-    OUT ids bigint[], OUT firsts bigint[]
+    OUT id bigint, OUT ids bigint[], OUT firsts bigint[]
 ) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
+    -- An id has 10 bits for the position.
+    batch CONSTANT integer := 1024;
     e {s}.entities := {s}.entity(p_entity);
     t timestamptz;
     -- Whether they take the common path.
@@ -67,24 +68,26 @@ DECLARE
     v_at timestamptz;
     v_expires timestamptz;
     -- Those of them that are not duplicates.
-    v_new integer[];
-    v_put bigint[];
+    v_new integer[] := '{}';
+    v_slice integer[];
 BEGIN
     IF e.status IN (1, 3) THEN
         RAISE EXCEPTION '%', e.path USING ERRCODE = 'CN423';
     END IF;
-    IF e.sessions AND array_position(p_sessions, NULL) IS NOT NULL THEN
+    IF e.sessions AND (p_sessions IS NULL OR array_position(p_sessions, NULL) IS NOT NULL) THEN
         RAISE EXCEPTION 'the entity requires sessions and the message has no SessionId' USING ERRCODE = 'CN409';
     END IF;
     IF e.max_message_size < ANY (p_sizes) THEN
         RAISE EXCEPTION 'at most % bytes', e.max_message_size USING ERRCODE = 'CN413';
     END IF;
     t := {s}.now();
-    v_is_plain := {s}.is_plain(e) AND NOT coalesce({s}.ms(t) < ANY (p_ats), false);
-    IF v_is_plain AND e.window_ms IS NULL THEN
-        ids := {s}.put(e, t, p_properties, p_bodies, p_sizes, p_ats, p_ttls, p_origin, p_hops, p_source);
+    v_is_plain := {s}.is_plain(e) AND (p_ats IS NULL OR NOT coalesce({s}.ms(t) < ANY (p_ats), false));
+    IF v_is_plain AND e.window_ms IS NULL AND cardinality(p_sizes) BETWEEN 1 AND batch THEN
+        id := {s}.put(e, t, p_properties, p_bodies, p_sizes, p_ats, p_ttls, p_origin, p_hops, p_source);
         RETURN;
     END IF;
+    ids := array_fill(NULL::bigint, ARRAY[cardinality(p_sizes)]);
+    firsts := ids;
     FOR i IN 1 .. cardinality(p_sizes) LOOP
         v_id := NULL;
         IF e.window_ms IS NOT NULL THEN
@@ -117,16 +120,19 @@ BEGIN
             UPDATE {s}.ids AS seen SET message = v_id WHERE seen.entity = e.id AND seen.id = p_ids[i];
         END IF;
     END LOOP;
-    IF v_new IS NOT NULL THEN
-        v_put := {s}.put(
-            e, t, ARRAY(SELECT p_properties[i] FROM unnest(v_new) AS i), ARRAY(SELECT p_bodies[i] FROM unnest(v_new) AS i),
-            ARRAY(SELECT p_sizes[i] FROM unnest(v_new) AS i), ARRAY(SELECT p_ats[i] FROM unnest(v_new) AS i),
-            ARRAY(SELECT p_ttls[i] FROM unnest(v_new) AS i), p_origin, p_hops, p_source
+    FOR v_from IN 1 .. cardinality(v_new) BY batch LOOP
+        v_slice := v_new[v_from:v_from + batch - 1];
+        v_id := {s}.put(
+            e, t, ARRAY(SELECT p_properties[i] FROM unnest(v_slice) AS i), ARRAY(SELECT p_bodies[i] FROM unnest(v_slice) AS i),
+            ARRAY(SELECT p_sizes[i] FROM unnest(v_slice) AS i),
+            CASE WHEN p_ats IS NOT NULL THEN ARRAY(SELECT p_ats[i] FROM unnest(v_slice) AS i) END,
+            CASE WHEN p_ttls IS NOT NULL THEN ARRAY(SELECT p_ttls[i] FROM unnest(v_slice) AS i) END,
+            p_origin, p_hops, p_source
         );
-        FOR i IN 1 .. cardinality(v_new) LOOP
-            ids[v_new[i]] := v_put[i];
+        FOR i IN 1 .. cardinality(v_slice) LOOP
+            ids[v_slice[i]] := v_id + i - 1;
         END LOOP;
-    END IF;
+    END LOOP;
 END $$;
 
 -- The numbers of rows, after a batch was numbered: 0 for one that is none any more, null for one that has none yet.

@@ -111,7 +111,8 @@ BEGIN
     END IF;
     IF NOT v_dead AND {s}.is_plain(e) THEN
         PERFORM {s}.put(
-            e, t, ARRAY[p_properties], ARRAY[p_body], ARRAY[p_size], ARRAY[NULL::bigint], ARRAY[p_ttl], p_origin, p_hops, p_source
+            e, t, ARRAY[p_properties], ARRAY[p_body], ARRAY[p_size], NULL,
+            CASE WHEN p_ttl IS NOT NULL THEN ARRAY[p_ttl] END, p_origin, p_hops, p_source
         );
         RETURN;
     END IF;

@@ -92,7 +92,8 @@ impl Receiver for PostgresReceiver {
         let max = max.max(1);
         if self.spare.is_empty() {
             let (inner, source) = (&self.inner, &self.source);
-            let fetched = self.fetch.poll(cx, |call| receive::receive(Arc::clone(inner), Arc::clone(source), max, call));
+            let fetched =
+                self.fetch.poll(cx, |call| receive::receive(Arc::clone(inner), Arc::clone(source), max, call));
             self.spare = ready!(fetched)?;
             self.spare.reverse();
         }

@@ -29,6 +29,9 @@ struct Fixture {
 }
 
 const QUEUE: &str = "queue";
+/// The time of every lock of a message passes.
+const LOCKS_END: &str = "UPDATE {s}.locks SET until = clock_timestamp();
+    UPDATE {s}.messages SET due = clock_timestamp() WHERE state = 2";
 
 impl Fixture {
     async fn new(settings: QueueSettings) -> Option<Self> {
