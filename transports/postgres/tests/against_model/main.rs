@@ -4,11 +4,12 @@
 //! SEED=1 CONSIGN_OPS=100000 cargo test -p consign-postgres --test against_model
 //! ```
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+#![allow(unexpected_cfgs, reason = "the model has features of another crate")]
 
 mod clock;
 mod driver;
 #[path = "../../../../tests/model/model/mod.rs"]
-#[allow(dead_code, unused_imports, unexpected_cfgs, clippy::pedantic, reason = "a part of it is used here")]
+#[allow(dead_code, unused_imports, clippy::pedantic, reason = "a part of it is used here")]
 mod model;
 mod receive;
 mod send;

@@ -87,7 +87,8 @@ impl Driver {
     pub(crate) async fn complete_several(&mut self) {
         let count = self.rng.usize(1..10).min(self.held.len());
         let several: Vec<Held> = self.held.drain(self.held.len() - count..).collect();
-        let several: Vec<Held> = several.into_iter().filter(|held| !held.in_session).collect();
+        let (in_sessions, several): (Vec<_>, Vec<_>) = several.into_iter().partition(|held| held.in_session);
+        self.held.extend(in_sessions);
         let mut expected = Vec::new();
         for held in &several {
             expected.push(self.model.settle(held.entity, held.lock, Settle::Complete));
