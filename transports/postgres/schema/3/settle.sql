@@ -101,8 +101,9 @@ DECLARE
     v_shared bigint[];
     v_ids bigint[];
     v_done bigint[] := '{}';
-    v_rest bigint[] := p_ids;
-    v_rest_tokens uuid[] := p_tokens;
+    v_done_tokens uuid[] := '{}';
+    v_own bigint[];
+    v_own_tokens uuid[];
     v_is_open boolean;
 BEGIN
     FOR l IN SELECT * FROM {s}.locks WHERE token = ANY (v_tokens) LOOP
@@ -124,27 +125,24 @@ BEGIN
         IF cardinality(v_shared) = (SELECT sum(count) FROM unnest(l.counts) AS count) OR NOT {s}.is_shared(l) THEN
             DELETE FROM {s}.locks AS own WHERE own.token = l.token;
         END IF;
-        IF cardinality(v_shared) = cardinality(v_rest) THEN
-            RETURN;
-        END IF;
         v_done := v_done || v_shared;
-    END LOOP;
-    IF v_done <> '{}' THEN
-        SELECT array_agg(asked.id), array_agg(asked.token) INTO v_rest, v_rest_tokens
-        FROM unnest(p_ids, p_tokens) AS asked (id, token) WHERE asked.id <> ALL (v_done);
-        IF v_rest IS NULL THEN
+        v_done_tokens := v_done_tokens || array_fill(l.token, ARRAY[cardinality(v_shared)]);
+        IF cardinality(v_done) = cardinality(p_ids) THEN
             RETURN;
         END IF;
-    END IF;
+    END LOOP;
+    -- One message may be asked for by an old token and by its own.
+    SELECT array_agg(left_over.id), array_agg(left_over.token) INTO v_own, v_own_tokens FROM (
+        SELECT unnest(p_ids) AS id, unnest(p_tokens) AS token EXCEPT SELECT unnest(v_done), unnest(v_done_tokens)
+    ) AS left_over;
     WITH completed AS (
-        DELETE FROM {s}.messages AS m USING unnest(v_rest, v_rest_tokens) AS asked (id, token), {s}.entities AS e
+        DELETE FROM {s}.messages AS m USING unnest(v_own, v_own_tokens) AS asked (id, token), {s}.entities AS e
         WHERE m.id = asked.id AND m.token = asked.token AND m.state > 0 AND m.due > {s}.now() AND m.session IS NULL
             AND e.id = m.entity AND e.status NOT IN (1, 4)
-        RETURNING m.id
-    ) SELECT v_done || array_agg(completed.id) INTO v_done FROM completed;
+        RETURNING m.id, m.token
+    ) SELECT array_agg(completed.id), array_agg(completed.token) INTO v_done, v_done_tokens FROM completed;
     RETURN QUERY
-        SELECT asked.id, asked.token FROM unnest(v_rest, v_rest_tokens) AS asked (id, token)
-        WHERE asked.id <> ALL (coalesce(v_done, '{}'));
+        SELECT unnest(v_own), unnest(v_own_tokens) EXCEPT SELECT unnest(v_done), unnest(v_done_tokens);
 END $$;
 
 -- The messages with rows of their own that a holder has locked at an entity, under a token or any.
