@@ -66,7 +66,8 @@ BEGIN
         END IF;
     END IF;
     v_is_plain := p_part = 0 AND {s}.is_plain(e);
-    IF NOT v_is_plain AND (p_part = 0 OR e.kind = 2) AND {s}.has_arrived(e.id) THEN
+    -- Copies may be dead letters when they arrive.
+    IF NOT v_is_plain AND (p_part = 0 AND {s}.has_arrived(e.id) OR e.kind = 2 AND {s}.has_others(e.id)) THEN
         SELECT a.leaving, a.more_due OR a.more_new INTO leaving, more FROM {s}.advance(e) AS a;
     END IF;
     IF v_is_plain THEN
