@@ -96,7 +96,8 @@ BEGIN
         holder = NULL,
         part = CASE WHEN fate > 2 THEN 1 ELSE m.part END,
         state = CASE
-            WHEN fate = 1 THEN 3
+            -- A deferred message stays so, also as a dead letter.
+            WHEN m.state = 4 THEN 3
             WHEN fate > 2 AND e.forward_dead_to IS NOT NULL AND NOT m.stays THEN 7
             ELSE 1
         END,
