@@ -1,5 +1,6 @@
 //! `cargo xtask model`: random operations on the broker, compared with the model of it, over fresh seeds: in memory, and on
-//! a disk, where it is closed and opened again in between.
+//! a disk, where it is closed and opened again in between. With `--transport postgres` the operations are those of the
+//! transport on a server.
 //!
 //! Built in the profile `checked`, so that the code is optimised and an overflow still panics. `SEED` sets the base that
 //! the seeds follow from.
@@ -20,6 +21,10 @@ const ON_A_DISK: &str = "random_operations_on_a_disk_agree_with_the_model";
 const OPS: u64 = 1_000_000;
 const OPS_LONG: u64 = 100_000_000;
 const SEEDS: u64 = 20;
+/// Through a transport an operation takes milliseconds.
+const TRANSPORT_OPS: u64 = 100_000;
+const ON_A_SERVER: &str = "random_operations_on_postgresql_agree_with_the_model";
+
 /// On a disk an operation takes so many times as long, so it gets as many fewer.
 const DISK: u64 = 5;
 
@@ -28,6 +33,9 @@ pub(crate) struct Options {
     /// Run 100,000,000 operations instead of 1,000,000
     #[arg(long)]
     long: bool,
+    /// Run 100,000 operations through this transport, on its server
+    #[arg(long, value_name = "NAME", value_parser = ["postgres"])]
+    transport: Option<String>,
     /// Run this many operations in memory, and a fifth as many on a disk
     #[arg(long, value_name = "N", value_parser = positive)]
     pub(crate) ops: Option<u64>,
@@ -39,6 +47,9 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options) -> Result<(), Error> {
+    if let Some(transport) = &options.transport {
+        return of_transport(transport, options);
+    }
     let ops = options.ops.unwrap_or(if options.long { OPS_LONG } else { OPS });
     let seeds = options.seeds;
     let base = std::env::var("SEED").unwrap_or_else(|_| RandomState::new().build_hasher().finish().to_string());
@@ -50,6 +61,26 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
         println!("{}", json!({ "base_seed": base, "in_memory": memory, "on_a_disk": disk }));
     } else {
         println!("base seed {base}\nin memory\n{}\non a disk\n{}", in_memory.join("\n"), on_a_disk.join("\n"));
+    }
+    Ok(())
+}
+
+fn of_transport(transport: &str, options: &Options) -> Result<(), Error> {
+    let ops = options.ops.unwrap_or(TRANSPORT_OPS);
+    let package = crate::conformance::package(transport)?;
+    let mut command = cargo(["test", "--package", &package, "--test", "against_model", ON_A_SERVER]);
+    command.args(["--", "--exact", "--nocapture"]).env("CONSIGN_OPS", ops.to_string());
+    let mut said = Vec::new();
+    for_each_line(&mut command, |line| match line.strip_prefix("model: ") {
+        Some(figures) => said.push(figures.to_owned()),
+        None => eprintln!("{line}"),
+    })?;
+    let [seed, figures, ..] = &*said else { return Err(Error::NoTest { filter: ON_A_SERVER }) };
+    if options.output.json {
+        let ([seed], [ops, kinds, divergences]) = (numbers(seed), numbers(figures));
+        println!("{}", json!({ "seed": seed, "operations": ops, "kinds": kinds, "divergences": divergences }));
+    } else {
+        println!("{}", said.join("\n"));
     }
     Ok(())
 }

@@ -39,6 +39,7 @@ const PARTS: &[Part] = &[
     part("kill", &["kill", "--cycles", "200"]),
     part("kill-outbox", &["kill", "--outbox", "--cycles", "100"]),
     part("model", &["model", "--ops", "10000000", "--seeds", "400"]),
+    part("model-postgres", &["model", "--transport", "postgres"]),
     part("sabotage", &["sabotage"]),
     part("shuttle", &["shuttle", "--long"]),
     part("features", &["features", "--long"]),

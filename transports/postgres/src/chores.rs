@@ -174,8 +174,10 @@ impl Worker {
         let sql = |template: &str| template.replace("{s}", &self.schema.identifier);
         match job {
             Job::GiveBack { token, action, .. } => {
-                let settled =
-                    self.database.with(async |client| settle(&***client, &self.schema, token, action).await).await?;
+                let settled = self
+                    .database
+                    .with(async |client| settle(&self.database.on(client), &self.schema, token, action).await)
+                    .await?;
                 if settled != Settled::Lost {
                     self.notify(BTreeSet::from([token.entity])).await;
                 }

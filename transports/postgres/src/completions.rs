@@ -39,8 +39,7 @@ pub(crate) async fn run(database: Database, schema: Schema, requests: mpsc::Rece
 }
 
 async fn complete(database: &Database, schema: &Schema, batch: Vec<Completion>) {
-    let done = if batch.len() > 1 { together(database, schema, &batch).await } else { Ok(HashSet::new()) };
-    let done = match done {
+    let left = match together(database, schema, &batch).await {
         Err(failure) if failure.is_of_connection() => {
             let error = SettleError::from(failure);
             for request in batch {
@@ -50,28 +49,29 @@ async fn complete(database: &Database, schema: &Schema, batch: Vec<Completion>) 
             return;
         }
         // One of them failed the statement, so they are completed one by one.
-        Err(_) => HashSet::new(),
-        Ok(done) => done,
+        Err(_) => batch.iter().map(|request| (request.token.id, request.token.lock)).collect(),
+        Ok(left) => left,
     };
     for Completion { token, answer, work: _work } in batch {
         let outcome =
-            if done.contains(&(token.id, token.lock)) { Ok(()) } else { alone(database, schema, &token).await };
+            if left.contains(&(token.id, token.lock)) { alone(database, schema, &token).await } else { Ok(()) };
         let _ = answer.send(outcome);
     }
 }
 
-/// Returns which of them are completed.
+/// Returns which of them are not completed.
 async fn together(database: &Database, schema: &Schema, batch: &[Completion]) -> Result<HashSet<(i64, Uuid)>, Failure> {
     let sql = format!("SELECT id, token FROM {}.complete($1, $2)", schema.identifier);
     let ids: Vec<i64> = batch.iter().map(|request| request.token.id).collect();
     let tokens: Vec<Uuid> = batch.iter().map(|request| request.token.lock).collect();
-    let parameters: [Parameter<'_>; 2] = [(&ids, Type::INT8_ARRAY), (&tokens, Type::UUID_ARRAY)];
+    let parameters: [Parameter<'_>; 2] = [(&tokens, Type::UUID_ARRAY), (&ids, Type::INT8_ARRAY)];
     let rows = database.rows(&sql, &parameters).await?;
     Ok(rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect::<Result<_, tokio_postgres::Error>>()?)
 }
 
 /// Reports also why it is not completed.
 pub(crate) async fn alone(database: &Database, schema: &Schema, token: &Token) -> Result<(), SettleError> {
-    let settled = database.with(async |client| settle(&***client, schema, token, &Action::complete()).await).await;
+    let settled =
+        database.with(async |client| settle(&database.on(client), schema, token, &Action::complete()).await).await;
     settled?.into_result(token)
 }

@@ -27,6 +27,7 @@ use crate::{
 /// | `poll_every` | 10 ms to 1 day | `1s` | [`Options::poll_every`] |
 /// | `grace` | at most 1 day | `5s` | [`Options::grace`] |
 /// | `max_deliveries` | 1 to 1,048,576 | 10,000 | [`Options::max_deliveries`] |
+/// | `prepared_statements` | `true` or `false` | `true` | [`Options::prepared_statements`] |
 /// | `migrate` | `true` or `false` | `true` | whether connecting migrates the schema |
 ///
 /// A duration is a whole number with its unit: `500ms`, `30s`, `5m`. `?`, `#` and `@` in a user or a password are written
@@ -135,6 +136,9 @@ impl Parsed {
                 return Err(ConnectError::invalid_parameter("max_deliveries", expected));
             }
             options = options.max_deliveries(deliveries);
+        }
+        if let Some(is_on) = url.take_parsed("prepared_statements", "`true` or `false`")? {
+            options = options.prepared_statements(is_on);
         }
         let migrates = url.take_parsed("migrate", "`true` or `false`")?.unwrap_or(true);
         Ok(Self { options, config: config(&url)?, migrates })

@@ -1,16 +1,22 @@
-use std::{future::Future, time::Duration};
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use deadpool_postgres::{Object, Pool};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_postgres::{
-    GenericClient, Row,
+    Row, Transaction,
     types::{ToSql, Type},
 };
 
 use crate::failure::{Failure, TooLate};
 
-/// A parameter with its type. With it a statement takes one round trip, and none is prepared. So any connection of a pool or a
-/// pooler will do.
+/// A parameter with its type. With it a statement that is not prepared takes one round trip.
 pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// The connections of a transport.
@@ -18,9 +24,82 @@ pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 pub(crate) struct Database {
     pub(crate) pool: Pool,
     pub(crate) timeout: Duration,
+    prepares: Prepares,
+}
+
+/// Whether statements are prepared: not on the connections of a pool or a pooler of the application.
+#[derive(Clone, Debug)]
+pub(crate) struct Prepares(Arc<AtomicBool>);
+
+impl Prepares {
+    pub(crate) fn new(is_on: bool) -> Self {
+        Self(Arc::new(AtomicBool::new(is_on)))
+    }
+}
+
+/// A connection of the pool.
+pub(crate) struct Pooled<'c> {
+    client: &'c Object,
+    prepares: &'c Prepares,
+}
+
+/// What runs statements: a connection, or a transaction.
+pub(crate) trait Connection: Sync {
+    fn rows(
+        &self,
+        statement: &str,
+        parameters: &[Parameter<'_>],
+    ) -> impl Future<Output = Result<Vec<Row>, Failure>> + Send;
+}
+
+impl Connection for Transaction<'_> {
+    async fn rows(&self, statement: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, Failure> {
+        rows(self, statement, parameters).await
+    }
+}
+
+impl Connection for Pooled<'_> {
+    async fn rows(&self, statement: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, Failure> {
+        if self.prepares.0.load(Ordering::Relaxed) {
+            match self.prepared(statement, parameters).await {
+                Err(failure) if is_unprepared(&failure) => {
+                    // Nothing was executed. Another connection answers, as behind a pooler, or a function was replaced.
+                    self.client.statement_cache.clear();
+                    if failure.state() != Some("0A000") {
+                        self.prepares.0.store(false, Ordering::Relaxed);
+                    }
+                }
+                answer => return answer,
+            }
+        }
+        Ok(self.client.query_typed(statement, parameters).await?)
+    }
+}
+
+impl Pooled<'_> {
+    async fn prepared(&self, statement: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, Failure> {
+        let types: Vec<Type> = parameters.iter().map(|(_, of)| of.clone()).collect();
+        let prepared = self.client.prepare_typed_cached(statement, &types).await?;
+        let values: Vec<&(dyn ToSql + Sync)> = parameters.iter().map(|(value, _)| *value).collect();
+        Ok(self.client.query(&prepared, &values).await?)
+    }
+}
+
+/// Whether the connection does not have the prepared statement, or has another of its name, or its result has changed.
+fn is_unprepared(failure: &Failure) -> bool {
+    matches!(failure.state(), Some("26000" | "42P05" | "0A000"))
 }
 
 impl Database {
+    pub(crate) fn new(pool: Pool, timeout: Duration, prepares: Prepares) -> Self {
+        Self { pool, timeout, prepares }
+    }
+
+    /// Returns a connection that prepares its statements.
+    pub(crate) fn on<'c>(&'c self, client: &'c Object) -> Pooled<'c> {
+        Pooled { client, prepares: &self.prepares }
+    }
+
     pub(crate) async fn client(&self) -> Result<Object, Failure> {
         within(self.timeout, async { Ok(self.pool.get().await?) }).await
     }
@@ -43,7 +122,7 @@ impl Database {
 
     /// Returns the rows of a statement.
     pub(crate) async fn rows(&self, statement: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, Failure> {
-        self.with(async |client| rows(&***client, statement, parameters).await).await
+        self.with(async |client| self.on(client).rows(statement, parameters).await).await
     }
 
     /// Returns the one row of a statement.
@@ -52,13 +131,13 @@ impl Database {
     }
 }
 
-/// Returns the rows of a statement on a connection or in a transaction.
-pub(crate) async fn rows<C: GenericClient + Sync>(
-    client: &C,
+/// Returns the rows of a statement in a transaction.
+pub(crate) async fn rows(
+    transaction: &Transaction<'_>,
     statement: &str,
     parameters: &[Parameter<'_>],
 ) -> Result<Vec<Row>, Failure> {
-    Ok(client.query_typed(statement, parameters).await?)
+    Ok(transaction.query_typed(statement, parameters).await?)
 }
 
 pub(crate) async fn within<T>(limit: Duration, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {

@@ -23,6 +23,8 @@ pub(crate) struct Entity {
     pub(crate) requires_session: bool,
     /// Whether it forwards or copies messages.
     pub(crate) forwards: bool,
+    /// Whether it detects duplicates, which does not change.
+    pub(crate) has_window: bool,
 }
 
 /// The key of equal paths.
@@ -57,7 +59,7 @@ impl Inner {
     pub(crate) async fn find(&self, path: &EntityPath) -> Result<Entity, ManageError> {
         let sql = self.sql(
             "SELECT id, path, kind, coalesce(topic, id), lock_ms, max_size, kind = 1 OR forward_to IS NOT NULL,
-                max_deliveries, sessions
+                max_deliveries, sessions, window_ms IS NOT NULL
             FROM {s}.entities WHERE key = $1",
         );
         let row = self.database.row(&sql, &[(&key(&path.parent()), Type::TEXT)]).await?;
@@ -67,9 +69,10 @@ impl Inner {
         let read = || -> Result<_, tokio_postgres::Error> {
             let (name, kind, lock, size, deliveries): (String, i16, i64, i64, i32) =
                 (row.try_get(1)?, row.try_get(2)?, row.try_get(4)?, row.try_get(5)?, row.try_get(7)?);
-            Ok((row.try_get(0)?, name, kind, row.try_get(3)?, lock, size, row.try_get(6)?, deliveries, row.try_get(8)?))
+            let flags: (bool, bool, bool) = (row.try_get(6)?, row.try_get(8)?, row.try_get(9)?);
+            Ok((row.try_get(0)?, name, kind, row.try_get(3)?, lock, size, deliveries, flags))
         };
-        let (id, name, kind, top_level, lock, size, forwards, deliveries, requires_session) =
+        let (id, name, kind, top_level, lock, size, deliveries, (forwards, requires_session, has_window)) =
             read().map_err(Failure::from)?;
         Ok(Entity {
             id,
@@ -81,6 +84,7 @@ impl Inner {
             max_deliveries: u32::try_from(deliveries).unwrap_or(u32::MAX),
             requires_session,
             forwards,
+            has_window,
         })
     }
 }

@@ -110,8 +110,10 @@ impl PostgresLease {
                 self.forget();
                 return completed;
             }
-            let settled =
-                inner.database.with(async |client| settle(&***client, &inner.schema, &token, &action).await).await;
+            let settled = inner
+                .database
+                .with(async |client| settle(&inner.database.on(client), &inner.schema, &token, &action).await)
+                .await;
             self.forget();
             let settled = settled?;
             if settled == Settled::Leaving {

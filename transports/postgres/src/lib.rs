@@ -13,6 +13,7 @@ mod entity;
 mod failure;
 mod fetch;
 mod hub;
+mod idle;
 mod inner;
 mod inspect;
 mod lease;

@@ -8,7 +8,13 @@ use tokio_postgres::{
     tls::{MakeTlsConnect, TlsConnect},
 };
 
-use crate::{Postgres, database::Database, failure::Failure, listener::Connector, schema::Schema};
+use crate::{
+    Postgres,
+    database::{Database, Prepares},
+    failure::Failure,
+    listener::Connector,
+    schema::Schema,
+};
 
 /// The longest timeout and interval.
 pub(crate) const LONGEST: Duration = Duration::from_secs(24 * 3_600);
@@ -30,6 +36,7 @@ pub struct Options {
     pub(crate) poll: Duration,
     pub(crate) grace: Duration,
     pub(crate) max_deliveries: usize,
+    prepares: bool,
     /// The only host of the URL.
     pub(crate) server: Option<ServerAddress>,
 }
@@ -56,6 +63,7 @@ impl Options {
             poll: Self::POLL,
             grace: Self::GRACE,
             max_deliveries: Self::MAX_DELIVERIES,
+            prepares: true,
             server: None,
         }
     }
@@ -96,6 +104,13 @@ impl Options {
     /// Sets how many deliveries of all receivers may be unsettled at the same time, at least 1. Receivers wait beyond that.
     pub fn max_deliveries(mut self, deliveries: usize) -> Self {
         self.max_deliveries = deliveries.clamp(*MAX_DELIVERIES.start(), *MAX_DELIVERIES.end());
+        self
+    }
+
+    /// Sets whether statements are prepared, which saves the server work: `true` by default. A pooler that shares connections
+    /// between transactions may not support that. Statements of an existing pool are never prepared.
+    pub fn prepared_statements(mut self, is_on: bool) -> Self {
+        self.prepares = is_on;
         self
     }
 
@@ -191,7 +206,7 @@ impl Options {
             return Err(refused.with_detail("the name of a schema has 1 to 40 bytes, and neither { nor $$"));
         }
         let schema = Schema::new(&self.schema);
-        let database = Database { pool, timeout: self.timeout };
+        let database = Database::new(pool, self.timeout, Prepares::new(self.prepares && !is_wrapped));
         Ok(Postgres::new(database, schema, self, connector, is_wrapped))
     }
 }

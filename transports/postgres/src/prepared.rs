@@ -6,12 +6,12 @@ use consign_core::{
     time::Timestamp,
     transport::{ErrorKind, SendError},
 };
-use tokio_postgres::{GenericClient, types::Type};
+use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use crate::{
     codec,
-    database::{Parameter, rows},
+    database::{Connection, Parameter},
     failure::Failure,
     schema::Schema,
 };
@@ -87,25 +87,28 @@ pub(crate) enum Sent {
     Duplicate(Option<i64>),
 }
 
-/// Inserts messages: all of them, or an error and none.
-pub(crate) async fn insert<C: GenericClient + Sync>(
+/// Inserts messages: all of them, or an error and none. `has_window` is whether the entity may detect duplicates.
+pub(crate) async fn insert<C: Connection>(
     client: &C,
     schema: &Schema,
-    entity: i64,
+    (entity, has_window): (i64, bool),
     messages: &[&Prepared],
     origin: Origin<'_>,
 ) -> Result<Vec<Sent>, Failure> {
     let sql =
-        format!("SELECT message, first FROM {}.send($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", schema.identifier);
+        format!("SELECT id, ids, firsts FROM {}.send($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", schema.identifier);
     let properties: Vec<&str> = messages.iter().map(|message| message.properties.as_str()).collect();
     let bodies: Vec<&[u8]> = messages.iter().map(|message| message.body.as_slice()).collect();
     let sizes: Vec<i32> = messages.iter().map(|message| message.size).collect();
-    let ids: Vec<&[u8]> = messages.iter().map(|message| message.id.as_slice()).collect();
-    let sessions: Vec<Option<&[u8]>> = messages.iter().map(|message| message.session.as_deref()).collect();
-    let ats: Vec<Option<i64>> = messages.iter().map(|message| message.at).collect();
-    let ttls: Vec<Option<i64>> = messages.iter().map(|message| message.ttl).collect();
+    let ids = some(messages.iter().map(|message| has_window.then_some(message.id.as_slice())));
+    let sessions = some(messages.iter().map(|message| message.session.as_deref()));
+    let ats = some(messages.iter().map(|message| message.at));
+    let ttls = some(messages.iter().map(|message| message.ttl));
     let parameters: [Parameter<'_>; 11] = [
         (&entity, Type::INT8),
+        (&origin.number, Type::INT8),
+        (&origin.hops, Type::INT2),
+        (&origin.source, Type::TEXT),
         (&properties, Type::TEXT_ARRAY),
         (&bodies, Type::BYTEA_ARRAY),
         (&sizes, Type::INT4_ARRAY),
@@ -113,16 +116,24 @@ pub(crate) async fn insert<C: GenericClient + Sync>(
         (&sessions, Type::BYTEA_ARRAY),
         (&ats, Type::INT8_ARRAY),
         (&ttls, Type::INT8_ARRAY),
-        (&origin.number, Type::INT8),
-        (&origin.hops, Type::INT2),
-        (&origin.source, Type::TEXT),
     ];
-    let mut sent = Vec::with_capacity(messages.len());
-    for row in rows(client, &sql, &parameters).await? {
-        sent.push(match row.try_get(0)? {
-            Some(id) => Sent::New(id),
-            None => Sent::Duplicate(row.try_get(1)?),
-        });
+    let rows = client.rows(&sql, &parameters).await?;
+    let Some(row) = rows.first() else { return Ok(Vec::new()) };
+    if let Some(first) = row.try_get::<_, Option<i64>>(0)? {
+        return Ok((first..).take(messages.len()).map(Sent::New).collect());
     }
-    Ok(sent)
+    let ids: Option<Vec<Option<i64>>> = row.try_get(1)?;
+    let firsts: Option<Vec<Option<i64>>> = row.try_get(2)?;
+    let at = |all: &Option<Vec<Option<i64>>>, index: usize| all.as_ref()?.get(index).copied().flatten();
+    let sent = (0..messages.len()).map(|index| match at(&ids, index) {
+        Some(id) => Sent::New(id),
+        None => Sent::Duplicate(at(&firsts, index)),
+    });
+    Ok(sent.collect())
+}
+
+/// Returns the values, if there is one.
+fn some<T>(values: impl Iterator<Item = Option<T>>) -> Option<Vec<Option<T>>> {
+    let values: Vec<Option<T>> = values.collect();
+    values.iter().any(Option::is_some).then_some(values)
 }

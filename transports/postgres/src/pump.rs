@@ -292,7 +292,7 @@ async fn offer(
     let source = if *part == 1 { Some(from.path.as_str()) } else { message.dead_letter_source() };
     let origin = Origin { number: leaving.origin(), hops: hops + 1, source };
     let savepoint = transaction.transaction().await?;
-    match insert(&*savepoint, &inner.schema, to, &[&prepared], origin).await {
+    match insert(&*savepoint, &inner.schema, (to, true), &[&prepared], origin).await {
         Ok(_) => {
             savepoint.commit().await?;
             Ok(Ok((to, forwards)))

@@ -74,6 +74,10 @@ impl Stored {
             5 => MessageState::Scheduled,
             _ => MessageState::Active,
         };
+        if received.state == MessageState::Scheduled {
+            // Its time to live begins when it is active.
+            received.expires_at = Timestamp::MAX;
+        }
         if delivered {
             received.state = MessageState::Active;
         }

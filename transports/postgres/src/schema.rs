@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The versions in their order. A released version is never changed; a change is another version.
-const VERSIONS: [&str; 2] = [VERSION_1, VERSION_2];
+const VERSIONS: [&str; 3] = [VERSION_1, VERSION_2, VERSION_3];
 
 const VERSION_1: &str = concat!(
     include_str!("../schema/1/tables.sql"),
@@ -26,6 +26,16 @@ const VERSION_1: &str = concat!(
 );
 
 const VERSION_2: &str = concat!(include_str!("../schema/2/reply_queues.sql"), include_str!("../schema/2/clients.sql"));
+
+const VERSION_3: &str = concat!(
+    include_str!("../schema/3/tables.sql"),
+    include_str!("../schema/3/due.sql"),
+    include_str!("../schema/3/send.sql"),
+    include_str!("../schema/3/receive.sql"),
+    include_str!("../schema/3/settle.sql"),
+    include_str!("../schema/3/upkeep.sql"),
+    include_str!("../schema/3/clients.sql"),
+);
 
 /// How long a migration may take, including the wait for another one.
 const LONGEST: Duration = Duration::from_secs(60);

@@ -112,7 +112,8 @@ impl PostgresSender {
         let messages = messages.collect::<Result<Vec<_>, _>>()?;
         check(&self.inner, &self.entity, &messages).await?;
         let all: Vec<&Prepared> = messages.iter().collect();
-        insert(transaction, &self.inner.schema, self.entity.id, &all, Origin::default()).await?;
+        insert(transaction, &self.inner.schema, (self.entity.id, self.entity.has_window), &all, Origin::default())
+            .await?;
         Ok(notify_in(transaction, &self.inner.schema, self.entity.id, self.entity.forwards).await?)
     }
 }
@@ -142,7 +143,10 @@ pub(crate) async fn schedule(
     let all: Vec<&Prepared> = messages.iter().collect();
     let sent = inner
         .database
-        .with(async |client| insert(&***client, &inner.schema, entity.id, &all, Origin::default()).await)
+        .with(async |client| {
+            insert(&inner.database.on(client), &inner.schema, (entity.id, entity.has_window), &all, Origin::default())
+                .await
+        })
         .await;
     let sent = sent.map_err(|failure| rejection(failure.into()))?;
     let numbers = numbers(inner, entity.id, &sent).await;
@@ -268,7 +272,16 @@ async fn send(inner: &Arc<Inner>, entity: &Entity, requests: &[Request]) -> Resu
         quota::check(inner, entity, messages.len(), bytes).await?;
         let inserted = inner
             .database
-            .with(async |client| insert(&***client, &inner.schema, entity.id, &messages, Origin::default()).await)
+            .with(async |client| {
+                insert(
+                    &inner.database.on(client),
+                    &inner.schema,
+                    (entity.id, entity.has_window),
+                    &messages,
+                    Origin::default(),
+                )
+                .await
+            })
             .await;
         Ok(inserted.map(drop)?)
     };

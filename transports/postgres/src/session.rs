@@ -26,6 +26,7 @@ use crate::{
     entity::Entity,
     failure::Failure,
     fetch::{Call, Fetch, Locked},
+    idle::{Joined, Key},
     receiver::{self, Source},
 };
 
@@ -157,6 +158,7 @@ async fn next(
 ) -> Result<PostgresSession, ReceiveError> {
     let token = Uuid::new_v4();
     let sql = inner.sql("SELECT session, wait_us, leaving, more, lock_ms FROM {s}.next_session($1, $2, $3)");
+    let (key, mut turn) = (Key::Sessions(entity.id), None);
     while call.is_wanted() {
         let (place, holder) = (place(&inner).await?, inner.holder().await);
         let mut news = inner.hub.watch(entity.id);
@@ -176,12 +178,22 @@ async fn next(
             crate::pump::pump_soon(&inner, entity.id);
         }
         if let Some(session) = session {
+            inner.idle.wake_one(key);
             let lock = Lock { entity: entity.id, session, token, place: Some(place) };
             return PostgresSession::new(inner, entity, lock, millis);
         }
         drop(place);
         if is_more {
             continue;
+        }
+        if turn.is_none() {
+            match inner.idle.join(key) {
+                Joined::Polls(own) => turn = Some(own),
+                Joined::Waits(woken) => {
+                    call.pause(async { turn = woken.await.ok().flatten() }).await;
+                    continue;
+                }
+            }
         }
         let wait = receiver::until_due(wait).map_or(inner.options.poll, |due| due.min(inner.options.poll));
         call.pause(async {

@@ -8,12 +8,12 @@ use consign_core::{
     settlement::{DeadLetter, DeadLetterReason},
     transport::{ErrorKind, SettleError},
 };
-use tokio_postgres::{GenericClient, types::Type};
+use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use crate::{
     codec,
-    database::{Parameter, rows},
+    database::{Connection, Parameter},
     failure::Failure,
     schema::Schema,
 };
@@ -166,19 +166,20 @@ impl Settled {
 }
 
 /// Settles on a connection or in a transaction.
-pub(crate) async fn settle<C: GenericClient + Sync>(
+pub(crate) async fn settle<C: Connection>(
     client: &C,
     schema: &Schema,
     token: &Token,
     action: &Action,
 ) -> Result<Settled, Failure> {
-    let sql = format!("SELECT {}.settle($1, $2, $3, $4, $5, $6, $7)", schema.identifier);
+    let sql = format!("SELECT {}.settle($1, $2, $3, $4, $5, $6, $7, $8)", schema.identifier);
     let (text, size) = match &action.changed {
         Some((text, size)) => (Some(text), Some(size)),
         None => (None, None),
     };
     let delay = action.delay.map(|delay| i64::try_from(delay.as_millis()).unwrap_or(i64::MAX).min(i64::from(u32::MAX)));
-    let parameters: [Parameter<'_>; 7] = [
+    let parameters: [Parameter<'_>; 8] = [
+        (&token.entity, Type::INT8),
         (&token.id, Type::INT8),
         (&token.lock, Type::UUID),
         (&token.session, Type::UUID),
@@ -187,7 +188,7 @@ pub(crate) async fn settle<C: GenericClient + Sync>(
         (&size, Type::INT4),
         (&delay, Type::INT8),
     ];
-    let answer = rows(client, &sql, &parameters).await?;
+    let answer = client.rows(&sql, &parameters).await?;
     let code: i16 = answer.first().map(|row| row.try_get(0)).transpose()?.unwrap_or(2);
     Ok(match code {
         0 => Settled::Done,

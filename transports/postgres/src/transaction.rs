@@ -206,7 +206,15 @@ impl Transaction {
             let mut sent = Vec::new();
             if let Some((entity, ..)) = sends.first() {
                 let all: Vec<&Prepared> = sends.iter().map(|(_, prepared, _)| prepared).collect();
-                match prepared::insert(&*transaction, &inner.schema, entity.id, &all, Origin::default()).await {
+                match prepared::insert(
+                    &*transaction,
+                    &inner.schema,
+                    (entity.id, entity.has_window),
+                    &all,
+                    Origin::default(),
+                )
+                .await
+                {
                     Err(failure) if failure.state().is_some_and(|state| state.starts_with("CN")) => {
                         return Ok(Err(sender::rejection(failure.into()).into()));
                     }

@@ -80,11 +80,12 @@ async fn change(
 /// Releases all locks without a count, except of messages that another transaction is about to settle.
 async fn release(inner: &Inner, transaction: &Transaction<'_>, entity: i64) -> Result<(), Failure> {
     for sql in [
+        "SELECT {s}.unshare(ARRAY(SELECT token FROM {s}.locks WHERE entity = $1))",
         "SELECT {s}.unlock_session({s}.entity($1), session, {s}.now(), 0) FROM {s}.sessions
         WHERE entity = $1 AND token IS NOT NULL AND NOT {s}.is_kept($1, session)",
         "SELECT {s}.unlock({s}.entity($1), ARRAY(
             SELECT id FROM {s}.messages
-            WHERE entity = $1 AND state IN (2, 4) AND state <> 0 AND due < 'infinity'
+            WHERE entity = $1 AND state IN (2, 4) AND state > 0 AND due < 'infinity'
             ORDER BY number FOR UPDATE SKIP LOCKED
         ), {s}.now(), 0)",
     ] {
@@ -103,7 +104,7 @@ async fn forward(
 ) -> Result<(), Failure> {
     let sql = if is_on {
         "UPDATE {s}.messages SET state = 7, due = CASE part WHEN 0 THEN expires ELSE 'infinity' END
-        WHERE entity = $1 AND part = $2 AND state IN (1, 6) AND state <> 0 AND NOT stays"
+        WHERE entity = $1 AND part = $2 AND state IN (1, 6) AND number IS NOT NULL AND NOT stays"
     } else {
         "UPDATE {s}.messages SET state = 1 WHERE entity = $1 AND part = $2 AND state = 7"
     };

@@ -263,8 +263,8 @@ async fn a_receive_that_has_messages_does_not_wait_for_forwards() {
     sender.send(Message::new("alive")).await.unwrap();
     fixture
         .run(
-            "UPDATE {s}.messages SET expires = clock_timestamp(), due = clock_timestamp()
-            WHERE ttl_ms IS NOT NULL",
+            "UPDATE {s}.messages SET expires = clock_timestamp() WHERE ttl_ms IS NOT NULL;
+            UPDATE {s}.batches SET due = clock_timestamp() WHERE due < 'infinity'",
         )
         .await;
     // Whether the dead letter is a duplicate in its target is open until this transaction ends.

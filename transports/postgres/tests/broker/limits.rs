@@ -144,7 +144,13 @@ async fn completions_at_the_same_time_have_each_their_own_answer() {
         stale.extend(receiver.receive_batch(300 - stale.len()).await.unwrap());
     }
     // A third of them are delivered again.
-    fixture.run("UPDATE {s}.messages SET due = clock_timestamp() WHERE number % 3 = 0").await;
+    fixture
+        .run(
+            "SELECT {s}.pull(m.id, l.token) FROM {s}.locks AS l, {s}.members(l.ids, l.counts) AS m
+            WHERE (l.number + m.position) % 3 = 0;
+            UPDATE {s}.messages SET due = clock_timestamp() WHERE number % 3 = 0",
+        )
+        .await;
     let mut current = Vec::new();
     while current.len() < 100 {
         current.extend(receiver.receive_batch(100 - current.len()).await.unwrap());

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod dropped;
+mod idle;
 mod leaving;
 mod limits;
 mod log;
@@ -29,6 +30,9 @@ struct Fixture {
 }
 
 const QUEUE: &str = "queue";
+/// The time of every lock of a message passes.
+const LOCKS_END: &str = "UPDATE {s}.locks SET until = clock_timestamp();
+    UPDATE {s}.messages SET due = clock_timestamp() WHERE state = 2";
 
 impl Fixture {
     async fn new(settings: QueueSettings) -> Option<Self> {

@@ -8,7 +8,7 @@ use consign::{
     transport::{ErrorKind, ReceiverExt, Sender, Session},
 };
 
-use crate::{Fixture, QUEUE, until};
+use crate::{Fixture, LOCKS_END, QUEUE, until};
 
 /// Rules: T-71.
 /// The application's row, a settlement and a send happen together, or not at all.
@@ -42,7 +42,7 @@ async fn a_transaction_of_the_application_settles_and_sends() {
             transaction.rollback().await.unwrap();
             // The lock is as it was until it runs out.
             assert_eq!(postgres.counts(QUEUE).await.unwrap().locked, 1);
-            fixture.run("UPDATE {s}.messages SET due = clock_timestamp() WHERE state = 2").await;
+            fixture.run(LOCKS_END).await;
         }
     }
     let texts = postgres.peek("other", SequenceNumber::new(0), 10).await.unwrap();
@@ -105,7 +105,7 @@ async fn a_lost_lock_is_reported_and_the_transaction_is_left_alone() {
     postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
     let mut receiver = postgres.receiver(QUEUE).await.unwrap();
     let stale = receiver.receive_within(Duration::from_secs(10)).await.unwrap();
-    fixture.run("UPDATE {s}.messages SET due = clock_timestamp() WHERE state = 2").await;
+    fixture.run(LOCKS_END).await;
     let current = receiver.receive_within(Duration::from_secs(10)).await.unwrap();
     let mut client = postgres.pool().get().await.unwrap();
     let transaction = client.transaction().await.unwrap();

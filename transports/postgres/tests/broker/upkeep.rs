@@ -30,7 +30,7 @@ async fn mass_expiry_is_done_in_portions() {
     // Nobody else does it meanwhile.
     let sql = format!(
         "BEGIN; LOCK TABLE {s}.numbers IN EXCLUSIVE MODE;
-        UPDATE {s}.messages SET expires = clock_timestamp(), due = clock_timestamp()",
+        UPDATE {s}.messages SET expires = clock_timestamp(); UPDATE {s}.batches SET due = clock_timestamp()",
         s = fixture.schema
     );
     client.batch_execute(&sql).await.unwrap();

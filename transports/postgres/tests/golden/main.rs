@@ -9,6 +9,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod contents;
+mod migration;
 mod raw;
 #[path = "../support/server.rs"]
 mod server;
@@ -30,6 +31,7 @@ const LONG: Duration = Duration::from_secs(20);
 
 const FORMAT_1: &str = include_str!("format-1/rows.jsonl");
 const FORMAT_2: &str = include_str!("format-2/rows.jsonl");
+const FORMAT_3: &str = include_str!("format-3/rows.jsonl");
 
 /// A schema that no other test has, over the crate and over SQL alone.
 struct Fixture {
@@ -65,7 +67,7 @@ async fn written() -> Option<Vec<Json>> {
 
 #[tokio::test]
 async fn every_format_is_read() {
-    for format in [FORMAT_1, FORMAT_2] {
+    for format in [FORMAT_1, FORMAT_2, FORMAT_3] {
         let Some(fixture) = Fixture::new().await else { return };
         fixture.raw.write(&golden::entries(format)).await;
         golden::assert_same("received", &received(&fixture.postgres).await, &expected());
@@ -76,7 +78,7 @@ async fn every_format_is_read() {
 #[tokio::test]
 async fn the_newest_format_is_written() {
     let Some(entries) = written().await else { return };
-    golden::assert_same("stored", &entries, &golden::entries(FORMAT_2));
+    golden::assert_same("stored", &entries, &golden::entries(FORMAT_3));
 }
 
 #[tokio::test]

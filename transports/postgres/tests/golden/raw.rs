@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 
 /// The columns of each table that this crate reads. Columns of text come apart, byte by byte as they are stored. Times that
 /// differ in each run are what they are to the others: a message that was enqueued now.
-const TABLES: [(&str, &str, &str); 6] = [
+const TABLES: [(&str, &str, &str); 7] = [
     ("entities", "*", "id"),
     ("numbers", "*", "entity"),
     ("rules", "subscription, key, rule::text AS rule", "subscription, key"),
@@ -20,6 +20,7 @@ const TABLES: [(&str, &str, &str); 6] = [
         CASE due WHEN 'infinity' THEN 'never' WHEN expires THEN 'expires' WHEN at THEN 'at' ELSE 'other' END AS due",
         "id",
     ),
+    ("batches", "entity, id, count, taken, size, due", "id"),
 ];
 
 pub(crate) struct Raw {
@@ -76,6 +77,7 @@ impl Raw {
                     row["expires"] = json!("infinity");
                     row["due"] = json!("infinity");
                 }
+                "batches" => row["due"] = due.clone(),
                 "rules" => row["rule"] = json!({}),
                 "ids" => row["until"] = json!("infinity"),
                 _ => {}

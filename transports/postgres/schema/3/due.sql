@@ -1,0 +1,342 @@
+-- Deadlines, and sequence numbers.
+
+-- Whether the messages of an entity take the common path.
+CREATE FUNCTION {s}.is_plain(e {s}.entities) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT e.kind <> 1 AND NOT e.sessions AND e.forward_to IS NULL
+$$;
+
+-- Whether messages have arrived that have rows of their own.
+CREATE FUNCTION {s}.has_others(p_entity bigint) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM {s}.messages WHERE entity = p_entity AND state = 0);
+END $$;
+
+CREATE OR REPLACE FUNCTION {s}.has_arrived(p_entity bigint) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM {s}.batches WHERE entity = p_entity)
+        OR EXISTS (SELECT FROM {s}.messages WHERE entity = p_entity AND state = 0);
+END $$;
+
+-- Numbers up to 1,000 messages that have arrived, in the order of arrival. Tells how many.
+CREATE OR REPLACE FUNCTION {s}.number(e {s}.entities, t timestamptz) RETURNS bigint LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    v_last bigint;
+    v_count bigint;
+    v_ids bigint[];
+    v_batches bigint[];
+    v_end bigint;
+BEGIN
+    IF NOT {s}.has_arrived(e.id) THEN
+        RETURN 0;
+    END IF;
+    SELECT last INTO v_last FROM {s}.numbers WHERE entity = e.id FOR UPDATE;
+    -- By one snapshot: a later message of the same sender has a higher id.
+    SELECT array_agg(id ORDER BY id), array_agg(DISTINCT batch) FILTER (WHERE batch IS NOT NULL) INTO v_ids, v_batches
+    FROM (
+        SELECT id, batch FROM (
+            (
+                SELECT id, NULL::bigint AS batch FROM {s}.messages
+                WHERE entity = e.id AND state = 0 ORDER BY id LIMIT 1000
+            )
+            UNION ALL
+            (
+                SELECT b.id + position, b.id
+                FROM (SELECT * FROM {s}.batches WHERE entity = e.id ORDER BY id LIMIT 1000) AS b,
+                    generate_series(b.taken, b.count - 1) AS position
+                LIMIT 1000
+            )
+        ) AS arrived ORDER BY id LIMIT 1000
+    ) AS first;
+    IF v_ids IS NULL THEN
+        RETURN 0;
+    END IF;
+    UPDATE {s}.messages AS m SET
+        number = v_last + a.position,
+        state = CASE
+            WHEN m.part = 1 THEN CASE WHEN e.forward_dead_to IS NOT NULL AND NOT m.stays THEN 7 ELSE 1 END
+            WHEN m.at > t THEN 5
+            WHEN e.kind = 1 OR e.forward_to IS NOT NULL THEN 7
+            ELSE 1
+        END,
+        -- A copy may be a dead letter when it arrives.
+        due = CASE WHEN m.part = 1 THEN 'infinity' WHEN m.at > t THEN m.at ELSE m.expires END,
+        expires = CASE WHEN m.part = 1 THEN 'infinity' ELSE m.expires END
+    FROM unnest(v_ids) WITH ORDINALITY AS a (id, position)
+    WHERE m.id = a.id;
+    GET DIAGNOSTICS v_count = ROW_COUNT;
+    IF v_count < cardinality(v_ids) THEN
+        RAISE EXCEPTION 'messages were removed meanwhile' USING ERRCODE = '40001';
+    END IF;
+    UPDATE {s}.numbers SET last = v_last + v_count WHERE entity = e.id;
+    IF v_batches IS NOT NULL THEN
+        v_end := v_ids[v_count] + 1;
+        DELETE FROM {s}.batches WHERE entity = e.id AND id = ANY (v_batches) AND id + count <= v_end;
+        UPDATE {s}.batches SET taken = v_end - id WHERE entity = e.id AND id = ANY (v_batches) AND id + count > v_end;
+    END IF;
+    RETURN v_count;
+END $$;
+
+-- Ends a lock, a delay, or the time to live of messages. p_failed is 1 if a delivery failed, else 0.
+CREATE OR REPLACE FUNCTION {s}.unlock(e {s}.entities, p_ids bigint[], t timestamptz, p_failed integer) RETURNS void
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+BEGIN
+    IF NOT e.dead_on_expiry THEN
+        DELETE FROM {s}.messages
+        WHERE id = ANY (p_ids) AND part = 0 AND state IN (1, 2, 6) AND expires <= t
+            AND (expires <= least(t, due) OR NOT (p_failed > 0 AND failures + p_failed >= e.max_deliveries));
+    END IF;
+    UPDATE {s}.messages AS m SET
+        token = NULL,
+        holder = NULL,
+        part = CASE WHEN fate > 2 THEN 1 ELSE m.part END,
+        state = CASE
+            -- A deferred message stays so, also as a dead letter.
+            WHEN m.state = 4 THEN 3
+            WHEN fate > 2 AND e.forward_dead_to IS NOT NULL AND NOT m.stays THEN 7
+            ELSE 1
+        END,
+        failures = CASE
+            WHEN fate = 0 THEN m.failures
+            WHEN fate > 2 THEN greatest(m.failures + p_failed - 1, 0)
+            ELSE m.failures + p_failed
+        END,
+        due = CASE WHEN fate = 2 THEN m.expires ELSE 'infinity' END,
+        expires = CASE WHEN fate > 2 THEN 'infinity' ELSE m.expires END,
+        session = CASE WHEN fate > 2 THEN NULL ELSE m.session END,
+        source = CASE WHEN fate > 2 THEN NULL ELSE m.source END,
+        reason = CASE fate
+            WHEN 3 THEN 'MaxDeliveryCountExceeded'
+            WHEN 4 THEN 'TTLExpiredException'
+            ELSE m.reason
+        END,
+        description = CASE fate
+            WHEN 3 THEN format('Message could not be consumed after %s delivery attempts.', m.failures + p_failed)
+            WHEN 4 THEN 'The message expired and was dead lettered.'
+            ELSE m.description
+        END
+    FROM (
+        SELECT id, CASE
+            WHEN part = 1 THEN 0
+            WHEN state = 4 THEN 1
+            -- What comes first counts, the expiry or the end of the lock.
+            WHEN expires <= least(t, due) THEN 4
+            WHEN p_failed > 0 AND failures + p_failed >= e.max_deliveries THEN 3
+            WHEN expires <= t THEN 4
+            ELSE 2
+        END AS fate
+        FROM {s}.messages WHERE id = ANY (p_ids)
+    ) AS fates
+    WHERE m.id = fates.id;
+END $$;
+
+-- Gives messages of shared locks rows of their own, except those that another transaction is about to settle.
+CREATE FUNCTION {s}.unshare(p_tokens uuid[]) RETURNS void LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    l {s}.locks;
+    v_ids bigint[];
+BEGIN
+    FOR l IN SELECT * FROM {s}.locks WHERE token = ANY (p_tokens) ORDER BY number FOR UPDATE SKIP LOCKED LOOP
+        v_ids := ARRAY(
+            SELECT m.id FROM unnest(l.ids, l.counts) AS run (id, count), {s}.messages AS m
+            WHERE m.id >= run.id AND m.id < run.id + run.count AND m.state < 0 FOR UPDATE OF m SKIP LOCKED
+        );
+        UPDATE {s}.messages AS m SET
+            number = l.number + {s}.position_of(m.id, l.ids, l.counts), state = 2, token = l.token, holder = l.holder,
+            due = l.until
+        WHERE m.id = ANY (v_ids);
+        DELETE FROM {s}.locks WHERE token = l.token AND NOT {s}.is_shared(l);
+    END LOOP;
+END $$;
+
+-- Whether messages are locked by it that have no rows of their own. Of most locks the last messages are settled last.
+CREATE FUNCTION {s}.is_shared(l {s}.locks) RETURNS boolean LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan
+AS $$
+BEGIN
+    FOR i IN REVERSE cardinality(l.ids) .. 1 LOOP
+        PERFORM FROM {s}.messages AS m
+        WHERE m.id >= l.ids[i] AND m.id < l.ids[i] + l.counts[i] AND m.state < 0 ORDER BY m.id DESC LIMIT 1;
+        IF FOUND THEN
+            RETURN true;
+        END IF;
+    END LOOP;
+    RETURN false;
+END $$;
+
+-- Gives a message of a shared lock a row of its own.
+CREATE FUNCTION {s}.pull(p_id bigint, p_token uuid) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    l {s}.locks;
+    v_position bigint;
+BEGIN
+    SELECT * INTO l FROM {s}.locks WHERE token = p_token;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    v_position := {s}.position_of(p_id, l.ids, l.counts);
+    IF v_position IS NOT NULL THEN
+        UPDATE {s}.messages SET
+            number = l.number + v_position, state = 2, token = l.token, holder = l.holder, due = l.until
+        WHERE id = p_id AND state < 0;
+        IF FOUND AND l.counts = '{1}' THEN
+            DELETE FROM {s}.locks WHERE token = p_token;
+        END IF;
+    END IF;
+END $$;
+
+-- Does what is due at an entity, and numbers what has arrived if that is required, a batch of each. Tells whether messages wait
+-- to leave, and whether more is due or has arrived than a batch.
+CREATE OR REPLACE FUNCTION {s}.advance(e {s}.entities, OUT leaving boolean, OUT more_due boolean, OUT more_new boolean)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    batch CONSTANT integer := 1000;
+    at_once CONSTANT integer := 100;
+    t timestamptz;
+    v_session record;
+    v_due bigint;
+    v_tokens uuid[];
+    v_locked bigint[];
+    v_expired bigint[];
+    v_again bigint[];
+    v_scheduled bigint[];
+BEGIN
+    PERFORM FROM {s}.numbers WHERE entity = e.id FOR UPDATE;
+    t := {s}.now();
+    more_new := false;
+    IF NOT {s}.is_plain(e) OR {s}.has_others(e.id)
+        OR EXISTS (SELECT FROM {s}.batches WHERE entity = e.id AND due < 'infinity' AND due <= t) THEN
+        more_new := {s}.number(e, t) = batch;
+    END IF;
+
+    -- Sessions whose lock has run out: the deliveries under it failed.
+    IF e.sessions THEN
+        FOR v_session IN
+            SELECT session, token, until FROM {s}.sessions
+            WHERE entity = e.id AND token IS NOT NULL AND until <= t LIMIT batch FOR UPDATE SKIP LOCKED
+        LOOP
+            CONTINUE WHEN {s}.is_kept(e.id, v_session.session);
+            PERFORM {s}.unlock_session(e, v_session.session, v_session.until, 1);
+        END LOOP;
+    END IF;
+
+    v_tokens := ARRAY(
+        SELECT token FROM {s}.locks WHERE entity = e.id AND until <= t ORDER BY until LIMIT at_once
+    );
+    IF v_tokens <> '{}' THEN
+        PERFORM {s}.unshare(v_tokens);
+    END IF;
+
+    -- What another transaction is about to settle is left to it.
+    SELECT
+        count(*),
+        array_agg(id) FILTER (WHERE state IN (2, 4)),
+        array_agg(id) FILTER (WHERE state IN (1, 6) AND part = 0),
+        array_agg(id) FILTER (WHERE state = 1 AND part = 1),
+        array_agg(id) FILTER (WHERE state = 5)
+    INTO v_due, v_locked, v_expired, v_again, v_scheduled FROM (
+        SELECT id, state, part FROM {s}.messages
+        WHERE entity = e.id AND due < 'infinity' AND due <= t AND state > 0
+        ORDER BY due, number LIMIT batch FOR UPDATE SKIP LOCKED
+    ) AS due;
+    more_due := v_due = batch OR cardinality(v_tokens) = at_once;
+    IF v_locked IS NOT NULL THEN
+        PERFORM {s}.unlock(e, v_locked, t, 1);
+    END IF;
+    IF v_expired IS NOT NULL THEN
+        PERFORM {s}.unlock(e, v_expired, t, 0);
+    END IF;
+    -- Dead letters that could not be forwarded, and are tried again.
+    IF v_again IS NOT NULL THEN
+        UPDATE {s}.messages SET state = CASE WHEN e.forward_dead_to IS NULL THEN 1 ELSE 7 END, due = 'infinity'
+        WHERE id = ANY (v_again);
+    END IF;
+    -- A scheduled message is accepted anew, at the time that it was scheduled for, after those that were accepted.
+    IF v_scheduled IS NOT NULL THEN
+        UPDATE {s}.messages AS m SET
+            id = a.arrival, state = 0, number = NULL, at = NULL, enqueued = m.due,
+            expires = coalesce(m.due + m.ttl_ms * interval '1 millisecond', 'infinity'),
+            due = coalesce(m.due + m.ttl_ms * interval '1 millisecond', 'infinity')
+        FROM (
+            SELECT s.id, {s}.next_id() AS arrival
+            FROM unnest(v_scheduled) WITH ORDINALITY AS s (id, position) ORDER BY position
+        ) AS a
+        WHERE m.id = a.id;
+        more_new := {s}.number(e, t) = batch OR more_new;
+    END IF;
+    leaving := EXISTS (SELECT FROM {s}.messages WHERE entity = e.id AND state = 7);
+END $$;
+
+-- Whether a deadline has passed and its effect is not stored.
+CREATE OR REPLACE FUNCTION {s}.is_due(p_entity bigint, t timestamptz) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM {s}.messages WHERE entity = p_entity AND due < 'infinity' AND due <= t AND state > 0)
+        OR EXISTS (SELECT FROM {s}.messages WHERE entity = p_entity AND due < 'infinity' AND due <= t AND state = 0)
+        OR EXISTS (SELECT FROM {s}.locks WHERE entity = p_entity AND until <= t)
+        OR EXISTS (SELECT FROM {s}.batches WHERE entity = p_entity AND due < 'infinity' AND due <= t)
+        OR EXISTS (SELECT FROM {s}.sessions WHERE entity = p_entity AND token IS NOT NULL AND until <= t);
+END $$;
+
+-- Brings an entity up to date, a batch at a time. Tells whether messages wait to leave, and whether there is more to do. What
+-- takes the common path is not numbered.
+CREATE OR REPLACE FUNCTION {s}.step(p_entity bigint, OUT leaving boolean, OUT more boolean) LANGUAGE plpgsql AS $$
+DECLARE
+    e {s}.entities := {s}.entity(p_entity);
+BEGIN
+    more := false;
+    IF {s}.is_due(e.id, {s}.now()) OR {s}.has_others(e.id) OR NOT {s}.is_plain(e) AND {s}.has_arrived(e.id) THEN
+        SELECT a.leaving, a.more_due OR a.more_new INTO leaving, more FROM {s}.advance(e) AS a;
+    ELSE
+        -- A process may have ended between the numbering and the forwarding.
+        leaving := EXISTS (SELECT FROM {s}.messages WHERE entity = e.id AND state = 7);
+    END IF;
+END $$;
+
+-- As step, and numbers a batch of all that has arrived.
+CREATE FUNCTION {s}.reveal(p_entity bigint, OUT leaving boolean, OUT more boolean) LANGUAGE plpgsql AS $$
+BEGIN
+    SELECT s.leaving, s.more INTO leaving, more FROM {s}.step(p_entity) AS s;
+    IF NOT more THEN
+        more := {s}.number({s}.entity(p_entity), {s}.now()) = 1000;
+    END IF;
+END $$;
+
+-- How many messages have arrived or are due, and were not dealt with.
+CREATE OR REPLACE FUNCTION {s}.behind(p_entity bigint) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    t timestamptz := {s}.now();
+BEGIN
+    RETURN (SELECT count(*) FROM {s}.messages WHERE entity = p_entity AND state = 0)
+        + (SELECT coalesce(sum(count - taken), 0) FROM {s}.batches WHERE entity = p_entity)
+        + (SELECT coalesce(sum(c), 0) FROM {s}.locks, unnest(counts) AS c WHERE entity = p_entity AND until <= t)
+        + (SELECT count(*) FROM {s}.messages WHERE entity = p_entity AND due < 'infinity' AND due <= t AND state > 0);
+END $$;
+
+-- Microseconds until the next deadline of an entity; null if there is none.
+CREATE OR REPLACE FUNCTION {s}.next_due(p_entity bigint, t timestamptz) RETURNS bigint LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (extract(epoch FROM least(
+        (
+            SELECT due FROM {s}.messages WHERE entity = p_entity AND due < 'infinity' AND state > 0
+            ORDER BY due LIMIT 1
+        ),
+        (
+            SELECT due FROM {s}.messages WHERE entity = p_entity AND due < 'infinity' AND state = 0
+            ORDER BY due LIMIT 1
+        ),
+        (SELECT until FROM {s}.locks WHERE entity = p_entity ORDER BY until LIMIT 1),
+        (SELECT due FROM {s}.batches WHERE entity = p_entity AND due < 'infinity' ORDER BY due LIMIT 1),
+        (SELECT until FROM {s}.sessions WHERE entity = p_entity AND token IS NOT NULL ORDER BY until LIMIT 1)
+    ) - t) * 1000000)::bigint;
+END $$;

@@ -1,0 +1,198 @@
+-- Deliveries are settled, released and renewed.
+
+DROP FUNCTION {s}.settle(bigint, uuid, uuid, smallint, text, integer, bigint);
+
+-- Settles a delivery. 0 complete, 1 abandon, 2 dead-letter, 3 defer, 4 release; 1 and 4 after a delay, if there is one. Answers 0; 1 if
+-- messages wait to leave; 2 if the lock is lost, 3 if that of the session is; 4 if it is a dead letter already; 5 if the
+-- entity is closed to receivers.
+CREATE FUNCTION {s}.settle(
+    p_entity bigint, p_id bigint, p_token uuid, p_session_token uuid, p_action smallint, p_properties text, p_size integer,
+    p_delay_ms bigint
+) RETURNS smallint LANGUAGE plpgsql AS $$
+DECLARE
+    e {s}.entities;
+    l {s}.locks;
+    m record;
+    t timestamptz;
+    v_leaving boolean := false;
+BEGIN
+    SELECT * INTO e FROM {s}.entities WHERE id = p_entity;
+    IF p_session_token IS NULL THEN
+        SELECT * INTO l FROM {s}.locks WHERE token = p_token AND entity = p_entity;
+        IF FOUND AND p_action = 0 AND e.status NOT IN (1, 4) AND {s}.position_of(p_id, l.ids, l.counts) IS NOT NULL THEN
+            -- It may have waited for another transaction that has the row.
+            DELETE FROM {s}.messages WHERE id = p_id AND state < 0 AND l.until > {s}.now();
+            IF FOUND THEN
+                -- A lock of several is left, because other transactions would wait for this one.
+                IF l.counts = '{1}' THEN
+                    DELETE FROM {s}.locks WHERE token = p_token;
+                END IF;
+                RETURN 0;
+            END IF;
+        ELSIF FOUND THEN
+            PERFORM {s}.pull(p_id, p_token);
+        END IF;
+    END IF;
+    t := {s}.now();
+    -- A row whose lock has run out is not kept from those who release it.
+    SELECT id, entity, part, state, due, session, failures, stays, expires INTO m FROM {s}.messages
+    WHERE id = p_id AND entity = p_entity AND token = p_token AND (p_session_token IS NOT NULL OR due > t) FOR UPDATE;
+    t := greatest(t, {s}.now());
+    IF NOT FOUND OR p_session_token IS NULL AND m.due <= t THEN
+        RETURN CASE WHEN p_session_token IS NULL THEN 2 ELSE 3 END;
+    END IF;
+    IF p_session_token IS NOT NULL AND NOT EXISTS (
+        SELECT FROM {s}.sessions
+        WHERE entity = m.entity AND session = m.session AND token = p_session_token AND until > t
+    ) THEN
+        RETURN 3;
+    END IF;
+    IF e.status IN (1, 4) AND p_action <> 4 THEN
+        RETURN 5;
+    END IF;
+    IF p_action = 2 AND m.part = 1 THEN
+        RETURN 4;
+    END IF;
+    IF p_action = 0 THEN
+        DELETE FROM {s}.messages WHERE id = p_id;
+        RETURN 0;
+    END IF;
+    IF p_properties IS NOT NULL THEN
+        UPDATE {s}.messages SET properties = p_properties, size = p_size WHERE id = p_id;
+    END IF;
+    IF p_action = 3 THEN
+        UPDATE {s}.messages SET state = 3, token = NULL, holder = NULL, due = 'infinity' WHERE id = p_id;
+    ELSIF p_action = 2 THEN
+        v_leaving := e.forward_dead_to IS NOT NULL AND NOT m.stays;
+        UPDATE {s}.messages SET
+            part = 1, state = CASE WHEN v_leaving THEN 7 ELSE 1 END, token = NULL, holder = NULL, due = 'infinity',
+            expires = 'infinity', session = NULL, source = NULL, reason = NULL, description = NULL
+        WHERE id = p_id;
+    ELSE
+        PERFORM {s}.unlock(e, ARRAY[p_id], t, CASE WHEN p_action = 4 THEN 0 ELSE 1 END);
+        IF p_delay_ms IS NOT NULL THEN
+            UPDATE {s}.messages SET state = 6, due = t + p_delay_ms * interval '1 millisecond'
+            WHERE id = p_id AND part = 0 AND state = 1;
+        END IF;
+        v_leaving := e.forward_dead_to IS NOT NULL AND EXISTS (SELECT FROM {s}.messages WHERE id = p_id AND state = 7);
+    END IF;
+    RETURN CASE WHEN v_leaving THEN 1 ELSE 0 END;
+END $$;
+
+-- Those of p_ids that are members of runs.
+CREATE FUNCTION {s}.among(p_ids bigint[], p_runs bigint[], p_counts integer[]) RETURNS bigint[] LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    IF cardinality(p_runs) = 1 THEN
+        RETURN ARRAY(SELECT id FROM unnest(p_ids) AS id WHERE id >= p_runs[1] AND id < p_runs[1] + p_counts[1]);
+    END IF;
+    RETURN ARRAY(SELECT member.id FROM {s}.members(p_runs, p_counts) AS member WHERE member.id IN (SELECT unnest(p_ids)));
+END $$;
+
+-- Completes deliveries of no session. Answers with those that are not completed; why not, settle says of each.
+CREATE FUNCTION {s}.complete(p_tokens uuid[], p_ids bigint[]) RETURNS TABLE (id bigint, token uuid)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_tokens uuid[] := ARRAY(SELECT DISTINCT token FROM unnest(p_tokens) AS asked (token));
+    l {s}.locks;
+    v_shared bigint[];
+    v_ids bigint[];
+    v_done bigint[] := '{}';
+    v_done_tokens uuid[] := '{}';
+    v_own bigint[];
+    v_own_tokens uuid[];
+    v_is_open boolean;
+BEGIN
+    FOR l IN SELECT * FROM {s}.locks WHERE token = ANY (v_tokens) LOOP
+        SELECT e.status NOT IN (1, 4) INTO v_is_open FROM {s}.entities AS e WHERE e.id = l.entity;
+        CONTINUE WHEN v_is_open IS NOT TRUE;
+        IF cardinality(v_tokens) = 1 THEN
+            v_ids := {s}.among(p_ids, l.ids, l.counts);
+        ELSE
+            v_ids := {s}.among(
+                ARRAY(SELECT asked.id FROM unnest(p_ids, p_tokens) AS asked (id, token) WHERE asked.token = l.token),
+                l.ids, l.counts
+            );
+        END IF;
+        -- It may have waited for another transaction that has a row.
+        WITH completed AS (
+            DELETE FROM {s}.messages AS m WHERE m.id = ANY (v_ids) AND m.state < 0 AND l.until > {s}.now() RETURNING m.id
+        ) SELECT array_agg(completed.id) INTO v_shared FROM completed;
+        CONTINUE WHEN v_shared IS NULL;
+        IF cardinality(v_shared) = (SELECT sum(count) FROM unnest(l.counts) AS count) OR NOT {s}.is_shared(l) THEN
+            DELETE FROM {s}.locks AS own WHERE own.token = l.token;
+        END IF;
+        v_done := v_done || v_shared;
+        v_done_tokens := v_done_tokens || array_fill(l.token, ARRAY[cardinality(v_shared)]);
+        IF cardinality(v_done) = cardinality(p_ids) THEN
+            RETURN;
+        END IF;
+    END LOOP;
+    -- One message may be asked for by an old token and by its own.
+    SELECT array_agg(left_over.id), array_agg(left_over.token) INTO v_own, v_own_tokens FROM (
+        SELECT unnest(p_ids) AS id, unnest(p_tokens) AS token EXCEPT SELECT unnest(v_done), unnest(v_done_tokens)
+    ) AS left_over;
+    WITH completed AS (
+        DELETE FROM {s}.messages AS m USING unnest(v_own, v_own_tokens) AS asked (id, token), {s}.entities AS e
+        WHERE m.id = asked.id AND m.token = asked.token AND m.state > 0 AND m.due > {s}.now() AND m.session IS NULL
+            AND e.id = m.entity AND e.status NOT IN (1, 4)
+        RETURNING m.id, m.token
+    ) SELECT array_agg(completed.id), array_agg(completed.token) INTO v_done, v_done_tokens FROM completed;
+    RETURN QUERY
+        SELECT unnest(v_own), unnest(v_own_tokens) EXCEPT SELECT unnest(v_done), unnest(v_done_tokens);
+END $$;
+
+-- The messages with rows of their own that a holder has locked at an entity, under a token or any.
+CREATE OR REPLACE FUNCTION {s}.held(p_entity bigint, p_holder integer, p_token uuid) RETURNS bigint[] LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off
+AS $$
+BEGIN
+    RETURN (SELECT array_agg(id) FROM (
+        SELECT id, token FROM {s}.messages
+        WHERE entity = p_entity AND due < 'infinity' AND state > 0 AND holder = p_holder
+        UNION ALL
+        SELECT id, token FROM {s}.messages
+        WHERE entity = p_entity AND state IN (2, 4) AND session IS NOT NULL AND due = 'infinity' AND holder = p_holder
+    ) AS held WHERE p_token IS NULL OR token = p_token);
+END $$;
+
+-- Releases what was locked by a receive whose answer was lost, or by a lost process. Tells whether there was something.
+CREATE OR REPLACE FUNCTION {s}.release_all(p_entity bigint, p_holder integer, p_token uuid) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    v_ids bigint[];
+BEGIN
+    PERFORM {s}.unshare(ARRAY(
+        SELECT token FROM {s}.locks
+        WHERE entity = p_entity AND holder = p_holder AND (p_token IS NULL OR token = p_token)
+    ));
+    v_ids := {s}.held(p_entity, p_holder, p_token);
+    IF v_ids IS NULL OR NOT EXISTS (SELECT FROM {s}.entities WHERE id = p_entity) THEN
+        RETURN false;
+    END IF;
+    PERFORM {s}.unlock({s}.entity(p_entity), ARRAY(
+        SELECT id FROM {s}.messages
+        WHERE id = ANY (v_ids) AND holder = p_holder AND (p_token IS NULL OR token = p_token)
+        ORDER BY id FOR UPDATE SKIP LOCKED
+    ), {s}.now(), 0);
+    RETURN true;
+END $$;
+
+-- Extends a lock. Answers until when it holds; null if it is lost.
+CREATE OR REPLACE FUNCTION {s}.renew(p_id bigint, p_token uuid) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    t timestamptz;
+    v_until timestamptz;
+BEGIN
+    -- A lock need not outlive the server.
+    PERFORM set_config('synchronous_commit', 'off', true);
+    PERFORM {s}.pull(p_id, p_token);
+    t := {s}.now();
+    UPDATE {s}.messages AS m SET due = t + e.lock_ms * interval '1 millisecond'
+    FROM {s}.entities AS e
+    WHERE m.id = p_id AND m.token = p_token AND m.due > t AND m.due < 'infinity' AND e.id = m.entity
+    RETURNING m.due INTO v_until;
+    RETURN {s}.ms(v_until);
+END $$;

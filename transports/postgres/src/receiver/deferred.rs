@@ -1,0 +1,77 @@
+//! Deferred messages, which are received by their sequence numbers.
+
+use std::sync::Arc;
+
+use consign_core::{
+    message::SequenceNumber,
+    transport::{ErrorKind, ReceiveError},
+};
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use super::{Deliveries, Source, deliveries::deliveries};
+use crate::{
+    Inner,
+    chores::{Job, Place},
+    database::Parameter,
+    failure::Failure,
+    row::COLUMNS,
+};
+
+/// Locks deferred messages: all of them, or none.
+pub(crate) async fn receive_deferred(
+    inner: &Arc<Inner>,
+    source: &Source,
+    numbers: &[SequenceNumber],
+) -> Result<Deliveries, ReceiveError> {
+    if numbers.is_empty() {
+        return Ok(Vec::new());
+    }
+    let numbers: Vec<i64> = numbers.iter().map(|number| number.get().cast_signed()).collect();
+    let mut places = inner.chores.places(numbers.len()).await;
+    if places.len() < numbers.len() {
+        return Err(ReceiveError::new(ErrorKind::Throttled).with_detail("too many deliveries are unsettled"));
+    }
+    let (holder, lock) = (inner.holder().await, Uuid::new_v4());
+    let (session, session_lock) = match &source.session {
+        Some((session, lock)) => (Some(session), Some(lock)),
+        None => (None, None),
+    };
+    let sql = inner.sql(&format!(
+        "SELECT {COLUMNS}, {{s}}.ms({{s}}.now()) FROM {{s}}.receive_deferred($1, $2, $3, $4, $5, $6, $7) AS delivery"
+    ));
+    let parameters: [Parameter<'_>; 7] = [
+        (&source.entity.id, Type::INT8),
+        (&source.part, Type::INT2),
+        (&numbers, Type::INT8_ARRAY),
+        (&holder, Type::INT4),
+        (&lock, Type::UUID),
+        (&session, Type::BYTEA),
+        (&session_lock, Type::UUID),
+    ];
+    let mut asked = Asked { entity: source.entity.id, holder, lock, places: &mut places, is_answered: false };
+    let answer = inner.database.rows(&sql, &parameters).await;
+    asked.is_answered = answer.as_ref().is_ok() || !answer.as_ref().is_err_and(Failure::is_of_connection);
+    drop(asked);
+    let rows = answer?;
+    deliveries(inner, source, Some(lock), &rows, 0, &mut places).await.map_err(|error| Failure::from(error).into())
+}
+
+/// Releases the messages that a call may have locked that was dropped, or whose answer is lost.
+struct Asked<'p> {
+    entity: i64,
+    holder: Option<i32>,
+    lock: Uuid,
+    places: &'p mut Vec<Place>,
+    is_answered: bool,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered
+            && let (Some(holder), Some(place)) = (self.holder, self.places.pop())
+        {
+            place.send(Job::ReleaseAll { entity: self.entity, holder, token: self.lock });
+        }
+    }
+}

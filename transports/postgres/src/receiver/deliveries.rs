@@ -1,0 +1,109 @@
+//! Deliveries of locked rows.
+
+use std::{sync::Arc, time::Duration};
+
+use consign_core::{settlement::DeadLetterReason, time::Timestamp, transport::Delivery};
+use tokio_postgres::{Row, types::Type};
+use uuid::Uuid;
+
+use super::{Deliveries, Source};
+use crate::{
+    Inner, PostgresLease,
+    chores::Place,
+    database::Parameter,
+    dead_letter,
+    failure::Failure,
+    log,
+    row::{COLUMN_COUNT, Stored},
+    settle::Token,
+};
+
+/// Returns how long a lock holds that was taken just before `now`. The entity may have been changed since its lookup: a renewal
+/// by a longer duration would come too late.
+fn lock_duration(known: Duration, until: Option<Timestamp>, now: Option<i64>) -> Duration {
+    const ELAPSED: Duration = Duration::from_secs(1);
+    let (Some(until), Some(now)) = (until, now) else { return known };
+    let left = Duration::from_millis(u64::try_from(until.as_millis() - now).unwrap_or(0));
+    if left + ELAPSED < known { left } else { known }
+}
+
+/// Returns the deliveries of rows, which have the time of the database after the columns of a message. An unreadable row is
+/// dead-lettered with that reason.
+pub(super) async fn deliveries(
+    inner: &Arc<Inner>,
+    source: &Source,
+    lock: Option<Uuid>,
+    rows: &[Row],
+    skip: usize,
+    places: &mut Vec<Place>,
+) -> Result<Deliveries, tokio_postgres::Error> {
+    let mut deliveries = Vec::with_capacity(rows.len());
+    for row in rows {
+        let Stored { id, message, .. } = Stored::read(row, skip, true)?;
+        let message = match message {
+            Ok(message) => message,
+            Err(error) => {
+                bury(inner, source, id, lock, row, skip, &error.to_string()).await;
+                continue;
+            }
+        };
+        let session = source.session.as_ref().map(|(_, lock)| *lock);
+        let lease = match (lock, places.pop()) {
+            (Some(lock), Some(place)) => {
+                let token = Token { entity: source.entity.id, id, lock, session };
+                let until = message.received().filter(|_| session.is_none()).and_then(|received| received.locked_until);
+                let duration = lock_duration(source.entity.lock, until, row.try_get(skip + COLUMN_COUNT)?);
+                PostgresLease::new(Arc::clone(inner), token, place, message.clone(), duration)
+            }
+            _ => PostgresLease::deleted(Arc::clone(inner), message.clone()),
+        };
+        deliveries.push(Delivery { message, lease });
+    }
+    Ok(deliveries)
+}
+
+/// An unreadable row does no harm where it cannot be received. One that was removed as it was received is put there.
+async fn bury(inner: &Arc<Inner>, source: &Source, id: i64, lock: Option<Uuid>, row: &Row, skip: usize, why: &str) {
+    log::unreadable(source.entity.path.as_str(), id, why);
+    let (reason, why) = (DeadLetterReason::DeserializationFailed.as_str(), dead_letter::text(why));
+    let buried = async {
+        let Some(lock) = lock else {
+            let sql = inner.sql(
+                "INSERT INTO {s}.messages (
+                    entity, number, origin, enqueued, expires, failures, size, part, state, reason, description, properties,
+                    body
+                ) SELECT $1, $2, $3, {s}.now(), 'infinity', $4, octet_length($8), 1, CASE $5 WHEN 1 THEN 3 ELSE 1 END, $6,
+                    $7, $9, $8",
+            );
+            let (number, origin, failures): (Option<i64>, i64, i32) =
+                (row.try_get(skip + 1)?, row.try_get(skip + 2)?, row.try_get(skip + 6)?);
+            let (properties, body): (&str, &[u8]) = (row.try_get(skip + 13)?, row.try_get(skip + 14)?);
+            let parameters: [Parameter<'_>; 9] = [
+                (&source.entity.id, Type::INT8),
+                (&number, Type::INT8),
+                (&origin, Type::INT8),
+                (&failures, Type::INT4),
+                (&source.part, Type::INT2),
+                (&reason, Type::TEXT),
+                (&why, Type::TEXT),
+                (&body, Type::BYTEA),
+                (&properties, Type::TEXT),
+            ];
+            return inner.database.rows(&sql, &parameters).await;
+        };
+        let own: [Parameter<'_>; 2] = [(&id, Type::INT8), (&lock, Type::UUID)];
+        inner.database.rows(&inner.sql("SELECT {s}.pull($1, $2)"), &own).await?;
+        let sql = inner.sql(
+            "UPDATE {s}.messages SET part = 1, state = CASE WHEN part = 1 THEN 3 ELSE 1 END, token = NULL, holder = NULL,
+                due = 'infinity', expires = 'infinity', session = NULL, reason = $3, description = $4
+            WHERE id = $1 AND token = $2",
+        );
+        let parameters: [Parameter<'_>; 4] =
+            [(&id, Type::INT8), (&lock, Type::UUID), (&reason, Type::TEXT), (&why, Type::TEXT)];
+        inner.database.rows(&sql, &parameters).await
+    };
+    let buried: Result<Vec<Row>, Failure> = buried.await;
+    if let Err(failure) = buried {
+        log::not_set_aside(source.entity.path.as_str(), id, &failure);
+    }
+}
