@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use crate::rounds::{Rates, Runner, WINDOWS};
+use crate::rounds::{Rates, Runner, SENDERS, WINDOWS};
 
 /// What one did in windows of one size.
 pub(crate) struct Figure {
@@ -14,6 +14,27 @@ pub(crate) struct Figure {
     /// The first contestant by this one: the median of the ratios of the rounds.
     pub(crate) first_to_this: f64,
     pub(crate) this_to_floor: Option<f64>,
+    /// Bytes written for a byte of a message: in the first round, and in the median of the others.
+    pub(crate) written: Option<(f64, f64)>,
+}
+
+/// What the tasks of one did that sent at once.
+struct Together {
+    name: &'static str,
+    per_second: f64,
+    /// By one task alone: the median of the ratios of the rounds.
+    to_one: f64,
+}
+
+fn together(runners: &[Runner]) -> Vec<Together> {
+    let measured = runners.iter().filter(|runner| !runner.senders.is_empty());
+    measured
+        .map(|runner| {
+            let ratios = runner.senders.iter().zip(&runner.rates[0].send).map(|(all, one)| all / one);
+            let (per_second, to_one) = (median(runner.senders.iter().copied()), median(ratios));
+            Together { name: runner.name, per_second, to_one }
+        })
+        .collect()
 }
 
 type Rounds = fn(&Rates) -> &Vec<f64>;
@@ -42,11 +63,17 @@ pub(crate) fn figures(runners: &[Runner], names: &[&'static str]) -> Vec<Figure>
                     range: own.iter().fold((f64::MAX, 0.0), |(low, high), &rate| (low.min(rate), high.max(rate))),
                     first_to_this: ratio(rounds(&first.rates[at]), own),
                     this_to_floor: find("floor").map(|floor| ratio(own, rounds(&floor.rates[at]))),
+                    written: written(&runner.rates[at]).filter(|_| what == "send"),
                 });
             }
         }
     }
     figures
+}
+
+fn written(rates: &Rates) -> Option<(f64, f64)> {
+    let (first, later) = rates.written.split_first().filter(|(_, later)| !later.is_empty())?;
+    Some((*first, median(later.iter().copied())))
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {
@@ -69,18 +96,29 @@ pub(crate) fn text(figures: &[Figure], runners: &[Runner], left_out: &[(&str, St
         let what = if what == "send" { what } else { "send + receive + complete" };
         let by_first = format!("{} by it", part[0].name);
         lines.push(format!(
-            "\n{what}, windows of {window}\n{:<16} {:>12} {:>24} {:>9} {by_first:>18}",
-            "", "messages/s", "slowest to fastest round", "by floor"
+            "\n{what}, windows of {window}\n{:<16} {:>12} {:>24} {:>9} {by_first:>18} {:>9} {:>9}",
+            "", "messages/s", "slowest to fastest round", "by floor", "first", "bytes"
         ));
         for figure in part {
             // Blank where the floor was not measured.
             let floor = figure.this_to_floor.map_or_else(String::new, |ratio| format!("{ratio:.3}"));
             let range = format!("{:.0} to {:.0}", figure.range.0, figure.range.1);
-            lines.push(format!(
-                "{:<16} {:>12.0} {range:>24} {floor:>9} {:>18.2}",
-                figure.name, figure.per_second, figure.first_to_this
-            ));
+            let bytes = |bytes: Option<f64>| bytes.map_or_else(String::new, |bytes| format!("{bytes:.2}"));
+            let (first, later) = (figure.written.map(|written| written.0), figure.written.map(|written| written.1));
+            let line = format!(
+                "{:<16} {:>12.0} {range:>24} {floor:>9} {:>18.2} {:>9} {:>9}",
+                figure.name,
+                figure.per_second,
+                figure.first_to_this,
+                bytes(first),
+                bytes(later)
+            );
+            lines.push(line.trim_end().to_owned());
         }
+    }
+    for Together { name, per_second, to_one } in together(runners) {
+        let tasks = SENDERS.0;
+        lines.push(format!("\n{name}: {tasks} tasks send {per_second:.0} messages/s, {to_one:.2} times one task"));
     }
     lines.join("\n")
 }
@@ -96,11 +134,16 @@ pub(crate) fn json(figures: &[Figure], runners: &[Runner], left_out: &[(&str, St
             "fastest": figure.range.1,
             "first_to_this": figure.first_to_this,
             "this_to_floor": figure.this_to_floor,
+            "first_written": figure.written.map(|written| written.0),
+            "written": figure.written.map(|written| written.1),
         })
     };
+    let together_json =
+        |one: &Together| json!({ "name": one.name, "per_second": one.per_second, "to_one": one.to_one });
     json!({
         "figures": figures.iter().map(figure).collect::<Vec<_>>(),
         "settings": runners.iter().map(|runner| (runner.name, &*runner.settings)).collect::<Vec<_>>(),
         "left_out": left_out,
+        "senders": together(runners).iter().map(together_json).collect::<Vec<_>>(),
     })
 }
