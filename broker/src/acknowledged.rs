@@ -13,7 +13,10 @@ use super::{StorageError, durable::Commit};
 /// The future of a call that has already happened; it is ready when the result is as safe as the broker makes it. In
 /// memory that is at once, otherwise when the result is on the disk.
 ///
-/// The call has happened whether or not this is awaited. Errors are those of the call, and
+/// The call has happened whether or not this is awaited. On a disk, what it has changed is written when this is first
+/// polled or dropped, with all earlier changes: calls that are made before the first of them is awaited are one commit.
+///
+/// Errors are those of the call, and
 /// [`General`](consign_core::transport::ErrorKind::General) if the disk failed meanwhile: then the outcome is unknown.
 #[must_use = "what a call has done is safe only when its answer is there"]
 pub struct Acknowledged<T, E> {

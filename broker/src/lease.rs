@@ -156,7 +156,8 @@ impl Lease for QueueLease {
     fn settle(mut self, disposition: Disposition) -> Self::Settle {
         let settled = self.take_lock().and_then(|lock| {
             let now = self.shared.now();
-            let settle = self.shared.with(|state| state.engine.settle(now, self.store(), self.key, lock, &disposition));
+            let store = self.store();
+            let settle = self.shared.with_answer(|state| state.engine.settle(now, store, self.key, lock, &disposition));
             settle.map(drop).map_err(|refused| self.answer(refused))
         });
         self.shared.acknowledge(settled)
@@ -164,15 +165,20 @@ impl Lease for QueueLease {
 
     fn complete_all(batch: &mut Vec<Self>) -> CompleteAll<Self::Settle> {
         let mut all = CompleteAll::done();
-        // Messages of one broker on a disk, and its last answer, which is that to all of them.
-        let mut open: Option<(Arc<Shared>, Range<usize>, Self::Settle)> = None;
+        // Messages of one broker, whose next answer is that to all of them.
+        let mut open: Option<(Arc<Shared>, Range<usize>)> = None;
+        let wait = |all: &mut CompleteAll<Self::Settle>, (shared, messages): (Arc<Shared>, Range<usize>)| {
+            if let Some(answer) = shared.unanswered() {
+                all.wait_for(messages, answer);
+            }
+        };
         let mut done = 0;
         // Nearly always all are of one entity.
         while let Some(first) = batch.get(done) {
             let (shared, store) = (Arc::clone(&first.shared), first.store());
             let now = shared.now();
             let before = done;
-            done = shared.with(|state| {
+            done = shared.with_answer(|state| {
                 let mut entity = state.engine.completing(now, store);
                 for (nth, lease) in batch[before..].iter_mut().enumerate() {
                     if lease.serial != store.serial || !Arc::ptr_eq(&lease.shared, &shared) {
@@ -188,21 +194,17 @@ impl Lease for QueueLease {
                 }
                 batch.len()
             });
-            if let Some(answer) = shared.unanswered() {
-                match &mut open {
-                    Some((last, messages, waits)) if messages.end == before && Arc::ptr_eq(last, &shared) => {
-                        (messages.end, *waits) = (done, answer);
-                    }
-                    _ => {
-                        if let Some((_, messages, waits)) = open.replace((shared, before..done, answer)) {
-                            all.wait_for(messages, waits);
-                        }
+            match &mut open {
+                Some((last, messages)) if Arc::ptr_eq(last, &shared) => messages.end = done,
+                _ => {
+                    if let Some(earlier) = open.replace((shared, before..done)) {
+                        wait(&mut all, earlier);
                     }
                 }
             }
         }
-        if let Some((_, messages, waits)) = open {
-            all.wait_for(messages, waits);
+        if let Some(last) = open {
+            wait(&mut all, last);
         }
         batch.clear();
         all

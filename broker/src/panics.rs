@@ -53,6 +53,14 @@ pub(super) fn release_all<T>(owned: Vec<T>) {
     }
 }
 
+/// Does the same, and keeps the memory that the values were in.
+#[cfg(feature = "durable")]
+pub(super) fn release<T>(owned: &mut Vec<T>) {
+    while !owned.is_empty() {
+        contain("the drop of a message", || owned.drain(..).for_each(drop));
+    }
+}
+
 #[inline]
 fn contain(what: &str, work: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {

@@ -170,7 +170,8 @@ impl Queue {
         }
         let (now, max) = (self.shared.now(), max.min(Self::MAX_DELETED));
         let (store, part) = (self.store, self.part);
-        let deleted = self.shared.with(|state| state.engine.delete_messages(now, store, part, max, enqueued_before));
+        let deleted =
+            self.shared.with_answer(|state| state.engine.delete_messages(now, store, part, max, enqueued_before));
         self.shared.acknowledge(Ok(deleted))
     }
 

@@ -54,7 +54,7 @@ impl QueueSender {
             return Acknowledged::ready(Err(failure));
         }
         let now = self.shared.now();
-        let answer = self.shared.with(|state| command(&mut state.engine, now));
+        let answer = self.shared.with_answer(|state| command(&mut state.engine, now));
         self.shared.acknowledge(answer.map_err(|error| self.rejection(error, now.utc)))
     }
 

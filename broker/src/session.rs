@@ -204,7 +204,8 @@ impl SessionReceiver {
         let (now, store) = (self.queue.shared.now(), self.queue.store);
         let (lane, lock) = (self.lane, self.lock);
         // The user may own the previous state, and the refused one: both are dropped here.
-        let set = self.queue.shared.with(|state| state.engine.set_session_state(now, store, lane, lock, &mut to));
+        let set =
+            self.queue.shared.with_answer(|state| state.engine.set_session_state(now, store, lane, lock, &mut to));
         self.queue.shared.acknowledge(set.map_err(Into::into))
     }
 

@@ -14,7 +14,7 @@ use consign_core::{Message, message::LockToken, time::Clock, transport::ManageEr
 
 #[cfg(feature = "durable")]
 use super::{
-    durable::{Batch, Recorder, StorageError, StorageErrorKind, Table, corrupted, key},
+    durable::{Batch, Recorder, StorageError, StorageErrorKind, Table, Taken, corrupted, key},
     engine::Wanted,
 };
 use crate::sync::Mutex;
@@ -42,6 +42,17 @@ pub(super) enum Stamp {
     /// If anything waits for its time.
     IfDue,
     Yes,
+}
+
+/// What the threads of a broker on a disk are told after a call.
+#[cfg(feature = "durable")]
+pub(super) struct Next {
+    /// To write, although no call waits for it.
+    pub(super) asks: bool,
+    /// To write without delay.
+    pub(super) hurries: bool,
+    /// To read these messages.
+    pub(super) wanted: Vec<Wanted>,
 }
 
 pub(super) struct State {
@@ -88,6 +99,19 @@ impl Shared {
     /// If the command panics, its changes are incomplete. No other call sees them, and every later call fails.
     #[inline]
     pub(super) fn with<T>(&self, command: impl FnOnce(&mut State) -> T) -> T {
+        self.apply::<false, T>(command)
+    }
+
+    /// As [`with`](Self::with), for a call that [`acknowledge`](Self::acknowledge) or
+    /// [`unanswered`](Self::unanswered) follows: the writer is asked for its changes when its caller waits for them,
+    /// so that calls that are made together are one commit.
+    #[inline]
+    pub(super) fn with_answer<T>(&self, command: impl FnOnce(&mut State) -> T) -> T {
+        self.apply::<true, T>(command)
+    }
+
+    #[inline]
+    fn apply<const IS_ANSWERED: bool, T>(&self, command: impl FnOnce(&mut State) -> T) -> T {
         // After a panic these are dropped in the reverse order, so that the first is dropped without the lock.
         let failing = Failing(self);
         let mut guard = self.state.lock();
@@ -101,23 +125,16 @@ impl Shared {
         }
         state.note_effects();
         #[cfg(feature = "durable")]
-        if let Some(recorder) = &self.recorder {
-            if state.engine.has_changes() {
-                recorder.note();
-                if state.engine.has_many_changes() {
-                    recorder.hurry();
-                }
-            }
-            let wanted = state.engine.take_wanted();
-            if !wanted.is_empty() {
-                recorder.fetch(wanted);
-            }
-        }
+        let next = self.recorder.as_ref().and_then(|recorder| state.note_changes(recorder, IS_ANSWERED));
         let mut woken = state.waiters.next_woken();
         let dropped = state.engine.take_dropped();
         applying.end();
         failing.end();
         drop(guard);
+        #[cfg(feature = "durable")]
+        if let (Some(recorder), Some(next)) = (&self.recorder, next) {
+            recorder.go_on(next);
+        }
         while let Some(waker) = woken {
             panics::wake(waker);
             woken = self.state.lock().waiters.next_woken();
@@ -258,9 +275,8 @@ impl Shared {
         self.recorder.as_ref()
     }
 
-    /// Writes the changes to `batch`. Returns the number of the batch, and what may leave memory once it is on the
-    /// disk.
-    pub(super) fn take_changes(&self, batch: &mut Batch, stamp: Stamp) -> (u64, Vec<Wanted>) {
+    /// Takes the changes. Returns the number of their batch, and what may leave memory once it is on the disk.
+    pub(super) fn take_changes(&self, taken: &mut Taken, stamp: Stamp) -> (u64, Vec<Wanted>) {
         let now = self.now();
         self.with(|state| {
             let Some(recorder) = &self.recorder else { return (0, Vec::new()) };
@@ -269,7 +285,7 @@ impl Shared {
                 Stamp::IfDue => state.engine.next_deadline().is_some(),
                 Stamp::Yes => !self.is_poisoned.load(Ordering::Relaxed),
             };
-            let written = state.engine.take_changes(now, recorder.identity(), batch, stamp);
+            let written = state.engine.take_changes(now, recorder.identity(), taken, stamp);
             (recorder.turn(), written)
         })
     }
@@ -284,6 +300,7 @@ impl Shared {
     pub(super) fn compact(&self) -> Acknowledged<(), StorageError> {
         if let Some(recorder) = &self.recorder {
             self.with(|_| recorder.compact());
+            recorder.ask();
         }
         self.flushed()
     }
@@ -362,11 +379,12 @@ impl Shared {
 #[cfg(feature = "durable")]
 impl Drop for Shared {
     fn drop(&mut self) {
-        let mut last = Batch::default();
+        let (mut taken, mut last) = (Taken::default(), Batch::default());
         if self.recorder.is_some() {
-            self.take_changes(&mut last, Stamp::Yes);
+            self.take_changes(&mut taken, Stamp::Yes);
         }
         if let Some(recorder) = &mut self.recorder {
+            taken.encode(&mut last);
             recorder.end(last);
         }
     }
@@ -381,6 +399,18 @@ impl State {
     #[inline]
     fn is_quiet(&self) -> bool {
         self.engine.is_quiet() && self.waiters.are_quiet(self.engine.next_deadline())
+    }
+
+    /// Records that there are changes. Returns what the threads of the broker are told where the engine is not locked.
+    #[cfg(feature = "durable")]
+    fn note_changes(&mut self, recorder: &Recorder, is_answered: bool) -> Option<Next> {
+        let (mut asks, mut hurries) = (false, false);
+        if self.engine.has_changes() {
+            asks = recorder.note() && !is_answered;
+            hurries = self.engine.has_many_changes();
+        }
+        let wanted = self.engine.take_wanted();
+        (asks || hurries || !wanted.is_empty()).then_some(Next { asks, hurries, wanted })
     }
 
     fn note_effects(&mut self) {

@@ -244,7 +244,10 @@ impl Transaction {
                 self.leases.drain(..).for_each(QueueLease::forget);
                 self.shared.acknowledge(Ok(Committed { scheduled }))
             }
-            Err(error) => Acknowledged::ready(Err(error.with_leases(self.rollback()))),
+            Err(error) => {
+                let shared = Arc::clone(&self.shared);
+                shared.acknowledge(Err(error.with_leases(self.rollback())))
+            }
         }
     }
 
@@ -259,7 +262,7 @@ impl Transaction {
         self.shared.check_whole::<SettleError>()?;
         let now = self.shared.now();
         let Self { shared, operations, senders, .. } = self;
-        shared.with(|state| state.engine.commit(now, operations)).map_err(|rejected| match rejected {
+        shared.with_answer(|state| state.engine.commit(now, operations)).map_err(|rejected| match rejected {
             Rejected::Send(error, at) => match senders.get(at) {
                 Some(sender) => sender.rejection(error, now.utc).into(),
                 None => error.into(),

@@ -20,3 +20,4 @@ mod recorded;
 mod reopen;
 mod rescue;
 mod support;
+mod together;

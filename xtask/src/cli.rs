@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand as Subcommands};
 
 use crate::{
-    bench, conformance, deny, error::Error, faults, features, foreign, fuzz, guide, kill, load, model, nightly,
-    options::Output, package, power_loss, random, recovery, sabotage, shuttle, spec,
+    bench, conformance, deny, error::Error, faults, features, foreign, fuzz, guide, kill, latency, load, model,
+    nightly, options::Output, package, power_loss, random, recovery, sabotage, shuttle, space, spec,
 };
 
 /// Run the longer checks and the benchmarks of this workspace
@@ -22,7 +22,7 @@ const PURPOSES: &str = "\
 By purpose:
   before a commit       features, spec, deny, package --quick, guide
   brokers and clients   conformance, foreign, faults
-  the embedded broker   model, shuttle, kill, power-loss, recovery, sabotage
+  the embedded broker   model, shuttle, kill, power-loss, recovery, sabotage, space, latency
   untrusted input       fuzz, random
   cost of a message     guard, growth, memory, load, bench
   before a release      package, nightly";
@@ -51,6 +51,8 @@ enum Subcommand {
     Guide,
     /// Kill and terminate processes that use a durable broker, and check what they acknowledged
     Kill(kill::Options),
+    /// Measure one durable send at 10, 50 and 90 % of the maximum rate, while the store is compacted
+    Latency(latency::Options),
     /// Measure the program `consign serve` under hostile connections, overload and many links, and its processor time
     Load(load::Options),
     /// Print the bytes that a queue, a message, a lock, an id and a session take in the embedded broker
@@ -71,6 +73,8 @@ enum Subcommand {
     Sabotage(Output),
     /// Run the concurrency tests of the embedded broker under shuttle
     Shuttle(shuttle::Options),
+    /// Measure the disk that a durable broker takes while queues are filled and emptied in random order
+    Space(space::Options),
     /// Check that each rule of docs/semantics.md has a test
     Spec(Output),
 }
@@ -90,6 +94,7 @@ impl CommandLine {
             Subcommand::Guard(output) => bench::guard::run(output),
             Subcommand::Guide => guide::run(),
             Subcommand::Kill(options) => kill::run(options),
+            Subcommand::Latency(options) => latency::run(options),
             Subcommand::Load(options) => load::run(options),
             Subcommand::Memory(output) => bench::memory::run(output),
             Subcommand::Model(options) => model::run(options),
@@ -100,6 +105,7 @@ impl CommandLine {
             Subcommand::Recovery(options) => recovery::run(options),
             Subcommand::Sabotage(output) => sabotage::run(output),
             Subcommand::Shuttle(options) => shuttle::run(options),
+            Subcommand::Space(options) => space::run(options),
             Subcommand::Spec(output) => spec::run(output),
         }
     }

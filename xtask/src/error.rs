@@ -54,6 +54,8 @@ pub(crate) enum Error {
     Growth(usize),
     /// A process had so many bytes of memory, and may have fewer.
     Memory { peak: u64, goal: u64 },
+    /// A store took so many bytes beside twice what lived in it, and may take fewer.
+    Space { over: u64, goal: u64 },
     /// Features that break the library and that no test notices.
     Unnoticed(Vec<&'static str>),
     /// What is wrong with the rules, their tests or the exceptions.
@@ -99,6 +101,10 @@ impl std::fmt::Display for Error {
             Self::Memory { peak, goal } => {
                 write!(f, "a process took {} MiB of memory, and may take {} MiB", peak >> 20, goal >> 20)
             }
+            Self::Space { over, goal } => {
+                let (over, goal) = (over >> 20, goal >> 20);
+                write!(f, "a store took {over} MiB beside twice what lives in it, and may take {goal} MiB")
+            }
             Self::Unnoticed(features) => write!(f, "no test notices {}", features.join(", ")),
             Self::NoReport(name) => {
                 write!(f, "the suite was not run on {name}: is there a server? See CONTRIBUTING.md")
@@ -143,6 +149,7 @@ impl std::error::Error for Error {
             | Self::Conformance(_)
             | Self::Growth(_)
             | Self::Memory { .. }
+            | Self::Space { .. }
             | Self::Unnoticed(_)
             | Self::NoReport(_)
             | Self::NoPackage(_)

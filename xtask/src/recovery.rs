@@ -1,17 +1,18 @@
 //! `cargo xtask recovery`: how long a broker on a disk takes to open with many messages of 1 KiB in it, and how much memory
 //! it takes while it is filled, opened and drained. Each of these is a process of its own.
 
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use serde_json::{Map, Value, json};
 
 use crate::bench::callgrind::figures;
 use crate::bench::programs::RECOVERY;
 use crate::error::Error;
-use crate::options::Output;
+use crate::folder::remove;
+use crate::options::{Output, positive};
 use crate::workspace::{output, root};
 
 const MESSAGES: u64 = 100_000;
@@ -20,6 +21,9 @@ const LONG: u64 = 10_000_000;
 const GOAL: u64 = 3 << 29;
 /// Where the store is. With `--long` it takes about 15 GB.
 const FOLDER: &str = "target/recovery";
+
+/// The step that makes the store.
+const FIRST: &str = "fill";
 
 /// What is done, in this order, and the figures of it.
 const STEPS: [(&str, &str); 5] = [
@@ -35,33 +39,36 @@ pub(crate) struct Options {
     /// Measure 10,000,000 messages instead of 100,000 (takes 15 GB of disk)
     #[arg(long)]
     long: bool,
+    /// Measure this many messages
+    #[arg(long, value_name = "N", conflicts_with = "long", value_parser = positive)]
+    messages: Option<u64>,
+    /// Do only these steps, separated by commas, and keep the store in target/recovery for the next ones
+    #[arg(long, value_name = "STEPS", value_delimiter = ',')]
+    #[arg(value_parser = PossibleValuesParser::new(STEPS.map(|(step, _)| step)))]
+    only: Vec<String>,
     #[command(flatten)]
     pub(crate) output: Output,
 }
 
 pub(crate) fn run(options: &Options) -> Result<(), Error> {
-    let messages = if options.long { LONG } else { MESSAGES };
+    let messages = options.messages.unwrap_or(if options.long { LONG } else { MESSAGES });
     let program = RECOVERY.build_with("release", None)?;
     let folder = root().join(FOLDER);
-    remove(&folder)?;
-    let measured = measure(&program, &folder, messages, options.output.json);
-    remove(&folder)?;
+    let is_asked = |step: &str| options.only.is_empty() || options.only.iter().any(|only| only == step);
+    let steps: Vec<_> = STEPS.into_iter().filter(|(step, _)| is_asked(step)).collect();
+    if is_asked(FIRST) {
+        remove(&folder)?;
+    }
+    let measured = measure(&program, &folder, messages, &steps, options.output.json);
+    if options.only.is_empty() {
+        remove(&folder)?;
+    }
     let peak = measured?;
     if peak > GOAL { Err(Error::Memory { peak, goal: GOAL }) } else { Ok(()) }
 }
 
-/// What there is of an earlier run too.
-fn remove(folder: &Path) -> Result<(), Error> {
-    match fs::remove_dir_all(folder) {
-        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-            Err(Error::Write { path: folder.into(), source })
-        }
-        _ => Ok(()),
-    }
-}
-
 /// The most memory of all steps.
-fn measure(program: &Path, folder: &Path, messages: u64, as_json: bool) -> Result<u64, Error> {
+fn measure(program: &Path, folder: &Path, messages: u64, steps: &[(&str, &str)], as_json: bool) -> Result<u64, Error> {
     let (mut peak, mut object) = (0, Map::from_iter([("messages".to_owned(), json!(messages))]));
     if !as_json {
         println!(
@@ -69,7 +76,7 @@ fn measure(program: &Path, folder: &Path, messages: u64, as_json: bool) -> Resul
             "", "open", "work", "memory", "file"
         );
     }
-    for (step, about) in STEPS {
+    for &(step, about) in steps {
         let argument = if step == "reopen" { "open" } else { step };
         let printed = output(Command::new(program).arg(argument).arg(folder).arg(messages.to_string()))?;
         let value = |wanted: &str| figures(&printed).find(|(name, _)| *name == wanted).map(|(_, value)| value);

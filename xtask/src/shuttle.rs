@@ -14,6 +14,12 @@ use crate::workspace::{cargo, for_each_line};
 const SCHEDULES: u32 = 5_000;
 const SCHEDULES_LONG: u32 = 200_000;
 
+/// Arguments of `cargo test` that choose the tests: of the broker by its public API, and of the commits of its writer.
+const TESTS: [&[&str]; 2] = [
+    &["--features", "full", "--test", "shuttle"],
+    &["--package", "consign-broker", "--features", "durable", "--lib", "durable::commits"],
+];
+
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Explore 200,000 schedules per property instead of 5,000, in an optimised build
@@ -26,19 +32,22 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let schedules = if options.long { SCHEDULES_LONG } else { SCHEDULES };
     let flags = env::var("RUSTFLAGS").unwrap_or_default() + " --cfg shuttle";
-    let mut command = cargo(["test", "--target-dir", "target/shuttle", "--features", "full"]);
-    // Few schedules take less time than optimising what runs them.
-    command.args(["--profile", if options.long { "checked" } else { "dev" }]);
-    command.args(["--test", "shuttle", "--", "--nocapture"]).env("RUSTFLAGS", flags.trim_start());
-    if options.long || env::var_os("CONSIGN_SCHEDULES").is_none() {
-        command.env("CONSIGN_SCHEDULES", schedules.to_string());
-    }
-
     let mut properties = Vec::new();
-    let outcome = for_each_line(&mut command, |line| match Property::parse(line) {
-        Some(property) => properties.push(property),
-        None => eprintln!("{line}"),
-    });
+    let mut outcome = Ok(());
+    for tests in TESTS {
+        let mut command = cargo(["test", "--target-dir", "target/shuttle"]);
+        // Few schedules take less time than optimising what runs them.
+        command.args(["--profile", if options.long { "checked" } else { "dev" }]).args(tests);
+        command.args(["--", "--nocapture"]).env("RUSTFLAGS", flags.trim_start());
+        if options.long || env::var_os("CONSIGN_SCHEDULES").is_none() {
+            command.env("CONSIGN_SCHEDULES", schedules.to_string());
+        }
+        let ran = for_each_line(&mut command, |line| match Property::parse(line) {
+            Some(property) => properties.push(property),
+            None => eprintln!("{line}"),
+        });
+        outcome = outcome.and(ran);
+    }
     if options.output.json {
         println!("{}", json!({ "properties": properties.iter().map(Property::json).collect::<Vec<_>>() }));
     } else {

@@ -33,6 +33,12 @@ pub(crate) trait Contestant {
     /// Receives so many messages, completes them, and waits until that is acknowledged, where it is.
     fn take(&mut self, window: usize) -> Step<'_>;
 
+    /// Has so many tasks send so many messages each, one after the other, and waits for all of them. `None` where a task
+    /// cannot send for itself.
+    fn send_from(&mut self, _senders: usize, _each: usize) -> Option<Step<'_>> {
+        None
+    }
+
     /// Takes everything away that it has made.
     fn end(self: Box<Self>) -> Step<'static> {
         Box::pin(async { Ok(()) })
@@ -43,6 +49,8 @@ pub(crate) trait Contestant {
 pub(crate) struct Entrant {
     pub(crate) name: &'static str,
     pub(crate) part: Part,
+    /// Whether it writes in this process, so that the system can say how much.
+    pub(crate) is_here: bool,
     pub(crate) enter: fn(Place<'_>) -> Step<'_, Entered>,
 }
 

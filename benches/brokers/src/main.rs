@@ -16,6 +16,10 @@
 //!
 //! `--rest` measures nothing of that, but what idle receivers of so many queues cost: tasks, memory, requests, CPU time.
 //!
+//! With windows of 1 come rounds in which 16 tasks send at once, each one message after the other. Bytes written for a
+//! byte of a message are those that this process has the system write while windows are sent: in the round that is not
+//! measured, in which files are made, and in the median of the others.
+//!
 //! Each file says at its top how its contestant is set up. One that cannot be had is said to be left out.
 #![forbid(unsafe_code)]
 
@@ -31,26 +35,29 @@ mod servers;
 use std::{path::PathBuf, process::ExitCode};
 
 use contestant::{Entrant, Error, Part, Place, Unexpected};
-use disk::{durable, floor, redb, segments, sqlite};
+use disk::{durable, fjall, floor, redb, segments, space, sqlite};
 use servers::{consign, nats, postgres, rabbitmq};
 
 /// The first of those that take part is the one that the others stand beside.
 const ENTRANTS: &[Entrant] = &[
-    Entrant { name: "durable", part: Part::Disk, enter: durable::enter },
-    Entrant { name: "durable-batch", part: Part::Disk, enter: durable::enter_in_batches },
-    Entrant { name: "consign-rabbitmq", part: Part::Transports, enter: consign::enter_rabbitmq },
-    Entrant { name: "consign-nats", part: Part::Transports, enter: consign::enter_nats },
-    Entrant { name: "consign-postgres", part: Part::Transports, enter: consign::enter_postgres },
-    Entrant { name: "floor", part: Part::Both, enter: floor::enter },
-    Entrant { name: "redb", part: Part::Disk, enter: redb::enter },
-    Entrant { name: "redb-quick", part: Part::Disk, enter: redb::enter_quick_repair },
-    Entrant { name: "segments", part: Part::Disk, enter: segments::enter },
-    Entrant { name: "sqlite", part: Part::Disk, enter: sqlite::enter },
-    Entrant { name: "rabbitmq", part: Part::Both, enter: rabbitmq::enter },
-    Entrant { name: "nats", part: Part::Both, enter: nats::enter },
-    Entrant { name: "nats-synced", part: Part::Disk, enter: nats::enter_written_through },
-    Entrant { name: "skip-locked", part: Part::Transports, enter: postgres::enter_skip_locked },
-    Entrant { name: "pgmq", part: Part::Transports, enter: postgres::enter_timed },
+    Entrant { name: "durable", part: Part::Disk, is_here: true, enter: durable::enter },
+    Entrant { name: "durable-batch", part: Part::Disk, is_here: true, enter: durable::enter_in_batches },
+    Entrant { name: "consign-rabbitmq", part: Part::Transports, is_here: false, enter: consign::enter_rabbitmq },
+    Entrant { name: "consign-nats", part: Part::Transports, is_here: false, enter: consign::enter_nats },
+    Entrant { name: "consign-postgres", part: Part::Transports, is_here: false, enter: consign::enter_postgres },
+    Entrant { name: "floor", part: Part::Both, is_here: true, enter: floor::enter },
+    Entrant { name: "floor-handed", part: Part::Disk, is_here: true, enter: floor::enter_handed },
+    Entrant { name: "append", part: Part::Disk, is_here: true, enter: floor::enter_append },
+    Entrant { name: "redb", part: Part::Disk, is_here: true, enter: redb::enter },
+    Entrant { name: "redb-quick", part: Part::Disk, is_here: true, enter: redb::enter_quick_repair },
+    Entrant { name: "fjall", part: Part::Disk, is_here: true, enter: fjall::enter },
+    Entrant { name: "segments", part: Part::Disk, is_here: true, enter: segments::enter },
+    Entrant { name: "sqlite", part: Part::Disk, is_here: true, enter: sqlite::enter },
+    Entrant { name: "rabbitmq", part: Part::Both, is_here: false, enter: rabbitmq::enter },
+    Entrant { name: "nats", part: Part::Both, is_here: false, enter: nats::enter },
+    Entrant { name: "nats-synced", part: Part::Disk, is_here: false, enter: nats::enter_written_through },
+    Entrant { name: "skip-locked", part: Part::Transports, is_here: false, enter: postgres::enter_skip_locked },
+    Entrant { name: "pgmq", part: Part::Transports, is_here: false, enter: postgres::enter_timed },
 ];
 
 struct Options {
@@ -108,7 +115,9 @@ fn run() -> Result<(), Error> {
     // Beside the program, which is on a disk, as the folder of temporary files need not be.
     let program = std::env::current_exe()?;
     let beside = program.parent().ok_or(Unexpected("the program is in no folder"))?;
-    let folder = tempfile::Builder::new().prefix("brokers-").tempdir_in(options.folder.as_deref().unwrap_or(beside))?;
+    let parent = options.folder.as_deref().unwrap_or(beside);
+    space::check(parent)?;
+    let folder = tempfile::Builder::new().prefix("brokers-").tempdir_in(parent)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     if let Some(queues) = options.rest {
         for transport in &options.only {

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use crate::{
     contestant::SIZE,
-    rounds::{Cost, Plan, Rounds, Runner},
+    rounds::{Cost, Plan, Rounds, Runner, SENDERS},
 };
 
 /// What one did in one plan.
@@ -20,6 +20,31 @@ pub(crate) struct Figure {
     /// CPU time of a message in microseconds, and the ratio of the first one's.
     pub(crate) client: (f64, f64),
     pub(crate) server: (f64, f64),
+    /// Bytes written for a byte of a message: in the first round, and in the median of the others.
+    pub(crate) written: Option<(f64, f64)>,
+}
+
+/// What the tasks of one did that sent at once.
+struct Together {
+    name: &'static str,
+    per_second: f64,
+    /// By one task alone: the median of the ratios of the rounds.
+    to_one: f64,
+}
+
+fn together(runners: &[Runner]) -> Vec<Together> {
+    let of_one = |runner: &Runner| {
+        let one = runner.rounds.iter().find(|rounds| matches!(rounds.plan, Plan::Windows { window: 1, .. }))?;
+        let ratios = runner.senders.iter().zip(&one.send).map(|(all, one)| all / one.per_second);
+        let (per_second, to_one) = (median(runner.senders.iter().copied()), median(ratios));
+        Some(Together { name: runner.name, per_second, to_one })
+    };
+    runners.iter().filter(|runner| !runner.senders.is_empty()).filter_map(of_one).collect()
+}
+
+fn written(rounds: &Rounds) -> Option<(f64, f64)> {
+    let (first, later) = rounds.written.split_first().filter(|(_, later)| !later.is_empty())?;
+    Some((*first, median(later.iter().copied())))
 }
 
 type Of = fn(&Rounds) -> &Vec<Cost>;
@@ -56,6 +81,7 @@ pub(crate) fn figures(runners: &[Runner], names: &[&'static str]) -> Vec<Figure>
                     this_to_floor: find("floor").map(|floor| 1.0 / to(floor, |cost| cost.per_second)),
                     client: (middle(|cost| cost.client), to(first, |cost| cost.client)),
                     server: (middle(|cost| cost.server), to(first, |cost| cost.server)),
+                    written: written(&runner.rounds[at]).filter(|_| what == "send"),
                 });
             }
         }
@@ -87,23 +113,32 @@ pub(crate) fn text(figures: &[Figure], runners: &[Runner], left_out: &[(&str, St
         };
         let by_first = format!("{} by it", part[0].name);
         lines.push(format!(
-            "\n{what}, {how}\n{:<16} {:>12} {:>24} {:>9} {by_first:>18} {:>16} {:>16}",
-            "", "messages/s", "slowest to fastest round", "by floor", "client us (by)", "server us (by)"
+            "\n{what}, {how}\n{:<16} {:>12} {:>24} {:>9} {by_first:>18} {:>16} {:>16} {:>9} {:>9}",
+            "", "messages/s", "slowest to fastest round", "by floor", "client us (by)", "server us (by)", "first", "bytes"
         ));
         for figure in part {
             // Blank where the floor was not measured.
             let floor = figure.this_to_floor.map_or_else(String::new, |ratio| format!("{ratio:.3}"));
             let range = format!("{:.0} to {:.0}", figure.range.0, figure.range.1);
             let cpu = |(time, ratio): (f64, f64)| format!("{time:.1} ({ratio:.2})");
-            lines.push(format!(
-                "{:<16} {:>12.0} {range:>24} {floor:>9} {:>18.2} {:>16} {:>16}",
+            let bytes = |bytes: Option<f64>| bytes.map_or_else(String::new, |bytes| format!("{bytes:.2}"));
+            let (first, later) = (figure.written.map(|written| written.0), figure.written.map(|written| written.1));
+            let line = format!(
+                "{:<16} {:>12.0} {range:>24} {floor:>9} {:>18.2} {:>16} {:>16} {:>9} {:>9}",
                 figure.name,
                 figure.per_second,
                 figure.first_to_this,
                 cpu(figure.client),
-                cpu(figure.server)
-            ));
+                cpu(figure.server),
+                bytes(first),
+                bytes(later)
+            );
+            lines.push(line.trim_end().to_owned());
         }
+    }
+    for Together { name, per_second, to_one } in together(runners) {
+        let tasks = SENDERS.0;
+        lines.push(format!("\n{name}: {tasks} tasks send {per_second:.0} messages/s, {to_one:.2} times one task"));
     }
     lines.join("\n")
 }
@@ -130,11 +165,16 @@ pub(crate) fn json(figures: &[Figure], runners: &[Runner], left_out: &[(&str, St
             "client_first_to_this": figure.client.1,
             "server_us": figure.server.0,
             "server_first_to_this": figure.server.1,
+            "first_written": figure.written.map(|written| written.0),
+            "written": figure.written.map(|written| written.1),
         })
     };
+    let together_json =
+        |one: &Together| json!({ "name": one.name, "per_second": one.per_second, "to_one": one.to_one });
     json!({
         "figures": figures.iter().map(figure).collect::<Vec<_>>(),
         "settings": runners.iter().map(|runner| (runner.name, &*runner.settings)).collect::<Vec<_>>(),
         "left_out": left_out,
+        "senders": together(runners).iter().map(together_json).collect::<Vec<_>>(),
     })
 }

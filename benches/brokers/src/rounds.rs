@@ -2,11 +2,15 @@ use std::{path::Path, time::Instant};
 
 use crate::{
     contestant::{Contestant, Entrant, Error, Place, SIZE},
+    disk::space,
     processes::{Cpu, Server},
 };
 
 /// Windows, and how many messages of [`SIZE`] a round has of each.
 pub(crate) const WINDOWS: [(usize, usize); 3] = [(1, 256), (64, 64 * 64), (512, 16 * 512)];
+
+/// Tasks that send at once and wait each for its own message, and how many messages a round has of them.
+pub(crate) const SENDERS: (usize, usize) = (16, 4_096);
 
 /// A round sends no more bytes than this, so that large messages do not fill the disk.
 const MOST_BYTES: usize = 16 << 20;
@@ -35,6 +39,16 @@ pub(crate) struct Rounds {
     pub(crate) send: Vec<Cost>,
     /// Messages are sent, and then received and completed.
     pub(crate) cycle: Vec<Cost>,
+    /// Bytes written for a byte of a message that is sent, first in the round that is not measured. Empty where the system does
+    /// not count them.
+    pub(crate) written: Vec<f64>,
+}
+
+/// What one round of a contestant comes to.
+struct Round {
+    send: Option<Cost>,
+    cycle: Cost,
+    written: Option<f64>,
 }
 
 /// One that takes part.
@@ -42,6 +56,10 @@ pub(crate) struct Runner {
     pub(crate) name: &'static str,
     pub(crate) settings: String,
     pub(crate) rounds: Vec<Rounds>,
+    /// Messages in a second of all [`SENDERS`] together. Empty where a task cannot send for itself.
+    pub(crate) senders: Vec<f64>,
+    /// Whether it writes in this process.
+    is_here: bool,
     contestant: Box<dyn Contestant>,
     server: Server,
 }
@@ -68,13 +86,14 @@ pub(crate) fn plans(windows: &[usize], sizes: &[usize], tasks: &[usize]) -> Vec<
 pub(crate) async fn entered(entrants: Vec<&Entrant>, folder: &Path) -> (Vec<Runner>, Vec<(&'static str, String)>) {
     let (mut runners, mut left_out) = (Vec::new(), Vec::new());
     let run = std::process::id();
-    for Entrant { name, enter, .. } in entrants {
+    for Entrant { name, enter, is_here, .. } in entrants {
         let unique = format!("consign_bench_{}_{run}", name.replace('-', "_"));
         match enter(Place { folder: &folder.join(name), name: &unique }).await {
             Ok(entered) => {
                 let (contestant, settings) = (entered.contestant, entered.settings);
                 let server = Server::at(contestant.port());
-                runners.push(Runner { name, settings, rounds: Vec::new(), contestant, server });
+                let (rounds, senders) = (Vec::new(), Vec::new());
+                runners.push(Runner { name, settings, rounds, senders, is_here: *is_here, contestant, server });
             }
             Err(error) => left_out.push((*name, error.to_string())),
         }
@@ -86,22 +105,35 @@ pub(crate) async fn entered(entrants: Vec<&Entrant>, folder: &Path) -> (Vec<Runn
 pub(crate) async fn run(runners: &mut [Runner], rounds: usize, plans: &[Plan]) -> Result<(), Error> {
     for &plan in plans {
         for runner in &mut *runners {
-            runner.rounds.push(Rounds { plan, send: Vec::new(), cycle: Vec::new() });
+            runner.rounds.push(Rounds { plan, send: Vec::new(), cycle: Vec::new(), written: Vec::new() });
             runner.contestant.resize(plan.size());
             if let Plan::Windows { window, .. } = plan {
                 runner.contestant.prepare(window).await?;
             }
             // Caches, tables and files are there from then on.
-            runner.round(plan.shorter()).await?;
+            let first = runner.round(plan.shorter()).await?;
+            if let Some(rounds) = runner.rounds.last_mut() {
+                rounds.written.extend(first.written);
+            }
         }
         for round in 0..rounds {
             eprintln!("{plan:?}: round {} of {rounds}", round + 1);
             runners.rotate_left(1);
             for runner in &mut *runners {
-                let (send, cycle) = runner.round(plan).await?;
+                let Round { send, cycle, written } = runner.round(plan).await?;
                 if let Some(rounds) = runner.rounds.last_mut() {
                     rounds.send.extend(send);
                     rounds.cycle.push(cycle);
+                    rounds.written.extend(written);
+                }
+            }
+        }
+        if matches!(plan, Plan::Windows { window: 1, .. }) {
+            for round in 0..rounds {
+                eprintln!("{} senders: round {} of {rounds}", SENDERS.0, round + 1);
+                runners.rotate_left(1);
+                for runner in &mut *runners {
+                    runner.round_of_senders().await?;
                 }
             }
         }
@@ -148,24 +180,37 @@ impl Since {
 }
 
 impl Runner {
-    async fn round(&mut self, plan: Plan) -> Result<(Option<Cost>, Cost), Error> {
+    async fn round_of_senders(&mut self) -> Result<(), Error> {
+        let (senders, messages) = SENDERS;
+        let started = Instant::now();
+        let Some(sends) = self.contestant.send_from(senders, messages / senders) else { return Ok(()) };
+        sends.await.map_err(|error| failed(self.name, error))?;
+        self.senders.push(f64::from(u32::try_from(messages)?) / started.elapsed().as_secs_f64());
+        // As empty as it was.
+        self.contestant.take(messages).await.map_err(|error| failed(self.name, error))
+    }
+
+    async fn round(&mut self, plan: Plan) -> Result<Round, Error> {
         let failed = |error| failed(self.name, error);
         let since = Since::now(&self.server);
         match plan {
-            Plan::Windows { window, messages, .. } => {
+            Plan::Windows { window, messages, size } => {
                 let windows = messages.div_ceil(window);
+                let before = space::written().filter(|_| self.is_here);
                 for _ in 0..windows {
                     self.contestant.send(window).await.map_err(failed)?;
                 }
                 let send = since.cost(&self.server, windows * window)?;
+                let bytes = u32::try_from(windows * window * size).map(f64::from)?;
+                let written = space::written().zip(before).map(|(after, before)| (after - before) as f64 / bytes);
                 for _ in 0..windows {
                     self.contestant.take(window).await.map_err(failed)?;
                 }
-                Ok((Some(send), since.cost(&self.server, windows * window)?))
+                Ok(Round { send: Some(send), cycle: since.cost(&self.server, windows * window)?, written })
             }
             Plan::Exchange { tasks, messages, .. } => {
                 self.contestant.exchange(tasks, messages).await.map_err(failed)?;
-                Ok((None, since.cost(&self.server, messages)?))
+                Ok(Round { send: None, cycle: since.cost(&self.server, messages)?, written: None })
             }
         }
     }

@@ -1,39 +1,49 @@
+#[cfg(all(test, shuttle))]
+mod explored;
+#[cfg(all(test, not(shuttle)))]
+mod tests;
+
 use std::{
+    collections::{BTreeMap, btree_map::Entry},
     future::Future,
     pin::Pin,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::{Arc, OnceLock},
     task::{Context, Poll, Waker},
     time::Duration,
 };
 
-use parking_lot::{Condvar, Mutex};
 use slab::Slab;
 
 use super::{Batch, StorageError};
-use crate::panics;
+use crate::{
+    panics,
+    sync::{
+        Condvar, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
 
 /// The state of the batches: which are on the disk, which tasks wait for one, and whether the writer has work.
+///
+/// The writer is asked to write a batch when the first call that has changed something in it is waited for, not when
+/// it has changed something. Calls that are made together and then waited for are therefore one commit, and the
+/// writer is woken once for all of them.
 #[derive(Default)]
 pub(crate) struct Commits {
     /// The last batch that has a change.
     begun: AtomicU64,
+    /// The last batch that the writer was asked to write.
+    asked: AtomicU64,
     done: AtomicU64,
     /// Commits that changed the disk, and how long all of them took.
     written: AtomicU64,
     written_nanos: AtomicU64,
     compacts: AtomicBool,
     failure: OnceLock<StorageError>,
-    waiting: Mutex<Slab<Waiting>>,
+    /// The tasks that wait for each batch, so that a commit wakes those of its batch and looks at no others.
+    waiting: Mutex<BTreeMap<u64, Slab<Waker>>>,
     work: Mutex<Work>,
     has_work: Condvar,
-}
-
-struct Waiting {
-    batch: u64,
-    waker: Option<Waker>,
 }
 
 /// The work of the writer.
@@ -48,11 +58,21 @@ struct Work {
 }
 
 impl Commits {
-    /// Records that a batch has its first change.
-    pub(crate) fn begin(&self, batch: u64) {
-        self.begun.store(batch, Ordering::Release);
-        self.work.lock().is_there = true;
-        self.has_work.notify_one();
+    /// Records that a batch has a change; `true` if it is the first one. Called where the engine is locked.
+    pub(crate) fn begin(&self, batch: u64) -> bool {
+        let is_first = self.begun() < batch;
+        if is_first {
+            self.begun.store(batch, Ordering::Release);
+        }
+        is_first
+    }
+
+    /// Asks the writer to write everything up to this batch, unless it was asked already.
+    pub(crate) fn ask(&self, batch: u64) {
+        if self.asked.load(Ordering::Relaxed) < batch && self.asked.fetch_max(batch, Ordering::AcqRel) < batch {
+            self.work.lock().is_there = true;
+            self.has_work.notify_one();
+        }
     }
 
     /// Records that all batches up to this one are on the disk.
@@ -83,11 +103,11 @@ impl Commits {
 
     fn wake(&self, batch: u64) {
         let mut waiting = self.waiting.lock();
-        let woken = waiting.iter_mut().filter(|(_, waiting)| waiting.batch <= batch);
-        let wakers: Vec<Waker> = woken.filter_map(|(_, waiting)| waiting.waker.take()).collect();
+        let later = batch.checked_add(1).map_or_else(BTreeMap::new, |next| waiting.split_off(&next));
+        let woken = std::mem::replace(&mut *waiting, later);
         // A waker is the user's code.
         drop(waiting);
-        wakers.into_iter().for_each(panics::wake);
+        woken.into_values().flatten().for_each(|(_, waker)| panics::wake(waker));
     }
 
     /// Returns why nothing is written any more.
@@ -99,7 +119,14 @@ impl Commits {
     pub(crate) fn pending(self: &Arc<Self>) -> Option<Commit> {
         let batch = self.begun.load(Ordering::Acquire);
         let is_done = self.done.load(Ordering::Acquire) >= batch && self.failure.get().is_none();
-        (!is_done).then(|| Commit { commits: Arc::clone(self), batch, place: None })
+        (!is_done).then(|| Commit { commits: Arc::clone(self), batch, place: None, asks: true })
+    }
+
+    fn outcome(&self, batch: u64) -> Option<Result<(), StorageError>> {
+        if self.done.load(Ordering::Acquire) >= batch {
+            return Some(Ok(()));
+        }
+        self.failure.get().map(|failure| Err(failure.clone()))
     }
 
     /// The last batch that has a change.
@@ -115,7 +142,7 @@ impl Commits {
 
     /// Returns a commit that is ready at once, if nothing is written any more.
     pub(crate) fn failed(self: &Arc<Self>) -> Option<Commit> {
-        self.failure.get().map(|_| Commit { commits: Arc::clone(self), batch: u64::MAX, place: None })
+        self.failure.get().map(|_| self.last())
     }
 
     /// Requests a compaction of the journal with the batch that is being filled.
@@ -131,7 +158,12 @@ impl Commits {
     pub(crate) fn close(self: &Arc<Self>) -> Commit {
         self.work.lock().is_closing = true;
         self.has_work.notify_one();
-        Commit { commits: Arc::clone(self), batch: u64::MAX, place: None }
+        self.last()
+    }
+
+    /// A commit that is ready when nothing is written any more.
+    fn last(self: &Arc<Self>) -> Commit {
+        Commit { commits: Arc::clone(self), batch: u64::MAX, place: None, asks: false }
     }
 
     /// Ends the writer after this batch, which has the last changes of a broker that is dropped.
@@ -170,7 +202,7 @@ impl Commits {
     pub(crate) fn linger(&self, delay: Duration) {
         let mut work = self.work.lock();
         if !work.is_closing && !work.is_urgent {
-            // The batch that is being filled has woken the writer already, so only a close or a flush ends this
+            // The writer was asked for the batch that is being filled already, so only a close or a flush ends this
             // early.
             self.has_work.wait_for(&mut work, delay);
         }
@@ -183,44 +215,66 @@ impl Commits {
 pub(crate) struct Commit {
     commits: Arc<Commits>,
     batch: u64,
+    /// Where its waker is among those of its batch.
     place: Option<usize>,
-}
-
-impl Commit {
-    fn outcome(&self) -> Option<Result<(), StorageError>> {
-        if self.commits.done.load(Ordering::Acquire) >= self.batch {
-            return Some(Ok(()));
-        }
-        self.commits.failure.get().map(|failure| Err(failure.clone()))
-    }
+    /// Whether the writer is still to be asked for the batch: when this is first polled, or dropped.
+    asks: bool,
 }
 
 impl Future for Commit {
     type Output = Result<(), StorageError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Some(outcome) = self.outcome() {
+        let Self { commits, batch, place, asks } = &mut *self;
+        if let Some(outcome) = commits.outcome(*batch) {
+            // Its waker is taken with all others of the batch.
+            (*place, *asks) = (None, false);
             return Poll::Ready(outcome);
         }
-        let waker = Some(cx.waker().clone());
-        let mut waiting = self.commits.waiting.lock();
-        let (place, replaced) = match self.place {
-            Some(place) => (place, waiting.get_mut(place).and_then(|it| std::mem::replace(&mut it.waker, waker))),
-            None => (waiting.insert(Waiting { batch: self.batch, waker }), None),
+        if std::mem::take(asks) {
+            commits.ask(*batch);
+        }
+        let waker = cx.waker().clone();
+        let mut waiting = commits.waiting.lock();
+        // Whoever finishes the batch from here on finds the waker.
+        let outcome = commits.outcome(*batch);
+        let replaced = if outcome.is_some() {
+            *place = None;
+            Some(waker)
+        } else {
+            let wakers = waiting.entry(*batch).or_default();
+            if let Some(registered) = place.and_then(|place| wakers.get_mut(place)) {
+                Some(std::mem::replace(registered, waker))
+            } else {
+                *place = Some(wakers.insert(waker));
+                None
+            }
         };
+        // A waker is the user's code.
         drop(waiting);
         drop(replaced);
-        self.place = Some(place);
-        // It may have been finished between the check and the wait.
-        self.outcome().map_or(Poll::Pending, Poll::Ready)
+        outcome.map_or(Poll::Pending, Poll::Ready)
     }
 }
 
 impl Drop for Commit {
     fn drop(&mut self) {
-        if let Some(place) = self.place {
-            let left = self.commits.waiting.lock().try_remove(place);
-            drop(left);
+        if self.commits.outcome(self.batch).is_some() {
+            return;
         }
+        if self.asks {
+            self.commits.ask(self.batch);
+        }
+        let Some(place) = self.place else { return };
+        let mut waiting = self.commits.waiting.lock();
+        let mut left = None;
+        if let Entry::Occupied(mut wakers) = waiting.entry(self.batch) {
+            left = wakers.get_mut().try_remove(place);
+            if wakers.get().is_empty() {
+                wakers.remove();
+            }
+        }
+        drop(waiting);
+        drop(left);
     }
 }

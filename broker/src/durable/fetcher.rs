@@ -119,11 +119,57 @@ impl Fetcher {
 
 #[cfg(test)]
 mod tests {
+    use consign_core::{
+        Message,
+        administration::QueueSettings,
+        transport::{Batch, ReceiverExt, Sender},
+    };
+    use futures_util::FutureExt;
+
     use super::*;
     use crate::durable::{
+        OpenOptions,
         journal::Journal,
+        open::restore,
         redb::{RedbJournal, SimulatedDisk},
     };
+
+    /// Otherwise a receiver would wait for each group of messages, and nothing would be read while it takes one.
+    #[tokio::test]
+    async fn messages_are_requested_before_a_receiver_waits_for_them() {
+        const COUNT: usize = 1_000;
+        let disk = SimulatedDisk::new();
+        let journal = RedbJournal::at(disk.open().unwrap(), 1 << 20).unwrap();
+        let (broker, mut writer) = restore(&OpenOptions::new(), Box::new(journal)).unwrap();
+        let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
+        let batch: Batch = (0..COUNT).map(|_| Message::new("a")).collect();
+        drop(queue.sender().unwrap().send_batch(batch));
+        writer.step(Arc::clone(&broker.shared)).unwrap();
+
+        let journal = RedbJournal::at(disk.copy().open().unwrap(), 1 << 20).unwrap();
+        let (broker, _writer) = restore(&OpenOptions::new().memory_budget(1), Box::new(journal)).unwrap();
+        let (fetcher, shared) = (broker.shared.recorder().unwrap().fetcher(), Arc::downgrade(&broker.shared));
+        let queue = broker.queue("orders").unwrap();
+        let mut receiver = queue.receiver();
+        let requested = || std::mem::take(&mut fetcher.orders.state.lock().wanted);
+        assert!(receiver.receive().now_or_never().is_none(), "all of them are on the disk only");
+        let (mut here, mut waits, mut held) = (0, 0, Vec::new());
+        let mut wanted = requested();
+        while held.len() < COUNT {
+            here += wanted.len();
+            fetcher.fetch_some(&wanted, &shared).unwrap();
+            wanted.clear();
+            while wanted.is_empty() && held.len() < COUNT {
+                match receiver.receive().now_or_never() {
+                    Some(delivery) => held.push(delivery.unwrap()),
+                    None => waits += 1,
+                }
+                wanted = requested();
+            }
+            assert!(wanted.is_empty() || here - held.len() >= 100, "{} of {here} were left", here - held.len());
+        }
+        assert_eq!((waits, here), (0, COUNT));
+    }
 
     /// Rules: D-08.
     /// Otherwise a broker would report that it is closed while its folder is still locked.

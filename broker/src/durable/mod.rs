@@ -36,6 +36,7 @@ pub(super) use self::{
     journal::{Batch, Table, key},
     json_lines::{Line, LineError, MAX_LINE, read_messages, write_message},
     recorder::Recorder,
+    sink::Taken,
 };
 use self::{commits::Commits, journal::Journal};
 pub use self::{

@@ -16,6 +16,7 @@ use tokio::{runtime::Handle, sync::watch};
 use super::{Batch, Commit, Commits, Durability, Recovery, StorageError, fetcher::Fetcher, journal::Reader};
 use crate::{
     engine::{Wanted, record::Identity, say_expired},
+    shared::Next,
     sync::Mutex,
 };
 
@@ -64,15 +65,18 @@ impl Recorder {
         self.recovery
     }
 
-    /// Records that the batch that is being filled has changes. Called where the engine is locked.
-    pub(crate) fn note(&self) {
-        let filling = self.filling.load(Ordering::Relaxed);
-        if self.commits.begun() < filling {
-            self.commits.begin(filling);
-        }
+    /// Records that the batch that is being filled has a change; `true` if it is the first one. Called where the engine
+    /// is locked.
+    pub(crate) fn note(&self) -> bool {
+        self.commits.begin(self.filling.load(Ordering::Relaxed))
     }
 
-    /// Does the same, with a compaction, as if there were changes. Called where the engine is locked.
+    /// Asks the writer to write all changes so far, unless it was asked already.
+    pub(crate) fn ask(&self) {
+        self.commits.ask(self.commits.begun());
+    }
+
+    /// Requests a compaction, as if there were changes. Called where the engine is locked.
     pub(crate) fn compact(&self) {
         self.commits.ask_to_compact();
         self.note();
@@ -83,17 +87,29 @@ impl Recorder {
         self.filling.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Returns the commit that a call has to wait for, if there is one.
+    /// Returns the commit that a call has to wait for, if there is one. The writer is asked for it when it is waited
+    /// for, or dropped, and at once where no call waits for the disk.
     pub(crate) fn pending(&self) -> Option<Commit> {
         match self.durability {
             Durability::Durable => self.commits.pending(),
-            Durability::Relaxed { .. } => self.commits.failed(),
+            Durability::Relaxed { .. } => {
+                self.ask();
+                self.commits.failed()
+            }
         }
     }
 
-    /// Requests messages from the disk.
-    pub(crate) fn fetch(&self, wanted: Vec<Wanted>) {
-        self.fetcher.fetch(wanted);
+    /// Tells the threads of the broker what a call has left to them.
+    pub(crate) fn go_on(&self, next: Next) {
+        if next.asks || next.hurries {
+            self.ask();
+        }
+        if next.hurries {
+            self.commits.hurry();
+        }
+        if !next.wanted.is_empty() {
+            self.fetcher.fetch(next.wanted);
+        }
     }
 
     /// Reads messages that are on the disk only. A disk that fails ends the broker.
@@ -118,12 +134,6 @@ impl Recorder {
             say_expired(&mut message);
         }
         Some(message.deliver(received))
-    }
-
-    /// Makes the writer write pending changes without delay.
-    #[cold]
-    pub(crate) fn hurry(&self) {
-        self.commits.hurry();
     }
 
     /// Returns the commit to wait for until everything is on the disk, whatever the durability.

@@ -5,7 +5,7 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::{Batch, Commits, Journal, StorageError, StorageErrorKind, sabotage::without_dead_letters};
+use super::{Batch, Commits, Journal, StorageError, StorageErrorKind, Taken, sabotage::without_dead_letters};
 use crate::{
     engine::{Ticks, Wanted},
     panics::caught,
@@ -22,6 +22,7 @@ pub(super) struct Writer {
     open: watch::Sender<()>,
     /// How long changes are collected before they are written.
     delay: Duration,
+    taken: Taken,
     batch: Batch,
     is_full: bool,
     /// Batches since the disk was checked.
@@ -47,8 +48,8 @@ impl Writer {
         open: watch::Sender<()>,
         delay: Duration,
     ) -> Self {
-        let batch = Batch::default();
-        Self { journal, commits, shared, open, delay, batch, is_full: false, passed_over: 0, stamped: 0 }
+        let (taken, batch) = (Taken::default(), Batch::default());
+        Self { journal, commits, shared, open, delay, taken, batch, is_full: false, passed_over: 0, stamped: 0 }
     }
 
     /// Writes until the broker is closed, or dropped, or the disk fails. After a panic nothing is written any more.
@@ -123,7 +124,8 @@ impl Writer {
             Stamp::IfDue if now.saturating_sub(self.stamped) < every => Stamp::No,
             stamp => stamp,
         };
-        let taken = shared.take_changes(&mut self.batch, stamp);
+        let taken = shared.take_changes(&mut self.taken, stamp);
+        self.taken.encode(&mut self.batch);
         if stamp == Stamp::IfDue || !self.batch.is_empty() {
             self.stamped = now;
         }

@@ -100,9 +100,14 @@ impl<'a> Process<'a> {
                 self.change(call, Change::Length { file, length: number(arguments[1]) });
             }
             "fallocate" => {
-                assert_eq!(arguments[1], "0", "an allocation of another kind");
                 let (file, end) = (self.file(arguments[0]), number::<u64>(arguments[2]) + number::<u64>(arguments[3]));
-                assert!(end <= self.recording.now.length(file), "an allocation beyond the end");
+                let is_longer = end > self.recording.now.length(file);
+                match arguments[1] {
+                    // What is allocated beyond the end is zeros.
+                    "0" if is_longer => self.change(call, Change::Length { file, length: end }),
+                    "0" | "FALLOC_FL_KEEP_SIZE" => {}
+                    kind => panic!("an allocation of another kind: {kind}"),
+                }
             }
             "fsync" | "fdatasync" => {
                 succeeded(call);
@@ -226,6 +231,16 @@ mod tests {
         let recording = recorded(&[CREATE, write, rename, failed].concat());
         assert_eq!(recording.now.listing(), [("/b".to_owned(), 4_100)]);
         assert_eq!(recording.events.len(), 4);
+    }
+
+    #[test]
+    fn an_allocation_beyond_the_end_makes_a_file_longer() {
+        let allocations = "1 fallocate(3</f/a>, 0, 0, 4096) = 0\n\
+                           1 fallocate(3</f/a>, FALLOC_FL_KEEP_SIZE, 4096, 4096) = 0\n\
+                           1 fallocate(3</f/a>, 0, 0, 512) = 0\n";
+        let recording = recorded(&[CREATE, allocations].concat());
+        assert_eq!(recording.now.listing(), [("/a".to_owned(), 4_096)]);
+        assert_eq!(recording.events.len(), 2);
     }
 
     #[test]

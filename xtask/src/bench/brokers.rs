@@ -22,7 +22,19 @@ pub(crate) fn figures() -> Result<Vec<Figure>, Error> {
     Ok(read(&report))
 }
 
-/// A figure for each size of windows and for each of what is done. The first contestant is ours.
+/// The share of the floor that is the goal of what is done.
+fn share(what: &str) -> f64 {
+    if what == "send" { 0.8 } else { 0.5 }
+}
+
+/// Bytes that may be written for a byte of a message, where a window has many.
+const WRITTEN: f64 = 1.3;
+const MANY: u64 = 64;
+/// How many times as many messages as one task 16 tasks are to send.
+const TOGETHER: f64 = 8.0;
+
+/// A figure for each size of windows and for each of what is done, and for the bytes written. The first contestant is
+/// ours.
 fn read(report: &Value) -> Vec<Figure> {
     let list = |name: &str| report[name].as_array().cloned().unwrap_or_default();
     let settings = list("settings");
@@ -30,7 +42,8 @@ fn read(report: &Value) -> Vec<Figure> {
     let settings = settings.collect::<Vec<_>>().join("\n");
     let mut figures: Vec<Figure> = Vec::new();
     for one in list("figures") {
-        let name = format!("brokers/{} {}", text(&one["what"]), one["window"]);
+        let what = text(&one["what"]);
+        let name = format!("brokers/{what} {}", one["window"]);
         let (Some(rate), Some(ratio)) = (one["per_second"].as_f64(), one["first_to_this"].as_f64()) else { continue };
         match figures.iter_mut().find(|figure| figure.name == name) {
             None => {
@@ -39,13 +52,48 @@ fn read(report: &Value) -> Vec<Figure> {
                 figures.push(ours);
             }
             // What gives the median ratio, which is not that of the medians.
-            Some(ours) if one["name"] == FLOOR => ours.floor = Some((ours.ours / ratio).round()),
+            Some(ours) if one["name"] == FLOOR => {
+                let floor = (ours.ours / ratio).round();
+                (ours.floor, ours.goal) = (Some(floor), Some((share(what) * floor).round()));
+            }
             Some(ours) => {
                 ours.peers.insert(text(&one["name"]).into(), (ours.ours / ratio).round());
             }
         }
     }
+    figures.extend(written(report, "written", "bytes"));
+    figures.extend(written(report, "first_written", "first bytes"));
+    figures.extend(together(report));
     figures
+}
+
+/// Bytes written for each byte of a message, by the size of windows.
+fn written(report: &Value, field: &str, what: &str) -> Vec<Figure> {
+    let mut figures: Vec<Figure> = Vec::new();
+    for one in report["figures"].as_array().into_iter().flatten() {
+        let (Some(bytes), Some(window)) = (one[field].as_f64(), one["window"].as_u64()) else { continue };
+        let (name, bytes) = (format!("brokers/{what} {window}"), (bytes * 100.0).round() / 100.0);
+        match figures.iter_mut().find(|figure| figure.name == name) {
+            None => {
+                let ours = Figure::new(Part::Brokers, name, "bytes written for a byte of a message", bytes);
+                let goal = (field == "written" && window >= MANY).then_some(WRITTEN);
+                figures.push(Figure { goal, ..ours });
+            }
+            Some(ours) if one["name"] == FLOOR => ours.floor = Some(bytes),
+            Some(ours) => {
+                ours.peers.insert(text(&one["name"]).into(), bytes);
+            }
+        }
+    }
+    figures
+}
+
+/// What tasks send that do so at once, beside one task.
+fn together(report: &Value) -> Option<Figure> {
+    let ours = report["senders"].get(0)?;
+    let (rate, to_one) = (ours["per_second"].as_f64()?, ours["to_one"].as_f64()?);
+    let figure = Figure::new(Part::Brokers, "brokers/16 senders", "messages per second", rate.round());
+    Some(Figure { more_is_better: true, goal: Some((TOGETHER * rate / to_one).round()), ..figure })
 }
 
 fn text(value: &Value) -> &str {
@@ -90,6 +138,22 @@ mod tests {
     use serde_json::json;
 
     #[test]
+    fn bytes_and_tasks_have_goals() {
+        let one = |name: &str, window: u64, written: f64| json!({ "name": name, "window": window, "what": "send", "written": written, "first_written": 9.0 });
+        let report = json!({
+            "figures": [one("durable", 1, 57.0), one("durable", 64, 1.204), one("floor", 64, 1.02), one("sqlite", 64, 2.5)],
+            "senders": [{ "name": "durable", "per_second": 900.0, "to_one": 9.0 }],
+        });
+        let figures = read(&report);
+        let names: Vec<_> = figures.iter().map(|figure| &*figure.name).collect();
+        let expected = ["bytes 1", "bytes 64", "first bytes 1", "first bytes 64", "16 senders"];
+        assert_eq!(names, expected.map(|name| format!("brokers/{name}")));
+        let met: Vec<_> = figures.iter().map(Figure::is_met).collect();
+        assert_eq!(met, [None, Some(true), None, None, Some(true)]);
+        assert_eq!((figures[1].ours, figures[1].floor, figures[4].goal), (1.2, Some(1.02), Some(800.0)));
+    }
+
+    #[test]
     fn ratios_stand_beside_rates() {
         let one = |name: &str, rate: f64, ratio: f64| json!({ "name": name, "window": 64, "what": "send", "per_second": rate, "first_to_this": ratio });
         let report = json!({
@@ -100,6 +164,7 @@ mod tests {
         let figures = read(&report);
         let [figure] = &*figures else { panic!("{figures:?}") };
         assert_eq!((&*figure.name, figure.ours, figure.floor), ("brokers/send 64", 100.0, Some(400.0)));
+        assert_eq!(figure.goal, Some(320.0));
         assert_eq!(figure.to_peer("nats").map(|ratio| (ratio * 10.0).round()), Some(77.0));
         let rows = rows(&figures);
         assert_eq!(rows[0], ["", "send 64", "how"]);

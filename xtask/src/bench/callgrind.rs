@@ -1,4 +1,4 @@
-//! What callgrind counts inside a program's `hot_phase`, and what the program prints of it.
+//! What callgrind counts inside a program's `hot_phase`, or of a whole program, and what the program prints of it.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -73,7 +73,10 @@ pub(crate) fn counted(program: &Program, built: &Path, arguments: &[&str]) -> Re
 fn callgrind(program: &Program, built: &Path, arguments: &[&str]) -> Command {
     let out = format!("--callgrind-out-file={}", root().join("target/bench.callgrind").display());
     let mut command = Command::new("valgrind");
-    command.args(["--tool=callgrind", &out, "--collect-atstart=no", "--toggle-collect=*hot_phase*"]);
+    command.args(["--tool=callgrind", &out]);
+    if !program.is_whole {
+        command.args(["--collect-atstart=no", "--toggle-collect=*hot_phase*"]);
+    }
     if program.waits {
         command.arg("--instr-atstart=no");
     }

@@ -5,8 +5,9 @@ mod brokers;
 pub(crate) mod callgrind;
 mod codecs;
 mod counted;
+mod durable;
 mod erased;
-mod figure;
+pub(crate) mod figure;
 pub(crate) mod growth;
 pub(crate) mod guard;
 mod layers;
@@ -101,6 +102,7 @@ fn one(only: &str) -> Result<Vec<Figure>, Error> {
         "amqp" => amqp::figures(),
         "brokers" => brokers::figures(),
         "codecs" => codecs::figures(),
+        "durable" => durable::figures(),
         "erased" => erased::figures(),
         "growth" => growth::figures(|_| true),
         "layers" => layers::figures().and_then(|layers| Ok([layers, row::figures()?].concat())),
@@ -119,6 +121,8 @@ fn one(only: &str) -> Result<Vec<Figure>, Error> {
 
 fn all() -> Result<Vec<Figure>, Error> {
     let mut figures = counted(&mut Counter::alone("lto"), SCENARIOS.iter(), true)?;
+    figures.extend(durable::figures()?);
+    figures.sort_by_key(|figure| figure.part);
     figures.extend(counted::release(SCENARIOS)?);
     figures.extend(layers::figures()?);
     figures.extend(row::figures()?);

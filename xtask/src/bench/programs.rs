@@ -30,10 +30,12 @@ pub(crate) struct Program {
     pub(crate) package: Package,
     /// Whether it says `ready`, and waits for the end of its standard input before it does what is counted.
     pub(crate) waits: bool,
+    /// Whether the whole program is counted, for other threads do what its `hot_phase` waits for.
+    pub(crate) is_whole: bool,
 }
 
 const fn bench(name: &'static str, waits: bool) -> Program {
-    Program { name, package: Package::Consign, waits }
+    Program { name, package: Package::Consign, waits, is_whole: false }
 }
 
 impl Package {
@@ -49,7 +51,7 @@ impl Package {
 }
 
 const fn peer(name: &'static str) -> Program {
-    Program { name, package: Package::Peers, waits: false }
+    Program { package: Package::Peers, ..bench(name, false) }
 }
 
 pub(crate) const AMQP: Program = Program { package: Package::Amqp, ..peer("amqp") };
@@ -58,6 +60,7 @@ pub(crate) const CONSUME: Program = bench("consume", false);
 pub(crate) const BROKERS: Program = Program { package: Package::Brokers, ..peer("brokers") };
 pub(crate) const CALL: Program = bench("call", true);
 pub(crate) const CODECS: Program = bench("codecs", false);
+pub(crate) const DURABLE: Program = Program { is_whole: true, ..bench("durable", false) };
 pub(crate) const ERASED: Program = bench("erased", false);
 pub(crate) const GROWTH: Program = bench("growth", true);
 pub(crate) const LAYERS: Program = bench("layers", false);
@@ -66,6 +69,7 @@ pub(crate) const OBSERVED: Program = Program { package: Package::OpenTelemetry, 
 pub(crate) const RECOVERY: Program = bench("recovery", false);
 pub(crate) const ROW: Program = bench("row", false);
 pub(crate) const RUSTSTREAM: Program = peer("ruststream");
+pub(crate) const STORE: Program = bench("store", false);
 pub(crate) const WALL: Program = peer("wall");
 
 impl Program {

@@ -78,6 +78,23 @@ impl Contestant for Durable {
         })
     }
 
+    fn send_from(&mut self, senders: usize, each: usize) -> Option<Step<'_>> {
+        let senders = (0..senders).map(|_| (self.sender.clone(), self.body.clone()));
+        let tasks = senders.map(move |(sender, body)| async move {
+            for _ in 0..each {
+                sender.send(Message::new(body.clone())).await?;
+            }
+            Ok::<(), Error>(())
+        });
+        let tasks: Vec<_> = tasks.map(tokio::spawn).collect();
+        Some(Box::pin(async move {
+            for task in tasks {
+                task.await??;
+            }
+            Ok(())
+        }))
+    }
+
     fn end(self: Box<Self>) -> Step<'static> {
         Box::pin(async move { Ok(self.broker.close().await?) })
     }

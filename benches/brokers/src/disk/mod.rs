@@ -1,7 +1,10 @@
 //! What needs no server.
 
 pub(crate) mod durable;
+pub(crate) mod fjall;
 pub(crate) mod floor;
+mod handed;
 pub(crate) mod redb;
 pub(crate) mod segments;
+pub(crate) mod space;
 pub(crate) mod sqlite;

@@ -18,6 +18,9 @@ pub(super) const WANTED: u8 = 8;
 /// It has expired while it was on the disk only, and its message does not show that yet.
 #[cfg(feature = "durable")]
 pub(super) const EXPIRED: u8 = 16;
+/// When a receiver takes it, those after it are to be fetched.
+#[cfg(feature = "durable")]
+pub(super) const LEADS: u8 = 32;
 
 /// The changes of one entity that are to be written.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use consign_core::{Message, message::Stored, time::Timestamp};
 use super::{
     Effects, Entry, NEVER, Part, Place, Store,
     bury::mark,
-    changes::{AWAY, CHANGED, EXPIRED, WANTED, WRITTEN},
+    changes::{AWAY, CHANGED, EXPIRED, LEADS, WANTED, WRITTEN},
     events::ttl_expired,
     sorted::place,
 };
@@ -95,27 +95,52 @@ impl Store {
         self.enter(key, Part::DeadLetter, fx);
     }
 
-    /// Requests a message that a receiver would take, and those after it.
+    /// Whether the message that a receiver takes is in memory. If it is not, it stays where it was, and is requested with
+    /// those after it. These are also requested when a receiver has taken half of those that were requested before, so
+    /// that they are read while it takes the other half.
     #[cold]
-    pub(super) fn want_from(&mut self, lane: u32, key: u32, fx: &mut Effects) {
-        let order = self.entries[key as usize].order;
-        self.lanes[lane as usize].ready.insert(order, key);
-        self.want_those_from(lane, order, |_, _| true, fx);
+    pub(super) fn is_here(&mut self, lane: u32, key: u32, fx: &mut Effects) -> bool {
+        let entry = &mut self.entries[key as usize];
+        let (order, is_away) = (entry.order, entry.is_away());
+        if is_away {
+            let is_requested = entry.marks & WANTED != 0;
+            self.lanes[lane as usize].ready.insert(order, key);
+            if is_requested {
+                return false;
+            }
+        } else {
+            entry.marks &= !LEADS;
+        }
+        // Before the first that is away may be as many as were requested together.
+        let next: Vec<u32> = self.lanes[lane as usize].ready.from(&self.entries, lane, order, 2 * FETCHED).collect();
+        let is_unrequested = |key: &u32| self.entries[*key as usize].marks & (AWAY | WANTED) == AWAY;
+        let requested = self.want_some(next.into_iter().filter(is_unrequested).collect(), fx);
+        if let Some(&leads) = requested.get(requested.len() / 2) {
+            self.entries[leads as usize].marks |= LEADS;
+        }
+        !is_away
     }
 
     /// Requests as many messages of a lane as are fetched at once.
     fn want_those_from(&mut self, lane: u32, order: u64, is_wanted: impl Fn(&Self, &Entry) -> bool, fx: &mut Effects) {
-        let next: Vec<u32> = self.lanes[lane as usize].ready.from(&self.entries, lane, order, FETCHED).collect();
+        let next = self.lanes[lane as usize].ready.from(&self.entries, lane, order, FETCHED);
+        let wanted = next.filter(|&key| is_wanted(self, &self.entries[key as usize])).collect();
+        self.want_some(wanted, fx);
+    }
+
+    /// Requests as many of these as are fetched at once, and returns those.
+    fn want_some(&mut self, mut keys: Vec<u32>, fx: &mut Effects) -> Vec<u32> {
         let mut bytes = 0;
-        for key in next {
-            if bytes >= FETCHED_BYTES {
-                break;
-            }
-            if is_wanted(self, &self.entries[key as usize]) {
-                bytes += self.entries[key as usize].size;
-                self.want(key, fx);
-            }
+        let fetched = keys.iter().take(FETCHED).take_while(|&&key| {
+            let is_fetched = bytes < FETCHED_BYTES;
+            bytes += self.entries[key as usize].size;
+            is_fetched
+        });
+        keys.truncate(fetched.count());
+        for &key in &keys {
+            self.want(key, fx);
         }
+        keys
     }
 
     /// Requests a message that is away.

@@ -7,9 +7,12 @@ use consign_core::{
     transport::{ErrorKind, ReceiveError},
 };
 
-#[cfg(feature = "durable")]
-use super::Ticks;
 use super::{Arrival, Effects, Entry, FIXED_LANES, Now, Part, Place, Store, numbers};
+#[cfg(feature = "durable")]
+use super::{
+    Ticks,
+    changes::{AWAY, LEADS},
+};
 
 /// One locked message and the data to settle it.
 pub(crate) struct Locked {
@@ -134,8 +137,7 @@ impl Store {
         };
         let key = self.lanes.get_mut(lane as usize)?.ready.pop(&self.entries, lane)?;
         #[cfg(feature = "durable")]
-        if self.entries[key as usize].is_away() {
-            self.want_from(lane, key, fx);
+        if self.entries[key as usize].marks & (AWAY | LEADS) != 0 && !self.is_here(lane, key, fx) {
             return None;
         }
         let _ = &fx;

@@ -1,0 +1,57 @@
+//! `cargo xtask space`: how much of the disk a broker takes beside what lives in it, while a queue is filled and
+//! completed in random order again and again.
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use crate::bench::callgrind::figures;
+use crate::bench::programs::STORE;
+use crate::error::Error;
+use crate::folder::Scratch;
+use crate::options::{Output, positive};
+
+const MESSAGES: u64 = 100_000;
+const CYCLES: u64 = 24;
+/// What a store may have beside twice what lives: two segments of a log.
+const SPARE: u64 = 2 * (64 << 20);
+
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Fill the queue with this many messages of 1 KiB
+    #[arg(long, value_name = "N", default_value_t = MESSAGES, value_parser = positive)]
+    messages: u64,
+    /// Fill and complete it this many times
+    #[arg(long, value_name = "N", default_value_t = CYCLES, value_parser = positive)]
+    cycles: u64,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+pub(crate) fn run(options: &Options) -> Result<(), Error> {
+    let Options { messages, cycles, .. } = options;
+    let built = STORE.build_with("release", None)?;
+    let folder = Scratch::new("space")?;
+    let printed = folder.printed(&built, "space", &[messages.to_string(), cycles.to_string()])?;
+    let of = |what: &str| -> Vec<u64> {
+        let cycles = (1..=*cycles).map(|cycle| format!("cycle_{cycle}_{what}_bytes"));
+        cycles
+            .filter_map(|wanted| figures(&printed).find(|(name, _)| *name == wanted).map(|(_, bytes)| bytes))
+            .collect()
+    };
+    let over = of("over").into_iter().max().unwrap_or(0);
+    if options.output.json {
+        let figures: Map<String, Value> = figures(&printed).map(|(name, value)| (name.into(), json!(value))).collect();
+        println!("{}", Value::Object(figures));
+    } else {
+        println!(
+            "{messages} messages of 1 KiB, MiB of the store\n\n cycle   full   most  empty  over twice what lives"
+        );
+        let (full, most, empty, over) = (of("full"), of("most"), of("empty"), of("over"));
+        let cycles = full.iter().zip(&most).zip(&empty).zip(&over).zip(1_u64..);
+        for ((((full, most), empty), over), cycle) in cycles {
+            let [full, most, empty, over] = [full, most, empty, over].map(|bytes| bytes >> 20);
+            println!("{cycle:>6} {full:>6} {most:>6} {empty:>6} {over:>6}");
+        }
+    }
+    if over > SPARE { Err(Error::Space { over, goal: SPARE }) } else { Ok(()) }
+}
