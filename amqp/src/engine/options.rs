@@ -18,13 +18,21 @@ pub struct Options {
     pub max_frame_size: u32,
     /// The most sessions that the peer may begin, and the most that this end may begin, 1 to 32,768. 256 by default.
     ///
+    /// One more of the peer closes the connection with `amqp:resource-limit-exceeded`.
+    ///
     /// Both kinds take a channel of each end, so that twice as many channels are announced. For the same reason this end begins at
     /// most as many sessions as half of the peer's channels.
     pub max_sessions: u16,
     /// The most links of a session that the peer may attach, and the most that this end may attach, 1 to 32,768. 256 by default.
     ///
+    /// One more of the peer ends the session with `amqp:resource-limit-exceeded`.
+    ///
     /// As with sessions, twice as many handles are announced, and half of the peer's handles are used.
     pub max_links: u32,
+    /// The most links of the connection that the peer may attach, at least 1. 1,024 by default.
+    ///
+    /// One more ends its session with `amqp:resource-limit-exceeded`.
+    pub max_connection_links: u32,
     /// The most unsettled deliveries of a session in each direction, at least 1. 8,192 by default.
     pub max_unsettled: usize,
     /// The largest message that is received, in bytes, at least 1. 1,048,576 by default. An attach may have a lower limit.
@@ -86,6 +94,7 @@ impl Default for Options {
             max_frame_size: 65_536,
             max_sessions: 256,
             max_links: 256,
+            max_connection_links: 1_024,
             max_unsettled: 8_192,
             max_message_size: 1 << 20,
             incoming_window: 2_048,
@@ -121,6 +130,13 @@ impl Options {
     #[must_use]
     pub const fn with_max_links(mut self, links: u32) -> Self {
         self.max_links = links;
+        self
+    }
+
+    /// Sets [`Options::max_connection_links`].
+    #[must_use]
+    pub const fn with_max_connection_links(mut self, links: u32) -> Self {
+        self.max_connection_links = links;
         self
     }
 
@@ -206,6 +222,7 @@ impl Options {
         self.max_frame_size = self.max_frame_size.max(MIN_MAX_FRAME_SIZE);
         self.max_sessions = self.max_sessions.clamp(1, 32_768);
         self.max_links = self.max_links.clamp(1, 32_768);
+        self.max_connection_links = self.max_connection_links.max(1);
         self.max_unsettled = self.max_unsettled.max(1);
         self.max_message_size = self.max_message_size.max(1);
         self.incoming_window = self.incoming_window.clamp(1, u32::MAX / 2);

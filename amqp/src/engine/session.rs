@@ -40,6 +40,8 @@ pub(super) struct Session {
     pub(super) last_delivery: u64,
     /// By the handle of this end.
     pub(super) links: Vec<Option<Box<Link>>>,
+    /// How many of them the peer has attached.
+    pub(super) peer_links: u32,
     /// By the handle of the peer.
     pub(super) handles: Vec<Handle>,
 }
@@ -61,6 +63,7 @@ impl Session {
     /// Forgets the links and deliveries of a session that ends.
     fn clear(&mut self) {
         self.links.clear();
+        self.peer_links = 0;
         self.handles.clear();
         self.outgoing = Tracker::default();
         self.incoming = Tracker::default();
@@ -113,6 +116,7 @@ impl Connection {
             incoming: Tracker::default(),
             last_delivery: FIRST_DELIVERY,
             links: Vec::new(),
+            peer_links: 0,
             handles: Vec::new(),
         };
         if free == self.sessions.len() {
@@ -170,6 +174,10 @@ impl Connection {
         let local = if let Some(local) = begin.remote_channel {
             local
         } else {
+            let max = self.options.max_sessions;
+            if self.sessions.iter().flatten().filter(|session| session.by_peer).count() >= usize::from(max) {
+                return Err(Violation::Sessions { max });
+            }
             let answer = Begin::default();
             self.start_session(answer, Some(channel)).map_err(|_| Violation::ChannelsExhausted)?.channel
         };

@@ -1,7 +1,7 @@
 use bytes::{Buf, Bytes};
 use consign_amqp::{
-    engine::{CommandError, Event, Options, OutboundDelivery, Received},
-    types::{Attach, Begin, Disposition, Error, Flow, Open, Performative, Role, Transfer, condition},
+    engine::{CommandError, Event, Options, OutboundDelivery, Reason, Received, Violation},
+    types::{Attach, Begin, Detach, Disposition, End, Error, Flow, Open, Performative, Role, Transfer, condition},
 };
 
 use crate::peer::{Peer, attach, begin, encode, transfer};
@@ -72,6 +72,62 @@ fn sessions_and_links_of_this_end_are_limited_by_both_ends() {
     let [Event::Begun { session, by_peer: false, .. }] = events[..] else { panic!("{events:?}") };
     peer.engine.attach(session, attach(0, Role::Sender)).unwrap();
     assert_eq!(peer.engine.attach(session, attach(1, Role::Sender)), Err(CommandError::TooManyLinks));
+}
+
+/// Rules.
+#[test]
+fn one_session_more_of_the_peer_closes_the_connection() {
+    let mut peer = Peer::opened(Options::default().with_max_sessions(2));
+    peer.engine.begin(Begin::default()).unwrap();
+    peer.write(0, begin());
+    peer.write(1, begin());
+    assert_eq!(peer.events().len(), 2);
+    // An ended session leaves its place.
+    peer.write(1, End::default());
+    peer.write(2, begin());
+    assert_eq!(peer.events().len(), 2);
+    peer.write(3, begin());
+    let events = peer.events();
+    let [Event::Closed { reason: Reason::Violation(violation) }] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(**violation, Violation::Sessions { max: 2 });
+    assert_eq!(violation.condition(), condition::RESOURCE_LIMIT_EXCEEDED);
+}
+
+/// Rules.
+#[test]
+fn one_link_more_of_the_peer_ends_its_session() {
+    let (mut peer, session) = Peer::begun(Options::default().with_max_links(3).with_max_connection_links(4));
+    let violation = |peer: &mut Peer, of| {
+        let events = peer.events();
+        let [Event::Ended { session, reason: Reason::Violation(violation) }] = &events[..] else {
+            panic!("{events:?}")
+        };
+        assert_eq!((*session, violation.condition()), (of, condition::RESOURCE_LIMIT_EXCEEDED));
+        assert!(matches!(peer.frame(), Performative::End(_)));
+        (**violation).clone()
+    };
+    for handle in 0..3 {
+        peer.attach(handle, Role::Sender);
+    }
+    // A detached link leaves its place, one that this end attaches takes none.
+    peer.write(0, Detach { handle: 1, closed: true, error: None });
+    peer.engine.attach(session, attach(7, Role::Sender)).unwrap();
+    peer.events();
+    peer.frames();
+    peer.attach(4, Role::Receiver);
+
+    peer.write(1, begin());
+    let [Event::Begun { session: other, .. }] = peer.events()[..] else { panic!("no session") };
+    peer.frames();
+    peer.write(1, attach(0, Role::Sender));
+    assert!(matches!(peer.events()[..], [Event::AttachRequested { .. }]));
+    // A link that is not answered counts.
+    peer.write(1, attach(1, Role::Sender));
+    assert_eq!(violation(&mut peer, other), Violation::Links { max: 4 });
+
+    // The links of an ended session leave their places.
+    peer.write(0, attach(5, Role::Sender));
+    assert_eq!(violation(&mut peer, session), Violation::Links { max: 3 });
 }
 
 /// Rules: A-58.

@@ -99,6 +99,7 @@ impl Connection {
 
     pub(in crate::engine) fn on_attach(&mut self, local: u16, attach: Box<Attach>) -> Result<(), Fault> {
         let serial = self.next_serial();
+        let of_connection: u32 = self.sessions.iter().flatten().map(|session| session.peer_links).sum();
         let Some(session) = self.sessions.get_mut(usize::from(local)).and_then(Option::as_deref_mut) else {
             return Ok(());
         };
@@ -132,6 +133,11 @@ impl Connection {
             }
             id
         } else {
+            let limits =
+                [(session.peer_links, self.options.max_links), (of_connection, self.options.max_connection_links)];
+            if let Some((_, max)) = limits.into_iter().find(|(links, max)| links >= max) {
+                return Err(Fault::Session(session.id, Violation::Links { max }));
+            }
             let own = session.free_handle();
             let own = own.ok_or(Fault::Session(session.id, Violation::HandlesExhausted))?;
             let id = LinkId { session: session.id, handle: own, serial };
@@ -224,6 +230,7 @@ impl Session {
     }
 
     fn insert(&mut self, link: Link) {
+        self.peer_links += u32::from(link.by_peer);
         let index = link.id.handle as usize;
         if index >= self.links.len() {
             self.links.resize_with(index + 1, || None);

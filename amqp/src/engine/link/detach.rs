@@ -32,6 +32,7 @@ impl Connection {
             *entry = Handle::Detached;
         }
         let Some(link) = session.links.get_mut(own as usize).and_then(Option::take) else { return Ok(()) };
+        session.peer_links -= u32::from(link.by_peer);
         session.outgoing.remove_link(link.id);
         session.incoming.remove_link(link.id);
         let error = detach.error.map(Box::new);
