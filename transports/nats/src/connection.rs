@@ -22,10 +22,10 @@ use tokio::{
 };
 
 use crate::{
-    background::{self, Work},
     beside::Beside,
     error::Fault,
     fan_outs::FanOuts,
+    jobs::{self, Job, JobPlace},
     options::{self, Options},
     read::stored_at,
     returned::Returned,
@@ -52,7 +52,7 @@ pub(crate) struct Inner {
     pub(crate) server_clock: ServerClock,
     statistics: Arc<async_nats::Statistics>,
     clock: SystemClock,
-    work: mpsc::Sender<Work>,
+    jobs: mpsc::Sender<Job>,
     /// Whether the client closes with this connection.
     is_own: bool,
     closed: AtomicBool,
@@ -88,7 +88,7 @@ impl Nats {
             return Err(ManageError::new(ErrorKind::InvalidArgument).with_detail(why));
         }
         let client = context.client();
-        let (work, works) = mpsc::channel(PLACES);
+        let (jobs, queued) = mpsc::channel(PLACES);
         let inner = Arc::new(Inner {
             statistics: client.statistics(),
             client,
@@ -100,12 +100,12 @@ impl Nats {
             fan_outs: FanOuts::default(),
             server_clock: ServerClock::default(),
             clock: SystemClock::new(),
-            work,
+            jobs,
             is_own,
             closed: AtomicBool::new(false),
         });
         inner.probe(options.synced).await?;
-        tokio::spawn(background::run(works));
+        tokio::spawn(jobs::run(queued));
         Ok(Self { inner })
     }
 
@@ -123,7 +123,7 @@ impl Nats {
         }
         let (done, finished) = oneshot::channel();
         let flushed = async {
-            if self.inner.work.send(Work::Flush(done)).await.is_ok() {
+            if self.inner.jobs.send(Job::Flush(done)).await.is_ok() {
                 let _ = finished.await;
             }
         };
@@ -218,8 +218,8 @@ impl Inner {
     }
 
     /// Returns a place in the queue of jobs. `None` while there are too many.
-    pub(crate) fn place(&self) -> Option<mpsc::OwnedPermit<Work>> {
-        self.work.clone().try_reserve_owned().ok()
+    pub(crate) fn place(&self) -> Option<JobPlace> {
+        self.jobs.clone().try_reserve_owned().ok()
     }
 
     /// Makes a request of JetStream's API, by its subject without the prefix.

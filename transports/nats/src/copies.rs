@@ -11,11 +11,10 @@ use consign_rules::{Copies, RuleSet};
 use crate::{
     beside::Beside,
     connection::Inner,
+    dead_letter::{self, ROOM_FOR_REASON},
     error::Fault,
     read::{self, Facts},
-    sender::ROOM_FOR_REASON,
     settings::Stored,
-    settle,
     wire::{self, name},
 };
 
@@ -176,7 +175,7 @@ impl Original<'_> {
 
     fn dead(&self, rule: &str, message: &Message, mut dead_letter: DeadLetter) -> Copy {
         dead_letter.fit(message.properties());
-        let encoded = settle::encode_dead(message, &dead_letter, &self.foreign(), self.target.max_payload).ok();
+        let encoded = dead_letter::encode(message, &dead_letter, &self.foreign(), self.target.max_payload).ok();
         // Its own properties may leave no space for the reason, or may be unreadable.
         let (headers, payload) = encoded.unwrap_or_else(|| (self.kept(), self.message.payload.clone()));
         self.copy(&format!("-dead{rule}"), Place::DeadLetters, headers, payload)

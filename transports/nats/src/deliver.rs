@@ -120,7 +120,7 @@ fn held(
     until: Instant,
 ) -> (Box<Held>, Option<Malformed>) {
     let read = read::read(message.headers.as_ref(), message.payload, facts.number, facts.stored, &source.stream);
-    source.inner.returned.remove(source, read.number);
+    source.inner.returned.remove(source.names(), read.number);
     let uncounted = note.as_ref().map_or(0, |note| note.uncounted);
     let counted = u32::try_from(facts.deliveries.saturating_sub(uncounted).max(1)).unwrap_or(u32::MAX);
     let count = match source.place {

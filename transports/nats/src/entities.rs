@@ -18,6 +18,7 @@ use crate::{
     fan_out::FanOut,
     settings::{Kind, Limits, Stored},
     source::{Place, Source},
+    wire::nanos,
 };
 
 /// How long the server waits beyond a lock before it redelivers: by then a settlement that was in time has arrived.
@@ -283,11 +284,6 @@ pub(crate) fn stream_config(
         "allow_direct": true,
         "description": serde_json::to_string(stored).unwrap_or_default(),
     })
-}
-
-/// Converts a time for the server: a time that is too long for it is the longest.
-pub(crate) fn nanos(time: Duration) -> i64 {
-    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
 }
 
 /// Returns the source of the dead letters of an entity.

@@ -1,53 +1,66 @@
-//! The background task of a connection: settles dropped deliveries, keeps requests without a waiting receive, and watches locks
-//! of last deliveries.
+//! The jobs of a connection, and the task that runs them: it settles dropped deliveries, keeps requests without a waiting receive,
+//! and watches locks of last deliveries.
 
 use std::{
     collections::BTreeMap,
     sync::{Arc, Weak},
 };
 
-use consign_core::{message::ApplicationProperties, settlement::Changes, transport::SettleError};
-use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use consign_core::transport::{BoxFuture, SettleError};
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, sleep_until},
 };
 
-use crate::{
-    held::{Held, Lock, Watched},
-    log,
-    pending_requests::PendingRequest,
-    session_lock::SessionLock,
-    settle,
-};
-
 /// A job of the task.
-pub(crate) enum Work {
-    /// A delivery was dropped by the application.
-    Abandon(Box<Held>),
-    /// A delivery is released uncounted. A caller may wait for it.
-    Release(Box<Held>, Option<oneshot::Sender<Result<(), SettleError>>>),
-    /// The last delivery of a message: if its lock ends, the message is dead-lettered.
-    Last(Instant, Weak<Box<Held>>),
+pub(crate) enum Job {
+    /// A settlement without a caller who waits, or that has its own way to answer.
+    Settle(BoxFuture<()>),
     /// Messages may still arrive for a request without a waiting receive.
-    Keep(PendingRequest),
-    /// A session was dropped.
-    Close(Arc<SessionLock>),
+    Keep(BoxFuture<()>),
+    /// The last delivery of a message: if its lock ends, the message is dead-lettered.
+    Last(Instant, Weak<dyn LastLock>),
     /// Answers when all earlier jobs are done.
     Flush(oneshot::Sender<()>),
+}
+
+/// A place in the queue of jobs.
+pub(crate) type JobPlace = mpsc::OwnedPermit<Job>;
+
+/// A lock after which its message is dead-lettered.
+pub(crate) trait LastLock: Send + Sync {
+    fn until(&self) -> Instant;
+
+    /// Ends the lock, for one caller. Returns `false` to all others.
+    fn end(&self) -> bool;
+
+    fn dead_letter(self: Arc<Self>) -> BoxFuture<()>;
+}
+
+impl Job {
+    /// A settlement of what the application has dropped.
+    pub(crate) fn dropped(settlement: impl Future<Output = Result<(), SettleError>> + Send + 'static) -> Self {
+        Self::Settle(Box::pin(async move {
+            if let Err(error) = settlement.await {
+                // The lock ends by itself.
+                tracing::debug!(%error, "a dropped delivery could not be released");
+            }
+        }))
+    }
 }
 
 /// Jobs at once, besides requests that are kept. More wait in the queue.
 const AT_ONCE: usize = 256;
 
-type Works = FuturesUnordered<BoxFuture<'static, ()>>;
+type Running = FuturesUnordered<BoxFuture<()>>;
 
-pub(crate) async fn run(mut works: mpsc::Receiver<Work>) {
-    let (mut running, mut kept) = (Works::new(), Works::new());
+pub(crate) async fn run(mut jobs: mpsc::Receiver<Job>) {
+    let (mut running, mut kept) = (Running::new(), Running::new());
     let mut last = Last::default();
     let mut flushes = Vec::new();
     loop {
-        if running.is_empty() && works.is_empty() {
+        if running.is_empty() && jobs.is_empty() {
             for done in flushes.drain(..) {
                 let _: Result<(), ()> = oneshot::Sender::send(done, ());
             }
@@ -58,44 +71,22 @@ pub(crate) async fn run(mut works: mpsc::Receiver<Work>) {
             Some(()) = running.next(), if !running.is_empty() => {}
             Some(()) = kept.next(), if !kept.is_empty() => {}
             () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => last.end_due(&running),
-            work = works.recv(), if running.len() < AT_ONCE => match work {
+            job = jobs.recv(), if running.len() < AT_ONCE => match job {
                 None => break,
-                Some(Work::Last(end, held)) => last.insert(end, held),
-                Some(Work::Flush(done)) => flushes.push(done),
-                Some(Work::Keep(pending)) => kept.push(pending.keep().boxed()),
-                Some(work) => running.push(execute(work).boxed()),
+                Some(Job::Last(end, lock)) => last.insert(end, lock),
+                Some(Job::Flush(done)) => flushes.push(done),
+                Some(Job::Keep(request)) => kept.push(request),
+                Some(Job::Settle(settlement)) => running.push(settlement),
             },
         }
     }
     while running.next().await.is_some() {}
 }
 
-async fn execute(work: Work) {
-    let result = match work {
-        Work::Abandon(held) => settle::abandon(held, Changes::NONE, None).await,
-        Work::Release(held, done) => {
-            let result = settle::release(held, None).await;
-            match done {
-                Some(done) => {
-                    let _ = done.send(result);
-                    return;
-                }
-                None => result,
-            }
-        }
-        Work::Close(session_lock) => session_lock.close().await,
-        Work::Last(..) | Work::Keep(_) | Work::Flush(_) => Ok(()),
-    };
-    if let Err(error) = result {
-        // The lock ends by itself.
-        tracing::debug!(%error, "a dropped delivery could not be released");
-    }
-}
-
 /// Locks that end as the last one of their messages, by their end.
 #[derive(Default)]
 struct Last {
-    by_end: BTreeMap<(Instant, u64), Weak<Box<Held>>>,
+    by_end: BTreeMap<(Instant, u64), Weak<dyn LastLock>>,
     inserted: u64,
     /// At this size settled ones are removed.
     swept_at: usize,
@@ -105,11 +96,11 @@ struct Last {
 const UNSWEPT: usize = 4_096;
 
 impl Last {
-    fn insert(&mut self, end: Instant, held: Weak<Box<Held>>) {
+    fn insert(&mut self, end: Instant, lock: Weak<dyn LastLock>) {
         self.inserted += 1;
-        self.by_end.insert((end, self.inserted), held);
+        self.by_end.insert((end, self.inserted), lock);
         if self.by_end.len() > self.swept_at.max(UNSWEPT) {
-            self.by_end.retain(|_, held| held.strong_count() > 0);
+            self.by_end.retain(|_, lock| lock.strong_count() > 0);
             self.swept_at = self.by_end.len() * 2;
         }
     }
@@ -118,31 +109,18 @@ impl Last {
         self.by_end.first_key_value().map(|((end, _), _)| *end)
     }
 
-    fn end_due(&mut self, running: &Works) {
+    fn end_due(&mut self, running: &Running) {
         let now = Instant::now();
         while let Some(entry) = self.by_end.first_entry().filter(|entry| entry.key().0 <= now) {
             let weak = entry.remove();
             // A settled delivery is dropped.
-            let Some(held) = weak.upgrade() else { continue };
-            if held.lock.until() > now {
-                self.insert(held.lock.until(), weak);
-            } else if Lock::end(&held.lock) {
-                running.push(died(held).boxed());
+            let Some(lock) = weak.upgrade() else { continue };
+            if lock.until() > now {
+                self.insert(lock.until(), weak);
+            } else if lock.end() {
+                running.push(lock.dead_letter());
             }
         }
-    }
-}
-
-/// Dead-letters a message after its last lock. The server still takes the acknowledgement. If it fails, the next receiver that
-/// gets the message dead-letters it.
-async fn died(held: Watched) {
-    if let Err(error) = settle::buried_by_count(&held, ApplicationProperties::new()).await {
-        let entity = &held.source.settings.path;
-        log::failed(
-            entity,
-            "a message whose last lock has ended was not dead-lettered: the next receiver does it",
-            &error,
-        );
     }
 }
 
@@ -152,11 +130,27 @@ mod tests {
 
     use super::*;
 
+    struct Settled;
+
+    impl LastLock for Settled {
+        fn until(&self) -> Instant {
+            Instant::now()
+        }
+
+        fn end(&self) -> bool {
+            false
+        }
+
+        fn dead_letter(self: Arc<Self>) -> BoxFuture<()> {
+            Box::pin(std::future::ready(()))
+        }
+    }
+
     #[test]
     fn locks_that_were_settled_are_not_kept_to_their_end() {
         let (mut last, now) = (Last::default(), Instant::now());
         for number in 0..100_000 {
-            last.insert(now + Duration::from_secs(3_600 + number), Weak::new());
+            last.insert(now + Duration::from_secs(3_600 + number), Weak::<Settled>::new());
             assert!(last.by_end.len() <= UNSWEPT, "{number}");
         }
     }

@@ -7,12 +7,16 @@ use consign_core::{
     time::Timestamp,
     transport::{BoxFuture, ErrorKind, Lease, SettleError},
 };
-use tokio::{
-    sync::{mpsc::OwnedPermit, oneshot},
-    time::Instant,
-};
+use tokio::{sync::oneshot, time::Instant};
 
-use crate::{Nats, background::Work, error::Fault, held::Held, settle, source::Source};
+use crate::{
+    Nats,
+    error::Fault,
+    held::Held,
+    jobs::{Job, JobPlace},
+    settle,
+    source::Source,
+};
 
 /// The right to settle one delivery.
 ///
@@ -27,7 +31,7 @@ pub struct NatsLease {
 enum State {
     Held {
         held: Box<Held>,
-        place: OwnedPermit<Work>,
+        place: JobPlace,
         seen: bool,
     },
     /// The message was removed when it was received.
@@ -36,7 +40,7 @@ enum State {
 }
 
 impl NatsLease {
-    pub(crate) fn new(held: Box<Held>, place: OwnedPermit<Work>) -> Self {
+    pub(crate) fn new(held: Box<Held>, place: JobPlace) -> Self {
         Self { state: State::Held { held, place, seen: false } }
     }
 
@@ -109,7 +113,10 @@ impl Lease for NatsLease {
         match std::mem::replace(&mut self.state, State::Used) {
             State::Held { held, place, .. } => {
                 let (done, answer) = oneshot::channel();
-                place.send(Work::Release(held, Some(done)));
+                place.send(Job::Settle(Box::pin(async move {
+                    // The caller may be gone.
+                    let _ = done.send(settle::release(held, None).await);
+                })));
                 Box::pin(async move { answer.await.unwrap_or_else(|_| Err(Fault::closed().into())) })
             }
             State::Removed | State::Used => Box::pin(std::future::ready(Err(removed()))),
@@ -173,7 +180,11 @@ impl Lease for NatsLease {
 impl Drop for NatsLease {
     fn drop(&mut self) {
         if let State::Held { held, place, seen } = std::mem::replace(&mut self.state, State::Used) {
-            place.send(if seen { Work::Abandon(held) } else { Work::Release(held, None) });
+            place.send(if seen {
+                Job::dropped(settle::abandon(held, Changes::NONE, None))
+            } else {
+                Job::dropped(settle::release(held, None))
+            });
         }
     }
 }

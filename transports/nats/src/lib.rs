@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 mod administration;
-mod background;
 mod beside;
 mod browse;
 mod capabilities;
@@ -11,6 +10,7 @@ mod connection;
 mod connector;
 pub mod convert;
 mod copies;
+mod dead_letter;
 mod deferred;
 mod deliver;
 mod entities;
@@ -20,6 +20,8 @@ mod fan_outs;
 mod fetch;
 mod held;
 mod inbox;
+mod jobs;
+mod last_delivery;
 mod lease;
 mod log;
 mod message_notes;

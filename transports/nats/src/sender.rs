@@ -14,6 +14,7 @@ use consign_core::{
 use crate::{
     Nats,
     connection::Inner,
+    dead_letter::ROOM_FOR_REASON,
     error::Fault,
     reply,
     reply_subjects::Inbox,
@@ -50,9 +51,6 @@ struct Ready {
     headers: HeaderMap,
     payload: Bytes,
 }
-
-/// Bytes that are reserved of the largest message of a server: for the reason of a dead letter.
-pub(crate) const ROOM_FOR_REASON: usize = 16 << 10;
 
 impl Nats {
     /// Creates a sender to a queue or a topic, or to the reply subject of a request of core NATS, which its ReplyTo names as a

@@ -12,13 +12,13 @@ use consign_core::{
 };
 
 use crate::{
-    entities::nanos,
+    dead_letter,
     error::Fault,
     held::Held,
     message_notes::Note,
     read::Read,
     source::{Place, Source},
-    wire::{self, name},
+    wire::{self, name, nanos},
 };
 
 const ACK: &[u8] = b"+ACK";
@@ -90,7 +90,7 @@ pub(crate) async fn abandon(held: Box<Held>, changes: Changes, delay: Option<Dur
 
 async fn give_back(held: &Held, delay: Option<Duration>) -> Result<(), SettleError> {
     let Some(delay) = delay else {
-        held.source.inner.returned.insert(&held.source, held.number);
+        held.source.inner.returned.insert(held.source.names(), held.number);
         return held.tell(NAK).await;
     };
     let nanos = nanos(delay);
@@ -124,7 +124,7 @@ pub(crate) async fn bury(held: &Held, dead_letter: DeadLetter) -> Result<(), Set
             return Err(SettleError::new(ErrorKind::InvalidArgument).with_detail(why));
         }
     }
-    dead(&held.message, &dead_letter)?;
+    dead_letter::marked(&held.message, &dead_letter)?;
     held.take()?;
     move_to_dead(held, &dead_letter).await
 }
@@ -137,19 +137,12 @@ pub(crate) async fn buried_by_count(held: &Held, changes: ApplicationProperties)
     move_to_dead(held, &dead_letter).await
 }
 
-fn dead(message: &Message, dead_letter: &DeadLetter) -> Result<Message, SettleError> {
-    let mut message = message.clone();
-    dead_letter.clone().write_to(message.properties_mut().application_properties_mut());
-    message.check()?;
-    Ok(message)
-}
-
 /// Stores a copy, waits for the confirmation, and terminates the message: a failure in between leaves two messages, never none.
 /// The second copy of a repetition replaces the first.
 async fn move_to_dead(held: &Held, dead_letter: &DeadLetter) -> Result<(), SettleError> {
     let source = &held.source;
     let max_payload = source.inner.client.max_payload();
-    let (mut headers, payload) = encode_dead(&held.message, dead_letter, &held.foreign, max_payload)?;
+    let (mut headers, payload) = dead_letter::encode(&held.message, dead_letter, &held.foreign, max_payload)?;
     stamp(held, held.count, &mut headers);
     headers.insert(async_nats::header::NATS_MESSAGE_ID, source.beside.dead_id(held.number));
     source.inner.publish(&source.beside.dead(held.number), headers, payload).await?;
@@ -164,7 +157,7 @@ pub(crate) async fn bury_stored(source: &Source, read: Read, note: &Note) -> Res
     let mut dead_letter = exhausted(source);
     dead_letter.changes = note.changes.clone().into();
     dead_letter.fit(read.message.properties());
-    let encoded = encode_dead(&read.message, &dead_letter, &read.foreign, source.inner.client.max_payload());
+    let encoded = dead_letter::encode(&read.message, &dead_letter, &read.foreign, source.inner.client.max_payload());
     let (mut headers, payload) = encoded.map_err(refused)?;
     headers.insert(name::SEQUENCE_NUMBER, read.number.to_string());
     headers.insert(name::ENQUEUED_TIME, read.enqueued.as_millis().to_string());
@@ -207,44 +200,6 @@ async fn defer(held: &Held, changes: Changes) -> Result<(), SettleError> {
     held.tell(ACK).await?;
     forget(held).await;
     Ok(())
-}
-
-/// Encodes a dead letter with its original headers. If a stream does not take that many, the message loses those that exceed
-/// its limits, and then its largest properties: it must not be redelivered without end.
-pub(crate) fn encode_dead(
-    message: &Message,
-    dead_letter: &DeadLetter,
-    came: &HeaderMap,
-    max_payload: usize,
-) -> Result<(HeaderMap, Bytes), SettleError> {
-    const SMALLER: [usize; 4] = [40 << 10, 24 << 10, 8 << 10, 0];
-    let fits = |headers: &HeaderMap, payload: &Bytes| {
-        let size = wire::size(headers) + wire::ROOM_FOR_OWN;
-        size <= wire::MAX_HEADERS && size + payload.len() <= max_payload
-    };
-    let encode = |message: &Message| {
-        let message = dead(message, dead_letter)?;
-        wire::encode_copy(&message, came)
-            .map_err(|error| SettleError::from(Fault::new(error.kind(), error.to_string())))
-    };
-    let (headers, payload) = encode(message)?;
-    let mut all = headers.clone();
-    wire::add_unread(came, message, &mut all);
-    if fits(&all, &payload) {
-        return Ok((all, payload));
-    }
-    if fits(&headers, &payload) {
-        return Ok((headers, payload));
-    }
-    for bytes in SMALLER {
-        let mut smaller = message.clone();
-        smaller.properties_mut().fit_within(bytes);
-        let (headers, payload) = encode(&smaller)?;
-        if fits(&headers, &payload) {
-            return Ok((headers, payload));
-        }
-    }
-    Ok((headers, payload))
 }
 
 /// Encodes the message with the facts of its first storage.

@@ -82,6 +82,11 @@ impl Source {
         note.store(&self.inner, &self.place.note(&self.beside, number)).await
     }
 
+    /// Returns the names of the stream and the consumer.
+    pub(crate) fn names(&self) -> (&str, &str) {
+        (&self.stream, &self.consumer)
+    }
+
     /// Returns the subject of requests for messages, without the prefix.
     pub(crate) fn next(&self) -> String {
         format!("CONSUMER.MSG.NEXT.{}.{}", self.stream, self.consumer)

@@ -12,12 +12,12 @@ use crate::{
     Nats, SubscriptionSettings, TopicSettings,
     beside::Beside,
     connection::Inner,
-    entities::{Entity, nanos, own_path, stream_config},
+    entities::{Entity, own_path, stream_config},
     error::Fault,
     fan_out::{self, FanOut},
     rules::Stored as Rules,
     settings::{Kind, Limits},
-    wire,
+    wire::{self, nanos},
 };
 
 impl Nats {

@@ -31,8 +31,8 @@ use consign_core::{
 };
 
 use crate::{
+    dead_letter,
     read::{self, Read, facts},
-    settle,
     wire::{self, Malformed},
 };
 
@@ -123,7 +123,7 @@ pub fn dead_letter(
     let mut others = HeaderMap::new();
     wire::foreign(headers, &mut others);
     letter.fit(message.properties());
-    settle::encode_dead(&message, &letter, &others, usize::MAX)
+    dead_letter::encode(&message, &letter, &others, usize::MAX)
         .map_err(|error| SendError::new(error.kind()).with_detail(error.to_string()))
 }
 

@@ -3,20 +3,20 @@
 use std::{
     future::Future,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, Weak},
     task::{Context, Poll},
 };
 
 use consign_core::transport::{BoxFuture, Delivery, ErrorKind, Lease, ReceiveError};
 use futures_util::{Stream, StreamExt};
-use tokio::{sync::mpsc::OwnedPermit, time::Instant};
+use tokio::time::Instant;
 
 use super::{NatsReceiver, PATIENCE, TICK};
 use crate::{
-    background::Work,
     deliver::{self, Arrival},
     error::Fault,
     held::Held,
+    jobs::{Job, JobPlace, LastLock},
     lease::NatsLease,
     source::Place,
 };
@@ -76,12 +76,7 @@ impl NatsReceiver {
         Ok(())
     }
 
-    fn place(
-        &mut self,
-        message: async_nats::Message,
-        until: Instant,
-        place: OwnedPermit<Work>,
-    ) -> Result<(), ReceiveError> {
+    fn place(&mut self, message: async_nats::Message, until: Instant, place: JobPlace) -> Result<(), ReceiveError> {
         let source = Arc::clone(&self.source);
         let deletes = self.deletes;
         if deliver::is_simple(&source, message.reply.as_ref()) {
@@ -108,7 +103,7 @@ impl NatsReceiver {
     /// Returns whether a message that this connection has returned should precede the ready ones.
     pub(super) fn awaits_older(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(first) = self.ready.front().and_then(number) else { return false };
-        let Some(older) = self.source.inner.returned.before(&self.source, first) else {
+        let Some(older) = self.source.inner.returned.before(self.source.names(), first) else {
             self.awaits_since = None;
             return false;
         };
@@ -118,7 +113,7 @@ impl NatsReceiver {
             return true;
         }
         // Another process has it.
-        self.source.inner.returned.remove(&self.source, older);
+        self.source.inner.returned.remove(self.source.names(), older);
         self.awaits_since = None;
         self.tick.as_mut().reset(Instant::now() + TICK);
         false
@@ -146,7 +141,7 @@ pub(super) type Preparing = BoxFuture<Result<Option<Delivery<NatsLease>>, Fault>
 /// Prepares a delivery in a task of its own: without a waiting receive it is dropped there, and so released.
 fn prepare(
     arriving: impl Future<Output = Result<Arrival, Fault>> + Send + 'static,
-    place: OwnedPermit<Work>,
+    place: JobPlace,
     deletes: bool,
 ) -> Preparing {
     let prepared = tokio::spawn(async move {
@@ -181,13 +176,14 @@ fn number(delivery: &Delivery<NatsLease>) -> Option<u64> {
 }
 
 /// Returns a delivery. If it is the last one of its message, the end of its lock is watched.
-pub(crate) fn delivery(mut held: Box<Held>, place: OwnedPermit<Work>) -> Delivery<NatsLease> {
+pub(crate) fn delivery(mut held: Box<Held>, place: JobPlace) -> Delivery<NatsLease> {
     let source = Arc::clone(&held.source);
     if held.count >= source.settings.max_delivery_count
         && matches!(source.place, Place::Main | Place::Deferred(_))
         && let Some(place) = source.inner.place()
     {
-        place.send(Work::Last(held.lock.until(), held.watch()));
+        let watched: Weak<dyn LastLock> = held.watch();
+        place.send(Job::Last(held.lock.until(), watched));
     }
     Delivery { message: held.message.clone(), lease: NatsLease::new(held, place) }
 }

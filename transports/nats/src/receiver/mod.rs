@@ -18,7 +18,7 @@ use consign_core::{
 };
 use futures_util::stream::FuturesOrdered;
 use tokio::{
-    sync::{mpsc::OwnedPermit, oneshot},
+    sync::oneshot,
     time::{Instant, Sleep, sleep},
 };
 
@@ -26,8 +26,8 @@ use self::arrival::Preparing;
 pub(crate) use self::arrival::delivery;
 use crate::{
     Nats,
-    background::Work,
     error::Fault,
+    jobs::{Job, JobPlace},
     lease::NatsLease,
     log,
     pending_requests::{EXPIRES, PendingRequest},
@@ -67,7 +67,7 @@ pub struct NatsReceiver {
     connects: u64,
     /// Whether the broken connection was reported.
     is_broken: bool,
-    cleanup: Option<OwnedPermit<Work>>,
+    cleanup: Option<JobPlace>,
     pending: Option<PendingRequest>,
     awaits_since: Option<Instant>,
     /// Ends when the messages of a stopped receiver are released.
@@ -289,7 +289,7 @@ impl Receiver for NatsReceiver {
             self.preparing = FuturesOrdered::new();
             let Some(place) = self.source.inner.place() else { return Poll::Ready(()) };
             let (done, stopped) = oneshot::channel();
-            place.send(Work::Flush(done));
+            place.send(Job::Flush(done));
             self.stopping = Some(stopped);
         }
         if let Some(stopping) = &mut self.stopping {

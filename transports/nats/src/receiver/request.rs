@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use super::NatsReceiver;
 use crate::{
-    background::Work,
     error::Fault,
+    jobs::Job,
     pending_requests::{Asked, EXPIRES, PendingRequest},
     source::Place,
 };
@@ -65,7 +65,7 @@ impl NatsReceiver {
             let arrived = self.unplaced.drain(..).map(|(message, _)| message).collect();
             let asked = Asked { subscriber, inbox, outstanding, at, empty_at, arrived, is_over: outstanding == 0 };
             let pending = PendingRequest::new(asked, Arc::clone(&self.source));
-            place.send(Work::Keep(pending.clone()));
+            place.send(Job::Keep(Box::pin(pending.clone().keep())));
             self.pending = Some(pending);
         }
         self.cleanup = self.source.inner.place();

@@ -6,6 +6,14 @@ use std::{
     time::Duration,
 };
 
+use crate::{
+    Nats, NatsLease, NatsReceiver, browse, deferred, deliver,
+    error::Fault,
+    jobs::{Job, JobPlace},
+    receiver::delivery,
+    session_lock::SessionLock,
+    source::Source,
+};
 use bytes::Bytes;
 use consign_core::{
     Message,
@@ -14,12 +22,6 @@ use consign_core::{
     transport::{
         BoxFuture, Capabilities, Delivery, EntityInfo, ErrorKind, ReceiveError, Receiver, Session, SettleError,
     },
-};
-use tokio::sync::mpsc::OwnedPermit;
-
-use crate::{
-    Nats, NatsLease, NatsReceiver, background::Work, browse, deferred, deliver, error::Fault, receiver::delivery,
-    session_lock::SessionLock, source::Source,
 };
 
 /// A session that is held: its messages in order, and its state.
@@ -33,11 +35,11 @@ pub struct NatsSession {
     receiver: NatsReceiver,
     /// The next number of a peek.
     peeked: u64,
-    place: Option<OwnedPermit<Work>>,
+    place: Option<JobPlace>,
 }
 
 impl NatsSession {
-    pub(crate) fn new(session_lock: Arc<SessionLock>, source: Arc<Source>, place: OwnedPermit<Work>) -> Self {
+    pub(crate) fn new(session_lock: Arc<SessionLock>, source: Arc<Source>, place: JobPlace) -> Self {
         let receiver = NatsReceiver::new(Arc::clone(&source), false);
         Self { session_lock, source, receiver, peeked: 0, place: Some(place) }
     }
@@ -150,7 +152,8 @@ impl Session for NatsSession {
 impl Drop for NatsSession {
     fn drop(&mut self) {
         if let Some(place) = self.place.take() {
-            place.send(Work::Close(Arc::clone(&self.session_lock)));
+            let session_lock = Arc::clone(&self.session_lock);
+            place.send(Job::dropped(async move { session_lock.close().await }));
         }
     }
 }

@@ -26,6 +26,11 @@ pub(crate) fn size(headers: &async_nats::HeaderMap) -> usize {
         + lines.map(|(name, value)| AsRef::<str>::as_ref(name).len() + value.as_str().len() + 4).sum::<usize>()
 }
 
+/// Converts a time for the server: a time that is too long for it is the longest.
+pub(crate) fn nanos(time: std::time::Duration) -> i64 {
+    i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
+}
+
 /// Names of headers. `Nats-` is the server's prefix.
 pub(crate) mod name {
     use async_nats::HeaderName;

@@ -1,0 +1,56 @@
+//! Dead letters as messages of a stream.
+
+use async_nats::HeaderMap;
+use bytes::Bytes;
+use consign_core::{Message, settlement::DeadLetter, transport::SettleError};
+
+use crate::{error::Fault, wire};
+
+/// Bytes that are reserved of the largest message of a server: for the reason of a dead letter.
+pub(crate) const ROOM_FOR_REASON: usize = 16 << 10;
+
+/// Returns the message with the properties of a dead letter.
+pub(crate) fn marked(message: &Message, dead_letter: &DeadLetter) -> Result<Message, SettleError> {
+    let mut message = message.clone();
+    dead_letter.clone().write_to(message.properties_mut().application_properties_mut());
+    message.check()?;
+    Ok(message)
+}
+
+/// Encodes a dead letter with its original headers. If a stream does not take that many, the message loses those that exceed
+/// its limits, and then its largest properties: it must not be redelivered without end.
+pub(crate) fn encode(
+    message: &Message,
+    dead_letter: &DeadLetter,
+    came: &HeaderMap,
+    max_payload: usize,
+) -> Result<(HeaderMap, Bytes), SettleError> {
+    const SMALLER: [usize; 4] = [40 << 10, 24 << 10, 8 << 10, 0];
+    let fits = |headers: &HeaderMap, payload: &Bytes| {
+        let size = wire::size(headers) + wire::ROOM_FOR_OWN;
+        size <= wire::MAX_HEADERS && size + payload.len() <= max_payload
+    };
+    let encoded = |message: &Message| {
+        let message = marked(message, dead_letter)?;
+        wire::encode_copy(&message, came)
+            .map_err(|error| SettleError::from(Fault::new(error.kind(), error.to_string())))
+    };
+    let (headers, payload) = encoded(message)?;
+    let mut all = headers.clone();
+    wire::add_unread(came, message, &mut all);
+    if fits(&all, &payload) {
+        return Ok((all, payload));
+    }
+    if fits(&headers, &payload) {
+        return Ok((headers, payload));
+    }
+    for bytes in SMALLER {
+        let mut smaller = message.clone();
+        smaller.properties_mut().fit_within(bytes);
+        let (headers, payload) = encoded(&smaller)?;
+        if fits(&headers, &payload) {
+            return Ok((headers, payload));
+        }
+    }
+    Ok((headers, payload))
+}
