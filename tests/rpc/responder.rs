@@ -16,11 +16,15 @@ use consign::{
     codecs::Codecs,
     consumer::Consumer,
     message::{EntityPath, PropertyValue},
+    middleware::dedup::{DedupLayer, MemoryStore},
     routing::{Body, MessageId, State},
-    rpc::{Correlate, Fault, FaultCode, Refusal, Reply, ReplySenders, Responder, ResponderBuilder, ResponderStats},
+    rpc::{
+        Correlate, Fault, FaultCode, RecordedReplies, Refusal, Reply, ReplySenders, Responder, ResponderBuilder,
+        ResponderStats,
+    },
     settlement::{DeadLetterReason, Permanent, Transient},
     testing::{Faults, Link, LinkSettings, SendFault},
-    transport::{Delivery, ErrorKind, ReceiverExt, SendError, SendService, Sender},
+    transport::{Capability, Delivery, ErrorKind, ReceiverExt, SendError, SendService, Sender, Unsupported},
 };
 use tower::service_fn;
 
@@ -96,6 +100,45 @@ async fn a_reply_lives_as_long_as_its_requester_waits() {
 
     send(&bench, request().build("21").unwrap()).await;
     assert_eq!(first(&bench.replies).await.time_to_live(), None);
+}
+
+/// Rules: R-17.
+#[tokio::test(start_paused = true)]
+async fn a_transport_that_expires_no_messages_gets_replies_without_a_time_to_live() {
+    let bench = Bench::new();
+    let replies = bench.replies.sender().unwrap();
+    let refused = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&refused);
+    let senders = move |_: &EntityPath| {
+        let (replies, count) = (replies.clone(), Arc::clone(&count));
+        Ok(service_fn(move |reply: Message| {
+            let is_refused = reply.time_to_live().is_some();
+            count.fetch_add(u32::from(is_refused), Ordering::Relaxed);
+            let sent = (!is_refused).then(|| replies.send(reply));
+            async move {
+                match sent {
+                    Some(sent) => sent.await,
+                    None => Err(Unsupported::new(Capability::TimeToLive).into()),
+                }
+            }
+        }))
+    };
+    let recorded = Responder::builder(senders).record(RecordedReplies::new(seconds(60)));
+    let responder =
+        recorded.clock(Arc::clone(&bench.clock)).codecs(Codecs::json()).answer("double", double).build().unwrap();
+    let stats = responder.stats();
+    let dedup = DedupLayer::new(MemoryStore::new(seconds(60)), "double").on_duplicate(responder.replay());
+    let stack = tower::ServiceBuilder::new().layer(dedup).service(responder);
+    tokio::spawn(Consumer::new(bench.requests.receiver(), stack).run());
+    // An answer, the same again, and the fault of a body that cannot be decoded.
+    for (id, body) in [("one", "21"), ("one", "21"), ("two", "x")] {
+        send(&bench, request().message_id(id).time_to_live(seconds(10)).build(body).unwrap()).await;
+        let reply = first(&bench.replies).await;
+        assert_eq!((reply.correlation_id(), reply.time_to_live()), (Some(id), None), "{body}");
+    }
+    settle().await;
+    assert_eq!((stats.answered(), stats.replayed(), stats.faults(), stats.undelivered()), (1, 1, 1, 0));
+    assert_eq!(refused.load(Ordering::Relaxed), 3);
 }
 
 /// Rules: R-20.

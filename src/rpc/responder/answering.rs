@@ -13,7 +13,7 @@ use tower_service::Service;
 use super::{
     ReplySenders, format,
     refusal::{IntoAnswer, Refusal},
-    reply::Replying,
+    reply::{Replying, drops_time_to_live},
     senders::Found,
 };
 use crate::{
@@ -171,6 +171,8 @@ where
                         if error.kind() == ErrorKind::EntityNotFound && letter.is_kept {
                             // There may be another entity in its place.
                             this.replying.senders.forget(&letter.address);
+                            post(letter.clone(), this.request, this.replying, cx)
+                        } else if drops_time_to_live(&mut letter.reply, &error) {
                             post(letter.clone(), this.request, this.replying, cx)
                         } else {
                             return Poll::Ready(this.replying.refused(this.request, &error));

@@ -23,7 +23,6 @@ use std::{
 
 use pin_project_lite::pin_project;
 use tokio::time::timeout;
-use tower::ServiceExt;
 use tower_service::Service;
 
 use self::{answering::Answering, reply::Replying};
@@ -175,13 +174,10 @@ impl<P: ReplySenders> Faulted<P> {
         }
         let address = self.replying.addresses.of(&self.request).ok()??;
         let reply = self.replying.fault(&self.request, &Fault::of_dead_letter(dead_letter));
-        let sent = self.replying.senders.make(&address).map(|found| found.sender.oneshot(reply));
         let replying = Arc::clone(&self.replying);
         Some(Box::pin(async move {
-            let is_sent = match sent {
-                Ok(sent) => matches!(timeout(LONGEST_FAULT, sent).await, Ok(Ok(()))),
-                Err(_) => false,
-            };
+            let sent = timeout(LONGEST_FAULT, replying.send_anew(&address, reply)).await;
+            let is_sent = matches!(sent, Ok(Ok(())));
             if is_sent { replying.stats.count_fault() } else { replying.stats.count_undelivered() }
         }))
     }

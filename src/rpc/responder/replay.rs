@@ -5,7 +5,6 @@ use std::{
     task::{Context, Poll},
 };
 
-use tower::ServiceExt;
 use tower_service::Service;
 
 use super::{ReplySenders, reply::Replying};
@@ -77,20 +76,13 @@ impl<P: ReplySenders> Replying<P> {
                 return Disposition::Abandon(Changes::because("the store of recorded replies failed"));
             }
         };
-        // A sender that was kept may lead to an entity that is gone, and a new one to one in its place.
-        let sent = match self.senders.make(&address) {
-            Ok(found) => match Timed::new(found.sender.oneshot(reply), self.operation).await {
-                Ok(sent) => sent.map_err(Into::into),
-                Err(unanswered) => return self.unanswered(request, unanswered),
-            },
-            Err(error) => Err(error),
-        };
-        match sent {
-            Ok(()) => {
+        match Timed::new(Box::pin(self.send_anew(&address, reply)), self.operation).await {
+            Ok(Ok(())) => {
                 self.stats.count_replayed();
                 Disposition::Complete
             }
-            Err(error) => self.refused(request, &error),
+            Ok(Err(error)) => self.refused(request, &error),
+            Err(unanswered) => self.unanswered(request, unanswered),
         }
     }
 }

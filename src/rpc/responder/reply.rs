@@ -1,4 +1,6 @@
-use std::{sync::Arc, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
+
+use tower::ServiceExt;
 
 use super::{ReplySenders, address::Addresses, recorded::Record, senders::Senders, stats::ResponderStats};
 use crate::{
@@ -8,7 +10,7 @@ use crate::{
     rpc::{Correlate, Fault},
     settlement::{Changes, DeadLetterReason, cause_of},
     time::{Clock, Timestamp},
-    transport::{ErrorKind, SendError, deadline::Unanswered, log_limit},
+    transport::{Capability, ErrorKind, SendError, Unsupported, deadline::Unanswered, log_limit},
 };
 
 /// How replies are made and sent.
@@ -27,6 +29,22 @@ pub(super) struct Replying<P: ReplySenders> {
 
 /// A reply lives for this long at least, so that clocks that differ by less lose none. A late one does no harm.
 const LEAST_TIME: Duration = Duration::from_secs(1);
+
+/// Removes the time to live of a reply that was refused because its transport has none. Returns whether it is to be sent again.
+#[cold]
+pub(super) fn drops_time_to_live(reply: &mut Message, error: &SendError) -> bool {
+    let is_refused = reply.time_to_live().is_some() && lacks_time_to_live(error);
+    if is_refused {
+        reply.properties_mut().clear_time_to_live();
+    }
+    is_refused
+}
+
+/// Whether an error, or one of its causes, is that of a transport without a time to live.
+fn lacks_time_to_live(error: &(dyn Error + 'static)) -> bool {
+    let lacks = error.downcast_ref::<Unsupported>().is_some_and(|lacks| lacks.capability() == Capability::TimeToLive);
+    lacks || error.source().is_some_and(lacks_time_to_live)
+}
 
 /// Until when the requester waits, if the request says it in the property [`Properties::TIMEOUT`].
 fn deadline(request: &Message) -> Result<Option<Timestamp>, InvalidArgument> {
@@ -125,6 +143,17 @@ impl<P: ReplySenders> Replying<P> {
         let mut properties = self.properties(request);
         fault.write(&mut properties);
         Message::from_parts(properties, MessageBody::from(Vec::new()))
+    }
+
+    /// Sends a reply by a new sender: one that was kept may lead to an entity that is gone, and a new one to one in its place.
+    pub(super) async fn send_anew(&self, address: &EntityPath, mut reply: Message) -> Result<(), SendError> {
+        loop {
+            let sent = self.senders.make(address)?.sender.oneshot(reply.clone()).await;
+            match sent.map_err(Into::into) {
+                Err(error) if drops_time_to_live(&mut reply, &error) => {}
+                sent => return sent,
+            }
+        }
     }
 
     #[cold]
