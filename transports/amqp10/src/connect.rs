@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "websocket")]
+use consign_amqp::stream::WebSocketOptions;
 use consign_amqp::{
     client::{self, Connection, Connector},
     engine::{self, SaslCredentials},
@@ -17,6 +19,12 @@ pub(crate) async fn open(core: &Arc<Core>, server: &Server) -> Result<Connection
     #[cfg(feature = "tls")]
     let connector = match &core.tls {
         Some(config) => connector.with_tls(Arc::clone(config)),
+        None => connector,
+    };
+    #[cfg(feature = "websocket")]
+    let connector = match &core.options.web_socket {
+        // A server may send frames of any size in one message.
+        Some(path) => connector.with_web_socket(WebSocketOptions::new(path).with_max_message_size(16 << 20)),
         None => connector,
     };
     let stream = connector.connect().await.map_err(|error| unreachable(&error))?;

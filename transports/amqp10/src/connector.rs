@@ -4,7 +4,7 @@ use consign_core::transport::{BoxFuture, ConnectError, Connector, DynTransport, 
 
 use crate::{
     Amqp10, DeadLetters, Options, Product, Sasl,
-    options::{LONGEST, MOST_PREFETCHED, PATH},
+    options::{LONGEST, MOST_PREFETCHED, PATH, is_request_path},
     servers::{self, Servers},
 };
 
@@ -38,6 +38,7 @@ use crate::{
 /// | `sasl` | `login`, `external` or `none` | `login` | [`Options::sasl`] |
 /// | `certificates` | the path of a file in PEM | none | [`Options::certificates`] |
 /// | `client_certificate`, `client_key` | the paths of files in PEM, both or none | none | [`Options::client_certificate`] |
+/// | `web_socket` | a path such as `/`, percent-encoded | none | [`Options::web_socket`]; the default port is 80, or 443 for `amqps10:` |
 /// | `product` | `generic` or `rabbitmq-3` | as the broker reports | [`Options::product`] |
 ///
 /// A duration is a whole number with a unit: `500ms`, `30s` or `5m`.
@@ -93,7 +94,8 @@ impl Connector for OfUrl {
                     ));
                 }
             };
-            let servers = Servers::parse(&url.to_url()).map_err(|_| ConnectError::invalid_url(servers::FORM))?;
+            let servers = Servers::parse(&url.to_url(), options.web_socket.is_some());
+            let servers = servers.map_err(|_| ConnectError::invalid_url(servers::FORM))?;
             let amqp = Amqp10::open(options, servers).await;
             Ok(amqp.map_err(consign_core::transport::ManageError::from)?.into())
         })
@@ -149,6 +151,12 @@ fn options(url: &mut TransportUrl) -> Result<Options, ConnectError> {
     let sasl = [("login", Sasl::Login), ("external", Sasl::External), ("none", Sasl::None)];
     if let Some(sasl) = one_of(url, "sasl", "`login`, `external` or `none`", sasl)? {
         options = options.sasl(sasl);
+    }
+    if let Some(path) = url.take("web_socket") {
+        if !is_request_path(&path) {
+            return Err(ConnectError::invalid_parameter("web_socket", "a path that begins with `/`, percent-encoded"));
+        }
+        options = options.web_socket(path);
     }
     let products = [("generic", Product::Generic), ("rabbitmq-3", Product::RabbitMq3)];
     if let Some(product) = one_of(url, "product", "`generic` or `rabbitmq-3`", products)? {

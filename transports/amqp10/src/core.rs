@@ -18,7 +18,7 @@ use crate::{
     dialer::{self, Dialer, WeakSlot},
     error::Failure,
     numbers::Numbers,
-    options::{Options, PATH},
+    options::{Options, PATH, is_request_path},
     servers::Servers,
 };
 
@@ -45,6 +45,14 @@ impl Core {
             if !address.contains(PATH) {
                 return Err(Failure::new(ErrorKind::InvalidArgument, "an address of entities contains `{path}`"));
             }
+        }
+        if options.web_socket.as_deref().is_some_and(|path| !is_request_path(path)) {
+            let detail = "the path of WebSocket begins with `/`, and is percent-encoded";
+            return Err(Failure::new(ErrorKind::InvalidArgument, detail));
+        }
+        if options.web_socket.is_some() && cfg!(not(feature = "websocket")) {
+            let detail = "WebSocket needs the feature `websocket` of consign-amqp10";
+            return Err(Failure::new(ErrorKind::NotSupported, detail));
         }
         #[cfg(feature = "tls")]
         let tls = if servers.is_tls { Some(crate::tls::config(&options)?) } else { None };

@@ -38,6 +38,8 @@ pub struct Options {
     pub(crate) hostname: Option<String>,
     pub(crate) sasl: Sasl,
     pub(crate) product: Option<Product>,
+    /// The path of the request that upgrades a connection.
+    pub(crate) web_socket: Option<String>,
     pub(crate) certificates: Option<String>,
     /// The chain of certificates, and the key.
     pub(crate) client_certificate: Option<(String, String)>,
@@ -105,10 +107,17 @@ impl Default for Options {
             hostname: None,
             sasl: Sasl::Login,
             product: None,
+            web_socket: None,
             certificates: None,
             client_certificate: None,
         }
     }
+}
+
+/// Returns whether a text is the path of a request, percent-encoded, with its query if it has one.
+pub(crate) fn is_request_path(path: &str) -> bool {
+    let is_other = |byte: u8| !byte.is_ascii_graphic() || b"\"#<>\\^`{|}".contains(&byte);
+    path.starts_with('/') && !path.starts_with("//") && !path.bytes().any(is_other)
 }
 
 impl Options {
@@ -220,6 +229,13 @@ impl Options {
         self
     }
 
+    /// Transfers AMQP over WebSocket with the subprotocol `amqp`, by a request to a path such as `/`, which is percent-encoded. The
+    /// default port is 80, and 443 for `amqps10://`. It needs the feature `websocket`.
+    pub fn web_socket(mut self, path: impl Into<String>) -> Self {
+        self.web_socket = Some(path.into());
+        self
+    }
+
     /// Adds certificates of authorities that are trusted besides those of the operating system: PEM, for `amqps10://`.
     pub fn certificates(mut self, pem: impl Into<String>) -> Self {
         self.certificates = Some(pem.into());
@@ -239,11 +255,11 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// `InvalidArgument` for an address that cannot be read, an address of entities without `{path}`, or certificates that are not
-    /// PEM; `NotSupported` for `amqps10://` without a TLS feature of the crate; `Unauthorized` if the broker
-    /// refuses the login; `CommunicationProblem` if no host can be reached: the first connection is not retried.
+    /// `InvalidArgument` for an address that cannot be read, an address of entities without `{path}`, a path of WebSocket that does not
+    /// begin with `/`, or certificates that are not PEM; `NotSupported` for `amqps10://` or WebSocket without the feature of the crate;
+    /// `Unauthorized` if the broker refuses the login; `CommunicationProblem` if no host can be reached: the first connection is not retried.
     pub async fn connect(self, address: &str) -> Result<Amqp10, ManageError> {
-        let servers = Servers::parse(address)?;
+        let servers = Servers::parse(address, self.web_socket.is_some())?;
         Ok(Amqp10::open(self, servers).await?)
     }
 }
@@ -263,5 +279,13 @@ mod tests {
         assert_eq!((options.prefetch, options.max_delivery_count, options.max_message_size), (4_096, 1, 1_024));
         let options = Options::default().backoff(Duration::from_secs(5), Duration::ZERO);
         assert_eq!(options.backoff, (Duration::from_secs(5), Duration::from_secs(5)));
+    }
+
+    #[test]
+    fn the_path_of_a_request_begins_with_a_slash_and_is_encoded() {
+        assert!(["/", "/$servicebus/websocket", "/a%20b?c=d"].into_iter().all(is_request_path));
+        assert!(
+            !["", "amqp", "//host/amqp", "/a b", "/a\r\nHost:x", "/\u{e4}", "/#a"].into_iter().any(is_request_path)
+        );
     }
 }

@@ -27,11 +27,12 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    pub(crate) fn parse(address: &str) -> Result<Self, Failure> {
-        Self::read(address).ok_or_else(|| Failure::new(ErrorKind::InvalidArgument, FORM))
+    /// Reads an address. The default port depends on the use of WebSocket.
+    pub(crate) fn parse(address: &str, web_socket: bool) -> Result<Self, Failure> {
+        Self::read(address, web_socket).ok_or_else(|| Failure::new(ErrorKind::InvalidArgument, FORM))
     }
 
-    fn read(address: &str) -> Option<Self> {
+    fn read(address: &str, web_socket: bool) -> Option<Self> {
         let (scheme, rest) = address.split_once("://")?;
         let is_tls = match scheme.to_ascii_lowercase().as_str() {
             "amqp10" => false,
@@ -50,7 +51,12 @@ impl Servers {
                 Some((decoded(user)?, decoded(password)?))
             }
         };
-        let port = if is_tls { 5671 } else { 5672 };
+        let port = match (web_socket, is_tls) {
+            (false, false) => 5672,
+            (false, true) => 5671,
+            (true, false) => 80,
+            (true, true) => 443,
+        };
         let all = hosts.split(',').map(|host| server(host, port)).collect::<Option<_>>()?;
         Some(Self { all, is_tls, login })
     }
@@ -103,8 +109,8 @@ impl fmt::Debug for Servers {
 mod tests {
     use super::*;
 
-    fn shown(address: &str) -> String {
-        let Servers { all, is_tls, login } = Servers::parse(address).unwrap();
+    fn shown(address: &str, web_socket: bool) -> String {
+        let Servers { all, is_tls, login } = Servers::parse(address, web_socket).unwrap();
         let servers: Vec<_> = all.iter().map(ToString::to_string).collect();
         format!("{is_tls} {login:?} {}", servers.join(" "))
     }
@@ -112,8 +118,10 @@ mod tests {
     #[test]
     fn hosts_share_a_login_and_have_the_port_of_the_scheme() {
         let expected = r#"true Some(("shop", "s,c@t")) one:5672 ::1:5673 three:5671"#;
-        assert_eq!(shown("amqps10://shop:s%2Cc%40t@one:5672,[::1]:5673,three/"), expected);
-        assert_eq!(shown("AMQP10://127.0.0.1"), "false None 127.0.0.1:5672");
+        assert_eq!(shown("amqps10://shop:s%2Cc%40t@one:5672,[::1]:5673,three/", false), expected);
+        assert_eq!(shown("AMQP10://127.0.0.1", false), "false None 127.0.0.1:5672");
+        assert_eq!(shown("amqp10://one", true), "false None one:80");
+        assert_eq!(shown("amqps10://one,two:1", true), "true None one:443 two:1");
     }
 
     #[test]
@@ -131,10 +139,10 @@ mod tests {
             "amqp10://u:se/cret",
             "amqp10://[secret",
         ] {
-            let error = Servers::parse(address).unwrap_err();
+            let error = Servers::parse(address, false).unwrap_err();
             assert!(!format!("{error} {error:?}").contains("cret"), "{address}: {error:?}");
         }
-        let servers = Servers::parse("amqp10://u:secret@one").unwrap();
+        let servers = Servers::parse("amqp10://u:secret@one", false).unwrap();
         assert!(!format!("{servers:?}").contains("secret"));
     }
 }

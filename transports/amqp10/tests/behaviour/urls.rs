@@ -26,6 +26,7 @@ async fn a_refused_parameter_is_named_and_no_value_is_shown() {
         ("max_message_size=1", "max_message_size"),
         ("sasl=s3cret", "sasl"),
         ("product=s3cret", "product"),
+        ("web_socket=s3cret", "web_socket"),
         ("certificates=/s3cret", "certificates"),
         ("client_key=/s3cret", "client_certificate"),
         ("client_certificate=/s3cret", "client_key"),

@@ -3,6 +3,7 @@
 #![allow(dead_code, unused_imports, reason = "not every test uses all of it")]
 
 pub(crate) mod backend;
+pub(crate) mod certificates;
 pub(crate) mod managed;
 pub(crate) mod node;
 pub(crate) mod proton;

@@ -39,7 +39,8 @@ impl Node {
             return None;
         }
         let folder = tempfile::tempdir().expect("a folder");
-        std::fs::write(folder.path().join("plugins"), "[rabbitmq_amqp1_0].\n").expect("a file");
+        std::fs::write(folder.path().join("plugins"), "[rabbitmq_amqp1_0,rabbitmq_auth_mechanism_ssl].\n")
+            .expect("a file");
         std::fs::write(folder.path().join("rabbitmq.conf"), configuration(folder.path())).expect("a file");
         let ports = [free_port(), free_port()];
         let name = format!("consign-{:016x}@localhost", fastrand::u64(..));
