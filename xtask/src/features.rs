@@ -35,6 +35,7 @@ const GROUPS: &[&[&str]] = &[
     &["tls-ring", "tls-aws-lc", "tls"],
     &["config", "program", "cli"],
     &["postgres"],
+    &["azure-core"],
 ];
 /// Features that stand for others.
 const COMPOSED: &[&str] = &["default", "full"];

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use consign_amqp::{
     engine::{Connection as Engine, LinkId},
     types::{Attach, AttachTarget, Role, SenderSettleMode, Source as WireSource, Target},
-    value::{Map, Str},
+    value::{Map, Str, Symbol},
 };
 use consign_core::{
     message::EntityPath,
@@ -61,21 +61,27 @@ impl Client {
             Some(AttachTarget::Target(target)) => target.address.clone().unwrap_or_default(),
             None => return Err(Failure::argument("an attach of a sender has a target")),
         };
+        let mut properties = Map::default();
         let (kind, max) = match Address::parse(&address)? {
             Address::Cbs => (Kind::Requests { node: Node::Cbs, used: 0 }, None),
             Address::Management(path) => (Kind::Requests { node: self.management(&path)?, used: 0 }, None),
             Address::Entity(path) => {
-                let incoming = self.incoming(&path, attach.properties.as_ref())?;
+                let destination = attach.properties.as_ref().and_then(|sent| sent.get(TRANSFER_DESTINATION));
+                let destination = destination.and_then(|destination| destination.as_str());
+                let incoming = self.incoming(&path, destination)?;
+                if let Some(destination) = destination {
+                    properties.push(Symbol::from_static(TRANSFER_DESTINATION), destination);
+                }
                 let max = incoming.max_message_size;
                 (Kind::Incoming(Box::new(incoming)), Some(max))
             }
         };
-        self.accept(engine, link, attach, max, Map::default(), kind);
+        self.accept(engine, link, attach, max, properties, kind);
         self.first_credit(engine, link, max);
         Ok(())
     }
 
-    fn incoming(&self, path: &EntityPath, properties: Option<&Map>) -> Result<Incoming, Failure> {
+    fn incoming(&self, path: &EntityPath, destination: Option<&str>) -> Result<Incoming, Failure> {
         self.check(path, Rights::SEND, "Send")?;
         if path.is_sub_queue() {
             return Err(Failure::new(ErrorKind::InvalidOperation, "A message cannot be sent to a sub-queue."));
@@ -85,8 +91,7 @@ impl Client {
             return Err(Failure::new(ErrorKind::InvalidOperation, text));
         }
         let entity = Entity::find(&self.shared.broker, path, self.creation(false))?;
-        let destination = properties.and_then(|properties| properties.get(TRANSFER_DESTINATION));
-        let Some(destination) = destination.and_then(|destination| destination.as_str()) else {
+        let Some(destination) = destination else {
             let sender = entity.sender().map_err(Failure::from)?;
             return Ok(Incoming::new(sender, entity.key(), entity.max_message_size()));
         };

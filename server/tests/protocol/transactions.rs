@@ -219,6 +219,9 @@ async fn a_transaction_is_on_one_entity_unless_it_sends_via_it() {
         ..Attach::default()
     };
     let via = session.attach_sender_with(via).await.unwrap();
+    let destination =
+        via.peer().properties.as_ref().and_then(|sent| sent.get("com.microsoft:transfer-destination-address"));
+    assert_eq!(destination, Some(&"bills".into()));
     assert_eq!(send_within(&via, &txn_id, "bill").await, within(&txn_id, Some(accepted())));
     assert_eq!(discharge(&control, &txn_id, false).await, accepted());
     let counts = |name| harness.broker().queue(name).unwrap().counts();

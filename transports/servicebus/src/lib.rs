@@ -10,6 +10,8 @@ mod connection_string;
 mod connector;
 mod core;
 mod credential;
+#[cfg(feature = "azure-core")]
+mod entra;
 mod error;
 mod log;
 mod management;
@@ -28,6 +30,8 @@ mod transaction;
 mod transport;
 mod wire;
 
+#[cfg(feature = "azure-core")]
+pub use self::entra::EntraCredential;
 pub use self::{
     connection_string::{ConnectionString, ConnectionStringError},
     connector::connector,

@@ -6,7 +6,7 @@ use consign_amqp::{
     engine::OutboundDelivery,
     message::{BatchBuilder, BatchError, BatchTransfer, EncodedMessage},
     types::{Attach, DeliveryState, Source, Target, TransactionalState},
-    value::Binary,
+    value::{Binary, Symbol, Value},
 };
 use consign_core::{
     Message,
@@ -42,23 +42,39 @@ struct Shared {
 pub(crate) struct Open {
     link: SenderLink,
     wire: Arc<Wire>,
-    _claim: Arc<Claim>,
+    _claims: Vec<Arc<Claim>>,
 }
 
+/// The link property that names the entity to which the messages of a link are transferred.
+const TRANSFER_DESTINATION: &str = "com.microsoft:transfer-destination-address";
+
 impl Open {
-    /// Attaches a link that sends to an entity.
-    pub(crate) async fn attach(core: &Arc<Core>, wire: Arc<Wire>, path: &EntityPath) -> Result<Self, Failure> {
-        let claim = wire.claim(path).await?;
+    /// Attaches a link that sends to an entity, or transfers to it via another one.
+    pub(crate) async fn attach(
+        core: &Arc<Core>,
+        wire: Arc<Wire>,
+        path: &EntityPath,
+        via: Option<&EntityPath>,
+    ) -> Result<Self, Failure> {
+        let mut claims = vec![wire.claim(path).await?];
+        let mut properties = None;
+        if let Some(via) = via {
+            claims.push(wire.claim(via).await?);
+            let destination = (Symbol::from_static(TRANSFER_DESTINATION).into(), Value::from(path.as_str()));
+            properties = Some([destination].into_iter().collect());
+        }
         let session = wire.connection.begin().await?;
-        let target = Target { address: Some(path.as_str().into()), ..Target::default() };
+        let address = via.unwrap_or(path).as_str();
+        let target = Target { address: Some(address.into()), ..Target::default() };
         let attach = Attach {
-            name: core.link_name(path.as_str()).into(),
+            name: core.link_name(address).into(),
+            properties,
             source: Some(Box::new(Source { address: Some(core.container.as_str().into()), ..Source::default() })),
             target: Some(target.into()),
             ..Attach::default()
         };
         let link = session.attach_sender_with(attach).await?;
-        Ok(Self { link, wire, _claim: claim })
+        Ok(Self { link, wire, _claims: claims })
     }
 
     fn is_over(&self) -> bool {
@@ -178,7 +194,7 @@ impl Shared {
         }
         *slot = None;
         let wire = self.core.wire().await?;
-        let open = Arc::new(Open::attach(&self.core, wire, &self.path).await?);
+        let open = Arc::new(Open::attach(&self.core, wire, &self.path, None).await?);
         *slot = Some(Arc::clone(&open));
         Ok(open)
     }

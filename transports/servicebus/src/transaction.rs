@@ -27,7 +27,7 @@ use crate::{
     wire,
 };
 
-/// A transaction of settlements and sends on one entity.
+/// A transaction of settlements and sends on one entity. [`send_via`](Self::send_via) sends to other entities.
 ///
 /// The operations are kept in memory and handed to the server by [`commit`](Transaction::commit), over one connection: a
 /// connection that is lost before has no effect on it.
@@ -41,9 +41,16 @@ pub struct ServiceBusTransaction {
 }
 
 enum Operation {
-    Send(EntityPath, Bytes),
+    Send(Route, Bytes),
     Schedule(EntityPath, Map),
     Settle(ServiceBusLease, Disposition),
+}
+
+/// Where a message is sent, and via which other entity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Route {
+    to: EntityPath,
+    via: Option<EntityPath>,
 }
 
 type Step<'o> = Pin<Box<dyn Future<Output = Result<Vec<SequenceNumber>, Refusal>> + Send + 'o>>;
@@ -73,6 +80,22 @@ impl ServiceBusTransaction {
         Self { core: Arc::clone(core), entity: None, operations: Vec::new(), begun: None }
     }
 
+    /// Sends a message to another queue or topic when it commits: via an entity, which is then that of the transaction. For a
+    /// transaction with messages of a subscription, it is the topic.
+    ///
+    /// The entity transfers the message at the commit, and the message is never visible in it. The credential needs the right Send
+    /// for both entities.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Transaction::send). The commit fails as a whole if `to` does not exist, or is full.
+    pub fn send_via(&mut self, via: &EntityPath, to: &EntityPath, message: Message) -> Result<(), SendError> {
+        let encoded = wire::prepare(message, self.core.now())?;
+        self.admit_send(via, to)?;
+        self.operations.push(Operation::Send(Route { to: to.clone(), via: Some(via.clone()) }, encoded));
+        Ok(())
+    }
+
     /// Checks whether it takes one more operation on this entity.
     fn admit(&mut self, path: &EntityPath) -> Result<(), (ErrorKind, &'static str)> {
         // A subscription counts as its topic.
@@ -94,12 +117,13 @@ impl ServiceBusTransaction {
         Ok(())
     }
 
-    fn admit_send(&mut self, to: &EntityPath) -> Result<(), SendError> {
-        if to.is_sub_queue() {
+    /// Checks whether it takes one more message, which is sent via an entity or to it.
+    fn admit_send(&mut self, via: &EntityPath, to: &EntityPath) -> Result<(), SendError> {
+        if via.is_sub_queue() || to.is_sub_queue() {
             let detail = "only dead-lettering sends to a sub-queue";
             return Err(SendError::new(ErrorKind::InvalidOperation).with_detail(detail));
         }
-        self.admit(to).map_err(|(kind, detail)| SendError::new(kind).with_detail(detail))
+        self.admit(via).map_err(|(kind, detail)| SendError::new(kind).with_detail(detail))
     }
 
     fn leases(operations: Vec<Operation>) -> impl Iterator<Item = ServiceBusLease> {
@@ -149,13 +173,13 @@ impl Control {
 struct Commit {
     wire: Arc<Wire>,
     txn_id: Binary,
-    sender: Option<Open>,
+    senders: Vec<(Route, Open)>,
 }
 
 impl Commit {
-    async fn send(&self, encoded: Bytes) -> Result<(), Failure> {
-        match &self.sender {
-            Some(sender) => sender.send(&[encoded], Some(&self.txn_id)).await,
+    async fn send(&self, route: &Route, encoded: Bytes) -> Result<(), Failure> {
+        match self.senders.iter().find(|(other, _)| other == route) {
+            Some((_, sender)) => sender.send(&[encoded], Some(&self.txn_id)).await,
             None => Err(Failure::no_answer()),
         }
     }
@@ -197,8 +221,8 @@ impl Commit {
         let steps = operations.iter().map(|operation| -> Step<'_> {
             Box::pin(async move {
                 match operation {
-                    Operation::Send(_, encoded) => {
-                        self.send(encoded.clone()).await.map(|()| Vec::new()).map_err(of_send)
+                    Operation::Send(route, encoded) => {
+                        self.send(route, encoded.clone()).await.map(|()| Vec::new()).map_err(of_send)
                     }
                     Operation::Schedule(path, entry) => self.schedule(path, entry.clone()).await.map_err(of_send),
                     Operation::Settle(lease, disposition) => {
@@ -221,14 +245,14 @@ impl Transaction for ServiceBusTransaction {
 
     async fn send(&mut self, to: &EntityPath, message: Message) -> Result<(), SendError> {
         let encoded = wire::prepare(message, self.core.now())?;
-        self.admit_send(to)?;
-        self.operations.push(Operation::Send(to.clone(), encoded));
+        self.admit_send(to, to)?;
+        self.operations.push(Operation::Send(Route { to: to.clone(), via: None }, encoded));
         Ok(())
     }
 
     async fn schedule(&mut self, to: &EntityPath, message: Message, at: Timestamp) -> Result<(), SendError> {
         let entry = wire::scheduled(message, at, self.core.now())?;
-        self.admit_send(to)?;
+        self.admit_send(to, to)?;
         self.operations.push(Operation::Schedule(to.clone(), entry));
         Ok(())
     }
@@ -269,16 +293,16 @@ impl Transaction for ServiceBusTransaction {
         let begun = async {
             let wire = core.wire().await?;
             let control = Control::attach(core, &wire).await?;
-            let to = operations.iter().find_map(|operation| match operation {
-                Operation::Send(path, _) => Some(path),
-                _ => None,
-            });
-            let sender = match to {
-                Some(path) => Some(Open::attach(core, Arc::clone(&wire), path).await?),
-                None => None,
-            };
+            let mut senders: Vec<(Route, Open)> = Vec::new();
+            for operation in &operations {
+                let Operation::Send(route, _) = operation else { continue };
+                if senders.iter().all(|(other, _)| other != route) {
+                    let open = Open::attach(core, Arc::clone(&wire), &route.to, route.via.as_ref()).await?;
+                    senders.push((route.clone(), open));
+                }
+            }
             let txn_id = control.declare().await?;
-            Ok::<_, Failure>((control, Commit { wire, txn_id, sender }))
+            Ok::<_, Failure>((control, Commit { wire, txn_id, senders }))
         };
         let (control, commit) = match begun.await {
             Ok(begun) => begun,

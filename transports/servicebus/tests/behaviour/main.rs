@@ -7,6 +7,8 @@ mod support;
 
 mod administration;
 mod authorization;
+#[cfg(feature = "azure-core")]
+mod entra;
 mod lost;
 mod receiving;
 mod sending;
