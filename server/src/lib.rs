@@ -27,6 +27,7 @@ pub mod operations;
 #[cfg(feature = "page")]
 #[cfg_attr(docsrs, doc(cfg(feature = "page")))]
 pub mod page;
+mod places;
 mod server;
 mod transactions;
 

@@ -4,14 +4,22 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// The most connections at a time, at least 1. 5,000 by default.
+    /// The most connections at a time that have authenticated, at least 1. 5,000 by default.
     ///
-    /// One more is opened and closed with `amqp:resource-limit-exceeded`.
+    /// A client has authenticated when it has a right: by its key in SASL, or by its first token. One more is closed then with
+    /// `amqp:resource-limit-exceeded`. Connections of HTTP have a limit of their own.
     pub max_connections: usize,
+    /// The most connections at a time that have not authenticated, at least 1. 1,000 by default. They do not count toward
+    /// `max_connections`.
+    ///
+    /// One more closes the oldest of them, with `amqp:resource-limit-exceeded` if it is open.
+    pub max_unauthenticated: usize,
     /// The most sessions of a connection, 1 to 32,768. 256 by default.
     pub max_sessions: u16,
     /// The most links of a session, 1 to 32,768. 256 by default.
     pub max_links: u32,
+    /// The most links of a connection, at least 1. 1,024 by default.
+    pub max_connection_links: u32,
     /// The most unsettled deliveries of a session in each direction, at least 1. 8,192 by default.
     pub max_unsettled: usize,
     /// The largest frame in bytes, at least 512. 65,536 by default.
@@ -57,8 +65,10 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             max_connections: 5_000,
+            max_unauthenticated: 1_000,
             max_sessions: 256,
             max_links: 256,
+            max_connection_links: 1_024,
             max_unsettled: 8_192,
             max_frame_size: 65_536,
             max_message_size: (100 << 20) + (64 << 10),
@@ -102,8 +112,10 @@ macro_rules! setters {
 setters! {
     Limits {
         with_max_connections max_connections: usize;
+        with_max_unauthenticated max_unauthenticated: usize;
         with_max_sessions max_sessions: u16;
         with_max_links max_links: u32;
+        with_max_connection_links max_connection_links: u32;
         with_max_unsettled max_unsettled: usize;
         with_max_frame_size max_frame_size: u32;
         with_max_message_size max_message_size: u64;

@@ -3,7 +3,7 @@ use std::{fmt, future::Future, io, sync::Arc, time::Duration};
 use consign_amqp::value::Str;
 use consign_broker::Broker;
 #[cfg(feature = "http")]
-use tokio::sync::SemaphorePermit;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
@@ -16,10 +16,10 @@ use crate::{
     connection,
     limits::{Limits, Timeouts},
     locks::Locks,
-    log::warn_of,
+    places::Places,
 };
 
-/// How many connections over the limit get an error at a time. More are dropped.
+/// How many connections are told at a time that there are too many of those that have not authenticated. More are dropped.
 const MAX_REFUSALS: usize = 64;
 
 /// How long to wait after a failed accept, such as one for want of a file descriptor.
@@ -53,8 +53,8 @@ pub(crate) struct Shared {
     pub(crate) shutdown: watch::Sender<bool>,
     /// The messages that clients have locked.
     pub(crate) locks: Locks,
-    connections: Semaphore,
-    refusals: Semaphore,
+    pub(crate) places: Arc<Places>,
+    pub(crate) refusals: Semaphore,
 }
 
 impl Server {
@@ -129,15 +129,8 @@ impl Server {
     {
         let shared = Arc::clone(&self.shared);
         async move {
-            if let Ok(_permit) = shared.connections.try_acquire() {
-                connection::serve(stream, &shared).await;
-                return;
-            }
-            let limit = shared.limits.max_connections;
-            warn_of!("ConnectionLimit", limit, "a connection over the limit was refused");
-            if let Ok(_permit) = shared.refusals.try_acquire() {
-                connection::refuse(stream, &shared).await;
-            }
+            let place = shared.places.enter();
+            connection::serve(stream, place, &shared).await;
         }
     }
 
@@ -148,22 +141,20 @@ impl Server {
     pub async fn shutdown(&self) {
         let shared = &self.shared;
         shared.shutdown.send_replace(true);
-        let all = u32::try_from(shared.limits.max_connections).unwrap_or(u32::MAX);
-        let closed = tokio::time::timeout(shared.timeouts.shutdown, shared.connections.acquire_many(all));
+        let closed = tokio::time::timeout(shared.timeouts.shutdown, shared.places.empty());
         if closed.await.is_err() {
             tracing::warn!("connections did not close in time");
         }
     }
 
-    #[cfg(feature = "http")]
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
 
-    /// Counts one more connection until the permit is dropped. None if there are too many.
+    /// Counts one more connection until the permit is dropped.
     #[cfg(feature = "http")]
-    pub(crate) fn count_connection(&self) -> Option<SemaphorePermit<'_>> {
-        self.shared.connections.try_acquire().ok()
+    pub(crate) fn count_connection(&self) -> Option<OwnedSemaphorePermit> {
+        self.shared.places.count()
     }
 
     /// Waits until [`Server::shutdown`] is called.
@@ -186,10 +177,10 @@ impl Server {
         !*self.shared.shutdown.borrow() && self.shared.broker.is_open()
     }
 
-    /// Returns the number of connections.
+    /// Returns the number of connections, authenticated or not, and including those of HTTP.
     #[must_use]
     pub fn connections(&self) -> usize {
-        self.shared.limits.max_connections - self.shared.connections.available_permits()
+        self.shared.places.connections()
     }
 }
 
@@ -230,12 +221,13 @@ impl Builder {
     #[must_use]
     pub fn build(self) -> Server {
         let Self { broker, authorizer, mut limits, timeouts, create_entities } = self;
-        limits.max_connections = limits.max_connections.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
+        limits.max_connections = limits.max_connections.clamp(1, Semaphore::MAX_PERMITS);
+        limits.max_unauthenticated = limits.max_unauthenticated.max(1);
         limits.sender_credit = limits.sender_credit.max(1);
         let shared = Shared {
             broker: broker.unwrap_or_default(),
             authorizer,
-            connections: Semaphore::new(limits.max_connections),
+            places: Places::new(&limits),
             refusals: Semaphore::new(MAX_REFUSALS),
             limits,
             timeouts,

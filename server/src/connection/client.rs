@@ -21,6 +21,7 @@ use crate::{
     errors::Failure,
     links::{Kind, Link},
     nodes::Reply,
+    places::Place,
     server::Shared,
     transactions::{Discharged, Transactions},
 };
@@ -51,6 +52,7 @@ pub(crate) struct Client {
     /// The bytes of the answers that wait for credit.
     pub(crate) reply_bytes: usize,
     pub(super) idle: Idle,
+    pub(super) place: Place,
     wakes: Arc<Wakes>,
     phase: Phase,
 }
@@ -82,8 +84,9 @@ pub(crate) enum Done {
 }
 
 impl Client {
-    pub(super) fn new(shared: Arc<Shared>, now: Instant) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, place: Place, now: Instant) -> Self {
         Self {
+            place,
             held: Held::new(shared.limits.max_tokens),
             transactions: Transactions::default(),
             links: HashMap::new(),

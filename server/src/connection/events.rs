@@ -29,6 +29,7 @@ impl Client {
                 if !self.held.is_authenticated() {
                     self.without_sasl(engine);
                 }
+                self.admit(engine);
             }
             Event::AttachRequested { link, attach } => self.attach(engine, link, *attach),
             Event::CreditChanged { link, credit, drain, .. } => self.credit_changed(engine, link, credit, drain),

@@ -1,5 +1,6 @@
 //! One connection of a client: its task, its state, its time.
 
+mod admission;
 mod client;
 mod events;
 mod handshake;
@@ -12,7 +13,7 @@ use std::{pin::pin, sync::Arc};
 use consign_amqp::{
     engine::{Event, Options},
     server::Connection,
-    types::{Error, Open, condition},
+    types::Open,
     value::Symbol,
 };
 use futures_util::StreamExt;
@@ -25,7 +26,7 @@ pub(crate) use self::{
     client::{Client, Done},
     wakes::LinkWake,
 };
-use crate::server::Shared;
+use crate::{places::Place, server::Shared};
 
 /// The mechanisms that are offered, in the order of the hosted service.
 const MECHANISMS: [&str; 4] = ["MSSBCBS", "ANONYMOUS", "PLAIN", "EXTERNAL"];
@@ -41,15 +42,18 @@ enum Turn {
     Writable,
     Due,
     Shutdown,
+    Evicted,
 }
 
 /// Serves a connection until it is closed.
-pub(crate) async fn serve<S>(stream: S, shared: &Arc<Shared>)
+pub(crate) async fn serve<S>(stream: S, place: Place, shared: &Arc<Shared>)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let mut connection = Connection::accept(stream, options(shared));
-    let mut client = Client::new(Arc::clone(shared), Instant::now());
+    let evicted = place.evicted();
+    let mut refusal = None;
+    let mut client = Client::new(Arc::clone(shared), place, Instant::now());
     let wakes = Arc::clone(client.wakes());
     let mut shutdown = shared.shutdown.subscribe();
     let commands = connection.commands();
@@ -67,7 +71,14 @@ where
             () = commands.writable(), if is_stalled => Turn::Writable,
             () = &mut timer => Turn::Due,
             _ = shutdown.wait_for(|shutdown| *shutdown), if !is_closing => Turn::Shutdown,
+            () = evicted.notified(), if !client.is_authenticated() => Turn::Evicted,
         };
+        if matches!(turn, Turn::Evicted) {
+            refusal = shared.refusals.try_acquire().ok();
+            if refusal.is_none() {
+                return;
+            }
+        }
         connection.command(|engine| {
             match turn {
                 Turn::Event(event) => {
@@ -85,34 +96,15 @@ where
                 Turn::Writable => client.resume(engine, None),
                 Turn::Due => client.keep_time(engine, Instant::now()),
                 Turn::Shutdown => client.shut_down(),
+                Turn::Evicted => client.evicted(engine),
             }
             client.finish(engine);
         });
         if client.is_closed() {
-            return;
+            break;
         }
     }
-}
-
-/// Tells a client that there are too many connections.
-pub(crate) async fn refuse<S>(stream: S, shared: &Arc<Shared>)
-where
-    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-{
-    let mut connection = Connection::accept(stream, options(shared));
-    while let Some(event) = connection.next_event().await {
-        connection.command(|engine| match event {
-            Event::SaslInit(init) => {
-                let _ = handshake::authenticate(engine, &init, &*shared.authorizer);
-            }
-            Event::Opened(_) => {
-                let _ = engine.open(open(shared));
-                let text = format!("the server has {} connections, its limit", shared.limits.max_connections);
-                let _ = engine.close(Some(Error::new(condition::RESOURCE_LIMIT_EXCEEDED, text)));
-            }
-            _ => {}
-        });
-    }
+    drop(refusal);
 }
 
 fn options(shared: &Shared) -> Options {
@@ -122,6 +114,7 @@ fn options(shared: &Shared) -> Options {
         .with_sasl_optional(true)
         .with_max_sessions(limits.max_sessions)
         .with_max_links(limits.max_links)
+        .with_max_connection_links(limits.max_connection_links)
         .with_max_unsettled(limits.max_unsettled)
         .with_max_frame_size(limits.max_frame_size)
         .with_max_message_size(limits.max_message_size)

@@ -55,6 +55,12 @@ impl Held {
         has_none && !self.tokens.values().any(|token| token.holds(now))
     }
 
+    /// Returns whether the client has a right.
+    pub(crate) fn has_right(&self, now: Instant) -> bool {
+        let mut held = self.everywhere.iter().chain(self.tokens.values());
+        held.any(|held| held.rights != Rights::NONE && held.holds(now))
+    }
+
     /// Returns whether the client has authenticated.
     pub(crate) fn is_authenticated(&self) -> bool {
         self.everywhere.is_some()

@@ -44,10 +44,11 @@ impl Server {
 
 impl Listener {
     async fn connection(self: Arc<Self>, stream: TcpStream) {
-        let (Ok(permit), Some(counted)) = (self.connections.try_acquire(), self.server.count_connection()) else {
+        let Ok(permit) = self.connections.try_acquire() else {
             warn_of!("HttpConnectionLimit", "a connection of HTTP over the limit was closed");
             return;
         };
+        let counted = self.server.count_connection();
         let upgrade = Upgrade::default();
         match self.options.acceptor.accept(stream).await {
             Ok(stream) => self.requests(stream, upgrade.clone()).await,

@@ -9,8 +9,8 @@ use consign_amqp::server::Acceptor;
 pub struct HttpOptions {
     /// Does the handshake of TLS, if it has a configuration. Without one HTTP is not encrypted.
     pub acceptor: Acceptor,
-    /// The most connections of a listener at a time, at least 1. 1,000 by default. One more is closed. They count against
-    /// [`Limits::max_connections`](crate::Limits::max_connections) too.
+    /// The most connections of a listener at a time, at least 1. 1,000 by default. One more is closed. Those that are upgraded to
+    /// AMQP over WebSocket count toward the limits of AMQP instead.
     pub max_connections: usize,
     /// The largest request line with its headers in bytes, at least 8,192. 65,536 by default. A larger one is answered with 431.
     pub max_header_size: usize,

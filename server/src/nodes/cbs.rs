@@ -1,5 +1,6 @@
 //! `$cbs`: tokens of a client.
 
+use consign_amqp::engine::Connection as Engine;
 use consign_core::transport::{ErrorKind, Escaped};
 use tokio::time::Instant;
 
@@ -8,7 +9,7 @@ use crate::{auth::Token, connection::Client, errors::Failure, log::warn_of};
 
 impl Client {
     /// Takes a token. It is for this connection and one entity.
-    pub(super) fn put_token(&mut self, request: &Request) -> Result<Response, Failure> {
+    pub(super) fn put_token(&mut self, engine: &mut Engine, request: &Request) -> Result<Response, Failure> {
         match request.property("operation") {
             Some("put-token") => {}
             Some(other) => {
@@ -32,6 +33,7 @@ impl Client {
             return Err(Failure::new(ErrorKind::QuotaExceeded, text));
         }
         self.times_changed();
+        self.admit(engine);
         Ok(Response::accepted())
     }
 }

@@ -148,7 +148,7 @@ impl Client {
         }
         match node {
             Node::Cbs => {
-                let outcome = self.put_token(&request);
+                let outcome = self.put_token(engine, &request);
                 self.reply(engine, Reply::new(to, outcome));
             }
             Node::Management { entity, key } => self.manage(engine, &entity, &key, &request, to),

@@ -1,10 +1,14 @@
 use std::time::Duration;
 
 use consign_amqp::{
+    client::Error,
     engine::{self, SaslCredentials},
-    value::Value,
+    value::{Symbol, Value},
 };
-use consign_server::auth::{Access, Authorizer, Credentials, Denied, Grant, Rights, Token};
+use consign_server::{
+    Limits,
+    auth::{Access, Authorizer, Credentials, Denied, Grant, Rights, Token},
+};
 
 use crate::support::*;
 
@@ -82,6 +86,36 @@ async fn a_link_needs_the_right_of_a_token_for_its_entity() {
     // A token is of its connection.
     let other = harness.session().await;
     assert_eq!(refused(try_receiver(&other, "orders").await), "amqp:unauthorized-access");
+}
+
+/// Rules: A-73.
+#[tokio::test(start_paused = true)]
+async fn a_client_without_a_token_has_not_authenticated() {
+    let limits = Limits::default().with_max_connections(1).with_max_unauthenticated(1);
+    let harness = Harness::with(|builder| builder.authorizer(Keys).limits(limits));
+    let resource_limit = |error: Error| {
+        assert_eq!(error.condition().map(Symbol::as_str), Some("amqp:resource-limit-exceeded"));
+    };
+
+    let stranger = harness.connect().await;
+    let mut refused = Requester::attach(&stranger.begin().await.unwrap(), "$cbs").await;
+    assert_eq!(put(&mut refused, "sb://host/orders", "forged").await.status(), 401);
+    let client = harness.connect().await;
+    resource_limit(stranger.closed().await);
+
+    let session = client.begin().await.unwrap();
+    let mut cbs = Requester::attach(&session, "$cbs").await;
+    assert_eq!(put(&mut cbs, "sb://host/orders", "send").await.status(), 202);
+    let other = harness.connect().await;
+    let third = harness.connect().await;
+    resource_limit(other.closed().await);
+    sender(&session, "orders").await;
+
+    // With a key there is no token, and the other limit.
+    let plain = engine::Options::default().with_sasl_client(SaslCredentials::plain("name", "right"));
+    resource_limit(harness.try_connect(plain).await.unwrap_err());
+    resource_limit(third.closed().await);
+    sender(&session, "orders").await;
 }
 
 /// Rules: G-04.

@@ -101,6 +101,46 @@ async fn a_client_that_sends_nothing_is_disconnected_after_the_handshake_timeout
     assert_eq!(harness.server.connections(), 0);
 }
 
+/// Rules: A-73.
+#[tokio::test(start_paused = true)]
+async fn strangers_do_not_take_the_places_of_clients() {
+    let limits = Limits::default().with_max_connections(2).with_max_unauthenticated(3);
+    let harness = Harness::with(|builder| builder.limits(limits));
+    let one = harness.connect().await;
+    let mut strangers: Vec<_> = (0..10).map(|_| harness.stream()).collect();
+    let other = harness.connect().await;
+    // Two clients, and two strangers: the other took the place of one before it had authenticated.
+    assert_eq!(harness.server.connections(), 4);
+    let began = Instant::now();
+    let mut rest = Vec::new();
+    for stranger in &mut strangers[..8] {
+        stranger.read_to_end(&mut rest).await.unwrap();
+    }
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    let refused = harness.try_connect(consign_amqp::engine::Options::default()).await.unwrap_err();
+    assert_eq!(condition(&refused), "amqp:resource-limit-exceeded");
+    drop((one, other, strangers));
+}
+
+/// Rules: A-74.
+#[tokio::test(start_paused = true)]
+async fn one_link_more_in_a_connection_ends_its_session() {
+    let harness = Harness::with(|builder| builder.limits(Limits::default().with_max_connection_links(3)));
+    let connection = harness.connect().await;
+    let (first, second) = (connection.begin().await.unwrap(), connection.begin().await.unwrap());
+    let one = sender(&first, "orders").await;
+    sender(&first, "orders").await.detach().await.unwrap();
+    let two = sender(&second, "orders").await;
+    let three = sender(&second, "orders").await;
+    let error = try_sender(&second, "orders").await.unwrap_err();
+    assert_eq!(condition(&error), "amqp:resource-limit-exceeded");
+    assert!(two.send(message("a")).await.is_err() && three.send(message("a")).await.is_err());
+    // The other session goes on, and the links of the ended one have left their places.
+    assert_eq!(one.send(message("a")).await.unwrap(), Some(accepted()));
+    let third = connection.begin().await.unwrap();
+    let _links = (sender(&third, "orders").await, sender(&third, "orders").await);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_connection_over_the_limit_is_told_so() {
     let harness = Harness::with(|builder| builder.limits(Limits::default().with_max_connections(2)));

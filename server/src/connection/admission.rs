@@ -1,0 +1,34 @@
+//! Whether a connection counts as authenticated.
+
+use consign_amqp::{
+    engine::Connection as Engine,
+    types::{Error, condition},
+};
+use tokio::time::Instant;
+
+use super::client::Client;
+use crate::log::warn_of;
+
+impl Client {
+    pub(super) fn is_authenticated(&self) -> bool {
+        self.place.is_authenticated()
+    }
+
+    /// Counts an open connection as authenticated if the client has a right, or closes it if there are too many.
+    pub(crate) fn admit(&mut self, engine: &mut Engine) {
+        if !self.held.has_right(Instant::now()) || self.place.authenticate() {
+            return;
+        }
+        let limit = self.shared.limits.max_connections;
+        warn_of!("ConnectionLimit", limit, "a connection over the limit was refused");
+        let text = format!("the server has {limit} connections, its limit");
+        self.close(engine, Error::new(condition::RESOURCE_LIMIT_EXCEEDED, text));
+    }
+
+    /// Closes a connection that has not authenticated, in favour of a new one.
+    pub(super) fn evicted(&mut self, engine: &mut Engine) {
+        let limit = self.shared.limits.max_unauthenticated;
+        let text = format!("the server has {limit} connections that have not authenticated, its limit");
+        self.close(engine, Error::new(condition::RESOURCE_LIMIT_EXCEEDED, text));
+    }
+}
