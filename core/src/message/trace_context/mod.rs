@@ -60,14 +60,16 @@ impl TraceContext {
     /// in lower case, 32, 16 and two more with `-` between; a version ff; an id that is zero; anything after that in
     /// version 00.
     pub fn parse(traceparent: &str) -> Result<Self, MalformedTrace> {
-        traceparent::parse(traceparent.as_bytes()).ok_or(MalformedTrace(()))
+        let (trace_id, span_id, flags) = traceparent::parse(traceparent.as_bytes()).ok_or(MalformedTrace(()))?;
+        // What other bits mean a later version says.
+        Self::new(trace_id, span_id, flags & Self::SAMPLED != 0).ok_or(MalformedTrace(()))
     }
 
     /// Adds what vendors add, a list of `key=value`. A state that breaks the grammar, names a key twice or has more
     /// than 32 entries is not added, for the rest is sufficient.
     #[must_use]
     pub fn with_state(mut self, tracestate: &str) -> Self {
-        self.state = tracestate::normalized(tracestate);
+        self.state = tracestate::normalized(tracestate, Self::MAX_STATE);
         self
     }
 

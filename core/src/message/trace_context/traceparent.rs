@@ -1,7 +1,5 @@
 //! The property `traceparent`.
 
-use super::TraceContext;
-
 /// The bytes of a `traceparent` of version 00.
 pub(super) const LENGTH: usize = 55;
 
@@ -21,8 +19,8 @@ fn write_digits(text: &mut [u8], bytes: &[u8]) {
     }
 }
 
-/// Reads a `traceparent`. Of a version after 00 the part is read that version 00 has.
-pub(super) fn parse(text: &[u8]) -> Option<TraceContext> {
+/// Reads the ids and the flags of a `traceparent`. Of a version after 00 the part is read that version 00 has.
+pub(super) fn parse(text: &[u8]) -> Option<([u8; 16], [u8; 8], u8)> {
     let (known, rest) = text.split_at_checked(LENGTH)?;
     let [version] = digits(&known[..2])?;
     let is_extended = version > 0 && rest.first().is_none_or(|&byte| byte == b'-');
@@ -33,8 +31,7 @@ pub(super) fn parse(text: &[u8]) -> Option<TraceContext> {
         return None;
     }
     let [flags] = digits(&known[53..])?;
-    // What other bits mean a later version says.
-    TraceContext::new(digits(&known[3..35])?, digits(&known[36..52])?, flags & TraceContext::SAMPLED != 0)
+    Some((digits(&known[3..35])?, digits(&known[36..52])?, flags))
 }
 
 /// The bytes that digits in lower case stand for.

@@ -1,9 +1,7 @@
 //! The property `tracestate`.
 
-use super::TraceContext;
-
 /// A list in its grammar, without spaces and empty entries, cut to its longest.
-pub(super) fn normalized(text: &str) -> Option<Box<str>> {
+pub(super) fn normalized(text: &str, longest: usize) -> Option<Box<str>> {
     const MOST: usize = 32;
     // More can be said in no valid list: each entry has a key and a value of 256 characters and one `=`.
     if text.len() > MOST * 1_024 {
@@ -21,7 +19,7 @@ pub(super) fn normalized(text: &str) -> Option<Box<str>> {
     let mut kept = String::new();
     for (key, value) in entries {
         let comma = usize::from(!kept.is_empty());
-        if kept.len() + comma + key.len() + 1 + value.len() > TraceContext::MAX_STATE {
+        if kept.len() + comma + key.len() + 1 + value.len() > longest {
             break;
         }
         if comma > 0 {
