@@ -85,6 +85,9 @@ fn run(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Serve(options) => match &options.transport {
             Some(url) => return page::run(options, url),
+            None if !options.tls.is_empty() => {
+                return Err(Failure::usage("--tls-ca and --tls-client-cert are of the broker of --transport"));
+            }
             None => return Ok(serve::run(options)?),
         },
         Command::Completions { shell } => {

@@ -9,7 +9,7 @@ use super::{
     entities::Entities,
     messages::{Export, Import, Peek, Receive, Send},
     store::Store,
-    target::BrokerUrl,
+    target::{BrokerUrl, ClientTls},
     values,
 };
 
@@ -122,6 +122,8 @@ pub(crate) struct Serve {
         conflicts_with_all = ["config", "data", "keys", "create_entities", "tls_cert", "no_page"]
     )]
     pub(crate) transport: Option<BrokerUrl>,
+    #[command(flatten)]
+    pub(crate) tls: ClientTls,
     /// Count a delivery of each message that is listed, on a broker with neither peek nor release
     #[arg(long, requires = "transport")]
     pub(crate) consume: bool,

@@ -41,7 +41,8 @@ async fn serve(options: &Serve, url: &BrokerUrl) -> Result<(), Failure> {
     let listener = TcpListener::bind(address).await;
     let listener = listener.map_err(|error| Error::Listen { address, option: "--http-port", error })?;
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let target = Target { url: url.clone(), connect_timeout: Duration::from_secs(30), json: false };
+    let target =
+        Target { url: url.clone(), tls: options.tls.clone(), connect_timeout: Duration::from_secs(30), json: false };
     let transport = target.connect().await?;
 
     let mut page = Page::builder(transport.clone()).consume(options.consume).undo_window(options.undo_window);

@@ -1,6 +1,6 @@
 //! The broker that a command works on.
 
-use std::{convert::Infallible, fmt, str::FromStr, time::Duration};
+use std::{convert::Infallible, fmt, path::PathBuf, str::FromStr, time::Duration};
 
 use clap::Args;
 use consign::{
@@ -9,6 +9,7 @@ use consign::{
     time::{Clock, SystemClock, Timestamp},
     transport::{DynTransport, Transport, TransportRegistry},
 };
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::{
     failure::{Exit, Failure},
@@ -23,12 +24,51 @@ pub(crate) struct Target {
     /// The environment variable keeps a password out of the list of processes.
     #[arg(long, value_name = "URL", env = "CONSIGN_URL", hide_env_values = true)]
     pub(crate) url: BrokerUrl,
+    #[command(flatten)]
+    pub(crate) tls: ClientTls,
     /// The maximum time to connect
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = values::duration)]
     pub(crate) connect_timeout: Duration,
     /// Print JSON: one object for each result, and errors as objects on the standard error
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The files of TLS with a broker, which are parameters of its URL too.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct ClientTls {
+    /// Trust the certificates of authorities in a file in PEM, besides those of the system
+    #[arg(long, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+    /// The certificate of the client with its chain, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_client_key")]
+    tls_client_cert: Option<PathBuf>,
+    /// The private key of the certificate of the client, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_client_cert")]
+    tls_client_key: Option<PathBuf>,
+}
+
+impl ClientTls {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tls_ca.is_none() && self.tls_client_cert.is_none()
+    }
+
+    /// The URL with a parameter for each file.
+    fn add_to(&self, url: &str) -> Result<String, Failure> {
+        let mut url = url.to_owned();
+        for (name, option, file) in [
+            ("certificates", "--tls-ca", &self.tls_ca),
+            ("client_certificate", "--tls-client-cert", &self.tls_client_cert),
+            ("client_key", "--tls-client-key", &self.tls_client_key),
+        ] {
+            let Some(file) = file else { continue };
+            let path = file.to_str().ok_or_else(|| Failure::usage(format!("the path of {option} is not UTF-8")))?;
+            url.push(if url.contains('?') { '&' } else { '?' });
+            url.extend([name, "="]);
+            url.extend(utf8_percent_encode(path, NON_ALPHANUMERIC));
+        }
+        Ok(url)
+    }
 }
 
 /// A URL that may have a password in it.
@@ -124,8 +164,8 @@ impl Target {
 
     /// Connects, to a new broker in memory too.
     pub(crate) async fn connect_any(&self) -> Result<DynTransport, Failure> {
-        let registry = transports();
-        let connected = tokio::time::timeout(self.connect_timeout, registry.connect(self.url.as_str())).await;
+        let (registry, url) = (transports(), self.tls.add_to(self.url.as_str())?);
+        let connected = tokio::time::timeout(self.connect_timeout, registry.connect(&url)).await;
         let late = |_| {
             let text = format!("the broker did not answer within {:?}", self.connect_timeout);
             Failure::new(Exit::Connection, "Connect", text)
@@ -154,6 +194,15 @@ pub(crate) fn now() -> Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_of_tls_are_parameters_of_the_url() {
+        let tls = ClientTls { tls_ca: Some("/etc/a b&c.pem".into()), ..ClientTls::default() };
+        let added = |url: &str| tls.add_to(url).unwrap();
+        assert_eq!(added("nats://host"), "nats://host?certificates=%2Fetc%2Fa%20b%26c%2Epem");
+        assert_eq!(added("nats://host?a=b"), "nats://host?a=b&certificates=%2Fetc%2Fa%20b%26c%2Epem");
+        assert_eq!(ClientTls::default().add_to("nats://host").unwrap(), "nats://host");
+    }
 
     #[test]
     fn passwords_are_not_in_texts() {

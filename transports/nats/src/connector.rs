@@ -29,7 +29,8 @@ use crate::{
 /// | `max_backoff` | a duration, `backoff` to `1440m` | `10s`, or `backoff` if that is longer | the longest pause of [`Options::backoff`] |
 /// | `server_syncs` | `true` or `false` | `false` | [`Options::server_syncs`] |
 /// | `credentials_file` | the path of a file with a JWT and a key | none | [`ConnectOptions::credentials_file`] |
-/// | `root_certificates` | the path of a PEM file | those of the system | [`ConnectOptions::add_root_certificates`] |
+/// | `certificates` | the path of a file in PEM | those of the system | [`ConnectOptions::add_root_certificates`] |
+/// | `client_certificate`, `client_key` | the paths of files in PEM, both or none | none | [`ConnectOptions::add_client_certificate`] |
 ///
 /// A duration is a whole number of milliseconds (`500ms`), seconds (`30s`) or minutes (`5m`). Other options of the client, such as
 /// client certificates, have no parameter: [`Options::client`] sets them.
@@ -105,9 +106,19 @@ async fn parameters(url: &mut TransportUrl) -> Result<Options, ConnectError> {
         let unreadable = |_| ConnectError::invalid_parameter("credentials_file", "the path of a file with credentials");
         client = client.credentials_file(path).await.map_err(unreadable)?;
     }
-    if let Some(path) = url.take("root_certificates") {
+    if let Some(path) = url.take("certificates") {
         client = client.add_root_certificates(path.into());
     }
+    client = match (url.take("client_certificate"), url.take("client_key")) {
+        (None, None) => client,
+        (Some(chain), Some(key)) => client.add_client_certificate(chain.into(), key.into()),
+        (None, _) => {
+            return Err(ConnectError::invalid_parameter("client_certificate", "a path, as `client_key` is set"));
+        }
+        (_, None) => {
+            return Err(ConnectError::invalid_parameter("client_key", "a path, as `client_certificate` is set"));
+        }
+    };
     Ok(options.client(client))
 }
 

@@ -29,6 +29,8 @@ use crate::{
 /// | `max_deliveries` | 1 to 1,048,576 | 10,000 | [`Options::max_deliveries`] |
 /// | `prepared_statements` | `true` or `false` | `true` | [`Options::prepared_statements`] |
 /// | `migrate` | `true` or `false` | `true` | whether connecting migrates the schema |
+/// | `certificates` | the path of a file in PEM | none | [`Options::certificates`] |
+/// | `client_certificate`, `client_key` | the paths of files in PEM, both or none | none | [`Options::client_certificate`] |
 ///
 /// A duration is a whole number with its unit: `500ms`, `30s`, `5m`. `?`, `#` and `@` in a user or a password are written
 /// `%3F`, `%23` and `%40`.
@@ -66,9 +68,28 @@ impl Connector for Postgresql {
         &["postgres", "postgresql"]
     }
 
-    fn connect(&self, url: TransportUrl) -> BoxFuture<Result<DynTransport, ConnectError>> {
+    fn connect(&self, mut url: TransportUrl) -> BoxFuture<Result<DynTransport, ConnectError>> {
         Box::pin(async move {
-            let Parsed { options, config, migrates } = Parsed::new(url)?;
+            let certificates = url.take("certificates");
+            let client = (url.take("client_certificate"), url.take("client_key"));
+            let Parsed { mut options, config, migrates } = Parsed::new(url)?;
+            if let Some(path) = certificates {
+                options = options.certificates(read("certificates", path).await?);
+            }
+            options = match client {
+                (None, None) => options,
+                (Some(chain), Some(key)) => {
+                    options.client_certificate(read("client_certificate", chain).await?, read("client_key", key).await?)
+                }
+                (None, _) => {
+                    let expected = "a path, as `client_key` is set";
+                    return Err(ConnectError::invalid_parameter("client_certificate", expected));
+                }
+                (_, None) => {
+                    let expected = "a path, as `client_certificate` is set";
+                    return Err(ConnectError::invalid_parameter("client_key", expected));
+                }
+            };
             let postgres = options.connect_config(config).await?;
             if migrates {
                 postgres.migrate().await?;
@@ -76,6 +97,13 @@ impl Connector for Postgresql {
             Ok(postgres.into())
         })
     }
+}
+
+/// Reads a file. No error has its path.
+async fn read(name: &str, path: String) -> Result<String, ConnectError> {
+    let reading = tokio::task::spawn_blocking(move || std::fs::read_to_string(path)).await;
+    let unreadable = || ConnectError::invalid_parameter(name, "the path of a file in PEM that can be read");
+    reading.map_err(|_| unreadable())?.map_err(|_| unreadable())
 }
 
 /// The parameters of `tokio_postgres::Config`, with the forms of their values.

@@ -37,6 +37,10 @@ pub struct Options {
     pub(crate) grace: Duration,
     pub(crate) max_deliveries: usize,
     prepares: bool,
+    /// Of authorities.
+    pub(crate) certificates: Option<String>,
+    /// Of the client, and its key.
+    pub(crate) client_certificate: Option<(String, String)>,
     /// The only host of the URL.
     pub(crate) server: Option<ServerAddress>,
 }
@@ -64,6 +68,8 @@ impl Options {
             grace: Self::GRACE,
             max_deliveries: Self::MAX_DELIVERIES,
             prepares: true,
+            certificates: None,
+            client_certificate: None,
             server: None,
         }
     }
@@ -114,9 +120,22 @@ impl Options {
         self
     }
 
+    /// Adds certificates of authorities that are trusted besides those of the system: PEM.
+    pub fn certificates(mut self, pem: impl Into<String>) -> Self {
+        self.certificates = Some(pem.into());
+        self
+    }
+
+    /// Sets the certificate of the client with its chain, and its private key: PEM.
+    pub fn client_certificate(mut self, chain: impl Into<String>, key: impl Into<String>) -> Self {
+        self.client_certificate = Some((chain.into(), key.into()));
+        self
+    }
+
     /// Connects to the database at `url`, as `postgresql://user@host/database`, or in the other form of libpq.
     ///
-    /// With `sslmode=require` the connection is encrypted, and the certificate is checked against those that the system trusts.
+    /// With `sslmode=require` the connection is encrypted, and the certificate is checked against those that the system trusts
+    /// and [`Options::certificates`].
     /// The same applies without an `sslmode`, unless every host is this machine. `sslmode=disable` encrypts nothing.
     ///
     /// Several hosts are tried in their order. Without `connect_timeout` each has an equal part of [`Options::timeout`] to
@@ -124,7 +143,7 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a URL that cannot be read; [`NotSupported`](ErrorKind::NotSupported)
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a URL that cannot be read, or certificates that are not PEM; [`NotSupported`](ErrorKind::NotSupported)
     /// if it requires TLS, and the crate has no feature for it or there is no cryptography provider;
     /// [`CommunicationProblem`](ErrorKind::CommunicationProblem); [`Unauthorized`](ErrorKind::Unauthorized).
     pub async fn connect(self, url: &str) -> Result<Postgres, ManageError> {
@@ -139,7 +158,10 @@ impl Options {
         share_timeout(&mut config, self.timeout);
         if crate::tls::is_wanted(&config) {
             #[cfg(feature = "tls")]
-            return self.connect_with(config, crate::tls::connector()?).await;
+            {
+                let tls = crate::tls::connector(&self)?;
+                return self.connect_with(config, tls).await;
+            }
             #[cfg(not(feature = "tls"))]
             return Err(ManageError::new(ErrorKind::NotSupported).with_detail("built without TLS"));
         }

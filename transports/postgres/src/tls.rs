@@ -25,17 +25,32 @@ fn is_here(host: &Host) -> bool {
     }
 }
 
-/// Returns a TLS connector that trusts the certificates of the system.
+/// Returns a TLS connector that trusts the certificates of the system, and those of the options.
 #[cfg(feature = "tls")]
-pub(crate) fn connector() -> Result<tokio_postgres_rustls::MakeRustlsConnect, consign_core::transport::ManageError> {
+pub(crate) fn connector(
+    options: &crate::Options,
+) -> Result<tokio_postgres_rustls::MakeRustlsConnect, consign_core::transport::ManageError> {
     use consign_core::transport::{ErrorKind, ManageError};
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
 
+    // No error has a part of a file.
+    let malformed = |detail: &'static str| ManageError::new(ErrorKind::InvalidArgument).with_detail(detail);
+    let chain = |pem: &str| {
+        let parsed: Option<Vec<_>> = CertificateDer::pem_slice_iter(pem.as_bytes()).map(Result::ok).collect();
+        parsed.filter(|chain: &Vec<CertificateDer<'static>>| !chain.is_empty())
+    };
     let refused = |detail: &'static str| ManageError::new(ErrorKind::General).with_detail(detail);
     let mut roots = rustls::RootCertStore::empty();
     let native = rustls_native_certs::load_native_certs();
-    let (added, _) = roots.add_parsable_certificates(native.certs);
-    if added == 0 {
-        return Err(refused("the system trusts no certificate"));
+    roots.add_parsable_certificates(native.certs);
+    if let Some(pem) = &options.certificates {
+        let added = chain(pem).map_or(0, |chain| roots.add_parsable_certificates(chain).0);
+        if added == 0 {
+            return Err(malformed("the certificates of authorities are not PEM"));
+        }
+    }
+    if roots.is_empty() {
+        return Err(refused("the system trusts no certificate, and the options have none"));
     }
     let no_provider = "no cryptography provider: enable the feature `tls-aws-lc` or `tls-ring` of consign-postgres, or install \
                        one by `rustls::crypto::CryptoProvider::install_default`";
@@ -44,7 +59,20 @@ pub(crate) fn connector() -> Result<tokio_postgres_rustls::MakeRustlsConnect, co
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| refused("no version of TLS is left").with_source(error))?;
-    let config = config.with_root_certificates(roots).with_no_client_auth();
+    let config = config.with_root_certificates(roots);
+    let config = match &options.client_certificate {
+        None => config.with_no_client_auth(),
+        Some((certificates, key)) => {
+            let malformed = || malformed("the certificate of the client or its key is not PEM");
+            let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| malformed())?;
+            let chain = chain(certificates).ok_or_else(malformed)?;
+            config.with_client_auth_cert(chain, key).map_err(|error| {
+                ManageError::new(ErrorKind::InvalidArgument)
+                    .with_detail("the certificate of the client and its key cannot be used")
+                    .with_source(error)
+            })?
+        }
+    };
     Ok(tokio_postgres_rustls::MakeRustlsConnect::new(config))
 }
 

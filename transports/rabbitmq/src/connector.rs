@@ -31,6 +31,7 @@ use crate::{
 /// | `sends_in_flight` | a number, 1 to 65536 | 1024 | [`Options::sends_in_flight`] |
 /// | `session_slots` | a number, 1 to 64 | 16 | [`Options::session_slots`] |
 /// | `certificates` | the path of a file in PEM | none | [`Options::certificates`] |
+/// | `client_certificate`, `client_key` | the paths of files in PEM, both or none | none | [`Options::client_certificate`] |
 ///
 /// A duration is a whole number with a unit: `500ms`, `30s` or `5m`.
 ///
@@ -62,12 +63,27 @@ impl Connector for Amqp {
         Box::pin(async move {
             let options = options(&mut url)?;
             let certificates = url.take("certificates");
+            let client = (url.take("client_certificate"), url.take("client_key"));
             url.finish()?;
             let address = url.to_url();
             address::parse(&address).map_err(|_| ConnectError::invalid_url(address::FORM))?;
             let options = match certificates {
-                Some(path) => options.certificates(read(path).await?),
+                Some(path) => options.certificates(read("certificates", path).await?),
                 None => options,
+            };
+            let options = match client {
+                (None, None) => options,
+                (Some(chain), Some(key)) => {
+                    options.client_certificate(read("client_certificate", chain).await?, read("client_key", key).await?)
+                }
+                (None, _) => {
+                    let expected = "a path, as `client_key` is set";
+                    return Err(ConnectError::invalid_parameter("client_certificate", expected));
+                }
+                (_, None) => {
+                    let expected = "a path, as `client_certificate` is set";
+                    return Err(ConnectError::invalid_parameter("client_key", expected));
+                }
             };
             Ok(options.connect(&address).await?.into())
         })
@@ -138,8 +154,8 @@ fn number<T: FromStr + PartialOrd + Display>(
 }
 
 /// Reads a file. No error has its path.
-async fn read(path: String) -> Result<String, ConnectError> {
+async fn read(name: &str, path: String) -> Result<String, ConnectError> {
     let reading = tokio::task::spawn_blocking(move || std::fs::read_to_string(path)).await;
-    let unreadable = || ConnectError::invalid_parameter("certificates", "the path of a file in PEM that can be read");
+    let unreadable = || ConnectError::invalid_parameter(name, "the path of a file in PEM that can be read");
     reading.map_err(|_| unreadable())?.map_err(|_| unreadable())
 }

@@ -10,7 +10,10 @@ use std::{
 
 use consign_core::transport::{ErrorKind, ServerAddress};
 use lapin::{
-    Channel, Connection, ConnectionBuilder, ConnectionProperties, tcp::OwnedTLSConfig, types::ShortString, uri::AMQPUri,
+    Channel, Connection, ConnectionBuilder, ConnectionProperties,
+    tcp::{OwnedIdentity, OwnedTLSConfig},
+    types::ShortString,
+    uri::AMQPUri,
 };
 use tokio::{sync::Mutex, time::Instant};
 
@@ -240,7 +243,12 @@ impl Link {
         if let Some(name) = &self.options.name {
             properties = properties.with_connection_name(name.as_str().into());
         }
-        let tls = OwnedTLSConfig { identity: None, cert_chain: self.options.certificates.clone() };
+        let identity = self
+            .options
+            .client_certificate
+            .as_ref()
+            .map(|(chain, key)| OwnedIdentity::PKCS8 { pem: chain.as_bytes().to_vec(), key: key.as_bytes().to_vec() });
+        let tls = OwnedTLSConfig { identity, cert_chain: self.options.certificates.clone() };
         let connecting = async {
             let builder = ConnectionBuilder::new()?.with_uri(uri.clone());
             builder.with_properties(properties).with_tls_config(tls).connect().await

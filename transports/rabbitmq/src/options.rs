@@ -30,6 +30,7 @@ pub struct Options {
     pub(crate) delays: String,
     pub(crate) sends_in_flight: usize,
     pub(crate) certificates: Option<String>,
+    pub(crate) client_certificate: Option<(String, String)>,
     pub(crate) session_slots: u16,
 }
 
@@ -49,6 +50,7 @@ impl Default for Options {
             delays: "consign.delays".into(),
             sends_in_flight: 1_024,
             certificates: None,
+            client_certificate: None,
             session_slots: 16,
         }
     }
@@ -107,6 +109,12 @@ impl Options {
     /// Adds certificates of authorities that are trusted besides those of the operating system: PEM, for `amqps://`.
     pub fn certificates(mut self, pem: impl Into<String>) -> Self {
         self.certificates = Some(pem.into());
+        self
+    }
+
+    /// Sets the certificate of the client with its chain, and its private key: PEM, for `amqps://`.
+    pub fn client_certificate(mut self, chain: impl Into<String>, key: impl Into<String>) -> Self {
+        self.client_certificate = Some((chain.into(), key.into()));
         self
     }
 

@@ -81,7 +81,7 @@ async fn a_server_that_cannot_be_reached_is_an_error_without_the_password() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("nats://user:secret@{}?timeout=20ms", silent.local_addr().unwrap());
     refused(&url, ConnectErrorKind::Connection).await;
-    refused(&format!("nats://127.0.0.1:{port}?root_certificates=secret"), ConnectErrorKind::Connection).await;
+    refused(&format!("nats://127.0.0.1:{port}?certificates=secret"), ConnectErrorKind::Connection).await;
 }
 
 #[tokio::test]
@@ -158,7 +158,7 @@ async fn the_scheme_tls_requires_a_certificate_that_is_trusted() {
     });
     let (Some(server), Some(plain)) = (server.await, server::url()) else { return };
     let address = format!("tls://localhost:{}?server_syncs=true", server.socket().port());
-    let trusted = format!("root_certificates={}", server.folder().join("certificate.pem").display());
+    let trusted = format!("certificates={}", server.folder().join("certificate.pem").display());
     refused(&address, ConnectErrorKind::Connection).await;
     let transport = connect(&format!("{address}&{trusted}")).await.unwrap();
     assert!(transport.extension::<Nats>().unwrap().client().server_info().tls_required);
