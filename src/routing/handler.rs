@@ -159,7 +159,6 @@ macro_rules! handlers {
             }
         }
 
-        #[diagnostic::do_not_recommend]
         impl<F, Fut, S, C, $($argument,)*> Invoke<($($argument,)*), S, C> for F
         where
             F: Fn($($argument),*) -> Fut + 'static,

@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand as Subcommands};
 
 use crate::{
-    bench, conformance, deny, error::Error, faults, features, foreign, fuzz, guide, kill, latency, load, model,
+    api, bench, conformance, deny, error::Error, faults, features, foreign, fuzz, guide, kill, latency, load, model,
     nightly, options::Output, package, power_loss, random, recovery, sabotage, shuttle, space, spec,
 };
 
@@ -25,10 +25,12 @@ By purpose:
   the embedded broker   model, shuttle, kill, power-loss, recovery, sabotage, space, latency
   untrusted input       fuzz, random
   cost of a message     guard, growth, memory, load, bench
-  before a release      package, nightly";
+  before a release      package, api, nightly";
 
 #[derive(Debug, Subcommands)]
 enum Subcommand {
+    /// Compare the public items of the published crates with the lists of docs/api (requires a nightly toolchain)
+    Api(api::Options),
     /// Measure this library beside others and write docs/benchmarks.md (requires valgrind)
     Bench(bench::Options),
     /// Run the conformance suite on one transport and write its column of docs/conformance.md
@@ -83,6 +85,7 @@ impl CommandLine {
     /// Runs the subcommand.
     pub(crate) fn run(&self) -> Result<(), Error> {
         match &self.subcommand {
+            Subcommand::Api(options) => api::run(options),
             Subcommand::Bench(options) => bench::run(options),
             Subcommand::Conformance(options) => conformance::run(options),
             Subcommand::Deny => deny::run(),

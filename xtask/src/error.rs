@@ -74,6 +74,10 @@ pub(crate) enum Error {
     Ungrouped(Vec<String>),
     /// Why crates cannot be published, a line for each reason.
     Package(Vec<String>),
+    /// Crates whose public items are not those of docs/api.
+    Api(Vec<String>),
+    /// What rustdoc wrote about a crate could not be read, for instance because the format of the toolchain is another one.
+    Rustdoc { json: PathBuf, source: public_api::Error },
 }
 
 impl std::fmt::Display for Error {
@@ -113,6 +117,14 @@ impl std::fmt::Display for Error {
             Self::Parts(failed) => write!(f, "failed: {}", failed.join(", ")),
             Self::Ungrouped(features) => write!(f, "these features are in no group: {}", features.join(", ")),
             Self::Package(problems) => write!(f, "not ready to be published:\n  {}", problems.join("\n  ")),
+            Self::Api(changed) => {
+                let changed = changed.join(", ");
+                write!(
+                    f,
+                    "the public items of {changed} have changed: cargo xtask api --write, and read the difference"
+                )
+            }
+            Self::Rustdoc { json, source } => write!(f, "cannot read {}: {source}", json.display()),
             Self::NoToolchain(name) => {
                 write!(f, "there is no {name} toolchain: rustup toolchain install {name} --profile minimal")
             }
@@ -135,6 +147,7 @@ impl std::error::Error for Error {
         match self {
             Self::Read { source, .. } | Self::Write { source, .. } | Self::Start { source, .. } => Some(source),
             Self::Plot(source) => Some(source),
+            Self::Rustdoc { source, .. } => Some(source),
             Self::Metadata(source) | Self::Report(source) | Self::Results(source) => Some(source),
             Self::Failed { .. }
             | Self::NoTransport(_)
@@ -156,6 +169,7 @@ impl std::error::Error for Error {
             | Self::Parts(_)
             | Self::Ungrouped(_)
             | Self::Package(_)
+            | Self::Api(_)
             | Self::NoToolchain(_)
             | Self::Findings(_)
             | Self::Spec(_) => None,

@@ -1,6 +1,7 @@
 //! Longer checks and benchmarks, one subcommand each: `cargo xtask SUBCOMMAND [OPTIONS]`.
 #![forbid(unsafe_code)]
 
+mod api;
 mod bench;
 mod cli;
 mod conformance;

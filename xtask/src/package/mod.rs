@@ -3,7 +3,7 @@
 //! First the manifests and the lists of files, which takes seconds. Then each crate is built from its archive, and a crate
 //! outside of the workspace from all archives together.
 
-mod manifest;
+pub(crate) mod manifest;
 mod needs;
 mod outside;
 
