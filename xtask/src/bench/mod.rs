@@ -36,6 +36,7 @@ use crate::error::Error;
 use crate::options::Output;
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(crate) struct Options {
     /// Count this library alone, without peers and wall-clock time, in about a minute
     #[arg(long)]
