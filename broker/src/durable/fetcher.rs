@@ -121,15 +121,16 @@ impl Fetcher {
 mod tests {
     use super::*;
     use crate::durable::{
+        disk::SimulatedDisk,
         journal::Journal,
-        redb::{RedbJournal, SimulatedDisk},
+        log::{LogJournal, LogOptions},
     };
 
     /// Rules: D-08.
     /// Otherwise a broker would report that it is closed while its folder is still locked.
     #[test]
     fn a_fetch_while_a_journal_is_closed_does_not_end_the_broker() {
-        let journal = RedbJournal::at(SimulatedDisk::new().open().unwrap(), 1 << 20).unwrap();
+        let journal = LogJournal::at(Box::new(SimulatedDisk::new()), LogOptions::small(0)).unwrap();
         let fetcher = Fetcher::new(journal.reader(), Arc::default());
         Box::new(journal).close().unwrap();
         fetcher.fail(fetcher.read(1, 1).unwrap_err());

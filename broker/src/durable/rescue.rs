@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, io::Write, path::Path};
 
 use consign_core::message::{EntityPath, Received};
 
-use super::{Line, StorageError, StorageErrorKind, Table, redb, write_message};
+use super::{Line, StorageError, StorageErrorKind, Table, log, write_message};
 use crate::{
     Acknowledged, Broker,
     engine::{
@@ -52,7 +52,7 @@ impl Broker {
     /// Errors: there is no store, or it is in use; `out` fails.
     pub fn salvage(path: impl AsRef<Path>, out: &mut impl Write) -> Result<Salvage, StorageError> {
         let (mut paths, mut messages, mut unreadable) = (BTreeMap::new(), 0, Vec::new());
-        let salvaged = redb::salvage(path.as_ref(), &mut |table, key, value| {
+        let salvaged = log::salvage(path.as_ref(), &mut |table, key, value| {
             let serial = key.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
             let read = match table {
                 Table::Entities => EntityRecord::decode(value).map(|record| {
@@ -74,7 +74,7 @@ impl Broker {
             }
             Ok(())
         })?;
-        let redb::Salvaged { records, expected, mut damages } = salvaged;
+        let log::Salvaged { records, expected, mut damages } = salvaged;
         damages.append(&mut unreadable);
         Ok(Salvage { messages, records, expected, damages })
     }

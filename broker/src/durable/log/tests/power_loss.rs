@@ -1,21 +1,19 @@
 use fastrand::Rng;
 
 use super::{
-    super::{
-        RedbJournal,
-        simulated::{Faults, SimulatedDisk},
-    },
+    super::LogJournal,
     every, is_long,
     model::{Model, random_batch},
     open, replay, say, seeds,
 };
 use crate::durable::{
     StorageError, StorageErrorKind,
+    disk::{Faults, SimulatedDisk},
     journal::{Batch, Journal, Table},
 };
 
 /// Opens a disk on which nothing fails, and returns what is there.
-fn recover(disk: &SimulatedDisk) -> (RedbJournal, Model) {
+fn recover(disk: &SimulatedDisk) -> (LogJournal, Model) {
     disk.set_faults(Faults::NONE);
     let mut journal = open(disk).unwrap();
     let model = Model::of(&mut journal).unwrap();
@@ -24,7 +22,7 @@ fn recover(disk: &SimulatedDisk) -> (RedbJournal, Model) {
 
 /// Commits random batches. What there may be after a loss of power is in `possible`, the latest last.
 fn commit_some(
-    journal: &mut RedbJournal,
+    journal: &mut LogJournal,
     possible: &mut Vec<Model>,
     batches: usize,
     rng: &mut Rng,
@@ -246,7 +244,7 @@ fn a_failed_sync_is_final() {
 fn a_failed_read_is_named() {
     let disk = Life::new(1, 40, 20, 3_000, 0).disk;
     for read in 1.. {
-        let again = SimulatedDisk::of(disk.bytes());
+        let again = disk.copy();
         again.set_faults(Faults { read: Some(read), ..Faults::NONE });
         let error = match open(&again).and_then(|mut journal| Model::of(&mut journal)) {
             Ok(_) if again.counts().reads < read => break,
