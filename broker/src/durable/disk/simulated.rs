@@ -286,11 +286,6 @@ impl SimulatedDisk {
         state.now.files[state.now.names[name]].clone()
     }
 
-    /// Bytes that files take up.
-    pub(crate) fn used(&self) -> u64 {
-        self.0.lock().used()
-    }
-
     /// The names in the folder, if there is one.
     pub(crate) fn names(&self) -> Option<Vec<String>> {
         let state = self.0.lock();

@@ -108,7 +108,7 @@ fn a_salvage_reads_segments_without_a_head() {
         assert_eq!((found, salvaged.expected, salvaged.damages.len()), (model.clone(), None, 1));
     }
     let disk = disk.copy();
-    disk.change_names(|names| drop(names.remove("head")));
+    disk.change_names(|names| _ = names.remove("head"));
     assert_eq!(salvaged(&disk).1, model);
 }
 
