@@ -19,8 +19,8 @@ use futures_util::FutureExt;
 
 use super::{
     Batch, OpenOptions, StorageError, StorageErrorKind, Table,
-    journal::{Journal, Reader, Visit},
     disk::SimulatedDisk,
+    journal::{Journal, Reader, Visit},
     log::{LogJournal, LogOptions},
     open::restore,
 };

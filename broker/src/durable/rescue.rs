@@ -38,16 +38,16 @@ impl Broker {
     }
 
     /// Returns the space of removed messages to the disk. Nothing is written meanwhile, so calls wait for it. It
-    /// takes as long as writing the contents. Does nothing while a backup is made. A full disk may not have enough
-    /// space for it; then it does nothing either, and logs that.
+    /// takes as long as writing the contents that have to move. A full disk may not have enough space for it; then it
+    /// stops, and logs that.
     pub fn compact(&self) -> Acknowledged<(), StorageError> {
         self.shared.compact()
     }
 
     /// Reads the good records in the store at `path`, which must not be open, and writes nothing there. It writes
     /// each message as a line of JSON, as [`Queue::export`](crate::Queue::export) does, with the path of its
-    /// entity. Where pages are damaged that point to others, a message may appear that was changed or completed
-    /// since, or twice. Blocks this thread.
+    /// entity. Where a record is damaged, an earlier state of its message may appear, also if the message was completed
+    /// since. Blocks this thread.
     ///
     /// Errors: there is no store, or it is in use; `out` fails.
     pub fn salvage(path: impl AsRef<Path>, out: &mut impl Write) -> Result<Salvage, StorageError> {

@@ -156,7 +156,8 @@ mod tests {
     #[test]
     fn every_changed_bit_of_an_entry_is_noticed() {
         let mut bytes = Vec::new();
-        append(&mut bytes, 1, 64, Table::Ids, b"0123456789abcdef", Change::Removed(Span { oldest: 1, newest: 1 })).unwrap();
+        append(&mut bytes, 1, 64, Table::Ids, b"0123456789abcdef", Change::Removed(Span { oldest: 1, newest: 1 }))
+            .unwrap();
         append(&mut bytes, 1, 99, Table::Ids, b"key", Change::Put(b"value")).unwrap();
         for bit in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();

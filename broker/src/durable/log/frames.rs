@@ -91,7 +91,8 @@ impl Frames {
         for offset in (0..self.size.saturating_sub(HEADER)).step_by(SECTOR as usize) {
             let mut bytes = [0; LEN];
             self.bytes(offset, &mut bytes)?;
-            let header = Header::decode(&bytes).filter(|it| (it.spot.segment, it.spot.offset) == (self.segment, offset));
+            let header =
+                Header::decode(&bytes).filter(|it| (it.spot.segment, it.spot.offset) == (self.segment, offset));
             if let Some(header) = header {
                 return Ok(Some(header.spot.store));
             }

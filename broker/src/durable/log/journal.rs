@@ -8,7 +8,7 @@ use super::{
     },
     builder::Builder,
     compaction::Cursor,
-    damage::{at, damaged, failed},
+    damage::{at, damaged, failed, unknown},
     files,
     frame::PAGE,
     frames::Frames,
@@ -18,6 +18,7 @@ use super::{
     shared::{ReadAhead, Shared, verified},
     state::{Segment, State},
 };
+use crate::sabotage::Defect;
 
 /// The options to open a journal, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +91,7 @@ impl LogJournal {
         Self::at(Box::new(RealFolder::new(folder)), options)
     }
 
-    /// Opens a store without writing to it, except for its reserve.
+    /// Opens a store without writing to it, except for its reserve. What it finds is on the disk then.
     pub(crate) fn at(folder: Box<dyn Folder>, options: LogOptions) -> Result<Self, StorageError> {
         let (place, head) = Place::open(folder, options.reserve)?;
         let mut state = State::default();
@@ -105,6 +106,10 @@ impl LogJournal {
         }
         scan(&mut state, &head)?;
         let active = Active::last(&state, head.store)?;
+        if head.records.is_none() && !Defect::SkipRecoverySync.is_there() {
+            // The process that wrote the last frames may have been killed before they were on the disk.
+            active.as_ref().map_or(Ok(()), Active::sync)?;
+        }
         let is_full = !place.reserve();
         let commit = state.segments.last_key_value().map_or(1, |(_, last)| last.next);
         let grown = active.as_ref().map_or(0, |active| active.size.saturating_mul(4));
@@ -114,8 +119,7 @@ impl LogJournal {
             epoch: head.epoch,
             active,
             commit,
-            // What an earlier process has written may not be on the disk.
-            synced: 0,
+            synced: commit - 1,
             is_prepared: false,
             frame: Builder::default(),
             spare: None,
@@ -133,10 +137,6 @@ impl LogJournal {
         if self.is_prepared {
             return Ok(());
         }
-        if self.active.is_some() {
-            self.sync_active()?;
-        }
-        self.synced = self.commit - 1;
         let epoch = self.epoch.checked_add(1).ok_or_else(|| damaged("head, offset 12: the last epoch is used up"))?;
         let (store, segments) = (self.shared.store, self.shared.extents());
         let head = Head::of(store, epoch, segments);
@@ -212,6 +212,10 @@ impl LogJournal {
 }
 
 impl Active {
+    pub(super) fn sync(&self) -> Result<(), StorageError> {
+        self.file.sync().map_err(|error| unknown("syncing", &files::segment(self.number), error))
+    }
+
     /// The last segment of an opened store.
     fn last(state: &State, store: u64) -> Result<Option<Self>, StorageError> {
         let Some((&number, last)) = state.segments.last_key_value() else { return Ok(None) };

@@ -112,7 +112,8 @@ impl Reader for Shared {
 
 /// Returns the value of the entry that was read from the place of a key.
 pub(super) fn verified<'b>(table: Table, key: &[u8], at: At, bytes: &'b [u8]) -> Result<&'b [u8], StorageError> {
-    let entry = entry::read(bytes, at.offset).filter(|it| it.table == table && it.key == key && it.is_intact(at.segment));
+    let entry =
+        entry::read(bytes, at.offset).filter(|it| it.table == table && it.key == key && it.is_intact(at.segment));
     match entry.map(|it| it.change) {
         Some(Change::Put(value)) => Ok(value),
         _ => {

@@ -6,7 +6,7 @@ use super::{
         journal::{Batch, Table},
     },
     builder::Numbers,
-    damage::{at, damaged, failed, unknown},
+    damage::{at, damaged, failed},
     entry::{Change, HEAD, SPAN},
     files,
     frame::{HEADER, Header, PAGE, SECTOR, Spot, padded},
@@ -39,12 +39,8 @@ impl LogJournal {
         self.fill(batch)?;
         self.copy_some(batch, budget, size - SECTOR - offset)?;
         if !self.frame.is_empty() {
-            let numbers = Numbers {
-                store: self.shared.store,
-                epoch: self.epoch,
-                commit: self.commit,
-                synced: self.synced,
-            };
+            let numbers =
+                Numbers { store: self.shared.store, epoch: self.epoch, commit: self.commit, synced: self.synced };
             let length = self.frame.finish(numbers, true).ok_or_else(|| too_large(batch))?;
             self.retried(Self::write)?;
             self.commit += 1;
@@ -110,18 +106,14 @@ impl LogJournal {
         Ok(())
     }
 
-    pub(super) fn sync_active(&self) -> Result<(), StorageError> {
+    fn sync_active(&self) -> Result<(), StorageError> {
         let Some(active) = &self.active else { return Ok(()) };
-        let defect = if self.is_prepared { Defect::SkipSync } else { Defect::SkipRecoverySync };
-        if defect.is_there() {
+        if Defect::SkipSync.is_there() {
             return Ok(());
         }
         // A second attempt would succeed, without what the first has lost.
-        let synced = active.file.sync();
-        if Defect::IgnoreSyncError.is_there() {
-            return Ok(());
-        }
-        synced.map_err(|error| unknown("syncing", &files::segment(active.number), error))
+        let synced = active.sync();
+        if Defect::IgnoreSyncError.is_there() { Ok(()) } else { synced }
     }
 
     /// Reports at the end of the log that the last commit is on the disk, to detect later that it is damaged. The next

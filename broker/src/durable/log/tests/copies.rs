@@ -9,7 +9,11 @@ use super::{
     damage::{store_with_history, used},
     model::{Model, random_batch},
 };
-use crate::durable::{StorageErrorKind, disk::SimulatedDisk, journal::{Journal, Table}};
+use crate::durable::{
+    StorageErrorKind,
+    disk::SimulatedDisk,
+    journal::{Journal, Table},
+};
 
 const OPTIONS: LogOptions = LogOptions::small(4_096);
 
