@@ -79,7 +79,9 @@ fn checksum(segment: u32, offset: u32, parts: &[&[u8]]) -> [u8; 4] {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&segment.to_le_bytes());
     hasher.update(&offset.to_le_bytes());
-    parts.iter().for_each(|part| hasher.update(part));
+    for part in parts {
+        hasher.update(part);
+    }
     hasher.finalize().to_le_bytes()
 }
 

@@ -2,7 +2,7 @@ use std::{path::Path, sync::Arc};
 
 use super::{
     super::{
-        StorageError,
+        StorageError, StorageErrorKind,
         disk::{Folder, RealFolder, Storage},
         journal::{Batch, Journal, Reader, Table, Visit},
     },
@@ -15,7 +15,7 @@ use super::{
     head::Head,
     place::Place,
     scan::scan,
-    shared::{ReadAhead, Shared, verified},
+    shared::{ReadAhead, Shared, extents, verified},
     state::{Segment, State},
 };
 use crate::sabotage::Defect;
@@ -174,11 +174,11 @@ impl LogJournal {
             self.shared.place.remove_segment(number);
         }
         let state = self.shared.state.read();
-        let (records, segments) = (Some(state.index.records()), super::shared::extents(&state));
+        let (records, segments) = (Some(state.index.records()), extents(&state));
         let head = Head { records, ..Head::of(self.shared.store, self.epoch, segments) };
         match self.shared.place.write_head(&head) {
             // Then the next opening looks for the end of the log.
-            Err(error) if error.kind() == super::super::StorageErrorKind::Full => Ok(()),
+            Err(error) if error.kind() == StorageErrorKind::Full => Ok(()),
             written => written,
         }
     }
@@ -285,7 +285,7 @@ impl Journal for LogJournal {
 
     /// Returns the space of removed records to the disk. It moves records; readers continue meanwhile.
     ///
-    /// In a full disk it may fail as [`Full`](super::super::StorageErrorKind::Full), which is not final.
+    /// In a full disk it may fail as [`Full`](StorageErrorKind::Full), which is not final.
     fn compact(&mut self) -> Result<(), StorageError> {
         self.shared.check()?;
         self.compact_all().inspect_err(|error| self.shared.fail(error))

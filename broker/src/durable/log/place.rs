@@ -262,7 +262,7 @@ impl<'f> ReadOnly<'f> {
     }
 
     pub(super) fn segment(&self, number: u32) -> Result<Arc<dyn Storage>, StorageError> {
-        open_segment(self.folder, number, |folder, name| folder.open_to_read(name))
+        open_segment(self.folder, number, <dyn Folder>::open_to_read)
     }
 
     pub(super) fn segments(&self) -> Result<Vec<u32>, StorageError> {

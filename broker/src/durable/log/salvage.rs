@@ -114,7 +114,7 @@ impl Salvage {
         let (mut offset, mut records) = (0, Vec::new());
         loop {
             let is_counted = offset < extent.end;
-            if !is_counted && !(is_last || extent.end == 0) {
+            if !(is_counted || is_last || extent.end == 0) {
                 return Ok(());
             }
             let what = match frames.read(offset, &mut records)? {

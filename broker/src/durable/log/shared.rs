@@ -14,7 +14,7 @@ use super::{
         disk::RealFolder,
         journal::{Reader, Table},
     },
-    damage::corrupted,
+    damage::{self, corrupted},
     entry::{self, Change, HEAD},
     frames::Frames,
     head::{Extent, Head},
@@ -114,13 +114,10 @@ impl Reader for Shared {
 pub(super) fn verified<'b>(table: Table, key: &[u8], at: At, bytes: &'b [u8]) -> Result<&'b [u8], StorageError> {
     let entry =
         entry::read(bytes, at.offset).filter(|it| it.table == table && it.key == key && it.is_intact(at.segment));
-    match entry.map(|it| it.change) {
-        Some(Change::Put(value)) => Ok(value),
-        _ => {
-            let place = super::damage::at(at.segment, at.offset, "its checksum is wrong");
-            Err(corrupted(table.name(), key, &place))
-        }
+    if let Some(Change::Put(value)) = entry.map(|it| it.change) {
+        return Ok(value);
     }
+    Err(corrupted(table.name(), key, &damage::at(at.segment, at.offset, "its checksum is wrong")))
 }
 
 /// Reads entries ahead where they follow each other in a segment.

@@ -29,13 +29,9 @@ pub(super) fn store_with_history(rng: &mut Rng, is_closed: bool) -> (SimulatedDi
         model.apply(&batch);
         history.extend(model.0.clone());
     }
-    let disk = if is_closed {
-        Box::new(journal).close().unwrap();
-        disk.copy()
-    } else {
-        disk.copy()
-    };
-    (disk, model, history)
+    let open = disk.copy();
+    Box::new(journal).close().unwrap();
+    (if is_closed { disk.copy() } else { open }, model, history)
 }
 
 fn store(rng: &mut Rng, is_closed: bool) -> (SimulatedDisk, Model) {
@@ -148,7 +144,7 @@ fn the_commit_before_does_not_come_back() {
         let name = super::super::files::segment(last.number);
         let bytes = disk.bytes(&name);
         let headers = (0..bytes.len()).step_by(512).filter(|offset| bytes[*offset..].starts_with(b"csgf"));
-        let header = headers.last().unwrap();
+        let header = headers.max().unwrap();
         for place in header..header + 80 {
             let disk = disk.copy();
             disk.change(&name, |bytes| bytes[place] ^= 0x10);
