@@ -9,6 +9,10 @@ pub(super) enum Defect {
     ForgetIds,
     IgnoreSyncError,
     SkipFolderSync,
+    SkipHeadSync,
+    SkipRecoverySync,
+    SkipSegmentNameSync,
+    SkipSegmentSync,
     SkipSync,
 }
 

@@ -163,7 +163,7 @@ async fn much_is_written_before_the_delay_is_over() {
         if copy.queue("orders").is_ok_and(|queue| queue.counts().active >= 40) {
             break;
         }
-        drop(copy);
+        copy.close().await.unwrap();
         std::fs::remove_dir_all(to).unwrap();
         assert!(nth < 1_000, "nothing is written");
     }

@@ -22,8 +22,20 @@ use consign::{
 
 use crate::support::{Disk, receive, text};
 
+/// The segments of a store.
+fn segments(disk: &Disk) -> Vec<PathBuf> {
+    let paths = fs::read_dir(disk.path()).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|it| it == "log")).collect();
+    paths.sort();
+    paths
+}
+
+/// The one segment of a small store.
 fn file(disk: &Disk) -> PathBuf {
-    disk.path().join("store.redb")
+    let mut segments = segments(disk);
+    let last = segments.pop().unwrap();
+    assert_eq!(segments, <[PathBuf; 0]>::default());
+    last
 }
 
 /// Where these bytes are in a file: once.
@@ -130,13 +142,12 @@ async fn a_store_that_is_cut_off_is_salvaged_as_far_as_it_goes() {
     let disk = store().await;
     let bytes = fs::read(file(&disk)).unwrap();
     let mut fewest = usize::MAX;
-    for kept in (0..bytes.len()).rev().step_by(4_096 * 3 + 17) {
+    let used = bytes.iter().rposition(|byte| *byte != 0).unwrap();
+    for kept in (0..=used).rev().step_by(97).chain([0]) {
         fs::write(file(&disk), &bytes[..kept]).unwrap();
         let mut lines = Vec::new();
         match Broker::salvage(disk.path(), &mut lines) {
-            // Damage may be in what redb has for itself: then every message is there all the same.
-            Ok(salvage) if salvage.damages.is_empty() => assert_eq!(ids(&lines), expected(), "{kept} bytes"),
-            Ok(_) => {}
+            Ok(salvage) => assert!(!salvage.damages.is_empty(), "{kept} bytes"),
             Err(error) => assert_eq!(error.kind(), StorageErrorKind::Corrupted, "{kept} bytes: {error}"),
         }
         assert!(ids(&lines).is_subset(&expected()), "{kept} bytes");
@@ -180,7 +191,7 @@ async fn room_comes_back_and_messages_stay() {
     for settled in settled {
         settled.await.unwrap();
     }
-    let size = || fs::metadata(file(&disk)).unwrap().len();
+    let size = || segments(&disk).iter().map(|path| fs::metadata(path).unwrap().len()).sum::<u64>();
     let before = size();
     assert!(before > 400 * 20_000, "{before}");
     broker.compact().await.unwrap();

@@ -26,18 +26,11 @@ const KILL: &[&str] =
 const RECORDED: &[&str] =
     &["--features", "full", "--test", "durable", "acknowledged_messages_are_in_every_image_of_the_recorded_calls"];
 
+const POWER_LOSS: &[&str] =
+    &["--package", "consign-broker", "--features", "durable", "--lib", "power_loss_loses_no_batch_and_tears_none"];
+
 const SABOTAGES: &[Sabotage] = &[
-    Sabotage {
-        defect: "SkipSync",
-        test: &[
-            "--package",
-            "consign-broker",
-            "--features",
-            "durable",
-            "--lib",
-            "power_loss_loses_no_batch_and_tears_none",
-        ],
-    },
+    Sabotage { defect: "SkipSync", test: POWER_LOSS },
     Sabotage {
         defect: "SkipFolderSync",
         test: &[
@@ -47,6 +40,20 @@ const SABOTAGES: &[Sabotage] = &[
             "durable",
             "--lib",
             "a_crash_while_a_store_is_created_loses_nothing_that_is_acknowledged_later",
+        ],
+    },
+    Sabotage { defect: "SkipHeadSync", test: POWER_LOSS },
+    Sabotage { defect: "SkipSegmentSync", test: POWER_LOSS },
+    Sabotage { defect: "SkipSegmentNameSync", test: POWER_LOSS },
+    Sabotage {
+        defect: "SkipRecoverySync",
+        test: &[
+            "--package",
+            "consign-broker",
+            "--features",
+            "durable",
+            "--lib",
+            "a_crash_at_any_call_of_a_life_leaves_names_that_open",
         ],
     },
     Sabotage { defect: "SkipSync", test: RECORDED },

@@ -129,9 +129,10 @@ mod tests {
     use super::*;
     use crate::durable::{
         OpenOptions,
+        disk::SimulatedDisk,
         journal::Journal,
+        log::{LogJournal, LogOptions},
         open::restore,
-        redb::{RedbJournal, SimulatedDisk},
     };
 
     /// Otherwise a receiver would wait for each group of messages, and nothing would be read while it takes one.
@@ -139,14 +140,14 @@ mod tests {
     async fn messages_are_requested_before_a_receiver_waits_for_them() {
         const COUNT: usize = 1_000;
         let disk = SimulatedDisk::new();
-        let journal = RedbJournal::at(disk.open().unwrap(), 1 << 20).unwrap();
+        let journal = LogJournal::at(Box::new(disk.clone()), LogOptions::small(0)).unwrap();
         let (broker, mut writer) = restore(&OpenOptions::new(), Box::new(journal)).unwrap();
         let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
         let batch: Batch = (0..COUNT).map(|_| Message::new("a")).collect();
         drop(queue.sender().unwrap().send_batch(batch));
         writer.step(Arc::clone(&broker.shared)).unwrap();
 
-        let journal = RedbJournal::at(disk.copy().open().unwrap(), 1 << 20).unwrap();
+        let journal = LogJournal::at(Box::new(disk.copy()), LogOptions::small(0)).unwrap();
         let (broker, _writer) = restore(&OpenOptions::new().memory_budget(1), Box::new(journal)).unwrap();
         let (fetcher, shared) = (broker.shared.recorder().unwrap().fetcher(), Arc::downgrade(&broker.shared));
         let queue = broker.queue("orders").unwrap();
@@ -175,7 +176,7 @@ mod tests {
     /// Otherwise a broker would report that it is closed while its folder is still locked.
     #[test]
     fn a_fetch_while_a_journal_is_closed_does_not_end_the_broker() {
-        let journal = RedbJournal::at(SimulatedDisk::new().open().unwrap(), 1 << 20).unwrap();
+        let journal = LogJournal::at(Box::new(SimulatedDisk::new()), LogOptions::small(0)).unwrap();
         let fetcher = Fetcher::new(journal.reader(), Arc::default());
         Box::new(journal).close().unwrap();
         fetcher.fail(fetcher.read(1, 1).unwrap_err());

@@ -3,22 +3,23 @@
 //! The engine stays without I/O. One thread writes the changes of commands. It commits all that were collected
 //! meanwhile at once, and only then completes the calls that wait.
 //!
-//! `journal` is the storage API: records by table and key, committed in batches. `redb` is its one implementation,
-//! `record` defines the bytes of a record.
+//! `journal` is the storage API: records by table and key, committed in batches. `log` is its one implementation, on the
+//! files of `disk`. `record` defines the bytes of a record.
 
 mod commits;
+mod disk;
 mod error;
 mod fetcher;
 mod journal;
 pub mod json_lines;
 mod later;
+mod log;
 mod open;
 mod options;
 #[cfg(test)]
 mod panics;
 pub(super) mod record;
 mod recorder;
-mod redb;
 mod rescue;
 mod restore;
 mod sabotage;
@@ -48,5 +49,5 @@ pub use self::{
 
 /// Returns the error for a record that differs from what was written.
 pub(super) fn corrupted(table: Table, key: &[u8], what: &str) -> StorageError {
-    redb::corrupted(table.name(), key, what)
+    log::corrupted(table.name(), key, what)
 }

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::{
     Commits, Durability, Journal, OpenOptions, Recorder, StorageError, StorageErrorKind, Table,
     later::Later,
-    redb::{RedbJournal, RedbOptions},
+    log::{LogJournal, LogOptions},
     restore,
     writer::Writer,
 };
@@ -34,7 +34,7 @@ pub struct Recovery {
 }
 
 pub(super) fn open(options: &OpenOptions, path: &Path) -> Result<Broker, StorageError> {
-    let journal = RedbJournal::open(path, RedbOptions::default())?;
+    let journal = LogJournal::open(path, LogOptions::default())?;
     let (broker, writer) = restore(options, Box::new(journal))?;
     let spawned = spawn("consign-writer", move || writer.run())?;
     if let Some(recorder) = broker.shared.recorder() {

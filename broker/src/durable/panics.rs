@@ -19,15 +19,16 @@ use futures_util::FutureExt;
 
 use super::{
     Batch, OpenOptions, StorageError, StorageErrorKind, Table,
+    disk::SimulatedDisk,
     journal::{Journal, Reader, Visit},
+    log::{LogJournal, LogOptions},
     open::restore,
-    redb::{RedbJournal, SimulatedDisk},
 };
 use crate::{Broker, Queue};
 
 /// A journal that panics at a commit, or where it is read.
 struct Panicking {
-    journal: RedbJournal,
+    journal: LogJournal,
     /// Commits before the one that panics.
     left: usize,
     reads_panic: bool,
@@ -75,7 +76,7 @@ impl Reader for Unreadable {
 
 /// A broker with its threads on a disk.
 fn open(disk: &SimulatedDisk, budget: usize, left: usize, reads_panic: bool) -> (Broker, Queue) {
-    let journal = RedbJournal::at(disk.open().unwrap(), 1 << 20).unwrap();
+    let journal = LogJournal::at(Box::new(disk.clone()), LogOptions::small(disk.reserve())).unwrap();
     let journal = Panicking { journal, left, reads_panic };
     let (broker, writer) = restore(&OpenOptions::new().memory_budget(budget), Box::new(journal)).unwrap();
     let writer = std::thread::spawn(move || writer.run());

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, io::Write, path::Path};
 
 use consign_core::message::{EntityPath, Received};
 
-use super::{Line, StorageError, StorageErrorKind, Table, redb, write_message};
+use super::{Line, StorageError, StorageErrorKind, Table, log, write_message};
 use crate::{
     Acknowledged, Broker,
     engine::{
@@ -38,21 +38,21 @@ impl Broker {
     }
 
     /// Returns the space of removed messages to the disk. Nothing is written meanwhile, so calls wait for it. It
-    /// takes as long as writing the contents. Does nothing while a backup is made. A full disk may not have enough
-    /// space for it; then it does nothing either, and logs that.
+    /// takes as long as writing the contents that have to move. A full disk may not have enough space for it; then it
+    /// stops, and logs that.
     pub fn compact(&self) -> Acknowledged<(), StorageError> {
         self.shared.compact()
     }
 
     /// Reads the good records in the store at `path`, which must not be open, and writes nothing there. It writes
     /// each message as a line of JSON, as [`Queue::export`](crate::Queue::export) does, with the path of its
-    /// entity. Where pages are damaged that point to others, a message may appear that was changed or completed
-    /// since, or twice. Blocks this thread.
+    /// entity. Where a record is damaged, an earlier state of its message may appear, also if the message was completed
+    /// since. Blocks this thread.
     ///
     /// Errors: there is no store, or it is in use; `out` fails.
     pub fn salvage(path: impl AsRef<Path>, out: &mut impl Write) -> Result<Salvage, StorageError> {
         let (mut paths, mut messages, mut unreadable) = (BTreeMap::new(), 0, Vec::new());
-        let salvaged = redb::salvage(path.as_ref(), &mut |table, key, value| {
+        let salvaged = log::salvage(path.as_ref(), &mut |table, key, value| {
             let serial = key.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
             let read = match table {
                 Table::Entities => EntityRecord::decode(value).map(|record| {
@@ -74,7 +74,7 @@ impl Broker {
             }
             Ok(())
         })?;
-        let redb::Salvaged { records, expected, mut damages } = salvaged;
+        let log::Salvaged { records, expected, mut damages } = salvaged;
         damages.append(&mut unreadable);
         Ok(Salvage { messages, records, expected, damages })
     }

@@ -12,8 +12,9 @@ use futures_util::FutureExt;
 
 use super::{
     OpenOptions,
+    disk::SimulatedDisk,
+    log::{LogJournal, LogOptions},
     open::restore,
-    redb::{RedbJournal, SimulatedDisk},
 };
 use crate::{Broker, Queue, QueueLease};
 
@@ -110,7 +111,7 @@ async fn after_a_kill_it_is_due_a_minute_later_at_most() {
     let disk = SimulatedDisk::new();
     let restored = |disk: &SimulatedDisk, utc| {
         let clock = Arc::new(ManualClock::new(utc));
-        let journal = RedbJournal::at(disk.open().unwrap(), 1 << 20).unwrap();
+        let journal = LogJournal::at(Box::new(disk.clone()), LogOptions::small(disk.reserve())).unwrap();
         let (broker, writer) = restore(&OpenOptions::new().clock(Arc::clone(&clock)), Box::new(journal)).unwrap();
         (broker, writer, clock)
     };

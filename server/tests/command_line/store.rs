@@ -31,7 +31,7 @@ fn a_good_store_is_checked_compacted_and_backed_up() {
 #[test]
 fn a_damaged_store_is_reported_and_salvaged() {
     let shell = shell();
-    let path = shell.path("store").join("store.redb");
+    let path = shell.path("store").join("00000001.log");
     // A byte of a message.
     let mut bytes = Vec::new();
     std::fs::File::open(&path).unwrap().read_to_end(&mut bytes).unwrap();

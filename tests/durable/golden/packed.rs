@@ -1,16 +1,43 @@
-//! The file of a store, in which redb has long runs of one byte.
+//! The files of a store, which have long runs of one byte.
 //!
-//! Again and again: how many bytes follow, these bytes, how often another one comes, and that byte. Numbers are 32 bits,
+//! They follow each other: the length of the name, the name, the length of the file, and its bytes. This is packed: again and again: how many bytes follow, these bytes, how often another one comes, and that byte. Numbers are 32 bits,
 //! little-endian.
 
 /// From how many on bytes are a run.
 const RUN: usize = 16;
 
-pub(super) fn pack(bytes: &[u8]) -> Vec<u8> {
+/// The name of a file, and its bytes.
+pub(super) type Files = Vec<(String, Vec<u8>)>;
+
+pub(super) fn pack_files(files: &Files) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (name, file) in files {
+        for part in [name.as_bytes(), file] {
+            bytes.extend(number(part.len()));
+            bytes.extend(part);
+        }
+    }
+    pack(&bytes)
+}
+
+pub(super) fn unpack_files(packed: &[u8]) -> Files {
+    let bytes = unpack(packed);
+    let (mut rest, mut files) = (&bytes[..], Files::new());
+    while !rest.is_empty() {
+        let mut part = || {
+            let length = take(&mut rest);
+            rest.split_off(..length).unwrap().to_vec()
+        };
+        files.push((String::from_utf8(part()).unwrap(), part()));
+    }
+    files
+}
+
+fn pack(bytes: &[u8]) -> Vec<u8> {
     let mut packed = Vec::new();
     let mut rest = bytes;
     while !rest.is_empty() {
-        let run = rest.windows(RUN).position(|run| run.iter().all(|byte| *byte == run[0])).unwrap_or(rest.len());
+        let run = rest.windows(RUN).position(|run| *run == [run[0]; RUN]).unwrap_or(rest.len());
         let (before, from) = rest.split_at(run);
         let byte = from.first().copied().unwrap_or_default();
         let length = from.iter().take_while(|it| **it == byte).count();
@@ -23,7 +50,7 @@ pub(super) fn pack(bytes: &[u8]) -> Vec<u8> {
     packed
 }
 
-pub(super) fn unpack(packed: &[u8]) -> Vec<u8> {
+fn unpack(packed: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = packed;
     while !rest.is_empty() {

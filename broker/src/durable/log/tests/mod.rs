@@ -11,15 +11,14 @@ mod power_loss;
 
 use std::env;
 
-use super::{RedbJournal, simulated::SimulatedDisk};
-use crate::durable::StorageError;
+use super::{LogJournal, LogOptions};
+use crate::durable::{StorageError, disk::SimulatedDisk};
 
 /// One in so many cases is run.
 const EVERY: u64 = 50;
 
-fn open(disk: &SimulatedDisk) -> Result<RedbJournal, StorageError> {
-    const CACHE: usize = 1 << 20;
-    RedbJournal::at(disk.open()?, CACHE)
+fn open(disk: &SimulatedDisk) -> Result<LogJournal, StorageError> {
+    LogJournal::at(Box::new(disk.clone()), LogOptions::small(disk.reserve()))
 }
 
 fn every() -> u64 {

@@ -1,4 +1,14 @@
+//! A disk: files of bytes in a folder. `real` is that of the operating system, `simulated` one in memory that fails.
+
+mod real;
+#[cfg(test)]
+mod simulated;
+
 use std::{ffi::OsString, fmt::Debug, io, path::Path};
+
+pub(crate) use self::real::RealFolder;
+#[cfg(test)]
+pub(crate) use self::simulated::{Faults, SimulatedDisk};
 
 /// The bytes of a file on a disk.
 pub(crate) trait Storage: Debug + Send + Sync + 'static {
@@ -11,10 +21,6 @@ pub(crate) trait Storage: Debug + Send + Sync + 'static {
 
     /// Sets the length. New bytes are 0.
     fn set_len(&self, len: u64) -> io::Result<()>;
-
-    /// Makes the disk reserve the space from this offset on, so that writing to it takes no more. Without space for
-    /// that it does nothing.
-    fn allocate(&self, from: u64);
 
     /// Makes written data survive a power loss. The name of the file may not survive.
     fn sync(&self) -> io::Result<()>;
@@ -50,6 +56,10 @@ pub(crate) trait Folder: Debug + Send + Sync + 'static {
     /// Opens a file to read and to write it. `create` creates it if it is missing.
     fn open(&self, name: &str, create: bool) -> io::Result<Box<dyn Storage>>;
 
+    /// Opens a file only to read and to lock it.
+    fn open_to_read(&self, name: &str) -> io::Result<Box<dyn Storage>>;
+
+    /// Renames a file. One of the new name is replaced.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
     fn remove(&self, name: &str) -> io::Result<()>;
@@ -62,6 +72,6 @@ pub(crate) trait Folder: Debug + Send + Sync + 'static {
 }
 
 /// Whether an error means that the disk is full.
-pub(super) fn is_full(error: &io::Error) -> bool {
+pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

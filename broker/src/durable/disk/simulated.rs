@@ -14,11 +14,7 @@ use std::{
 use fastrand::Rng;
 use parking_lot::Mutex;
 
-use super::{
-    super::StorageError,
-    place::Place,
-    storage::{Folder, Storage},
-};
+use super::{Folder, Storage};
 
 const BLOCK: u64 = 4_096;
 
@@ -115,10 +111,6 @@ impl Event {
 }
 
 impl Image {
-    fn store(bytes: Vec<u8>) -> Self {
-        Self { has_folder: true, names: BTreeMap::from([("store.redb".into(), 0)]), files: vec![bytes] }
-    }
-
     fn apply(&mut self, event: &Event) {
         match event {
             Event::Write(file, offset, data) => self.write(*file, *offset, data),
@@ -251,11 +243,6 @@ impl State {
         self.now.names.get(name).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// The store, also where it has not been published.
-    fn store(&self) -> Option<usize> {
-        ["store.redb", "store.redb.new", "store.redb.backup"].iter().find_map(|name| self.now.names.get(*name).copied())
-    }
-
     fn blocks(&mut self, file: usize) -> &mut HashSet<u64> {
         self.allocated.entry(file).or_default()
     }
@@ -288,20 +275,15 @@ impl SimulatedDisk {
         })))
     }
 
-    /// A disk with a store of these bytes.
-    pub(crate) fn of(bytes: Vec<u8>) -> Self {
-        Self::with(Image::store(bytes))
-    }
-
     /// Another disk with what is on this one now.
     pub(crate) fn copy(&self) -> Self {
         Self::with(self.0.lock().now.clone())
     }
 
-    /// The bytes of the store.
-    pub(crate) fn bytes(&self) -> Vec<u8> {
+    /// The bytes of a file.
+    pub(crate) fn bytes(&self, name: &str) -> Vec<u8> {
         let state = self.0.lock();
-        state.store().map(|file| state.now.files[file].clone()).unwrap_or_default()
+        state.now.files[state.now.names[name]].clone()
     }
 
     /// The names in the folder, if there is one.
@@ -317,12 +299,12 @@ impl SimulatedDisk {
         change(&mut state.base.names);
     }
 
-    /// Changes a byte of the store that is on the disk.
-    pub(crate) fn flip(&self, offset: usize, mask: u8) {
+    /// Changes the bytes of a file, as they are and as they are on the disk.
+    pub(crate) fn change(&self, name: &str, change: impl Fn(&mut Vec<u8>)) {
         let mut state = self.0.lock();
-        let file = state.store().unwrap();
-        state.now.files[file][offset] ^= mask;
-        state.base.files[file][offset] ^= mask;
+        let file = state.now.names[name];
+        change(&mut state.now.files[file]);
+        change(&mut state.base.files[file]);
     }
 
     pub(crate) fn set_faults(&self, faults: Faults) {
@@ -374,16 +356,8 @@ impl SimulatedDisk {
         state.locked.clear();
     }
 
-    /// Opens the store, or begins it.
-    pub(crate) fn open(&self) -> Result<Place, StorageError> {
-        let reserve = self.0.lock().reserve;
-        Place::open(Box::new(self.clone()), reserve)
-    }
-
-    /// The file of the store.
-    pub(crate) fn storage(&self) -> Box<dyn Storage> {
-        let file = self.0.lock().store().unwrap();
-        Box::new(SimulatedFile::new(self, file))
+    pub(crate) fn reserve(&self) -> u64 {
+        self.0.lock().reserve
     }
 }
 
@@ -449,9 +423,16 @@ impl Folder for SimulatedDisk {
         Ok(Box::new(SimulatedFile::new(self, file)))
     }
 
+    fn open_to_read(&self, name: &str) -> io::Result<Box<dyn Storage>> {
+        Folder::open(self, name, false)
+    }
+
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let mut state = self.0.lock();
         let (file, is_last) = (state.named(from)?, state.call()?);
+        if let Ok(replaced) = state.named(to) {
+            state.allocated.remove(&replaced);
+        }
         state.add(Event::Rename(from.into(), to.into(), file), is_last)
     }
 
@@ -529,14 +510,6 @@ impl Storage for SimulatedFile {
         state.blocks(self.file).retain(|block| block * BLOCK < len);
         let length = usize::try_from(len).map_err(io::Error::other)?;
         state.add(Event::SetLen(self.file, length), is_last)
-    }
-
-    fn allocate(&self, from: u64) {
-        let mut state = self.disk.0.lock();
-        let blocks = from / BLOCK..state.now.files[self.file].len() as u64 / BLOCK;
-        if state.used() + (blocks.end - blocks.start) * BLOCK <= state.faults.capacity {
-            state.blocks(self.file).extend(blocks);
-        }
     }
 
     fn sync(&self) -> io::Result<()> {

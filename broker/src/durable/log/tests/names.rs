@@ -3,14 +3,15 @@
 use fastrand::Rng;
 
 use super::{
-    super::{
-        RedbJournal,
-        simulated::{Faults, SimulatedDisk},
-    },
+    super::LogJournal,
     model::{Model, random_batch},
     open, replay, say, seeds,
 };
-use crate::durable::{StorageErrorKind, journal::Journal};
+use crate::durable::{
+    StorageErrorKind,
+    disk::{Faults, SimulatedDisk},
+    journal::Journal,
+};
 
 /// What goes wrong at a call of an operation on a disk.
 #[derive(Clone, Copy, Debug)]
@@ -128,8 +129,8 @@ fn a_store_that_was_not_renamed_is_not_emptied() {
     for has_reserve in [true, false] {
         let disk = disk.copy();
         disk.change_names(|names| {
-            let store = names.remove("store.redb").unwrap();
-            names.insert("store.redb.new".into(), store);
+            let head = names.remove("head").unwrap();
+            names.insert("head.new".into(), head);
             if !has_reserve {
                 names.remove("reserve");
             }
@@ -168,7 +169,7 @@ fn a_crash_at_any_call_of_a_life_leaves_names_that_open() {
 }
 
 /// Commits, with the reserve given up and taken again in between, until a call fails.
-fn live(journal: &mut RedbJournal, possible: &mut Vec<Model>, rng: &mut Rng) {
+fn live(journal: &mut LogJournal, possible: &mut Vec<Model>, rng: &mut Rng) {
     for _ in 0..rng.usize(1..8) {
         let batch = random_batch(rng, 9, 300);
         let mut after = possible.last().unwrap().clone();

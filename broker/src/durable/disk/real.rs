@@ -10,11 +10,11 @@ use std::{
 #[cfg(not(unix))]
 use parking_lot::Mutex;
 
-use super::storage::{Folder, Storage};
+use super::{Folder, Storage};
 
 /// A file of a store.
 #[derive(Debug)]
-pub(super) struct FileStorage {
+struct FileStorage {
     file: File,
     /// Held while the file is read or written where that takes two calls.
     #[cfg(not(unix))]
@@ -22,11 +22,6 @@ pub(super) struct FileStorage {
 }
 
 impl FileStorage {
-    /// Opens an existing file to read it.
-    pub(super) fn read_only(path: &Path) -> io::Result<Self> {
-        File::open(path).map(Self::new)
-    }
-
     fn new(file: File) -> Self {
         Self {
             file,
@@ -69,17 +64,6 @@ impl Storage for FileStorage {
         self.file.set_len(len)
     }
 
-    #[cfg(target_os = "linux")]
-    fn allocate(&self, from: u64) {
-        let length = self.len().unwrap_or_default().saturating_sub(from);
-        if length > 0 {
-            let _ = rustix::fs::fallocate(&self.file, rustix::fs::FallocateFlags::empty(), from, length);
-        }
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn allocate(&self, _: u64) {}
-
     fn sync(&self) -> io::Result<()> {
         // With the length, and without the times.
         self.file.sync_data()
@@ -101,10 +85,10 @@ impl Storage for FileStorage {
 
 /// A folder of the operating system.
 #[derive(Debug)]
-pub(super) struct RealFolder(PathBuf);
+pub(crate) struct RealFolder(PathBuf);
 
 impl RealFolder {
-    pub(super) fn new(path: &Path) -> Self {
+    pub(crate) fn new(path: &Path) -> Self {
         // Without a slash at the end, which would follow a link.
         Self(path.components().collect())
     }
@@ -171,6 +155,14 @@ impl Folder for RealFolder {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         Ok(Box::new(FileStorage::new(options.open(self.0.join(name))?)))
+    }
+
+    fn open_to_read(&self, name: &str) -> io::Result<Box<dyn Storage>> {
+        let path = self.0.join(name);
+        if !fs::symlink_metadata(&path)?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file"));
+        }
+        Ok(Box::new(FileStorage::new(File::open(path)?)))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {

@@ -1,0 +1,192 @@
+//! Copies what is needed out of segments that have little of it, so that they can be freed.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::{
+    super::{
+        StorageError,
+        journal::{Batch, Table},
+    },
+    damage::{at, damaged},
+    entry::{self, Change},
+    frame::SECTOR,
+    frames::Frames,
+    journal::{LogJournal, Spare},
+    writer::room,
+};
+
+/// How far a segment is emptied.
+#[derive(Debug)]
+pub(super) struct Cursor {
+    frames: Frames,
+    /// Where its frames end, and where the next one begins.
+    end: u32,
+    next: u32,
+    /// The frame that is being read: its records, where they begin in the segment, and how many bytes of them are done.
+    records: Vec<u8>,
+    start: u32,
+    done: usize,
+    is_over: bool,
+}
+
+impl Cursor {
+    pub(super) fn segment(&self) -> u32 {
+        self.frames.segment
+    }
+
+    /// Reads the next frame. `false` at the end.
+    fn read_on(&mut self) -> Result<bool, StorageError> {
+        if self.next >= self.end {
+            self.is_over = true;
+            return Ok(false);
+        }
+        let found = self.frames.read(self.next, &mut self.records)?;
+        let found = found.map_err(|what| damaged(at(self.frames.segment, self.next, what)))?;
+        (self.next, self.start, self.done) = (found.end, found.records, 0);
+        Ok(true)
+    }
+}
+
+impl LogJournal {
+    /// Bytes that are copied with each commit, beside twice the size of its batch.
+    const COPIED: u32 = 16 << 10;
+    /// Bytes that are copied at once where nothing else is committed.
+    const TOGETHER: u32 = 1 << 20;
+    /// Commits until a segment to be emptied is looked for again.
+    const REST: u32 = 64;
+
+    /// Returns how much a commit copies. Chooses a segment to be emptied, if there should be one.
+    pub(super) fn budget(&mut self, batch: &Batch) -> u32 {
+        if self.cursor.is_none() {
+            self.rest = self.rest.saturating_sub(1);
+            let Some(active) = self.active.as_ref().filter(|_| self.rest == 0) else { return 0 };
+            let number = active.number;
+            let chosen = {
+                let state = self.shared.state.read();
+                let is_wanted = self.is_full || state.is_sparse(self.options.largest.into());
+                is_wanted.then(|| state.emptiest(number))
+            };
+            match chosen {
+                None => return 0,
+                Some(None) => {
+                    self.rest = Self::REST;
+                    return 0;
+                }
+                Some(Some(chosen)) => self.empty(chosen),
+            }
+        }
+        let batch = u32::try_from(batch.size()).unwrap_or(u32::MAX);
+        batch.saturating_mul(2).saturating_add(Self::COPIED)
+    }
+
+    /// Begins to empty a segment.
+    fn empty(&mut self, number: u32) {
+        self.wanted = 0;
+        self.cursor = self.shared.state.read().segments.get(&number).map(|segment| Cursor {
+            frames: Frames {
+                file: Arc::clone(&segment.file),
+                store: self.shared.store,
+                segment: number,
+                size: segment.size,
+            },
+            end: segment.end,
+            next: 0,
+            records: Vec::new(),
+            start: 0,
+            done: 0,
+            is_over: false,
+        });
+    }
+
+    /// Adds entries from the segment that is being emptied to the frame, whose end is at most at `room` bytes.
+    pub(super) fn copy_some(&mut self, batch: &Batch, budget: u32, room_left: u32) -> Result<(), StorageError> {
+        let Some(cursor) = &mut self.cursor else { return Ok(()) };
+        let touched: BTreeSet<(Table, &[u8])> = batch.iter().map(|(table, key, _)| (table, key)).collect();
+        let (mut left, mut has_copied) = (budget, false);
+        loop {
+            if cursor.done >= cursor.records.len() {
+                if !cursor.read_on()? {
+                    return Ok(());
+                }
+                // To read takes time too.
+                left = left.saturating_sub(u32::try_from(cursor.records.len() / 8).unwrap_or(u32::MAX));
+                continue;
+            }
+            let segment = cursor.frames.segment;
+            let offset = cursor.start.saturating_add(u32::try_from(cursor.done).unwrap_or(u32::MAX));
+            let entry = entry::read(&cursor.records[cursor.done..], offset);
+            let entry = entry.ok_or_else(|| damaged(at(segment, offset, "a record is malformed")))?;
+            let state = self.shared.state.read();
+            let place = state.index.get(entry.table, entry.key);
+            let (is_needed, oldest) = match entry.change {
+                Change::Put(_) => (place.is_some_and(|it| (it.segment, it.offset) == (segment, offset)), None),
+                // A removal that follows the value would remove it.
+                Change::Removed(span) if place.is_some() => (false, Some(span.oldest)),
+                Change::Removed(span) => (state.is_needed(span, segment), None),
+            };
+            drop(state);
+            // The batch comes first in the frame; the next one copies what is needed then.
+            if (is_needed || oldest.is_some()) && touched.contains(&(entry.table, entry.key)) {
+                return Ok(());
+            }
+            if is_needed {
+                let size = self.frame.size().unwrap_or(u32::MAX);
+                if size.saturating_add(entry.length).next_multiple_of(SECTOR) > room_left {
+                    self.wanted = room(entry.length);
+                    return Ok(());
+                }
+                if has_copied && entry.length > left {
+                    return Ok(());
+                }
+                has_copied = true;
+                let added = self.frame.add(entry.table, entry.key, entry.change);
+                added.ok_or_else(|| damaged(at(segment, offset, "a record is too long")))?;
+                left = left.saturating_sub(entry.length);
+            }
+            if let Some(oldest) = oldest {
+                self.shared.state.write().widen(entry.table, entry.key, oldest);
+            }
+            cursor.done += entry.length as usize;
+            if left == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Records that a segment was emptied, if the frame with the last of its entries was written.
+    pub(super) fn end_copying(&mut self) {
+        if let Some(cursor) = self.cursor.take_if(|cursor| cursor.is_over) {
+            self.shared.state.write().set_drained(cursor.segment());
+        }
+    }
+
+    /// Empties all segments that have space to return, and frees them.
+    pub(super) fn compact_all(&mut self) -> Result<(), StorageError> {
+        self.prepare()?;
+        let Some(active) = &self.active else { return Ok(()) };
+        if let Some(Spare { number, .. }) = self.spare.take() {
+            self.shared.place.remove_segment(number);
+        }
+        self.cursor = None;
+        let is_begun = active.end > 0;
+        self.next_size = self.options.smallest;
+        if is_begun {
+            self.roll(0)?;
+        }
+        let Some(below) = self.active.as_ref().map(|active| active.number) else { return Ok(()) };
+        loop {
+            let chosen = self.shared.state.read().emptiest(below);
+            let Some(chosen) = chosen else { break };
+            self.empty(chosen);
+            while self.cursor.is_some() {
+                self.append(&Batch::default(), Self::TOGETHER, false)?;
+            }
+            self.reclaim()?;
+        }
+        self.reclaim()?;
+        if let Some(Spare { number, .. }) = self.spare.take() {
+            self.shared.place.remove_segment(number);
+        }
+        self.sync()
+    }
+}
