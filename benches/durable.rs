@@ -2,6 +2,7 @@
 //!
 //! The scenarios are as in `benches/scenario`, and are counted as a whole program: the thread that writes is not inside
 //! `hot_phase`.
+#![allow(unsafe_code, reason = "a counting allocator")]
 
 mod counting;
 #[macro_use]

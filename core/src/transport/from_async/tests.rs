@@ -4,6 +4,7 @@ use std::{
     time::Duration,
 };
 
+use tokio::time::sleep;
 use tokio_test::task;
 
 use super::*;
