@@ -6,7 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    task::{Context, Wake, Waker},
+    task::{Context, Poll, Wake, Waker},
 };
 
 use bytes::Bytes;
@@ -179,9 +179,13 @@ async fn a_waker_or_a_body_that_panics_costs_nothing() {
     let waker = Waker::from(Arc::clone(&panics));
     for _ in 0..3 {
         let mut sends: Vec<_> = (0..3).map(|_| sender.send(Message::new(Bytes::from_owner(Owner)))).collect();
-        for send in &mut sends {
-            let _ = send.poll_unpin(&mut Context::from_waker(&waker));
-        }
+        sends.retain_mut(|send| match send.poll_unpin(&mut Context::from_waker(&waker)) {
+            Poll::Ready(sent) => {
+                sent.unwrap();
+                false
+            }
+            Poll::Pending => true,
+        });
         sender.send(Message::new("plain")).await.unwrap();
         for send in sends {
             send.await.unwrap();
