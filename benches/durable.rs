@@ -13,7 +13,7 @@ use consign::{
     Message,
     administration::QueueSettings,
     broker::{Broker, QueueReceiver, QueueSender},
-    transport::{ReceiverExt, Sender},
+    transport::{Delivery, ReceiverExt, Sender},
 };
 use futures_util::future::try_join_all;
 
@@ -56,5 +56,5 @@ async fn send(sender: &QueueSender, window: usize) {
 async fn take(receiver: &mut QueueReceiver, window: usize) {
     let deliveries = receiver.receive_batch(window).await.expect("deliveries");
     assert_eq!(deliveries.len(), window);
-    try_join_all(deliveries.into_iter().map(|delivery| delivery.complete())).await.expect("completed");
+    try_join_all(deliveries.into_iter().map(Delivery::complete)).await.expect("completed");
 }

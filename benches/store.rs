@@ -22,7 +22,7 @@ use consign::{
     Message,
     administration::QueueSettings,
     broker::{Broker, Queue},
-    transport::{ReceiverExt, Sender},
+    transport::{Delivery, ReceiverExt, Sender},
 };
 use futures_util::{
     StreamExt, TryStreamExt,
@@ -118,7 +118,7 @@ fn space(folder: &Path, messages: &str, cycles: &str) -> Result<(), Error> {
             random.shuffle(&mut held);
             while !held.is_empty() {
                 let rest = held.len().saturating_sub(BATCH);
-                try_join_all(held.drain(rest..).map(|delivery| delivery.complete())).await?;
+                try_join_all(held.drain(rest..).map(Delivery::complete)).await?;
                 drained.look(folder, rest)?;
             }
             print(&format!("cycle_{cycle}_full_bytes"), filled.most);
@@ -173,7 +173,7 @@ async fn consume(queue: Queue) -> Result<(), Error> {
     let mut receiver = queue.receiver();
     loop {
         let deliveries = receiver.receive_batch(BATCH).await?;
-        try_join_all(deliveries.into_iter().map(|delivery| delivery.complete())).await?;
+        try_join_all(deliveries.into_iter().map(Delivery::complete)).await?;
     }
 }
 

@@ -8,7 +8,7 @@ use consign::{
     dead_letters::{
         ActionErrorKind, DeadLetterFilter, DeadLetters, EntityDeadLetters, RESUBMIT_COUNT, ResubmitGuarantee,
     },
-    message::EntityPath,
+    message::{EntityPath, PropertyValue},
     transport::{ErrorKind, SettleError},
 };
 use tokio::time::Instant;
@@ -50,7 +50,7 @@ async fn a_copy_and_its_removal_are_one_transaction() {
     for copy in &copies {
         assert_eq!(copy.subject(), Some("edited"));
         assert_eq!(copy.dead_letter_reason(), None);
-        assert_eq!(copy.application_properties().get(RESUBMIT_COUNT).and_then(|count| count.to_u64()), Some(1));
+        assert_eq!(copy.application_properties().get(RESUBMIT_COUNT).and_then(PropertyValue::to_u64), Some(1));
     }
 }
 
@@ -107,7 +107,7 @@ async fn a_dropped_run_and_the_next_one_double_nothing() {
     }
 }
 
-/// The MessageIds of copies that a new process would send to another queue.
+/// The ids of copies that a new process would send to another queue.
 async fn ids_of_copies() -> Vec<String> {
     let bench = Bench::new();
     let archive = bench.broker.queue_with("archive", QueueSettings::default());

@@ -4,7 +4,7 @@ use consign::{
     Message,
     administration::QueueSettings,
     broker::{Broker, Queue},
-    transport::{CompleteAll, Lease, PresettledSender, Sender},
+    transport::{CompleteAll, Delivery, Lease, PresettledSender, Sender},
 };
 use futures_util::future::try_join_all;
 
@@ -51,7 +51,7 @@ async fn completions_that_are_made_together_are_one_commit() {
     assert_eq!(deliveries.len(), MESSAGES);
     let others = deliveries.split_off(MESSAGES / 4);
     let before = commits(&broker);
-    try_join_all(deliveries.into_iter().map(|delivery| delivery.complete())).await.unwrap();
+    try_join_all(deliveries.into_iter().map(Delivery::complete)).await.unwrap();
     assert_eq!(commits(&broker), before + 1);
     // Of two queues in turn.
     let mut leases: Vec<_> = others.into_iter().map(|delivery| delivery.lease).collect();

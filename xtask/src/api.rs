@@ -92,7 +92,8 @@ fn items(package: &Manifest, target: &Path) -> Result<String, Error> {
     let json = target.join("doc").join(format!("{}.json", package.name.replace('-', "_")));
     let builder = Builder::from_rustdoc_json(&json).omit_blanket_impls(true).omit_auto_trait_impls(true);
     let api = builder.omit_auto_derived_impls(true).build().map_err(|source| Error::Rustdoc { json, source })?;
-    Ok(api.items().map(|item| format!("{item}\n")).collect())
+    let items: Vec<String> = api.items().map(ToString::to_string).collect();
+    Ok(items.join("\n") + "\n")
 }
 
 /// The lines that are in one text only, with `-` or `+` before them.

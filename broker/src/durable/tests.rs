@@ -4,6 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     env,
+    path::Path,
     sync::{Arc, mpsc},
     task::{Context, Poll, Waker},
     thread,
@@ -307,7 +308,11 @@ async fn fill(queue: &Queue) -> (u64, SendError) {
 
 /// Bytes of the segments.
 fn segments(disk: &SimulatedDisk) -> usize {
-    let names = disk.names().unwrap().into_iter().filter(|name| name.ends_with(".log"));
+    let names = disk
+        .names()
+        .unwrap()
+        .into_iter()
+        .filter(|name| Path::new(name).extension().is_some_and(|ending| ending == "log"));
     names.map(|name| disk.bytes(&name).len()).sum()
 }
 

@@ -36,6 +36,7 @@ pub(crate) struct Target {
 
 /// The files of TLS with a broker, which are parameters of its URL too.
 #[derive(Clone, Debug, Default, Args)]
+#[expect(clippy::struct_field_names, reason = "options are named after them")]
 pub(crate) struct ClientTls {
     /// Trust the certificates of authorities in a file in PEM, besides those of the system
     #[arg(long, value_name = "FILE")]

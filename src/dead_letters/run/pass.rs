@@ -27,11 +27,17 @@ pub(super) struct Pass<'r, L: Lease> {
     done: u64,
     pub(super) held: Held<L>,
     fates: Fates,
+    /// So many that are behind the last were received.
+    beyond: usize,
     /// Nothing more is received.
     pub(super) is_over: bool,
 }
 
 impl<'r, L: Lease> Pass<'r, L> {
+    /// A pass ends when so many that are behind the last were received. The first of them is not the end: some brokers return
+    /// released messages behind later ones.
+    const MAX_BEYOND: usize = 64;
+
     pub(super) fn new(last: Option<SequenceNumber>, report: &'r mut Report, operation: Duration) -> Self {
         Self {
             last,
@@ -40,6 +46,7 @@ impl<'r, L: Lease> Pass<'r, L> {
             done: 0,
             held: Held::new(operation),
             fates: Fates::default(),
+            beyond: 0,
             is_over: false,
         }
     }
@@ -73,7 +80,9 @@ impl<'r, L: Lease> Pass<'r, L> {
         let number = match self.last {
             // The numbers of several partitions come in no order.
             Some(last) if received.sequence_number > last && received.partition_id.is_none() => {
-                self.is_over = true;
+                self.beyond += 1;
+                self.is_over = self.beyond == Self::MAX_BEYOND;
+                self.held.push(lease);
                 return Ok(None);
             }
             Some(_) => received.sequence_number,

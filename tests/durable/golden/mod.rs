@@ -133,7 +133,8 @@ async fn locked_messages_in_stores_of_every_format_are_free() {
 /// What a later version might write: another format of the store, and another version of a record.
 #[tokio::test]
 async fn a_store_of_a_later_format_is_refused_and_left_alone() {
-    let later: [(fn(&mut Files), &str); 2] = [(newer::format, "format 2"), (newer::record, "version 99")];
+    type Change = fn(&mut Files);
+    let later: [(Change, &str); 2] = [(newer::format, "format 2"), (newer::record, "version 99")];
     for (change, named) in later {
         let (disk, mut files) = (Disk::new(), unpack_files(EVERY[0].store));
         change(&mut files);

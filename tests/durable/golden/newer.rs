@@ -51,9 +51,8 @@ pub(super) fn record(files: &mut Files) {
 
 /// The CRC-32 of these bytes, one after the other.
 fn crc(parts: &[&[u8]]) -> [u8; 4] {
-    let crc =
-        parts.iter().copied().flatten().fold(u32::MAX, |crc, byte| {
-            (0..8).fold(crc ^ u32::from(*byte), |crc, _| crc >> 1 ^ (crc & 1) * 0xedb8_8320)
-        });
+    let crc = parts.iter().copied().flatten().fold(u32::MAX, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ ((crc & 1) * 0xedb8_8320))
+    });
     (!crc).to_le_bytes()
 }

@@ -41,13 +41,13 @@ pub(crate) async fn subscriptions(
         FROM {s}.entities WHERE topic = $1 ORDER BY key",
     );
     let mut all = Vec::new();
-    for row in rows(&**transaction, &sql, &[(&topic, Type::INT8)]).await? {
+    for row in rows(transaction, &sql, &[(&topic, Type::INT8)]).await? {
         let (id, version): (i64, i64) = (row.try_get(0)?, row.try_get(4)?);
         let rules = if let Some(rules) = inner.rules.get(id, version) {
             rules
         } else {
             let sql = inner.sql("SELECT key, rule::text FROM {s}.rules WHERE subscription = $1");
-            let texts = rows(&**transaction, &sql, &[(&id, Type::INT8)]).await?;
+            let texts = rows(transaction, &sql, &[(&id, Type::INT8)]).await?;
             let texts = texts.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
             inner.rules.put(id, version, &texts.collect::<Result<Vec<_>, tokio_postgres::Error>>()?)
         };
@@ -87,7 +87,7 @@ pub(crate) async fn copy(
                     (&reason, Type::TEXT),
                     (&description, Type::TEXT),
                 ];
-                rows(&**transaction, &inner.sql("SELECT {s}.copy_dead($1, $2, $3, $4)"), &parameters).await?;
+                rows(transaction, &inner.sql("SELECT {s}.copy_dead($1, $2, $3, $4)"), &parameters).await?;
             }
         }
         pumped.targets.insert(subscription.id);
@@ -158,6 +158,6 @@ impl Copy {
             (&reason, Type::TEXT),
             (&description.flatten(), Type::TEXT),
         ];
-        rows(&**transaction, &sql, &parameters).await.map(drop)
+        rows(transaction, &sql, &parameters).await.map(drop)
     }
 }

@@ -19,7 +19,10 @@ pub(crate) enum Key {
 
 /// The receivers that have found nothing, by source. A source is here as long as one of them polls.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Idle(Arc<Mutex<HashMap<Key, VecDeque<oneshot::Sender<Option<Turn>>>>>>);
+pub(crate) struct Idle(Arc<Mutex<HashMap<Key, Waiting>>>);
+
+/// Those that wait for their turn, or for a message.
+type Waiting = VecDeque<oneshot::Sender<Option<Turn>>>;
 
 /// The turn of the receiver that polls. Dropped, it is that of the next.
 #[derive(Debug)]

@@ -167,7 +167,7 @@ async fn pump_once(
         "SELECT path, kind, forward_to, forward_dead_to, last FROM {s}.entities
         JOIN {s}.numbers ON entity = id WHERE id = $1",
     );
-    let Some(row) = rows(&**transaction, &sql, &[(&entity, Type::INT8)]).await?.into_iter().next() else {
+    let Some(row) = rows(transaction, &sql, &[(&entity, Type::INT8)]).await?.into_iter().next() else {
         return Ok(Pumped::default());
     };
     let from = From {
@@ -188,7 +188,7 @@ async fn pump_once(
     ));
     // From here on no other process forwards these: a later one waits for the first of them.
     let parameters: [Parameter<'_>; 3] = [(&entity, Type::INT8), (&BATCH, Type::INT8), (&last, Type::INT8)];
-    let leaving = rows(&**transaction, &sql, &parameters).await?;
+    let leaving = rows(transaction, &sql, &parameters).await?;
     let is_copied = from.is_topic && !leaving.is_empty();
     let subscriptions = if is_copied { subscriptions(inner, transaction, entity).await? } else { Vec::new() };
     let is_more = i64::try_from(leaving.len()).is_ok_and(|count| count == BATCH);
@@ -220,7 +220,7 @@ async fn pump_once(
         }
     }
     let sql = inner.sql("DELETE FROM {s}.messages WHERE id = ANY ($1)");
-    rows(&**transaction, &sql, &[(&left, Type::INT8_ARRAY)]).await?;
+    rows(transaction, &sql, &[(&left, Type::INT8_ARRAY)]).await?;
     Ok(pumped)
 }
 
@@ -282,7 +282,7 @@ async fn offer(
 ) -> Result<Result<(i64, bool), Refused>, Failure> {
     let Leaving { part, hops, message, .. } = leaving;
     let sql = inner.sql("SELECT id, kind = 1 OR forward_to IS NOT NULL FROM {s}.entities WHERE key = $1");
-    let found = rows(&**transaction, &sql, &[(&target, Type::TEXT)]).await?;
+    let found = rows(transaction, &sql, &[(&target, Type::TEXT)]).await?;
     let Some(row) = found.first() else { return Ok(Err(Refused::Now(SendError::new(ErrorKind::EntityNotFound)))) };
     let (to, forwards): (i64, bool) = (row.try_get(0)?, row.try_get(1)?);
     let prepared = match Prepared::of((*message).clone()) {
@@ -315,5 +315,5 @@ async fn stay(
     let (reason, description) = dead_letter::columns(dead_letter);
     let parameters: [Parameter<'_>; 4] =
         [(&id, Type::INT8), (&reason, Type::TEXT), (&description, Type::TEXT), (&stays, Type::BOOL)];
-    rows(&**transaction, &inner.sql("SELECT {s}.stay($1, $2, $3, $4)"), &parameters).await.map(drop)
+    rows(transaction, &inner.sql("SELECT {s}.stay($1, $2, $3, $4)"), &parameters).await.map(drop)
 }

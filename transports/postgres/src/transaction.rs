@@ -184,7 +184,7 @@ impl Transaction {
         let applied = inner.database.with(async |client| {
             let transaction = client.transaction().await?;
             let sql = inner.sql("SELECT {s}.ms({s}.now()) - $1");
-            let age = rows(&*transaction, &sql, &[(&begun, Type::INT8)]).await?;
+            let age = rows(&transaction, &sql, &[(&begun, Type::INT8)]).await?;
             let age: i64 = age.first().map(|row| row.try_get(0)).transpose()?.unwrap_or(0);
             if u128::try_from(age).is_ok_and(|age| age > Self::TIMEOUT.as_millis()) {
                 return Ok(Err(SettleError::new(ErrorKind::Transaction).with_detail("it took too long").into()));

@@ -45,7 +45,7 @@ async fn change(
     let transaction = client.transaction().await?;
     let find =
         inner.sql(&format!("SELECT id, {} FROM {{s}}.entities WHERE key = $1 FOR NO KEY UPDATE", Columns::NAMES));
-    let found = rows(&*transaction, &find, &[(&key(path), Type::TEXT)]).await?;
+    let found = rows(&transaction, &find, &[(&key(path), Type::TEXT)]).await?;
     let Some(row) = found.first() else { return Ok(Err(missing(path))) };
     let (entity, old): (i64, Columns) = (row.try_get(0)?, Columns::read(row, 1)?);
     if old.kind() != new.kind() {
@@ -60,7 +60,7 @@ async fn change(
     ));
     let mut parameters: Vec<Parameter<'_>> = vec![(&entity, Type::INT8)];
     parameters.extend(new.parameters());
-    rows(&*transaction, &replace, &parameters).await?;
+    rows(&transaction, &replace, &parameters).await?;
     if old.lock_ms != new.lock_ms || old.forward_to != new.forward_to {
         release(inner, &transaction, entity).await?;
     }
@@ -72,7 +72,7 @@ async fn change(
     }
     // A process that misses it reads the settings within a minute.
     let changed = format!("SELECT pg_notify({}, '=' || $1)", inner.schema.channel_literal);
-    rows(&*transaction, &changed, &[(&entity.to_string(), Type::TEXT)]).await?;
+    rows(&transaction, &changed, &[(&entity.to_string(), Type::TEXT)]).await?;
     transaction.commit().await?;
     Ok(Ok((entity, new.forward_to.is_some() || new.forward_dead_to.is_some())))
 }
@@ -89,7 +89,7 @@ async fn release(inner: &Inner, transaction: &Transaction<'_>, entity: i64) -> R
             ORDER BY number FOR UPDATE SKIP LOCKED
         ), {s}.now(), 0)",
     ] {
-        rows(&**transaction, &inner.sql(sql), &[(&entity, Type::INT8)]).await?;
+        rows(transaction, &inner.sql(sql), &[(&entity, Type::INT8)]).await?;
     }
     Ok(())
 }
@@ -108,5 +108,5 @@ async fn forward(
     } else {
         "UPDATE {s}.messages SET state = 1 WHERE entity = $1 AND part = $2 AND state = 7"
     };
-    rows(&**transaction, &inner.sql(sql), &[(&entity, Type::INT8), (&part, Type::INT2)]).await.map(drop)
+    rows(transaction, &inner.sql(sql), &[(&entity, Type::INT8), (&part, Type::INT2)]).await.map(drop)
 }

@@ -1,4 +1,5 @@
 //! Queues for replies whose requester is killed.
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod support;
 

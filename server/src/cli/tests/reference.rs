@@ -2,7 +2,7 @@
 
 use std::{env, fmt::Write, fs};
 
-use clap::{Arg, Args, Command, CommandFactory};
+use clap::{Arg, Args, Command, CommandFactory, builder::PossibleValue};
 
 use crate::cli::{options::CommandLine, target::Target};
 
@@ -17,7 +17,7 @@ fn cell(text: &str) -> String {
 }
 
 fn name(argument: &Arg) -> String {
-    let values: Vec<_> = argument.get_value_names().unwrap_or_default().iter().map(|name| name.to_string()).collect();
+    let values: Vec<_> = argument.get_value_names().unwrap_or_default().iter().map(ToString::to_string).collect();
     let Some(long) = argument.get_long() else { return values.join(" ") };
     let short = argument.get_short().map(|short| format!("-{short}, ")).unwrap_or_default();
     let values = if argument.get_action().takes_values() { format!(" {}", values.join(" ")) } else { String::new() };
@@ -39,7 +39,7 @@ fn rows(text: &mut String, command: &Command, leave_out: &[&str]) {
     for argument in shown {
         let mut meaning = argument.get_help().map(ToString::to_string).unwrap_or_default();
         let values = argument.get_possible_values();
-        let values: Vec<_> = values.iter().filter(|value| !value.is_hide_set()).map(|value| value.get_name()).collect();
+        let values: Vec<_> = values.iter().filter(|value| !value.is_hide_set()).map(PossibleValue::get_name).collect();
         if argument.get_action().takes_values() && !values.is_empty() {
             write!(meaning, ": {}", values.join(", ")).unwrap();
         }

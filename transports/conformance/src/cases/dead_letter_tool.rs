@@ -211,7 +211,7 @@ async fn a_copy_is_written_in_another_format(bench: &Bench<'_>) -> Verdict {
     bench.gone(&queue).await
 }
 
-/// The subjects of the copies in a queue, and their MessageIds, which this removes.
+/// The subjects of the copies in a queue, and their ids, which this removes.
 async fn copies(bench: &Bench<'_>, queue: &EntityPath, count: usize) -> Result<Vec<(String, String)>, Failure> {
     let mut copies = Vec::new();
     while copies.len() < count {

@@ -77,7 +77,7 @@ impl NatsReceiver {
             let (at, lasts, empty_at) = (self.asked_at, self.lasts, self.empty_at);
             let arrived = self.unplaced.drain(..).map(|(message, _)| message).collect();
             let is_over = outstanding == 0;
-            let asked = Asked { subscriber, inbox, outstanding, at, lasts, empty_at, arrived, is_over };
+            let asked = Asked { subscriber, inbox, outstanding, arrived, at, lasts, empty_at, is_over };
             let pending = PendingRequest::new(asked, Arc::clone(&self.source));
             place.send(Job::Keep(Box::pin(pending.clone().keep())));
             self.pending = Some(pending);

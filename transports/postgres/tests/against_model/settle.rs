@@ -145,10 +145,8 @@ impl Driver {
         let held = &self.held[at];
         let renewed = held.delivery.lease.renew().await.map(Timestamp::as_millis).map_err(|error| error.kind());
         // Messages of a session are never renewed, whether its lock holds or not.
-        let expected = match held.in_session {
-            true => Err(ErrorKind::InvalidOperation),
-            false => self.model.renew(held.entity, held.lock),
-        };
+        let expected =
+            if held.in_session { Err(ErrorKind::InvalidOperation) } else { self.model.renew(held.entity, held.lock) };
         assert_eq!(renewed, expected);
     }
 

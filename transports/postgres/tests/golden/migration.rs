@@ -75,9 +75,10 @@ async fn a_filled_store_of_version_2_is_migrated() {
 
 #[tokio::test]
 async fn messages_of_every_state_are_migrated() {
+    use consign::transport::{ReceiverExt, Sender};
+
     let ids = "SELECT setval(pg_get_serial_sequence('{s}.entities', 'id'), 100)";
     let Some((postgres, _raw, schema)) = migrated("", &format!("{ids}; {OTHERS}")).await else { return };
-    use consign::transport::{ReceiverExt, Sender};
     let counts = postgres.counts("states").await.unwrap();
     assert_eq!((counts.locked, counts.deferred, counts.active, counts.scheduled), (1, 1, 4, 0));
     postgres.sender("states").await.unwrap().send(consign::Message::new("new")).await.unwrap();

@@ -126,12 +126,11 @@ impl Future for Completion {
         if let Some(result) = &progress.result {
             return Poll::Ready(result.clone());
         }
-        match this.place.and_then(|place| progress.waiting.get_mut(place)) {
-            Some(waker) => waker.clone_from(cx.waker()),
-            None => {
-                this.place = Some(progress.waiting.len());
-                progress.waiting.push(cx.waker().clone());
-            }
+        if let Some(waker) = this.place.and_then(|place| progress.waiting.get_mut(place)) {
+            waker.clone_from(cx.waker());
+        } else {
+            this.place = Some(progress.waiting.len());
+            progress.waiting.push(cx.waker().clone());
         }
         Poll::Pending
     }

@@ -30,6 +30,7 @@ pub(crate) struct Shared {
 }
 
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent: of the task, of the receiver, of the channel")]
 pub(super) struct State {
     pub(super) is_ended: bool,
     /// Whether the task is dropped, as it is with its runtime.

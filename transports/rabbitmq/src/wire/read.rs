@@ -36,14 +36,8 @@ pub(crate) struct Facts {
     pub(crate) exceeds_limits: bool,
 }
 
-/// Reads a message from a delivery. Parts that are not understood are left out. A payload that does not match its header is a
-/// body of bytes. Both are reported.
-pub(crate) fn read(raw: &BasicProperties, payload: Bytes, mut report: impl FnMut(Malformed)) -> (Message, Facts) {
-    let none = FieldTable::default();
-    let headers = raw.headers().as_ref().unwrap_or(&none);
-    let mut properties = Properties::new();
-    let mut facts = Facts { enqueued: seconds(raw), ..Facts::default() };
-
+/// Reads what AMQP 0-9-1 has a property for, but the time and the expiration.
+fn read_properties(raw: &BasicProperties, properties: &mut Properties) {
     if let Some(value) = raw.content_type() {
         properties.set_content_type(owned(value));
     }
@@ -73,6 +67,17 @@ pub(crate) fn read(raw: &BasicProperties, payload: Bytes, mut report: impl FnMut
     if let Some(priority) = raw.priority() {
         properties.pass_through_mut().priority = Some(*priority);
     }
+}
+
+/// Reads a message from a delivery. Parts that are not understood are left out. A payload that does not match its header is a
+/// body of bytes. Both are reported.
+pub(crate) fn read(raw: &BasicProperties, payload: Bytes, mut report: impl FnMut(Malformed)) -> (Message, Facts) {
+    let none = FieldTable::default();
+    let headers = raw.headers().as_ref().unwrap_or(&none);
+    let mut properties = Properties::new();
+    let mut facts = Facts { enqueued: seconds(raw), ..Facts::default() };
+
+    read_properties(raw, &mut properties);
     let mut ttl = raw.expiration().as_ref().and_then(|text| text.as_str().parse().ok()).map(Duration::from_millis);
     let mut is_encoded = false;
     // An id that does not fit has a made one in its place.
