@@ -1,8 +1,8 @@
 //! Ids from a cryptographic generator in user space: a system call for each would cost more than the rest of a send.
 //!
 //! Each thread has a generator of its own, ChaCha with 12 rounds, seeded by the operating system. It is seeded again after
-//! [`Pool::FILLS`] fills, and in a child process that was forked from this one: a fill compares process ids, so that at most
-//! [`Pool::IDS`] ids of the thread that forked are made by both processes.
+//! `Pool::FILLS` fills, and in a child process that was forked from this one: a fill compares process ids, so that at most
+//! `Pool::IDS` ids of the thread that forked are made by both processes.
 
 use std::cell::RefCell;
 

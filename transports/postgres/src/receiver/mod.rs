@@ -49,14 +49,14 @@ impl Locked for Deliveries {
 /// A message is locked in the database when it is fetched, never ahead, and no more than the caller has requested. A dropped
 /// receive releases the messages that it has locked, without counting the delivery.
 ///
-/// When the connection is lost a receive fails as [`CommunicationProblem`](ErrorKind::CommunicationProblem) or
-/// [`ServiceTimeout`](ErrorKind::ServiceTimeout), which is retryable: the next call connects again, after 25 ms at first and
+/// When the connection is lost a receive fails as [`CommunicationProblem`](consign_core::transport::ErrorKind::CommunicationProblem) or
+/// [`ServiceTimeout`](consign_core::transport::ErrorKind::ServiceTimeout), which is retryable: the next call connects again, after 25 ms at first and
 /// 2 s at most.
 ///
 /// # Errors
 ///
-/// Besides these: [`EntityNotFound`](ErrorKind::EntityNotFound), [`EntityDisabled`](ErrorKind::EntityDisabled), and
-/// [`InvalidOperation`](ErrorKind::InvalidOperation) on an entity that requires sessions.
+/// Besides these: [`EntityNotFound`](consign_core::transport::ErrorKind::EntityNotFound), [`EntityDisabled`](consign_core::transport::ErrorKind::EntityDisabled), and
+/// [`InvalidOperation`](consign_core::transport::ErrorKind::InvalidOperation) on an entity that requires sessions.
 pub struct PostgresReceiver {
     inner: Arc<Inner>,
     pub(crate) source: Arc<Source>,
