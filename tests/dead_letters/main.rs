@@ -5,6 +5,7 @@
 mod duplicates;
 mod faults;
 mod locked;
+mod order;
 mod peek;
 mod resubmit;
 mod resubmit_to;

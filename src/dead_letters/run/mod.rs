@@ -114,7 +114,8 @@ where
         let mut pace = Pace::new(self.rate);
         let mut failed = None;
         loop {
-            let free = pass.free_places(self.max_held).min(self.concurrency).saturating_sub(in_flight.len());
+            let free =
+                pass.free_places(self.max_held, in_flight.len()).min(self.concurrency).saturating_sub(in_flight.len());
             if pass.is_over && in_flight.is_empty() {
                 break;
             }

@@ -51,8 +51,9 @@ impl<'r, L: Lease> Pass<'r, L> {
         }
     }
 
-    /// How many more dead letters fit beside those that are held, whatever their result.
-    pub(super) fn free_places(&mut self, max_held: usize) -> usize {
+    /// How many more dead letters fit beside those that are held, whatever their result. None while those in flight may be the last
+    /// that match: a request for more would lock others, or receive again what this run releases.
+    pub(super) fn free_places(&mut self, max_held: usize, in_flight: usize) -> usize {
         let failures = Report::MAX_FAILURES.saturating_sub(self.report.failures.len());
         let held = max_held.saturating_sub(self.held.len());
         if self.last.is_some() && self.done >= self.report.matching {
@@ -61,7 +62,8 @@ impl<'r, L: Lease> Pass<'r, L> {
             self.is_over = true;
             self.report.end = if failures == 0 { RunOutcome::TooManyFailures } else { RunOutcome::TooManyHeld };
         }
-        failures.min(held)
+        let may_be_done = self.last.is_some() && self.done + in_flight as u64 >= self.report.matching;
+        if may_be_done { 0 } else { failures.min(held) }
     }
 
     /// Looks at what was received, and says what is to be done with it. Errors: it is no dead letter.

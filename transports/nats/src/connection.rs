@@ -119,7 +119,8 @@ impl Nats {
         &self.inner.client
     }
 
-    /// Closes the connection: jobs of dropped deliveries are finished, and a client that was connected here is drained. Later
+    /// Closes the connection: jobs of dropped deliveries are finished, and a client that was connected here is drained. If a receiver was
+    /// dropped or stopped while it waited, this takes up to 200 ms: messages that arrive for it are released. Later
     /// calls fail as [`InvalidOperation`](ErrorKind::InvalidOperation). A client that was wrapped stays open.
     pub async fn close(&self) -> Result<(), ManageError> {
         if self.inner.is_closed() {
@@ -127,7 +128,7 @@ impl Nats {
         }
         let (done, finished) = oneshot::channel();
         let flushed = async {
-            if self.inner.jobs.send(Job::Flush(done)).await.is_ok() {
+            if self.inner.jobs.send(Job::Close(done)).await.is_ok() {
                 let _ = finished.await;
             }
         };

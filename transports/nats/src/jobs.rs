@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Weak},
+    time::Duration,
 };
 
 use consign_core::transport::{BoxFuture, SettleError};
@@ -23,8 +24,11 @@ pub(crate) enum Job {
     Keep(BoxFuture<()>),
     /// The last delivery of a message: if its lock ends, the message is dead-lettered.
     Last(Instant, Weak<dyn LastLock>),
-    /// Answers when all earlier jobs are done.
+    /// Answers when all earlier jobs are done, except requests that are kept.
     Flush(oneshot::Sender<()>),
+    /// Answers when all earlier jobs are done. The server does not withdraw a request: those that are still kept have [`LAST_CALL`] to
+    /// release what arrives for them, such as messages that were released a moment ago.
+    Close(oneshot::Sender<()>),
 }
 
 /// A place in the queue of jobs.
@@ -52,6 +56,9 @@ impl Job {
     }
 }
 
+/// How long a connection that closes waits for requests that are kept. The server sends what is available at once.
+const LAST_CALL: Duration = Duration::from_millis(200);
+
 /// Jobs at once, besides requests that are kept. More wait in the queue.
 const AT_ONCE: usize = 256;
 
@@ -62,12 +69,17 @@ pub(crate) async fn run(mut jobs: mpsc::Receiver<Job>, watching: Watching) {
     let (mut running, mut kept) = (Running::new(), Running::new());
     let mut last = Last::default();
     let mut flushes = Vec::new();
+    let mut closes: Option<(Instant, oneshot::Sender<()>)> = None;
     loop {
         if running.is_empty() && jobs.is_empty() {
             for done in flushes.drain(..) {
                 let _: Result<(), ()> = oneshot::Sender::send(done, ());
             }
+            if let Some((_, done)) = closes.take_if(|(end, _)| kept.is_empty() || *end <= Instant::now()) {
+                let _: Result<(), ()> = done.send(());
+            }
         }
+        let close_at = closes.as_ref().map(|(end, _)| *end).filter(|_| running.is_empty());
         let next = last.next();
         tokio::select! {
             biased;
@@ -82,9 +94,11 @@ pub(crate) async fn run(mut jobs: mpsc::Receiver<Job>, watching: Watching) {
                 None => break,
                 Some(Job::Last(end, lock)) => last.insert(end, lock),
                 Some(Job::Flush(done)) => flushes.push(done),
+                Some(Job::Close(done)) => closes = Some((Instant::now() + LAST_CALL, done)),
                 Some(Job::Keep(request)) => kept.push(request),
                 Some(Job::Settle(settlement)) => running.push(settlement),
             },
+            () = sleep_until(close_at.unwrap_or_else(Instant::now)), if close_at.is_some() => {}
         }
     }
     while running.next().await.is_some() {}
