@@ -64,7 +64,9 @@ async fn a_dead_letter_that_comes_behind_later_ones_is_handled() {
     assert_eq!((counts.active, counts.locked), (5, 0));
 }
 
-/// Rules: L-14. What a request locks besides, another receiver would wait for.
+/// Rules: L-14.
+///
+/// What a request locks besides, another receiver would wait for.
 #[tokio::test(start_paused = true)]
 async fn a_run_receives_nothing_while_the_last_that_matches_is_in_flight() {
     let bench = Bench::new();
