@@ -3,6 +3,7 @@
 mod acceptance;
 mod by_url;
 mod calls;
+mod consumer;
 mod contents;
 mod dead_letter_tool;
 mod dead_letters;
@@ -47,6 +48,7 @@ pub(crate) fn all() -> Vec<Case> {
         receiving::add,
         locks::add,
         delivery_count::add,
+        consumer::add,
         dead_letters::add,
         dead_letter_tool::add,
         expiry::add,
