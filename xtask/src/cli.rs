@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand as Subcommands};
 
 use crate::{
-    api, bench, conformance, deny, error::Error, faults, features, foreign, fuzz, guide, kill, latency, load, model,
-    nightly, options::Output, package, power_loss, random, recovery, sabotage, shuttle, space, spec,
+    api, bench, conformance, deny, error::Error, faults, features, foreign, fuzz, guarantees, guide, kill, latency,
+    load, model, nightly, options::Output, package, power_loss, random, recovery, sabotage, shuttle, space, spec,
 };
 
 /// Run the longer checks and the benchmarks of this workspace
@@ -20,7 +20,7 @@ pub(crate) struct CommandLine {
 /// The subcommands by purpose, after the list of them.
 const PURPOSES: &str = "\
 By purpose:
-  before a commit       features, spec, deny, package --quick, guide
+  before a commit       features, spec, guarantees, deny, package --quick, guide
   brokers and clients   conformance, foreign, faults
   the embedded broker   model, shuttle, kill, power-loss, recovery, sabotage, space, latency
   untrusted input       fuzz, random
@@ -49,6 +49,8 @@ enum Subcommand {
     Growth(Output),
     /// Fail if a message takes over 3 % more instructions, or more allocations, than in benches/baseline.json (requires valgrind)
     Guard(Output),
+    /// Check that each guarantee of the README has its tests, for each transport, and that docs/guarantees.md lists them
+    Guarantees(guarantees::Options),
     /// Build docs/guide as a book in target/guide/book (installs mdBook if it is missing)
     Guide,
     /// Kill and terminate processes that use a durable broker, and check what they acknowledged
@@ -95,6 +97,7 @@ impl CommandLine {
             Subcommand::Fuzz(options) => fuzz::run(options),
             Subcommand::Growth(output) => bench::growth::run(output),
             Subcommand::Guard(output) => bench::guard::run(output),
+            Subcommand::Guarantees(options) => guarantees::run(options),
             Subcommand::Guide => guide::run(),
             Subcommand::Kill(options) => kill::run(options),
             Subcommand::Latency(options) => latency::run(options),

@@ -6,6 +6,7 @@ use std::process::ExitStatus;
 use plotters::drawing::DrawingAreaErrorKind;
 
 use crate::fuzz::Finding;
+use crate::guarantees::Problem as GuaranteeProblem;
 use crate::spec::Problem;
 
 /// The failure to draw a plot.
@@ -60,6 +61,10 @@ pub(crate) enum Error {
     Unnoticed(Vec<&'static str>),
     /// What is wrong with the rules, their tests or the exceptions.
     Spec(Vec<Problem>),
+    /// What is wrong with the guarantees, their tests or their page.
+    Guarantees(Vec<GuaranteeProblem>),
+    /// A file of guarantees is not of the form that is expected.
+    Toml { path: &'static str, source: toml::de::Error },
     /// The test of this transport did not run the suite.
     NoReport(String),
     /// `cargo metadata` does not have this package.
@@ -138,6 +143,11 @@ impl std::fmt::Display for Error {
                 write!(f, "{} problem(s)", problems.len())?;
                 problems.iter().try_for_each(|problem| write!(f, "\n  {problem}"))
             }
+            Self::Guarantees(problems) => {
+                write!(f, "{} problem(s)", problems.len())?;
+                problems.iter().try_for_each(|problem| write!(f, "\n  {problem}"))
+            }
+            Self::Toml { path, source } => write!(f, "cannot read {path}: {source}"),
         }
     }
 }
@@ -148,6 +158,7 @@ impl std::error::Error for Error {
             Self::Read { source, .. } | Self::Write { source, .. } | Self::Start { source, .. } => Some(source),
             Self::Plot(source) => Some(source),
             Self::Rustdoc { source, .. } => Some(source),
+            Self::Toml { source, .. } => Some(source),
             Self::Metadata(source) | Self::Report(source) | Self::Results(source) => Some(source),
             Self::Failed { .. }
             | Self::NoTransport(_)
@@ -172,6 +183,7 @@ impl std::error::Error for Error {
             | Self::Api(_)
             | Self::NoToolchain(_)
             | Self::Findings(_)
+            | Self::Guarantees(_)
             | Self::Spec(_) => None,
         }
     }

@@ -12,6 +12,7 @@ mod features;
 mod folder;
 mod foreign;
 mod fuzz;
+mod guarantees;
 mod guide;
 mod kill;
 mod latency;

@@ -3,7 +3,7 @@
 mod exceptions;
 mod problem;
 mod semantics;
-mod source;
+pub(crate) mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
 

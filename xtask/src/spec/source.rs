@@ -7,19 +7,21 @@ use super::semantics::is_id;
 
 /// What one file names.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Source {
+pub(crate) struct Source {
     /// The ids of its tests, one for each test that names it.
     pub(super) tested: Vec<String>,
     /// The ids of all `Rules:` lines.
     pub(super) named: Vec<String>,
     /// Lines, counted from 1, that begin as a `Rules:` line and are not one.
     pub(super) malformed: Vec<usize>,
+    /// The names of its tests, but for those that are ignored or call nothing.
+    pub(crate) tests: Vec<String>,
     /// Tests whose names begin with an id.
     pub(super) misnamed: Vec<String>,
 }
 
 impl Source {
-    pub(super) fn read(source: &str) -> Self {
+    pub(crate) fn read(source: &str) -> Self {
         let (mut found, mut item) = (Self::default(), Item::default());
         let mut lines = source.lines().map(str::trim).enumerate();
         while let Some((number, line)) = lines.next() {
@@ -39,6 +41,7 @@ impl Source {
                 found.misnamed.extend(begins_with_id(name).then(|| name.to_owned()));
                 if !item.ignored && calls_something(line, lines.clone().map(|(_, line)| line)) {
                     found.tested.append(&mut item.rules);
+                    found.tests.push(name.to_owned());
                 }
             }
             item = Item::default();
@@ -172,6 +175,12 @@ mod tests {
         for body in ["{ a() }", "{\nfor x in Y {\n}\nassert!(x);\n}", "{\nwhere_it_is! { a }\n}"] {
             assert_eq!(tested(&format!("{one}{body}")), ["S-28"], "{body}");
         }
+    }
+
+    #[test]
+    fn tests_are_listed_by_name() {
+        let source = "#[test]\nfn a() { b() }\n#[tokio::test]\nasync fn c() { b() }\nfn b() { d() }\n#[test]\n#[ignore]\nfn e() { b() }";
+        assert_eq!(Source::read(source).tests, ["a", "c"]);
     }
 
     #[test]
