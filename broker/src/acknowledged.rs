@@ -60,7 +60,17 @@ impl<T, E> Acknowledged<T, E> {
 
     /// Blocks this thread until the result is ready: for code that is not asynchronous. On a broker in memory it does
     /// not block.
+    #[inline]
     pub fn wait(mut self) -> Result<T, E> {
+        // An answer that is here already needs no waker of this thread, which is an allocation.
+        match Pin::new(&mut self).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(answer) => answer,
+            Poll::Pending => self.park(),
+        }
+    }
+
+    #[inline(never)]
+    fn park(mut self) -> Result<T, E> {
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
         loop {
             match Pin::new(&mut self).poll(&mut Context::from_waker(&waker)) {

@@ -194,6 +194,9 @@ impl Lease for QueueLease {
                 }
                 batch.len()
             });
+            if shared.answers_at_once() {
+                continue;
+            }
             match &mut open {
                 Some((last, messages)) if Arc::ptr_eq(last, &shared) => messages.end = done,
                 _ => {

@@ -121,7 +121,18 @@ impl Removed {
 
     /// Dispatches the messages that wait, if there are any.
     #[cfg(feature = "durable")]
+    #[inline]
     fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        out: &mut Vec<Delivery<QueueLease>>,
+    ) -> Poll<Option<Result<usize, ReceiveError>>> {
+        if self.waiting.is_none() { Poll::Ready(None) } else { self.poll_waiting(cx, out) }
+    }
+
+    #[cfg(feature = "durable")]
+    #[cold]
+    fn poll_waiting(
         &mut self,
         cx: &mut Context<'_>,
         out: &mut Vec<Delivery<QueueLease>>,

@@ -58,7 +58,7 @@ impl QueueSender {
         self.shared.acknowledge(answer.map_err(|error| self.rejection(error, now.utc)))
     }
 
-    /// Returns a refusal of this sender, with the fields that the broker adds to each.
+    /// Sends a message, or passes it to the receiver in this process that expects it.
     fn send_directly(&self, arrival: Arrival) -> Acknowledged<(), SendError> {
         if let Err(failure) = self.shared.check_open() {
             return Acknowledged::ready(Err(failure));
@@ -68,6 +68,7 @@ impl QueueSender {
         self.shared.acknowledge(sent.map_err(|error| self.rejection(error, now.utc)))
     }
 
+    /// Returns a refusal of this sender, with the fields that the broker adds to each.
     #[cold]
     pub(super) fn rejection(&self, error: SendError, at: Timestamp) -> SendError {
         rejection(error, self.kind.name(), &self.path, at)

@@ -345,6 +345,12 @@ impl Shared {
         }
     }
 
+    /// Whether every call is as safe as it has to be when it has happened: the broker has no disk.
+    #[inline]
+    pub(super) fn answers_at_once(&self) -> bool {
+        self.recorder.is_none()
+    }
+
     /// Returns the future of a call that has succeeded, if the call is not yet as safe as it has to be.
     #[inline]
     pub(super) fn unanswered<E: From<StorageError>>(&self) -> Option<Acknowledged<(), E>> {
@@ -365,6 +371,13 @@ impl Shared {
     #[allow(clippy::unused_self, reason = "as it is where there may be a disk")]
     pub(super) fn acknowledge<T, E>(&self, answer: Result<T, E>) -> Acknowledged<T, E> {
         Acknowledged::ready(answer)
+    }
+
+    /// Whether every call is as safe as it has to be when it has happened: the broker has no disk.
+    #[inline]
+    #[allow(clippy::unused_self, reason = "as it is where there may be a disk")]
+    pub(super) fn answers_at_once(&self) -> bool {
+        true
     }
 
     /// Returns the future of a call that has succeeded, if the call is not yet as safe as it has to be.

@@ -190,6 +190,14 @@ fn only_duplicates_allocate_the_future_of_the_call() {
     assert_eq!((layer.stats().forgotten(), layer.stats().duplicates()), (2, 1));
 }
 
+/// A broker in memory answers at once, so that no waker of the thread is needed.
+#[test]
+fn an_answer_that_is_ready_is_waited_for_without_an_allocation() {
+    let queue = Broker::new().create_queue("orders", QueueSettings::default()).expect("a new queue");
+    let sent = queue.sender().expect("not a dead-letter sub-queue").send(Message::new("a small message"));
+    assert_eq!(allocations(|| sent.wait().expect("accepted")), 0);
+}
+
 fn poll_once<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(ready) => ready,

@@ -142,6 +142,17 @@ impl Engine {
 
     #[inline]
     pub(super) fn check(&mut self, now: Now, id: StoreId, arrival: &Arrival) -> Result<(), SendError> {
+        match self.entity(id) {
+            // Nearly every entity is like this: what is sent adds its size, and nothing else.
+            Some(entity) if !entity.store.detects_duplicates() && !matches!(entity.role, Role::Topic(_)) => {
+                admits(entity, arrival).and_then(|()| fits(entity, entity.store.size(), arrival.size))
+            }
+            _ => self.check_by_load(now, id, arrival),
+        }
+    }
+
+    #[inline(never)]
+    fn check_by_load(&mut self, now: Now, id: StoreId, arrival: &Arrival) -> Result<(), SendError> {
         let mut load = Load::default();
         self.weigh(now, id, arrival, &mut load, true)?;
         match self.check_load(now, id, &load, 0) {
@@ -212,15 +223,8 @@ impl Engine {
         is_estimate: bool,
     ) -> Result<(), SendError> {
         let Some(entity) = entity_mut(&mut self.entities, id) else { return Err(gone()) };
-        let (settings, properties) = (entity.store.settings(), arrival.message.properties());
-        if !settings.status.allows_send() {
-            return Err(closed(entity));
-        }
-        check_message(settings, arrival)?;
-        if settings.requires_session && properties.session_id().is_none() {
-            return Err(SessionRequired.into());
-        }
-        match entity.store.look_for_duplicate(now, properties) {
+        admits(entity, arrival)?;
+        match entity.store.look_for_duplicate(now, arrival.message.properties()) {
             Some(Seen::Before(_)) => return Ok(()),
             Some(Seen::Full) => return Err(too_many_ids(entity)),
             Some(Seen::New(id)) if !load.ids.insert(id) => return Ok(()),
@@ -246,12 +250,7 @@ impl Engine {
         if load.ids.len() > 1 && entity.store.room_for_ids(now).is_some_and(|room| room < load.ids.len()) {
             return Err(too_many_ids(entity));
         }
-        let limit = entity.store.settings().max_size;
-        // A send that adds nothing, such as a duplicate, does not exceed the limit, even where the limit was lowered.
-        if load.bytes == 0 || used.saturating_add(load.bytes) <= limit {
-            return Ok(());
-        }
-        Err(SendError::new(ErrorKind::QuotaExceeded).with_detail(format!("the entity holds at most {limit} bytes")))
+        fits(entity, used, load.bytes)
     }
 
     /// Bytes that count against the quota of an entity. The messages of a topic are those of its subscriptions.
@@ -305,7 +304,12 @@ impl Engine {
             store.schedule(now.ticks_at(at), arrival, number, new_id, &mut self.fx);
             return number.sequence;
         }
-        self.arrive(now, id, arrival)
+        if let Role::Topic(_) = entity.role {
+            return self.arrive(now, id, arrival);
+        }
+        let number = store.number(now, &arrival.message);
+        store.insert(now, arrival, number, &mut self.fx);
+        number.sequence
     }
 
     /// Numbers a message that was sent, or was scheduled and is due, and stores or copies it.
@@ -329,6 +333,28 @@ impl Entity {
     fn passes(&self) -> bool {
         matches!(self.role, Role::Queue) && self.forward_to.is_none() && self.store.passes()
     }
+}
+
+/// Whether an entity accepts a message like this, whatever else it holds.
+#[inline]
+fn admits(entity: &Entity, arrival: &Arrival) -> Result<(), SendError> {
+    let settings = entity.store.settings();
+    if !settings.status.allows_send() {
+        return Err(closed(entity));
+    }
+    check_message(settings, arrival)?;
+    if settings.requires_session && arrival.message.properties().session_id().is_none() {
+        return Err(SessionRequired.into());
+    }
+    Ok(())
+}
+
+/// Whether so many bytes more fit into an entity that holds `used`.
+#[inline]
+fn fits(entity: &Entity, used: u64, bytes: u64) -> Result<(), SendError> {
+    let limit = entity.store.settings().max_size;
+    // A send that adds nothing, such as a duplicate, does not exceed the limit, even where the limit was lowered.
+    if bytes == 0 || used.saturating_add(bytes) <= limit { Ok(()) } else { Err(full(limit)) }
 }
 
 /// Returns when a message is due, if that is later.
@@ -409,6 +435,11 @@ pub(super) fn gone() -> SendError {
 #[cold]
 fn closed(entity: &Entity) -> SendError {
     SendError::new(ErrorKind::EntityDisabled).with_detail(entity.path.to_string())
+}
+
+#[cold]
+fn full(limit: u64) -> SendError {
+    SendError::new(ErrorKind::QuotaExceeded).with_detail(format!("the entity holds at most {limit} bytes"))
 }
 
 #[cold]

@@ -241,7 +241,14 @@ impl Store {
         self.armed = NEVER;
     }
 
+    /// Whether ids are remembered here.
+    #[inline]
+    pub(super) fn detects_duplicates(&self) -> bool {
+        self.duplicates.is_some()
+    }
+
     /// Looks `properties` up among the remembered ids, if duplicates are detected here.
+    #[inline]
     pub(super) fn look_for_duplicate(&mut self, now: Now, properties: &Properties) -> Option<Seen> {
         let partitioned = self.settings.partitioned;
         Some(self.duplicates.as_mut()?.look(now.ticks, properties, partitioned))

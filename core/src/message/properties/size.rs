@@ -26,6 +26,9 @@ impl Properties {
     /// together at most 65,534 bytes, at most 1,024 of them.
     #[inline]
     pub fn check(&self) -> Result<(), InvalidArgument> {
+        if self.is_small() {
+            return Ok(());
+        }
         if !self.application.is_empty() {
             self.application.check()?;
         }
@@ -34,6 +37,23 @@ impl Properties {
             return Err(InvalidArgument::new(Field::Properties, Problem::TooLong { limit }));
         }
         Ok(())
+    }
+}
+
+impl Properties {
+    /// Whether nothing is to be counted: ids are short, and of the texts that may be long there are at most two, of half the
+    /// limit or less together.
+    #[inline]
+    fn is_small(&self) -> bool {
+        let is_short = || {
+            let correlation_id = self.correlation_id.as_ref().map_or(0, Id::len);
+            size_of_text(self.content_type.as_ref()) + correlation_id <= limits::PROPERTY_BYTES
+        };
+        self.subject.is_none()
+            && self.reply_to.is_none()
+            && self.rare.is_none()
+            && self.application.is_empty()
+            && is_short()
     }
 }
 

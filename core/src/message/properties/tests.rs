@@ -88,6 +88,30 @@ fn one_property_and_all_of_them_are_bounded() {
     assert_eq!(properties.check().unwrap_err().field(), &Field::Properties);
 }
 
+/// Rules: V-09.
+///
+/// Without application properties, texts and ids count towards the limit of all properties.
+#[test]
+fn long_texts_are_bounded_together() {
+    let checked = |change: fn(&mut Properties)| {
+        let mut properties = Properties::new();
+        properties.set_content_type("c".repeat(32_767)).set_message_id("m".repeat(128)).unwrap();
+        change(&mut properties);
+        properties.check().map_err(|error| error.field().clone())
+    };
+    assert_eq!(checked(|_| {}), Ok(()));
+    let changes: [fn(&mut Properties); 5] = [
+        |properties| _ = properties.set_correlation_id("x".repeat(32_767)),
+        |properties| _ = properties.set_subject("x".repeat(32_767)),
+        |properties| _ = properties.set_reply_to("x".repeat(32_767)),
+        |properties| _ = properties.set_to("x".repeat(32_767)),
+        |properties| _ = properties.set_content_type("x".repeat(65_535)),
+    ];
+    for (nth, change) in changes.into_iter().enumerate() {
+        assert_eq!(checked(change), Err(Field::Properties), "change {nth}");
+    }
+}
+
 #[test]
 fn ten_thousand_properties_are_refused() {
     let mut properties = Properties::new();
