@@ -18,6 +18,7 @@ use consign::{
     Disposition, Message,
     administration::{QueueSettings, SubscriptionSettings, TopicSettings},
     broker::{Broker, Queue, QueueLease, QueueReceiver, QueueSender},
+    message::SequenceNumber,
     middleware::dedup::{DedupLayer, MemoryStore},
     rules::{CorrelationFilter, Rule},
     time::{Clock, ManualClock, Timestamp},
@@ -33,6 +34,9 @@ type Case = (&'static str, fn(usize) -> Cycle);
 
 const CASES: &[Case] = &[
     ("depth", depth),
+    ("peek", peek),
+    ("peek_sessions", peek_sessions),
+    ("peek_partitions", peek_partitions),
     ("locked", locked),
     ("deferred", deferred),
     ("sessions", sessions),
@@ -154,6 +158,31 @@ fn settle(delivery: Delivery<QueueLease>, disposition: Disposition) {
 /// So many messages wait.
 fn depth(size: usize) -> Cycle {
     Bench::filled(QueueSettings::default(), size).cycle()
+}
+
+/// So many messages wait. A cycle is what a page of messages reads: 50 from the middle on, and the counters.
+fn peek(size: usize) -> Cycle {
+    peeks(QueueSettings::default(), size)
+}
+
+/// The same, each message in a session of its own.
+fn peek_sessions(size: usize) -> Cycle {
+    peeks(QueueSettings::default().with_sessions(true), size)
+}
+
+fn peek_partitions(size: usize) -> Cycle {
+    peeks(QueueSettings::default().with_partitioned(true), size)
+}
+
+fn peeks(settings: QueueSettings, size: usize) -> Cycle {
+    let bench = Bench::filled(settings, size);
+    let numbers = bench.queue.peek(SequenceNumber::default(), size);
+    let middle = numbers[size / 2].received().expect("from a broker").sequence_number;
+    Box::new(move |message| {
+        assert_eq!(bench.queue.peek(middle, 50).len(), 50);
+        assert_eq!(bench.broker.statistics()[0].counts.active, size);
+        drop(message);
+    })
 }
 
 /// So many messages are held by others.

@@ -148,7 +148,7 @@ impl Queue {
     /// Returns up to `max` messages from sequence number `from` on, in order, without locking or counting. Locked,
     /// deferred and scheduled messages are included, dead-lettered ones are not. The list may be empty.
     ///
-    /// Visits every locked message of the entity once; if it is partitioned or has sessions, every message.
+    /// Visits the messages that it returns and, unless the entity is partitioned or has sessions, every locked one.
     #[must_use]
     pub fn peek(&self, from: SequenceNumber, max: usize) -> Vec<Message> {
         let (now, source) = (self.shared.now(), Source::Part(self.part));
@@ -156,9 +156,9 @@ impl Queue {
     }
 
     /// Removes up to `max` messages, at most [`Queue::MAX_DELETED`], that are neither locked nor scheduled, the
-    /// oldest first. With a time, removes only those enqueued before it. Returns their number. Visits every locked
-    /// message once; if there are sessions, every message. Errors: [`InvalidOperation`](ErrorKind::InvalidOperation)
-    /// on a partitioned entity, [`EntityNotFound`](ErrorKind::EntityNotFound).
+    /// oldest first. With a time, removes only those enqueued before it. Returns their number. Visits every locked and
+    /// scheduled message once at most. Errors: [`InvalidOperation`](ErrorKind::InvalidOperation) on a partitioned
+    /// entity, [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub fn delete_messages(&self, max: usize, enqueued_before: Option<Timestamp>) -> Acknowledged<usize, ManageError> {
         match self.settings() {
             Ok(settings) if !settings.partitioned => {}

@@ -219,7 +219,7 @@ impl SessionReceiver {
     }
 
     /// Returns up to `max` messages of this session as [`Queue::peek`] does, from after the last one that was peeked.
-    /// Returns none once the lock is lost.
+    /// Returns none once the lock is lost. Visits every locked message of the session, and every scheduled one of the entity.
     pub fn peek(&mut self, max: usize) -> Vec<Message> {
         let (now, store, source) = (self.queue.shared.now(), self.queue.store, self.source());
         let peeked = self.queue.shared.with(|state| state.engine.peek(now, store, source, self.cursor, max));

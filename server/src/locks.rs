@@ -9,6 +9,7 @@ use consign_core::{
     transport::{Lease, SettleError},
 };
 use parking_lot::Mutex;
+use rustc_hash::FxBuildHasher;
 
 /// The leases of a server. A client settles by the link that delivered the message, or by token through any other.
 #[derive(Default)]
@@ -18,7 +19,8 @@ pub(crate) struct Locks {
 
 #[derive(Default)]
 struct Held {
-    leases: HashMap<LockToken, Lock>,
+    /// The broker chooses the tokens, so that a client cannot make them collide.
+    leases: HashMap<LockToken, Lock, FxBuildHasher>,
     /// Locks without a connection, and until when they hold.
     orphans: HashMap<LockToken, Timestamp>,
     /// The number of those at which the ones that have run out are dropped.

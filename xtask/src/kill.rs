@@ -2,7 +2,7 @@
 //!
 //! Built in the profile `checked`, so that the code is optimised and an overflow still panics. A seed fixes what each
 //! process does and when it is killed, but not how far it has come by then. With `--outbox` the processes are relays of
-//! `consign-outbox-postgres` to real brokers.
+//! `consign-outbox-postgres` to real brokers, with `--servers` they are servers of which a command resubmits dead letters.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::PathBuf;
@@ -21,6 +21,8 @@ const FILTERS: [(&str, u64); 2] = [
 ];
 /// A server of each transport is needed: `scripts/brokers`.
 const OUTBOX: [(&str, u64); 1] = [("kills::a_killed_relay_loses_nothing", 1)];
+/// The servers of a command.
+const SERVERS: [(&str, u64); 1] = [("killed_server::a_resubmission_survives_kills_of_its_server", 1)];
 const TRANSPORTS: [&str; 3] = ["postgres", "nats", "rabbitmq"];
 const CYCLES: u64 = 200;
 
@@ -32,6 +34,9 @@ pub(crate) struct Options {
     /// Kill processes with a relay of an outbox instead, this many on each transport
     #[arg(long)]
     outbox: bool,
+    /// Kill this many servers of `consign dead-letters resubmit` instead
+    #[arg(long, conflicts_with = "outbox")]
+    servers: bool,
     /// With --outbox, kill on this transport only: postgres, nats or rabbitmq
     #[arg(long, value_name = "NAME", requires = "outbox", value_parser = TRANSPORTS)]
     transport: Option<String>,
@@ -49,14 +54,19 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let cycles = options.cycles;
     // A number that is accepted by `--seed`.
     let seed = options.seed.unwrap_or_else(|| RandomState::new().build_hasher().finish().max(1));
-    let outbox = if options.outbox { " --outbox" } else { "" };
-    eprintln!("replay: cargo xtask kill --cycles {cycles} --seed {seed}{outbox}");
+    let (filters, what): (&[_], _) = match (options.outbox, options.servers) {
+        (true, _) => (&OUTBOX, " --outbox"),
+        (_, true) => (&SERVERS, " --servers"),
+        _ => (&FILTERS, ""),
+    };
+    eprintln!("replay: cargo xtask kill --cycles {cycles} --seed {seed}{what}");
     let mut object = Map::new();
-    let filters: &[_] = if options.outbox { &OUTBOX } else { &FILTERS };
     for &(filter, share) in filters {
         let mut command = cargo(["test", "--profile", "checked", "--features", "full"]);
         if options.outbox {
             command.args(["--package", "consign-outbox-postgres", "--test", "outbox", filter]);
+        } else if options.servers {
+            command.args(["--package", "consign-server", "--test", "command_line", filter]);
         } else {
             command.args(["--test", "durable", filter]);
         }

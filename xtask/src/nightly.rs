@@ -38,6 +38,7 @@ const PARTS: &[Part] = &[
     part("power-loss", &["power-loss"]),
     part("kill", &["kill", "--cycles", "200"]),
     part("kill-outbox", &["kill", "--outbox", "--cycles", "100"]),
+    part("kill-servers", &["kill", "--servers", "--cycles", "60"]),
     part("model", &["model", "--ops", "10000000", "--seeds", "400"]),
     part("model-postgres", &["model", "--transport", "postgres"]),
     part("sabotage", &["sabotage"]),

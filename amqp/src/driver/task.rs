@@ -17,7 +17,7 @@ use super::{Application, Shared, State};
 use crate::engine::{Connection, Received};
 
 /// How often a task reads and writes before others have their turn.
-const TURNS: usize = 32;
+const TURNS: usize = 8;
 
 /// The least space for a read.
 const READ: usize = 16 * 1_024;
@@ -32,6 +32,7 @@ pub(super) struct Task<S, A> {
     input: BytesMut,
     /// When the engine wants to be called, or a closed connection has lingered.
     timer: Pin<Box<Sleep>>,
+    /// The time that the timer is set to, at the latest that of the engine. None if it is not set.
     deadline: Option<Duration>,
     /// Whether the stream may keep what was written to it.
     unflushed: bool,
@@ -133,7 +134,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin, A: Application> Task<S, A> {
             self.deadline = None;
             return false;
         };
-        if self.deadline != Some(deadline) {
+        // Input only moves the deadline further away: a timer that is early calls the engine, and is set again.
+        if self.deadline.is_none_or(|armed| deadline < armed) {
             self.deadline = Some(deadline);
             self.timer.as_mut().reset(self.shared.began + deadline);
         }

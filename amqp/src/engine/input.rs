@@ -84,7 +84,7 @@ impl Connection {
     /// Whether the application has to act before input is taken.
     ///
     /// The limit of the output is above that of [`Connection::send`], so that two ends that send do not wait for each other.
-    pub(super) fn is_blocked(&self) -> bool {
+    pub(crate) fn is_blocked(&self) -> bool {
         let waits = match self.phase {
             Phase::Sasl(state) => state.is_blocked(),
             Phase::Frames => self.opened_by_peer && !self.opened,

@@ -111,19 +111,21 @@ impl Connection {
             return None;
         }
         let shared = &self.commands.shared;
-        let event = poll_fn(|cx| {
-            let event = shared.read(|engine, events| {
-                let event = engine.poll_event();
-                if event.is_none() {
+        let (event, was_blocked) = poll_fn(|cx| {
+            shared.read(|engine, events| {
+                let was_blocked = engine.is_blocked();
+                let Some(event) = engine.poll_event() else {
                     events.waiting = Some(cx.waker().clone());
-                }
-                event
-            });
-            event.map_or(Poll::Pending, Poll::Ready)
+                    return Poll::Pending;
+                };
+                Poll::Ready((event, was_blocked))
+            })
         })
         .await;
-        // The task reads on if it waited for this.
-        shared.command(|_, _| ());
+        if was_blocked {
+            // The task reads on if it waited for this.
+            shared.command(|_, _| ());
+        }
         self.closed = matches!(event, Event::Closed { .. });
         Some(event)
     }

@@ -123,20 +123,7 @@ impl QueueDescription {
         let mut settings = current.clone();
         let (size, message_size) = (self.max_size_in_megabytes, self.max_message_size_in_kilobytes);
         settings::sizes(size, message_size, &mut settings.max_size, &mut settings.max_message_size)?;
-        settings::set!(self => settings:
-            lock_duration => lock_duration,
-            default_message_time_to_live => default_time_to_live by settings::limited,
-            auto_delete_on_idle => auto_delete_on_idle by settings::limited,
-            dead_lettering_on_message_expiration => dead_letter_on_expiration,
-            status => status,
-        );
-        if let Some(count) = self.max_delivery_count {
-            settings.max_delivery_count = settings::count("MaxDeliveryCount", count)?;
-        }
-        settings.forward_to = settings::path("ForwardTo", self.forward_to.as_deref())?;
-        settings.forward_dead_letters_to =
-            settings::path("ForwardDeadLetteredMessagesTo", self.forward_dead_lettered_messages_to.as_deref())?;
-        settings::fixed("RequiresSession", self.requires_session, &mut settings.requires_session, is_new)?;
+        settings::set_received!(self => settings, is_new);
         settings::fixed("EnablePartitioning", self.enable_partitioning, &mut settings.partitioned, is_new)?;
         settings.duplicate_detection = settings::duplicate_detection(
             self.requires_duplicate_detection,

@@ -53,6 +53,28 @@ macro_rules! set {
 }
 pub(super) use set;
 
+/// Sets what queues and subscriptions have in common.
+macro_rules! set_received {
+    ($description:ident => $settings:ident, $is_new:ident) => {
+        settings::set!($description => $settings:
+            lock_duration => lock_duration,
+            default_message_time_to_live => default_time_to_live by settings::limited,
+            auto_delete_on_idle => auto_delete_on_idle by settings::limited,
+            dead_lettering_on_message_expiration => dead_letter_on_expiration,
+            status => status,
+        );
+        if let Some(count) = $description.max_delivery_count {
+            $settings.max_delivery_count = settings::count("MaxDeliveryCount", count)?;
+        }
+        $settings.forward_to = settings::path("ForwardTo", $description.forward_to.as_deref())?;
+        let dead_letters_to = $description.forward_dead_lettered_messages_to.as_deref();
+        $settings.forward_dead_letters_to = settings::path("ForwardDeadLetteredMessagesTo", dead_letters_to)?;
+        let requires_session = $description.requires_session;
+        settings::fixed("RequiresSession", requires_session, &mut $settings.requires_session, $is_new)?;
+    };
+}
+pub(super) use set_received;
+
 pub(super) fn count(field: &str, count: u64) -> Result<u32, SettingsError> {
     u32::try_from(count).map_err(|_| SettingsError::invalid(field))
 }

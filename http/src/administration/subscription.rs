@@ -95,21 +95,10 @@ impl SubscriptionDescription {
             &[("UserMetadata", self.user_metadata.as_ref().is_some_and(|text| !text.is_empty()))],
         )?;
         let mut settings = current.clone();
+        settings::set_received!(self => settings, is_new);
         settings::set!(self => settings:
-            lock_duration => lock_duration,
-            default_message_time_to_live => default_time_to_live by settings::limited,
-            auto_delete_on_idle => auto_delete_on_idle by settings::limited,
-            dead_lettering_on_message_expiration => dead_letter_on_expiration,
             dead_lettering_on_filter_evaluation_exceptions => dead_letter_on_filter_error,
-            status => status,
         );
-        if let Some(count) = self.max_delivery_count {
-            settings.max_delivery_count = settings::count("MaxDeliveryCount", count)?;
-        }
-        settings.forward_to = settings::path("ForwardTo", self.forward_to.as_deref())?;
-        settings.forward_dead_letters_to =
-            settings::path("ForwardDeadLetteredMessagesTo", self.forward_dead_lettered_messages_to.as_deref())?;
-        settings::fixed("RequiresSession", self.requires_session, &mut settings.requires_session, is_new)?;
         Ok(settings)
     }
 }

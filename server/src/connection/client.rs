@@ -14,6 +14,7 @@ use consign_amqp::{
 use consign_broker::SessionReceiver;
 use consign_core::{message::LockToken, transport::SettleError};
 use futures_util::stream::FuturesUnordered;
+use rustc_hash::FxBuildHasher;
 use tokio::time::Instant;
 
 use super::{idle::Idle, rights::Held, wakes::Wakes};
@@ -32,7 +33,8 @@ pub(crate) type Call = Pin<Box<dyn Future<Output = Done> + Send>>;
 /// The state of a connection.
 pub(crate) struct Client {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) links: HashMap<LinkId, Link>,
+    /// The engine chooses the ids, so that a client cannot make them collide.
+    pub(crate) links: HashMap<LinkId, Link, FxBuildHasher>,
     pub(crate) held: Held,
     pub(crate) transactions: Transactions,
     /// Calls whose answer a client waits for.
@@ -89,7 +91,7 @@ impl Client {
             place,
             held: Held::new(shared.limits.max_tokens),
             transactions: Transactions::default(),
-            links: HashMap::new(),
+            links: HashMap::default(),
             calls: FuturesUnordered::new(),
             accepts: FuturesUnordered::new(),
             sessions: HashMap::new(),

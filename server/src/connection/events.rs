@@ -84,11 +84,12 @@ impl Client {
     }
 
     fn delivery(&mut self, engine: &mut Engine, delivery: consign_amqp::engine::Delivery) {
-        self.touch(delivery.link);
-        match self.links.get(&delivery.link).map(|link| &link.kind) {
-            Some(Kind::Incoming(_)) => self.receive(engine, delivery),
-            Some(Kind::Requests { .. }) => self.request(engine, delivery),
-            Some(Kind::Coordinator) => self.coordinate(engine, delivery),
+        let Some(link) = self.links.get_mut(&delivery.link) else { return };
+        link.active = Instant::now();
+        match &link.kind {
+            Kind::Incoming(_) => self.receive(engine, delivery),
+            Kind::Requests { .. } => self.request(engine, delivery),
+            Kind::Coordinator => self.coordinate(engine, delivery),
             // It was detached, or a client does not send on it.
             _ => {}
         }

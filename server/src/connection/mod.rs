@@ -32,7 +32,7 @@ use crate::{places::Place, server::Shared};
 const MECHANISMS: [&str; 4] = ["MSSBCBS", "ANONYMOUS", "PLAIN", "EXTERNAL"];
 
 /// How many events are handled before the connection's output is written.
-const MAX_EVENTS: usize = 64;
+const MAX_EVENTS: usize = 32;
 
 /// What a connection has to do next.
 enum Turn {
@@ -56,6 +56,7 @@ where
     let mut client = Client::new(Arc::clone(shared), place, Instant::now());
     let wakes = Arc::clone(client.wakes());
     let mut shutdown = shared.shutdown.subscribe();
+    let mut stopping = pin!(shutdown.wait_for(|shutdown| *shutdown));
     let commands = connection.commands();
     let mut timer = pin!(sleep_until(client.due()));
     loop {
@@ -70,7 +71,7 @@ where
             woken = wakes.woken() => Turn::Woken(woken),
             () = commands.writable(), if is_stalled => Turn::Writable,
             () = &mut timer => Turn::Due,
-            _ = shutdown.wait_for(|shutdown| *shutdown), if !is_closing => Turn::Shutdown,
+            _ = &mut stopping, if !is_closing => Turn::Shutdown,
             () = evicted.notified(), if !client.is_authenticated() => Turn::Evicted,
         };
         if matches!(turn, Turn::Evicted) {
@@ -79,7 +80,8 @@ where
                 return;
             }
         }
-        connection.command(|engine| {
+        let is_busy = connection.command(|engine| {
+            let mut is_busy = false;
             match turn {
                 Turn::Event(event) => {
                     client.handle(
@@ -90,6 +92,7 @@ where
                         let Some(event) = engine.poll_event() else { break };
                         client.handle(engine, event);
                     }
+                    is_busy = engine.has_event();
                 }
                 Turn::Done(done) => client.done(engine, done),
                 Turn::Woken(links) => links.into_iter().for_each(|link| client.pump(engine, link)),
@@ -99,9 +102,14 @@ where
                 Turn::Evicted => client.evicted(engine),
             }
             client.finish(engine);
+            is_busy
         });
         if client.is_closed() {
             break;
+        }
+        if is_busy {
+            // Nothing above waits while a client sends without a pause: connections that send little have their turn.
+            tokio::task::yield_now().await;
         }
     }
     drop(refusal);

@@ -32,6 +32,16 @@ impl Incoming {
     pub(super) fn new(sender: QueueSender, entity: Arc<str>, max_message_size: u64) -> Self {
         Self { sender, entity, max_message_size, used: 0, unanswered: 0 }
     }
+
+    /// Gives credit again, up to the full one. In halves, so that not every message is followed by a flow.
+    fn replenish(&mut self, engine: &mut Engine, link: LinkId, full: u32) {
+        if self.used >= full.div_ceil(2) {
+            let credit = full.saturating_sub(self.unanswered);
+            if credit > 0 && engine.credit(link, credit).is_ok() {
+                self.used = full - credit;
+            }
+        }
+    }
 }
 
 impl Client {
@@ -95,8 +105,8 @@ impl Client {
         }
         if let Some(Link { kind: Kind::Incoming(incoming), .. }) = self.links.get_mut(&link) {
             incoming.unanswered = incoming.unanswered.saturating_sub(1);
+            incoming.replenish(engine, link, self.shared.limits.sender_credit);
         }
-        self.replenish(engine, link);
     }
 
     /// A delivery was given up. It has used a credit.
@@ -104,22 +114,10 @@ impl Client {
         match self.links.get_mut(&link) {
             Some(Link { kind: Kind::Incoming(incoming), .. }) => {
                 incoming.used += 1;
-                self.replenish(engine, link);
+                incoming.replenish(engine, link, self.shared.limits.sender_credit);
             }
             Some(_) => drop(engine.credit(link, self.shared.limits.sender_credit)),
             None => {}
-        }
-    }
-
-    fn replenish(&mut self, engine: &mut Engine, link: LinkId) {
-        let full = self.shared.limits.sender_credit;
-        let Some(Link { kind: Kind::Incoming(incoming), .. }) = self.links.get_mut(&link) else { return };
-        // In halves, so that not every message is followed by a flow.
-        if incoming.used >= full.div_ceil(2) {
-            let credit = full.saturating_sub(incoming.unanswered);
-            if credit > 0 && engine.credit(link, credit).is_ok() {
-                incoming.used = full - credit;
-            }
         }
     }
 }

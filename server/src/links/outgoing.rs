@@ -18,6 +18,7 @@ use consign_core::{
     time::Timestamp,
     transport::{Delivery, Lease, ReceiveError, ReceiveMode, Receiver},
 };
+use rustc_hash::FxBuildHasher;
 
 use super::{Kind, Link};
 use crate::{
@@ -40,7 +41,7 @@ pub(crate) struct Outgoing {
     pub(crate) entity: Arc<str>,
     pub(crate) session: Option<Arc<str>>,
     /// What the client has not settled.
-    pub(crate) unsettled: HashMap<DeliveryId, LockToken>,
+    pub(crate) unsettled: HashMap<DeliveryId, LockToken, FxBuildHasher>,
     /// Messages that were removed, and that the client has no credit for any more.
     removed: VecDeque<Message>,
     pub(crate) credit: u32,
@@ -106,7 +107,7 @@ impl Outgoing {
             mode,
             entity,
             session,
-            unsettled: HashMap::new(),
+            unsettled: HashMap::default(),
             removed: VecDeque::new(),
             credit: 0,
             drain: false,

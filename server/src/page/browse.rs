@@ -18,7 +18,7 @@ pub(super) const PAGE: usize = 50;
 /// Messages of one peek.
 const PEEK: usize = 250;
 /// Messages that a search looks at before it shows what it has found.
-const SEARCHED: usize = 10_000;
+pub(super) const SEARCHED: usize = 10_000;
 /// Messages that are received to be listed.
 const RECEIVED: usize = 50;
 /// How long to wait for a message that is received to be listed.
@@ -106,6 +106,7 @@ pub(super) async fn list(
             listed.next = Some(next);
             return Ok(listed);
         }
+        tokio::task::yield_now().await;
     }
 }
 

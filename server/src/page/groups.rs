@@ -6,11 +6,15 @@ use consign::dead_letters::{DeadLetterFilter, DeadLetters, Explained};
 use consign_core::{
     message::{EntityPath, SequenceNumber},
     time::Timestamp,
-    transport::ReceiveError,
+    transport::{Capability, ReceiveError},
 };
 use sha2::{Digest, Sha256};
 
-use super::{Shared, hex};
+use super::{
+    Shared,
+    browse::{PAGE, SEARCHED},
+    hex,
+};
 
 /// Most groups that are told apart. Further ones are one group.
 const MAX_GROUPS: usize = 500;
@@ -18,6 +22,8 @@ const MAX_GROUPS: usize = 500;
 const MAX_LETTERS: usize = 200_000;
 /// Dead letters of one step.
 const STEP: usize = 1_000;
+/// Dead letters of one step of the list of a group.
+const LISTED: usize = 250;
 /// Most characters of an error.
 const ERROR: usize = 160;
 
@@ -114,7 +120,43 @@ pub(super) async fn each(
         if seen >= MAX_LETTERS {
             return Ok(false);
         }
+        // The embedded broker answers without waiting, and other requests are not to wait for all steps.
+        tokio::task::yield_now().await;
     }
+}
+
+/// Lists a page of the dead letters of one group from a number on, and returns where the next one begins. It looks at a limited
+/// number of letters: a page then has less, or none.
+pub(super) async fn list(
+    shared: &Shared,
+    entity: &EntityPath,
+    group: &str,
+    from: SequenceNumber,
+) -> Result<(Vec<Explained>, Option<SequenceNumber>), ReceiveError> {
+    let dead = DeadLetters::of(shared.transport.clone(), entity);
+    if !shared.supports(Capability::Peek) {
+        let mut found = dead.list(&filter(Some(group)), from, PAGE + 1).await?;
+        let next = if found.len() > PAGE { found.pop().map(|next| next.sequence_number()) } else { None };
+        return Ok((found, next));
+    }
+    let (mut found, mut next, mut searched) = (Vec::new(), from, 0);
+    while searched < SEARCHED {
+        let listed = dead.list(&DeadLetterFilter::all(), next, LISTED).await?;
+        let (count, last) = (listed.len(), listed.last().map(Explained::sequence_number));
+        for letter in listed.into_iter().filter(|letter| key_of(letter) == group) {
+            if found.len() == PAGE {
+                return Ok((found, Some(letter.sequence_number())));
+            }
+            found.push(letter);
+        }
+        match last.filter(|last| count == LISTED && *last >= next) {
+            Some(last) => next = last.next(),
+            None => return Ok((found, None)),
+        }
+        searched += count;
+        tokio::task::yield_now().await;
+    }
+    Ok((found, Some(next)))
 }
 
 /// Groups the dead letters of an entity.

@@ -8,6 +8,7 @@ mod decode;
 mod entities;
 mod errors;
 mod killed;
+mod killed_server;
 mod lines;
 mod messages;
 mod page;

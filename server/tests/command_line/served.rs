@@ -1,4 +1,4 @@
-//! The commands against `consign serve`, whose broker is in memory.
+//! The commands against `consign serve`.
 
 use std::{
     io::{BufRead, BufReader},
@@ -15,17 +15,35 @@ pub(crate) struct Server {
     _output: BufReader<ChildStdout>,
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
+impl Server {
+    /// Ends the process by a signal that it cannot handle.
+    pub(crate) fn kill(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+
+    pub(crate) fn port(&self) -> &str {
+        self.url.rsplit(':').next().unwrap().split('?').next().unwrap()
+    }
 }
 
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A server whose broker is in memory.
 pub(crate) fn serve() -> Server {
+    serve_on("0", &[])
+}
+
+/// A server on a port, or on any: 0.
+pub(crate) fn serve_on(port: &str, options: &[&str]) -> Server {
     let mut command = Command::new(env!("CARGO_BIN_EXE_consign"));
     command
-        .args(["serve", "--amqp-port", "0", "--http-port", "0"])
+        .args(["serve", "--amqp-port", port, "--http-port", "0"])
+        .args(options)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());

@@ -35,6 +35,11 @@ impl Shell {
         Self { folder: tempfile::tempdir().unwrap(), url: url.to_owned() }
     }
 
+    /// The same folder, on the broker of a URL.
+    pub(crate) fn with_url(self, url: &str) -> Self {
+        Self { url: url.to_owned(), ..self }
+    }
+
     pub(crate) fn url(&self) -> &str {
         &self.url
     }

@@ -139,3 +139,23 @@ async fn sessions_and_entities_are_listed() {
     filtered.has("1 entity");
     filtered.has_not("with-sessions");
 }
+
+/// A group is listed from its first dead letter on. A page that begins far before it looks at a limited number.
+#[tokio::test]
+async fn a_rare_group_is_found_and_a_page_is_bounded() {
+    let broker = Broker::new();
+    let queue = queue(&broker);
+    let letters = |count, reason| (0..count).map(move |_| (reason, String::new(), Message::new("")));
+    bury(&queue, letters(10_050, "Common").chain(letters(60, "Rare"))).await;
+    let mut browser = Browser::new(&Page::builder(broker).build());
+    let groups = browser.get("/$page/dead-letters?path=orders").await;
+    let link = groups.text().split("href=\"").find(|link| link.contains("from=10051")).unwrap();
+    let link = link.split('"').next().unwrap().replace("&amp;", "&");
+    let first = browser.get(&link).await;
+    assert_eq!(rows(first.text()), 50);
+    first.has("from=10101\">Next page");
+    assert_eq!(rows(browser.get(&link.replace("from=10051", "from=10101")).await.text()), 10);
+    let before = browser.get(&link.replace("from=10051", "from=0")).await;
+    assert_eq!(rows(before.text()), 0);
+    before.has("from=10001\">Search on");
+}

@@ -34,11 +34,15 @@ const fn rising(name: &'static str, about: &'static str, sizes: &'static [u64]) 
 }
 
 const TO_A_MILLION: &[u64] = &[1_000, 10_000, 100_000, 1_000_000];
+const TO_100_000: &[u64] = &[100, 1_000, 10_000, 100_000];
 const FILTERS: &[u64] = &[1, 10, 100, 500, 1_000, 2_000];
 const FEW: &[u64] = &[0, 10, 100, 1_000];
 
 const CASES: &[Case] = &[
     level("depth", "waiting messages", TO_A_MILLION),
+    level("peek", "waiting messages; a cycle peeks 50 from the middle on and reads the counters", TO_100_000),
+    level("peek_sessions", "the same; each message is in a session of its own", TO_100_000),
+    level("peek_partitions", "the same on a partitioned queue", TO_100_000),
     level("locked", "messages locked by other receivers", TO_A_MILLION),
     level("deferred", "deferred messages; a cycle defers one and fetches it", TO_A_MILLION),
     level("sessions", "sessions; a cycle accepts one and closes it", &[10, 100, 1_000, 10_000, 100_000]),

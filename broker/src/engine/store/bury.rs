@@ -48,8 +48,8 @@ impl Store {
         }
         let entry = &mut self.entries[key as usize];
         entry.message.clear_dead_letter_source();
-        entry.part = part;
         entry.lane = part.lane();
+        self.set_part(key, part);
         self.make_ready(key, fx);
     }
 

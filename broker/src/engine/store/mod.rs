@@ -7,6 +7,7 @@ mod counts;
 mod duplicates;
 mod entry;
 mod events;
+mod index;
 mod lane;
 mod locks;
 mod numbers;
@@ -40,6 +41,7 @@ use self::{
     counts::Tally,
     duplicates::Duplicates,
     entry::NIL,
+    index::Index,
     lane::Lane,
     locks::{LockSpan, Locks},
     numbers::Numbers,
@@ -77,6 +79,8 @@ pub(crate) struct Store {
     lock: LockSpan,
     quirks: Quirks,
     entries: Slab<Entry>,
+    /// For peeks, where the lanes are not in the order of the numbers.
+    index: Option<Box<Index>>,
     /// The lanes: the first three are of the three parts; after them come those of partitions, or those of sessions.
     lanes: Slab<Lane>,
     /// The locks of all parts, except those of sessions.
@@ -135,6 +139,7 @@ impl Store {
         Self {
             id,
             entries: Slab::new(),
+            index: Index::new(&settings),
             lanes,
             locks: Locks::default(),
             expiries: Sorted::default(),

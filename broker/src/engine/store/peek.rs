@@ -1,6 +1,6 @@
 #[cfg(feature = "durable")]
 use super::changes::EXPIRED;
-use super::{Part, Place, Source, Store, receive::seen, session::Session};
+use super::{Entry, Part, Place, Source, Store, receive::seen, session::Session};
 #[cfg(feature = "durable")]
 use consign_core::message::Received;
 use consign_core::{
@@ -32,7 +32,7 @@ impl Store {
         {
             return Vec::new();
         }
-        let mut found = self.found(source, from, max);
+        let mut found = self.found(source, from, max, |_| true);
         found.sort_unstable_by_key(|&key| {
             let entry = &self.entries[key as usize];
             (entry.sequence, entry.order)
@@ -41,46 +41,43 @@ impl Store {
         found.into_iter().map(|key| self.peeked(key)).collect()
     }
 
-    /// Returns at least the first `max` from `from` on.
-    fn found(&self, source: Source, from: SequenceNumber, max: usize) -> Vec<u32> {
-        let part = source.part();
-        let is_wanted = |key: u32| {
-            let entry = &self.entries[key as usize];
-            entry.part == part && entry.sequence >= from
-        };
-        let lane = match source {
-            Source::Session { lane, .. } => lane,
-            Source::Part(Part::Main) if self.lanes.len() > super::FIXED_LANES as usize => return self.all(is_wanted),
-            Source::Part(part) => part.lane(),
-        };
-        // A scheduled message is in no lane yet.
-        let id = self.lanes.get(lane as usize).and_then(|lane| lane.session.as_deref()).map(Session::id);
-        let is_of_session =
-            |key: u32| id.is_some() && self.entries[key as usize].message.properties().session_id() == id;
-        if self.numbers.jump() {
-            return self.all(|key| {
-                let entry = &self.entries[key as usize];
-                is_wanted(key) && (entry.lane == lane || entry.place == Place::Scheduled && is_of_session(key))
-            });
+    /// Returns at least the first `max` from `from` on that are selected, if there are as many.
+    fn found(
+        &self,
+        source: Source,
+        from: SequenceNumber,
+        max: usize,
+        is_selected: impl Fn(&Entry) -> bool + Copy,
+    ) -> Vec<u32> {
+        let is_selected = |key: u32| is_selected(&self.entries[key as usize]);
+        let (part, lane) = (source.part(), source.lane());
+        if let (Source::Part(part), Some(index)) = (source, &self.index) {
+            return index.from(part, from, max, is_selected).collect();
         }
         let Some(at) = self.lanes.get(lane as usize) else { return Vec::new() };
-        let mut found: Vec<u32> = at.ready.from(&self.entries, lane, from.get(), max).collect();
-        found.extend(at.deferred.from(from, max, |_| true));
+        let is_from = |key: u32| {
+            let entry = &self.entries[key as usize];
+            entry.part == part && entry.sequence >= from && is_selected(key)
+        };
+        // A time that is selected grows with the order, so the first `max` of those that can be received are enough.
+        // Where the numbers jump, the order says nothing about them.
+        let (order, most) = if self.numbers.jump() { (0, usize::MAX) } else { (from.get(), max) };
+        let mut found: Vec<u32> = at.ready.from(&self.entries, lane, order, most).filter(|&key| is_from(key)).collect();
+        found.extend(at.deferred.from(from, max, is_selected));
         let locks = at.session.as_ref().map_or(&self.locks, |session| &session.locks);
-        found.extend(locks.iter(&self.entries).filter(|&key| is_wanted(key)));
+        found.extend(locks.iter(&self.entries).filter(|&key| is_from(key)));
         match source {
-            Source::Part(Part::Main) => found.extend(self.scheduled.by_number.from(from, max, |_| true)),
+            Source::Part(Part::Main) => found.extend(self.scheduled.by_number.from(from, max, is_selected)),
+            // A scheduled message is in no lane yet.
             Source::Session { .. } => {
+                let id = at.session.as_deref().map(Session::id);
+                let session = |key: u32| self.entries[key as usize].message.properties().session_id();
+                let is_of_session = |key| id.is_some() && session(key) == id && is_selected(key);
                 found.extend(self.scheduled.by_number.from(from, max, is_of_session));
             }
             Source::Part(_) => {}
         }
         found
-    }
-
-    fn all(&self, is_wanted: impl Fn(u32) -> bool) -> Vec<u32> {
-        let keys = self.entries.iter().map(|(key, _)| u32::try_from(key).unwrap_or(u32::MAX));
-        keys.filter(|&key| is_wanted(key)).collect()
     }
 
     fn peeked(&self, key: u32) -> Peeked {
@@ -110,13 +107,11 @@ impl Store {
         before: Option<Timestamp>,
         fx: &mut super::Effects,
     ) -> usize {
-        let is_wanted = |key: u32| {
-            let entry = &self.entries[key as usize];
+        let is_wanted = |entry: &Entry| {
             let is_free = matches!(entry.place, Place::Ready | Place::Deferred);
-            is_free && entry.part == part && before.is_none_or(|before| entry.enqueued < before)
+            is_free && before.is_none_or(|before| entry.enqueued < before)
         };
-        let mut keys = self.found(Source::Part(part), SequenceNumber::new(0), max);
-        keys.retain(|&key| is_wanted(key));
+        let mut keys = self.found(Source::Part(part), SequenceNumber::new(0), max, is_wanted);
         keys.sort_unstable_by_key(|&key| self.entries[key as usize].order);
         keys.truncate(max);
         for &key in &keys {

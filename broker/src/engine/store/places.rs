@@ -37,6 +37,9 @@ impl Store {
             stays: false,
             marks: 0,
         });
+        if let Some(index) = &mut self.index {
+            index.insert(Part::Main, number.sequence, number.order, key);
+        }
         self.stored(key, fx);
         key
     }
@@ -131,6 +134,9 @@ impl Store {
     #[inline(always)]
     pub(super) fn take_entry(&mut self, key: u32, fx: &mut Effects) -> Entry {
         let entry = self.entries.remove(key as usize);
+        if let Some(index) = &mut self.index {
+            index.remove(entry.part, entry.sequence, entry.order);
+        }
         self.gone(&entry, fx);
         if self.entries.is_empty() && self.entries.capacity() > KEPT {
             self.give_entries_back();

@@ -40,6 +40,13 @@ impl Source {
             Self::Session { .. } => Part::Main,
         }
     }
+
+    pub(super) fn lane(self) -> u32 {
+        match self {
+            Self::Part(part) => part.lane(),
+            Self::Session { lane, .. } => lane,
+        }
+    }
 }
 
 impl Store {

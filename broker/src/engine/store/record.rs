@@ -114,7 +114,9 @@ impl Store {
         let at = self.store(arrival, Number { sequence, order, enqueued }, fx);
         let entry = &mut self.entries[at as usize];
         fx.resident += entry.size;
-        (entry.part, entry.failures, entry.stays, entry.marks) = (part, state.failures, state.stays, WRITTEN);
+        (entry.failures, entry.stays, entry.marks) = (state.failures, state.stays, WRITTEN);
+        self.set_part(at, part);
+        let entry = &mut self.entries[at as usize];
         if let (record::Place::Scheduled, Some(due)) = (state.place, state.due) {
             self.await_due(at, now.ticks_at(due), fx);
             return;

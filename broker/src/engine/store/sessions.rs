@@ -39,6 +39,13 @@ impl Sessions {
     pub(super) fn first_end(&self) -> Option<(Ticks, u32)> {
         self.ends.first().map(|&(until, _, lane)| (until, lane))
     }
+
+    /// Returns the sessions one of which has the first message that can be received: the first of those that are available, and
+    /// those that are locked.
+    pub(super) fn first_lanes(&self) -> impl Iterator<Item = u32> {
+        let available = self.available.first().map(|&(_, lane)| lane);
+        available.into_iter().chain(self.ends.iter().map(|&(_, _, lane)| lane))
+    }
 }
 
 impl Store {

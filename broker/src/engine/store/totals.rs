@@ -1,6 +1,6 @@
 use consign_core::time::Timestamp;
 
-use super::{Part, Store};
+use super::{FIXED_LANES, PARTITIONS, Part, Store};
 
 /// Counts what has happened to the messages of an entity, in all its parts, since the process created or opened it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,13 +43,20 @@ impl Store {
         self.totals.duplicates += 1;
     }
 
-    /// Returns the enqueued time of the first message that can be received. Visits every session or partition once, and no
-    /// message.
+    /// Returns the enqueued time of the first message that can be received. Visits every partition or locked session once, and
+    /// no message.
     pub(crate) fn first_enqueued(&mut self, part: Part) -> Option<Timestamp> {
-        let Self { lanes, entries, .. } = self;
-        let first = lanes.iter_mut().filter_map(|(lane, at)| {
-            let (_, key) = at.ready.first(entries, u32::try_from(lane).ok()?)?;
-            entries.get(key as usize).filter(|entry| entry.part == part).map(|entry| entry.enqueued)
+        let lanes: Vec<u32> = match &self.sessions {
+            Some(sessions) if part == Part::Main => sessions.first_lanes().collect(),
+            None if part == Part::Main && self.settings.partitioned => {
+                (FIXED_LANES..FIXED_LANES + u32::from(PARTITIONS)).collect()
+            }
+            _ => vec![part.lane()],
+        };
+        let Self { lanes: all, entries, .. } = self;
+        let first = lanes.into_iter().filter_map(|lane| {
+            let (_, key) = all.get_mut(lane as usize)?.ready.first(entries, lane)?;
+            entries.get(key as usize).map(|entry| entry.enqueued)
         });
         first.min()
     }

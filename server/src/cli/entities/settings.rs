@@ -1,6 +1,9 @@
 use std::{fmt, time::Duration};
 
-use clap::{Args, ValueEnum};
+use clap::{
+    Args,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use consign::administration::{EntityKind, EntitySettings, Status};
 use serde::Serialize;
 
@@ -56,36 +59,24 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "DURATION", value_parser = optional_duration)]
     auto_delete_on_idle: Option<OptionalDuration>,
     /// The directions that are open
-    #[arg(long)]
-    status: Option<StatusName>,
+    #[arg(long, value_parser = statuses())]
+    status: Option<Status>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum StatusName {
-    Active,
-    Disabled,
-    SendDisabled,
-    ReceiveDisabled,
+const STATUSES: [(&str, Status); 4] = [
+    ("active", Status::Active),
+    ("disabled", Status::Disabled),
+    ("send-disabled", Status::SendDisabled),
+    ("receive-disabled", Status::ReceiveDisabled),
+];
+
+fn statuses() -> impl TypedValueParser<Value = Status> {
+    let named = |name: String| STATUSES.into_iter().find(|(known, _)| *known == name).map(|(_, status)| status);
+    PossibleValuesParser::new(STATUSES.map(|(name, _)| name)).try_map(move |name| named(name).ok_or("not a status"))
 }
 
-impl From<StatusName> for Status {
-    fn from(name: StatusName) -> Self {
-        match name {
-            StatusName::Active => Self::Active,
-            StatusName::Disabled => Self::Disabled,
-            StatusName::SendDisabled => Self::SendDisabled,
-            StatusName::ReceiveDisabled => Self::ReceiveDisabled,
-        }
-    }
-}
-
-fn status(status: Status) -> &'static str {
-    match status {
-        Status::Active => "active",
-        Status::Disabled => "disabled",
-        Status::SendDisabled => "send-disabled",
-        Status::ReceiveDisabled => "receive-disabled",
-    }
+fn name(status: Status) -> &'static str {
+    STATUSES.into_iter().find(|(_, known)| *known == status).map_or("unknown", |(name, _)| name)
 }
 
 /// Sets the named fields of settings that have them all, where an option is given.
@@ -119,13 +110,13 @@ impl Settings {
                 if let Some(to) = &self.forward_dead_letters_to {
                     queue.forward_dead_letters_to = path(to);
                 }
-                queue.status = self.status.map_or(queue.status, Into::into);
+                queue.status = self.status.unwrap_or(queue.status);
             }
             EntitySettings::Topic(topic) => {
                 set!(self, topic: time_to_live => default_time_to_live.0, duplicate_detection => duplicate_detection.0,
                     max_duplicate_ids => max_duplicate_ids, partitioned => partitioned, max_size => max_size,
                     max_message_size => max_message_size, auto_delete_on_idle => auto_delete_on_idle.0);
-                topic.status = self.status.map_or(topic.status, Into::into);
+                topic.status = self.status.unwrap_or(topic.status);
             }
             EntitySettings::Subscription(subscription) => {
                 set!(self, subscription: lock_duration => lock_duration, max_delivery_count => max_delivery_count,
@@ -138,7 +129,7 @@ impl Settings {
                 if let Some(to) = &self.forward_dead_letters_to {
                     subscription.forward_dead_letters_to = path(to);
                 }
-                subscription.status = self.status.map_or(subscription.status, Into::into);
+                subscription.status = self.status.unwrap_or(subscription.status);
             }
         }
         Ok(settings.check()?)
@@ -208,7 +199,7 @@ impl Shown {
         put("forward_to", received, queue.forward_to.clone().into());
         put("forward_dead_letters_to", received, queue.forward_dead_letters_to.clone().into());
         put("auto_delete_on_idle", all, queue.auto_delete_on_idle.map(millis).into());
-        put("status", all, status(queue.status).into());
+        put("status", all, name(queue.status).into());
         Self(map)
     }
 }

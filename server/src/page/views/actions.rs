@@ -12,7 +12,7 @@ use axum::{
 use consign::dead_letters::{DeadLetters, ResubmitGuarantee};
 use consign_core::{
     message::{EntityPath, SequenceNumber},
-    transport::ScheduleMessages,
+    transport::{Capability, ScheduleMessages},
 };
 use serde::Deserialize;
 
@@ -20,6 +20,7 @@ use super::{Answer, Frame, entities::Head, entity, page};
 use crate::page::{
     Shared,
     body::FORMATS,
+    browse,
     error::PageError,
     groups,
     guard::Session,
@@ -65,6 +66,8 @@ struct Confirm {
     frame: Frame,
     head: Head,
     what: String,
+    /// There is nothing to do.
+    is_empty: bool,
     action: &'static str,
     path: String,
     group: String,
@@ -84,8 +87,10 @@ async fn matching(
     number: Option<u64>,
 ) -> Result<(SequenceNumber, u64), PageError> {
     let (mut last, mut matching) = (SequenceNumber::default(), 0);
-    if let Some(number) = number {
-        return Ok((SequenceNumber::new(number), 1));
+    if let Some(number) = number.map(SequenceNumber::new) {
+        let is_there =
+            !shared.supports(Capability::Peek) || browse::find(shared, &entity.dead_letter(), number).await?.is_some();
+        return Ok((number, is_there.into()));
     }
     groups::each(shared, entity, &groups::filter(group), |dead| {
         last = last.max(dead.sequence_number());
@@ -106,15 +111,15 @@ pub(super) async fn confirm(
 ) -> Answer {
     let path = entity(&asked.path)?.parent();
     let group = some(asked.group);
-    let letters = match asked.action {
-        Action::Purge => String::new(),
-        Action::Resubmit | Action::Remove => match asked.number {
-            Some(number) => format!("dead letter {number}"),
-            None => match matching(&shared, &path, group.as_deref(), None).await?.1 {
-                1 => "1 dead letter".to_owned(),
-                count => format!("{count} dead letters"),
-            },
-        },
+    let count = match asked.action {
+        Action::Purge => None,
+        Action::Resubmit | Action::Remove => Some(matching(&shared, &path, group.as_deref(), asked.number).await?.1),
+    };
+    let letters = match (count, asked.number) {
+        (None, _) => String::new(),
+        (_, Some(number)) => format!("dead letter {number}"),
+        (Some(1), None) => "1 dead letter".to_owned(),
+        (Some(count), None) => format!("{count} dead letters"),
     };
     let (action, what) = match asked.action {
         Action::Resubmit => ("resubmit", format!("Resubmit {letters}")),
@@ -125,6 +130,7 @@ pub(super) async fn confirm(
         frame: Frame::new(what.clone(), &session),
         head: Head::of(&shared, &path).await,
         what,
+        is_empty: count == Some(0),
         action,
         target: target_of(&path).to_string(),
         is_subscription: path.subscription().is_some(),
@@ -159,7 +165,12 @@ pub(super) async fn begin(State(shared): State<Arc<Shared>>, Form(begun): Form<B
         number(begun.per_second, "The rate")?.map(|rate: u64| u32::try_from(rate).unwrap_or(u32::MAX).max(1));
     let (last, matching) = match begun.action {
         Action::Purge => (SequenceNumber::default(), 0),
-        Action::Resubmit | Action::Remove => matching(&shared, &path, group.as_deref(), one).await?,
+        Action::Resubmit | Action::Remove => match matching(&shared, &path, group.as_deref(), one).await? {
+            (_, 0) => {
+                return Err(PageError::refused(StatusCode::CONFLICT, "These dead letters are not there any more."));
+            }
+            found => found,
+        },
     };
     let now = shared.now();
     let spec = Spec {

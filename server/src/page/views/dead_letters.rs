@@ -5,14 +5,12 @@ use axum::{
     Extension,
     extract::{Query, State},
 };
-use consign::dead_letters::DeadLetters;
 use consign_core::{message::SequenceNumber, transport::Capability};
 use serde::Deserialize;
 
 use super::{Answer, Frame, entities::Head, entity, messages::Row, page, time};
 use crate::page::{
     Shared,
-    browse::PAGE,
     groups::{self, Group},
     guard::Session,
 };
@@ -94,10 +92,7 @@ pub(super) async fn group(
     Query(asked): Query<AskedGroup>,
 ) -> Answer {
     let path = entity(&asked.path)?.parent();
-    let dead = DeadLetters::of(shared.transport.clone(), &path);
-    let filter = groups::filter(Some(&asked.group));
-    let mut letters = dead.list(&filter, SequenceNumber::new(asked.from), PAGE + 1).await?;
-    let next = if letters.len() > PAGE { letters.pop().map(|next| next.sequence_number().get()) } else { None };
+    let (letters, next) = groups::list(&shared, &path, &asked.group, SequenceNumber::new(asked.from)).await?;
     let (reason, error) = letters.first().map(groups::signature).unwrap_or_default();
     page(&GroupView {
         frame: Frame::new(format!("Dead letters of {path}"), &session),
@@ -110,6 +105,6 @@ pub(super) async fn group(
         error,
         rows: letters.iter().map(|dead| Row::new(dead.message())).collect(),
         from: asked.from,
-        next,
+        next: next.map(SequenceNumber::get),
     })
 }
