@@ -44,11 +44,11 @@ pub(super) enum Stamp {
     Yes,
 }
 
-/// What the threads of a broker on a disk are told after a call.
+/// The work of the threads of a broker on a disk after a call.
 #[cfg(feature = "durable")]
 pub(super) struct Next {
     /// To write, although no call waits for it.
-    pub(super) asks: bool,
+    pub(super) requests: bool,
     /// To write without delay.
     pub(super) hurries: bool,
     /// To read these messages.
@@ -103,7 +103,7 @@ impl Shared {
     }
 
     /// As [`with`](Self::with), for a call that [`acknowledge`](Self::acknowledge) or
-    /// [`unanswered`](Self::unanswered) follows: the writer is asked for its changes when its caller waits for them,
+    /// [`unanswered`](Self::unanswered) follows: the writer is notified of its changes when its caller waits for them,
     /// so that calls that are made together are one commit.
     #[inline]
     pub(super) fn with_answer<T>(&self, command: impl FnOnce(&mut State) -> T) -> T {
@@ -300,7 +300,7 @@ impl Shared {
     pub(super) fn compact(&self) -> Acknowledged<(), StorageError> {
         if let Some(recorder) = &self.recorder {
             self.with(|_| recorder.compact());
-            recorder.ask();
+            recorder.request();
         }
         self.flushed()
     }
@@ -401,16 +401,17 @@ impl State {
         self.engine.is_quiet() && self.waiters.are_quiet(self.engine.next_deadline())
     }
 
-    /// Records that there are changes. Returns what the threads of the broker are told where the engine is not locked.
+    /// Records that there are changes. Returns the work of the threads of the broker, which they start where the engine is
+    /// not locked.
     #[cfg(feature = "durable")]
     fn note_changes(&mut self, recorder: &Recorder, is_answered: bool) -> Option<Next> {
-        let (mut asks, mut hurries) = (false, false);
+        let (mut requests, mut hurries) = (false, false);
         if self.engine.has_changes() {
-            asks = recorder.note() && !is_answered;
+            requests = recorder.note() && !is_answered;
             hurries = self.engine.has_many_changes();
         }
         let wanted = self.engine.take_wanted();
-        (asks || hurries || !wanted.is_empty()).then_some(Next { asks, hurries, wanted })
+        (requests || hurries || !wanted.is_empty()).then_some(Next { requests, hurries, wanted })
     }
 
     fn note_effects(&mut self) {

@@ -50,7 +50,7 @@ pub(crate) trait Journal: Send {
     /// Whether the disk has space. When it is full, a commit still succeeds, from a reserve for changes that free
     /// space. When the reserve is gone this tries to take it again, which writes all of it. It also returns space to
     /// the disk when half of the records are gone. Do not call it for each batch.
-    fn has_room(&mut self) -> bool;
+    fn has_space(&mut self) -> bool;
 
     /// Makes all commits survive a power loss, and closes the file.
     fn close(self: Box<Self>) -> Result<(), StorageError>;

@@ -45,8 +45,8 @@ impl Journal for Panicking {
         self.journal.commit(batch, sync)
     }
 
-    fn has_room(&mut self) -> bool {
-        self.journal.has_room()
+    fn has_space(&mut self) -> bool {
+        self.journal.has_space()
     }
 
     fn close(self: Box<Self>) -> Result<(), StorageError> {

@@ -243,7 +243,7 @@ impl Engine {
     fn check_load(&mut self, now: Now, id: StoreId, load: &Load, freed: u64) -> Result<(), SendError> {
         let used = self.used(id).saturating_sub(freed);
         let Some(entity) = entity_mut(&mut self.entities, id) else { return Err(gone()) };
-        if load.ids.len() > 1 && entity.store.room_for_ids(now).is_some_and(|room| room < load.ids.len()) {
+        if load.ids.len() > 1 && entity.store.space_for_ids(now).is_some_and(|space| space < load.ids.len()) {
             return Err(too_many_ids(entity));
         }
         let limit = entity.store.settings().max_size;

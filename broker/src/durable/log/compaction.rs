@@ -12,7 +12,7 @@ use super::{
     frame::SECTOR,
     frames::Frames,
     journal::{LogJournal, Spare},
-    writer::room,
+    writer::frame_of_one,
 };
 
 /// How far a segment is emptied.
@@ -98,8 +98,8 @@ impl LogJournal {
         });
     }
 
-    /// Adds entries from the segment that is being emptied to the frame, whose end is at most at `room` bytes.
-    pub(super) fn copy_some(&mut self, batch: &Batch, budget: u32, room_left: u32) -> Result<(), StorageError> {
+    /// Adds entries from the segment that is being emptied to the frame, which may have up to `space` bytes.
+    pub(super) fn copy_some(&mut self, batch: &Batch, budget: u32, space: u32) -> Result<(), StorageError> {
         let Some(cursor) = &mut self.cursor else { return Ok(()) };
         let touched: BTreeSet<(Table, &[u8])> = batch.iter().map(|(table, key, _)| (table, key)).collect();
         let (mut left, mut has_copied) = (budget, false);
@@ -131,8 +131,8 @@ impl LogJournal {
             }
             if is_needed {
                 let size = self.frame.size().unwrap_or(u32::MAX);
-                if size.saturating_add(entry.length).next_multiple_of(SECTOR) > room_left {
-                    self.wanted = room(entry.length);
+                if size.saturating_add(entry.length).next_multiple_of(SECTOR) > space {
+                    self.wanted = frame_of_one(entry.length);
                     return Ok(());
                 }
                 if has_copied && entry.length > left {

@@ -58,7 +58,7 @@ pub(crate) struct LogJournal {
     pub(super) next_size: u32,
     /// The segment that is being emptied.
     pub(super) cursor: Option<Cursor>,
-    /// Room that the next entry to be copied needs in a segment.
+    /// Bytes that the next entry to be copied needs in a segment.
     pub(super) wanted: u32,
     /// Commits until a segment to be emptied is looked for again.
     pub(super) rest: u32,
@@ -258,7 +258,7 @@ impl Journal for LogJournal {
         appended.inspect_err(|error| self.shared.fail(error))
     }
 
-    fn has_room(&mut self) -> bool {
+    fn has_space(&mut self) -> bool {
         if self.shared.check().is_err() {
             return false;
         }

@@ -14,7 +14,7 @@ use super::{
 
 impl LogJournal {
     /// Begins another segment if a frame of this length does not fit.
-    pub(super) fn make_room(&mut self, length: u32) -> Result<(), StorageError> {
+    pub(super) fn ensure_space(&mut self, length: u32) -> Result<(), StorageError> {
         if self.active.as_ref().is_some_and(|active| active.fits(length)) { Ok(()) } else { self.roll(length) }
     }
 

@@ -29,9 +29,9 @@ impl LogJournal {
         let need = needed(batch)?;
         self.prepare()?;
         let copied = if self.cursor.is_some() { std::mem::take(&mut self.wanted) } else { 0 };
-        let room = need.saturating_add(copied);
-        if room > 0 {
-            self.make_room(room)?;
+        let space = need.saturating_add(copied);
+        if space > 0 {
+            self.ensure_space(space)?;
         }
         let Some(active) = &self.active else { return Ok(()) };
         let (number, offset, size) = (active.number, active.end, active.size);
@@ -190,8 +190,8 @@ fn needed(batch: &Batch) -> Result<u32, StorageError> {
 /// The largest frame.
 const MOST: u32 = 1 << 31;
 
-/// Returns the room that an entry needs in a frame of its own.
-pub(super) fn room(length: u32) -> u32 {
+/// Returns the bytes that an entry takes up in a frame of its own.
+pub(super) fn frame_of_one(length: u32) -> u32 {
     padded(length).unwrap_or(HEADER)
 }
 

@@ -43,7 +43,7 @@ fn a_backup_is_what_was_committed_when_it_began() {
 }
 
 #[test]
-fn room_comes_back_when_it_is_compacted() {
+fn compaction_returns_space() {
     let folder = tempfile::tempdir().unwrap();
     let mut journal = LogJournal::open(folder.path(), OPTIONS).unwrap();
     let mut rng = Rng::with_seed(4);

@@ -1,4 +1,4 @@
-//! A disk that has no room.
+//! A disk that is full.
 
 use std::fs;
 
@@ -35,9 +35,9 @@ fn a_full_disk_accepts_what_frees_space() {
     let mut model = Model::default();
     let (mut number, cycles) = (0, 50_u64.div_ceil(every()).max(2));
     for cycle in 0..cycles {
-        assert!(journal.has_room(), "cycle {cycle}: it is empty and has no room; {replay}");
+        assert!(journal.has_space(), "cycle {cycle}: it is empty and has no space; {replay}");
         let value = [600, 2_000, 6_000, 50_000][rng.usize(..4)];
-        while journal.has_room() {
+        while journal.has_space() {
             let mut batch = Batch::default();
             for _ in 0..rng.usize(1..=BATCH / value) {
                 number += 1;
@@ -59,7 +59,7 @@ fn a_full_disk_accepts_what_frees_space() {
             }
             journal.commit(&batch, true).unwrap_or_else(|error| panic!("cycle {cycle}, draining: {error}; {replay}"));
             model.apply(&batch);
-            journal.has_room();
+            journal.has_space();
         }
         if cycle % 10 == 0 {
             Box::new(journal).close().unwrap();
