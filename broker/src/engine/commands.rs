@@ -147,7 +147,7 @@ impl Engine {
     /// Removes scheduled messages: all of them, or none.
     pub(crate) fn cancel(&mut self, now: Now, id: StoreId, numbers: &[SequenceNumber]) -> Result<(), SendError> {
         self.advance(now);
-        let entity = entity_mut(&mut self.entities, id).ok_or_else(super::accept::gone)?;
+        let entity = entity_mut(&mut self.entities, id).ok_or_else(super::check::gone)?;
         entity.store.touch(now);
         let cancelled = entity.store.cancel(numbers, &mut self.fx);
         self.finish(now);
