@@ -1,10 +1,7 @@
 //! Writes commits.
 
 use super::{
-    super::{
-        StorageError, StorageErrorKind,
-        journal::{Batch, Table},
-    },
+    super::{StorageError, StorageErrorKind, journal::Batch},
     builder::Numbers,
     damage::{at, damaged, failed},
     entry::{Change, HEAD, SPAN},
@@ -196,8 +193,7 @@ pub(super) fn frame_of_one(length: u32) -> u32 {
 }
 
 fn too_large(batch: &Batch) -> StorageError {
-    let largest = |table: Table| batch.iter().filter(move |(of, ..)| *of == table).map(|(_, key, _)| key.len()).max();
-    let key = Table::ALL.into_iter().filter_map(largest).max().unwrap_or_default();
+    let key = batch.iter().map(|(_, key, _)| key.len()).fold(0, usize::max);
     let detail = format!("a batch of {} bytes with a key of {key} bytes is too large", batch.size());
     StorageError::new(StorageErrorKind::Failed, detail)
 }

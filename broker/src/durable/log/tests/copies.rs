@@ -114,6 +114,13 @@ fn a_salvage_reads_segments_without_a_head() {
     let disk = disk.copy();
     disk.change_names(|names| _ = names.remove("head"));
     assert_eq!(salvaged(&disk).1, model);
+
+    for name in disk.names().unwrap().iter().filter(|name| name.ends_with(".log")) {
+        disk.change(name, |bytes| bytes.fill(0));
+    }
+    disk.change_names(|names| _ = names.insert("head".into(), names["lock"]));
+    let (salvaged, found) = salvaged(&disk);
+    assert_eq!((found, salvaged.records, salvaged.damages.len()), (Model::default(), 0, 2));
 }
 
 #[test]
