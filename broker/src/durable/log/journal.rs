@@ -143,13 +143,12 @@ impl LogJournal {
         self.retried(|journal| journal.shared.place.write_head(&head))?;
         self.epoch = epoch;
         self.is_prepared = true;
-        self.take_unused();
-        Ok(())
+        self.take_unused()
     }
 
     /// Keeps or removes files of segments that the head does not have.
-    fn take_unused(&mut self) {
-        let unused = self.shared.place.segments().unwrap_or_default();
+    fn take_unused(&mut self) -> Result<(), StorageError> {
+        let unused = self.shared.place.segments()?;
         let last = self.active.as_ref().map_or(0, |active| active.number);
         for number in unused {
             if self.shared.state.read().segments.contains_key(&number) {
@@ -162,6 +161,7 @@ impl LogJournal {
                 None => self.shared.place.remove_segment(number),
             }
         }
+        Ok(())
     }
 
     fn finish(&mut self) -> Result<(), StorageError> {
