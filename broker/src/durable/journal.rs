@@ -66,8 +66,9 @@ pub(crate) type Visit<'v> = dyn FnMut(Table, &[u8], &[u8]) -> Result<(), Storage
 
 /// Reads the committed records of a journal.
 pub(crate) trait Reader: Send + Sync {
-    /// Returns the record of this key as the last commit left it.
-    fn read(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StorageError>;
+    /// Returns the record of each key as the last commit left it. Records that are near each other on the disk are
+    /// read together.
+    fn read(&self, table: Table, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StorageError>;
 
     /// Writes all records, as one commit left them, to a new store in a folder that does not exist.
     fn backup(&self, to: &Path) -> Result<(), StorageError>;

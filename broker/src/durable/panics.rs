@@ -65,7 +65,7 @@ impl Journal for Panicking {
 struct Unreadable;
 
 impl Reader for Unreadable {
-    fn read(&self, _: Table, _: &[u8]) -> Result<Option<Vec<u8>>, StorageError> {
+    fn read(&self, _: Table, _: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StorageError> {
         panic!("a defect")
     }
 

@@ -114,9 +114,7 @@ impl Recorder {
 
     /// Reads messages that are on the disk only. A disk that fails ends the broker.
     pub(crate) fn read(&self, wanted: &[Wanted]) -> Result<Vec<(Wanted, Option<Stored>)>, StorageError> {
-        let read = |&wanted: &Wanted| Ok((wanted, self.fetcher.read(wanted.store.serial, wanted.order)?));
-        let read = wanted.iter().map(read).collect::<Result<Vec<_>, StorageError>>();
-        read.inspect_err(|failure| self.fetcher.fail(failure.clone()))
+        self.fetcher.read_all(wanted).inspect_err(|failure| self.fetcher.fail(failure.clone()))
     }
 
     pub(super) fn fetcher(&self) -> &Fetcher {

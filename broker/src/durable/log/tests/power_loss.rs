@@ -231,7 +231,7 @@ fn a_failed_sync_is_final() {
             assert_eq!(journal.commit(&Batch::default(), false).unwrap_err().kind(), StorageErrorKind::Failed);
             assert_eq!(journal.compact().unwrap_err().kind(), StorageErrorKind::Failed);
             assert!(!journal.has_space());
-            assert_eq!(journal.reader().read(Table::Broker, b"").unwrap_err().kind(), StorageErrorKind::Failed);
+            assert_eq!(journal.reader().read(Table::Broker, &[b""]).unwrap_err().kind(), StorageErrorKind::Failed);
             assert_eq!(Box::new(journal).close().unwrap_err().kind(), StorageErrorKind::Failed);
         }
         let (_, found) = recover(&disk.power_loss(&mut rng));
