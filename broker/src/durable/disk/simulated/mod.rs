@@ -81,6 +81,13 @@ impl SimulatedDisk {
         state.now.files[state.now.names[name]].clone()
     }
 
+    /// The names in the folder, and the lengths of their files.
+    pub(crate) fn lengths(&self) -> Vec<(String, usize)> {
+        let state = self.0.lock();
+        let length = |(name, file): (&String, &usize)| (name.clone(), state.now.files[*file].len());
+        state.now.names.iter().map(length).collect()
+    }
+
     /// The names in the folder, if there is one.
     pub(crate) fn names(&self) -> Option<Vec<String>> {
         let state = self.0.lock();
