@@ -11,6 +11,7 @@ use std::{
 
 use consign_core::message::random_id::random_uuid;
 use parking_lot::Mutex;
+use uuid::Uuid;
 
 use super::{
     super::{
@@ -287,8 +288,7 @@ fn open_segment(
 }
 
 fn random_number() -> u64 {
-    let [a, b, c, d, e, f, g, h, ..] = random_uuid();
-    u64::from_le_bytes([a, b, c, d, e, f, g, h])
+    Uuid::from_bytes(random_uuid()).as_u64_pair().0
 }
 
 fn entries(folder: &dyn Folder) -> Result<Vec<(OsString, bool)>, StorageError> {

@@ -115,7 +115,7 @@ impl Reader for Shared {
 impl Shared {
     /// Returns the places of those of the keys that have a value, and the segments of these. Their files are not used
     /// again while they are read.
-    fn places(&self, table: Table, keys: &[&[u8]]) -> Result<(Vec<(usize, At)>, HashMap<u32, Frames>), StorageError> {
+    fn places(&self, table: Table, keys: &[&[u8]]) -> Result<(Places, HashMap<u32, Frames>), StorageError> {
         let (mut places, mut files) = (Vec::with_capacity(keys.len()), HashMap::new());
         let state = self.state.read();
         for (nth, key) in keys.iter().enumerate() {
@@ -133,6 +133,9 @@ impl Shared {
         Ok((places, files))
     }
 }
+
+/// The place of a key, by its number among the requested ones.
+type Places = Vec<(usize, At)>;
 
 /// Whether two entries are read together, of which the second one is later in the log.
 fn is_near(one: At, next: At) -> bool {

@@ -5,7 +5,7 @@ use std::fs;
 use fastrand::Rng;
 
 use super::{
-    super::{LogJournal, LogOptions, Salvaged, salvage, salvage::salvage_from},
+    super::{LogJournal, LogOptions, Salvaged, files, salvage, salvage::salvage_from},
     damage::{store_with_history, used},
     model::{Model, random_batch},
 };
@@ -115,7 +115,7 @@ fn a_salvage_reads_segments_without_a_head() {
     disk.change_names(|names| _ = names.remove("head"));
     assert_eq!(salvaged(&disk).1, model);
 
-    for name in disk.names().unwrap().iter().filter(|name| name.ends_with(".log")) {
+    for name in disk.names().unwrap().iter().filter(|name| files::number(name).is_some()) {
         disk.change(name, |bytes| bytes.fill(0));
     }
     disk.change_names(|names| _ = names.insert("head".into(), names["lock"]));

@@ -60,7 +60,9 @@ fn a_store_takes_at_most_twice_what_it_has_and_two_segments() {
             let mut batch = Batch::default();
             let rest = keys.len().saturating_sub(rng.usize(1..=most));
             let removed = keys.split_off(rest);
-            removed.iter().for_each(|key| batch.remove(Table::Messages, key));
+            for key in &removed {
+                batch.remove(Table::Messages, key);
+            }
             live -= commit(&mut journal, &mut model, &batch, value);
             // A removal is in use while a segment has the value.
             removals += removed.len() * removal;
