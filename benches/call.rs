@@ -157,7 +157,7 @@ fn both_sides(max_in_flight: usize) -> (Queue, QuoteRequester) {
     (requests, requester)
 }
 
-/// So many calls that nobody answers.
+/// Starts calls that get no reply.
 async fn wait(requests: &Queue, requester: &QuoteRequester, calls: usize) -> Vec<Pin<Box<dyn Future<Output = ()>>>> {
     let request = Message::builder().subject(UNANSWERED).build("").expect("a valid message");
     let mut requester = requester.clone();

@@ -267,7 +267,7 @@ fn duplicates(size: usize) -> Cycle {
     Box::new(cycle)
 }
 
-/// A handler behind a layer that knows so many ids for `step` each, one after the other.
+/// A handler behind a layer that remembers so many ids for `step` each, one after the other.
 fn knowing(size: usize, step: Duration) -> (Arc<ManualClock>, impl FnMut(Message)) {
     let clock = Arc::new(ManualClock::new(Timestamp::EPOCH));
     let window = step * u32::try_from(size).expect("fewer ids");

@@ -1,7 +1,7 @@
 //! How many bytes each thing in a broker takes: `cargo xtask memory`.
 //!
-//! What is counted is what was asked of the allocator and not given back, so the numbers are the same on every run. Tables
-//! that double in size are counted with the room that they have: each number is for 100,000 things.
+//! It counts the bytes that were allocated and not freed, so the numbers are the same on every run. Tables
+//! that double in size are counted with their capacity: each number is for 100,000 items.
 #![allow(unsafe_code, reason = "a counting allocator")]
 
 mod counting;

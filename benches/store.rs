@@ -79,12 +79,27 @@ fn open(folder: &Path) -> Result<(Broker, Queue), Error> {
     Ok((broker, queue))
 }
 
-/// Bytes of all files of the store.
+/// Bytes of all segments of the store. The reserve, which has always the same size, is not counted.
 fn size(folder: &Path) -> io::Result<u64> {
-    fs::read_dir(folder)?.map(|entry| Ok(entry?.metadata()?.len())).sum()
+    let mut bytes = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.path().extension().is_some_and(|extension| extension == "log") {
+            // A segment may be removed meanwhile.
+            match entry.metadata() {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                metadata => bytes += metadata?.len(),
+            }
+        }
+    }
+    Ok(bytes)
 }
 
-/// The most that a cycle took of the disk, and how far that was above twice what lived.
+/// Bytes of an entry of the log beside its key and its value, and those of a removal: see docs/store-format.md.
+const ENTRY: u64 = 11;
+const REMOVAL: u64 = ENTRY + 16 + 8;
+
+/// The most that a cycle took of the disk, and how far that was above twice the entries in use.
 #[derive(Default)]
 struct Space {
     most: u64,
@@ -92,24 +107,45 @@ struct Space {
 }
 
 impl Space {
-    fn look(&mut self, folder: &Path, live: usize) -> io::Result<()> {
+    fn look(&mut self, folder: &Path, in_use: u64) -> io::Result<()> {
         let bytes = size(folder)?;
         self.most = self.most.max(bytes);
-        self.over = self.over.max(bytes.saturating_sub(2 * (live * BODY) as u64));
+        self.over = self.over.max(bytes.saturating_sub(2 * in_use));
         Ok(())
     }
+}
+
+/// Returns the bytes of the entry of a message.
+async fn entry(folder: &Path) -> Result<u64, Error> {
+    const SOME: usize = 1_000;
+    let (broker, queue) = open(folder)?;
+    fill(&queue, SOME).await?;
+    broker.close().await?;
+    let (broker, queue) = open(folder)?;
+    let recovery = broker.recovery().ok_or("the broker is not on a disk")?;
+    let mut receiver = queue.receiver();
+    let mut left = SOME;
+    while left > 0 {
+        let deliveries = receiver.receive_batch(left).await?;
+        left -= deliveries.len();
+        try_join_all(deliveries.into_iter().map(Delivery::complete)).await?;
+    }
+    broker.close().await?;
+    Ok(recovery.bytes / recovery.messages.max(1) + ENTRY)
 }
 
 fn space(folder: &Path, messages: &str, cycles: &str) -> Result<(), Error> {
     let (messages, cycles): (usize, usize) = (messages.parse()?, cycles.parse()?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
+        let entry = entry(folder).await?;
+        print("entry_bytes", entry);
         let (broker, queue) = open(folder)?;
         let mut random = fastrand::Rng::with_seed(1);
         for cycle in 1..=cycles {
             let (mut filled, mut drained) = (Space::default(), Space::default());
             fill(&queue, messages).await?;
-            filled.look(folder, messages)?;
+            filled.look(folder, messages as u64 * entry)?;
             let mut receiver = queue.receiver();
             let mut held = Vec::with_capacity(messages);
             while held.len() < messages {
@@ -119,7 +155,7 @@ fn space(folder: &Path, messages: &str, cycles: &str) -> Result<(), Error> {
             while !held.is_empty() {
                 let rest = held.len().saturating_sub(BATCH);
                 try_join_all(held.drain(rest..).map(Delivery::complete)).await?;
-                drained.look(folder, rest)?;
+                drained.look(folder, rest as u64 * entry + (messages - rest) as u64 * REMOVAL)?;
             }
             print(&format!("cycle_{cycle}_full_bytes"), filled.most);
             print(&format!("cycle_{cycle}_most_bytes"), drained.most);

@@ -123,7 +123,7 @@ fn chain<T: for<'de> Deserialize<'de> + Serialize>(suite: &mut Suite, size: &str
     });
 }
 
-/// Bodies that nobody reads: cut in half, of another format, and with the record written out for a dead letter.
+/// Bodies that no codec decodes: cut in half, of another format, and with the record written out for a dead letter.
 fn failed(suite: &mut Suite) {
     let mut cut = JsonCrate::write(&order());
     cut.truncate(cut.len() / 2);

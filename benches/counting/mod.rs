@@ -1,4 +1,4 @@
-//! The system's allocator, which counts what is asked of it.
+//! The system's allocator, which counts allocations.
 #![allow(dead_code, reason = "each bench reads what it is about")]
 
 use std::{
@@ -14,12 +14,12 @@ static LIVE: AtomicUsize = AtomicUsize::new(0);
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How often memory was asked for.
+/// The number of allocations.
 pub(crate) fn allocations() -> u64 {
     ALLOCATIONS.load(Ordering::Relaxed)
 }
 
-/// Bytes that were asked for and not given back.
+/// Bytes that were allocated and not freed.
 pub(crate) fn live() -> usize {
     LIVE.load(Ordering::Relaxed)
 }

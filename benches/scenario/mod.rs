@@ -26,7 +26,7 @@ pub(crate) const fn is_built(name: &str) -> bool {
 }
 
 /// The scenario that the command line asks for, and how many messages.
-pub(crate) fn asked(names: &[&str]) -> Option<(String, u64)> {
+pub(crate) fn requested(names: &[&str]) -> Option<(String, u64)> {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     match &*arguments {
         [list] if list == "list" => names.iter().for_each(|name| println!("{name}")),
@@ -40,7 +40,7 @@ pub(crate) fn asked(names: &[&str]) -> Option<(String, u64)> {
 macro_rules! scenarios {
     ($($name:literal => $run:expr,)*) => {
         fn main() {
-            let Some((name, messages)) = scenario::asked(&[$($name),*]) else { return };
+            let Some((name, messages)) = scenario::requested(&[$($name),*]) else { return };
             $(if const { scenario::is_built($name) } {
                 if name == $name {
                     let run: fn(u64) = $run;

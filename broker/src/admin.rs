@@ -108,19 +108,19 @@ impl Broker {
     /// [`InvalidArgument`](ErrorKind::InvalidArgument), and [`EntityNotFound`](ErrorKind::EntityNotFound), also for a
     /// topic. The only part of a topic to receive from is its transfer dead-letter sub-queue.
     pub fn queue(&self, path: &str) -> Result<Queue, ManageError> {
-        let asked = EntityPath::new(path)?;
-        let part = match (asked.is_dead_letter(), asked.is_transfer_dead_letter()) {
+        let path = EntityPath::new(path)?;
+        let part = match (path.is_dead_letter(), path.is_transfer_dead_letter()) {
             (true, _) => Part::DeadLetter,
             (_, true) => Part::TransferDeadLetter,
             _ => Part::Main,
         };
         self.shared.check_open::<ManageError>()?;
         let now = self.shared.now();
-        match self.shared.with(|state| state.engine.find(now, &asked.parent().key())) {
+        match self.shared.with(|state| state.engine.find(now, &path.parent().key())) {
             Some((store, kind, entity)) if kind != EntityKind::Topic || part == Part::TransferDeadLetter => {
                 Ok(Queue { shared: Arc::clone(&self.shared), store, part, entity })
             }
-            _ => Err(missing(&asked)),
+            _ => Err(missing(&path)),
         }
     }
 

@@ -1,10 +1,15 @@
+#[cfg(feature = "durable")]
+mod on_disk;
+
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
 };
 
+#[cfg(not(feature = "durable"))]
+use super::Acknowledged;
 use super::{
-    Acknowledged, Quirks,
+    Quirks,
     direct::Direct,
     engine::{Change, Engine, Now, Peeked, StoreId},
     panics::{self, Poisoned},
@@ -13,10 +18,9 @@ use super::{
 use consign_core::{Message, message::LockToken, time::Clock, transport::ManageError};
 
 #[cfg(feature = "durable")]
-use super::{
-    durable::{Batch, Recorder, StorageError, StorageErrorKind, Table, Taken, corrupted, key},
-    engine::Wanted,
-};
+pub(super) use self::on_disk::{Next, Stamp};
+#[cfg(feature = "durable")]
+use super::durable::Recorder;
 use crate::sync::Mutex;
 
 /// The state of a broker behind one lock that is never held across an await.
@@ -31,28 +35,6 @@ pub(super) struct Shared {
     is_poisoned: AtomicBool,
     #[cfg(feature = "durable")]
     recorder: Option<Recorder>,
-}
-
-/// Whether the time is written although nothing has changed. If UTC has stepped back when the store is opened again,
-/// pending events are due by the latest time that was written.
-#[cfg(feature = "durable")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stamp {
-    No,
-    /// If anything waits for its time.
-    IfDue,
-    Yes,
-}
-
-/// What the threads of a broker on a disk are told after a call.
-#[cfg(feature = "durable")]
-pub(super) struct Next {
-    /// To write, although no call waits for it.
-    pub(super) asks: bool,
-    /// To write without delay.
-    pub(super) hurries: bool,
-    /// To read these messages.
-    pub(super) wanted: Vec<Wanted>,
 }
 
 pub(super) struct State {
@@ -103,7 +85,7 @@ impl Shared {
     }
 
     /// As [`with`](Self::with), for a call that [`acknowledge`](Self::acknowledge) or
-    /// [`unanswered`](Self::unanswered) follows: the writer is asked for its changes when its caller waits for them,
+    /// [`unanswered`](Self::unanswered) follows: the writer is notified of its changes when its caller waits for them,
     /// so that calls that are made together are one commit.
     #[inline]
     pub(super) fn with_answer<T>(&self, command: impl FnOnce(&mut State) -> T) -> T {
@@ -231,134 +213,6 @@ impl Shared {
     }
 }
 
-#[cfg(feature = "durable")]
-impl Shared {
-    /// Writes the final state of dead letters that only the settings distinguish from messages that expire. This
-    /// comes before the settings change.
-    fn update_on_disk(&self, recorder: &Recorder, store: StoreId, change: Change) -> Result<(), ManageError> {
-        let mut change = Some(change);
-        let mut from = 0;
-        loop {
-            let now = self.now();
-            let unsaid = self.with(|state| {
-                let Some(to) = change.take() else { return Ok(Vec::new()) };
-                let unsaid = state.engine.unsaid(now, store, &to, from);
-                if unsaid.is_empty() && from == 0 {
-                    return state.engine.update(now, store, to).map(|()| unsaid);
-                }
-                change = Some(to);
-                Ok(unsaid)
-            })?;
-            if change.is_none() {
-                return Ok(());
-            }
-            // Behind the last one, the first may be another message by now.
-            from = unsaid.last().map_or(0, |last| last.order + 1);
-            let read = recorder.read(&unsaid)?;
-            let now = self.now();
-            if let Some(Wanted { store, order, .. }) = self.with(|state| state.engine.page_in(now, read)) {
-                return Err(corrupted(Table::Messages, &key(store.serial, order), "it is missing").into());
-            }
-            // However many there are, they leave memory again.
-            self.flushed().wait()?;
-        }
-    }
-
-    pub(super) fn on_disk(clock: Arc<dyn Clock>, engine: Engine, recorder: Recorder) -> Self {
-        let mut shared = Self::new(clock, Quirks::default());
-        shared.state = Mutex::new(State::new(engine));
-        shared.recorder = Some(recorder);
-        shared
-    }
-
-    pub(super) fn recorder(&self) -> Option<&Recorder> {
-        self.recorder.as_ref()
-    }
-
-    /// Takes the changes. Returns the number of their batch, and what may leave memory once it is on the disk.
-    pub(super) fn take_changes(&self, taken: &mut Taken, stamp: Stamp) -> (u64, Vec<Wanted>) {
-        let now = self.now();
-        self.with(|state| {
-            let Some(recorder) = &self.recorder else { return (0, Vec::new()) };
-            let stamp = match stamp {
-                Stamp::No => false,
-                Stamp::IfDue => state.engine.next_deadline().is_some(),
-                Stamp::Yes => !self.is_poisoned.load(Ordering::Relaxed),
-            };
-            let written = state.engine.take_changes(now, recorder.identity(), taken, stamp);
-            (recorder.turn(), written)
-        })
-    }
-
-    pub(super) fn flushed(&self) -> Acknowledged<(), StorageError> {
-        match &self.recorder {
-            Some(recorder) => Acknowledged::when(recorder.flushed(), self.check_open()),
-            None => Acknowledged::ready(self.check_open()),
-        }
-    }
-
-    pub(super) fn compact(&self) -> Acknowledged<(), StorageError> {
-        if let Some(recorder) = &self.recorder {
-            self.with(|_| recorder.compact());
-            recorder.ask();
-        }
-        self.flushed()
-    }
-
-    pub(super) async fn close(&self) -> Result<(), StorageError> {
-        let Some(recorder) = &self.recorder else { return Ok(()) };
-        match recorder.close().await {
-            Err(failure) if failure.kind() != StorageErrorKind::Closed => {
-                recorder.released().await;
-                Err(failure)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Why nothing is stored any more.
-    pub(super) fn failure(&self) -> Option<&StorageError> {
-        self.recorder.as_ref()?.failure()
-    }
-
-    /// Fails when nothing is stored any more, so that a call has no effect that would be lost. Fails also after a
-    /// call that panicked within the engine.
-    #[inline]
-    pub(super) fn check_open<E: From<StorageError> + From<Poisoned>>(&self) -> Result<(), E> {
-        match self.failure() {
-            Some(failure) => Err(failure.clone().into()),
-            None => self.check_whole(),
-        }
-    }
-
-    /// Wakes all that wait for a message, so that they return the failure.
-    pub(super) fn wake_all(&self) {
-        self.with(|state| state.waiters.owe_everyone());
-    }
-
-    /// Returns the result of a call, ready when it is as safe as it has to be.
-    #[inline]
-    pub(super) fn acknowledge<T, E: From<StorageError>>(&self, answer: Result<T, E>) -> Acknowledged<T, E> {
-        match &self.recorder {
-            Some(recorder) => Acknowledged::when(recorder.pending(), answer),
-            None => Acknowledged::ready(answer),
-        }
-    }
-
-    /// Whether every call is as safe as it has to be when it has happened: the broker has no disk.
-    #[inline]
-    pub(super) fn answers_at_once(&self) -> bool {
-        self.recorder.is_none()
-    }
-
-    /// Returns the future of a call that has succeeded, if the call is not yet as safe as it has to be.
-    #[inline]
-    pub(super) fn unanswered<E: From<StorageError>>(&self) -> Option<Acknowledged<(), E>> {
-        let commit = self.recorder.as_ref()?.pending()?;
-        Some(Acknowledged::when(Some(commit), Ok(())))
-    }
-}
-
 #[cfg(not(feature = "durable"))]
 impl Shared {
     #[inline]
@@ -388,21 +242,6 @@ impl Shared {
     }
 }
 
-/// Writes pending changes, and ends the thread that writes.
-#[cfg(feature = "durable")]
-impl Drop for Shared {
-    fn drop(&mut self) {
-        let (mut taken, mut last) = (Taken::default(), Batch::default());
-        if self.recorder.is_some() {
-            self.take_changes(&mut taken, Stamp::Yes);
-        }
-        if let Some(recorder) = &mut self.recorder {
-            taken.encode(&mut last);
-            recorder.end(last);
-        }
-    }
-}
-
 impl State {
     fn new(engine: Engine) -> Self {
         Self { engine, waiters: Waiters::default(), direct: Direct::default(), abandoned: Vec::new() }
@@ -412,18 +251,6 @@ impl State {
     #[inline]
     fn is_quiet(&self) -> bool {
         self.engine.is_quiet() && self.waiters.are_quiet(self.engine.next_deadline())
-    }
-
-    /// Records that there are changes. Returns what the threads of the broker are told where the engine is not locked.
-    #[cfg(feature = "durable")]
-    fn note_changes(&mut self, recorder: &Recorder, is_answered: bool) -> Option<Next> {
-        let (mut asks, mut hurries) = (false, false);
-        if self.engine.has_changes() {
-            asks = recorder.note() && !is_answered;
-            hurries = self.engine.has_many_changes();
-        }
-        let wanted = self.engine.take_wanted();
-        (asks || hurries || !wanted.is_empty()).then_some(Next { asks, hurries, wanted })
     }
 
     fn note_effects(&mut self) {

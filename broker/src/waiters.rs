@@ -83,8 +83,8 @@ impl Waiters {
         let waiting = self.lines.get_mut(&line)?;
         let at = waiting.binary_search_by_key(&id, |waiting| waiting.id).ok()?;
         let left = waiting.remove(at)?;
-        let room = waiting.capacity();
-        self.has_left(line, room);
+        let capacity = waiting.capacity();
+        self.has_left(line, capacity);
         Some(left.waker)
     }
 
@@ -146,8 +146,8 @@ impl Waiters {
                 self.owed.pop();
             }
             if let Some(Waiting { id, waker }) = waiting.pop_front() {
-                let room = waiting.capacity();
-                self.has_left(line, room);
+                let capacity = waiting.capacity();
+                self.has_left(line, capacity);
                 self.forget_timer(id);
                 return Some(waker);
             }
@@ -158,11 +158,11 @@ impl Waiters {
     /// Records that a receiver has left a line of this capacity. A few empty lines are kept for receivers that
     /// return, which most do.
     #[inline]
-    fn has_left(&mut self, line: Line, room: usize) {
+    fn has_left(&mut self, line: Line, capacity: usize) {
         const KEPT: usize = 64;
         const LONG: usize = 1_024;
         self.standing -= 1;
-        if self.lines.len() > KEPT || room > LONG {
+        if self.lines.len() > KEPT || capacity > LONG {
             self.tidy(line);
         }
     }

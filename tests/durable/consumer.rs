@@ -24,7 +24,7 @@ async fn filled(broker: &Broker) -> Queue {
 }
 
 /// Rules: I-37.
-/// The writer waits so long that nothing is on the disk unless somebody waits for it. A consumer of one slot completes
+/// The writer waits so long that nothing is on the disk unless a call waits for it. A consumer of one slot completes
 /// nothing alone.
 #[tokio::test]
 async fn completions_are_on_the_disk_when_the_consumer_ends() {

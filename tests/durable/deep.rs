@@ -15,7 +15,7 @@ use consign::{
 
 const COUNT: usize = 2_000;
 
-/// A broker with room for a few of the messages that it gets.
+/// A broker with memory for a few of the messages that it gets.
 fn open(disk: &Disk) -> (Broker, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::new(START));
     let options = Broker::options().clock(Arc::clone(&clock)).memory_budget(64 << 10);

@@ -16,7 +16,7 @@ use crate::support::{Disk, START, receive, texts};
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Rules: D-04.
-/// Each is activated at its own instant, as it would have been by a broker that nobody asked.
+/// Each is activated at its own instant, as by a broker that was open all the time.
 #[tokio::test]
 async fn scheduled_messages_come_in_the_order_of_their_times() {
     let mut disk = Disk::new();
@@ -56,7 +56,7 @@ async fn a_message_that_has_expired_is_not_forwarded() {
     assert_eq!(broker.queue("orders").unwrap().counts().size, 0);
 }
 
-/// Nobody could use it.
+/// No client could use it.
 #[tokio::test]
 async fn an_entity_is_not_idle_while_no_broker_is_open() {
     let mut disk = Disk::new();

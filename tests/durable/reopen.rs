@@ -1,4 +1,4 @@
-//! What a broker knew is what the next one knows.
+//! A broker that is opened again has the state of the one before.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Copies of a store, room that comes back, and what is left of one that is damaged.
+//! Copies of a store, space that is returned to the disk, and what is left of one that is damaged.
 
 use std::{
     collections::BTreeSet,
@@ -168,7 +168,7 @@ async fn a_salvage_without_a_store_or_of_one_that_is_open_says_so() {
 }
 
 #[tokio::test]
-async fn room_comes_back_and_messages_stay() {
+async fn compaction_returns_space_and_keeps_messages() {
     const KEPT: usize = 20;
     let disk = Disk::new();
     let (broker, _) = disk.open();

@@ -66,7 +66,7 @@ async fn completions_that_are_made_together_are_one_commit() {
 
 /// Rules: D-290.
 #[tokio::test]
-async fn a_call_that_nobody_waits_for_is_written() {
+async fn a_call_that_is_not_awaited_is_written() {
     let disk = Disk::quick();
     let (broker, [queue, _]) = opened(&disk).await;
     let sender = queue.sender().unwrap();

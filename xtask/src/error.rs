@@ -55,7 +55,7 @@ pub(crate) enum Error {
     Growth(usize),
     /// A process had so many bytes of memory, and may have fewer.
     Memory { peak: u64, goal: u64 },
-    /// A store took so many bytes beside twice what lived in it, and may take fewer.
+    /// A store took so many bytes beside twice what it held, and may take fewer.
     Space { over: u64, goal: u64 },
     /// Features that break the library and that no test notices.
     Unnoticed(Vec<&'static str>),
@@ -112,7 +112,7 @@ impl std::fmt::Display for Error {
             }
             Self::Space { over, goal } => {
                 let (over, goal) = (over >> 20, goal >> 20);
-                write!(f, "a store took {over} MiB beside twice what lives in it, and may take {goal} MiB")
+                write!(f, "a store took {over} MiB beside twice what it holds, and may take {goal} MiB")
             }
             Self::Unnoticed(features) => write!(f, "no test notices {}", features.join(", ")),
             Self::NoReport(name) => {

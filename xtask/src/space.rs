@@ -1,4 +1,4 @@
-//! `cargo xtask space`: how much of the disk a broker takes beside what lives in it, while a queue is filled and
+//! `cargo xtask space`: how much of the disk a broker takes beside what it holds, while a queue is filled and
 //! completed in random order again and again.
 
 use clap::Args;
@@ -12,8 +12,8 @@ use crate::options::{Output, positive};
 
 const MESSAGES: u64 = 100_000;
 const CYCLES: u64 = 24;
-/// What a store may have beside twice what lives: two segments of a log.
-const SPARE: u64 = 2 * (64 << 20);
+/// What a store may have beside twice what it holds: two of its largest segments.
+const SPARE: u64 = 2 * (16 << 20);
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
@@ -44,7 +44,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
         println!("{}", Value::Object(figures));
     } else {
         println!(
-            "{messages} messages of 1 KiB, MiB of the store\n\n cycle   full   most  empty  over twice what lives"
+            "{messages} messages of 1 KiB, MiB of the store\n\n cycle   full   most  empty  over twice what it holds"
         );
         let (full, most, empty, over) = (of("full"), of("most"), of("empty"), of("over"));
         let cycles = full.iter().zip(&most).zip(&empty).zip(&over).zip(1_u64..);

@@ -4,7 +4,7 @@ pub(crate) type Error = Box<dyn std::error::Error + Send + Sync>;
 
 pub(crate) type Step<'a, T = ()> = Pin<Box<dyn Future<Output = Result<T, Error>> + 'a>>;
 
-/// Bytes of each message's body, unless others are asked for.
+/// Bytes of each message's body, unless others are given.
 pub(crate) const SIZE: usize = 1_024;
 
 /// A way to have a durable queue, with one queue of it.
@@ -63,7 +63,7 @@ pub(crate) struct Place<'p> {
 
 pub(crate) struct Entered {
     pub(crate) contestant: Box<dyn Contestant>,
-    /// The version and the settings that bear on how safe a message is, as the contestant itself says them.
+    /// The version and the settings that determine how safe a message is, as the contestant itself reports them.
     pub(crate) settings: String,
 }
 

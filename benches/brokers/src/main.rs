@@ -20,7 +20,7 @@
 //! byte of a message are those that this process has the system write while windows are sent: in the round that is not
 //! measured, in which files are made, and in the median of the others.
 //!
-//! Each file says at its top how its contestant is set up. One that cannot be had is said to be left out.
+//! Each file says at its top how its contestant is set up. One that cannot start is reported as left out.
 #![forbid(unsafe_code)]
 
 mod contestant;
@@ -88,7 +88,7 @@ fn options() -> Result<Options, Error> {
         Options { only: Vec::new(), rounds: 9, windows, sizes, tasks, rest: None, folder: None, json: false };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
-        let mut value = || arguments.next().ok_or(Unexpected("an option wants a value"));
+        let mut value = || arguments.next().ok_or(Unexpected("an option needs a value"));
         match &*argument {
             "--json" => options.json = true,
             "--only" => options.only.push(value()?),
@@ -106,11 +106,11 @@ fn options() -> Result<Options, Error> {
 
 fn run() -> Result<(), Error> {
     let options = options()?;
-    let is_asked = |entrant: &&Entrant| {
+    let is_selected = |entrant: &&Entrant| {
         let is_it = |only: &String| *only == entrant.name || entrant.part.is_of(only);
         options.only.is_empty() && entrant.part.is_of(Part::DISK) || options.only.iter().any(is_it)
     };
-    let entrants: Vec<&Entrant> = ENTRANTS.iter().filter(is_asked).collect();
+    let entrants: Vec<&Entrant> = ENTRANTS.iter().filter(is_selected).collect();
     let names: Vec<&'static str> = entrants.iter().map(|entrant| entrant.name).collect();
     // Beside the program, which is on a disk, as the folder of temporary files need not be.
     let program = std::env::current_exe()?;

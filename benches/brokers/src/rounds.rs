@@ -64,9 +64,9 @@ pub(crate) struct Runner {
     server: Server,
 }
 
-/// The plans of a run: windows of [`SIZE`], unless other sizes are asked for, and then exchanges.
+/// The plans of a run: windows of [`SIZE`], unless others are given, and then exchanges.
 pub(crate) fn plans(windows: &[usize], sizes: &[usize], tasks: &[usize]) -> Vec<Plan> {
-    let is_asked = |window: &usize| windows.is_empty() && tasks.is_empty() || windows.contains(window);
+    let is_selected = |window: &usize| windows.is_empty() && tasks.is_empty() || windows.contains(window);
     let sizes = if sizes.is_empty() { &[SIZE] } else { sizes };
     let few = |messages: usize, size: usize| messages.min(MOST_BYTES / size.max(1)).max(1);
     let windows = sizes.iter().flat_map(|&size| {
@@ -75,14 +75,14 @@ pub(crate) fn plans(windows: &[usize], sizes: &[usize], tasks: &[usize]) -> Vec<
             messages: few(messages, size).max(window),
             size,
         };
-        WINDOWS.iter().filter(move |(window, _)| is_asked(window)).map(of_size)
+        WINDOWS.iter().filter(move |(window, _)| is_selected(window)).map(of_size)
     });
     let exchange =
         |&tasks: &usize| sizes.iter().map(move |&size| Plan::Exchange { tasks, messages: few(2_048, size), size });
     windows.chain(tasks.iter().flat_map(exchange)).collect()
 }
 
-/// Those that can be had, and why the others cannot.
+/// Starts the contestants. Returns those that started, and why the others did not.
 pub(crate) async fn entered(entrants: Vec<&Entrant>, folder: &Path) -> (Vec<Runner>, Vec<(&'static str, String)>) {
     let (mut runners, mut left_out) = (Vec::new(), Vec::new());
     let run = std::process::id();

@@ -25,15 +25,15 @@ use crate::{
 
 /// The state of the batches: which are on the disk, which tasks wait for one, and whether the writer has work.
 ///
-/// The writer is asked to write a batch when the first call that has changed something in it is waited for, not when
-/// it has changed something. Calls that are made together and then waited for are therefore one commit, and the
+/// The writer is requested to write a batch when the first call that has changed something in it is waited for, not
+/// when it has changed something. Calls that are made together and then waited for are therefore one commit, and the
 /// writer is woken once for all of them.
 #[derive(Default)]
 pub(crate) struct Commits {
     /// The last batch that has a change.
     begun: AtomicU64,
-    /// The last batch that the writer was asked to write.
-    asked: AtomicU64,
+    /// The last batch that the writer was requested to write.
+    requested: AtomicU64,
     done: AtomicU64,
     /// Commits that changed the disk, and how long all of them took.
     written: AtomicU64,
@@ -67,9 +67,9 @@ impl Commits {
         is_first
     }
 
-    /// Asks the writer to write everything up to this batch, unless it was asked already.
-    pub(crate) fn ask(&self, batch: u64) {
-        if self.asked.load(Ordering::Relaxed) < batch && self.asked.fetch_max(batch, Ordering::AcqRel) < batch {
+    /// Requests that the writer writes everything up to this batch, unless it was requested already.
+    pub(crate) fn request(&self, batch: u64) {
+        if self.requested.load(Ordering::Relaxed) < batch && self.requested.fetch_max(batch, Ordering::AcqRel) < batch {
             self.work.lock().is_there = true;
             self.has_work.notify_one();
         }
@@ -119,7 +119,7 @@ impl Commits {
     pub(crate) fn pending(self: &Arc<Self>) -> Option<Commit> {
         let batch = self.begun.load(Ordering::Acquire);
         let is_done = self.done.load(Ordering::Acquire) >= batch && self.failure.get().is_none();
-        (!is_done).then(|| Commit { commits: Arc::clone(self), batch, place: None, asks: true })
+        (!is_done).then(|| Commit { commits: Arc::clone(self), batch, place: None, requests: true })
     }
 
     fn outcome(&self, batch: u64) -> Option<Result<(), StorageError>> {
@@ -146,7 +146,7 @@ impl Commits {
     }
 
     /// Requests a compaction of the journal with the batch that is being filled.
-    pub(crate) fn ask_to_compact(&self) {
+    pub(crate) fn request_compaction(&self) {
         self.compacts.store(true, Ordering::Relaxed);
     }
 
@@ -163,7 +163,7 @@ impl Commits {
 
     /// A commit that is ready when nothing is written any more.
     fn last(self: &Arc<Self>) -> Commit {
-        Commit { commits: Arc::clone(self), batch: u64::MAX, place: None, asks: false }
+        Commit { commits: Arc::clone(self), batch: u64::MAX, place: None, requests: false }
     }
 
     /// Ends the writer after this batch, which has the last changes of a broker that is dropped.
@@ -202,7 +202,7 @@ impl Commits {
     pub(crate) fn linger(&self, delay: Duration) {
         let mut work = self.work.lock();
         if !work.is_closing && !work.is_urgent {
-            // The writer was asked for the batch that is being filled already, so only a close or a flush ends this
+            // The writer was notified of the batch that is being filled already, so only a close or a flush ends this
             // early.
             self.has_work.wait_for(&mut work, delay);
         }
@@ -217,26 +217,26 @@ pub(crate) struct Commit {
     batch: u64,
     /// Where its waker is among those of its batch.
     place: Option<usize>,
-    /// Whether the writer is still to be asked for the batch: when this is first polled, or dropped.
-    asks: bool,
+    /// Whether the writer is not yet notified of the batch: it is when this is first polled, or dropped.
+    requests: bool,
 }
 
 impl Future for Commit {
     type Output = Result<(), StorageError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Self { commits, batch, place, asks } = &mut *self;
+        let Self { commits, batch, place, requests } = &mut *self;
         if let Some(outcome) = commits.outcome(*batch) {
             // Its waker is taken with all others of the batch.
-            (*place, *asks) = (None, false);
+            (*place, *requests) = (None, false);
             return Poll::Ready(outcome);
         }
-        if std::mem::take(asks) {
-            commits.ask(*batch);
+        if std::mem::take(requests) {
+            commits.request(*batch);
         }
         let waker = cx.waker().clone();
         let mut waiting = commits.waiting.lock();
-        // Whoever finishes the batch from here on finds the waker.
+        // From here on, the thread that finishes the batch finds the waker.
         let outcome = commits.outcome(*batch);
         let replaced = if outcome.is_some() {
             *place = None;
@@ -262,8 +262,8 @@ impl Drop for Commit {
         if self.commits.outcome(self.batch).is_some() {
             return;
         }
-        if self.asks {
-            self.commits.ask(self.batch);
+        if self.requests {
+            self.commits.request(self.batch);
         }
         let Some(place) = self.place else { return };
         let mut waiting = self.commits.waiting.lock();

@@ -50,7 +50,7 @@ pub(crate) trait Journal: Send {
     /// Whether the disk has space. When it is full, a commit still succeeds, from a reserve for changes that free
     /// space. When the reserve is gone this tries to take it again, which writes all of it. It also returns space to
     /// the disk when half of the records are gone. Do not call it for each batch.
-    fn has_room(&mut self) -> bool;
+    fn has_space(&mut self) -> bool;
 
     /// Makes all commits survive a power loss, and closes the file.
     fn close(self: Box<Self>) -> Result<(), StorageError>;
@@ -66,8 +66,9 @@ pub(crate) type Visit<'v> = dyn FnMut(Table, &[u8], &[u8]) -> Result<(), Storage
 
 /// Reads the committed records of a journal.
 pub(crate) trait Reader: Send + Sync {
-    /// Returns the record of this key as the last commit left it.
-    fn read(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StorageError>;
+    /// Returns the record of each key as the last commit left it. Records that are near each other on the disk are
+    /// read together.
+    fn read(&self, table: Table, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StorageError>;
 
     /// Writes all records, as one commit left them, to a new store in a folder that does not exist.
     fn backup(&self, to: &Path) -> Result<(), StorageError>;

@@ -45,8 +45,8 @@ impl Journal for Panicking {
         self.journal.commit(batch, sync)
     }
 
-    fn has_room(&mut self) -> bool {
-        self.journal.has_room()
+    fn has_space(&mut self) -> bool {
+        self.journal.has_space()
     }
 
     fn close(self: Box<Self>) -> Result<(), StorageError> {
@@ -65,7 +65,7 @@ impl Journal for Panicking {
 struct Unreadable;
 
 impl Reader for Unreadable {
-    fn read(&self, _: Table, _: &[u8]) -> Result<Option<Vec<u8>>, StorageError> {
+    fn read(&self, _: Table, _: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StorageError> {
         panic!("a defect")
     }
 

@@ -71,14 +71,14 @@ impl Recorder {
         self.commits.begin(self.filling.load(Ordering::Relaxed))
     }
 
-    /// Asks the writer to write all changes so far, unless it was asked already.
-    pub(crate) fn ask(&self) {
-        self.commits.ask(self.commits.begun());
+    /// Requests that the writer writes all changes so far, unless it was requested already.
+    pub(crate) fn request(&self) {
+        self.commits.request(self.commits.begun());
     }
 
     /// Requests a compaction, as if there were changes. Called where the engine is locked.
     pub(crate) fn compact(&self) {
-        self.commits.ask_to_compact();
+        self.commits.request_compaction();
         self.note();
     }
 
@@ -87,22 +87,22 @@ impl Recorder {
         self.filling.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Returns the commit that a call has to wait for, if there is one. The writer is asked for it when it is waited
+    /// Returns the commit that a call has to wait for, if there is one. The writer is notified when it is waited
     /// for, or dropped, and at once where no call waits for the disk.
     pub(crate) fn pending(&self) -> Option<Commit> {
         match self.durability {
             Durability::Durable => self.commits.pending(),
             Durability::Relaxed { .. } => {
-                self.ask();
+                self.request();
                 self.commits.failed()
             }
         }
     }
 
-    /// Tells the threads of the broker what a call has left to them.
+    /// Starts the work of the broker's threads after a call.
     pub(crate) fn go_on(&self, next: Next) {
-        if next.asks || next.hurries {
-            self.ask();
+        if next.requests || next.hurries {
+            self.request();
         }
         if next.hurries {
             self.commits.hurry();
@@ -114,9 +114,7 @@ impl Recorder {
 
     /// Reads messages that are on the disk only. A disk that fails ends the broker.
     pub(crate) fn read(&self, wanted: &[Wanted]) -> Result<Vec<(Wanted, Option<Stored>)>, StorageError> {
-        let read = |&wanted: &Wanted| Ok((wanted, self.fetcher.read(wanted.store.serial, wanted.order)?));
-        let read = wanted.iter().map(read).collect::<Result<Vec<_>, StorageError>>();
-        read.inspect_err(|failure| self.fetcher.fail(failure.clone()))
+        self.fetcher.read_all(wanted).inspect_err(|failure| self.fetcher.fail(failure.clone()))
     }
 
     pub(super) fn fetcher(&self) -> &Fetcher {

@@ -335,7 +335,7 @@ async fn a_full_disk_refuses_sends_and_takes_settlements() {
 async fn a_full_disk_is_compacted_as_far_as_its_space_allows() {
     let (disk, broker, queue) = small_disk();
     let (sent, _) = fill(&queue).await;
-    // Nothing has left it. Whether there is room to find that out or not, it goes on.
+    // Nothing was removed. Whether the disk has space to detect that or not, the broker continues.
     broker.compact().await.unwrap();
     let full = segments(&disk);
     let mut receiver = queue.receiver();

@@ -90,13 +90,13 @@ impl Writer {
     }
 
     /// Reports to the engine when the disk is full, and when it no longer is.
-    fn look_for_room(&mut self) {
+    fn check_disk(&mut self) {
         self.passed_over += 1;
         if self.is_full && !self.batch.is_empty() && self.passed_over < Self::PASSED_OVER {
             return;
         }
         self.passed_over = 0;
-        let is_full = !self.journal.has_room();
+        let is_full = !self.journal.has_space();
         self.set_full(is_full);
     }
 
@@ -112,7 +112,7 @@ impl Writer {
         drop(shared);
         self.write(number)?;
         self.page_out(&written);
-        self.look_for_room();
+        self.check_disk();
         Ok(())
     }
 

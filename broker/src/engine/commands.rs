@@ -147,7 +147,7 @@ impl Engine {
     /// Removes scheduled messages: all of them, or none.
     pub(crate) fn cancel(&mut self, now: Now, id: StoreId, numbers: &[SequenceNumber]) -> Result<(), SendError> {
         self.advance(now);
-        let entity = entity_mut(&mut self.entities, id).ok_or_else(super::accept::gone)?;
+        let entity = entity_mut(&mut self.entities, id).ok_or_else(super::check::gone)?;
         entity.store.touch(now);
         let cancelled = entity.store.cancel(numbers, &mut self.fx);
         self.finish(now);
@@ -274,8 +274,8 @@ impl Engine {
         let (size, limit) = settings.map_or((0, 0), |settings| (settings.max_size, settings.max_message_size));
         let entity = holdable(entity_mut(&mut self.entities, id), Refused::SessionLockLost)?;
         entity.store.touch(now);
-        let room = if self.fx.has_room() { size.saturating_sub(used) } else { 0 };
-        entity.store.set_session_state(now, lane, lock, state, room, limit, &mut self.fx)
+        let space = if self.fx.has_space() { size.saturating_sub(used) } else { 0 };
+        entity.store.set_session_state(now, lane, lock, state, space, limit, &mut self.fx)
     }
 
     pub(crate) fn session_ids(&mut self, now: Now, id: StoreId) -> Vec<String> {

@@ -44,7 +44,7 @@ impl Line {
 
 /// The effects of a command that its caller applies.
 #[derive(Debug, Default)]
-#[cfg_attr(feature = "durable", expect(clippy::struct_excessive_bools, reason = "each is asked for by itself"))]
+#[cfg_attr(feature = "durable", expect(clippy::struct_excessive_bools, reason = "each is read on its own"))]
 pub(crate) struct Effects {
     /// Locks are numbered over all entities. A lease of an earlier delivery, or of a deleted entity, therefore never
     /// matches a current lock.
@@ -160,7 +160,7 @@ impl Effects {
 
     /// Whether there is space for more, if there is a disk.
     #[cfg_attr(not(feature = "durable"), allow(clippy::unused_self, reason = "as it is where there may be a disk"))]
-    pub(super) fn has_room(&self) -> bool {
+    pub(super) fn has_space(&self) -> bool {
         #[cfg(feature = "durable")]
         if self.is_full {
             return false;

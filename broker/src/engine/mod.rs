@@ -7,6 +7,7 @@
 
 mod accept;
 mod admin;
+mod check;
 mod commands;
 mod declare;
 mod effects;

@@ -9,7 +9,7 @@ use consign_core::{
 
 use super::{
     Engine, Part, Role, StoreId,
-    accept::{Balance, check_message, gone},
+    check::{Balance, check_message, gone},
     entity_mut,
     store::{Arrival, Number, Refused, Settlement, common_key},
     time::Now,

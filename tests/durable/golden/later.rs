@@ -1,4 +1,4 @@
-//! What a broker does with what it knows and does not show: ids, numbers, states of sessions, locks, times.
+//! What a broker does with state that it does not show: ids, numbers, states of sessions, locks, times.
 
 use std::{fmt::Write, time::Duration};
 

@@ -13,9 +13,9 @@ pub(super) struct Counts {
     pub(super) acknowledged: u64,
     /// Operations that a process was killed in.
     pub(super) in_doubt: u64,
-    /// Messages whose send was acknowledged, that nobody tried to complete, and that are not there.
+    /// Messages whose send was acknowledged, that no process tried to complete, and that are not there.
     pub(super) lost: u64,
-    /// Messages that nobody has sent, or with other bytes.
+    /// Messages that no process has sent, or with other bytes.
     pub(super) unexpected: u64,
     /// Messages that are there, or were delivered, after their completion or cancellation was acknowledged.
     pub(super) redelivered: u64,

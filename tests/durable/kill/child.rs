@@ -197,7 +197,7 @@ async fn consume(world: Arc<World>, mut rng: Rng) {
                 continue;
             }
             match rng.u8(..10) {
-                // The drop abandons it, and nobody waits for that.
+                // The drop abandons it, and the process does not wait for that.
                 0 => drop(delivery),
                 1 | 2 if place == Place::Work => replaced.push(replace(&world, delivery)),
                 _ => {

@@ -62,7 +62,7 @@ fn a_terminated_process_leaves_no_lock() {
         return child::until_terminated(Path::new(&path), seed, first);
     }
     cycles("a_terminated_process_leaves_no_lock", "terminated", TERMINATED, |child, rng| {
-        // It knows the signal by then.
+        // Its handler of the signal is installed by then.
         child.wait_for(|told| *told == Told::Opened);
         let_it_work(rng);
         let mut kill = Command::new("kill");
@@ -72,7 +72,7 @@ fn a_terminated_process_leaves_no_lock() {
 }
 
 /// For 5 to 60 ms.
-#[expect(clippy::disallowed_methods, reason = "a process knows no other time")]
+#[expect(clippy::disallowed_methods, reason = "a process has no other time")]
 fn let_it_work(rng: &mut Rng) {
     std::thread::sleep(Duration::from_micros(rng.u64(5_000..60_000)));
 }
@@ -205,7 +205,7 @@ impl Store {
         broker.close().await.unwrap();
     }
 
-    /// Ids that were accepted are accepted once, whoever asks, and whatever became of their messages.
+    /// Ids that were accepted are accepted once, by every process, and whatever state their messages are in.
     async fn repeat(&mut self, broker: &Broker) {
         let queue = match broker.queue(Place::Once.path()) {
             // Killed before it was made.
@@ -225,7 +225,7 @@ impl Store {
     }
 }
 
-/// Everything in the store. A message with other bytes than were sent is under an id that nobody has sent.
+/// Everything in the store. A message with other bytes than were sent has an id that was not sent.
 fn found(broker: &Broker) -> Vec<(Copy, State)> {
     let mut found = Vec::new();
     for place in Place::ALL {

@@ -13,7 +13,7 @@ use super::{
     told::{Backup, Promise},
 };
 
-/// A message that nobody has sent before.
+/// A message that was not sent before.
 const MORE: u64 = 9_999;
 
 /// What is wrong with what is in this folder.

@@ -106,7 +106,7 @@ fn as_child() -> Option<(PathBuf, u64)> {
     Some((env::var_os(ROOT)?.into(), env::var(FIRST).ok()?.parse().ok()?))
 }
 
-/// Images of one test. `cargo xtask power-loss` sets what is asked for.
+/// Images of one test. `cargo xtask power-loss` sets how many.
 fn images() -> usize {
     if env::var("CONSIGN_EVERY").is_ok_and(|every| every == "1") { IMAGES * MORE } else { IMAGES }
 }

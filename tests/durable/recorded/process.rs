@@ -54,7 +54,7 @@ impl<'a> Process<'a> {
             self.programs += 1;
             assert_eq!(self.programs, 1, "descriptors of two processes");
         }
-        assert!(!name.starts_with("io_uring") && name != "close_range", "nobody knows what it writes: {name}");
+        assert!(!name.starts_with("io_uring") && name != "close_range", "it may write, which is not recorded: {name}");
         let arguments = call.arguments();
         if name == "write" && arguments[0].starts_with("1<") {
             let text = quoted(arguments[1]);
@@ -121,13 +121,13 @@ impl<'a> Process<'a> {
             }
             // The folder, to the test harness.
             "execve" => {}
-            _ => assert!(READS.contains(&&*call.name), "nobody knows whether this writes: {}", call.name),
+            _ => assert!(READS.contains(&&*call.name), "a call of which is not known whether it writes: {}", call.name),
         }
     }
 
     fn open(&mut self, call: &Call, arguments: &[&str]) {
         let flags: Vec<&str> = arguments[1].split('|').collect();
-        assert!(flags.iter().all(|flag| FLAGS.contains(flag)), "nobody knows what this does: {flags:?}");
+        assert!(flags.iter().all(|flag| FLAGS.contains(flag)), "flags that are not simulated: {flags:?}");
         let (opened, ..) = descriptor(&call.result).unwrap();
         let path = quoted(arguments[0]);
         if self.path(&path).as_os_str().is_empty() {
@@ -244,13 +244,13 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "nobody knows whether this writes: pwritev2")]
+    #[should_panic(expected = "a call of which is not known whether it writes: pwritev2")]
     fn an_unknown_call_on_the_store_fails() {
         recorded(&[CREATE, "1 pwritev2(3</f/a>, [], 0, 0, 0) = 0\n"].concat());
     }
 
     #[test]
-    #[should_panic(expected = "nobody knows whether this writes: mmap")]
+    #[should_panic(expected = "a call of which is not known whether it writes: mmap")]
     fn a_mapping_of_the_store_fails() {
         recorded(&[CREATE, "1 mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, 3</f/a>, 0) = 0x7f\n"].concat());
     }

@@ -42,7 +42,7 @@ impl Told {
             ("completed", id) => Self::Completed(id),
             ("backs-up", _) => Self::BacksUp,
             ("backed-up", _) => Self::BackedUp,
-            _ => panic!("nobody says {word}"),
+            _ => panic!("there is no word {word}"),
         })
         .collect()
     }
@@ -51,7 +51,7 @@ impl Told {
 /// What has to be in a store, by what was told.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Promise {
-    /// Ids of messages whose send was acknowledged, and that nobody has completed.
+    /// Ids of messages whose send was acknowledged, and that were not completed.
     pub(super) must: BTreeSet<u64>,
     /// Ids of messages that are being sent, or completed.
     pub(super) may: BTreeSet<u64>,

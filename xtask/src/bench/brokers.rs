@@ -8,7 +8,7 @@ use super::programs::BROKERS;
 use super::table;
 use crate::error::Error;
 
-/// What the program calls the contestant that nobody can do without.
+/// The contestant that does only what every durable queue has to do.
 const FLOOR: &str = "floor";
 
 /// What `cargo xtask bench --only brokers` measures. It says what is left out to the standard error.

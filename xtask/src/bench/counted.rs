@@ -12,7 +12,7 @@ use crate::error::Error;
 const INSTRUCTIONS: &str = "instructions per message";
 const ALLOCATIONS: &str = "allocations per message";
 
-/// Counts each scenario once, however often it is asked for.
+/// Counts each scenario once, however often it is requested.
 pub(crate) struct Counter {
     profile: &'static str,
     /// Whether each scenario is built alone.
@@ -54,7 +54,7 @@ impl Counter {
         self.cost(&scenario.program, scenario.name, scenario.messages)
     }
 
-    /// The instructions and the allocations of one scenario, beside what others take if that is asked for.
+    /// The instructions and the allocations of one scenario, beside what others take if that is requested.
     pub(crate) fn figures(&mut self, scenario: &Scenario, with_peers: bool) -> Result<[Figure; 2], Error> {
         let ours = self.ours(scenario)?;
         let figure =

@@ -23,7 +23,7 @@ pub(crate) enum Part {
     Growth,
     /// Wall clock beside others.
     Wall,
-    /// Wall clock of what nobody else has.
+    /// Wall clock of what no peer has.
     Times,
     /// Wall clock of durable queues.
     Brokers,
@@ -42,10 +42,10 @@ pub(crate) struct Figure {
     pub(crate) about: String,
     pub(crate) unit: String,
     pub(crate) ours: f64,
-    /// What others take for the same. One that cannot do it is not here.
+    /// The figures of others for the same. One that cannot do it is missing.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) peers: BTreeMap<String, f64>,
-    /// What only that takes which nobody can do without.
+    /// The figure of the least that any implementation has to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) floor: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

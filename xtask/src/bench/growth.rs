@@ -74,7 +74,7 @@ pub(crate) fn run(output: &Output) -> Result<(), Error> {
     }
 }
 
-/// The cases that are asked for, each with its curve.
+/// The requested cases, each with its curve.
 pub(crate) fn figures(is_asked: impl Fn(&str) -> bool) -> Result<Vec<Figure>, Error> {
     let asked = || CASES.iter().filter(|case| is_asked(case.name));
     if asked().next().is_none() {

@@ -24,8 +24,8 @@ const DURABLE: &str = "`nats` acknowledges messages that are not on the disk: na
      (`chattr +S`). It was not checked whether each write is on the disk before it is acknowledged. `redb`, `redb-quick` \
      and `segments` run without a broker and without a second thread, and `segments` cannot be opened again. SQLite \
      overwrites its log instead of appending, which allocates no new space, and syncs once per window. \
-     [broker.md](broker.md#what-it-costs-on-a-disk) lists the work of this library besides redb: a commit syncs twice, to \
-     tell a damaged last commit from an incomplete one, and writes four tables.";
+     The figures of `durable` are those of an earlier journal of this library, in a file of redb and with two syncs for a \
+     commit, until they are measured again. [broker.md](broker.md#what-it-costs-on-a-disk) describes the present one.";
 
 /// For RabbitMQ and lapin.
 const RABBITMQ: &str = "a message of this library has an id, a sequence number and a time among its headers, and is \

@@ -59,7 +59,7 @@ fn commit() -> Result<String, Error> {
     Ok(id.trim().to_owned())
 }
 
-/// What anybody else needs to know of this machine.
+/// The properties of this machine that a reader of the page needs.
 fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     format!("{cores} virtual cores, {}, {}", std::env::consts::ARCH, std::env::consts::OS)

@@ -21,7 +21,7 @@ pub(crate) struct Scenario {
     pub(crate) messages: u64,
     /// Programs of others that have a scenario of the same name.
     pub(crate) peers: &'static [(&'static str, Program)],
-    /// The scenario of the same program that does only what nobody can do without.
+    /// The scenario of the same program that does only what every implementation has to do.
     pub(crate) floor: Option<&'static str>,
     pub(crate) instructions: Goal,
     pub(crate) allocations: Goal,

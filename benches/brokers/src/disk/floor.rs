@@ -5,8 +5,8 @@ use crate::{
     disk::handed::Handed,
 };
 
-/// What nobody can do without: the same bytes written to a file, and `fdatasync` after each window. A completion is a
-/// record of 16 bytes.
+/// The least that a durable queue has to do: write the same bytes to a file, and call `fdatasync` after each window. A
+/// completion is a record of 16 bytes.
 pub(crate) struct Floor {
     file: File,
     /// Where the next window goes. `None` where the file grows with each one.

@@ -40,7 +40,7 @@ impl Handed {
 fn write(mut floor: Floor, works: &Receiver<Work>) {
     while let Ok(Work { window, takes, done }) = works.recv() {
         let written = if takes { floor.take_all(window) } else { floor.send_all(window) };
-        // Whoever asked for it may have gone.
+        // The caller may have dropped its future.
         let _ = done.send(written);
     }
 }

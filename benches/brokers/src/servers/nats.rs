@@ -44,12 +44,12 @@ impl Drop for Server {
     }
 }
 
-/// The server as it is when told to sync before it answers, or as often as it can be told.
+/// The server with the setting that syncs before it replies, or as often as it can be set to.
 pub(crate) fn enter(place: Place<'_>) -> Step<'_, Entered> {
     Box::pin(entered(place, false))
 }
 
-/// The same server, whose files the kernel writes through (`chattr +S`), for one that cannot be told to sync.
+/// The same server, whose files the kernel writes through (`chattr +S`), for a version without that setting.
 pub(crate) fn enter_written_through(place: Place<'_>) -> Step<'_, Entered> {
     Box::pin(entered(place, true))
 }
@@ -66,7 +66,7 @@ pub(super) async fn start(place: Place<'_>, is_written_through: bool) -> Result<
     start_with(place, is_written_through, "").await
 }
 
-/// A port that is free now, and that nobody else is given at once.
+/// Returns a port that is free now. Another process may take it before the server does.
 fn free_port() -> Result<u16, Error> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }

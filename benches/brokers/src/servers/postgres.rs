@@ -37,7 +37,7 @@ async fn entered(place: Place<'_>, holds_transaction: bool) -> Result<Entered, E
     let address = variable("CONSIGN_POSTGRES", ADDRESS);
     let (client, connection) = tokio_postgres::connect(&address, NoTls).await?;
     let connection = tokio::spawn(async move {
-        // Whoever asks next learns of it.
+        // The next query returns the error.
         let _ = connection.await;
     });
     let mut settings = Vec::new();

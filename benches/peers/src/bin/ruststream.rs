@@ -224,7 +224,7 @@ fn consume(
     drain(messages, &broker, &done, body, headers, |runtime| runtime.block_on(app.start()).expect("started"));
 }
 
-/// Somebody subscribes to the answers, and does not read them yet. What nobody subscribes to is not kept.
+/// A subscriber of the replies does not read them yet. Without one, the broker would drop them.
 fn reply(messages: u64) {
     let (broker, done) = (MemoryBroker::new(), Done::default());
     let state = done.clone();

@@ -36,7 +36,7 @@ impl Bench {
         (batch, self.commits.pending())
     }
 
-    /// The writer, until it is told to end.
+    /// The writer, until it is requested to end.
     fn write(&self) {
         loop {
             let goes_on = self.commits.wait_for_work(Duration::ZERO);
@@ -108,10 +108,10 @@ fn a_call_that_is_dropped_is_written_without_another() {
             }
             bench.is_written(batch);
             dropped.join().unwrap();
-            // Nothing is left that nobody was asked for.
+            // The writer was notified of every change, or has written it.
             let begun = bench.commits.begun();
             assert!(
-                bench.commits.asked.load(Ordering::SeqCst) >= begun
+                bench.commits.requested.load(Ordering::SeqCst) >= begun
                     || bench.commits.done.load(Ordering::SeqCst) >= begun
             );
         });

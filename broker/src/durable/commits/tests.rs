@@ -26,7 +26,7 @@ fn has_work(commits: &Commits) -> bool {
 
 /// Rules: D-290.
 #[test]
-fn the_writer_is_asked_when_the_first_call_is_waited_for() {
+fn the_writer_is_notified_when_the_first_call_is_waited_for() {
     let commits = Arc::new(Commits::default());
     assert!(commits.begin(1));
     let mut calls: Vec<Commit> = (0..3).map(|_| commits.pending().unwrap()).collect();
@@ -34,13 +34,13 @@ fn the_writer_is_asked_when_the_first_call_is_waited_for() {
     let waker = noop_waker();
     for (nth, call) in calls.iter_mut().enumerate() {
         assert!(call.poll_unpin(&mut Context::from_waker(&waker)).is_pending());
-        assert_eq!(has_work(&commits), nth == 0, "it is asked once");
+        assert_eq!(has_work(&commits), nth == 0, "it is requested once");
     }
 }
 
 /// Rules: D-290.
 #[test]
-fn the_writer_is_asked_when_a_call_is_dropped() {
+fn the_writer_is_notified_when_a_call_is_dropped() {
     let commits = Arc::new(Commits::default());
     commits.begin(1);
     let calls = [(); 2].map(|()| commits.pending().unwrap());

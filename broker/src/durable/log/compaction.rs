@@ -11,8 +11,8 @@ use super::{
     entry::{self, Change},
     frame::SECTOR,
     frames::Frames,
-    journal::{LogJournal, Spare},
-    writer::room,
+    journal::LogJournal,
+    writer::frame_of_one,
 };
 
 /// How far a segment is emptied.
@@ -50,6 +50,8 @@ impl Cursor {
 impl LogJournal {
     /// Bytes that are copied with each commit, beside twice the size of its batch.
     const COPIED: u32 = 16 << 10;
+    /// Bytes that are copied with a commit at most for the reason that segments take up too much.
+    const MOST_COPIED: u64 = 4 << 20;
     /// Bytes that are copied at once where nothing else is committed.
     const TOGETHER: u32 = 1 << 20;
     /// Commits until a segment to be emptied is looked for again.
@@ -63,7 +65,7 @@ impl LogJournal {
             let number = active.number;
             let chosen = {
                 let state = self.shared.state.read();
-                let is_wanted = self.is_full || state.is_sparse(self.options.largest.into());
+                let is_wanted = self.is_full || state.excess(self.options.largest.into()) > 0;
                 is_wanted.then(|| state.emptiest(number))
             };
             match chosen {
@@ -75,8 +77,10 @@ impl LogJournal {
                 Some(Some(chosen)) => self.empty(chosen),
             }
         }
-        let batch = u32::try_from(batch.size()).unwrap_or(u32::MAX);
-        batch.saturating_mul(2).saturating_add(Self::COPIED)
+        // Removals are small, and what they remove is not. So the more segments take up, the more is copied.
+        let excess = self.shared.state.read().excess(self.options.largest.into()).min(Self::MOST_COPIED);
+        let budget = 2 * batch.size() as u64 + excess + u64::from(Self::COPIED);
+        u32::try_from(budget).unwrap_or(u32::MAX)
     }
 
     /// Begins to empty a segment.
@@ -98,8 +102,8 @@ impl LogJournal {
         });
     }
 
-    /// Adds entries from the segment that is being emptied to the frame, whose end is at most at `room` bytes.
-    pub(super) fn copy_some(&mut self, batch: &Batch, budget: u32, room_left: u32) -> Result<(), StorageError> {
+    /// Adds entries from the segment that is being emptied to the frame, which may have up to `space` bytes.
+    pub(super) fn copy_some(&mut self, batch: &Batch, budget: u32, space: u32) -> Result<(), StorageError> {
         let Some(cursor) = &mut self.cursor else { return Ok(()) };
         let touched: BTreeSet<(Table, &[u8])> = batch.iter().map(|(table, key, _)| (table, key)).collect();
         let (mut left, mut has_copied) = (budget, false);
@@ -131,8 +135,8 @@ impl LogJournal {
             }
             if is_needed {
                 let size = self.frame.size().unwrap_or(u32::MAX);
-                if size.saturating_add(entry.length).next_multiple_of(SECTOR) > room_left {
-                    self.wanted = room(entry.length);
+                if size.saturating_add(entry.length).next_multiple_of(SECTOR) > space {
+                    self.wanted = frame_of_one(entry.length);
                     return Ok(());
                 }
                 if has_copied && entry.length > left {
@@ -163,12 +167,9 @@ impl LogJournal {
     /// Empties all segments that have space to return, and frees them.
     pub(super) fn compact_all(&mut self) -> Result<(), StorageError> {
         self.prepare()?;
-        let Some(active) = &self.active else { return Ok(()) };
-        if let Some(Spare { number, .. }) = self.spare.take() {
-            self.shared.place.remove_segment(number);
-        }
+        let Some(is_begun) = self.active.as_ref().map(|active| active.end > 0) else { return Ok(()) };
+        self.remove_spare()?;
         self.cursor = None;
-        let is_begun = active.end > 0;
         self.next_size = self.options.smallest;
         if is_begun {
             self.roll(0)?;
@@ -184,9 +185,7 @@ impl LogJournal {
             self.reclaim()?;
         }
         self.reclaim()?;
-        if let Some(Spare { number, .. }) = self.spare.take() {
-            self.shared.place.remove_segment(number);
-        }
+        self.remove_spare()?;
         self.sync()
     }
 }

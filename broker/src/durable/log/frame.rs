@@ -50,14 +50,19 @@ impl Header {
             place.copy_from_slice(field);
             rest = left;
         };
-        put(if self.length.is_some() { FRAME } else { MARK });
+        let (magic, length) = match self.length {
+            Some(length) => (FRAME, length),
+            // A mark has no records.
+            None => (MARK, 0),
+        };
+        put(magic);
         put(&self.epoch.to_le_bytes());
         put(&self.spot.store.to_le_bytes());
         put(&self.spot.segment.to_le_bytes());
         put(&self.spot.offset.to_le_bytes());
         put(&self.commit.to_le_bytes());
         put(&self.synced.to_le_bytes());
-        put(&self.length.unwrap_or_default().to_le_bytes());
+        put(&length.to_le_bytes());
         put(&self.checksum.to_le_bytes());
         let checksum = crc32fast::hash(&bytes[..LEN - 4]);
         bytes[LEN - 4..].copy_from_slice(&checksum.to_le_bytes());

@@ -40,7 +40,7 @@ impl Frames {
         let end = padded(length).and_then(|length| offset.checked_add(length)).filter(|end| *end <= self.size);
         let Some(end) = end else { return Ok(Err("a frame is too long")) };
         records.clear();
-        records.resize(usize::try_from(length).unwrap_or_default(), 0);
+        records.resize(length as usize, 0);
         self.bytes(start, records)?;
         if crc32fast::hash(records) != header.checksum {
             return Ok(Err("the records of a frame are damaged"));
@@ -73,7 +73,7 @@ impl Frames {
         let mut start = from.next_multiple_of(SECTOR);
         while start < self.size {
             let end = self.size.min(start.saturating_add(Self::CHUNK));
-            bytes.resize(usize::try_from(end - start).unwrap_or_default(), 0);
+            bytes.resize((end - start) as usize, 0);
             self.bytes(start, &mut bytes)?;
             for (offset, sector) in (start..end).step_by(SECTOR as usize).zip(bytes.chunks(SECTOR as usize)) {
                 let header = sector.first_chunk().and_then(|bytes| self.decode(offset, bytes));
@@ -86,13 +86,12 @@ impl Frames {
         Ok(None)
     }
 
-    /// Returns the number of the store that the first header names, whichever store it is.
-    pub(super) fn any_store(&self) -> Result<Option<u64>, StorageError> {
-        for offset in (0..self.size.saturating_sub(HEADER)).step_by(SECTOR as usize) {
+    /// Returns the number of the store that the first header of a segment names, whichever store it is.
+    pub(super) fn any_store(file: &dyn Storage, segment: u32, size: u32) -> Result<Option<u64>, StorageError> {
+        for offset in (0..size.saturating_sub(HEADER)).step_by(SECTOR as usize) {
             let mut bytes = [0; LEN];
-            self.bytes(offset, &mut bytes)?;
-            let header =
-                Header::decode(&bytes).filter(|it| (it.spot.segment, it.spot.offset) == (self.segment, offset));
+            read(file, segment, offset, &mut bytes)?;
+            let header = Header::decode(&bytes).filter(|it| (it.spot.segment, it.spot.offset) == (segment, offset));
             if let Some(header) = header {
                 return Ok(Some(header.spot.store));
             }
@@ -101,7 +100,11 @@ impl Frames {
     }
 
     pub(super) fn bytes(&self, offset: u32, out: &mut [u8]) -> Result<(), StorageError> {
-        let read = self.file.read(offset.into(), out);
-        read.map_err(|error| failed("reading", &format!("{}, offset {offset}", files::segment(self.segment)), error))
+        read(&*self.file, self.segment, offset, out)
     }
+}
+
+fn read(file: &dyn Storage, segment: u32, offset: u32, out: &mut [u8]) -> Result<(), StorageError> {
+    let read = file.read(offset.into(), out);
+    read.map_err(|error| failed("reading", &format!("{}, offset {offset}", files::segment(segment)), error))
 }

@@ -6,6 +6,7 @@ use super::{
         disk::{Folder, RealFolder, Storage},
         journal::{Batch, Journal, Reader, Table, Visit},
     },
+    ahead::Ahead,
     builder::Builder,
     compaction::Cursor,
     damage::{at, damaged, failed, unknown},
@@ -29,11 +30,13 @@ pub(crate) struct LogOptions {
     pub(crate) largest: u32,
     /// Reserved on the disk for when it is full.
     pub(crate) reserve: u64,
+    /// Whether the next segment is filled by a thread of its own. Otherwise a commit does it, and waits for it.
+    pub(crate) has_thread: bool,
 }
 
 impl Default for LogOptions {
     fn default() -> Self {
-        Self { smallest: 1 << 20, largest: 16 << 20, reserve: 16 << 20 }
+        Self { smallest: 1 << 20, largest: 16 << 20, reserve: 16 << 20, has_thread: true }
     }
 }
 
@@ -52,13 +55,17 @@ pub(crate) struct LogJournal {
     /// Whether this opening has written its head.
     pub(super) is_prepared: bool,
     pub(super) frame: Builder,
-    /// A freed segment that is kept to be used again.
+    /// A segment that is kept to be used next: a freed one, or one that was filled ahead.
     pub(super) spare: Option<Spare>,
+    /// The segment that is being filled, while there is no spare one.
+    pub(super) ahead: Option<Ahead>,
+    /// Whether it was decided whether to fill one while this segment is written to.
+    pub(super) is_ahead_decided: bool,
     /// The size of the next segment.
     pub(super) next_size: u32,
     /// The segment that is being emptied.
     pub(super) cursor: Option<Cursor>,
-    /// Room that the next entry to be copied needs in a segment.
+    /// Bytes that the next entry to be copied needs in a segment.
     pub(super) wanted: u32,
     /// Commits until a segment to be emptied is looked for again.
     pub(super) rest: u32,
@@ -123,6 +130,8 @@ impl LogJournal {
             is_prepared: false,
             frame: Builder::default(),
             spare: None,
+            ahead: None,
+            is_ahead_decided: false,
             next_size: grown.clamp(options.smallest, options.largest),
             cursor: None,
             wanted: 0,
@@ -143,13 +152,12 @@ impl LogJournal {
         self.retried(|journal| journal.shared.place.write_head(&head))?;
         self.epoch = epoch;
         self.is_prepared = true;
-        self.take_unused();
-        Ok(())
+        self.take_unused()
     }
 
     /// Keeps or removes files of segments that the head does not have.
-    fn take_unused(&mut self) {
-        let unused = self.shared.place.segments().unwrap_or_default();
+    fn take_unused(&mut self) -> Result<(), StorageError> {
+        let unused = self.shared.place.segments()?;
         let last = self.active.as_ref().map_or(0, |active| active.number);
         for number in unused {
             if self.shared.state.read().segments.contains_key(&number) {
@@ -162,6 +170,7 @@ impl LogJournal {
                 None => self.shared.place.remove_segment(number),
             }
         }
+        Ok(())
     }
 
     fn finish(&mut self) -> Result<(), StorageError> {
@@ -170,9 +179,7 @@ impl LogJournal {
             return Ok(());
         }
         self.sync()?;
-        if let Some(Spare { number, .. }) = self.spare.take() {
-            self.shared.place.remove_segment(number);
-        }
+        self.remove_spare()?;
         let state = self.shared.state.read();
         let (records, segments) = (Some(state.index.records()), extents(&state));
         let head = Head { records, ..Head::of(self.shared.store, self.epoch, segments) };
@@ -185,6 +192,7 @@ impl LogJournal {
 
     fn close_once(&mut self) -> Result<(), StorageError> {
         let closed = self.finish();
+        self.end_ahead();
         self.shared.close();
         self.active = None;
         self.cursor = None;
@@ -196,7 +204,7 @@ impl LogJournal {
 impl LogOptions {
     /// Segments so small that tests have many.
     pub(crate) const fn small(reserve: u64) -> Self {
-        Self { smallest: 8 << 10, largest: 64 << 10, reserve }
+        Self { smallest: 8 << 10, largest: 64 << 10, reserve, has_thread: false }
     }
 }
 
@@ -254,21 +262,19 @@ impl Journal for LogJournal {
             return Ok(());
         }
         let budget = self.budget(batch);
-        let appended = self.append(batch, budget, sync).and_then(|()| self.free_unused());
+        let appended =
+            self.append(batch, budget, sync).and_then(|()| self.free_unused()).and_then(|()| self.fill_ahead());
         appended.inspect_err(|error| self.shared.fail(error))
     }
 
-    fn has_room(&mut self) -> bool {
+    fn has_space(&mut self) -> bool {
         if self.shared.check().is_err() {
             return false;
         }
         if !self.is_full {
             return true;
         }
-        if let Some(Spare { number, .. }) = self.spare.take() {
-            self.shared.place.remove_segment(number);
-        }
-        if let Err(error) = self.reclaim() {
+        if let Err(error) = self.remove_spare().and_then(|()| self.reclaim()) {
             self.shared.fail(&error);
             return false;
         }
@@ -302,6 +308,7 @@ impl Drop for LogJournal {
         if self.shared.check().is_ok() {
             let _ = self.finish();
         }
+        self.end_ahead();
         self.shared.close();
     }
 }

@@ -16,9 +16,10 @@
 //! | `frame`, `entry`, `builder`, `frames` | the bytes of a commit, written and read |
 //! | `index`, `state` | where values are, and which segments are needed |
 //! | `scan` | reads the log when a store is opened |
-//! | `writer`, `segments`, `compaction` | commits, new and freed segments, copies |
+//! | `writer`, `segments`, `ahead`, `compaction` | commits, new and freed segments, the one that is filled ahead, copies |
 //! | `shared`, `backup`, `salvage` | readers, copies of a store, and what is left of a damaged one |
 
+mod ahead;
 mod backup;
 mod builder;
 mod compaction;

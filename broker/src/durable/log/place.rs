@@ -11,6 +11,7 @@ use std::{
 
 use consign_core::message::random_id::random_uuid;
 use parking_lot::Mutex;
+use uuid::Uuid;
 
 use super::{
     super::{
@@ -218,7 +219,8 @@ impl Drop for Place {
         if self.is_published.load(Ordering::Relaxed) {
             return;
         }
-        for number in self.segments().unwrap_or_default() {
+        // A drop has no error to return. What it leaves is no store: without a head, a folder with segments is refused.
+        for number in self.segments().into_iter().flatten() {
             self.remove_segment(number);
         }
         for name in [NEW, BACKUP, LOCK] {
@@ -286,7 +288,7 @@ fn open_segment(
 }
 
 fn random_number() -> u64 {
-    u64::from_le_bytes(random_uuid().first_chunk().copied().unwrap_or_default())
+    Uuid::from_bytes(random_uuid()).as_u64_pair().0
 }
 
 fn entries(folder: &dyn Folder) -> Result<Vec<(OsString, bool)>, StorageError> {
@@ -305,12 +307,14 @@ fn names(folder: &dyn Folder) -> Result<Vec<String>, StorageError> {
 fn check_entries(folder: &dyn Folder) -> Result<(), StorageError> {
     for (name, is_file) in entries(folder)? {
         let path = folder.path().join(&name).display().to_string();
-        let name = name.to_str().unwrap_or_default();
-        if name == BACKUP {
-            return Err(not_a_store(&path, "is an unfinished backup: delete its folder and back up again"));
-        }
-        if ![HEAD, NEW, LOCK, RESERVE].contains(&name) && files::number(name).is_none() {
-            return Err(not_a_store(&path, "is not part of a store"));
+        match name.to_str() {
+            Some(BACKUP) => {
+                return Err(not_a_store(&path, "is an unfinished backup: delete its folder and back up again"));
+            }
+            Some(HEAD | NEW | LOCK | RESERVE) => {}
+            Some(name) if files::number(name).is_some() => {}
+            // Also a name that is not UTF-8.
+            _ => return Err(not_a_store(&path, "is not part of a store")),
         }
         if !is_file {
             return Err(not_a_store(&path, "is not a file"));

@@ -53,7 +53,11 @@ pub(super) fn salvage_from(folder: &dyn Folder, visit: &mut Visit<'_>) -> Result
         Err(error) if error.kind() == StorageErrorKind::NewerFormat => return Err(error),
         Err(error) => {
             salvage.found.damaged(error.detail());
-            without_head(&place)?
+            let Some(head) = without_head(&place)? else {
+                salvage.found.damaged("no segment has a frame");
+                return Ok(salvage.found);
+            };
+            head
         }
     };
     salvage.found.expected = head.records;
@@ -73,18 +77,26 @@ pub(super) fn salvage_from(folder: &dyn Folder, visit: &mut Visit<'_>) -> Result
     salvage.visit(head.store, visit)
 }
 
-/// What a head would have whose file is gone or damaged. Nothing is certain of the ends of the segments.
-fn without_head(place: &ReadOnly<'_>) -> Result<Head, StorageError> {
-    let (mut store, mut epoch, mut segments) = (None, 0, Vec::new());
+/// Returns what a head would have whose file is gone or damaged. Nothing is certain of the ends of the segments. `None`
+/// if no segment has a frame.
+fn without_head(place: &ReadOnly<'_>) -> Result<Option<Head>, StorageError> {
+    let mut files = Vec::new();
     for number in place.segments()? {
         let file = place.segment(number)?;
-        let size = length(&*file, number)?;
-        let mut frames = Frames { file, store: 0, segment: number, size };
-        // The first frame of any segment has the number of the store.
-        if store.is_none() {
-            store = frames.any_store()?;
+        files.push((number, length(&*file, number)?, file));
+    }
+    // The first frame of any segment has the number of the store.
+    let mut store = None;
+    for (number, size, file) in &files {
+        if let Some(found) = Frames::any_store(&**file, *number, *size)? {
+            store = Some(found);
+            break;
         }
-        frames.store = store.unwrap_or_default();
+    }
+    let Some(store) = store else { return Ok(None) };
+    let (mut epoch, mut segments) = (0, Vec::new());
+    for (number, size, file) in files {
+        let frames = Frames { file, store, segment: number, size };
         let mut from = 0;
         while let Some((offset, header)) = frames.find(from, |_| true)? {
             epoch = epoch.max(header.epoch);
@@ -92,7 +104,7 @@ fn without_head(place: &ReadOnly<'_>) -> Result<Head, StorageError> {
         }
         segments.push(Extent { number, size, end: 0, first: 0, next: 0 });
     }
-    Ok(Head { store: store.unwrap_or_default(), epoch, records: None, segments })
+    Ok(Some(Head { store, epoch, records: None, segments }))
 }
 
 #[derive(Default)]

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     super::{StorageError, StorageErrorKind, disk::Storage},
+    ahead::AHEAD,
     damage::damaged,
     frame::{PAGE, SECTOR},
     head::{Extent, Head},
@@ -14,7 +15,7 @@ use super::{
 
 impl LogJournal {
     /// Begins another segment if a frame of this length does not fit.
-    pub(super) fn make_room(&mut self, length: u32) -> Result<(), StorageError> {
+    pub(super) fn ensure_space(&mut self, length: u32) -> Result<(), StorageError> {
         if self.active.as_ref().is_some_and(|active| active.fits(length)) { Ok(()) } else { self.roll(length) }
     }
 
@@ -22,8 +23,12 @@ impl LogJournal {
     pub(super) fn roll(&mut self, length: u32) -> Result<(), StorageError> {
         // What the head counts has to be on the disk.
         self.sync()?;
+        self.take_ahead()?;
         let last = self.active.as_ref().map_or(0, |active| active.number);
-        let number = last.checked_add(1).ok_or_else(|| damaged("head, offset 36: the last segment is used up"))?;
+        let number = last
+            .checked_add(1)
+            .filter(|number| *number < AHEAD)
+            .ok_or_else(|| damaged("head, offset 36: the last segment is used up"))?;
         let length = length.saturating_add(SECTOR);
         let (file, size) = self.retried(|journal| journal.new_segment(number, length))?;
         let extent = Extent { number, size, end: 0, first: self.commit, next: self.commit };
@@ -37,6 +42,7 @@ impl LogJournal {
         self.shared.state.write().add(number, Segment::new(Arc::clone(&file), extent));
         self.active = Some(Active { number, file, size, end: 0, tail: Vec::new() });
         self.next_size = self.next_size.saturating_mul(4).min(self.options.largest);
+        self.is_ahead_decided = false;
         self.dispose(&freed);
         Ok(())
     }
@@ -67,10 +73,14 @@ impl LogJournal {
 
     /// Frees segments that are not needed, where they take up much more than what is needed.
     pub(super) fn free_unused(&mut self) -> Result<(), StorageError> {
-        let Some(active) = self.active.as_ref().filter(|_| self.commit.is_multiple_of(Self::CHECKED)) else {
-            return Ok(());
+        let Some(active) = &self.active else { return Ok(()) };
+        let spare = self.spare.as_ref().map_or(0, |spare| spare.size.into());
+        let (largest, is_checked) = (self.options.largest.into(), self.commit.is_multiple_of(Self::CHECKED));
+        let is_worthwhile = {
+            let state = self.shared.state.read();
+            state.has_drained(spare, largest) || is_checked && state.has_unused(active.number, largest)
         };
-        let is_worthwhile = self.shared.state.read().has_unused(active.number, self.options.largest.into());
+        self.limit_spare()?;
         match if is_worthwhile { self.reclaim() } else { Ok(()) } {
             // The batch is committed. The next segment frees them.
             Err(error) if error.kind() == StorageErrorKind::Full => Ok(()),
@@ -88,7 +98,7 @@ impl LogJournal {
         self.sync()?;
         self.retried(|journal| journal.replace_head(&freed, None))?;
         self.dispose(&freed);
-        Ok(())
+        self.limit_spare()
     }
 
     /// Removes the files of segments that the head no longer has, or keeps one.
@@ -99,8 +109,8 @@ impl LogJournal {
             self.cursor.take_if(|cursor| cursor.segment() == number);
             // A reader has the file.
             let is_read = Arc::strong_count(&segment.file) > 1;
-            let is_kept = self.spare.is_none() && !self.is_full && segment.size == self.options.largest && !is_read;
-            if is_kept {
+            let is_kept = self.spare.is_none() && self.ahead.is_none() && !self.is_full && !is_read;
+            if is_kept && segment.size == self.options.largest {
                 self.spare = Some(Spare { number, file: segment.file, size: segment.size });
             } else {
                 self.shared.place.remove_segment(number);

@@ -1,4 +1,5 @@
 use std::{
+    collections::HashMap,
     path::Path,
     sync::{
         Arc,
@@ -15,7 +16,7 @@ use super::{
         journal::{Reader, Table},
     },
     damage::{self, corrupted},
-    entry::{self, Change, HEAD},
+    entry::{self, Change},
     frames::Frames,
     head::{Extent, Head},
     index::Place as At,
@@ -83,31 +84,64 @@ pub(super) fn extents(state: &State) -> Vec<Extent> {
 }
 
 impl Reader for Shared {
-    fn read(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, StorageError> {
+    fn read(&self, table: Table, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StorageError> {
         self.check()?;
-        let (at, frames) = {
-            let state = self.state.read();
-            let Some(at) = state.index.get(table, key) else {
-                drop(state);
-                return self.check().map(|()| None);
-            };
-            let Some(segment) = state.segments.get(&at.segment) else {
-                return Err(corrupted(table.name(), key, "its segment is gone"));
-            };
-            // The file is not used for another segment while this reads it.
-            let file = Arc::clone(&segment.file);
-            (at, Frames { file, store: self.store, segment: at.segment, size: segment.size })
-        };
-        let mut bytes = vec![0; at.length as usize];
-        frames.bytes(at.offset, &mut bytes)?;
-        verified(table, key, at, &bytes)?;
-        bytes.drain(..HEAD + key.len());
-        Ok(Some(bytes))
+        let (mut places, files) = self.places(table, keys)?;
+        // A journal that was closed meanwhile has no records.
+        self.check()?;
+        places.sort_unstable_by_key(|(_, at)| (at.segment, at.offset));
+        let mut values = vec![None; keys.len()];
+        let mut bytes = Vec::new();
+        for run in places.chunk_by(|(_, one), (_, next)| is_near(*one, *next)) {
+            let (Some((_, first)), Some((_, last))) = (run.first(), run.last()) else { continue };
+            let Some(frames) = files.get(&first.segment) else { continue };
+            let end = last.offset.saturating_add(last.length);
+            bytes.resize((end - first.offset) as usize, 0);
+            frames.bytes(first.offset, &mut bytes)?;
+            for &(nth, at) in run {
+                let start = (at.offset - first.offset) as usize;
+                let entry = &bytes[start..start + at.length as usize];
+                values[nth] = Some(verified(table, keys[nth], at, entry)?.to_vec());
+            }
+        }
+        Ok(values)
     }
 
     fn backup(&self, to: &Path) -> Result<(), StorageError> {
         self.backup_to(Box::new(RealFolder::new(to)))
     }
+}
+
+impl Shared {
+    /// Returns the places of those of the keys that have a value, and the segments of these. Their files are not used
+    /// again while they are read.
+    fn places(&self, table: Table, keys: &[&[u8]]) -> Result<(Places, HashMap<u32, Frames>), StorageError> {
+        let (mut places, mut files) = (Vec::with_capacity(keys.len()), HashMap::new());
+        let state = self.state.read();
+        for (nth, key) in keys.iter().enumerate() {
+            let Some(at) = state.index.get(table, key) else { continue };
+            let gone = || corrupted(table.name(), key, "its segment is gone");
+            let segment = state.segments.get(&at.segment).ok_or_else(gone)?;
+            files.entry(at.segment).or_insert_with(|| Frames {
+                file: Arc::clone(&segment.file),
+                store: self.store,
+                segment: at.segment,
+                size: segment.size,
+            });
+            places.push((nth, at));
+        }
+        Ok((places, files))
+    }
+}
+
+/// The place of a key, by its number among the requested ones.
+type Places = Vec<(usize, At)>;
+
+/// Whether two entries are read together, of which the second one is later in the log.
+fn is_near(one: At, next: At) -> bool {
+    /// Bytes between them.
+    const GAP: u32 = 4 << 10;
+    one.segment == next.segment && next.offset - one.offset.saturating_add(one.length).min(next.offset) <= GAP
 }
 
 /// Returns the value of the entry that was read from the place of a key.

@@ -17,8 +17,9 @@ pub(super) struct State {
     pub(super) segments: BTreeMap<u32, Segment>,
     /// Bytes of entries that are needed, in all segments.
     live: u64,
-    /// Bytes of the segments, except for those that only wait to be freed.
-    used: u64,
+    /// Bytes of all segments, and of those of them that only wait to be freed.
+    total: u64,
+    drained: u64,
 }
 
 #[derive(Debug)]
@@ -48,17 +49,19 @@ impl Segment {
 
 impl State {
     pub(super) fn add(&mut self, number: u32, segment: Segment) {
-        self.used += u64::from(segment.size);
+        self.total += u64::from(segment.size);
         self.segments.insert(number, segment);
     }
 
     /// Removes a segment that is not needed.
     pub(super) fn free(&mut self, number: u32) -> Option<Segment> {
         let segment = self.segments.remove(&number)?;
-        if !segment.is_drained {
-            self.used -= u64::from(segment.size);
+        self.total -= u64::from(segment.size);
+        if segment.is_drained {
+            self.drained -= u64::from(segment.size);
+        } else {
+            self.live -= segment.removals.values().sum::<u64>();
         }
-        self.live -= segment.removals.values().sum::<u64>();
         Some(segment)
     }
 
@@ -122,7 +125,9 @@ impl State {
             && !segment.is_drained
         {
             segment.is_drained = true;
-            self.used -= u64::from(segment.size);
+            self.drained += u64::from(segment.size);
+            // Those that are needed were copied.
+            self.live -= segment.removals.values().sum::<u64>();
         }
     }
 
@@ -155,9 +160,21 @@ impl State {
         rated.filter(|(share, _)| *share <= 960).min().map(|(_, number)| number)
     }
 
-    /// Whether segments take up so much more than what is needed that some should be emptied.
-    pub(super) fn is_sparse(&self, largest: u64) -> bool {
-        self.used > 2 * self.live + largest
+    /// Returns by how many bytes segments take up more than they should: some are emptied then. With the spare one and
+    /// half a segment that is filled meanwhile, the store then does not [exceed](Self::exceeds) its size.
+    pub(super) fn excess(&self, largest: u64) -> u64 {
+        (self.total - self.drained).saturating_sub(2 * self.live + largest / 2)
+    }
+
+    /// Whether the segments, and a spare one of this size, take up more than the store should have at most: twice what is
+    /// needed and two segments.
+    pub(super) fn exceeds(&self, spare: u64, largest: u64) -> bool {
+        self.total + spare > 2 * self.live + 2 * largest
+    }
+
+    /// Whether emptied segments should be freed without waiting for the next segment.
+    pub(super) fn has_drained(&self, spare: u64, largest: u64) -> bool {
+        self.drained > 0 && self.exceeds(spare + largest / 2, largest)
     }
 
     /// Whether segments that are not needed take up so much that they should be freed at once.

@@ -1,10 +1,7 @@
 //! Writes commits.
 
 use super::{
-    super::{
-        StorageError, StorageErrorKind,
-        journal::{Batch, Table},
-    },
+    super::{StorageError, StorageErrorKind, journal::Batch},
     builder::Numbers,
     damage::{at, damaged, failed},
     entry::{Change, HEAD, SPAN},
@@ -29,9 +26,9 @@ impl LogJournal {
         let need = needed(batch)?;
         self.prepare()?;
         let copied = if self.cursor.is_some() { std::mem::take(&mut self.wanted) } else { 0 };
-        let room = need.saturating_add(copied);
-        if room > 0 {
-            self.make_room(room)?;
+        let space = need.saturating_add(copied);
+        if space > 0 {
+            self.ensure_space(space)?;
         }
         let Some(active) = &self.active else { return Ok(()) };
         let (number, offset, size) = (active.number, active.end, active.size);
@@ -190,14 +187,13 @@ fn needed(batch: &Batch) -> Result<u32, StorageError> {
 /// The largest frame.
 const MOST: u32 = 1 << 31;
 
-/// Returns the room that an entry needs in a frame of its own.
-pub(super) fn room(length: u32) -> u32 {
+/// Returns the bytes that an entry takes up in a frame of its own.
+pub(super) fn frame_of_one(length: u32) -> u32 {
     padded(length).unwrap_or(HEADER)
 }
 
 fn too_large(batch: &Batch) -> StorageError {
-    let largest = |table: Table| batch.iter().filter(move |(of, ..)| *of == table).map(|(_, key, _)| key.len()).max();
-    let key = Table::ALL.into_iter().filter_map(largest).max().unwrap_or_default();
+    let key = batch.iter().map(|(_, key, _)| key.len()).fold(0, usize::max);
     let detail = format!("a batch of {} bytes with a key of {key} bytes is too large", batch.size());
     StorageError::new(StorageErrorKind::Failed, detail)
 }

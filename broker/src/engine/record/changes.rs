@@ -29,7 +29,7 @@ impl Engine {
     }
 
     pub(in crate::engine) fn check_storable(&self, message: &Stored) -> Result<(), SendError> {
-        if !self.fx.has_room() {
+        if !self.fx.has_space() {
             return Err(SendError::new(ErrorKind::QuotaExceeded).with_detail("the disk is full"));
         }
         if !can_be_stored(message) {

@@ -262,7 +262,9 @@ mod tests {
 
     /// Accepts a message of this id, which is new.
     fn accept(duplicates: &mut Duplicates, now: Ticks, id: usize) {
-        let Seen::New(id) = duplicates.look(now, &properties(id), false) else { panic!("{id} is new and has room") };
+        let Seen::New(id) = duplicates.look(now, &properties(id), false) else {
+            panic!("{id} is new, and there is space for it")
+        };
         duplicates.record(now, id);
         duplicates.record_scheduled(id, SequenceNumber::new(now));
     }

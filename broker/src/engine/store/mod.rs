@@ -266,7 +266,7 @@ impl Store {
     }
 
     /// Returns how many more ids fit, if duplicates are detected here.
-    pub(super) fn room_for_ids(&mut self, now: Now) -> Option<usize> {
+    pub(super) fn space_for_ids(&mut self, now: Now) -> Option<usize> {
         let duplicates = self.duplicates.as_mut()?;
         duplicates.forget_old(now.ticks);
         Some(duplicates.capacity().saturating_sub(duplicates.len()))

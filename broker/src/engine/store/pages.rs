@@ -172,12 +172,12 @@ impl Store {
             return before.is_some();
         };
         self.holds_up = true;
-        let is_asked_for = match part {
+        let is_requested = match part {
             Part::Main => self.entries[first as usize].marks & WANTED != 0,
             // While one is refused the others wait until it is tried again.
             Part::DeadLetter | Part::TransferDeadLetter => self.fetching > 0 || self.retry != NEVER,
         };
-        if !is_asked_for {
+        if !is_requested {
             self.want_those_from(lane, order, Self::leaves, fx);
         }
         true

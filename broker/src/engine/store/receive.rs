@@ -170,10 +170,10 @@ impl Store {
     ) -> Result<Vec<Locked>, ReceiveError> {
         self.check_source(source)?;
         let mut keys = Vec::new();
-        let mut asked = HashSet::new();
+        let mut requested = HashSet::new();
         for &number in numbers {
             let key = self.deferred_in(self.lane_of_deferred(source, number), number);
-            let found = key.filter(|&key| self.entries[key as usize].expires > now.ticks && asked.insert(key));
+            let found = key.filter(|&key| self.entries[key as usize].expires > now.ticks && requested.insert(key));
             let Some(key) = found else {
                 let detail = format!("{number} is not deferred here");
                 return Err(ReceiveError::new(ErrorKind::MessageNotFound).with_detail(detail));

@@ -28,7 +28,7 @@ fn the_memory_of_a_burst_is_given_back() {
     for Locked { key, lock, .. } in store.receive_deferred(at(0), main, &numbers, &mut fx).unwrap() {
         store.settle(at(0), key, lock, &Disposition::Complete, &mut fx).unwrap();
     }
-    assert_eq!(store.room_for_ids(at(NEVER - 1)), Some(store.settings.max_duplicate_ids));
+    assert_eq!(store.space_for_ids(at(NEVER - 1)), Some(store.settings.max_duplicate_ids));
     let lane = &store.lanes[Part::Main.lane() as usize];
     let duplicates = store.duplicates.as_ref().unwrap();
     for kept in [store.entries.capacity(), lane.ready.kept(), lane.deferred.kept(), duplicates.kept()] {

@@ -60,7 +60,7 @@ pub const MAX_TIMES: usize = 2_000_000;
 
 static EPOCH: LazyLock<Instant> = LazyLock::new(Instant::now);
 static HANDLED: AtomicUsize = AtomicUsize::new(0);
-/// The count at which whoever waits is woken.
+/// The count at which the waiting task is woken.
 static WAKE_AT: AtomicUsize = AtomicUsize::new(0);
 static REACHED: Notify = Notify::const_new();
 static IS_TIMED: AtomicBool = AtomicBool::new(false);

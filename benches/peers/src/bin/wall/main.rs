@@ -10,7 +10,7 @@
 //! A run prints lines `NAME VALUE`, with integers: nanoseconds or a rate per second, as the name says. A comparison prints
 //! `PEER_NAME VALUE` with medians, `PEER_lowest_NAME VALUE` for latencies, and `FIRST_to_PEER_NAME_per_mille VALUE`: the
 //! median over the rounds of the ratio of the two in one round. A machine that others use is slower for all peers of a
-//! round, so that the ratio tells more than the rates do. Each round begins with another peer. Latencies want two cores that
+//! round, so that the ratio is more reliable than the rates. Each round begins with another peer. Latencies need two cores that
 //! are idle: where the consumer's core is taken away for a while, that is all that they show.
 //!
 //! # What is measured
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// `None` if these are not arguments that it knows.
+/// `None` if these are not valid arguments.
 fn run(arguments: &[&str]) -> Option<()> {
     match arguments {
         ["list"] => Scenario::all().iter().for_each(|scenario| println!("{scenario}")),

@@ -5,7 +5,7 @@ use std::fs;
 use fastrand::Rng;
 
 use super::{
-    super::{LogJournal, LogOptions, Salvaged, salvage, salvage::salvage_from},
+    super::{LogJournal, LogOptions, Salvaged, files, salvage, salvage::salvage_from},
     damage::{store_with_history, used},
     model::{Model, random_batch},
 };
@@ -43,7 +43,7 @@ fn a_backup_is_what_was_committed_when_it_began() {
 }
 
 #[test]
-fn room_comes_back_when_it_is_compacted() {
+fn compaction_returns_space() {
     let folder = tempfile::tempdir().unwrap();
     let mut journal = LogJournal::open(folder.path(), OPTIONS).unwrap();
     let mut rng = Rng::with_seed(4);
@@ -114,6 +114,13 @@ fn a_salvage_reads_segments_without_a_head() {
     let disk = disk.copy();
     disk.change_names(|names| _ = names.remove("head"));
     assert_eq!(salvaged(&disk).1, model);
+
+    for name in disk.names().unwrap().iter().filter(|name| files::number(name).is_some()) {
+        disk.change(name, |bytes| bytes.fill(0));
+    }
+    disk.change_names(|names| _ = names.insert("head".into(), names["lock"]));
+    let (salvaged, found) = salvaged(&disk);
+    assert_eq!((found, salvaged.records, salvaged.damages.len()), (Model::default(), 0, 2));
 }
 
 #[test]

@@ -127,7 +127,7 @@ fn a_truncated_store_is_named() {
             disk.change(&name, |bytes| bytes.truncate(length));
             let replay = replay("a_truncated_store_is_named", seed);
             let what = format!("{length} of {all} bytes of {name}, {replay}");
-            assert!(!is_right(&disk, &model, false, &what), "{what}: nobody noticed");
+            assert!(!is_right(&disk, &model, false, &what), "{what}: the damage is not detected");
             truncations += 1;
         }
     }

@@ -1,4 +1,4 @@
-//! A disk that has no room.
+//! A disk that is full.
 
 use std::fs;
 
@@ -35,9 +35,9 @@ fn a_full_disk_accepts_what_frees_space() {
     let mut model = Model::default();
     let (mut number, cycles) = (0, 50_u64.div_ceil(every()).max(2));
     for cycle in 0..cycles {
-        assert!(journal.has_room(), "cycle {cycle}: it is empty and has no room; {replay}");
+        assert!(journal.has_space(), "cycle {cycle}: it is empty and has no space; {replay}");
         let value = [600, 2_000, 6_000, 50_000][rng.usize(..4)];
-        while journal.has_room() {
+        while journal.has_space() {
             let mut batch = Batch::default();
             for _ in 0..rng.usize(1..=BATCH / value) {
                 number += 1;
@@ -59,7 +59,7 @@ fn a_full_disk_accepts_what_frees_space() {
             }
             journal.commit(&batch, true).unwrap_or_else(|error| panic!("cycle {cycle}, draining: {error}; {replay}"));
             model.apply(&batch);
-            journal.has_room();
+            journal.has_space();
         }
         if cycle % 10 == 0 {
             Box::new(journal).close().unwrap();
@@ -77,33 +77,23 @@ fn put(key: &[u8], length: usize) -> Batch {
 }
 
 /// Rules: I-07.
+///
+/// A commit before it is kept, whether that was synced or not.
 #[test]
 fn a_batch_that_is_too_large_for_the_disk_is_not_the_end() {
-    let disk = SimulatedDisk::new();
-    disk.set_faults(Faults { capacity: 4 << 20, ..Faults::NONE });
-    disk.set_reserve(RESERVE);
-    let mut journal = open(&disk).unwrap();
-    journal.commit(&put(b"small", 1_000), true).unwrap();
-    let error = journal.commit(&put(b"large", 20 << 20), true).unwrap_err();
-    assert_eq!(error.kind(), StorageErrorKind::Full);
-    journal.commit(&put(b"small too", 1_000), true).unwrap();
-    let found = Model::of(&mut journal).unwrap();
-    assert_eq!(found.0.into_keys().map(|(_, key)| key).collect::<Vec<_>>(), [&b"small"[..], &b"small too"[..]]);
-}
-
-/// Rules: I-07.
-#[test]
-fn unsynced_commits_are_kept_when_a_batch_is_too_large() {
-    let disk = SimulatedDisk::new();
-    disk.set_faults(Faults { capacity: 4 << 20, ..Faults::NONE });
-    disk.set_reserve(RESERVE);
-    let mut journal = open(&disk).unwrap();
-    journal.commit(&put(b"small", 1_000), false).unwrap();
-    let error = journal.commit(&put(b"large", 20 << 20), true).unwrap_err();
-    assert_eq!(error.kind(), StorageErrorKind::Full);
-    journal.commit(&put(b"small too", 1_000), true).unwrap();
-    let found = Model::of(&mut journal).unwrap();
-    assert_eq!(found.0.into_keys().map(|(_, key)| key).collect::<Vec<_>>(), [&b"small"[..], &b"small too"[..]]);
+    for is_synced in [true, false] {
+        let disk = SimulatedDisk::new();
+        disk.set_faults(Faults { capacity: 4 << 20, ..Faults::NONE });
+        disk.set_reserve(RESERVE);
+        let mut journal = open(&disk).unwrap();
+        journal.commit(&put(b"small", 1_000), is_synced).unwrap();
+        let error = journal.commit(&put(b"large", 20 << 20), true).unwrap_err();
+        assert_eq!(error.kind(), StorageErrorKind::Full);
+        journal.commit(&put(b"small too", 1_000), true).unwrap();
+        let found = Model::of(&mut journal).unwrap().0.into_keys();
+        let keys: Vec<_> = found.map(|(_, key)| key).collect();
+        assert_eq!(keys, [&b"small"[..], &b"small too"[..]], "synced: {is_synced}");
+    }
 }
 
 /// Rules: I-07.

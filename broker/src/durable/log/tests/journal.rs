@@ -9,8 +9,8 @@ use super::{
 };
 use crate::durable::{
     StorageErrorKind,
-    disk::SimulatedDisk,
-    journal::{Batch, Journal, Table},
+    disk::{Faults, SimulatedDisk},
+    journal::{Batch, Journal, Table, key},
 };
 
 fn put(table: Table, key: &[u8], value: &[u8]) -> Batch {
@@ -35,13 +35,38 @@ fn committed_records_are_there_when_the_journal_is_opened_again() {
             model.apply(&batch);
         }
         let reader = journal.reader();
-        for ((table, key), value) in &model.0 {
-            assert_eq!(reader.read(*table, key).unwrap().as_ref(), Some(value));
+        for table in Table::ALL {
+            let mut records: Vec<(&[u8], Option<Vec<u8>>)> = vec![(b"no key", None)];
+            let of_table = model.0.iter().filter(|((of, _), _)| *of == table);
+            records.extend(of_table.map(|((_, key), value)| (&**key, Some(value.clone()))));
+            rng.shuffle(&mut records);
+            let (keys, values): (Vec<_>, Vec<_>) = records.into_iter().unzip();
+            assert_eq!(reader.read(table, &keys).unwrap(), values);
         }
-        assert_eq!(reader.read(Table::Messages, b"no key").unwrap(), None);
         Box::new(journal).close().unwrap();
-        assert_eq!(reader.read(Table::Broker, b"").unwrap_err().kind(), StorageErrorKind::Closed);
+        assert_eq!(reader.read(Table::Broker, &[b""]).unwrap_err().kind(), StorageErrorKind::Closed);
     }
+}
+
+#[test]
+fn neighbours_are_read_together() {
+    let disk = SimulatedDisk::new();
+    let mut journal = open(&disk).unwrap();
+    let mut batch = Batch::default();
+    for number in 0..40 {
+        batch.put(Table::Messages, &key(1, number), |bytes| bytes.resize(bytes.len() + 1_000, 7));
+    }
+    journal.commit(&batch, true).unwrap();
+    let reads = |numbers: &[u64]| {
+        disk.set_faults(Faults::NONE);
+        let keys: Vec<_> = numbers.iter().map(|number| key(1, *number)).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(<[u8; 16]>::as_slice).collect();
+        let values = journal.reader().read(Table::Messages, &keys).unwrap();
+        assert!(values.into_iter().all(|value| value == Some(vec![7; 1_000])));
+        disk.counts().reads
+    };
+    let all: Vec<u64> = (0..40).collect();
+    assert_eq!((reads(&all), reads(&[3, 1, 2]), reads(&[0, 39, 20])), (1, 1, 3));
 }
 
 #[test]
@@ -157,7 +182,7 @@ fn a_frame_that_is_gone_or_old_or_somewhere_else_is_noticed() {
     let disk = SimulatedDisk::new();
     let mut journal = open(&disk).unwrap();
     for number in 0..6_u8 {
-        journal.commit(&put(Table::Ids, b"one", &[number; SECOND - 100]), true).unwrap();
+        journal.commit(&put(Table::Ids, &[number], &[number; SECOND - 100]), true).unwrap();
     }
     let open_disk = disk.copy();
     Box::new(journal).close().unwrap();

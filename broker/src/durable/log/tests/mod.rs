@@ -8,6 +8,7 @@ mod journal;
 mod model;
 mod names;
 mod power_loss;
+mod space;
 
 use std::env;
 

@@ -230,8 +230,8 @@ fn a_failed_sync_is_final() {
             }
             assert_eq!(journal.commit(&Batch::default(), false).unwrap_err().kind(), StorageErrorKind::Failed);
             assert_eq!(journal.compact().unwrap_err().kind(), StorageErrorKind::Failed);
-            assert!(!journal.has_room());
-            assert_eq!(journal.reader().read(Table::Broker, b"").unwrap_err().kind(), StorageErrorKind::Failed);
+            assert!(!journal.has_space());
+            assert_eq!(journal.reader().read(Table::Broker, &[b""]).unwrap_err().kind(), StorageErrorKind::Failed);
             assert_eq!(Box::new(journal).close().unwrap_err().kind(), StorageErrorKind::Failed);
         }
         let (_, found) = recover(&disk.power_loss(&mut rng));

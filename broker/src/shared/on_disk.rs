@@ -1,0 +1,194 @@
+//! The part of a broker's state that only a broker on a disk has.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use consign_core::{time::Clock, transport::ManageError};
+
+use super::{Shared, State};
+use crate::{
+    Acknowledged, Quirks,
+    durable::{Batch, Recorder, StorageError, StorageErrorKind, Table, Taken, corrupted, key},
+    engine::{Change, Engine, StoreId, Wanted},
+    panics::Poisoned,
+    sync::Mutex,
+};
+
+/// Whether the time is written although nothing has changed. If UTC has stepped back when the store is opened again,
+/// pending events are due by the latest time that was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stamp {
+    No,
+    /// If anything waits for its time.
+    IfDue,
+    Yes,
+}
+
+/// The work of the threads of a broker on a disk after a call.
+pub(crate) struct Next {
+    /// To write, although no call waits for it.
+    pub(crate) requests: bool,
+    /// To write without delay.
+    pub(crate) hurries: bool,
+    /// To read these messages.
+    pub(crate) wanted: Vec<Wanted>,
+}
+
+impl Shared {
+    /// Writes the final state of dead letters that only the settings distinguish from messages that expire. This
+    /// comes before the settings change.
+    pub(super) fn update_on_disk(
+        &self,
+        recorder: &Recorder,
+        store: StoreId,
+        change: Change,
+    ) -> Result<(), ManageError> {
+        let mut change = Some(change);
+        let mut from = 0;
+        loop {
+            let now = self.now();
+            let unsaid = self.with(|state| {
+                let Some(to) = change.take() else { return Ok(Vec::new()) };
+                let unsaid = state.engine.unsaid(now, store, &to, from);
+                if unsaid.is_empty() && from == 0 {
+                    return state.engine.update(now, store, to).map(|()| unsaid);
+                }
+                change = Some(to);
+                Ok(unsaid)
+            })?;
+            if change.is_none() {
+                return Ok(());
+            }
+            // Behind the last one, the first may be another message by now.
+            from = unsaid.last().map_or(0, |last| last.order + 1);
+            let read = recorder.read(&unsaid)?;
+            let now = self.now();
+            if let Some(Wanted { store, order, .. }) = self.with(|state| state.engine.page_in(now, read)) {
+                return Err(corrupted(Table::Messages, &key(store.serial, order), "it is missing").into());
+            }
+            // However many there are, they leave memory again.
+            self.flushed().wait()?;
+        }
+    }
+
+    pub(crate) fn on_disk(clock: Arc<dyn Clock>, engine: Engine, recorder: Recorder) -> Self {
+        let mut shared = Self::new(clock, Quirks::default());
+        shared.state = Mutex::new(State::new(engine));
+        shared.recorder = Some(recorder);
+        shared
+    }
+
+    pub(crate) fn recorder(&self) -> Option<&Recorder> {
+        self.recorder.as_ref()
+    }
+
+    /// Takes the changes. Returns the number of their batch, and what may leave memory once it is on the disk.
+    pub(crate) fn take_changes(&self, taken: &mut Taken, stamp: Stamp) -> (u64, Vec<Wanted>) {
+        let now = self.now();
+        self.with(|state| {
+            let Some(recorder) = &self.recorder else { return (0, Vec::new()) };
+            let stamp = match stamp {
+                Stamp::No => false,
+                Stamp::IfDue => state.engine.next_deadline().is_some(),
+                Stamp::Yes => !self.is_poisoned.load(Ordering::Relaxed),
+            };
+            let written = state.engine.take_changes(now, recorder.identity(), taken, stamp);
+            (recorder.turn(), written)
+        })
+    }
+
+    pub(crate) fn flushed(&self) -> Acknowledged<(), StorageError> {
+        match &self.recorder {
+            Some(recorder) => Acknowledged::when(recorder.flushed(), self.check_open()),
+            None => Acknowledged::ready(self.check_open()),
+        }
+    }
+
+    pub(crate) fn compact(&self) -> Acknowledged<(), StorageError> {
+        if let Some(recorder) = &self.recorder {
+            self.with(|_| recorder.compact());
+            recorder.request();
+        }
+        self.flushed()
+    }
+
+    pub(crate) async fn close(&self) -> Result<(), StorageError> {
+        let Some(recorder) = &self.recorder else { return Ok(()) };
+        match recorder.close().await {
+            Err(failure) if failure.kind() != StorageErrorKind::Closed => {
+                recorder.released().await;
+                Err(failure)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Why nothing is stored any more.
+    pub(crate) fn failure(&self) -> Option<&StorageError> {
+        self.recorder.as_ref()?.failure()
+    }
+
+    /// Fails when nothing is stored any more, so that a call has no effect that would be lost. Fails also after a
+    /// call that panicked within the engine.
+    #[inline]
+    pub(crate) fn check_open<E: From<StorageError> + From<Poisoned>>(&self) -> Result<(), E> {
+        match self.failure() {
+            Some(failure) => Err(failure.clone().into()),
+            None => self.check_whole(),
+        }
+    }
+
+    /// Wakes all that wait for a message, so that they return the failure.
+    pub(crate) fn wake_all(&self) {
+        self.with(|state| state.waiters.owe_everyone());
+    }
+
+    /// Returns the result of a call, ready when it is as safe as it has to be.
+    #[inline]
+    pub(crate) fn acknowledge<T, E: From<StorageError>>(&self, answer: Result<T, E>) -> Acknowledged<T, E> {
+        match &self.recorder {
+            Some(recorder) => Acknowledged::when(recorder.pending(), answer),
+            None => Acknowledged::ready(answer),
+        }
+    }
+
+    /// Whether every call is as safe as it has to be when it has happened: the broker has no disk.
+    #[inline]
+    pub(crate) fn answers_at_once(&self) -> bool {
+        self.recorder.is_none()
+    }
+
+    /// Returns the future of a call that has succeeded, if the call is not yet as safe as it has to be.
+    #[inline]
+    pub(crate) fn unanswered<E: From<StorageError>>(&self) -> Option<Acknowledged<(), E>> {
+        let commit = self.recorder.as_ref()?.pending()?;
+        Some(Acknowledged::when(Some(commit), Ok(())))
+    }
+}
+
+/// Writes pending changes, and ends the thread that writes.
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let (mut taken, mut last) = (Taken::default(), Batch::default());
+        if self.recorder.is_some() {
+            self.take_changes(&mut taken, Stamp::Yes);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            taken.encode(&mut last);
+            recorder.end(last);
+        }
+    }
+}
+
+impl State {
+    /// Records that there are changes. Returns the work of the threads of the broker, which they start where the engine is
+    /// not locked.
+    pub(super) fn note_changes(&mut self, recorder: &Recorder, is_answered: bool) -> Option<Next> {
+        let (mut requests, mut hurries) = (false, false);
+        if self.engine.has_changes() {
+            requests = recorder.note() && !is_answered;
+            hurries = self.engine.has_many_changes();
+        }
+        let wanted = self.engine.take_wanted();
+        (requests || hurries || !wanted.is_empty()).then_some(Next { requests, hurries, wanted })
+    }
+}
