@@ -10,7 +10,6 @@ use consign_amqp::{
     value::{Decimal128, List, Symbol, Timestamp, Uuid, Value},
 };
 use consign_core::administration::QueueSettings;
-use consign_server::Limits;
 
 use crate::support::*;
 
@@ -258,30 +257,4 @@ async fn many_sends_at_once_are_answered_each() {
         assert_eq!(outcome.unwrap(), Some(accepted()));
     }
     assert_eq!(harness.broker().queue("orders").unwrap().counts().active, 300);
-}
-
-/// While a client sends without a pause, the other tasks of the runtime run after some messages.
-#[tokio::test(start_paused = true)]
-async fn a_flood_on_one_connection_leaves_turns_to_others() {
-    const COUNT: usize = 3_000;
-    let harness = Harness::with(|builder| builder.limits(Limits::default().with_sender_credit(5_000)));
-    let session = harness.session().await;
-    let link = sender(&session, "orders").await;
-    let queue = harness.broker().queue("orders").unwrap();
-    let flood = tokio::spawn(async move {
-        let payload = [message("x")];
-        let settled = || OutboundDelivery { settled: true, ..OutboundDelivery::default() };
-        let sends = (0..COUNT).map(|_| link.send_with(settled(), &payload));
-        futures_util::future::try_join_all(sends).await.unwrap();
-        link
-    });
-    let (mut before, mut most) = (0, 0);
-    while before < COUNT {
-        tokio::task::yield_now().await;
-        let now = queue.counts().active;
-        most = most.max(now - before);
-        before = now;
-    }
-    assert!(most <= 128, "{most} messages in one turn");
-    flood.await.unwrap();
 }
