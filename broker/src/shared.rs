@@ -22,6 +22,9 @@ use crate::sync::Mutex;
 /// The state of a broker behind one lock that is never held across an await.
 pub(super) struct Shared {
     clock: Arc<dyn Clock>,
+    /// The clock that the application passed. That of a broker on a disk may be ahead of it.
+    #[cfg(feature = "durable")]
+    user_clock: Arc<dyn Clock>,
     follows_tokio: bool,
     state: Mutex<State>,
     /// Makes the lock numbers of this broker unlike those of any other.
@@ -68,6 +71,8 @@ impl Shared {
         let state = State::new(Engine::new(quirks));
         Self {
             follows_tokio: clock.follows_tokio(),
+            #[cfg(feature = "durable")]
+            user_clock: Arc::clone(&clock),
             clock,
             state: Mutex::new(state),
             locks: uuid::Uuid::new_v4().as_u128(),
@@ -85,6 +90,15 @@ impl Shared {
     #[inline]
     pub(super) fn now(&self) -> Now {
         self.clock.now().into()
+    }
+
+    /// Returns the clock that the times in messages follow.
+    pub(super) fn user_clock(&self) -> Arc<dyn Clock> {
+        #[cfg(feature = "durable")]
+        let clock = &self.user_clock;
+        #[cfg(not(feature = "durable"))]
+        let clock = &self.clock;
+        Arc::clone(clock)
     }
 
     /// Whether a timer of tokio that was set for an instant of this clock stays right.
@@ -264,8 +278,15 @@ impl Shared {
         }
     }
 
-    pub(super) fn on_disk(clock: Arc<dyn Clock>, engine: Engine, recorder: Recorder) -> Self {
+    /// Creates the state of a broker on a disk, whose `clock` is made of `user_clock`.
+    pub(super) fn on_disk(
+        clock: Arc<dyn Clock>,
+        user_clock: Arc<dyn Clock>,
+        engine: Engine,
+        recorder: Recorder,
+    ) -> Self {
         let mut shared = Self::new(clock, Quirks::default());
+        shared.user_clock = user_clock;
         shared.state = Mutex::new(State::new(engine));
         shared.recorder = Some(recorder);
         shared
