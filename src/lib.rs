@@ -114,6 +114,7 @@
 //! | `embedded` | yes | the embedded broker in memory: `broker` |
 //! | `durable` | | the embedded broker on a disk: `broker::Broker::open` |
 //! | `msgpack`, `cbor`, `postcard`, `bincode`, `protobuf` | | these codecs; `postcard` and `bincode` are positional (their bytes contain no types and no field names) and can be in a fallback chain only with `allow_positional` |
+//! | `avro` | | `codecs::Avro`: Avro by schemas of yours, in the single-object encoding |
 //! | `dotnet` | | `codecs::DataContractBinary`, `codecs::DataContractXml`: read bodies of .NET's `DataContractSerializer` |
 //! | `erased` | | `codecs::Plugin`: codecs as trait objects, chosen at run time |
 //! | `amqp-value` | | bodies that are AMQP values are decoded, and not dead-lettered: `amqp_value` |
@@ -184,6 +185,7 @@ pub use consign_rules as rules;
 
 #[cfg(all(
     doctest,
+    feature = "avro",
     feature = "json",
     feature = "msgpack",
     feature = "cbor",

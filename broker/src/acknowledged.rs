@@ -18,7 +18,7 @@ use super::{StorageError, durable::Commit};
 ///
 /// Errors are those of the call, and
 /// [`General`](consign_core::transport::ErrorKind::General) if the disk failed meanwhile: then the outcome is unknown.
-#[must_use = "what a call has done is safe only when its answer is there"]
+#[must_use = "await it: what the call has done may be lost until the future returns `Ok`"]
 pub struct Acknowledged<T, E> {
     answer: Option<Result<T, E>>,
     /// The commit to wait for, and the error if it fails.

@@ -8,7 +8,7 @@ use consign_core::{
     Message,
     administration::EntityKind,
     message::{EntityPath, SequenceNumber},
-    time::Timestamp,
+    time::{Clock, Timestamp},
     transport::{Batch, Capabilities, PresettledSender, SendError, Sender},
 };
 
@@ -132,6 +132,10 @@ impl Sender for QueueSender {
 
     fn capabilities(&self) -> Capabilities {
         Broker::CAPABILITIES
+    }
+
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        Some(self.shared.user_clock())
     }
 }
 

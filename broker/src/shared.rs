@@ -26,6 +26,9 @@ use crate::sync::Mutex;
 /// The state of a broker behind one lock that is never held across an await.
 pub(super) struct Shared {
     clock: Arc<dyn Clock>,
+    /// The clock that the application passed. That of a broker on a disk may be ahead of it.
+    #[cfg(feature = "durable")]
+    user_clock: Arc<dyn Clock>,
     follows_tokio: bool,
     state: Mutex<State>,
     /// Makes the lock numbers of this broker unlike those of any other.
@@ -50,6 +53,8 @@ impl Shared {
         let state = State::new(Engine::new(quirks));
         Self {
             follows_tokio: clock.follows_tokio(),
+            #[cfg(feature = "durable")]
+            user_clock: Arc::clone(&clock),
             clock,
             state: Mutex::new(state),
             locks: uuid::Uuid::new_v4().as_u128(),
@@ -67,6 +72,15 @@ impl Shared {
     #[inline]
     pub(super) fn now(&self) -> Now {
         self.clock.now().into()
+    }
+
+    /// Returns the clock that the times in messages follow.
+    pub(super) fn user_clock(&self) -> Arc<dyn Clock> {
+        #[cfg(feature = "durable")]
+        let clock = &self.user_clock;
+        #[cfg(not(feature = "durable"))]
+        let clock = &self.clock;
+        Arc::clone(clock)
     }
 
     /// Whether a timer of tokio that was set for an instant of this clock stays right.

@@ -199,6 +199,7 @@ impl DecodeError {
 
     /// Returns the same refusal with the detail, the expectation and the finding of another.
     #[cfg(any(
+        feature = "avro",
         feature = "json",
         feature = "msgpack",
         feature = "cbor",

@@ -61,6 +61,7 @@
 //! | `Json` | `application/json`, `text/json`, `application/x-json`, `text/x-json`, `+json` |
 //! | `MessagePack` | `application/msgpack`, `application/x-msgpack`, `application/messagepack`, `application/x-messagepack`, `application/vnd.msgpack`, `+msgpack` |
 //! | `Cbor` | `application/cbor`, `application/x-cbor`, `+cbor` |
+//! | `Avro` | `application/avro`, `avro/binary`, `application/vnd.apache.avro` |
 //! | `Bincode` | `application/x-bincode`, `application/x-bincode;encoding=varint` |
 //! | `Postcard` | `application/x-postcard` |
 //! | `DataContractBinary` | `application/msbin1`; read only |
@@ -187,6 +188,7 @@
 //! |---|---|
 //! | `json` (default) | `Json`, `Codecs::json` |
 //! | `msgpack`, `cbor` | `MessagePack`, `Cbor` |
+//! | `avro` | `Avro`, by schemas of yours |
 //! | `bincode`, `postcard` | `Bincode`, `Postcard`: positional |
 //! | `protobuf` | `Protobuf`, a type with a format of its own |
 //! | `dotnet` | `DataContractBinary`, `DataContractXml`: bodies of .NET's `DataContractSerializer`, read only |
@@ -206,6 +208,7 @@ mod content_type;
 mod decode;
 mod error;
 #[cfg(any(
+    feature = "avro",
     feature = "json",
     feature = "msgpack",
     feature = "cbor",
@@ -251,6 +254,8 @@ pub use formats::MessagePack;
 pub use formats::Postcard;
 #[cfg(feature = "protobuf")]
 pub use formats::Protobuf;
+#[cfg(feature = "avro")]
+pub use formats::{Avro, AvroSchema, AvroSchemaError, AvroSchemaErrorKind};
 #[cfg(feature = "dotnet")]
 pub use formats::{DataContractBinary, DataContractXml};
 #[cfg(feature = "erased")]

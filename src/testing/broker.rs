@@ -63,7 +63,7 @@ impl TestBroker {
     /// A queue that was made by [`broker`](Self::broker), with the short cuts that this broker's own queues have.
     #[must_use]
     pub fn watch(&self, queue: Queue) -> TestQueue {
-        TestQueue { queue, clock: Arc::clone(&self.inner.clock) }
+        TestQueue { queue }
     }
 
     /// Returns the broker, for operations without a method here.
@@ -103,7 +103,6 @@ impl Default for TestBroker {
 #[derive(Clone, Debug)]
 pub struct TestQueue {
     queue: Queue,
-    clock: Arc<TestClock>,
 }
 
 impl Deref for TestQueue {
@@ -124,7 +123,7 @@ impl TestQueue {
     ///
     /// As [`Queue::sender`].
     pub fn sender(&self) -> Result<TestSender, SendError> {
-        Ok(TestSender::new(self.queue.sender()?, Arc::clone(&self.clock)))
+        Ok(TestSender::new(self.queue.sender()?))
     }
 
     /// Sends a body without properties.

@@ -1,6 +1,5 @@
 use std::{ops::Deref, sync::Arc};
 
-use super::clock::TestClock;
 use crate::{
     Message,
     broker::QueueSender,
@@ -12,12 +11,11 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct TestSender {
     sender: QueueSender,
-    clock: Arc<TestClock>,
 }
 
 impl TestSender {
-    pub(super) fn new(sender: QueueSender, clock: Arc<TestClock>) -> Self {
-        Self { sender, clock }
+    pub(super) fn new(sender: QueueSender) -> Self {
+        Self { sender }
     }
 }
 
@@ -45,7 +43,7 @@ impl Sender for TestSender {
     }
 
     fn clock(&self) -> Option<Arc<dyn Clock>> {
-        Some(Arc::clone(&self.clock) as _)
+        self.sender.clock()
     }
 }
 

@@ -8,7 +8,7 @@ use consign::{
     broker::{Broker, Quirks},
     message::{MessageState, SequenceNumber},
     time::{Clock, ManualClock, SystemClock, Timestamp},
-    transport::{ErrorKind, ReceiverExt, SendError},
+    transport::{ErrorKind, ReceiverExt, SendError, Sender},
 };
 use tokio::time::Instant;
 use tokio_test::task;
@@ -346,4 +346,14 @@ fn settings_decide_where_it_goes_at_its_time() {
     assert_eq!(counts(&source), [0, 0, 0, 1, 0]);
     namespace.advance(MINUTE);
     assert_eq!(bodies(&namespace.broker.queue("target").unwrap()), ["now", "a"]);
+}
+
+/// A `DelayPolicy` computes by it when a message is due.
+#[test]
+fn a_sender_has_the_clock_of_its_broker() {
+    let bench = Bench::new(settings());
+    let clock = bench.queue.sender().unwrap().clock().unwrap();
+    assert_eq!(clock.now().utc, START);
+    bench.advance(MINUTE);
+    assert_eq!(clock.now().utc, after(MINUTE));
 }

@@ -138,3 +138,25 @@ async fn a_clock_that_was_set_back_is_behind_nothing_that_is_stored() {
     clock.advance(59 * SECOND);
     assert_eq!(queue.counts().scheduled, 1);
 }
+
+/// What a sender computes by its clock is right although UTC was set back.
+#[tokio::test]
+async fn the_clock_of_a_sender_is_that_of_the_application() {
+    let mut disk = Disk::new();
+    let (broker, _) = disk.open();
+    broker.create_queue("orders", QueueSettings::default()).unwrap();
+    broker.close().await.unwrap();
+    let earlier = Timestamp::from_millis(START.as_millis() - 3_600_000);
+    disk.set_utc(earlier);
+    let (broker, clock) = disk.open();
+    let queue = broker.queue("orders").unwrap();
+    let sender = queue.sender().unwrap();
+    let now = sender.clock().unwrap().now().utc;
+    assert_eq!(now, earlier);
+    let later = Message::builder().scheduled_enqueue_time(now.saturating_add(60 * SECOND)).build("later").unwrap();
+    sender.send(later).await.unwrap();
+    clock.advance(59 * SECOND);
+    assert_eq!(queue.counts().scheduled, 1);
+    clock.advance(SECOND);
+    assert_eq!(queue.counts().active, 1);
+}

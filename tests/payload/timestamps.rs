@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, fmt::Debug};
 
 use consign::{
-    codecs::{Bincode, Cbor, CodecSet, Codecs, DecodeErrorKind as Kind, Json, MessagePack, Postcard, Text},
+    codecs::{
+        Avro, AvroSchema, Bincode, Cbor, CodecSet, Codecs, DecodeErrorKind as Kind, Json, MessagePack, Postcard, Text,
+    },
     time::Timestamp,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -176,4 +178,19 @@ fn a_timestamp_comes_back_from_each_format() {
     let body = codecs().encode_as(&by_time, JSON).unwrap().body;
     assert_eq!(body, &b"{\"1970-01-01T00:00:00.000Z\":1}"[..]);
     assert_eq!(decode(JSON, &body), Ok(by_time));
+}
+
+/// Rules: P-112.
+#[test]
+fn avro_has_a_timestamp_in_the_unit_of_its_schema() {
+    for (unit, scale) in [("millis", 1), ("micros", 1_000), ("nanos", 1_000_000)] {
+        let schema = AvroSchema::parse(&format!(r#"{{"type": "long", "logicalType": "timestamp-{unit}"}}"#)).unwrap();
+        let codecs = Codecs::builder().with(Avro::new(schema)).build().unwrap();
+        for millis in [0, -1, 1_700_000_000_123] {
+            let body = codecs.encode(&at(millis)).unwrap().body;
+            // As an integer it is what is written.
+            assert_eq!(codecs.decode::<i64>(None, &body).unwrap(), millis * scale, "{unit}");
+            assert_eq!(codecs.decode::<Timestamp>(None, &body).unwrap(), at(millis), "{unit}");
+        }
+    }
 }

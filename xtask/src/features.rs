@@ -19,6 +19,7 @@ const GROUPS: &[&[&str]] = &[
     &["bincode", "postcard"],
     &["protobuf", "erased"],
     &["dotnet"],
+    &["avro"],
     &["amqp-value"],
     &["message", "serde"],
     &["tokio", "websocket", "http"],

@@ -103,7 +103,7 @@ pub(super) fn restore(options: &OpenOptions, mut journal: Box<dyn Journal>) -> R
     let (open, is_open) = watch::channel(());
     let reader = journal.reader();
     let recorder = Recorder::new(Arc::clone(&commits), options.durability, identity, recovery, reader, is_open);
-    let shared = Arc::new(Shared::on_disk(Arc::new(clock), engine, recorder));
+    let shared = Arc::new(Shared::on_disk(Arc::new(clock), Arc::clone(&options.clock), engine, recorder));
     let writer = Writer::new(journal, commits, Arc::downgrade(&shared), open, delay);
     Ok((Broker { shared }, writer))
 }

@@ -70,8 +70,15 @@ impl Shared {
         }
     }
 
-    pub(crate) fn on_disk(clock: Arc<dyn Clock>, engine: Engine, recorder: Recorder) -> Self {
+    /// Creates the state of a broker on a disk, whose `clock` is made of `user_clock`.
+    pub(crate) fn on_disk(
+        clock: Arc<dyn Clock>,
+        user_clock: Arc<dyn Clock>,
+        engine: Engine,
+        recorder: Recorder,
+    ) -> Self {
         let mut shared = Self::new(clock, Quirks::default());
+        shared.user_clock = user_clock;
         shared.state = Mutex::new(State::new(engine));
         shared.recorder = Some(recorder);
         shared

@@ -1,6 +1,8 @@
 //! The formats. Each is a small value that implements [`Codec`](crate::Codec); `Protobuf` is a type that reads and
 //! writes its own bytes.
 
+#[cfg(feature = "avro")]
+mod avro;
 #[cfg(feature = "bincode")]
 mod bincode;
 #[cfg(feature = "cbor")]
@@ -9,6 +11,7 @@ mod charset;
 #[cfg(feature = "dotnet")]
 mod dotnet;
 #[cfg(any(
+    feature = "avro",
     feature = "json",
     feature = "msgpack",
     feature = "cbor",
@@ -18,6 +21,8 @@ mod dotnet;
     feature = "dotnet"
 ))]
 mod empty;
+#[cfg(any(feature = "avro", feature = "cbor"))]
+mod extension;
 #[cfg(feature = "json")]
 mod json;
 #[cfg(feature = "msgpack")]
@@ -33,7 +38,7 @@ mod postcard;
 #[cfg(feature = "protobuf")]
 mod protobuf;
 mod raw;
-#[cfg(any(feature = "msgpack", feature = "cbor"))]
+#[cfg(any(feature = "avro", feature = "msgpack", feature = "cbor"))]
 mod seconds;
 mod serde_error;
 #[cfg(any(feature = "json", feature = "msgpack", feature = "bincode"))]
@@ -43,6 +48,8 @@ mod text;
 mod time_text;
 mod unsupported;
 
+#[cfg(feature = "avro")]
+pub use self::avro::{Avro, AvroSchema, AvroSchemaError, AvroSchemaErrorKind};
 #[cfg(feature = "bincode")]
 pub use self::bincode::Bincode;
 #[cfg(feature = "cbor")]
@@ -60,6 +67,7 @@ pub use self::postcard::Postcard;
 #[cfg(feature = "protobuf")]
 pub use self::protobuf::Protobuf;
 #[cfg(any(
+    feature = "avro",
     feature = "json",
     feature = "msgpack",
     feature = "cbor",

@@ -1,5 +1,6 @@
 //! Seconds since 1970-01-01, as formats mark them.
 
+#[cfg(any(feature = "msgpack", feature = "cbor"))]
 use crate::instant::date;
 
 #[cfg(feature = "cbor")]
@@ -27,6 +28,7 @@ impl Seconds {
     }
 
     /// Returns the text of RFC 3339, within its range of years.
+    #[cfg(any(feature = "msgpack", feature = "cbor"))]
     pub(super) fn to_text(self) -> Option<String> {
         const DAY: i64 = 24 * 60 * 60;
         if !(-62_167_219_200..253_402_300_800).contains(&self.seconds) {

@@ -77,6 +77,7 @@ impl Refused {
     /// Returns how many fields a type has that requested one more than there was: `struct Order with 3 elements`, in the words
     /// of serde's derive.
     #[cfg(any(
+        feature = "avro",
         feature = "json",
         feature = "msgpack",
         feature = "cbor",

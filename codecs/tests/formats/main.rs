@@ -6,6 +6,7 @@
 #![allow(unsafe_code, clippy::unwrap_used)]
 
 mod allocations;
+mod avro;
 mod canary;
 mod cbor;
 mod explain;

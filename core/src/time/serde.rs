@@ -13,7 +13,7 @@ use super::{
     rfc3339,
 };
 
-/// Text of RFC 3339 in formats for people, milliseconds in the others.
+/// Text of RFC 3339 in formats for people, milliseconds in the others: an instant, which a format with units converts.
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         // The year 0000. RFC 3339 has none before it.
@@ -21,7 +21,7 @@ impl Serialize for Timestamp {
         if serializer.is_human_readable() && *self >= FIRST {
             return serializer.collect_str(self);
         }
-        serializer.serialize_i64(self.0)
+        serializer.serialize_newtype_struct(INSTANT, &self.0)
     }
 }
 

@@ -1,18 +1,10 @@
 //! Tag 1: seconds since 1970-01-01.
 
-use serde::de::{
-    DeserializeSeed, IntoDeserializer, SeqAccess,
-    value::{BytesDeserializer, I8Deserializer},
-};
-
 use super::{
     float::Float,
     reader::{Head, NEGATIVE, UNSIGNED},
 };
-use crate::{
-    formats::{seconds::Seconds, serde_error::Refused},
-    instant::EXTENSION,
-};
+use crate::formats::seconds::Seconds;
 
 /// Returns the seconds of a number.
 pub(super) fn seconds(head: Head) -> Option<Seconds> {
@@ -22,35 +14,4 @@ pub(super) fn seconds(head: Head) -> Option<Seconds> {
         _ => return Seconds::of_float(Float::of(head)?.wide()),
     };
     Some(Seconds { seconds, micros: 0 })
-}
-
-/// The sequence in which an [`INSTANT`](crate::instant::INSTANT) is passed to the type.
-pub(super) struct Extension {
-    bytes: [u8; 12],
-    next: u8,
-}
-
-impl From<Seconds> for Extension {
-    fn from(Seconds { seconds, micros }: Seconds) -> Self {
-        let mut bytes = [0; 12];
-        bytes[..4].copy_from_slice(&(micros * 1_000).to_be_bytes());
-        bytes[4..].copy_from_slice(&seconds.to_be_bytes());
-        Self { bytes, next: 0 }
-    }
-}
-
-impl<'de> SeqAccess<'de> for Extension {
-    type Error = Refused;
-
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Refused> {
-        self.next += 1;
-        match self.next {
-            1 => {
-                let kind: I8Deserializer<Refused> = EXTENSION.into_deserializer();
-                seed.deserialize(kind).map(Some)
-            }
-            2 => seed.deserialize(BytesDeserializer::new(&self.bytes)).map(Some),
-            _ => Ok(None),
-        }
-    }
 }

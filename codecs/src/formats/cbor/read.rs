@@ -5,7 +5,7 @@ use serde::de::{Deserializer, Error, Expected, Unexpected, Visitor};
 use super::{
     access::{Bytes, Entries, UnitVariant, Variant},
     float::{self, Float},
-    instant::{Extension, seconds},
+    instant::seconds,
     reader::{
         ARRAY, BYTES, FALSE, Head, MAP, NEGATIVE, NULL, Reader, SIMPLE, TEXT, TRUE, UNDEFINED, UNSIGNED, not_text,
     },
@@ -13,6 +13,7 @@ use super::{
 use crate::{
     DecodeError, DecodeErrorKind,
     formats::{
+        extension::Extension,
         number::{Integer, Single},
         seconds::Seconds,
         serde_error::Refused,
