@@ -28,10 +28,13 @@ const DURABLE: &str = "`nats` acknowledges messages that are not on the disk: na
      commit, until they are measured again. [broker.md](broker.md#what-it-costs-on-a-disk) describes the present one.";
 
 /// For RabbitMQ and lapin.
-const RABBITMQ: &str = "a message of this library has an id, a sequence number and a time among its headers, and is \
-     checked against the limits of the model before it is sent. It is settled on its own, while the client acknowledges a \
-     window by one frame. It is requested by each receive, while the server pushes messages to the client. The cost of \
-     each of these was not profiled.";
+const RABBITMQ: &str = "a message of this library has a MessageId that contains its sequence number, and its time, and is checked \
+     against the limits of the model before it is sent. A task awaits the confirms, because lapin gives a returned message to \
+     the confirm that it resolves first. A received message is read from the properties of AMQP 0-9-1, and its lock has an \
+     entry in a table. Completions that come together are acknowledged by one frame, as the client acknowledges a window. In \
+     the profile (perf) of windows of 512, the thread that reads and writes the connection, which both have, takes half of the \
+     processor time of this library. Of the other half, lapin's publishing takes 27 %, the task of the confirms 14 % besides \
+     that, writing the messages 4 %, reading and locking them 11 %, and completing them 8 %.";
 
 /// For PostgreSQL and hand-written tables.
 const POSTGRES: &str = "`skip-locked` writes nothing when it receives: a row is locked while its transaction lasts, and a \

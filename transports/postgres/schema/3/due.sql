@@ -187,7 +187,7 @@ BEGIN
         UPDATE {s}.messages SET
             number = l.number + v_position, state = 2, token = l.token, holder = l.holder, due = l.until
         WHERE id = p_id AND state < 0;
-        IF FOUND AND l.counts = '{1}' THEN
+        IF FOUND AND (l.counts = '{1}' OR NOT {s}.is_shared(l)) THEN
             DELETE FROM {s}.locks WHERE token = p_token;
         END IF;
     END IF;

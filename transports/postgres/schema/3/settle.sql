@@ -23,8 +23,9 @@ BEGIN
             -- It may have waited for another transaction that has the row.
             DELETE FROM {s}.messages WHERE id = p_id AND state < 0 AND l.until > {s}.now();
             IF FOUND THEN
-                -- A lock of several is left, because other transactions would wait for this one.
-                IF l.counts = '{1}' THEN
+                -- If another transaction settles the rest meanwhile, the lock is left until it runs out: neither waits for the
+                -- other, whose end may be far.
+                IF l.counts = '{1}' OR NOT {s}.is_shared(l) THEN
                     DELETE FROM {s}.locks WHERE token = p_token;
                 END IF;
                 RETURN 0;
@@ -105,8 +106,9 @@ DECLARE
     v_own bigint[];
     v_own_tokens uuid[];
     v_is_open boolean;
+    v_is_whole boolean;
 BEGIN
-    FOR l IN SELECT * FROM {s}.locks WHERE token = ANY (v_tokens) LOOP
+    FOR l IN SELECT * FROM {s}.locks WHERE token = ANY (v_tokens) ORDER BY token LOOP
         SELECT e.status NOT IN (1, 4) INTO v_is_open FROM {s}.entities AS e WHERE e.id = l.entity;
         CONTINUE WHEN v_is_open IS NOT TRUE;
         IF cardinality(v_tokens) = 1 THEN
@@ -122,7 +124,12 @@ BEGIN
             DELETE FROM {s}.messages AS m WHERE m.id = ANY (v_ids) AND m.state < 0 AND l.until > {s}.now() RETURNING m.id
         ) SELECT array_agg(completed.id) INTO v_shared FROM completed;
         CONTINUE WHEN v_shared IS NULL;
-        IF cardinality(v_shared) = (SELECT sum(count) FROM unnest(l.counts) AS count) OR NOT {s}.is_shared(l) THEN
+        v_is_whole := cardinality(v_shared) = (SELECT sum(count) FROM unnest(l.counts) AS count);
+        IF NOT v_is_whole THEN
+            -- One after the other: two that complete what is left at the same time would each find the messages of the other.
+            PERFORM FROM {s}.locks AS own WHERE own.token = l.token FOR UPDATE;
+        END IF;
+        IF v_is_whole OR NOT {s}.is_shared(l) THEN
             DELETE FROM {s}.locks AS own WHERE own.token = l.token;
         END IF;
         v_done := v_done || v_shared;

@@ -5,6 +5,7 @@ mod dropped;
 mod idle;
 mod leaving;
 mod limits;
+mod lock_rows;
 mod log;
 mod lost;
 mod order;

@@ -86,7 +86,7 @@ impl Future for Published {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Confirmed> {
         let result = ready!(self.confirming.as_mut().poll(cx));
-        Poll::Ready(Confirmed { name: self.name, done: self.done.take(), result })
+        Poll::Ready(Confirmed::new(self.name, self.done.take(), result))
     }
 }
 

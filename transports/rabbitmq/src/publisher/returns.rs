@@ -9,12 +9,33 @@ use tokio::sync::oneshot;
 use super::{Name, Outcome, name};
 use crate::error::Failure;
 
-/// A published message: its name, its sender and its result.
+/// A published message: its name, its sender and its result. A result of lapin has the parts of a returned message, and is
+/// several times as large.
 pub(super) struct Confirmed {
-    pub(super) name: Name,
+    name: Name,
     /// `None` if it was answered before.
-    pub(super) done: Option<oneshot::Sender<Outcome>>,
-    pub(super) result: lapin::Result<Confirmation>,
+    done: Option<oneshot::Sender<Outcome>>,
+    /// Whether the broker has answered.
+    is_answered: bool,
+    /// The returned message that lapin gave to this confirm.
+    returned: Option<Name>,
+    outcome: Outcome,
+}
+
+impl Confirmed {
+    pub(super) fn new(
+        published: Name,
+        done: Option<oneshot::Sender<Outcome>>,
+        result: lapin::Result<Confirmation>,
+    ) -> Self {
+        let returned = match &result {
+            Ok(Confirmation::Ack(Some(returned)) | Confirmation::Nack(Some(returned))) => {
+                Some(name(&returned.routing_key, returned.properties.message_id().as_ref()))
+            }
+            _ => None,
+        };
+        Self { name: published, done, is_answered: result.is_ok(), returned, outcome: outcome(result) }
+    }
 }
 
 /// How many messages of a name the broker returned whose confirm has not arrived: lapin may have given them to another's.
@@ -24,18 +45,14 @@ pub(super) struct Returns(HashMap<Name, usize>);
 impl Returns {
     /// Answers all of `settled`. Every returned message among them is counted before any is answered.
     pub(super) fn answer(&mut self, settled: Vec<Confirmed>) {
-        for confirmed in &settled {
-            if let Ok(Confirmation::Ack(Some(returned)) | Confirmation::Nack(Some(returned))) = &confirmed.result {
-                let name = name(&returned.routing_key, returned.properties.message_id().as_ref());
-                *self.0.entry(name).or_default() += 1;
-            }
+        for name in settled.iter().filter_map(|confirmed| confirmed.returned) {
+            *self.0.entry(name).or_default() += 1;
         }
-        for Confirmed { name, done, result } in settled {
-            let answer = match result {
-                Ok(_) if !self.0.is_empty() && self.claim(name) => {
-                    Err(Failure::new(ErrorKind::EntityNotFound, "no queue takes the message"))
-                }
-                result => outcome(result),
+        for Confirmed { name, done, is_answered, outcome, .. } in settled {
+            let answer = if is_answered && !self.0.is_empty() && self.claim(name) {
+                Err(Failure::new(ErrorKind::EntityNotFound, "no queue takes the message"))
+            } else {
+                outcome
             };
             if let Some(done) = done {
                 let _ = done.send(answer);
@@ -88,7 +105,7 @@ mod tests {
                 let (done, answer) = oneshot::channel();
                 answers.push(answer);
                 let (key, id) = id.split_once('/').unwrap_or(("queue", id));
-                Confirmed { name: name(&key.into(), Some(&id.into())), done: Some(done), result: Ok(confirmation) }
+                Confirmed::new(name(&key.into(), Some(&id.into())), Some(done), Ok(confirmation))
             })
             .collect();
         returns.answer(confirmed);

@@ -1,0 +1,71 @@
+//! Messages that a case expects, and completes or peeks at.
+
+use consign::{
+    Message,
+    message::{EntityPath, SequenceNumber},
+    transport::{PeekMessages, Receiver},
+};
+
+use super::{Bench, message::text, receiving::receive_batch_within};
+use crate::{Failure, Verdict};
+
+impl Bench<'_> {
+    /// Checks that there is no message to receive.
+    pub(crate) async fn nothing(&self, from: &EntityPath) -> Verdict {
+        match self.try_receive(from, 1).await?.pop() {
+            None => Ok(()),
+            Some(delivery) => {
+                let why = format!("{from} should have nothing to give, and gives {:?}", text(&delivery.message));
+                Err(Failure::behaviour(why))
+            }
+        }
+    }
+
+    /// Checks that neither the entity nor its dead-letter sub-queue has a message to receive.
+    pub(crate) async fn gone(&self, from: &EntityPath) -> Verdict {
+        self.nothing(from).await?;
+        self.nothing(&from.dead_letter()).await
+    }
+
+    /// Receives and completes the next message, which must exist.
+    pub(crate) async fn take(&self, from: &EntityPath) -> Result<Message, Failure> {
+        let delivery = self.receive(from).await?;
+        let message = delivery.message.clone();
+        delivery.complete().await?;
+        Ok(message)
+    }
+
+    /// Receives and completes all available messages, and returns the bodies. The first one must arrive within
+    /// [`Timing::arrival`].
+    pub(crate) async fn drain(&self, from: &EntityPath) -> Result<Vec<String>, Failure> {
+        Ok(self.drain_messages(from).await?.iter().map(text).collect())
+    }
+
+    pub(crate) async fn drain_messages(&self, from: &EntityPath) -> Result<Vec<Message>, Failure> {
+        let mut messages = Vec::new();
+        let mut wait = self.timing.arrival;
+        while let Some(delivery) = self.receive_within(wait, from, 1).await?.pop() {
+            messages.push(delivery.message.clone());
+            delivery.complete().await?;
+            wait = self.timing.receive_wait;
+        }
+        Ok(messages)
+    }
+
+    /// Receives and completes all messages of a session, and returns the bodies.
+    pub(crate) async fn drain_by<R: Receiver>(&self, receiver: &mut R) -> Result<Vec<String>, Failure> {
+        let mut bodies = Vec::new();
+        let mut wait = self.timing.arrival;
+        while let Some(delivery) = receive_batch_within(wait, receiver, 1).await?.pop() {
+            bodies.push(text(&delivery.message));
+            delivery.complete().await?;
+            wait = self.timing.receive_wait;
+        }
+        Ok(bodies)
+    }
+
+    /// Returns everything that a peek shows, in its order.
+    pub(crate) async fn peek(&self, at: &EntityPath) -> Result<Vec<Message>, Failure> {
+        Ok(self.transport.peek(at, SequenceNumber::new(0), 1_000).await?)
+    }
+}
