@@ -19,7 +19,9 @@ pub(crate) struct Figure {
     pub(crate) this_to_floor: Option<f64>,
     /// CPU time of a message in microseconds, and the ratio of the first one's.
     pub(crate) client: (f64, f64),
-    pub(crate) server: (f64, f64),
+    /// The same of the server. `None` where there is none, or its process was not found.
+    pub(crate) server: Option<f64>,
+    pub(crate) first_to_this_server: Option<f64>,
     /// Bytes written for a byte of a message: in the first round, and in the median of the others.
     pub(crate) written: Option<(f64, f64)>,
 }
@@ -80,13 +82,21 @@ pub(crate) fn figures(runners: &[Runner], names: &[&'static str]) -> Vec<Figure>
                     first_to_this: to(first, |cost| cost.per_second),
                     this_to_floor: find("floor").map(|floor| 1.0 / to(floor, |cost| cost.per_second)),
                     client: (middle(|cost| cost.client), to(first, |cost| cost.client)),
-                    server: (middle(|cost| cost.server), to(first, |cost| cost.server)),
+                    server: servers(own).map(|own| median(own.into_iter())),
+                    first_to_this_server: servers(of(&first.rounds[at]))
+                        .zip(servers(own))
+                        .map(|(first, own)| median(first.iter().zip(&own).map(|(first, own)| first / own))),
                     written: written(&runner.rounds[at]).filter(|_| what == "send"),
                 });
             }
         }
     }
     figures
+}
+
+/// The CPU time of the server in each round, if it was found.
+fn servers(rounds: &[Cost]) -> Option<Vec<f64>> {
+    rounds.iter().map(|cost| cost.server).collect::<Option<_>>()
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {
@@ -120,7 +130,9 @@ pub(crate) fn text(figures: &[Figure], runners: &[Runner], left_out: &[(&str, St
             // Blank where the floor was not measured.
             let floor = figure.this_to_floor.map_or_else(String::new, |ratio| format!("{ratio:.3}"));
             let range = format!("{:.0} to {:.0}", figure.range.0, figure.range.1);
-            let cpu = |(time, ratio): (f64, f64)| format!("{time:.1} ({ratio:.2})");
+            let cpu = |time: f64, ratio: Option<f64>| {
+                format!("{time:.1}{}", ratio.map_or_else(String::new, |ratio| format!(" ({ratio:.2})")))
+            };
             let bytes = |bytes: Option<f64>| bytes.map_or_else(String::new, |bytes| format!("{bytes:.2}"));
             let (first, later) = (figure.written.map(|written| written.0), figure.written.map(|written| written.1));
             let line = format!(
@@ -128,8 +140,8 @@ pub(crate) fn text(figures: &[Figure], runners: &[Runner], left_out: &[(&str, St
                 figure.name,
                 figure.per_second,
                 figure.first_to_this,
-                cpu(figure.client),
-                cpu(figure.server),
+                cpu(figure.client.0, Some(figure.client.1)),
+                figure.server.map_or_else(String::new, |time| cpu(time, figure.first_to_this_server)),
                 bytes(first),
                 bytes(later)
             );
@@ -163,8 +175,8 @@ pub(crate) fn json(figures: &[Figure], runners: &[Runner], left_out: &[(&str, St
             "this_to_floor": figure.this_to_floor,
             "client_us": figure.client.0,
             "client_first_to_this": figure.client.1,
-            "server_us": figure.server.0,
-            "server_first_to_this": figure.server.1,
+            "server_us": figure.server,
+            "server_first_to_this": figure.first_to_this_server,
             "first_written": figure.written.map(|written| written.0),
             "written": figure.written.map(|written| written.1),
         })

@@ -33,7 +33,7 @@ struct Waiting {
     requests: Box<dyn Fn() -> Option<u64>>,
     stop: Vec<oneshot::Sender<()>>,
     /// Memory of this process and of the server without the queues.
-    before: (u64, u64),
+    before: (u64, Option<u64>),
 }
 
 /// Measures one transport with so many queues, and prints it.
@@ -43,12 +43,12 @@ pub(crate) async fn run(transport: &str, queues: usize, place: Place<'_>) -> Res
         "rabbitmq" => {
             let address = variable("CONSIGN_RABBITMQ", "amqp://guest:guest@127.0.0.1:5672/%2f");
             let broker = RabbitMq::connect(&address).await?;
-            let mut waiting = Waiting::at(port_of(&address), Box::new(|| None));
+            let mut waiting = Waiting::at(port_of(&address), Box::new(|| None))?;
             for nth in 0..queues {
                 broker.create_queue(&name(nth), consign_rabbitmq::QueueSettings::default()).await?;
                 waiting.add(broker.receiver(&name(nth))?);
             }
-            let report = waiting.report(transport, queues).await;
+            let report = waiting.report(transport, queues).await?;
             for nth in 0..queues {
                 broker.delete(&name(nth)).await?;
             }
@@ -57,12 +57,12 @@ pub(crate) async fn run(transport: &str, queues: usize, place: Place<'_>) -> Res
         "nats" => {
             let (server, address, monitor) = nats::start_monitored(place).await?;
             let broker = Nats::connect(&address).await?;
-            let mut waiting = Waiting::at(port_of(&address), Box::new(move || in_messages(monitor)));
+            let mut waiting = Waiting::at(port_of(&address), Box::new(move || in_messages(monitor)))?;
             for nth in 0..queues {
                 broker.create_queue(&name(nth), consign_nats::QueueSettings::default()).await?;
                 waiting.add(broker.receiver(&name(nth)).await?);
             }
-            let report = waiting.report(transport, queues).await;
+            let report = waiting.report(transport, queues).await?;
             drop(server);
             report
         }
@@ -70,12 +70,12 @@ pub(crate) async fn run(transport: &str, queues: usize, place: Place<'_>) -> Res
             let address = variable("CONSIGN_POSTGRES", postgres::ADDRESS);
             let broker = Postgres::options().schema(place.name).connect(&address).await?;
             broker.migrate().await?;
-            let mut waiting = Waiting::at(port_of(&address), Box::new(|| None));
+            let mut waiting = Waiting::at(port_of(&address), Box::new(|| None))?;
             for nth in 0..queues {
                 broker.create_queue(&format!("q{nth}"), QueueSettings::default()).await?;
                 waiting.add(broker.receiver(&format!("q{nth}")).await?);
             }
-            let report = waiting.report(transport, queues).await;
+            let report = waiting.report(transport, queues).await?;
             broker.pool().get().await?.batch_execute(&format!("DROP SCHEMA {} CASCADE", place.name)).await?;
             report
         }
@@ -85,10 +85,10 @@ pub(crate) async fn run(transport: &str, queues: usize, place: Place<'_>) -> Res
 }
 
 impl Waiting {
-    fn at(port: Option<u16>, requests: Box<dyn Fn() -> Option<u64>>) -> Self {
-        let server = Server::at(port);
-        let before = (resident("self"), server.memory());
-        Self { server, requests, stop: Vec::new(), before }
+    fn at(port: Option<u16>, requests: Box<dyn Fn() -> Option<u64>>) -> Result<Self, Error> {
+        let server = Server::at(port)?;
+        let before = (resident("self")?, server.memory()?);
+        Ok(Self { server, requests, stop: Vec::new(), before })
     }
 
     /// Waits for a message that does not come.
@@ -106,26 +106,28 @@ impl Waiting {
         });
     }
 
-    async fn report(self, transport: &str, queues: usize) -> Value {
+    async fn report(self, transport: &str, queues: usize) -> Result<Value, Error> {
         sleep(SETTLE).await;
-        let (requests, cpu) = ((self.requests)(), self.server.cpu());
+        let (requests, cpu) = ((self.requests)(), self.server.cpu()?);
         let polls = tokio::runtime::Handle::current().metrics().worker_park_count(0);
         sleep(COUNTED).await;
         let per_second = |count: u64| count as f64 / COUNTED.as_secs_f64();
-        let after = self.server.cpu();
+        let after = self.server.cpu()?;
         let metrics = tokio::runtime::Handle::current().metrics();
         let each = |now: u64, before: u64| now.saturating_sub(before) / queues.max(1) as u64;
-        json!({
+        let server_memory = self.server.memory()?.zip(self.before.1).map(|(now, before)| each(now, before));
+        let server_cpu = after.server.zip(cpu.server).map(|(after, before)| per_second(after - before) / 1e9);
+        Ok(json!({
             "transport": transport,
             "queues": queues,
             "tasks": metrics.num_alive_tasks(),
             "wake_ups_per_second": per_second(metrics.worker_park_count(0) - polls),
             "requests_per_second": (self.requests)().zip(requests).map(|(now, before)| per_second(now - before)),
-            "client_memory_per_queue": each(resident("self"), self.before.0),
-            "server_memory_per_queue": each(self.server.memory(), self.before.1),
+            "client_memory_per_queue": each(resident("self")?, self.before.0),
+            "server_memory_per_queue": server_memory,
             "client_cpu_share": per_second(after.client - cpu.client) / 1e9,
-            "server_cpu_share": per_second(after.server - cpu.server) / 1e9,
-        })
+            "server_cpu_share": server_cpu,
+        }))
     }
 }
 

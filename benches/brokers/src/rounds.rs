@@ -1,7 +1,7 @@
 use std::{path::Path, time::Instant};
 
 use crate::{
-    contestant::{Contestant, Entrant, Error, Place, SIZE},
+    contestant::{Contestant, Entered, Entrant, Error, Place, SIZE},
     disk::space,
     processes::{Cpu, Server},
 };
@@ -30,7 +30,8 @@ pub(crate) struct Cost {
     pub(crate) per_second: f64,
     /// CPU time of this process and of the server, in microseconds.
     pub(crate) client: f64,
-    pub(crate) server: f64,
+    /// `None` where there is no server, or its process was not found.
+    pub(crate) server: Option<f64>,
 }
 
 /// The rounds of one plan.
@@ -88,10 +89,10 @@ pub(crate) async fn entered(entrants: Vec<&Entrant>, folder: &Path) -> (Vec<Runn
     let run = std::process::id();
     for Entrant { name, enter, is_here, .. } in entrants {
         let unique = format!("consign_bench_{}_{run}", name.replace('-', "_"));
-        match enter(Place { folder: &folder.join(name), name: &unique }).await {
-            Ok(entered) => {
-                let (contestant, settings) = (entered.contestant, entered.settings);
-                let server = Server::at(contestant.port());
+        let entered = enter(Place { folder: &folder.join(name), name: &unique }).await;
+        let found = entered.and_then(|entered| Ok((Server::at(entered.contestant.port())?, entered)));
+        match found {
+            Ok((server, Entered { contestant, settings })) => {
                 let (rounds, senders) = (Vec::new(), Vec::new());
                 runners.push(Runner { name, settings, rounds, senders, is_here: *is_here, contestant, server });
             }
@@ -162,19 +163,19 @@ struct Since {
 }
 
 impl Since {
-    fn now(server: &Server) -> Self {
-        Self { cpu: server.cpu(), started: Instant::now() }
+    fn now(server: &Server) -> Result<Self, Error> {
+        Ok(Self { cpu: server.cpu()?, started: Instant::now() })
     }
 
     fn cost(&self, server: &Server, messages: usize) -> Result<Cost, Error> {
         let elapsed = self.started.elapsed();
-        let cpu = server.cpu();
+        let cpu = server.cpu()?;
         let messages = u32::try_from(messages).map(f64::from)?;
         let each = |now: u64, before: u64| now.saturating_sub(before) as f64 / 1_000.0 / messages;
         Ok(Cost {
             per_second: messages / elapsed.as_secs_f64(),
             client: each(cpu.client, self.cpu.client),
-            server: each(cpu.server, self.cpu.server),
+            server: cpu.server.zip(self.cpu.server).map(|(now, before)| each(now, before)),
         })
     }
 }
@@ -192,7 +193,7 @@ impl Runner {
 
     async fn round(&mut self, plan: Plan) -> Result<Round, Error> {
         let failed = |error| failed(self.name, error);
-        let since = Since::now(&self.server);
+        let since = Since::now(&self.server)?;
         match plan {
             Plan::Windows { window, messages, size } => {
                 let windows = messages.div_ceil(window);
