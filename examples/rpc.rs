@@ -54,7 +54,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let requests = broker.create_queue("requests", QueueSettings::default())?;
     serve(&broker, &requests, "the shop")?;
 
-    // The replies of this process come to a queue of its own, which goes when nobody uses it.
+    // The replies of this process come to a queue of its own, which is deleted when it is not used.
     let idle = QueueSettings::default().with_auto_delete_on_idle(Duration::from_secs(300));
     let replies = broker.create_queue("replies.7f3a", idle)?;
     let (requester, receiving) = Requester::builder(SendService::new(requests.sender()?))

@@ -42,7 +42,7 @@ pub struct Books {
     pub dead_lettered: u64,
     /// Entries of a message that had been entered before.
     pub twice: u64,
-    /// Entries that are not what is to become of such a message, or messages that nobody has sent.
+    /// Entries that are not what is to become of such a message, or messages that were never sent.
     pub unexpected: u64,
     /// Messages that were delivered more than once.
     redelivered: BTreeSet<usize>,

@@ -144,7 +144,7 @@ impl Routes {
                     }
                     let waiting = self.links.get_mut(&link).and_then(|route| route.outcomes.remove(&delivery));
                     if let Some(waiting) = waiting {
-                        // Nobody waits for it any more if this fails.
+                        // No call waits for it any more if this fails.
                         let _ = waiting.send(state.clone());
                     }
                 }

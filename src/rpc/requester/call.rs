@@ -33,7 +33,7 @@ pin_project! {
             send: Option<F>,
             place: Place,
             deadline: Instant,
-            // While nobody else looks after the deadline.
+            // While nothing else watches the deadline.
             timer: Option<Pin<Box<Sleep>>>,
         },
         Over,

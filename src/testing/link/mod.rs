@@ -259,7 +259,7 @@ impl Link {
     /// Ready when the connection breaks after now.
     fn broken(&self) -> BoxFuture<()> {
         let mut epochs = self.shared.broken.subscribe();
-        // The sender lives as long as the link, which whoever waits here has.
+        // The sender lives as long as the link, which a caller that waits here holds.
         Box::pin(async move { drop(epochs.changed().await) })
     }
 

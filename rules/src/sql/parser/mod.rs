@@ -100,7 +100,7 @@ impl Parser<'_> {
                 (Node::Expression(left), Infix::Arithmetic(_)) => Node::Expression(self.chain(left, level)?),
                 (Node::Expression(_), Infix::Or | Infix::And) => return Err(self.unexpected("a comparison")),
                 (Node::Expression(left), infix) => Node::Predicate(self.comparison(left, &infix)?),
-                // A predicate cannot be compared: whoever asked for it says what could follow.
+                // A predicate cannot be compared: the caller says what could follow.
                 (left @ Node::Predicate(_), _) => return Ok(left),
             };
         }
