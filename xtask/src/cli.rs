@@ -47,10 +47,10 @@ enum Subcommand {
     Fuzz(fuzz::Options),
     /// Fail if a message takes more instructions while the embedded broker holds more (requires valgrind)
     Growth(Output),
-    /// Fail if a message takes over 3 % more instructions, or more allocations, than in benches/baseline.json (requires valgrind)
-    Guard(Output),
     /// Check that each guarantee of the README has its tests, for each transport, and that docs/guarantees.md lists them
     Guarantees(guarantees::Options),
+    /// Fail if a message takes over 3 % more instructions, or more allocations, than in benches/baseline.json (requires valgrind)
+    Guard(Output),
     /// Build docs/guide as a book in target/guide/book (installs mdBook if it is missing)
     Guide,
     /// Kill and terminate processes that use a durable broker, and check what they acknowledged

@@ -14,7 +14,7 @@ use super::prelude::*;
 
 cases! {
     DeliveryCount:
-        /// Rules: I-33.
+        /// Rules: S-71.
         a_panic_of_a_handler_counts;
     DeadLetterIntact:
         /// Rules: P-43, S-98, S-105.
