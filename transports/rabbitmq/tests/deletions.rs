@@ -20,7 +20,8 @@ async fn a_subscription_that_ends_as_its_queue_is_deleted_leaves_the_connection(
     let Some(rabbit) = support::connect(support::options()).await else { return };
     let kept = support::unique("kept");
     // The rounds take longer than the default on a busy machine.
-    let settings = QueueSettings::default().with_lock_duration(Duration::from_secs(300));
+    let mut settings = QueueSettings::default();
+    settings.lock_duration = Duration::from_secs(300);
     rabbit.create_queue(&kept, settings).await.unwrap();
     rabbit.sender(&kept).unwrap().send(Message::new("kept")).await.unwrap();
     let held = rabbit.receiver(&kept).unwrap().receive_within(SOON).await.unwrap();
