@@ -157,7 +157,10 @@ async fn a_lost_lock_undoes_all_of_it(bench: &Bench<'_>) -> Verdict {
     let last = transaction.settle(lost.lease, Disposition::Complete).await;
     refused(end(transaction, last).await, &[ErrorKind::MessageLockLost])?;
     bench.wait_past(bench.lock()).await;
-    ensure_eq!(bench.drain(&queue).await?, ["a", "b"]);
+    // Both locks have ended, and a receiver may skip what is being returned at that moment.
+    let mut left = bench.drain(&queue).await?;
+    left.sort();
+    ensure_eq!(left, ["a", "b"]);
     Ok(())
 }
 
