@@ -182,13 +182,13 @@ fn canonical_forms_and_fingerprints_are_those_of_fastavro() {
 #[test]
 fn a_refused_value_has_its_path_and_its_place() {
     #[derive(Debug, Deserialize)]
-    #[allow(dead_code)]
+    #[allow(dead_code, reason = "it is never decoded: the error is what the test is about")]
     struct Other {
         lines: Vec<Priceless>,
     }
 
     #[derive(Debug, Deserialize)]
-    #[allow(dead_code)]
+    #[allow(dead_code, reason = "it is never decoded: the error is what the test is about")]
     struct Priceless {
         price: String,
     }
