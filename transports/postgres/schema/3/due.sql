@@ -172,13 +172,14 @@ BEGIN
     RETURN false;
 END $$;
 
--- Gives a message of a shared lock a row of its own.
+-- Gives a message of a shared lock a row of its own. Not of a lock that has run out: who releases that skips a row that another
+-- transaction has, and would receive a later message first.
 CREATE FUNCTION {s}.pull(p_id bigint, p_token uuid) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     l {s}.locks;
     v_position bigint;
 BEGIN
-    SELECT * INTO l FROM {s}.locks WHERE token = p_token;
+    SELECT * INTO l FROM {s}.locks WHERE token = p_token AND until > {s}.now();
     IF NOT FOUND THEN
         RETURN;
     END IF;

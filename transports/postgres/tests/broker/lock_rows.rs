@@ -1,9 +1,9 @@
-//! The row that a lock of several messages has: it is deleted with the last of them.
+//! The row that a lock of several messages has: it is deleted with the last of them, and nothing is settled by it after its end.
 
 use consign::{
     Disposition, Message,
     administration::QueueSettings,
-    transport::{Delivery, Lease, ReceiverExt, Sender},
+    transport::{Delivery, ErrorKind, Lease, ReceiverExt, Sender},
 };
 use consign_postgres::PostgresLease;
 
@@ -85,5 +85,27 @@ async fn completing_at_the_same_time_deletes_the_lock_row() {
     completing.await.unwrap().unwrap();
     assert_eq!(fixture.lock_rows().await, 0);
     drop(first);
+    fixture.end().await;
+}
+
+/// Rules: K-21.
+/// A transaction whose settlement comes too late does not keep the message from those who receive it again.
+#[tokio::test]
+async fn a_settlement_after_the_end_of_the_lock_changes_no_order() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let sender = fixture.postgres.sender(QUEUE).await.unwrap();
+    sender.send_batch(["a", "b"].map(Message::new).into_iter().collect()).await.unwrap();
+    let mut receiver = fixture.postgres.receiver(QUEUE).await.unwrap();
+    let lost = receiver.receive().await.unwrap();
+    let mut client = fixture.postgres.pool().get().await.unwrap();
+    let ended = format!("UPDATE {s}.locks SET until = {s}.now() - interval '1 second'", s = fixture.schema);
+    assert_eq!(client.execute(&ended, &[]).await.unwrap(), 1);
+    let transaction = client.transaction().await.unwrap();
+    let late = lost.lease.settle_in(&transaction, Disposition::ABANDON).await.unwrap_err();
+    assert_eq!(late.kind(), ErrorKind::MessageLockLost);
+    let again = receiver.receive().await.unwrap();
+    let next = receiver.receive().await.unwrap();
+    assert_eq!([again.message.payload(), next.message.payload()], [Some(&b"a"[..]), Some(&b"b"[..])]);
+    transaction.rollback().await.unwrap();
     fixture.end().await;
 }
