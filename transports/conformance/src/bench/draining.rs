@@ -5,9 +5,10 @@ use consign::{
     message::{EntityPath, SequenceNumber},
     transport::{PeekMessages, Receiver},
 };
+use tokio::time::Instant;
 
 use super::{Bench, message::text, receiving::receive_batch_within};
-use crate::{Failure, Verdict};
+use crate::{Failure, Verdict, failure::ensure_eq};
 
 impl Bench<'_> {
     /// Checks that there is no message to receive.
@@ -35,6 +36,14 @@ impl Bench<'_> {
         Ok(message)
     }
 
+    /// Checks that the messages with these bodies are available, in this order, and completes them.
+    pub(crate) async fn expect<const N: usize>(&self, from: &EntityPath, bodies: [&str; N]) -> Verdict {
+        let messages = self.drain_at_least(N, from).await?;
+        let found: Vec<String> = messages.iter().map(text).collect();
+        ensure_eq!(found, bodies, "{from} gives {found:?}, and not {bodies:?}");
+        Ok(())
+    }
+
     /// Receives and completes all available messages, and returns the bodies. The first one must arrive within
     /// [`Timing::arrival`].
     pub(crate) async fn drain(&self, from: &EntityPath) -> Result<Vec<String>, Failure> {
@@ -42,14 +51,21 @@ impl Bench<'_> {
     }
 
     pub(crate) async fn drain_messages(&self, from: &EntityPath) -> Result<Vec<Message>, Failure> {
+        self.drain_at_least(1, from).await
+    }
+
+    /// As `drain_messages`, where the first `count` have [`Timing::arrival`] together.
+    async fn drain_at_least(&self, count: usize, from: &EntityPath) -> Result<Vec<Message>, Failure> {
         let mut messages = Vec::new();
-        let mut wait = self.timing.arrival;
-        while let Some(delivery) = self.receive_within(wait, from, 1).await?.pop() {
+        let arrival = Instant::now() + self.timing.arrival;
+        loop {
+            let left = arrival.saturating_duration_since(Instant::now());
+            let wait =
+                if messages.len() < count { left.max(self.timing.receive_wait) } else { self.timing.receive_wait };
+            let Some(delivery) = self.receive_within(wait, from, 1).await?.pop() else { return Ok(messages) };
             messages.push(delivery.message.clone());
             delivery.complete().await?;
-            wait = self.timing.receive_wait;
         }
-        Ok(messages)
     }
 
     /// Receives and completes all messages of a session, and returns the bodies.

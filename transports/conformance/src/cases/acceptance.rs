@@ -36,7 +36,7 @@ async fn two_senders_fill_one_queue(bench: &Bench<'_>) -> Verdict {
     two.send(Message::new("b")).await?;
     drop(two);
     one.send(Message::new("c")).await?;
-    ensure_eq!(bench.drain(&queue).await?, ["a", "b", "c"]);
+    bench.expect(&queue, ["a", "b", "c"]).await?;
     Ok(())
 }
 
@@ -55,7 +55,7 @@ async fn a_batch_is_stored_as_a_whole_and_in_order(bench: &Bench<'_>) -> Verdict
     let queue = bench.queue(QueueSettings::default()).await?;
     let batch = Batch::from(["a", "b", "c", "d"].map(Message::new));
     bench.transport.sender(&queue).await?.send_batch(batch).await?;
-    ensure_eq!(bench.drain(&queue).await?, ["a", "b", "c", "d"]);
+    bench.expect(&queue, ["a", "b", "c", "d"]).await?;
     Ok(())
 }
 
@@ -63,7 +63,7 @@ async fn an_enqueue_time_that_has_passed_means_now(bench: &Bench<'_>) -> Verdict
     let queue = bench.queue(QueueSettings::default()).await?;
     let past = consign::time::Timestamp::from_millis(1_000);
     bench.send(&queue, Message::builder().scheduled_enqueue_time(past).build("a")?).await?;
-    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    bench.expect(&queue, ["a"]).await?;
     Ok(())
 }
 

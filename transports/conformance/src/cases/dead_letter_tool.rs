@@ -158,7 +158,7 @@ async fn a_resubmitted_copy_is_no_duplicate(bench: &Bench<'_>) -> Verdict {
     let report =
         dead.resubmit(DeadLetterFilter::all(), sender).lock_wait(bench.arrival()).run().await.map_err(unexpected)?;
     check(&report, report.resubmitted, 1)?;
-    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    bench.expect(&queue, ["a"]).await?;
     bench.gone(&queue).await
 }
 
@@ -173,7 +173,7 @@ async fn a_run_resubmits_what_passes(bench: &Bench<'_>) -> Verdict {
     let mut copies = bench.drain(&queue).await?;
     copies.sort();
     ensure_eq!(copies, ["a", "c"]);
-    ensure_eq!(bench.drain(&queue.dead_letter()).await?, ["b"]);
+    bench.expect(&queue.dead_letter(), ["b"]).await?;
     Ok(())
 }
 
@@ -297,6 +297,6 @@ async fn a_purge_removes_what_passes(bench: &Bench<'_>) -> Verdict {
     let report = run.run().await.map_err(unexpected)?;
     check(&report, report.purged, 2)?;
     bench.nothing(&queue).await?;
-    ensure_eq!(bench.drain(&queue.dead_letter()).await?, ["b"]);
+    bench.expect(&queue.dead_letter(), ["b"]).await?;
     Ok(())
 }

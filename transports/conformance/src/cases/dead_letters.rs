@@ -265,7 +265,7 @@ async fn dead_queue<const N: usize>(bench: &Bench<'_>, bodies: [&'static str; N]
 
 async fn the_address_is_read_in_any_case(bench: &Bench<'_>) -> Verdict {
     let queue = dead_queue(bench, ["a"]).await?;
-    ensure_eq!(bench.drain(&EntityPath::new(&format!("{queue}/$DeadLetterQueue"))?).await?, ["a"]);
+    bench.expect(&EntityPath::new(&format!("{queue}/$DeadLetterQueue"))?, ["a"]).await?;
     Ok(())
 }
 
@@ -275,7 +275,7 @@ async fn a_dead_letter_stays_until_it_is_completed(bench: &Bench<'_>) -> Verdict
         bench.receive_dead(&queue).await?.abandon().await?;
     }
     bench.nothing(&queue).await?;
-    ensure_eq!(bench.drain(&queue.dead_letter()).await?, ["a"]);
+    bench.expect(&queue.dead_letter(), ["a"]).await?;
     bench.gone(&queue).await
 }
 
@@ -284,13 +284,13 @@ async fn dead_letters_do_not_go_by_themselves(bench: &Bench<'_>) -> Verdict {
     let _held = bench.receive_dead(&queue).await?;
     bench.wait_past(bench.lock()).await;
     bench.nothing(&queue).await?;
-    ensure_eq!(bench.drain(&queue.dead_letter()).await?, ["a"]);
+    bench.expect(&queue.dead_letter(), ["a"]).await?;
     Ok(())
 }
 
 async fn dead_letters_come_in_their_order(bench: &Bench<'_>) -> Verdict {
     let queue = dead_queue(bench, ["a", "b", "c"]).await?;
-    ensure_eq!(bench.drain(&queue.dead_letter()).await?, ["a", "b", "c"]);
+    bench.expect(&queue.dead_letter(), ["a", "b", "c"]).await?;
     Ok(())
 }
 
@@ -329,6 +329,6 @@ async fn a_dead_letter_is_gone_from_its_queue(bench: &Bench<'_>) -> Verdict {
     bench.nothing(&queue).await?;
     bench.wait_past(bench.lock()).await;
     bench.nothing(&queue).await?;
-    ensure_eq!(bench.drain(&queue.dead_letter()).await?, ["a"]);
+    bench.expect(&queue.dead_letter(), ["a"]).await?;
     Ok(())
 }

@@ -44,7 +44,7 @@ async fn an_entity_is_declared_by_several_processes(bench: &Bench<'_>) -> Verdic
     let declarations = (0..3).map(|_| declare(bench, &queue, settings.clone()));
     futures_util::future::try_join_all(declarations).await?;
     bench.send_bodies(&queue, ["a"]).await?;
-    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    bench.expect(&queue, ["a"]).await?;
     Ok(())
 }
 
@@ -55,7 +55,7 @@ async fn what_an_entity_holds_stays_when_it_is_declared_again(bench: &Bench<'_>)
     let held = bench.receive(&queue).await?;
     declare(bench, &queue, twice(bench)).await?;
     held.complete().await?;
-    ensure_eq!(bench.drain(&queue).await?, ["b"]);
+    bench.expect(&queue, ["b"]).await?;
     Ok(())
 }
 
@@ -68,7 +68,7 @@ async fn a_declaration_with_another_setting_names_it(bench: &Bench<'_>) -> Verdi
     for _ in 0..2 {
         bench.receive(&queue).await?.abandon().await?;
     }
-    ensure_eq!(bench.drain(&queue.dead_letter()).await?, ["a"]);
+    bench.expect(&queue.dead_letter(), ["a"]).await?;
     Ok(())
 }
 
@@ -84,6 +84,6 @@ async fn a_topic_and_its_subscription_are_declared(bench: &Bench<'_>) -> Verdict
     let as_queue = bench.transport.declare(&topic, &QueueSettings::default().into()).await;
     refused(as_queue, &[ErrorKind::AlreadyExists])?;
     bench.send_bodies(&topic, ["a"]).await?;
-    ensure_eq!(bench.drain(&subscription).await?, ["a"]);
+    bench.expect(&subscription, ["a"]).await?;
     Ok(())
 }

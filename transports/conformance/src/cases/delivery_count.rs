@@ -178,7 +178,7 @@ async fn a_message_is_delivered_as_often_as_the_queue_says(bench: &Bench<'_>) ->
         bench.receive(&queue).await?.abandon().await?;
     }
     bench.nothing(&queue).await?;
-    ensure_eq!(bench.drain(&queue.dead_letter()).await?, ["a"]);
+    bench.expect(&queue.dead_letter(), ["a"]).await?;
     Ok(())
 }
 
@@ -187,7 +187,7 @@ async fn one_delivery_may_be_all(bench: &Bench<'_>) -> Verdict {
     bench.send_bodies(&queue, ["a", "b"]).await?;
     bench.receive(&queue).await?.abandon().await?;
     ensure_eq!(text(&bench.take(&queue).await?), "b");
-    ensure_eq!(bench.drain(&queue.dead_letter()).await?, ["a"]);
+    bench.expect(&queue.dead_letter(), ["a"]).await?;
     Ok(())
 }
 
@@ -198,7 +198,7 @@ async fn a_lock_that_ends_may_be_the_last_delivery(bench: &Bench<'_>) -> Verdict
     bench.receive(&queue).await?.abandon().await?;
     let _held = bench.receive(&queue).await?;
     bench.wait_past(bench.lock()).await;
-    ensure_eq!(bench.drain(&queue.dead_letter()).await?, ["a"]);
+    bench.expect(&queue.dead_letter(), ["a"]).await?;
     bench.nothing(&queue).await
 }
 
@@ -209,7 +209,7 @@ async fn released_messages_are_never_dead_lettered(bench: &Bench<'_>) -> Verdict
         bench.receive(&queue).await?.lease.release().await?;
     }
     bench.nothing(&queue.dead_letter()).await?;
-    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    bench.expect(&queue, ["a"]).await?;
     Ok(())
 }
 
@@ -227,7 +227,7 @@ async fn only_the_poisonous_message_goes(bench: &Bench<'_>) -> Verdict {
         }
     }
     ensure_eq!(handled, ["a", "b"]);
-    ensure_eq!(bench.drain(&queue.dead_letter()).await?, ["poison"]);
+    bench.expect(&queue.dead_letter(), ["poison"]).await?;
     Ok(())
 }
 

@@ -50,7 +50,7 @@ async fn a_duplicate_is_accepted_and_dropped(bench: &Bench<'_>) -> Verdict {
     for (id, body) in [("one", "a"), ("one", "a"), ("two", "b"), ("one", "a")] {
         bench.send(&queue, with_id(id, body)?).await?;
     }
-    ensure_eq!(bench.drain(&queue).await?, ["a", "b"]);
+    bench.expect(&queue, ["a", "b"]).await?;
     bench.nothing(&queue.dead_letter()).await
 }
 
@@ -60,7 +60,7 @@ async fn only_the_id_counts(bench: &Bench<'_>) -> Verdict {
     let other = Message::builder().message_id("one").subject("other").property("n", 7_i64).build("second")?;
     bench.send(&queue, other).await?;
     bench.send(&queue, with_id("two", "first")?).await?;
-    ensure_eq!(bench.drain(&queue).await?, ["first", "first"]);
+    bench.expect(&queue, ["first", "first"]).await?;
     Ok(())
 }
 
@@ -71,7 +71,7 @@ async fn the_window_ends(bench: &Bench<'_>) -> Verdict {
     bench.send(&queue, with_id("one", "b")?).await?;
     bench.wait(bench.margin() * 2).await;
     bench.send(&queue, with_id("one", "c")?).await?;
-    ensure_eq!(bench.drain(&queue).await?, ["a", "c"]);
+    bench.expect(&queue, ["a", "c"]).await?;
     Ok(())
 }
 
@@ -84,7 +84,7 @@ async fn a_duplicate_does_not_extend_the_window(bench: &Bench<'_>) -> Verdict {
     }
     bench.wait_past(WINDOW / 4).await;
     bench.send(&queue, with_id("one", "c")?).await?;
-    ensure_eq!(bench.drain(&queue).await?, ["a", "c"]);
+    bench.expect(&queue, ["a", "c"]).await?;
     Ok(())
 }
 
@@ -98,7 +98,7 @@ async fn the_first_one_s_fate_does_not_matter(bench: &Bench<'_>) -> Verdict {
         bench.send(&queue, with_id(id, "again")?).await?;
     }
     bench.nothing(&queue).await?;
-    ensure_eq!(bench.drain(&queue.dead_letter()).await?, ["b"]);
+    bench.expect(&queue.dead_letter(), ["b"]).await?;
     Ok(())
 }
 
@@ -115,7 +115,7 @@ async fn the_first_of_a_batch_wins(bench: &Bench<'_>) -> Verdict {
     let queue = detecting(bench).await?;
     let batch = Batch::from([with_id("one", "a")?, with_id("two", "b")?, with_id("one", "c")?]);
     bench.transport.sender(&queue).await?.send_batch(batch).await?;
-    ensure_eq!(bench.drain(&queue).await?, ["a", "b"]);
+    bench.expect(&queue, ["a", "b"]).await?;
     Ok(())
 }
 
@@ -129,7 +129,7 @@ async fn the_id_of_a_refused_message_is_not_remembered(bench: &Bench<'_>) -> Ver
     for (id, body) in [("one", "a"), ("two", "b")] {
         bench.send(&queue, with_id(id, body)?).await?;
     }
-    ensure_eq!(bench.drain(&queue).await?, ["a", "b"]);
+    bench.expect(&queue, ["a", "b"]).await?;
     Ok(())
 }
 
@@ -146,7 +146,7 @@ async fn a_duplicate_has_no_number(bench: &Bench<'_>) -> Verdict {
 async fn without_an_id_nothing_is_a_duplicate(bench: &Bench<'_>) -> Verdict {
     let queue = detecting(bench).await?;
     bench.send_bodies(&queue, ["a", "a", "a"]).await?;
-    ensure_eq!(bench.drain(&queue).await?, ["a", "a", "a"]);
+    bench.expect(&queue, ["a", "a", "a"]).await?;
     Ok(())
 }
 
@@ -156,9 +156,9 @@ async fn each_entity_remembers_for_itself(bench: &Bench<'_>) -> Verdict {
     for queue in [&one, &two, &without, &without] {
         bench.send(queue, with_id("one", "a")?).await?;
     }
-    ensure_eq!(bench.drain(&one).await?, ["a"]);
-    ensure_eq!(bench.drain(&two).await?, ["a"]);
-    ensure_eq!(bench.drain(&without).await?, ["a", "a"]);
+    bench.expect(&one, ["a"]).await?;
+    bench.expect(&two, ["a"]).await?;
+    bench.expect(&without, ["a", "a"]).await?;
     Ok(())
 }
 
@@ -168,7 +168,7 @@ async fn a_topic_detects_before_it_copies(bench: &Bench<'_>) -> Verdict {
     bench.send(&topic, with_id("one", "a")?).await?;
     let two = bench.subscription(&topic, "two", SubscriptionSettings::default()).await?;
     bench.send(&topic, with_id("one", "b")?).await?;
-    ensure_eq!(bench.drain(&one).await?, ["a"]);
+    bench.expect(&one, ["a"]).await?;
     bench.nothing(&two).await
 }
 
@@ -179,9 +179,9 @@ async fn a_scheduled_message_is_remembered(bench: &Bench<'_>) -> Verdict {
     bench.send(&queue, with_id("one", "sent")?).await?;
     bench.send(&queue, with_id("two", "sent")?).await?;
     bench.transport.schedule(&queue, vec![with_id("two", "scheduled")?], at).await?;
-    ensure_eq!(bench.drain(&queue).await?, ["sent"]);
+    bench.expect(&queue, ["sent"]).await?;
     bench.wait_past(WINDOW / 4).await;
-    ensure_eq!(bench.drain(&queue).await?, ["scheduled"]);
+    bench.expect(&queue, ["scheduled"]).await?;
     Ok(())
 }
 

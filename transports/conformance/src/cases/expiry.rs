@@ -101,7 +101,7 @@ async fn only_what_expires_goes(bench: &Bench<'_>) -> Verdict {
         bench.send(&queue, mortal(body, ttl)?).await?;
     }
     bench.wait_past(TTL).await;
-    ensure_eq!(bench.drain(&queue).await?, ["a", "c"]);
+    bench.expect(&queue, ["a", "c"]).await?;
     Ok(())
 }
 
@@ -128,7 +128,7 @@ async fn a_dead_letter_does_not_expire(bench: &Bench<'_>) -> Verdict {
     bench.send(&queue, mortal("a", TTL)?).await?;
     bench.receive(&queue).await?.dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "")).await?;
     bench.wait_past(TTL * 2).await;
-    ensure_eq!(bench.drain(&queue.dead_letter()).await?, ["a"]);
+    bench.expect(&queue.dead_letter(), ["a"]).await?;
     Ok(())
 }
 
@@ -165,7 +165,7 @@ async fn the_flag_is_off_by_default(bench: &Bench<'_>) -> Verdict {
     }
     bench.wait_past(TTL).await;
     bench.gone(&off).await?;
-    ensure_eq!(bench.drain(&on.dead_letter()).await?, ["a"]);
+    bench.expect(&on.dead_letter(), ["a"]).await?;
     Ok(())
 }
 

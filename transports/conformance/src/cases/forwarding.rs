@@ -64,7 +64,7 @@ async fn the_source_gives_no_messages(bench: &Bench<'_>) -> Verdict {
     if let Some(delivery) = bench.try_receive(&source, 1).await.unwrap_or_default().pop() {
         return Err(Failure::behaviour(format!("the source gives {:?}", text(&delivery.message))));
     }
-    ensure_eq!(bench.drain(&destination).await?, ["a"]);
+    bench.expect(&destination, ["a"]).await?;
     Ok(())
 }
 
@@ -72,7 +72,7 @@ async fn messages_stay_in_their_order(bench: &Bench<'_>) -> Verdict {
     let (source, destination) = pair(bench).await?;
     bench.send_bodies(&source, ["a", "b", "c"]).await?;
     bench.transport.sender(&source).await?.send_batch(Batch::from(["d", "e"].map(Message::new))).await?;
-    ensure_eq!(bench.drain(&destination).await?, ["a", "b", "c", "d", "e"]);
+    bench.expect(&destination, ["a", "b", "c", "d", "e"]).await?;
     Ok(())
 }
 
@@ -136,7 +136,7 @@ async fn a_message_is_forwarded_four_times(bench: &Bench<'_>) -> Verdict {
         chain.push(bench.queue(next).await?);
     }
     bench.send_bodies(&chain[4], ["four"]).await?;
-    ensure_eq!(bench.drain(&chain[0]).await?, ["four"]);
+    bench.expect(&chain[0], ["four"]).await?;
     bench.send_bodies(&chain[5], ["five"]).await?;
     bench.nothing(&chain[0]).await?;
     let dead = bench.take(&chain[1].dead_letter()).await?;
@@ -154,7 +154,7 @@ async fn dead_letters_are_forwarded(bench: &Bench<'_>) -> Verdict {
     ensure_eq!(text(&dead), "a");
     ensure_eq!(why(&dead), ("Why", "because"));
     bench.nothing(&queue.dead_letter()).await?;
-    ensure_eq!(bench.drain(&queue).await?, ["b"]);
+    bench.expect(&queue, ["b"]).await?;
     Ok(())
 }
 
@@ -178,8 +178,8 @@ async fn a_subscription_forwards_too(bench: &Bench<'_>) -> Verdict {
     bench.subscription(&topic, "forwarding", forwarding).await?;
     let other = bench.subscription(&topic, "other", SubscriptionSettings::default()).await?;
     bench.send_bodies(&topic, ["a", "b"]).await?;
-    ensure_eq!(bench.drain(&destination).await?, ["a", "b"]);
-    ensure_eq!(bench.drain(&other).await?, ["a", "b"]);
+    bench.expect(&destination, ["a", "b"]).await?;
+    bench.expect(&other, ["a", "b"]).await?;
     Ok(())
 }
 
@@ -190,7 +190,7 @@ async fn a_scheduled_message_is_forwarded_when_it_is_due(bench: &Bench<'_>) -> V
     bench.transport.schedule(&source, vec![Message::new("a")], at).await?;
     bench.nothing(&destination).await?;
     bench.wait_past(delay).await;
-    ensure_eq!(bench.drain(&destination).await?, ["a"]);
+    bench.expect(&destination, ["a"]).await?;
     Ok(())
 }
 
@@ -201,6 +201,6 @@ async fn the_destination_detects_duplicates(bench: &Bench<'_>) -> Verdict {
     for body in ["a", "b"] {
         bench.send(&source, Message::builder().message_id("m-1").build(body)?).await?;
     }
-    ensure_eq!(bench.drain(&destination).await?, ["a"]);
+    bench.expect(&destination, ["a"]).await?;
     bench.nothing(&source.dead_letter()).await
 }

@@ -99,7 +99,7 @@ async fn each_message_of_one_receive_has_its_own_lock(bench: &Bench<'_>) -> Verd
     bench.wait(bench.lock() / 2).await;
     held.remove(1).complete().await?;
     bench.wait_past(bench.lock() / 2).await;
-    ensure_eq!(bench.drain(&queue).await?, ["a", "c"]);
+    bench.expect(&queue, ["a", "c"]).await?;
     Ok(())
 }
 
@@ -189,7 +189,7 @@ async fn a_complete_after_the_lock_fails(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     let error = stale(bench, &queue).await?.complete().await.err();
     ensure!(error.is_some_and(|error| error.is_lock_lost()), "the settlement did not fail as a lost lock");
-    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    bench.expect(&queue, ["a"]).await?;
     Ok(())
 }
 
@@ -297,6 +297,6 @@ async fn a_lost_lock_is_lost_elsewhere_too(bench: &Bench<'_>) -> Verdict {
     let lease = orphan(bench, &queue).await?;
     bench.wait_past(bench.lock()).await;
     refused(bench.backend.settle_elsewhere(lease, Disposition::Complete).await, LOST)?;
-    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    bench.expect(&queue, ["a"]).await?;
     Ok(())
 }

@@ -32,7 +32,7 @@ async fn a_peek_locks_nothing(bench: &Bench<'_>) -> Verdict {
     for _ in 0..3 {
         ensure_eq!(texts(&bench.peek(&queue).await?), ["a", "b"]);
     }
-    ensure_eq!(bench.drain(&queue).await?, ["a", "b"]);
+    bench.expect(&queue, ["a", "b"]).await?;
     ensure_eq!(bench.peek(&queue).await?.len(), 0);
     Ok(())
 }
@@ -68,7 +68,7 @@ async fn dead_letters_are_shown_at_their_own_address(bench: &Bench<'_>) -> Verdi
     let dead = bench.peek(&queue.dead_letter()).await?;
     ensure_eq!(texts(&dead), ["a"]);
     ensure_eq!(why(&dead[0]).0, "Why");
-    ensure_eq!(bench.drain(&queue.dead_letter()).await?, ["a"]);
+    bench.expect(&queue.dead_letter(), ["a"]).await?;
     Ok(())
 }
 

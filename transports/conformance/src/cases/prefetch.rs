@@ -96,7 +96,7 @@ async fn each_is_settled_for_itself(bench: &Bench<'_>) -> Verdict {
     for delivery in held {
         delivery.abandon().await?;
     }
-    ensure_eq!(bench.drain(&queue).await?, ["a", "c"]);
+    bench.expect(&queue, ["a", "c"]).await?;
     Ok(())
 }
 
@@ -133,7 +133,7 @@ async fn the_locks_run_from_the_receive(bench: &Bench<'_>) -> Verdict {
     bench.wait_almost(bench.lock()).await;
     held.remove(0).complete().await?;
     bench.wait(bench.margin() * 2).await;
-    ensure_eq!(bench.drain(&queue).await?, ["b"]);
+    bench.expect(&queue, ["b"]).await?;
     Ok(())
 }
 
@@ -161,7 +161,7 @@ async fn completing_several_leaves_those_between_them(bench: &Bench<'_>) -> Verd
         last.complete().await?;
     }
     drop(other);
-    ensure_eq!(bench.drain(&queue).await?, ["c"]);
+    bench.expect(&queue, ["c"]).await?;
     Ok(())
 }
 
@@ -179,6 +179,6 @@ async fn a_lost_lock_among_several_fails_alone(bench: &Bench<'_>) -> Verdict {
     };
     let failures: Vec<_> = error.failures().map(|(index, error)| (index, error.kind())).collect();
     ensure_eq!(failures, [(1, ErrorKind::MessageLockLost)]);
-    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    bench.expect(&queue, ["a"]).await?;
     Ok(())
 }

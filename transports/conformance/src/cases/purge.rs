@@ -27,7 +27,7 @@ async fn all_messages_are_removed(bench: &Bench<'_>) -> Verdict {
     bench.gone(&queue).await?;
     ensure_eq!(bench.transport.purge(&queue, 100, None).await?, 0);
     bench.send_bodies(&queue, ["d"]).await?;
-    ensure_eq!(bench.drain(&queue).await?, ["d"]);
+    bench.expect(&queue, ["d"]).await?;
     Ok(())
 }
 
@@ -43,7 +43,7 @@ async fn the_oldest_go_first(bench: &Bench<'_>) -> Verdict {
     let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c"]).await?;
     bench.transport.purge(&queue, 1, None).await?;
-    ensure_eq!(bench.drain(&queue).await?, ["b", "c"]);
+    bench.expect(&queue, ["b", "c"]).await?;
     Ok(())
 }
 
@@ -55,7 +55,7 @@ async fn only_those_that_were_accepted_before(bench: &Bench<'_>) -> Verdict {
     bench.wait(bench.margin() * 2).await;
     bench.send_bodies(&queue, ["c"]).await?;
     ensure_eq!(bench.transport.purge(&queue, 100, Some(between)).await?, 2);
-    ensure_eq!(bench.drain(&queue).await?, ["c"]);
+    bench.expect(&queue, ["c"]).await?;
     Ok(())
 }
 
@@ -65,7 +65,7 @@ async fn a_locked_message_stays(bench: &Bench<'_>) -> Verdict {
     let held = bench.receive(&queue).await?;
     ensure_eq!(bench.transport.purge(&queue, 100, None).await?, 1);
     held.abandon().await?;
-    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    bench.expect(&queue, ["a"]).await?;
     Ok(())
 }
 
@@ -77,7 +77,7 @@ async fn a_scheduled_message_stays(bench: &Bench<'_>) -> Verdict {
     bench.send_bodies(&queue, ["a"]).await?;
     ensure_eq!(bench.transport.purge(&queue, 100, None).await?, 1);
     bench.wait_past(delay).await;
-    ensure_eq!(bench.drain(&queue).await?, ["later"]);
+    bench.expect(&queue, ["later"]).await?;
     Ok(())
 }
 
@@ -89,6 +89,6 @@ async fn dead_letters_are_purged_at_their_own_address(bench: &Bench<'_>) -> Verd
     }
     ensure_eq!(bench.transport.purge(&queue.dead_letter(), 100, None).await?, 2);
     bench.nothing(&queue.dead_letter()).await?;
-    ensure_eq!(bench.drain(&queue).await?, ["c"]);
+    bench.expect(&queue, ["c"]).await?;
     Ok(())
 }

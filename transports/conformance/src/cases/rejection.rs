@@ -55,7 +55,7 @@ async fn a_queue_is_created_once(bench: &Bench<'_>) -> Verdict {
     bench.send_bodies(&queue, ["a"]).await?;
     let again = bench.create(&queue, QueueSettings::default()).await;
     refused(again, &[ErrorKind::AlreadyExists])?;
-    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    bench.expect(&queue, ["a"]).await?;
     Ok(())
 }
 
@@ -148,7 +148,7 @@ async fn a_disabled_queue_refuses_both_ways(bench: &Bench<'_>) -> Verdict {
     refused(bench.send(&queue, Message::new("b")).await, &[ErrorKind::EntityDisabled])?;
     refused(bench.receive(&queue).await, &[ErrorKind::EntityDisabled])?;
     bench.set_status(&queue, Status::Active).await?;
-    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    bench.expect(&queue, ["a"]).await?;
     Ok(())
 }
 
@@ -157,12 +157,12 @@ async fn one_direction_can_be_disabled(bench: &Bench<'_>) -> Verdict {
     bench.send_bodies(&queue, ["a"]).await?;
     detail(bench.set_status(&queue, Status::SendDisabled).await)?;
     refused(bench.send(&queue, Message::new("b")).await, &[ErrorKind::EntityDisabled])?;
-    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    bench.expect(&queue, ["a"]).await?;
     bench.set_status(&queue, Status::ReceiveDisabled).await?;
     bench.send_bodies(&queue, ["c"]).await?;
     refused(bench.receive(&queue).await, &[ErrorKind::EntityDisabled])?;
     bench.set_status(&queue, Status::Active).await?;
-    ensure_eq!(bench.drain(&queue).await?, ["c"]);
+    bench.expect(&queue, ["c"]).await?;
     Ok(())
 }
 

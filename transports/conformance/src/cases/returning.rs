@@ -53,7 +53,7 @@ async fn an_abandoned_message_comes_before_later_ones(bench: &Bench<'_>) -> Verd
     let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c"]).await?;
     bench.receive(&queue).await?.abandon().await?;
-    ensure_eq!(bench.drain(&queue).await?, ["a", "b", "c"]);
+    bench.expect(&queue, ["a", "b", "c"]).await?;
     Ok(())
 }
 
@@ -65,7 +65,7 @@ async fn several_come_back_in_their_order(bench: &Bench<'_>) -> Verdict {
     for index in [1, 0, 0] {
         held.remove(index).abandon().await?;
     }
-    ensure_eq!(bench.drain(&queue).await?, ["a", "b", "c", "d"]);
+    bench.expect(&queue, ["a", "b", "c", "d"]).await?;
     Ok(())
 }
 
@@ -74,7 +74,7 @@ async fn a_message_whose_lock_ends_keeps_its_place(bench: &Bench<'_>) -> Verdict
     bench.send_bodies(&queue, ["a", "b", "c"]).await?;
     let _held = bench.receive_each(&queue, 2).await?;
     bench.wait_past(bench.lock()).await;
-    ensure_eq!(bench.drain(&queue).await?, ["a", "b", "c"]);
+    bench.expect(&queue, ["a", "b", "c"]).await?;
     Ok(())
 }
 
@@ -85,7 +85,7 @@ async fn new_messages_stay_behind(bench: &Bench<'_>) -> Verdict {
     bench.send_bodies(&queue, ["b"]).await?;
     held.abandon().await?;
     bench.send_bodies(&queue, ["c"]).await?;
-    ensure_eq!(bench.drain(&queue).await?, ["a", "b", "c"]);
+    bench.expect(&queue, ["a", "b", "c"]).await?;
     Ok(())
 }
 
@@ -106,7 +106,7 @@ async fn a_released_message_keeps_its_place(bench: &Bench<'_>) -> Verdict {
     for index in [1, 0] {
         held.remove(index).lease.release().await?;
     }
-    ensure_eq!(bench.drain(&queue).await?, ["a", "b", "c"]);
+    bench.expect(&queue, ["a", "b", "c"]).await?;
     Ok(())
 }
 
@@ -163,11 +163,11 @@ async fn a_retry_comes_after_its_delay(bench: &Bench<'_>) -> Verdict {
     let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     retry(bench, &queue, bench.receive(&queue).await?).await?;
-    ensure_eq!(bench.drain(&queue).await?, ["b"]);
+    bench.expect(&queue, ["b"]).await?;
     bench.wait_almost(DELAY).await;
     bench.nothing(&queue).await?;
     bench.wait(bench.margin() * 2).await;
-    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    bench.expect(&queue, ["a"]).await?;
     Ok(())
 }
 
@@ -189,7 +189,7 @@ async fn a_retry_comes_once(bench: &Bench<'_>) -> Verdict {
     bench.send_bodies(&queue, ["a"]).await?;
     retry(bench, &queue, bench.receive(&queue).await?).await?;
     bench.wait_past(DELAY + bench.lock()).await;
-    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    bench.expect(&queue, ["a"]).await?;
     bench.wait_past(DELAY + bench.lock()).await;
     bench.gone(&queue).await
 }

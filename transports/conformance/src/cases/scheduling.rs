@@ -59,7 +59,7 @@ async fn a_scheduled_message_comes_at_its_time(bench: &Bench<'_>) -> Verdict {
     bench.wait_almost(SOON).await;
     bench.nothing(&queue).await?;
     bench.wait(bench.margin() * 2).await;
-    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    bench.expect(&queue, ["a"]).await?;
     Ok(())
 }
 
@@ -68,7 +68,7 @@ async fn an_enqueue_time_schedules_too(bench: &Bench<'_>) -> Verdict {
     let at = bench.in_future(SOON).await;
     bench.send(&queue, Message::builder().scheduled_enqueue_time(at).build("a")?).await?;
     bench.send_bodies(&queue, ["b"]).await?;
-    ensure_eq!(bench.drain(&queue).await?, ["b"]);
+    bench.expect(&queue, ["b"]).await?;
     bench.wait_past(SOON).await;
     let message = bench.take(&queue).await?;
     ensure_eq!((text(&message).as_str(), message.scheduled_enqueue_time()), ("a", Some(at)));
@@ -123,7 +123,7 @@ async fn messages_due_together_are_delivered_in_order(bench: &Bench<'_>) -> Verd
     let queue = bench.queue(QueueSettings::default()).await?;
     schedule(bench, &queue, ["a", "b", "c", "d"], SOON).await?;
     bench.wait_past(SOON).await;
-    ensure_eq!(bench.drain(&queue).await?, ["a", "b", "c", "d"]);
+    bench.expect(&queue, ["a", "b", "c", "d"]).await?;
     Ok(())
 }
 
@@ -160,7 +160,7 @@ async fn a_time_that_has_passed_means_now(bench: &Bench<'_>) -> Verdict {
     bench.transport.schedule(&queue, vec![Message::new("a")], past).await?;
     ensure_eq!(text(&bench.take(&queue).await?), "a");
     bench.wait_past(SOON).await;
-    ensure_eq!(bench.drain(&queue).await?, ["later"]);
+    bench.expect(&queue, ["later"]).await?;
     Ok(())
 }
 
@@ -171,7 +171,7 @@ async fn a_cancelled_message_does_not_come(bench: &Bench<'_>) -> Verdict {
     let numbers = schedule(bench, &queue, ["a", "b", "c"], SOON).await?;
     bench.transport.cancel_scheduled(&queue, &numbers[1..2]).await?;
     bench.wait_past(SOON).await;
-    ensure_eq!(bench.drain(&queue).await?, ["a", "c"]);
+    bench.expect(&queue, ["a", "c"]).await?;
     bench.nothing(&queue.dead_letter()).await
 }
 
@@ -180,7 +180,7 @@ async fn a_due_message_cannot_be_cancelled(bench: &Bench<'_>) -> Verdict {
     let numbers = schedule(bench, &queue, ["a"], SOON).await?;
     bench.wait_past(SOON).await;
     refused(bench.transport.cancel_scheduled(&queue, &numbers).await, NOT_FOUND)?;
-    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    bench.expect(&queue, ["a"]).await?;
     Ok(())
 }
 
@@ -209,6 +209,6 @@ async fn only_what_is_scheduled_is_cancelled(bench: &Bench<'_>) -> Verdict {
     let number = number(&delivery.message)?;
     delivery.lease.release().await?;
     refused(bench.transport.cancel_scheduled(&queue, &[number]).await, NOT_FOUND)?;
-    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    bench.expect(&queue, ["a"]).await?;
     Ok(())
 }

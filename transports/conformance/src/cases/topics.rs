@@ -53,8 +53,8 @@ async fn with_two(bench: &Bench<'_>) -> Result<[EntityPath; 3], Failure> {
 async fn each_subscription_has_a_copy(bench: &Bench<'_>) -> Verdict {
     let [topic, one, two] = with_two(bench).await?;
     bench.send_bodies(&topic, ["a", "b"]).await?;
-    ensure_eq!(bench.drain(&one).await?, ["a", "b"]);
-    ensure_eq!(bench.drain(&two).await?, ["a", "b"]);
+    bench.expect(&one, ["a", "b"]).await?;
+    bench.expect(&two, ["a", "b"]).await?;
     Ok(())
 }
 
@@ -91,7 +91,7 @@ async fn each_subscription_has_its_own_dead_letters(bench: &Bench<'_>) -> Verdic
     bench.receive(&one).await?.dead_letter(dead_letter).await?;
     ensure_eq!(why(&bench.take(&one.dead_letter()).await?).0, "Why");
     bench.nothing(&two.dead_letter()).await?;
-    ensure_eq!(bench.drain(&two).await?, ["a"]);
+    bench.expect(&two, ["a"]).await?;
     Ok(())
 }
 
@@ -116,7 +116,7 @@ async fn a_subscription_gets_what_comes_after_it(bench: &Bench<'_>) -> Verdict {
     bench.send_bodies(&topic, ["a"]).await?;
     let late = bench.subscription(&topic, "late", SubscriptionSettings::default()).await?;
     bench.send_bodies(&topic, ["b"]).await?;
-    ensure_eq!(bench.drain(&late).await?, ["b"]);
+    bench.expect(&late, ["b"]).await?;
     Ok(())
 }
 
@@ -129,7 +129,7 @@ async fn a_deleted_subscription_gets_nothing(bench: &Bench<'_>) -> Verdict {
     let [topic, one, two] = with_two(bench).await?;
     bench.transport.delete(&two).await?;
     bench.send_bodies(&topic, ["a"]).await?;
-    ensure_eq!(bench.drain(&one).await?, ["a"]);
+    bench.expect(&one, ["a"]).await?;
     refused(bench.receive(&two).await, &[ErrorKind::EntityNotFound])
 }
 
@@ -137,7 +137,7 @@ async fn a_subscription_without_rules_gets_nothing(bench: &Bench<'_>) -> Verdict
     let [topic, one, two] = with_two(bench).await?;
     bench.delete_rule(&two, Rule::DEFAULT_NAME).await?;
     bench.send_bodies(&topic, ["a"]).await?;
-    ensure_eq!(bench.drain(&one).await?, ["a"]);
+    bench.expect(&one, ["a"]).await?;
     bench.gone(&two).await
 }
 
@@ -147,7 +147,7 @@ async fn several_rules_make_one_copy(bench: &Bench<'_>) -> Verdict {
         bench.create_rule(&one, &Rule::new(name, Filter::True)?).await?;
     }
     bench.send_bodies(&topic, ["a"]).await?;
-    ensure_eq!(bench.drain(&one).await?, ["a"]);
+    bench.expect(&one, ["a"]).await?;
     Ok(())
 }
 
@@ -171,15 +171,15 @@ async fn a_message_for_later_waits_at_the_topic(bench: &Bench<'_>) -> Verdict {
     ensure_eq!(numbers(&bench.peek(&topic).await?)?, [scheduled[0].get()]);
     ensure_eq!(bench.peek(&one).await?.len(), 0);
     bench.wait_past(delay).await;
-    ensure_eq!(bench.drain(&one).await?, ["a"]);
+    bench.expect(&one, ["a"]).await?;
     Ok(())
 }
 
 async fn a_batch_is_copied_in_order(bench: &Bench<'_>) -> Verdict {
     let [topic, one, two] = with_two(bench).await?;
     bench.transport.sender(&topic).await?.send_batch(Batch::from(["a", "b", "c"].map(Message::new))).await?;
-    ensure_eq!(bench.drain(&one).await?, ["a", "b", "c"]);
-    ensure_eq!(bench.drain(&two).await?, ["a", "b", "c"]);
+    bench.expect(&one, ["a", "b", "c"]).await?;
+    bench.expect(&two, ["a", "b", "c"]).await?;
     Ok(())
 }
 
@@ -192,8 +192,8 @@ async fn each_subscription_has_its_own_last_delivery(bench: &Bench<'_>) -> Verdi
     for subscription in [&one, &two] {
         bench.receive(subscription).await?.abandon().await?;
     }
-    ensure_eq!(bench.drain(&one.dead_letter()).await?, ["a"]);
-    ensure_eq!(bench.drain(&two).await?, ["a"]);
+    bench.expect(&one.dead_letter(), ["a"]).await?;
+    bench.expect(&two, ["a"]).await?;
     Ok(())
 }
 
@@ -203,7 +203,7 @@ async fn a_copy_without_a_session_dies_where_one_is_needed(bench: &Bench<'_>) ->
     let with = bench.subscription(&topic, "with", spec).await?;
     let without = bench.subscription(&topic, "without", SubscriptionSettings::default()).await?;
     bench.send_bodies(&topic, ["a"]).await?;
-    ensure_eq!(bench.drain(&without).await?, ["a"]);
+    bench.expect(&without, ["a"]).await?;
     ensure_eq!(why(&bench.take(&with.dead_letter()).await?).0, "Session ID is null.");
     Ok(())
 }

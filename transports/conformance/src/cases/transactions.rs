@@ -53,7 +53,7 @@ async fn a_commit_makes_all_of_it_happen(bench: &Bench<'_>) -> Verdict {
     transaction.send(&queue, Message::new("c")).await?;
     transaction.commit().await?;
     bench.wait_past(bench.lock()).await;
-    ensure_eq!(bench.drain(&queue).await?, ["b", "c"]);
+    bench.expect(&queue, ["b", "c"]).await?;
     bench.nothing(&queue.dead_letter()).await
 }
 
@@ -71,7 +71,7 @@ async fn a_rollback_makes_none_of_it_happen(bench: &Bench<'_>) -> Verdict {
         return Err(Failure::behaviour("the right to settle did not come back"));
     };
     lease.settle(Disposition::ABANDON).await?;
-    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    bench.expect(&queue, ["a"]).await?;
     Ok(())
 }
 
@@ -84,7 +84,7 @@ async fn a_dropped_transaction_is_rolled_back(bench: &Bench<'_>) -> Verdict {
     transaction.send(&queue, Message::new("b")).await?;
     drop(transaction);
     bench.wait_past(bench.lock()).await;
-    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    bench.expect(&queue, ["a"]).await?;
     Ok(())
 }
 
@@ -97,8 +97,8 @@ async fn nothing_is_seen_before_the_commit(bench: &Bench<'_>) -> Verdict {
     transaction.settle(delivery.lease, Disposition::dead_letter(DeadLetterReason::HandlerPermanent, "")).await?;
     bench.gone(&queue).await?;
     transaction.commit().await?;
-    ensure_eq!(bench.drain(&queue).await?, ["b"]);
-    ensure_eq!(bench.drain(&queue.dead_letter()).await?, ["a"]);
+    bench.expect(&queue, ["b"]).await?;
+    bench.expect(&queue.dead_letter(), ["a"]).await?;
     Ok(())
 }
 
@@ -157,7 +157,7 @@ async fn a_lost_lock_undoes_all_of_it(bench: &Bench<'_>) -> Verdict {
     let last = transaction.settle(lost.lease, Disposition::Complete).await;
     refused(end(transaction, last).await, &[ErrorKind::MessageLockLost])?;
     bench.wait_past(bench.lock()).await;
-    ensure_eq!(bench.drain(&queue).await?, ["a", "b"]);
+    bench.expect(&queue, ["a", "b"]).await?;
     Ok(())
 }
 
@@ -173,7 +173,7 @@ async fn a_refused_send_undoes_all_of_it(bench: &Bench<'_>) -> Verdict {
     let last = transaction.send(&queue, bad).await;
     refused(end(transaction, last).await, &[ErrorKind::InvalidArgument, ErrorKind::Serialization])?;
     bench.wait_past(bench.lock()).await;
-    ensure_eq!(bench.drain(&queue).await?, ["a"]);
+    bench.expect(&queue, ["a"]).await?;
     Ok(())
 }
 
@@ -188,7 +188,7 @@ async fn a_schedule_can_be_part(bench: &Bench<'_>) -> Verdict {
     ensure_eq!(transaction.commit().await?.len(), 1);
     bench.nothing(&queue).await?;
     bench.wait_past(delay).await;
-    ensure_eq!(bench.drain(&queue).await?, ["later"]);
+    bench.expect(&queue, ["later"]).await?;
     Ok(())
 }
 
@@ -202,7 +202,7 @@ async fn a_transaction_ends_after_two_minutes(bench: &Bench<'_>) -> Verdict {
     bench.wait_almost(two_minutes).await;
     transaction.send(&queue, Message::new("b")).await?;
     transaction.commit().await?;
-    ensure_eq!(bench.drain(&queue).await?, ["a", "b"]);
+    bench.expect(&queue, ["a", "b"]).await?;
     let mut late = bench.begin().await?;
     late.send(&queue, Message::new("c")).await?;
     bench.wait_past(two_minutes).await;
@@ -249,7 +249,7 @@ async fn a_rolled_back_send_is_not_remembered(bench: &Bench<'_>) -> Verdict {
     transaction.send(&queue, message("committed")?).await?;
     transaction.commit().await?;
     bench.send(&queue, message("duplicate")?).await?;
-    ensure_eq!(bench.drain(&queue).await?, ["committed"]);
+    bench.expect(&queue, ["committed"]).await?;
     Ok(())
 }
 
