@@ -45,7 +45,7 @@ impl Default for Options {
             timeout: Duration::from_secs(30),
             heartbeat: Duration::from_secs(10),
             backoff: (Duration::from_millis(100), Duration::from_secs(10)),
-            linger: Duration::from_millis(20),
+            linger: Duration::from_millis(100),
             name: None,
             delays: "consign.delays".into(),
             sends_in_flight: 1_024,
@@ -80,7 +80,7 @@ impl Options {
     }
 
     /// Sets how long a receiver stays subscribed without a waiting receive, so that successive receives are quick. A message
-    /// that arrives meanwhile is kept for the next receive; without one it is released, uncounted. 20 ms; zero ends the
+    /// that arrives meanwhile is kept for the next receive; without one it is released, uncounted. 100 ms; zero ends the
     /// subscription at once. At most a day.
     pub fn linger(mut self, linger: Duration) -> Self {
         self.linger = linger.min(LONGEST);

@@ -16,8 +16,9 @@ const SOON: Duration = Duration::from_secs(20);
 /// delivery that is held on it would be lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_subscription_that_ends_as_its_queue_is_deleted_leaves_the_connection() {
-    const ROUNDS: u64 = 80;
-    let Some(rabbit) = support::connect(support::options()).await else { return };
+    const ROUNDS: u32 = 80;
+    const LINGER: Duration = Duration::from_millis(20);
+    let Some(rabbit) = support::connect(support::options().linger(LINGER)).await else { return };
     let kept = support::unique("kept");
     // The rounds take longer than the default on a busy machine.
     let mut settings = QueueSettings::default();
@@ -31,8 +32,8 @@ async fn a_subscription_that_ends_as_its_queue_is_deleted_leaves_the_connection(
         let mut receiver = rabbit.receiver(&queue).unwrap();
         rabbit.sender(&queue).unwrap().send(Message::new("a")).await.unwrap();
         receiver.receive_within(SOON).await.unwrap().complete().await.unwrap();
-        // Its subscription ends 20 ms from now, and the dead-letter queue is deleted first.
-        tokio::time::sleep(Duration::from_micros(round % 16 * 1_250)).await;
+        // Its subscription ends after `LINGER`, and the dead-letter queue is deleted first.
+        tokio::time::sleep(LINGER / 16 * (round % 16)).await;
         rabbit.delete(&queue).await.unwrap();
         drop(receiver);
     }
