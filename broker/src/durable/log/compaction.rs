@@ -54,27 +54,25 @@ impl LogJournal {
     const MOST_COPIED: u64 = 4 << 20;
     /// Bytes that are copied at once where nothing else is committed.
     const TOGETHER: u32 = 1 << 20;
-    /// Commits until a segment to be emptied is looked for again.
-    const REST: u32 = 64;
 
     /// Returns how much a commit copies. Chooses a segment to be emptied, if there should be one.
     pub(super) fn budget(&mut self, batch: &Batch) -> u32 {
         if self.cursor.is_none() {
-            self.rest = self.rest.saturating_sub(1);
-            let Some(active) = self.active.as_ref().filter(|_| self.rest == 0) else { return 0 };
-            let number = active.number;
+            let Some(active) = &self.active else { return 0 };
             let chosen = {
                 let state = self.shared.state.read();
                 let is_wanted = self.is_full || state.excess(self.options.largest.into()) > 0;
-                is_wanted.then(|| state.emptiest(number))
+                if !is_wanted || self.rest.is_some_and(|rest| state.live() >= rest) {
+                    return 0;
+                }
+                let chosen = state.emptiest(active.number);
+                let rest = state.live().saturating_sub(u64::from(self.options.largest / 16));
+                self.rest = chosen.is_none().then_some(rest);
+                chosen
             };
             match chosen {
                 None => return 0,
-                Some(None) => {
-                    self.rest = Self::REST;
-                    return 0;
-                }
-                Some(Some(chosen)) => self.empty(chosen),
+                Some(chosen) => self.empty(chosen),
             }
         }
         // Removals are small, and what they remove is not. So the more segments take up, the more is copied.
@@ -122,15 +120,18 @@ impl LogJournal {
             let entry = entry.ok_or_else(|| damaged(at(segment, offset, "a record is malformed")))?;
             let state = self.shared.state.read();
             let place = state.index.get(entry.table, entry.key);
+            let is_touched = touched.contains(&(entry.table, entry.key));
             let (is_needed, oldest) = match entry.change {
+                // The batch, which comes first in the frame, replaces or removes the value.
+                Change::Put(_) if is_touched => (false, None),
                 Change::Put(_) => (place.is_some_and(|it| (it.segment, it.offset) == (segment, offset)), None),
                 // A removal that follows the value would remove it.
                 Change::Removed(span) if place.is_some() => (false, Some(span.oldest)),
                 Change::Removed(span) => (state.is_needed(span, segment), None),
             };
             drop(state);
-            // The batch comes first in the frame; the next one copies what is needed then.
-            if (is_needed || oldest.is_some()) && touched.contains(&(entry.table, entry.key)) {
+            // The next commit copies what is needed then.
+            if (is_needed || oldest.is_some()) && is_touched {
                 return Ok(());
             }
             if is_needed {

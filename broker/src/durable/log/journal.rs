@@ -67,8 +67,8 @@ pub(crate) struct LogJournal {
     pub(super) cursor: Option<Cursor>,
     /// Bytes that the next entry to be copied needs in a segment.
     pub(super) wanted: u32,
-    /// Commits until a segment to be emptied is looked for again.
-    pub(super) rest: u32,
+    /// Where there was no segment to be emptied: bytes in use, below which one is looked for again.
+    pub(super) rest: Option<u64>,
     /// Whether the reserve was given up since it was last taken.
     pub(super) is_full: bool,
 }
@@ -135,7 +135,7 @@ impl LogJournal {
             next_size: grown.clamp(options.smallest, options.largest),
             cursor: None,
             wanted: 0,
-            rest: 0,
+            rest: None,
             is_full,
         })
     }

@@ -103,7 +103,7 @@ impl LogJournal {
 
     /// Removes the files of segments that the head no longer has, or keeps one.
     fn dispose(&mut self, freed: &BTreeSet<u32>) {
-        self.rest = 0;
+        self.rest = None;
         for &number in freed {
             let Some(segment) = self.shared.state.write().free(number) else { continue };
             self.cursor.take_if(|cursor| cursor.segment() == number);

@@ -96,6 +96,11 @@ impl State {
         Ok(())
     }
 
+    /// Returns the bytes of entries that are needed.
+    pub(super) fn live(&self) -> u64 {
+        self.live
+    }
+
     /// Returns the first segment that may have an earlier value of the key with this place.
     fn oldest(&self, place: Place) -> u32 {
         let mut existing = self.segments.range(place.oldest..=place.segment);

@@ -17,8 +17,8 @@ use crate::durable::{
     journal::{Batch, Journal, Table, key},
 };
 
-/// The largest segment. A batch has little of it, as those of a broker do.
-const LARGEST: u32 = 256 << 10;
+/// The largest segment.
+const LARGEST: u32 = 1 << 20;
 const SEGMENT: usize = LARGEST as usize;
 
 /// Bytes of all segments, also those that the head does not name.
@@ -42,7 +42,7 @@ fn a_store_takes_at_most_twice_what_it_has_and_two_segments() {
     let mut journal = LogJournal::at(Box::new(disk.clone()), options).unwrap();
     let (mut model, mut live, mut number) = (Model::default(), 0, 0);
     for cycle in 0..CYCLES {
-        let (most, value) = (rng.usize(1..=4), rng.usize(1_000..1_500));
+        let (most, value) = (if rng.bool() { 4 } else { 64 }, rng.usize(1_000..1_500));
         while live < 6 * SEGMENT {
             let mut batch = Batch::default();
             for _ in 0..rng.usize(1..=most) {
