@@ -81,7 +81,9 @@ impl LogJournal {
             }
         }
         let (size, largest) = (self.next_size, self.options.largest.into());
-        if self.spare.is_none() && !self.shared.state.read().exceeds(size.into(), largest) {
+        // Less may be in use when it is filled.
+        let wanted = u64::from(size) + largest / 2;
+        if self.spare.is_none() && !self.shared.state.read().exceeds(wanted, largest) {
             self.ahead = Ahead::begin(&self.shared, size, self.options.has_thread);
         }
         Ok(())
