@@ -5,7 +5,7 @@ use consign::{
     codecs::Codecs,
     consumer::Consumer,
     middleware::{retry::Backoff, send_retry::SendRetryLayer, size_limit::SizeLimitLayer},
-    publisher::{JsonPublisher, Publisher},
+    publisher::Publisher,
     routing::{Body, Router, State},
     settlement::Transient,
     transport::SendError,
@@ -29,7 +29,7 @@ struct Cancelled {
 /// Cloned for each request.
 #[derive(Clone)]
 struct App {
-    orders: JsonPublisher,
+    orders: Publisher,
     shop: Arc<str>,
 }
 

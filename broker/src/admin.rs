@@ -17,7 +17,7 @@ impl Broker {
     /// The maximum number of subscriptions of one topic.
     pub const MAX_SUBSCRIPTIONS: usize = 2_000;
 
-    /// Creates a queue.
+    /// Creates a queue. [`Broker::declare_queue`] also accepts one that exists, as that of a store at the second start.
     ///
     /// Errors: [`InvalidArgument`](ErrorKind::InvalidArgument) for a path or a setting that breaks a rule, and
     /// [`AlreadyExists`](ErrorKind::AlreadyExists). [`QuotaExceeded`](ErrorKind::QuotaExceeded) beyond

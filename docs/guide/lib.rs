@@ -12,6 +12,8 @@ pub mod introduction {}
 pub mod wrap {}
 #[doc = include_str!("src/consumer.md")]
 pub mod consumer {}
+#[doc = include_str!("src/web.md")]
+pub mod web {}
 #[doc = include_str!("src/rpc.md")]
 pub mod rpc {}
 #[doc = include_str!("src/versions.md")]

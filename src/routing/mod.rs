@@ -108,11 +108,14 @@
 //!
 //! | router | instructions | allocations |
 //! |---|---|---|
-//! | 1 route | 1,797 | 0 |
-//! | 50 routes | 2,050 | 0 |
-//! | 1 route of [`Routes`] | 2,008 | 1 |
-//! | 50 routes of [`Routes`] | 2,170 | 1 |
-//! | 500 routes of [`Routes`] | 2,171 | 1 |
+//! | 1 route | 1,799 | 0 |
+//! | 50 routes | 2,053 | 0 |
+//! | 1 route of [`Routes`] | 2,014 | 1 |
+//! | 50 routes of [`Routes`] | 2,173 | 1 |
+//! | 500 routes of [`Routes`] | 2,174 | 1 |
+//!
+//! Of [`Routes`], 500 take 1.08 times what one takes. One route takes less because its name is that of the message before, so
+//! nothing is looked up.
 //!
 //! The allocation is the box of the handler's future. The compiler's limit of recursion allows a router about 50 routes outside of
 //! [`Routes`].

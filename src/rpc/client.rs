@@ -23,8 +23,14 @@ use crate::{
 /// of layers with one inside.
 ///
 /// Clones are cheap: give each subject of requests one of its own, by [`subject`](Self::subject).
+///
+/// In the type of a field, `Client<S>` is a client with [`Codecs::json`].
 #[derive(Clone)]
-pub struct Client<S, C> {
+pub struct Client<
+    S,
+    #[cfg(feature = "json")] C = consign_codecs::And<consign_codecs::NoCodec, consign_codecs::Json>,
+    #[cfg(not(feature = "json"))] C,
+> {
     service: S,
     codecs: Codecs<C>,
     properties: Properties,

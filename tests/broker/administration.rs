@@ -248,6 +248,9 @@ fn an_entity_is_made_once() {
         assert_eq!(kind(namespace.broker.create_topic(path, TopicSettings::default())), exists);
     }
     assert_eq!(kind(topic.create_subscription("S", SubscriptionSettings::default())), exists);
+    // A program on a disk that creates its queue fails at its second start, and this is all that it prints.
+    let error = namespace.broker.create_queue("orders", settings()).expect_err("it exists");
+    assert!(error.to_string().contains("orders: to use the one that exists, declare it instead"), "{error}");
 }
 
 #[test]

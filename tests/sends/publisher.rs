@@ -13,7 +13,7 @@ use consign::{
         encode::OutboundMessage, retry::Backoff, send_retry::SendRetryLayer, size_limit::SizeLimitLayer,
         trace::TraceLayer,
     },
-    publisher::{JsonPublisher, Publisher},
+    publisher::Publisher,
     testing::{Faults, Link, SendFault, TestBroker},
     transport::{Batch, DynTransport, ErrorKind, ReceiveMode, ReceiverExt, Transport},
 };
@@ -37,7 +37,7 @@ fn properties(message: &Message) -> (Option<&str>, Option<&str>, Option<&str>) {
 /// The state of an application: its type can be written down.
 #[derive(Clone)]
 struct App {
-    orders: JsonPublisher,
+    orders: Publisher,
 }
 
 #[tokio::test]

@@ -4,7 +4,8 @@ use clap::{Parser, Subcommand as Subcommands};
 
 use crate::{
     api, bench, conformance, deny, error::Error, faults, features, foreign, fuzz, guarantees, guide, kill, latency,
-    load, model, nightly, options::Output, package, power_loss, random, recovery, sabotage, shuttle, space, spec,
+    load, model, nightly, options::Output, package, power_loss, random, recovery, sabotage, semver, shuttle, space,
+    spec,
 };
 
 /// Run the longer checks and the benchmarks of this workspace
@@ -25,7 +26,7 @@ By purpose:
   the embedded broker   model, shuttle, kill, power-loss, recovery, sabotage, space, latency
   untrusted input       fuzz, random
   cost of a message     guard, growth, memory, load, bench
-  before a release      package, api, nightly";
+  before a release      package, api, semver, nightly";
 
 #[derive(Debug, Subcommands)]
 enum Subcommand {
@@ -75,6 +76,8 @@ enum Subcommand {
     Recovery(recovery::Options),
     /// Run tests with one defect of the library at a time, and fail if a defect goes unnoticed
     Sabotage(Output),
+    /// Check that no published crate breaks its users since the last tag (installs cargo-semver-checks if it is missing)
+    Semver(semver::Options),
     /// Run the concurrency tests of the embedded broker under shuttle
     Shuttle(shuttle::Options),
     /// Measure the disk that a durable broker takes while queues are filled and emptied in random order
@@ -110,6 +113,7 @@ impl CommandLine {
             Subcommand::Random(options) => random::run(options),
             Subcommand::Recovery(options) => recovery::run(options),
             Subcommand::Sabotage(output) => sabotage::run(output),
+            Subcommand::Semver(options) => semver::run(options),
             Subcommand::Shuttle(options) => shuttle::run(options),
             Subcommand::Space(options) => space::run(options),
             Subcommand::Spec(output) => spec::run(output),

@@ -26,6 +26,7 @@ mod power_loss;
 mod random;
 mod recovery;
 mod sabotage;
+mod semver;
 mod shuttle;
 mod space;
 mod spec;

@@ -46,6 +46,8 @@ const PARTS: &[Part] = &[
     part("features", &["features", "--long"]),
     part("guide", &["guide"]),
     part("package", &["package"]),
+    part("api", &["api"]),
+    part("semver", &["semver"]),
     part("growth", &["growth"]),
     part("memory", &["memory"]),
     part("recovery", &["recovery"]),

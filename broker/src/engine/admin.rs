@@ -9,7 +9,8 @@ use consign_core::{
 use consign_rules::{Rule, RuleSet, RuleSetError};
 
 use super::{
-    Ages, Engine, Entity, Part, Role, StoreId, Subscription, Topic, Totals, entity_mut, store::Store, time::Now,
+    Ages, Engine, Entity, Part, Role, StoreId, Subscription, Topic, Totals, declare::other, entity_mut, store::Store,
+    time::Now,
 };
 use crate::Broker;
 
@@ -60,7 +61,7 @@ impl Engine {
         }
         let key = path.key();
         if self.names.contains_key(&key) {
-            return Err(ManageError::new(ErrorKind::AlreadyExists).with_detail(path.to_string()));
+            return Err(other(&path, "to use the one that exists, declare it instead"));
         }
         if self.entities.len() >= Broker::MAX_ENTITIES {
             let detail = format!("at most {} entities", Broker::MAX_ENTITIES);

@@ -71,7 +71,7 @@ fn of_kind(kind: EntityKind) -> &'static str {
     }
 }
 
-fn other(path: &EntityPath, how: &str) -> ManageError {
+pub(super) fn other(path: &EntityPath, how: &str) -> ManageError {
     ManageError::new(ErrorKind::AlreadyExists).with_detail(format!("{path}: {how}"))
 }
 

@@ -13,7 +13,7 @@ use consign::{
     codecs::Codecs,
     consumer::Consumer,
     middleware::{catch_panic::CatchPanicLayer, dead_letter::DeadLetterLayer},
-    publisher::{JsonPublisher, Publisher},
+    publisher::Publisher,
     routing::{Body, Router},
     settlement::Transient,
     supervisor::Supervisor,
@@ -29,7 +29,7 @@ struct Order {
 
 /// `202 Accepted` when the order is on the disk. A client that repeats the request sends the same MessageId.
 async fn place(
-    extract::State(orders): extract::State<JsonPublisher>,
+    extract::State(orders): extract::State<Publisher>,
     Json(order): Json<Order>,
 ) -> Result<StatusCode, (StatusCode, String)> {
     let message = orders.message("order.placed").message_id(format!("order-{}", order.id));

@@ -5,7 +5,8 @@ use super::figure::{Figure, Part, number};
 use super::programs::ERASED;
 use crate::error::Error;
 
-const MESSAGES: u64 = 1_000;
+/// Several rounds over the routes: in the first ones the allocator is still filling its lists, which a message would seem to cost.
+const MESSAGES: u64 = 10_000;
 /// How many times what one route takes many routes may take.
 const TIMES: f64 = 1.1;
 

@@ -12,8 +12,11 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::options::Output;
-use crate::workspace::{cargo, output, run as run_command};
+use crate::workspace::{cargo, output, read, run as run_command};
 use manifest::{Manifest, published};
+
+/// The page with the table of crates.
+const VERSIONS: &str = "docs/versions-and-stability.md";
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
@@ -33,6 +36,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let published = published(&metadata);
     let mut problems = manifest::problems(&metadata);
     problems.extend(needs::problems()?);
+    problems.extend(without_row(&published, &read(VERSIONS)?));
     for package in &published {
         let listed = output(&mut cargo(["package", "--list", "--quiet", "--allow-dirty", "--package", &package.name]))?;
         problems.extend(wrong_files(&package.name, &listed));
@@ -57,6 +61,14 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     Ok(())
 }
 
+/// The crates that the table of published crates does not have.
+fn without_row(published: &[Manifest], page: &str) -> Vec<String> {
+    let listed: Vec<&str> = page.lines().filter(|line| line.contains("| yes |")).collect();
+    let has_row = |name: &str| listed.iter().any(|line| line.contains(&format!("`{name}`")));
+    let missing = published.iter().filter(|package| !has_row(&package.name));
+    missing.map(|package| format!("{}: {VERSIONS} has no row for it", package.name)).collect()
+}
+
 /// What is missing in an archive with these files, and what should not be in it.
 fn wrong_files(name: &str, listed: &str) -> Vec<String> {
     let has = |file: &str| listed.lines().any(|line| line == file);
@@ -79,6 +91,18 @@ fn build(published: &[Manifest], metadata: &Value, together: bool) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_published_crate_needs_a_row_that_says_so() {
+        let crates = ["consign", "consign-core"].map(|name| Manifest {
+            name: name.into(),
+            version: "0.1.0".into(),
+            features: Vec::new(),
+            is_macro: false,
+        });
+        let page = "| `consign` | yes | applications |\n| `consign-core` | no | nobody |";
+        assert_eq!(without_row(&crates, page), ["consign-core: docs/versions-and-stability.md has no row for it"]);
+    }
 
     #[test]
     fn an_archive_has_its_licences_and_no_tests() {

@@ -69,6 +69,8 @@ pub fn from_lapin(properties: &BasicProperties, payload: impl Into<Bytes>) -> Re
 
 /// Returns the message of a delivery. The payload is copied; [`from_lapin`] takes it.
 ///
+/// The Subject is the property `type`, and not the routing key of the delivery.
+///
 /// A delivery of a quorum queue that was delivered before has the header `x-delivery-count`: the message then has a
 /// [`Received`] with the number of this delivery. Other deliveries have no `Received`, because RabbitMQ does not count them:
 /// `DeliveryLimitLayer` takes them as the first one, or reads the property of `count_delivery`.

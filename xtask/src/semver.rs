@@ -1,0 +1,80 @@
+//! `cargo xtask semver`: the public items of each published crate beside those of the last release, by cargo-semver-checks.
+
+use std::process::{Command, Stdio};
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::package::manifest::published;
+use crate::workspace::{cargo, output, root, run as run_command};
+
+/// A version that is known to build with the toolchain in use; a newer one may not.
+const VERSION: &str = "0.51.0";
+/// The tags of releases.
+const TAGS: &str = "v*";
+
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Compare with this commit or tag instead of the last tag of a release
+    #[arg(long, value_name = "REV")]
+    baseline: Option<String>,
+    /// Only these crates, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    only: Vec<String>,
+}
+
+pub(crate) fn run(options: &Options) -> Result<(), Error> {
+    let Some(baseline) = options.baseline.clone().or_else(last_tag) else {
+        println!("LEFT OUT: there is no tag {TAGS} to compare with");
+        return Ok(());
+    };
+    if output(&mut cargo(["semver-checks", "--version"])).is_err() {
+        eprintln!("cargo-semver-checks is missing: installing {VERSION}");
+        run_command(&mut cargo(["install", "cargo-semver-checks", "--locked", "--debug", "--version", VERSION]))?;
+    }
+    let metadata = output(&mut cargo(["metadata", "--no-deps", "--format-version", "1"]))?;
+    let metadata: Value = serde_json::from_str(&metadata).map_err(Error::Metadata)?;
+    let mut names: Vec<_> = published(&metadata).into_iter().filter(|package| !package.is_macro).collect();
+    names.retain(|package| options.only.is_empty() || options.only.contains(&package.name));
+    // A crate that is newer than the baseline has nothing to compare with.
+    names.retain(|package| is_in(&baseline, &package.name));
+    if names.is_empty() {
+        println!("LEFT OUT: {baseline} has none of the crates");
+        return Ok(());
+    }
+    let mut command = cargo(["semver-checks", "--all-features", "--baseline-rev", &baseline]);
+    run_command(command.args(names.iter().flat_map(|package| ["--package", &package.name])))?;
+    println!("{} crates break nothing since {baseline} that their versions do not allow", names.len());
+    Ok(())
+}
+
+/// The tag of the last release, if there is one.
+fn last_tag() -> Option<String> {
+    let mut command = git(["describe", "--tags", "--match", TAGS, "--abbrev=0"]);
+    let tag = output(command.stderr(Stdio::null())).ok()?;
+    Some(tag.trim().to_owned())
+}
+
+/// Whether a commit has a crate of this name.
+fn is_in(revision: &str, name: &str) -> bool {
+    let line = format!("name = \"{name}\"");
+    output(&mut git(["grep", "--files-with-matches", "--fixed-strings", &line, revision, "--", "*Cargo.toml"])).is_ok()
+}
+
+fn git<const N: usize>(arguments: [&str; N]) -> Command {
+    let mut command = Command::new("git");
+    command.args(arguments).current_dir(root()).stdin(Stdio::null());
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crate_is_compared_if_the_baseline_has_it() {
+        assert!(is_in("HEAD", "consign-core"));
+        assert!(!is_in("HEAD", "consign-of-tomorrow"));
+    }
+}
