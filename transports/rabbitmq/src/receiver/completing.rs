@@ -141,6 +141,20 @@ mod tests {
     use tokio_test::{assert_pending, assert_ready, task};
 
     use super::*;
+    use crate::receiver::{complete_all::complete_all, settling::RabbitMqSettle};
+
+    /// A batch may be completed while the task writes an earlier one.
+    #[tokio::test]
+    async fn completions_of_two_writes_have_an_answer_each() {
+        let (earlier, later) = (Answer(Arc::default()), Answer(Arc::default()));
+        let completion = |answer: &Answer| Completion { progress: Arc::clone(&answer.0), place: None };
+        let batch = [&earlier, &earlier, &later].map(|answer| RabbitMqSettle::gathered(completion(answer)));
+        let all = complete_all(batch.into_iter());
+        earlier.give(Ok(()));
+        later.give(Err(Failure::new(ErrorKind::CommunicationProblem, "the channel is closed")));
+        let failures: Vec<_> = all.await.unwrap_err().failures().map(|(index, _)| index).collect();
+        assert_eq!(failures, [2]);
+    }
 
     #[test]
     fn every_completion_learns_the_result() {

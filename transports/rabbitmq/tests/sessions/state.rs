@@ -48,6 +48,23 @@ async fn states_and_failures_go_from_one_client_to_another() {
 }
 
 /// Rules: N-10.
+/// Nothing else of the session changes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_state_that_is_cleared_is_none_for_another_client() {
+    let Some(bench) = Bench::new(by_session(1)).await else { return };
+    let other = bench.other(support::options(), &support::address()).await;
+    let session = bench.accept("a").await;
+    session.set_state(Some("state".into())).await.unwrap();
+    session.set_state(None).await.unwrap();
+    session.close().await.unwrap();
+    let session = accept_soon(&other, &bench.queue, "a").await;
+    assert_eq!(session.state().await.unwrap(), None);
+    drop(session);
+    other.close().await;
+    bench.end().await;
+}
+
+/// Rules: N-10.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn states_that_are_replaced_do_not_pile_up() {
     const TIMES: u32 = 700;
