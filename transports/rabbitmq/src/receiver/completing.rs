@@ -170,6 +170,18 @@ mod tests {
     }
 
     #[test]
+    fn a_completion_that_is_polled_by_another_task_wakes_that_one() {
+        let answer = Answer(Arc::default());
+        let mut completion = Completion { progress: Arc::clone(&answer.0), place: None };
+        let (mut first, mut second) = (task::spawn(()), task::spawn(()));
+        for task in [&mut first, &mut second] {
+            assert_pending!(task.enter(|cx, _| Pin::new(&mut completion).poll(cx)));
+        }
+        answer.give(Ok(()));
+        assert!(second.is_woken());
+    }
+
+    #[test]
     fn completions_that_nobody_writes_fail() {
         let answer = Answer(Arc::default());
         let mut completion = task::spawn(Completion { progress: Arc::clone(&answer.0), place: None });
