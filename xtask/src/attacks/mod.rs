@@ -142,7 +142,9 @@ mod tests {
 
     fn named(tests: &[(u32, &str)]) -> Tests {
         let mut all = Tests::new();
-        tests.iter().for_each(|(number, test)| all.entry(*number).or_default().push((*test).to_owned()));
+        for (number, test) in tests {
+            all.entry(*number).or_default().push((*test).to_owned());
+        }
         all
     }
 

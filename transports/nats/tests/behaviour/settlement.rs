@@ -15,7 +15,7 @@ use consign_nats::{
 use crate::{LONG, queue};
 
 async fn stream(nats: &Nats, name: &str) -> Stream {
-    jetstream::new(nats.client().clone()).get_stream(name).await.unwrap()
+    jetstream::new(nats.client().clone()).get_stream(name).await.expect("the stream of an entity")
 }
 
 /// A process may end between the two steps.
