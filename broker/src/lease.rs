@@ -13,6 +13,8 @@ use consign_core::{
     transport::{CompleteAll, Delivery, ErrorKind, Lease, SettleError},
 };
 
+use crate::sabotage::Defect;
+
 use super::{
     Acknowledged,
     engine::{Locked, PlannedSettlement, Refused, Settlement, Source, StoreId},
@@ -252,7 +254,7 @@ impl Lease for QueueLease {
 impl Drop for QueueLease {
     #[inline]
     fn drop(&mut self) {
-        if self.lock != 0 {
+        if self.lock != 0 && !Defect::DropForgets.is_there() {
             self.abandon();
         }
     }

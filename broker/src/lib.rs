@@ -39,7 +39,7 @@ mod queue;
 mod quirks;
 mod receiver;
 mod rejection;
-#[cfg(feature = "durable")]
+#[cfg_attr(not(feature = "durable"), allow(dead_code, reason = "most defects are of the store"))]
 mod sabotage;
 mod sender;
 mod session;

@@ -6,7 +6,11 @@
 pub(super) enum Defect {
     AcknowledgeBeforeSync,
     DeadLetterInTwoSteps,
+    DropForgets,
+    ExpireByUtc,
+    ForgetDeliveryCount,
     ForgetIds,
+    IgnoreLockToken,
     IgnoreSyncError,
     SkipFolderSync,
     SkipHeadSync,
@@ -14,6 +18,7 @@ pub(super) enum Defect {
     SkipSegmentNameSync,
     SkipSegmentSync,
     SkipSync,
+    TruncateAtDamage,
 }
 
 impl Defect {
@@ -26,7 +31,6 @@ impl Defect {
 
     #[cfg(sabotage)]
     pub(super) fn is_there(self) -> bool {
-        static CHOSEN: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
-        CHOSEN.get_or_init(|| std::env::var("CONSIGN_SABOTAGE").ok()).as_deref() == Some(&format!("{self:?}"))
+        consign_core::sabotage::has(&format!("{self:?}"))
     }
 }

@@ -1,9 +1,12 @@
 #[cfg(feature = "durable")]
 mod on_disk;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 #[cfg(not(feature = "durable"))]
@@ -21,7 +24,7 @@ use consign_core::{Message, message::LockToken, time::Clock, transport::ManageEr
 pub(super) use self::on_disk::{Next, Stamp};
 #[cfg(feature = "durable")]
 use super::durable::Recorder;
-use crate::sync::Mutex;
+use crate::{sabotage::Defect, sync::Mutex};
 
 /// The state of a broker behind one lock that is never held across an await.
 pub(super) struct Shared {
@@ -71,7 +74,11 @@ impl Shared {
 
     #[inline]
     pub(super) fn now(&self) -> Now {
-        self.clock.now().into()
+        let mut now = self.clock.now();
+        if Defect::ExpireByUtc.is_there() {
+            now.elapsed = Duration::from_millis(now.utc.as_millis().max(0).cast_unsigned());
+        }
+        now.into()
     }
 
     /// Returns the clock that the times in messages follow.

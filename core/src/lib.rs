@@ -4,6 +4,9 @@
 
 pub mod administration;
 pub mod message;
+#[cfg(sabotage)]
+#[doc(hidden)]
+pub mod sabotage;
 pub mod settlement;
 pub mod time;
 pub mod transport;

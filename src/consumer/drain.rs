@@ -24,6 +24,11 @@ where
     pub(super) fn begin_drain(&mut self, cause: Option<ConsumeError>) {
         self.incoming.stop();
         while let Some(delivery) = self.incoming.pop() {
+            #[cfg(sabotage)]
+            if consign_core::sabotage::has("KeepPrefetched") {
+                std::mem::forget(delivery);
+                continue;
+            }
             self.release(delivery);
         }
         self.release_held();

@@ -180,6 +180,7 @@ mod tests {
     }
 
     /// Rules: L-03.
+    /// Attacks: 55.
     #[test]
     fn neither_display_nor_debug_shows_a_body_or_a_control_character() {
         let nasty = "\u{1b}[31m\u{202e}evil";

@@ -139,6 +139,12 @@ where
     /// Always ready: readiness is reserved inside the call.
     #[inline]
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), SendError>> {
+        #[cfg(sabotage)]
+        if consign_core::sabotage::has("ReserveInReadiness")
+            && let Ok(permit) = self.slots.try_acquire()
+        {
+            permit.forget();
+        }
         Poll::Ready(Ok(()))
     }
 

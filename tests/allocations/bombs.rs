@@ -37,6 +37,7 @@ fn zstd_declared() -> Vec<u8> {
 }
 
 /// Rules: H-05.
+/// Attacks: 24, 25, 26.
 /// Everything that is asked for counts, given back or not.
 #[test]
 fn a_bomb_takes_less_than_16_mib() {

@@ -151,6 +151,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Rules: R-23.
+/// Attacks: 65.
 #[test]
 fn random_cancellation_and_late_replies_leave_no_bytes() {
     let calls = usize::try_from(number("CONSIGN_CALLS").unwrap_or(20_000)).expect("a number of calls");

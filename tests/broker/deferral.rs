@@ -100,6 +100,7 @@ fn a_deferred_message_is_seen_by_a_peek_even_after_its_time_to_live() {
 }
 
 /// Rules: T-22.
+/// Attacks: 73.
 #[test]
 fn one_number_that_cannot_be_had_fails_the_call() {
     let bench = Bench::new(settings());

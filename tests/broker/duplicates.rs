@@ -291,6 +291,7 @@ fn of_equal_ids_in_one_batch_the_first_stays() {
 }
 
 /// Rules: T-49.
+/// Attacks: 70.
 #[test]
 fn ids_are_compared_character_by_character() {
     let bench = bench();
@@ -301,6 +302,7 @@ fn ids_are_compared_character_by_character() {
 }
 
 /// Rules: S-07.
+/// Attacks: 69.
 #[test]
 fn a_full_table_refuses_and_forgets_nothing_early() {
     let bench = Bench::new(detecting().with_max_duplicate_ids(3));

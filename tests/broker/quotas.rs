@@ -358,6 +358,7 @@ fn the_copies_of_a_topic_count_as_its_rules_make_them() {
 }
 
 /// Rules: T-86.
+/// Attacks: 98.
 #[test]
 fn a_smaller_size_by_an_update_refuses_the_next_send() {
     let namespace = Namespace::new();

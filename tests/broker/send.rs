@@ -107,6 +107,7 @@ fn an_enqueue_time_that_has_come_is_an_ordinary_send() {
 }
 
 /// Rules: M-05, M-09.
+/// Attacks: 53.
 #[test]
 fn a_sender_cannot_write_what_the_broker_sets() {
     let bench = Bench::new(settings());

@@ -157,6 +157,7 @@ fn a_message_needs_a_session_and_a_receive_too() {
 }
 
 /// Rules: N-03.
+/// Attacks: 74.
 #[test]
 fn a_session_is_locked_by_its_id_empty_or_not() {
     let bench = bench();
@@ -545,6 +546,7 @@ fn an_empty_state_takes_space() {
 }
 
 /// Rules: N-11.
+/// Attacks: 74.
 #[test]
 fn a_deferred_message_and_the_state_need_the_lock() {
     let bench = bench();

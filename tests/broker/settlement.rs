@@ -168,6 +168,7 @@ fn an_unlocked_message_returns_to_its_place() {
 }
 
 /// Rules: S-53, S-54.
+/// Attacks: 71.
 #[test]
 fn a_lost_lock_refuses_every_settlement() {
     let bench = Bench::new(settings());
@@ -202,6 +203,7 @@ fn each_delivery_has_a_lock_of_its_own() {
 }
 
 /// Rules: S-54.
+/// Attacks: 71.
 #[test]
 fn a_lease_does_not_settle_the_message_that_took_its_place_in_memory() {
     let bench = Bench::new(settings());
@@ -256,6 +258,7 @@ fn a_renewal_counts_from_now() {
 }
 
 /// Rules: S-57.
+/// Attacks: 72.
 #[test]
 fn a_renewal_at_the_end_of_the_lock_is_refused() {
     for (after, renewed) in [(ALMOST_LOCK, true), (LOCK, false), (LOCK + MS, false)] {
@@ -300,6 +303,7 @@ fn changes_replace_and_add_and_remove_nothing() {
 }
 
 /// Rules: S-61.
+/// Attacks: 53.
 #[test]
 fn the_broker_s_own_properties_cannot_be_changed() {
     let bench = Bench::new(settings());

@@ -142,6 +142,26 @@ fn settlements_come_before_sends() {
 }
 
 /// Rules: T-71.
+#[test]
+fn all_settlements_of_a_transaction_free_space_for_its_sends() {
+    let namespace = Namespace::new();
+    let body = || "x".repeat(600);
+    let measured = namespace.queue("measured");
+    send(&measured, body());
+    send(&measured, body());
+    let queue = namespace.queue_with("orders", settings().with_max_size(measured.counts().size));
+    send(&queue, body());
+    send(&queue, body());
+    let mut transaction = namespace.broker.transaction();
+    for delivery in try_take(&queue, 2).unwrap() {
+        transaction.settle(delivery.lease, Disposition::Complete).unwrap();
+        transaction.send(&queue.sender().unwrap(), Message::new(body())).unwrap();
+    }
+    transaction.commit().wait().unwrap();
+    assert_eq!(numbers(&queue), [3, 4]);
+}
+
+/// Rules: T-71.
 /// What a transaction that is refused leaves behind: nothing, in no respect.
 #[test]
 fn a_send_that_is_refused_at_the_end_undoes_everything() {

@@ -32,6 +32,7 @@ async fn a_handler_of_three_locks_runs_once_and_completes() {
     assert_empty(&queue);
 }
 
+/// Attacks: 72.
 #[tokio::test(start_paused = true)]
 async fn renewal_ends_after_its_total_and_the_handler_with_its_lock() {
     let queue = queue_with_lock(10);

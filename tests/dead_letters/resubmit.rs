@@ -175,6 +175,7 @@ async fn a_copy_passes_duplicate_detection() {
 }
 
 /// Rules: L-13.
+/// Attacks: 97.
 #[tokio::test(start_paused = true)]
 async fn a_bomb_stops_at_its_fourth_hop() {
     let bench = Bench::new();

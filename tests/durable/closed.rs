@@ -110,6 +110,7 @@ async fn a_receive_that_waits_ends_with_the_close() {
 }
 
 /// Rules: D-08.
+/// Attacks: 96.
 #[tokio::test]
 async fn a_folder_has_one_broker_at_a_time() {
     let disk = Disk::new();

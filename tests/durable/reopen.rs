@@ -130,6 +130,21 @@ async fn topics_rules_sessions_and_ids_survive() {
     assert_eq!(text(&session.receive().await.unwrap().message), "hello");
 }
 
+/// Rules: D-02.
+#[tokio::test]
+async fn a_session_state_that_was_cleared_stays_cleared() {
+    let disk = Disk::new();
+    let (broker, _) = disk.open();
+    let queue = broker.create_queue("sessions", QueueSettings::default().with_sessions(true)).unwrap();
+    let session = queue.accept_session("s").unwrap();
+    session.set_state(Some(Bytes::from_static(b"state"))).await.unwrap();
+    session.set_state(None).await.unwrap();
+    broker.close().await.unwrap();
+    drop(session);
+    let (broker, _) = disk.open();
+    assert_eq!(broker.queue("sessions").unwrap().accept_session("s").unwrap().state().unwrap(), None);
+}
+
 /// Rules: D-09.
 #[tokio::test]
 async fn a_relaxed_broker_answers_before_the_disk_has_it() {

@@ -114,6 +114,7 @@ async fn all_of_a_good_store_can_be_salvaged_and_sent_again() {
 }
 
 /// Rules: I-08.
+/// Attacks: 93.
 #[tokio::test]
 async fn of_a_damaged_store_everything_else_is_salvaged_and_the_damage_is_named() {
     let disk = store().await;

@@ -70,6 +70,7 @@ async fn another_name_of_a_type_is_that_type() {
 }
 
 /// Rules: J-03.
+/// Attacks: 34.
 #[tokio::test]
 async fn an_unknown_type_and_a_missing_one_are_dead_letters() {
     let seen = Seen::default();
@@ -109,6 +110,7 @@ async fn an_empty_body_is_no_value_of_a_type_that_has_one() {
 }
 
 /// Rules: J-05.
+/// Attacks: 34.
 #[tokio::test]
 async fn a_name_is_looked_up_and_never_more() {
     let seen = Seen::default();

@@ -479,6 +479,7 @@ async fn a_commit_that_fails_costs_the_id_and_not_the_message() {
 }
 
 /// Rules: W-11.
+/// Attacks: 69.
 #[tokio::test]
 async fn a_full_store_refuses_and_forgets_nothing_early() {
     let clock = Arc::new(ManualClock::new(Timestamp::EPOCH));

@@ -86,6 +86,7 @@ async fn a_lock_is_renewed_at_half_of_it_for_as_long_as_the_handler_runs() {
 }
 
 /// Rules: S-58.
+/// Attacks: 72.
 #[tokio::test(start_paused = true)]
 async fn renewal_stops_after_the_total_and_the_handler_runs_on() {
     let client = Client::answering(renewed);

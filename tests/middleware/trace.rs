@@ -203,6 +203,7 @@ fn a_send_and_a_batch_have_a_span() {
 }
 
 /// Rules: O-30.
+/// Attacks: 54.
 #[test]
 fn no_control_character_reaches_a_span() {
     const HOSTILE: &str = "\u{1b}[2Jm\r\nlevel=error \u{202e}\u{9b}";

@@ -194,6 +194,7 @@ fn zstd_bomb() -> Vec<u8> {
 }
 
 /// Rules: H-05.
+/// Attacks: 24, 25.
 #[test]
 fn a_body_over_the_limits_is_a_dead_letter() {
     let most = every().max_bytes(100 << 20);
@@ -233,6 +234,7 @@ fn limits_are_exact() {
 }
 
 /// Rules: H-06.
+/// Attacks: 27.
 #[test]
 fn one_encoding_and_no_more() {
     for names in ["gzip, gzip", "gzip,zstd", "identity, gzip, utf-8, gzip"] {
@@ -254,6 +256,7 @@ fn one_encoding_and_no_more() {
 }
 
 /// Rules: H-07.
+/// Attacks: 22, 28.
 #[test]
 fn every_truncation_and_what_follows_is_distinguished() {
     for (name, body) in [("gzip", GZIP), ("zstd", ZSTD), ("zstd", ZSTD_STREAMED), ("deflate", ZLIB)] {
@@ -300,6 +303,7 @@ fn output_of_python_is_read() {
 }
 
 /// Rules: H-103.
+/// Attacks: 28.
 #[test]
 fn members_and_frames_follow_each_other_within_the_limits() {
     let twice = lines().repeat(2);
@@ -526,6 +530,7 @@ async fn a_dead_letter_keeps_the_encoded_body() {
 }
 
 /// Rules: H-09.
+/// Attacks: 29.
 #[test]
 fn without_the_layer_a_codec_sees_no_encoded_body() {
     let error = encoded("gzip", GZIP).decode::<u32, _>(&consign::codecs::Codecs::json()).unwrap_err();

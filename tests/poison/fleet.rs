@@ -178,6 +178,7 @@ async fn an_empty_body_is_none_or_unit_and_no_object() {
     assert_eq!(trail(&outcome.dead[2]), Some("msgpack;exact;EmptyBody;,json;fallback;EmptyBody;"));
 }
 
+/// Attacks: 37.
 #[tokio::test(start_paused = true)]
 async fn a_wrong_content_type_is_recovered_only_by_a_chain() {
     let (json, msgpack) = (encoded(Json::default(), &order(1)).body, encoded(MessagePack, &order(2)).body);
@@ -193,6 +194,7 @@ async fn a_wrong_content_type_is_recovered_only_by_a_chain() {
     );
 }
 
+/// Attacks: 38.
 /// The byte is the number 1 in JSON and the number 49 in `MessagePack`.
 #[tokio::test(start_paused = true)]
 async fn the_declared_type_wins() {

@@ -38,6 +38,7 @@ impl Outcome {
 }
 
 /// Rules: P-44.
+/// Attacks: 1, 2, 3, 5, 9, 11, 12, 13, 14, 15, 20, 23, 27, 29, 31, 32, 33, 34, 37, 39, 40, 41, 43, 45, 47, 58, 61.
 #[tokio::test(start_paused = true)]
 async fn each_poison_is_dead_lettered_as_written_down() {
     let mut wrong = String::new();
@@ -80,6 +81,7 @@ async fn one_delivery(row: &Row) -> Message {
 }
 
 /// Rules: I-40.
+/// Attacks: 33.
 #[test]
 fn no_body_stands_in_a_text() {
     for row in rows() {

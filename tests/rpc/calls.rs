@@ -56,6 +56,7 @@ async fn a_reply_names_the_request_by_its_message_id() {
 }
 
 /// Rules: R-01.
+/// Attacks: 63.
 #[tokio::test(start_paused = true)]
 async fn every_call_has_an_id_of_its_own_with_122_random_bits() {
     let bench = Bench::new();
@@ -75,6 +76,7 @@ async fn every_call_has_an_id_of_its_own_with_122_random_bits() {
 }
 
 /// Rules: R-23.
+/// Attacks: 63.
 #[tokio::test(start_paused = true)]
 async fn replies_without_a_call_are_completed_and_counted() {
     let bench = Bench::new();
@@ -97,6 +99,7 @@ async fn replies_without_a_call_are_completed_and_counted() {
 }
 
 /// Rules: R-24.
+/// Attacks: 64.
 #[tokio::test(start_paused = true)]
 async fn the_second_reply_is_dropped() {
     let bench = Bench::new();
@@ -113,6 +116,7 @@ async fn the_second_reply_is_dropped() {
 }
 
 /// Rules: R-23.
+/// Attacks: 65.
 #[tokio::test(start_paused = true)]
 async fn a_reply_after_the_deadline_is_dropped() {
     let bench = Bench::new();
@@ -136,6 +140,7 @@ async fn a_reply_after_the_deadline_is_dropped() {
 }
 
 /// Rules: R-31.
+/// Attacks: 65.
 #[tokio::test(start_paused = true)]
 async fn a_dropped_call_leaves_its_place() {
     let bench = Bench::new();
@@ -150,6 +155,7 @@ async fn a_dropped_call_leaves_its_place() {
 }
 
 /// Rules: R-30.
+/// Attacks: 67.
 #[tokio::test(start_paused = true)]
 async fn calls_over_the_limit_are_refused_and_not_sent() {
     let bench = Bench::new();
@@ -430,6 +436,7 @@ async fn a_peer_that_hands_on_the_correlation_id_gets_one() {
 }
 
 /// Rules: R-33.
+/// Attacks: 68.
 #[tokio::test(start_paused = true)]
 async fn a_reply_of_the_wrong_type_is_an_error_and_no_hang() {
     let bench = Bench::new();

@@ -390,6 +390,7 @@ async fn a_reply_that_is_refused_for_good_dead_letters_the_request() {
 }
 
 /// Rules: R-27.
+/// Attacks: 66.
 #[tokio::test(start_paused = true)]
 async fn a_hostile_address_is_refused_before_the_handler_runs() {
     let bench = Bench::new();

@@ -156,6 +156,7 @@ async fn calls(seed: u64, style: Style, calls: usize) {
 }
 
 /// Rules: I-29.
+/// Attacks: 64.
 #[tokio::test(start_paused = true)]
 async fn shuffled_repeated_and_late_replies_find_their_calls() {
     for (at, seed) in seeds().into_iter().enumerate() {

@@ -130,6 +130,7 @@ fn an_error_has_a_line_and_a_column_and_shows_little() {
 }
 
 /// Rules: T-57.
+/// Attacks: 62.
 #[test]
 fn text_has_at_most_1_024_units() {
     let text = |length: usize| format!("a = '{}'", "x".repeat(length - 6));
@@ -151,6 +152,7 @@ fn an_action_has_at_most_32_statements() {
     assert_eq!((error.kind(), error.position()), (K::TooManyExpressions { limit: 32 }, 256));
 }
 
+/// Attacks: 62.
 #[test]
 fn text_that_is_too_long_or_too_deep_is_refused() {
     let deep = K::TooDeep { limit: 64 };
@@ -164,6 +166,7 @@ fn text_that_is_too_long_or_too_deep_is_refused() {
     assert_eq!((error.kind(), error.position()), (deep, 72));
 }
 
+/// Attacks: 62.
 /// The deepest of all shapes: read, evaluated, shown, compared and dropped on a stack of 1 MiB.
 #[test]
 fn the_deepest_expressions_fit_on_a_small_stack() {

@@ -3,9 +3,9 @@
 use clap::{Parser, Subcommand as Subcommands};
 
 use crate::{
-    api, bench, conformance, deny, error::Error, faults, features, foreign, fuzz, guarantees, guide, kill, latency,
-    load, model, nightly, options::Output, package, power_loss, random, recovery, sabotage, semver, shuttle, space,
-    spec,
+    api, attacks, bench, conformance, deny, error::Error, faults, features, foreign, fuzz, guarantees, guide, kill,
+    latency, load, model, nightly, options::Output, package, power_loss, random, recovery, sabotage, semver, shuttle,
+    space, spec,
 };
 
 /// Run the longer checks and the benchmarks of this workspace
@@ -21,7 +21,7 @@ pub(crate) struct CommandLine {
 /// The subcommands by purpose, after the list of them.
 const PURPOSES: &str = "\
 By purpose:
-  before a commit       features, spec, guarantees, deny, package --quick, guide
+  before a commit       features, spec, guarantees, attacks, deny, package --quick, guide
   brokers and clients   conformance, foreign, faults
   the embedded broker   model, shuttle, kill, power-loss, recovery, sabotage, space, latency
   untrusted input       fuzz, random
@@ -32,6 +32,8 @@ By purpose:
 enum Subcommand {
     /// Compare the public items of the published crates with the lists of docs/api (requires a nightly toolchain)
     Api(api::Options),
+    /// Check that each input of docs/attacks.toml has a test, and that docs/attacks.md lists them
+    Attacks(attacks::Options),
     /// Measure this library beside others and write docs/benchmarks.md (requires valgrind)
     Bench(bench::Options),
     /// Run the conformance suite on one transport and write its column of docs/conformance.md
@@ -91,6 +93,7 @@ impl CommandLine {
     pub(crate) fn run(&self) -> Result<(), Error> {
         match &self.subcommand {
             Subcommand::Api(options) => api::run(options),
+            Subcommand::Attacks(options) => attacks::run(options),
             Subcommand::Bench(options) => bench::run(options),
             Subcommand::Conformance(options) => conformance::run(options),
             Subcommand::Deny => deny::run(),

@@ -5,6 +5,7 @@ use std::process::ExitStatus;
 
 use plotters::drawing::DrawingAreaErrorKind;
 
+use crate::attacks::Problem as AttackProblem;
 use crate::fuzz::Finding;
 use crate::guarantees::Problem as GuaranteeProblem;
 use crate::spec::Problem;
@@ -63,7 +64,9 @@ pub(crate) enum Error {
     Spec(Vec<Problem>),
     /// What is wrong with the guarantees, their tests or their page.
     Guarantees(Vec<GuaranteeProblem>),
-    /// A file of guarantees is not of the form that is expected.
+    /// What is wrong with the attacks, their tests or their page.
+    Attacks(Vec<AttackProblem>),
+    /// A list of guarantees or attacks is not of the form that is expected.
     Toml { path: &'static str, source: toml::de::Error },
     /// The test of this transport did not run the suite.
     NoReport(String),
@@ -147,6 +150,10 @@ impl std::fmt::Display for Error {
                 write!(f, "{} problem(s)", problems.len())?;
                 problems.iter().try_for_each(|problem| write!(f, "\n  {problem}"))
             }
+            Self::Attacks(problems) => {
+                write!(f, "{} problem(s)", problems.len())?;
+                problems.iter().try_for_each(|problem| write!(f, "\n  {problem}"))
+            }
             Self::Toml { path, source } => write!(f, "cannot read {path}: {source}"),
         }
     }
@@ -184,6 +191,7 @@ impl std::error::Error for Error {
             | Self::NoToolchain(_)
             | Self::Findings(_)
             | Self::Guarantees(_)
+            | Self::Attacks(_)
             | Self::Spec(_) => None,
         }
     }

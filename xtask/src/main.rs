@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod attacks;
 mod bench;
 mod cli;
 mod conformance;
@@ -18,6 +19,7 @@ mod kill;
 mod latency;
 mod layers;
 mod load;
+mod markdown;
 mod model;
 mod nightly;
 mod options;
@@ -28,6 +30,7 @@ mod recovery;
 mod sabotage;
 mod semver;
 mod shuttle;
+mod source;
 mod space;
 mod spec;
 mod workspace;

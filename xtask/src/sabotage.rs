@@ -1,7 +1,7 @@
 //! `cargo xtask sabotage`: tests a library that has one defect at a time, and expects a test to fail.
 //!
 //! It is built once, with `--cfg sabotage`, in a folder of its own so that other builds stay warm. The environment chooses the
-//! defect: `broker/src/sabotage.rs`.
+//! defect: `broker/src/sabotage.rs` and `core/src/sabotage.rs`.
 
 use std::env;
 
@@ -29,6 +29,15 @@ const RECORDED: &[&str] =
 const POWER_LOSS: &[&str] =
     &["--package", "consign-broker", "--features", "durable", "--lib", "power_loss_loses_no_batch_and_tears_none"];
 
+const NAMES: &[&str] = &[
+    "--package",
+    "consign-broker",
+    "--features",
+    "durable",
+    "--lib",
+    "a_crash_at_any_call_of_a_life_leaves_names_that_open",
+];
+
 const SABOTAGES: &[Sabotage] = &[
     Sabotage { defect: "SkipSync", test: POWER_LOSS },
     Sabotage {
@@ -44,18 +53,8 @@ const SABOTAGES: &[Sabotage] = &[
     },
     Sabotage { defect: "SkipHeadSync", test: POWER_LOSS },
     Sabotage { defect: "SkipSegmentSync", test: POWER_LOSS },
-    Sabotage { defect: "SkipSegmentNameSync", test: POWER_LOSS },
-    Sabotage {
-        defect: "SkipRecoverySync",
-        test: &[
-            "--package",
-            "consign-broker",
-            "--features",
-            "durable",
-            "--lib",
-            "a_crash_at_any_call_of_a_life_leaves_names_that_open",
-        ],
-    },
+    Sabotage { defect: "SkipSegmentNameSync", test: NAMES },
+    Sabotage { defect: "SkipRecoverySync", test: NAMES },
     Sabotage { defect: "SkipSync", test: RECORDED },
     Sabotage { defect: "SkipFolderSync", test: RECORDED },
     Sabotage { defect: "AcknowledgeBeforeSync", test: KILL },
@@ -65,6 +64,69 @@ const SABOTAGES: &[Sabotage] = &[
         defect: "IgnoreSyncError",
         test: &["--package", "consign-broker", "--features", "durable", "--lib", "a_failed_sync_is_final"],
     },
+    Sabotage {
+        defect: "TruncateAtDamage",
+        test: &[
+            "--package",
+            "consign-broker",
+            "--features",
+            "durable",
+            "--lib",
+            "the_commit_before_does_not_come_back",
+        ],
+    },
+    Sabotage {
+        defect: "ForgetDeliveryCount",
+        test: &["--features", "full", "--test", "durable", "every_state_of_a_message_survives"],
+    },
+    Sabotage {
+        defect: "IgnoreLockToken",
+        test: &[
+            "--features",
+            "full",
+            "--test",
+            "broker",
+            "a_lease_does_not_settle_the_message_that_took_its_place_in_memory",
+        ],
+    },
+    Sabotage {
+        defect: "ExpireByUtc",
+        test: &["--features", "full", "--test", "broker", "utc_that_is_set_does_not_move_the_window"],
+    },
+    Sabotage {
+        defect: "AwaitAfterLock",
+        test: &[
+            "--features",
+            "full",
+            "--test",
+            "broker",
+            "a_receive_dropped_at_any_poll_leaves_no_lock_and_counts_nothing",
+        ],
+    },
+    Sabotage {
+        defect: "DropForgets",
+        test: &["--features", "full", "--test", "broker", "a_delivery_dropped_outside_a_runtime_is_back_at_once"],
+    },
+    Sabotage {
+        defect: "KeepPrefetched",
+        test: &["--features", "full", "--test", "consumer", "no_lock_is_left_and_nothing_is_lost"],
+    },
+    Sabotage {
+        defect: "ReserveInReadiness",
+        test: &["--features", "full", "--test", "middleware", "an_idle_ready_clone_and_an_unpolled_call_hold_nothing"],
+    },
+    Sabotage {
+        defect: "SkipDepthCheck",
+        test: &[
+            "--package",
+            "consign-codecs",
+            "--features",
+            "full",
+            "--test",
+            "formats",
+            "depth_64_is_accepted_and_65_refused_by_each_self_describing_codec",
+        ],
+    },
 ];
 
 pub(crate) fn run(output: &Output) -> Result<(), Error> {
@@ -72,7 +134,7 @@ pub(crate) fn run(output: &Output) -> Result<(), Error> {
     for sabotage in SABOTAGES {
         let is_noticed = sabotage.is_noticed()?;
         let by = sabotage.test.last().copied().unwrap_or_default();
-        eprintln!("{} is {} by {by}", sabotage.defect, if is_noticed { "noticed" } else { "NOT noticed" });
+        eprintln!("{}: {} by {by}", sabotage.defect, if is_noticed { "caught" } else { "SURVIVED, not caught" });
         if !is_noticed {
             missed.push(sabotage.defect);
         }
@@ -80,7 +142,7 @@ pub(crate) fn run(output: &Output) -> Result<(), Error> {
     if output.json {
         println!("{}", json!({ "tried": SABOTAGES.len(), "missed": missed }));
     } else {
-        println!("{} of {} are noticed", SABOTAGES.len() - missed.len(), SABOTAGES.len());
+        println!("{} of {} are caught", SABOTAGES.len() - missed.len(), SABOTAGES.len());
     }
     if missed.is_empty() { Ok(()) } else { Err(Error::Unnoticed(missed)) }
 }

@@ -17,6 +17,7 @@ fn protocol_headers_are_eight_bytes() {
 }
 
 /// Rules: A-47.
+/// Attacks: 83.
 #[test]
 fn a_frame_header_is_checked_before_the_frame_is_read() {
     let decode = |digits: &str| FrameHeader::decode(&hex(digits), 512);

@@ -27,6 +27,7 @@ pub(crate) fn for_each_case(test: &str, cases: u32, mut case: impl FnMut(&mut Rn
 }
 
 /// Rules: A-45.
+/// Attacks: 22.
 #[test]
 fn random_values_round_trip_and_cut_random_bytes_are_refused() {
     for_each_case("random_values_round_trip_and_cut_random_bytes_are_refused", 100_000, |rng| {
@@ -94,6 +95,7 @@ fn random_bytes_do_not_panic() {
     });
 }
 
+/// Attacks: 90.
 #[test]
 fn flipped_random_bytes_of_real_frames_and_messages_do_not_panic() {
     let vectors = concat!(include_str!("../vectors/rhea.txt"), include_str!("../vectors/proton.txt"));

@@ -1,8 +1,11 @@
+use std::thread;
+
 use DecodeErrorKind::{
     Ascii, Count, Depth, Descriptor, FormatCode, Invalid, Missing, Size, Trailing, Truncated, Type, Utf8,
 };
 use consign_amqp::{
     codec::{self, DecodeErrorKind, Decoder, EncodeError, Limits},
+    message::EncodedMessage,
     value::{Described, List, Str, Value},
 };
 
@@ -13,6 +16,7 @@ fn refused(digits: &str) -> (DecodeErrorKind, usize) {
     (error.kind(), error.offset())
 }
 
+/// Attacks: 19.
 #[test]
 fn a_malformed_value_is_refused_with_its_reason_and_offset() {
     let cases = [
@@ -44,6 +48,7 @@ fn a_malformed_value_is_refused_with_its_reason_and_offset() {
 }
 
 /// Rules: A-47.
+/// Attacks: 16, 17, 19.
 #[test]
 fn sizes_and_counts_beyond_the_input_are_refused() {
     for code in ["b0", "b1", "b3", "d0", "d1", "f0"] {
@@ -58,6 +63,7 @@ fn sizes_and_counts_beyond_the_input_are_refused() {
 }
 
 /// Rules: A-47.
+/// Attacks: 17.
 #[test]
 fn an_array_of_elements_without_bytes_has_at_most_1024() {
     let array = |count: u32| format!("f0 00000005 {count:08x} 41");
@@ -106,6 +112,7 @@ fn describe(value: Vec<u8>) -> Vec<u8> {
 }
 
 /// Rules: A-47.
+/// Attacks: 8.
 #[test]
 fn nesting_is_limited_to_32_levels() {
     for (wrap, name) in [(in_list as fn(_) -> _, "lists"), (in_array, "arrays"), (describe, "described values")] {
@@ -116,6 +123,85 @@ fn nesting_is_limited_to_32_levels() {
     assert_eq!(refused(&"00".repeat(10_000)).0, Depth);
     let descriptors = "00 5301".repeat(40);
     assert_eq!(refused(&format!("e0 7a 00 {descriptors} 40")).0, Depth);
+}
+
+/// Lists of 32-bit sizes inside one another, each the only element of the one around it.
+fn lists(levels: u32) -> Vec<u8> {
+    let heads = (1..=levels).rev().flat_map(|level| {
+        let size = (4 + (level - 1) * 9 + 1).to_be_bytes();
+        [&[0xd0][..], &size, &[0, 0, 0, 1]].concat()
+    });
+    heads.chain([0x40]).collect()
+}
+
+/// Rules: A-47.
+/// Attacks: 6, 7, 8.
+/// On half of the stack that a worker of tokio has.
+#[test]
+fn sections_that_are_nested_too_deeply_are_refused() {
+    let check = || {
+        let described = [&b"\x00\x53\x70".repeat(80_000)[..], &[0x40]].concat();
+        let few = [&b"\x00\x53\x70".repeat(10_000)[..], &[0x40]].concat();
+        for nested in [lists(5_000), few, described] {
+            let value = [&[0x00, 0x53, 0x77][..], &nested].concat();
+            let refusal = match EncodedMessage::split(value.into()) {
+                Ok(message) => message.value().unwrap_err(),
+                Err(error) => error,
+            };
+            assert_eq!(refusal.kind(), Depth);
+            for section in [0x71, 0x72] {
+                let content = [&[0xa3, 1, b'a'][..], &nested].concat();
+                let size = u32::try_from(content.len() + 4).unwrap().to_be_bytes();
+                let map = [&[0x00, 0x53, section, 0xd1][..], &size, &[0, 0, 0, 2], &content].concat();
+                let message = EncodedMessage::split([&map[..], &[0x00, 0x53, 0x77, 0x40]].concat().into());
+                let refusal = match message {
+                    Ok(message) if section == 0x71 => message.delivery_annotations().unwrap_err(),
+                    Ok(message) => message.message_annotations().unwrap_err(),
+                    Err(error) => error,
+                };
+                assert_eq!(refusal.kind(), Depth, "{section:#x}");
+            }
+        }
+    };
+    thread::Builder::new().stack_size(1 << 20).spawn(check).unwrap().join().unwrap();
+}
+
+/// Rules: A-47.
+/// Attacks: 18.
+#[test]
+fn a_size_that_does_not_include_the_count_is_refused() {
+    for size in 0..4 {
+        for code in ["d0", "d1", "f0"] {
+            let (kind, _) = refused(&format!("{code} 0000000{size} 00000000"));
+            assert!(matches!(kind, Truncated | Size), "{code} {size}: {kind:?}");
+        }
+    }
+    for code in ["c0", "c1", "e0"] {
+        let (kind, _) = refused(&format!("{code} 00 00"));
+        assert!(matches!(kind, Truncated | Size), "{code}: {kind:?}");
+    }
+}
+
+/// Attacks: 60.
+/// Eight times as many elements may take 24 times as long; if each element were looked at for each other one, it would be 64.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the time that decoding takes is the subject")]
+fn an_array_takes_time_by_its_length() {
+    let array = |count: u32| {
+        let size = (count + 5).to_be_bytes();
+        let bytes = [&[0xf0][..], &size, &count.to_be_bytes(), &[0x51], &vec![7; count as usize]].concat();
+        bytes::Bytes::from(bytes)
+    };
+    let time = |bytes: &bytes::Bytes| {
+        let once = |_| {
+            let began = std::time::Instant::now();
+            codec::decode::<Value>(bytes).unwrap();
+            began.elapsed()
+        };
+        (0..9).map(once).min().unwrap()
+    };
+    let (few, many) = (time(&array(8_192)), time(&array(65_536)));
+    assert!(many < few * 24, "{few:?} and {many:?}");
 }
 
 /// Rules: A-47.
@@ -133,6 +219,7 @@ fn an_empty_list_is_a_level_in_every_encoding() {
 }
 
 /// Rules: A-47.
+/// Attacks: 8.
 #[test]
 fn skipping_is_limited_too() {
     let skip = |digits: &str| {

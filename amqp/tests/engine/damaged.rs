@@ -86,6 +86,7 @@ fn answer(peer: &mut Peer, event: Event) {
 }
 
 /// Rules.
+/// Attacks: 90.
 #[test]
 fn frames_in_any_order_and_flipped_bits_end_in_events_and_frames() {
     let setting = |name, otherwise| env::var(name).map_or(otherwise, |text| text.parse().expect("a number"));

@@ -228,6 +228,7 @@ fn half_of_the_idle_timeout_is_announced() {
 }
 
 /// Rules: A-51.
+/// Attacks: 89.
 #[test]
 fn the_handshake_and_the_close_are_limited_in_time() {
     let options = Options::default().with_handshake_timeout(Duration::from_secs(5));

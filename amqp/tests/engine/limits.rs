@@ -75,6 +75,7 @@ fn sessions_and_links_of_this_end_are_limited_by_both_ends() {
 }
 
 /// Rules.
+/// Attacks: 88.
 #[test]
 fn one_session_more_of_the_peer_closes_the_connection() {
     let mut peer = Peer::opened(Options::default().with_max_sessions(2));
@@ -94,6 +95,7 @@ fn one_session_more_of_the_peer_closes_the_connection() {
 }
 
 /// Rules.
+/// Attacks: 88.
 #[test]
 fn one_link_more_of_the_peer_ends_its_session() {
     let (mut peer, session) = Peer::begun(Options::default().with_max_links(3).with_max_connection_links(4));
@@ -190,6 +192,7 @@ fn a_range_takes_time_by_the_tracked_deliveries_and_not_by_its_length() {
 }
 
 /// Rules: A-58.
+/// Attacks: 87.
 #[test]
 fn transfers_without_bytes_use_no_memory() {
     let (mut peer, _) = Peer::attached(Options::default(), Role::Sender);

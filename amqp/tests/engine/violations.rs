@@ -67,6 +67,7 @@ fn another_protocol_is_answered_with_the_supported_header() {
 }
 
 /// Rules: A-59.
+/// Attacks: 84.
 #[test]
 fn a_frame_that_is_too_large_is_refused_by_its_first_eight_bytes() {
     let mut peer = Peer::opened(Options::default());
@@ -95,6 +96,52 @@ fn a_malformed_frame_closes_the_connection() {
 }
 
 /// Rules: A-59.
+/// Attacks: 91.
+#[test]
+fn properties_of_an_open_and_an_attach_are_limited() {
+    let fields = |performative: Performative| {
+        let frame = encode(0, performative, b"");
+        // The size of the list is in one byte, and so is the number of its fields.
+        assert_eq!(frame[11], 0xc0);
+        (frame[..11].to_vec(), frame[14..].to_vec(), frame[13])
+    };
+    let hostile = [
+        [&[0xd1, 0, 0, 0x40, 4, 0, 0, 0, 2, 0xa3, 1, b'a'][..], &[0x00, 0x53, 0x70].repeat(5_000), &[0x40]].concat(),
+        vec![0xd1, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 2],
+        vec![0xd1, 0, 0, 0, 8, 0xff, 0xff, 0xff, 0xff, 0x40, 0x40, 0x40, 0x40],
+        vec![0xd1, 0, 0, 0, 0, 0, 0, 0, 0],
+    ];
+    let with_properties = |performative: Performative, place: u8, properties: &[u8]| {
+        let (start, fields, count) = fields(performative);
+        let mut content = fields;
+        content.truncate(content.len() - usize::from(count.saturating_sub(place)));
+        content.extend(vec![0x40; usize::from(place.saturating_sub(count))]);
+        content.extend_from_slice(properties);
+        let size = u32::try_from(content.len() + 4).unwrap().to_be_bytes();
+        let mut frame = [&start[..], &[0xd0], &size, &[0, 0, 0, place + 1], &content].concat();
+        let size = u32::try_from(frame.len()).unwrap().to_be_bytes();
+        frame[..4].copy_from_slice(&size);
+        frame
+    };
+    for properties in hostile {
+        let mut peer = Peer::new(Connection::server(Options::default(), std::time::Duration::ZERO));
+        peer.write_bytes(&ProtocolHeader::Amqp.to_bytes());
+        let opened = with_properties(Open::default().into(), 9, &properties);
+        peer.write_bytes(&opened);
+        peer.next_write();
+        let (violation, _) = closed(&mut peer);
+        assert!(matches!(violation, Violation::Frame(_)), "{violation:?}");
+
+        let (mut peer, _) = Peer::begun(Options::default().with_max_frame_size(65_536));
+        peer.write_bytes(&with_properties(attach(0, Role::Sender).into(), 13, &properties));
+        let (violation, told) = closed(&mut peer);
+        assert!(matches!(violation, Violation::Frame(FrameError::Body(_))), "{violation:?}");
+        assert_eq!(told, condition::DECODE_ERROR);
+    }
+}
+
+/// Rules: A-59.
+/// Attacks: 86.
 #[test]
 fn opens_begins_and_channels_are_checked() {
     let closing = |performative: Performative, channel| {
@@ -144,6 +191,7 @@ fn an_open_that_cannot_be_served_is_answered_with_an_open_and_a_close() {
 }
 
 /// Rules: A-59.
+/// Attacks: 86.
 #[test]
 fn handles_are_checked() {
     let (mut peer, _) = Peer::attached(Options::default(), Role::Sender);
@@ -181,6 +229,7 @@ fn a_transfer_beyond_the_session_window_ends_the_session() {
 }
 
 /// Rules.
+/// Attacks: 86.
 #[test]
 fn deliveries_beyond_the_credit_detach_the_link() {
     let (mut peer, link) = Peer::attached(Options::default().with_credit_overrun(2), Role::Sender);
@@ -194,6 +243,7 @@ fn deliveries_beyond_the_credit_detach_the_link() {
 }
 
 /// Rules: A-59.
+/// Attacks: 87.
 #[test]
 fn a_message_that_is_too_large_detaches_the_link_as_soon_as_it_is() {
     let (mut peer, _) = Peer::attached(Options::default().with_max_message_size(10), Role::Sender);

@@ -92,6 +92,7 @@ fn a_header_is_always_written() {
     assert_eq!(write(&Message::new(""), Direction::Send).header, Some(Header::default()));
 }
 
+/// Attacks: 53.
 #[test]
 fn what_a_broker_sets_is_read_from_a_delivery_and_not_from_a_send() {
     let at = |millis| Value::from(Timestamp(millis));

@@ -72,6 +72,7 @@ fn refused(bytes: Vec<u8>, name: &str) {
 }
 
 /// Rules: A-47.
+/// Attacks: 6, 16.
 #[test]
 fn bombs_are_refused_within_64_kib() {
     for (code, name) in [(0xd0_u8, "lists"), (0xf0, "arrays")] {
@@ -128,6 +129,7 @@ fn the_most_elements_take_less_than_6_mib() {
 }
 
 /// Rules: A-47.
+/// Attacks: 90.
 #[test]
 fn truncated_and_flipped_frames_stay_within_64_kib() {
     let vectors = include_str!("../vectors/rhea.txt").lines().filter(|line| line.starts_with("frame-"));

@@ -54,3 +54,30 @@ fn millis(duration: Duration) -> i64 {
     let millis = duration.as_secs().saturating_mul(1_000).saturating_add(u64::from(duration.subsec_millis()));
     i64::try_from(millis).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use consign_core::time::ManualClock;
+
+    use super::*;
+
+    /// Rules: D-244.
+    #[test]
+    fn utc_never_goes_back_while_the_broker_runs() {
+        const HOUR: Duration = Duration::from_secs(3_600);
+        let start = Timestamp::from_millis(1_700_000_000_000);
+        let clock = Arc::new(ManualClock::new(start));
+        let later = Later::new(Arc::<ManualClock>::clone(&clock), start);
+        clock.set_utc(start.saturating_add(HOUR));
+        let latest = later.now().utc;
+        assert_eq!(latest, start.saturating_add(HOUR));
+        clock.set_utc(start);
+        assert_eq!(later.now().utc, latest);
+        assert_eq!(later.ahead.load(Ordering::Relaxed), 3_600_000);
+        // It continues as fast as time passes, until UTC has caught up.
+        clock.advance(HOUR / 2);
+        assert_eq!(later.now().utc, latest.saturating_add(HOUR / 2));
+        clock.set_utc(latest.saturating_add(HOUR));
+        assert_eq!(later.now().utc, latest.saturating_add(HOUR));
+    }
+}

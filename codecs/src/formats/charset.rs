@@ -115,6 +115,7 @@ mod tests {
         assert_eq!(read("utf-16be", b"\xd8\0\0a"), Err(DecodeErrorKind::Utf8));
     }
 
+    /// Attacks: 39.
     #[test]
     fn other_charsets_are_unsupported() {
         for charset in ["utf-7", "ibm037", "utf-32", "", "utf-8 "] {

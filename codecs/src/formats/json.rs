@@ -178,6 +178,7 @@ mod tests {
         assert_eq!(check_charset(Some("Us-Ascii"), b"\"\xe9\""), Ok(()));
     }
 
+    /// Attacks: 39.
     #[test]
     fn other_charsets_are_unsupported() {
         for (charset, body) in [

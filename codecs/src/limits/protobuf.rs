@@ -104,6 +104,7 @@ mod tests {
         check(body, &Limits::default()).err().map(|error| error.kind())
     }
 
+    /// Attacks: 9.
     #[test]
     fn nested_groups_are_depth() {
         assert_eq!(kind(&[0x0b; 65]), Some(DecodeErrorKind::Depth));
@@ -112,6 +113,7 @@ mod tests {
         assert_eq!(kind(&[0x0b]), Some(DecodeErrorKind::Truncated));
     }
 
+    /// Attacks: 20.
     #[test]
     fn a_length_beyond_what_a_body_may_have_is_length() {
         assert_eq!(kind(&[0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f, 1]), Some(DecodeErrorKind::Length));

@@ -112,6 +112,7 @@ fn changed_bodies_are_read_or_refused() {
     });
 }
 
+/// Attacks: 22.
 #[test]
 fn every_truncation_is_refused() {
     for file in [goldens(".bin"), goldens(".xml")].concat() {
@@ -127,6 +128,7 @@ fn every_truncation_is_refused() {
     }
 }
 
+/// Attacks: 23.
 #[test]
 fn bytes_after_the_value_are_refused() {
     for file in goldens(".bin") {
@@ -201,6 +203,7 @@ fn elements_are_limited_over_the_whole_body() {
 }
 
 /// Rules: P-124.
+/// Attacks: 59.
 #[test]
 fn prefixes_and_attributes_are_limited() {
     let limits = Limits::default();

@@ -21,6 +21,7 @@ struct Known {
     _known: u32,
 }
 
+/// Attacks: 1.
 #[test]
 fn json_arrays() {
     on_a_small_stack(|| {
@@ -32,6 +33,7 @@ fn json_arrays() {
     });
 }
 
+/// Attacks: 2.
 #[test]
 fn json_objects_in_a_field_that_the_type_ignores() {
     on_a_small_stack(|| {
@@ -47,6 +49,26 @@ fn json_objects_in_a_field_that_the_type_ignores() {
     });
 }
 
+/// Attacks: 30.
+/// As Json.NET writes the name of a type to create.
+#[test]
+fn a_type_that_a_body_names_is_a_field() {
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Exact {
+        #[serde(rename = "known")]
+        _known: u32,
+    }
+    let body = br#"{"$type":"System.Windows.Data.ObjectDataProvider, PresentationFramework","known":1}"#;
+    for codec in [JSON, Which::Strict] {
+        assert_eq!(kind::<Known>(codec, body), None);
+        assert_eq!(kind::<Exact>(codec, body), Some(Kind::Type));
+        let Value::Object(fields) = codec.decode::<Value>(body).unwrap() else { panic!("an object") };
+        assert!(fields["$type"].is_string());
+    }
+}
+
+/// Attacks: 3.
 #[test]
 fn msgpack_arrays() {
     on_a_small_stack(|| {
@@ -55,11 +77,13 @@ fn msgpack_arrays() {
     });
 }
 
+/// Attacks: 4.
 #[test]
 fn msgpack_arrays_in_a_debug_build() {
     on_a_small_stack(|| assert_eq!(kind::<Value>(MSGPACK, &[0x91; 1_000]), Some(Kind::Depth)));
 }
 
+/// Attacks: 5.
 #[test]
 fn cbor_arrays_tags_and_indefinite_arrays() {
     on_a_small_stack(|| {
@@ -153,6 +177,7 @@ fn a_type_that_recurses_by_any_means_stops() {
     });
 }
 
+/// Attacks: 11.
 #[test]
 fn msgpack_lengths() {
     on_a_small_stack(|| {
@@ -164,6 +189,7 @@ fn msgpack_lengths() {
     });
 }
 
+/// Attacks: 12.
 #[test]
 fn msgpack_counts() {
     on_a_small_stack(|| {
@@ -175,6 +201,7 @@ fn msgpack_counts() {
     });
 }
 
+/// Attacks: 13.
 #[test]
 fn cbor_lengths_and_counts() {
     on_a_small_stack(|| {
@@ -187,6 +214,7 @@ fn cbor_lengths_and_counts() {
     });
 }
 
+/// Attacks: 14.
 #[test]
 fn lengths_in_positional_codecs() {
     on_a_small_stack(|| {
@@ -202,6 +230,7 @@ fn lengths_in_positional_codecs() {
     });
 }
 
+/// Attacks: 15.
 #[test]
 #[allow(clippy::zero_sized_map_values)]
 fn elements_of_no_size() {
@@ -262,6 +291,7 @@ fn elements_are_limited_over_the_whole_body() {
     });
 }
 
+/// Attacks: 22.
 #[test]
 fn every_truncation_is_refused() {
     on_a_small_stack(|| {
@@ -275,6 +305,7 @@ fn every_truncation_is_refused() {
     });
 }
 
+/// Attacks: 23.
 #[test]
 fn trailing_bytes_are_refused() {
     on_a_small_stack(|| {
@@ -292,6 +323,7 @@ fn trailing_bytes_are_refused() {
     });
 }
 
+/// Attacks: 45.
 #[test]
 fn invalid_utf_8_in_a_string() {
     on_a_small_stack(|| {
@@ -304,6 +336,7 @@ fn invalid_utf_8_in_a_string() {
     });
 }
 
+/// Attacks: 47.
 #[test]
 fn a_lone_surrogate() {
     for body in [r#""\ud800""#, r#""\udc00""#, r#""\ud800\u0041""#] {
@@ -312,6 +345,7 @@ fn a_lone_surrogate() {
     }
 }
 
+/// Attacks: 57.
 #[test]
 fn keys_that_collide_elsewhere() {
     // Multiples of a large power of two collide in a table that takes the low bits.
@@ -321,6 +355,7 @@ fn keys_that_collide_elsewhere() {
     assert_eq!(map.len(), 10_000);
 }
 
+/// Attacks: 58.
 #[test]
 fn duplicate_keys() {
     #[derive(Debug, Deserialize, Serialize)]
@@ -335,6 +370,7 @@ fn duplicate_keys() {
     }
 }
 
+/// Attacks: 61.
 #[test]
 fn a_number_of_many_digits() {
     let body = "1".repeat(100_000);

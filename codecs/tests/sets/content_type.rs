@@ -196,6 +196,7 @@ fn white_space_and_quotes() {
     assert_same("APPLICATION/JSON ; Charset=\"UTF-8\"", "application/json;charset=utf-8");
 }
 
+/// Attacks: 43.
 #[test]
 fn control_characters_are_malformed() {
     for text in [

@@ -6,6 +6,7 @@ fn codecs() -> Codecs<impl consign_codecs::CodecSet> {
     Codecs::builder().with(Json::default()).with(MessagePack).build().unwrap()
 }
 
+/// Attacks: 40.
 #[test]
 fn two_content_types_are_malformed() {
     for text in ["application/json, application/msgpack", "application/json;a=1, text/plain"] {
@@ -14,6 +15,7 @@ fn two_content_types_are_malformed() {
     }
 }
 
+/// Attacks: 40.
 #[test]
 fn the_first_of_two_charsets_counts() {
     let read = |text| codecs().decode::<u8>(Some(text), b"\xff").map_err(|failure| failure.trail().to_string());
@@ -21,6 +23,7 @@ fn the_first_of_two_charsets_counts() {
     assert_eq!(read("application/json;charset=utf-16;charset=utf-8"), Err("json;exact;UnsupportedCharset;".to_owned()));
 }
 
+/// Attacks: 41.
 #[test]
 fn long_texts_are_malformed_and_cut() {
     let mebibyte = "application/json".repeat(1 << 16);
@@ -35,6 +38,7 @@ fn long_texts_are_malformed_and_cut() {
     assert_eq!(codecs().decode::<u8>(Some(&blank), b"1").unwrap(), 1);
 }
 
+/// Attacks: 42.
 #[test]
 fn white_space_case_and_quotes() {
     for text in ["APPLICATION/JSON ; Charset=\"UTF-8\"", " application/json", "application/json\t", "application/json;"]
@@ -43,6 +47,7 @@ fn white_space_case_and_quotes() {
     }
 }
 
+/// Attacks: 43.
 #[test]
 fn control_characters_never_reach_a_description() {
     for text in ["application/json\r\nx-evil: 1", "application/json\0", "text/\u{1b}[31m", "text/\u{202e}nosj"] {
@@ -69,6 +74,7 @@ fn a_part_of_a_name_is_no_match() {
     }
 }
 
+/// Attacks: 38.
 #[test]
 fn missing_can_be_refused() {
     let codecs = Codecs::builder().with(Json::default()).on_missing(Policy::Reject).build().unwrap();

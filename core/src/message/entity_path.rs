@@ -206,6 +206,7 @@ mod tests {
         }
     }
 
+    /// Attacks: 49.
     #[test]
     fn characters_that_hide_are_refused() {
         for bad in ["a\u{202e}b", "a\u{200b}b", "a\u{feff}b"] {

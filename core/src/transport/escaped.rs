@@ -43,6 +43,7 @@ mod tests {
     use super::*;
 
     /// Rules: O-30.
+    /// Attacks: 55.
     #[test]
     fn characters_that_could_forge_a_line_are_escaped() {
         for (text, shown) in [

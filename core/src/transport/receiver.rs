@@ -173,6 +173,15 @@ pub trait ReceiverExt: Receiver {
             let waiting = Waiting(self);
             let mut out = Vec::new();
             poll_fn(|cx| waiting.0.poll_receive(cx, max.max(1), &mut out)).await?;
+            #[cfg(sabotage)]
+            if crate::sabotage::has("AwaitAfterLock") {
+                let mut has_yielded = false;
+                poll_fn(|cx| {
+                    cx.waker().wake_by_ref();
+                    if std::mem::replace(&mut has_yielded, true) { Poll::Ready(()) } else { Poll::Pending }
+                })
+                .await;
+            }
             Ok(out)
         }
     }

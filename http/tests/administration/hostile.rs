@@ -19,6 +19,7 @@ fn entities_are_not_expanded() {
     assert_eq!(refusal(entry("<QueueDescription a=\"&b;\"/>")), Kind::Malformed);
 }
 
+/// Attacks: 59.
 #[test]
 fn levels_elements_attributes_and_bytes_are_bounded() {
     let deep = "<a>".repeat(100_000);

@@ -73,6 +73,7 @@ fn a_request_has_the_properties_of_a_message() {
 }
 
 /// Rules: V-15.
+/// Attacks: 53.
 #[test]
 fn unknown_keys_and_those_of_the_broker_are_ignored() {
     let message =
@@ -90,6 +91,7 @@ fn a_time_to_live_of_dotnet_is_unlimited() {
     assert_eq!(nearly, Some(Duration::from_secs(99_999_999_999)));
 }
 
+/// Attacks: 52.
 #[test]
 fn what_is_not_a_message_is_refused_without_its_values() {
     for (broker, kind) in [
@@ -126,7 +128,19 @@ fn what_is_not_a_message_is_refused_without_its_values() {
     assert_eq!(from_request(&latin, Bytes::new()).unwrap_err().kind(), Kind::Header);
 }
 
+/// Attacks: 10.
+/// Dates of RFC 2822 may have comments inside one another.
+#[test]
+fn a_date_has_no_comments() {
+    let date = format!("{}{} Sun, 06 Nov 1994 08:49:37 GMT", "(".repeat(10_000), ")".repeat(10_000));
+    let scheduled = format!("{{\"ScheduledEnqueueTimeUtc\":\"{date}\"}}");
+    assert_eq!(refusal(&[("BrokerProperties", &scheduled)]), Kind::BrokerProperty);
+    let quoted = format!("\"{date}\"");
+    assert_eq!(read(&[("at", &quoted)]).application_properties().get("at"), Some(&PropertyValue::from(date)));
+}
+
 /// Rules: HT-17.
+/// Attacks: 50.
 #[test]
 fn exact_properties_keep_names_types_and_values() {
     let mut message = Message::builder().property("Ab", 5_u8).property("aB", 'c').property("with space", "a\nb\u{0}");

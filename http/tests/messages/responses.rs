@@ -61,6 +61,7 @@ fn a_body_that_is_not_data_is_left_to_the_caller() {
     assert_eq!(to_response(&Message::new(""), None, false).1, Some(Bytes::new()));
 }
 
+/// Attacks: 50, 51.
 #[test]
 fn a_property_that_no_header_represents_is_left_out() {
     let message = Message::builder().property("a b", 1).property("host", 2).property("ok", "a\nb").property("c", 3);

@@ -9,6 +9,8 @@ use percent_encoding::percent_decode_str;
 use sha2::Sha256;
 
 const SCHEME: &str = "SharedAccessSignature ";
+/// Bytes of a token. A resource has at most 260 characters.
+const MAX_LENGTH: usize = 4 << 10;
 
 /// A token: `SharedAccessSignature sr={resource}&sig={signature}&se={expiry}&skn={name of the key}`, in any order.
 pub(super) struct Signature<'a> {
@@ -20,8 +22,11 @@ pub(super) struct Signature<'a> {
 }
 
 impl<'a> Signature<'a> {
-    /// Reads a token. None if it is malformed.
+    /// Reads a token. None if it is malformed, or longer than 4 KiB.
     pub(super) fn parse(token: &'a str) -> Option<Self> {
+        if token.len() > MAX_LENGTH {
+            return None;
+        }
         let scheme = token.get(..SCHEME.len())?;
         if !scheme.eq_ignore_ascii_case(SCHEME) {
             return None;
@@ -130,6 +135,7 @@ mod tests {
         }
     }
 
+    /// Attacks: 77.
     #[test]
     fn what_is_not_a_token_is_refused() {
         let good = sign("sb://localhost/orders", 1_800_000_000, "Root", "secret");
@@ -140,6 +146,50 @@ mod tests {
         {
             assert!(Signature::parse(token).is_none(), "{token}");
         }
+    }
+
+    /// Attacks: 77.
+    #[test]
+    fn fields_have_any_order() {
+        let token = sign("sb://localhost/orders", 1_800_000_000, "Root", "secret");
+        let mut fields: Vec<_> = token[SCHEME.len()..].split('&').collect();
+        fields.reverse();
+        assert!(Signature::parse(&format!("{SCHEME}{}", fields.join("&"))).unwrap().is_signed_with("secret"));
+    }
+
+    /// Attacks: 78.
+    #[test]
+    fn each_bit_and_the_padding_of_a_signature_count() {
+        let token = |signature: &str| {
+            let signature = signature.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");
+            format!("{SCHEME}sr=sb%3A%2F%2Flocalhost%2Forders&sig={signature}&se=1800000000&skn=Root")
+        };
+        let signature = "nxsm+sJyCvBmktj7tHv+pkF8pTAoTacXrUbrD6Ss914=";
+        assert!(Signature::parse(&token(signature)).unwrap().is_signed_with("secret"));
+        let bytes = STANDARD.decode(signature).unwrap();
+        for bit in 0..bytes.len() * 8 {
+            let mut changed = bytes.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            let changed = token(&STANDARD.encode(changed));
+            assert!(!Signature::parse(&changed).unwrap().is_signed_with("secret"), "bit {bit}");
+        }
+        // Without padding, with more of it, and with bits after the last byte.
+        let unpadded = signature.trim_end_matches('=');
+        let other_bits = format!("{}5=", &unpadded[..unpadded.len() - 1]);
+        for changed in [unpadded, &format!("{signature}="), &other_bits] {
+            assert!(Signature::parse(&token(changed)).is_none(), "{changed}");
+        }
+    }
+
+    /// Attacks: 81.
+    #[test]
+    fn a_token_of_more_than_4_kib_is_refused() {
+        let mut token = sign("sb://localhost/orders", 1_800_000_000, "Root", "secret") + "&other=";
+        token.extend(std::iter::repeat_n('a', MAX_LENGTH - token.len()));
+        assert!(Signature::parse(&token).unwrap().is_signed_with("secret"));
+        token.push('a');
+        assert!(Signature::parse(&token).is_none());
+        assert!(Signature::parse(&(token + &"a".repeat(1 << 20))).is_none());
     }
 
     #[test]

@@ -80,6 +80,7 @@ impl fmt::Display for Printable<'_> {
 mod tests {
     use super::*;
 
+    /// Attacks: 54.
     #[test]
     fn text_of_a_message_cannot_control_the_terminal() {
         let shown = Printable("one\n\u{1b}[31m\u{202e}\r two").to_string();

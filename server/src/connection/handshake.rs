@@ -49,6 +49,7 @@ fn plain(response: &[u8]) -> Option<(&str, &str)> {
 mod tests {
     use super::*;
 
+    /// Attacks: 85.
     #[test]
     fn the_response_of_plain_has_three_parts() {
         assert_eq!(plain(b"\0name\0key"), Some(("name", "key")));

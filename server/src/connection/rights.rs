@@ -128,6 +128,7 @@ mod tests {
         held
     }
 
+    /// Attacks: 76.
     #[tokio::test(start_paused = true)]
     async fn a_token_is_for_its_entity_and_what_is_below() {
         let (mut held, now) = (held(), Instant::now());

@@ -32,6 +32,7 @@ async fn harness() -> Harness {
 }
 
 /// Rules: HT-24.
+/// Attacks: 80.
 #[tokio::test]
 async fn each_request_needs_its_right() {
     let harness = harness().await;

@@ -104,6 +104,7 @@ fn heads() -> Vec<Case> {
         "OPTIONS * HTTP/1.1",
         "POST q/messages HTTP/1.1",
         "POST /%ff/messages HTTP/1.1",
+        "POST /%C0%A0/messages HTTP/1.1",
         "POST /%00/messages HTTP/1.1",
         "POST /../q/messages HTTP/1.1",
         "POST /q//messages HTTP/1.1",
@@ -254,6 +255,7 @@ fn documents() -> Vec<Case> {
 }
 
 /// Rules: HT-19.
+/// Attacks: 21, 46, 48, 51, 52, 56, 59.
 #[tokio::test]
 async fn hostile_requests_are_refused_and_nothing_is_stored() {
     let harness = Harness::new().await;
@@ -305,6 +307,7 @@ fn statuses(answers: &[u8]) -> Vec<String> {
 }
 
 /// Rules: HT-20.
+/// Attacks: 21.
 #[tokio::test]
 async fn a_request_whose_length_is_given_twice_is_refused() {
     let harness = Harness::new().await;

@@ -64,6 +64,7 @@ async fn tokens_are_accepted_for_development() {
 }
 
 /// Rules: G-04, G-06.
+/// Attacks: 80.
 #[tokio::test(start_paused = true)]
 async fn a_link_needs_the_right_of_a_token_for_its_entity() {
     let harness = harness();
@@ -134,6 +135,7 @@ async fn operations_of_management_need_a_right_of_their_own() {
 }
 
 /// Rules: G-06.
+/// Attacks: 82.
 #[tokio::test(start_paused = true)]
 async fn links_are_detached_when_their_token_expires() {
     let harness = harness();

@@ -154,6 +154,7 @@ async fn a_connection_over_the_limit_is_told_so() {
     drop(other);
 }
 
+/// Attacks: 88.
 #[tokio::test(start_paused = true)]
 async fn links_and_sessions_over_the_limit_end_what_they_are_on() {
     let limits = Limits::default().with_max_links(2).with_max_sessions(2);
@@ -208,6 +209,7 @@ async fn a_silent_connection_is_closed() {
     assert!(!matches!(connection.close().await, Err(Error::Closed(Reason::Violation(_)))));
 }
 
+/// Attacks: 86.
 /// Bytes that are no AMQP, and a well-behaved client beside them.
 #[tokio::test(start_paused = true)]
 async fn garbage_ends_its_connection_alone() {

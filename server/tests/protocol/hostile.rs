@@ -38,6 +38,7 @@ async fn drip(mut stream: DuplexStream) -> u64 {
 }
 
 /// Rules.
+/// Attacks: 89.
 #[tokio::test(start_paused = true)]
 async fn hostile_connections_end_by_the_handshake_timeout_beside_a_client_that_works() {
     let harness = Harness::new();

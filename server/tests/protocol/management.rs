@@ -227,6 +227,7 @@ async fn messages_are_settled_by_token_through_another_connection() {
     assert_eq!(properties.get("DeadLetterErrorDescription"), Some(&"because".into()));
 }
 
+/// Attacks: 71.
 /// A token is of one entity.
 #[tokio::test(start_paused = true)]
 async fn a_token_is_unknown_to_another_entity() {

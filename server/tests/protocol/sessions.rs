@@ -120,6 +120,7 @@ async fn a_wait_that_is_given_up_locks_nothing() {
 }
 
 /// Rules: G-54, N-05, N-09.
+/// Attacks: 74.
 #[tokio::test(start_paused = true)]
 async fn a_session_has_one_holder_until_its_link_is_detached() {
     let harness = with_messages(&[("a", "s")]).await;

@@ -281,3 +281,29 @@ impl Ids {
         if is_full(self) { Err(StoreError::new(StoreErrorKind::Full)) } else { Ok(()) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::time::{ManualClock, Timestamp};
+
+    const LEASE: Duration = Duration::from_secs(60);
+
+    async fn begin<C: Clock>(store: &MemoryStore<C>) -> Begin<MemoryToken> {
+        store.begin(DedupKey::new("orders", b"a"), LEASE).await.unwrap()
+    }
+
+    /// Rules: W-06.
+    #[tokio::test]
+    async fn the_reservation_of_another_holder_is_not_forgotten() {
+        let clock = Arc::new(ManualClock::new(Timestamp::EPOCH));
+        let store = MemoryStore::with_clock(LEASE, Arc::clone(&clock));
+        let Begin::New(late) = begin(&store).await else { panic!("it is new") };
+        clock.advance(LEASE);
+        let Begin::New(_) = begin(&store).await else { panic!("the lease has ended") };
+        store.forget(&late).await.unwrap();
+        assert!(matches!(begin(&store).await, Begin::InProgress { .. }));
+    }
+}

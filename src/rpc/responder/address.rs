@@ -84,6 +84,7 @@ mod tests {
     }
 
     /// Rules: R-27.
+    /// Attacks: 66.
     #[test]
     fn management_sub_queues_and_other_namespaces_are_refused() {
         let mut addresses = Addresses::new();

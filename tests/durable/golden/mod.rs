@@ -130,6 +130,7 @@ async fn locked_messages_in_stores_of_every_format_are_free() {
     }
 }
 
+/// Attacks: 96.
 /// What a later version might write: another format of the store, and another version of a record.
 #[tokio::test]
 async fn a_store_of_a_later_format_is_refused_and_left_alone() {

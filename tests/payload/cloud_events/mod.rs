@@ -150,6 +150,7 @@ fn data_goes_as_its_type_says() {
 }
 
 /// Rules: H-63.
+/// Attacks: 44.
 #[test]
 fn each_broken_rule_has_its_own_error() {
     let with = |members: &str| read(&format!(r#"{{"specversion":"1.0","id":"1","source":"/s","type":"t"{members}}}"#));
@@ -281,6 +282,7 @@ fn random_bytes_panic_no_reader() {
 }
 
 /// Rules: H-65.
+/// Attacks: 44.
 #[tokio::test]
 async fn a_handler_takes_an_event_and_what_is_none_is_a_dead_letter() {
     let codecs = Codecs::builder().with(consign::codecs::Json::default()).with(MessagePack).build().unwrap();

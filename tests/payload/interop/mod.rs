@@ -107,6 +107,7 @@ async fn members_of_an_envelope_are_properties() {
 }
 
 /// Rules: H-82.
+/// Attacks: 36.
 #[tokio::test]
 async fn properties_of_the_broker_are_not_overwritten() {
     let message = Message::builder()
@@ -200,6 +201,7 @@ fn headers(types: &str) -> Message {
 }
 
 /// Rules: H-86.
+/// Attacks: 35.
 #[tokio::test]
 async fn headers_of_nservicebus_are_read() {
     let types = "Shop.Contracts.OrderPlaced, Shop.Contracts, Version=1.0.0.0, Culture=neutral, PublicKeyToken=null;\

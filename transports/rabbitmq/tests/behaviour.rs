@@ -422,6 +422,24 @@ async fn a_consumer_that_drains_releases_what_no_handler_has_seen() {
     bench.end().await;
 }
 
+/// The message is dead-lettered, and nothing is to be redelivered later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_delay_after_the_last_delivery_is_not_waited_for() {
+    let delays = support::unique("delays");
+    let mut settings = QueueSettings::default();
+    settings.max_delivery_count = 1;
+    let Some(bench) = Bench::with(support::options().delays(&*delays), settings).await else { return };
+    bench.send(1).await;
+    let delivery = bench.receiver().receive_within(SOON).await.unwrap();
+    delivery.abandon_after(Duration::from_secs(60)).unwrap().await.unwrap();
+    let mut dead_letters = bench.rabbit.receiver(&format!("{}/$deadletterqueue", bench.queue)).unwrap();
+    let dead = dead_letters.receive_within(SOON).await.unwrap();
+    assert_eq!(dead.message.dead_letter_reason(), Some("MaxDeliveryCountExceeded"));
+    dead.complete().await.unwrap();
+    bench.end().await;
+    support::delete_delays(&delays).await;
+}
+
 /// Rules: K-15.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_short_delay_does_not_wait_behind_a_long_one() {

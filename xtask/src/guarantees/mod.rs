@@ -18,7 +18,7 @@ pub(crate) use self::problem::Problem;
 use self::{cases::Cases, readme::sentences, transports::Levels};
 use crate::error::Error;
 use crate::options::Output;
-use crate::spec::source::Source;
+use crate::source::Source;
 use crate::workspace::{read, root, write};
 
 const ASSIGNED: &str = "docs/guarantees.toml";

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Guarantee, TRANSPORTS, cases::Cases, transports::Levels};
+use crate::markdown::{link, list};
 
 const INTRODUCTION: &str = "\
 # Guarantees
@@ -74,18 +75,6 @@ pub(super) fn count(guarantees: &[Guarantee], cases: &Cases, levels: &Levels, wi
         .iter()
         .flat_map(|guarantee| TRANSPORTS.map(|transport| guarantee.cell(transport, cases, levels).no.is_none()));
     cells.filter(|has| *has == with_tests).count()
-}
-
-fn list(items: impl IntoIterator<Item = String>) -> String {
-    items.into_iter().collect::<Vec<_>>().join(", ")
-}
-
-/// A link to the file of a test, with its name as the text.
-fn link(test: &str) -> String {
-    match test.split_once('#') {
-        Some((file, name)) => format!("[`{name}`](../{file})"),
-        None => format!("`{test}`"),
-    }
 }
 
 /// The anchor of a heading.

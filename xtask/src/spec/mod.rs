@@ -3,7 +3,6 @@
 mod exceptions;
 mod problem;
 mod semantics;
-pub(crate) mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +10,12 @@ use serde_json::json;
 
 use crate::error::Error;
 use crate::options::Output;
+use crate::source::Source;
 use crate::workspace::{read, root, rust_files};
 use exceptions::Exception;
 pub(crate) use problem::Problem;
+pub(crate) use semantics::is_id;
 use semantics::{Page, family, number};
-use source::Source;
 
 const SEMANTICS: &str = "docs/semantics.md";
 const EXCEPTIONS: &str = "docs/spec-exceptions.txt";

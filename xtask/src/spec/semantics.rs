@@ -43,7 +43,7 @@ fn is_family(cell: &str) -> bool {
 }
 
 /// A family, a hyphen, at least two digits, at most one small letter: `S-28`, `T-59a`, `HT-01`.
-pub(super) fn is_id(text: &str) -> bool {
+pub(crate) fn is_id(text: &str) -> bool {
     let Some((kind, number)) = text.split_once('-') else { return false };
     let digits = number.strip_suffix(|last: char| last.is_ascii_lowercase()).unwrap_or(number);
     is_family(kind) && digits.len() >= 2 && digits.bytes().all(|digit| digit.is_ascii_digit())

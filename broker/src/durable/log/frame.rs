@@ -124,6 +124,7 @@ mod tests {
         }
     }
 
+    /// Attacks: 94.
     #[test]
     fn a_length_that_no_frame_has_is_refused() {
         assert_eq!((padded(0), padded(448), padded(449)), (Some(512), Some(512), Some(1_024)));

@@ -13,6 +13,7 @@ use crate::engine::{
         self, CounterRecord, Gone, IdRecord, MessageRecord, MessageState, MessageView, RecordSink, SessionRecord,
     },
 };
+use crate::sabotage::Defect;
 
 impl Store {
     /// Passes to `sink` the changes since the last call.
@@ -115,6 +116,9 @@ impl Store {
         let entry = &mut self.entries[at as usize];
         fx.resident += entry.size;
         (entry.failures, entry.stays, entry.marks) = (state.failures, state.stays, WRITTEN);
+        if Defect::ForgetDeliveryCount.is_there() {
+            entry.failures = 0;
+        }
         self.set_part(at, part);
         let entry = &mut self.entries[at as usize];
         if let (record::Place::Scheduled, Some(due)) = (state.place, state.due) {

@@ -2,6 +2,7 @@ use super::*;
 use crate::message::{Field, PassThrough, Problem, Value};
 
 /// Rules: V-01.
+/// Attacks: 48.
 #[test]
 fn message_id_is_1_to_128_units() {
     let mut properties = Properties::new();
@@ -74,6 +75,7 @@ fn the_empty_session_is_a_session() {
 }
 
 /// Rules: V-09.
+/// Attacks: 56.
 #[test]
 fn one_property_and_all_of_them_are_bounded() {
     let mut properties = Properties::new();
@@ -112,6 +114,7 @@ fn long_texts_are_bounded_together() {
     }
 }
 
+/// Attacks: 56.
 #[test]
 fn ten_thousand_properties_are_refused() {
     let mut properties = Properties::new();

@@ -118,6 +118,7 @@ async fn a_forged_reply_to_gets_no_message_and_counts_once() {
 }
 
 /// Rules: O-30.
+/// Attacks: 54.
 #[tokio::test(start_paused = true)]
 async fn nothing_of_a_message_reaches_a_span_unescaped() {
     const HOSTILE: &str = "\u{1b}[2Jm\r\nlevel=error \u{202e}\u{9b}";

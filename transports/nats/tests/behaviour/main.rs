@@ -15,6 +15,7 @@ mod sealed;
 #[path = "../conformance/server.rs"]
 mod server;
 mod sessions;
+mod settlement;
 mod shutdown;
 mod tls;
 mod topics;

@@ -11,7 +11,7 @@ use crate::{Fixture, QUEUE, until};
 
 impl Fixture {
     /// Sends two messages, and receives both under one lock.
-    async fn two_locked(&self) -> [Delivery<PostgresLease>; 2] {
+    pub(super) async fn two_locked(&self) -> [Delivery<PostgresLease>; 2] {
         let sender = self.postgres.sender(QUEUE).await.unwrap();
         sender.send_batch(["a", "b"].map(Message::new).into_iter().collect()).await.unwrap();
         let mut receiver = self.postgres.receiver(QUEUE).await.unwrap();

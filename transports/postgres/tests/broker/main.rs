@@ -5,6 +5,7 @@ mod dropped;
 mod idle;
 mod leaving;
 mod limits;
+mod lock_ends;
 mod lock_rows;
 mod log;
 mod lost;
@@ -37,6 +38,10 @@ const LOCKS_END: &str = "UPDATE {s}.locks SET until = clock_timestamp();
 
 impl Fixture {
     async fn new(settings: QueueSettings) -> Option<Self> {
+        Self::with(settings, options).await
+    }
+
+    async fn with(settings: QueueSettings, options: impl Fn(&str) -> Options) -> Option<Self> {
         let url = server::url().await?;
         let schema = Schema::new(&url);
         let postgres = options(&schema).connect(&url).await.unwrap();

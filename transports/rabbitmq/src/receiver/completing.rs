@@ -141,6 +141,20 @@ mod tests {
     use tokio_test::{assert_pending, assert_ready, task};
 
     use super::*;
+    use crate::receiver::{complete_all::complete_all, settling::RabbitMqSettle};
+
+    /// A batch may be completed while the task writes an earlier one.
+    #[tokio::test]
+    async fn completions_of_two_writes_have_an_answer_each() {
+        let (earlier, later) = (Answer(Arc::default()), Answer(Arc::default()));
+        let completion = |answer: &Answer| Completion { progress: Arc::clone(&answer.0), place: None };
+        let batch = [&earlier, &earlier, &later].map(|answer| RabbitMqSettle::gathered(completion(answer)));
+        let all = complete_all(batch.into_iter());
+        earlier.give(Ok(()));
+        later.give(Err(Failure::new(ErrorKind::CommunicationProblem, "the channel is closed")));
+        let failures: Vec<_> = all.await.unwrap_err().failures().map(|(index, _)| index).collect();
+        assert_eq!(failures, [2]);
+    }
 
     #[test]
     fn every_completion_learns_the_result() {
@@ -153,6 +167,18 @@ mod tests {
         answer.give(Ok(()));
         assert!(one.is_woken() && other.is_woken());
         assert!(assert_ready!(one.poll()).is_ok() && assert_ready!(other.poll()).is_ok());
+    }
+
+    #[test]
+    fn a_completion_that_is_polled_by_another_task_wakes_that_one() {
+        let answer = Answer(Arc::default());
+        let mut completion = Completion { progress: Arc::clone(&answer.0), place: None };
+        let (mut first, mut second) = (task::spawn(()), task::spawn(()));
+        for task in [&mut first, &mut second] {
+            assert_pending!(task.enter(|cx, _| Pin::new(&mut completion).poll(cx)));
+        }
+        answer.give(Ok(()));
+        assert!(second.is_woken());
     }
 
     #[test]

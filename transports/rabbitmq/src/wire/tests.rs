@@ -89,6 +89,7 @@ fn an_application_property_means_nothing_to_the_broker() {
     assert_eq!(*there_and_back(&message).0.application_properties(), *message.application_properties());
 }
 
+/// Attacks: 51.
 #[test]
 fn a_name_that_no_header_can_have_is_refused() {
     let mut properties = Properties::new();

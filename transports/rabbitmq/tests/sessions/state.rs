@@ -48,6 +48,26 @@ async fn states_and_failures_go_from_one_client_to_another() {
 }
 
 /// Rules: N-10.
+/// The holder may die before it gives the session up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_state_that_is_cleared_is_stored_before_the_answer() {
+    let Some(bench) = Bench::new(by_session(1)).await else { return };
+    let connection = Connection::connect(&support::address(), ConnectionProperties::default()).await.unwrap();
+    let channel = connection.create_channel().await.unwrap();
+    let session = bench.accept("a").await;
+    for (state, records) in [(Some("state".into()), 1), (None, 2)] {
+        session.set_state(state).await.unwrap();
+        let options = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::durable() };
+        let name = format!("{}/$note-00-01", bench.queue);
+        let queue = channel.queue_declare(name.into(), options, FieldTable::default()).await.unwrap();
+        assert_eq!(queue.message_count(), records);
+    }
+    session.close().await.unwrap();
+    assert_eq!(bench.accept("a").await.state().await.unwrap(), None);
+    bench.end().await;
+}
+
+/// Rules: N-10.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn states_that_are_replaced_do_not_pile_up() {
     const TIMES: u32 = 700;

@@ -66,6 +66,7 @@ fn is_right(disk: &SimulatedDisk, model: &Model, commits: bool, what: &str) -> b
 }
 
 /// Rules: I-08.
+/// Attacks: 93.
 #[test]
 fn a_flipped_byte_is_named_or_harmless() {
     const FLIPS: u64 = 65_536;
@@ -109,6 +110,7 @@ pub(super) fn used(disk: &SimulatedDisk) -> Vec<(String, usize)> {
 }
 
 /// Rules: I-08.
+/// Attacks: 92.
 #[test]
 fn a_truncated_store_is_named() {
     const LENGTHS: u64 = 4_096;

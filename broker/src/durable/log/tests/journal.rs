@@ -69,6 +69,7 @@ fn neighbours_are_read_together() {
     assert_eq!((reads(&all), reads(&[3, 1, 2]), reads(&[0, 39, 20])), (1, 1, 3));
 }
 
+/// Attacks: 96.
 #[test]
 fn a_store_is_open_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -79,6 +80,7 @@ fn a_store_is_open_once() {
     again().unwrap();
 }
 
+/// Attacks: 96.
 #[test]
 fn a_file_that_is_not_a_store_is_not_changed() {
     let folder = tempfile::tempdir().unwrap();
@@ -130,6 +132,7 @@ fn an_opening_that_fails_leaves_nothing() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
+/// Attacks: 96.
 #[test]
 fn a_format_that_is_later_or_never_was_is_refused() {
     for (version, kind) in [
@@ -161,6 +164,7 @@ type Damage = fn(&SimulatedDisk);
 /// Where the second of several frames is, each of one page.
 const SECOND: usize = 4_096;
 
+/// Attacks: 95.
 #[test]
 fn a_frame_that_is_gone_or_old_or_somewhere_else_is_noticed() {
     const NAME: &str = "00000002.log";
@@ -197,6 +201,7 @@ fn a_frame_that_is_gone_or_old_or_somewhere_else_is_noticed() {
     }
 }
 
+/// Attacks: 95.
 #[test]
 fn an_earlier_file_of_a_segment_is_noticed() {
     let disk = SimulatedDisk::new();
@@ -210,6 +215,7 @@ fn an_earlier_file_of_a_segment_is_noticed() {
     assert_eq!(open(&disk).unwrap_err().kind(), StorageErrorKind::Corrupted);
 }
 
+/// Attacks: 92.
 /// What is left of an interrupted commit is not read after others, whatever it is.
 #[test]
 fn frames_of_an_earlier_opening_are_not_read() {

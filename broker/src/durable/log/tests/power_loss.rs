@@ -77,6 +77,7 @@ fn lose_power(seed: u64, ignores_syncs: bool) -> Result<(), String> {
 }
 
 /// Rules: I-02, I-03, I-04.
+/// Attacks: 92.
 #[test]
 fn power_loss_loses_no_batch_and_tears_none() {
     let mut losses = 0;

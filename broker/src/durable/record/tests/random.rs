@@ -218,6 +218,7 @@ fn a_written_record_is_read_back() {
     }
 }
 
+/// Attacks: 94.
 #[test]
 fn a_record_that_is_cut_short_or_goes_on_is_refused() {
     let mut random = random("a_record_that_is_cut_short_or_goes_on_is_refused");

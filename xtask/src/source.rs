@@ -1,23 +1,28 @@
-//! The rules that a Rust file names: `/// Rules: S-28, S-29.` in the doc comment of a test, or of an item that tests use.
+//! The rules and the attacks that a Rust file names: `/// Rules: S-28, S-29.` and `/// Attacks: 7, 12.` in the doc comment of a
+//! test, or of an item that tests use.
 //!
 //! Entries of a table name theirs in a plain comment. A test that is ignored counts for nothing, and so does one that calls
 //! nothing.
 
-use super::semantics::is_id;
+use crate::spec::is_id;
 
 /// What one file names.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Source {
     /// The ids of its tests, one for each test that names it.
-    pub(super) tested: Vec<String>,
+    pub(crate) tested: Vec<String>,
     /// The ids of all `Rules:` lines.
-    pub(super) named: Vec<String>,
+    pub(crate) named: Vec<String>,
     /// Lines, counted from 1, that begin as a `Rules:` line and are not one.
-    pub(super) malformed: Vec<usize>,
+    pub(crate) malformed: Vec<usize>,
     /// The names of its tests, but for those that are ignored or call nothing.
     pub(crate) tests: Vec<String>,
+    /// The numbers of attacks, each with the name of a test that names it.
+    pub(crate) attacks: Vec<(u32, String)>,
+    /// Lines, counted from 1, that begin as an `Attacks:` line and are not one.
+    pub(crate) malformed_attacks: Vec<usize>,
     /// Tests whose names begin with an id.
-    pub(super) misnamed: Vec<String>,
+    pub(crate) misnamed: Vec<String>,
 }
 
 impl Source {
@@ -25,10 +30,17 @@ impl Source {
         let (mut found, mut item) = (Self::default(), Item::default());
         let mut lines = source.lines().map(str::trim).enumerate();
         while let Some((number, line)) = lines.next() {
-            if let Some(rules) = rules_line(line) {
-                match ids(rules) {
+            if let Some(rules) = labelled(line, "Rules:") {
+                match listed(rules, |id| is_id(id).then(|| id.to_owned())) {
                     Some(ids) => item.rules.extend(ids),
                     None => found.malformed.push(number + 1),
+                }
+                continue;
+            }
+            if let Some(attacks) = labelled(line, "Attacks:") {
+                match listed(attacks, |number| number.parse::<u32>().ok()) {
+                    Some(numbers) => item.attacks.extend(numbers),
+                    None => found.malformed_attacks.push(number + 1),
                 }
                 continue;
             }
@@ -41,6 +53,7 @@ impl Source {
                 found.misnamed.extend(begins_with_id(name).then(|| name.to_owned()));
                 if !item.ignored && calls_something(line, lines.clone().map(|(_, line)| line)) {
                     found.tested.append(&mut item.rules);
+                    found.attacks.extend(item.attacks.drain(..).map(|attack| (attack, name.to_owned())));
                     found.tests.push(name.to_owned());
                 }
             }
@@ -50,22 +63,22 @@ impl Source {
     }
 }
 
-/// What follows `Rules:` in a line that begins so.
-fn rules_line(line: &str) -> Option<&str> {
+/// What follows a label in the line of a comment that begins so.
+fn labelled<'l>(line: &'l str, label: &str) -> Option<&'l str> {
     let comment = line.strip_prefix("///").or_else(|| line.strip_prefix("//"))?;
-    comment.trim_start().strip_prefix("Rules:")
+    comment.trim_start().strip_prefix(label)
 }
 
 /// Reads ` S-28, S-29.`.
-fn ids(text: &str) -> Option<Vec<String>> {
-    let ids = text.strip_prefix(' ')?.strip_suffix('.')?.split(", ");
-    ids.map(|id| is_id(id).then(|| id.to_owned())).collect()
+fn listed<T>(text: &str, one: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
+    text.strip_prefix(' ')?.strip_suffix('.')?.split(", ").map(one).collect()
 }
 
 /// What comments and attributes in front of an item have listed so far.
 #[derive(Default)]
 struct Item {
     rules: Vec<String>,
+    attacks: Vec<u32>,
     test: bool,
     ignored: bool,
     /// Brackets that the lines so far have left open.
@@ -174,6 +187,19 @@ mod tests {
         }
         for body in ["{ a() }", "{\nfor x in Y {\n}\nassert!(x);\n}", "{\nwhere_it_is! { a }\n}"] {
             assert_eq!(tested(&format!("{one}{body}")), ["S-28"], "{body}");
+        }
+    }
+
+    #[test]
+    fn a_test_names_attacks_beside_its_rules() {
+        let source = Source::read(
+            "/// Rules: S-28.\n/// Attacks: 7, 12.\n#[test]\nfn a() { b() }\n/// Attacks: 3.\nfn b() { c() }\n/// Attacks: 4.\n#[test]\n#[ignore]\nfn d() { b() }\n/// Attacks: 7.\n#[test]\nfn e() { b() }",
+        );
+        assert_eq!(source.attacks, [(7, "a".into()), (12, "a".into()), (7, "e".into())]);
+        assert_eq!((source.tested, source.malformed_attacks), (vec!["S-28".into()], vec![]));
+        for line in ["/// Attacks: 7", "/// Attacks: A-07.", "// Attacks:", "/// Attacks: 7 and more."] {
+            let source = Source::read(&format!("{line}\n#[test]\nfn a() {{ b() }}"));
+            assert_eq!((source.attacks, source.malformed_attacks), (vec![], vec![1]), "{line}");
         }
     }
 
