@@ -13,13 +13,8 @@ use std::{
 use tower::BoxError;
 use tower_service::Service;
 
-use super::{
-    health::Health,
-    run::ConsumerRun,
-    settings::{SettingsError, check_concurrency},
-    woken::WokenSet,
-};
-use crate::{Disposition, Message, transport::Receiver};
+use super::{health::Health, run::ConsumerRun, settings::check_concurrency, woken::WokenSet};
+use crate::{BuildError, Disposition, Message, transport::Receiver};
 
 /// Controls a consumer, also while it runs: pauses and resumes it, and sets its concurrency. Clones control the same
 /// consumer. After the consumer has ended, a call has no effect.
@@ -157,10 +152,10 @@ impl ConsumerControl {
     ///
     /// # Errors
     ///
-    /// [`NoConcurrency`](super::SettingsErrorKind::NoConcurrency) for 0, and
-    /// [`TooMuchConcurrency`](super::SettingsErrorKind::TooMuchConcurrency) for more than the maximum. Then nothing
+    /// [`NoConcurrency`](crate::BuildErrorKind::NoConcurrency) for 0, and
+    /// [`TooMuchConcurrency`](crate::BuildErrorKind::TooMuchConcurrency) for more than the maximum. Then nothing
     /// changes.
-    pub fn set_concurrency(&self, messages: usize) -> Result<(), SettingsError> {
+    pub fn set_concurrency(&self, messages: usize) -> Result<(), BuildError> {
         check_concurrency(messages)?;
         self.health.set_slots(messages);
         self.control.set_concurrency(messages);

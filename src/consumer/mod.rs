@@ -119,7 +119,7 @@ pub use self::{
     into_stack::IntoStack,
     run::ConsumerRun,
     sessions::{NoSession, SessionConsumer, SessionHandle},
-    settings::{Settings, SettingsError, SettingsErrorKind},
+    settings::Settings,
     stats::Stats,
     undeliverable::Undeliverable,
 };

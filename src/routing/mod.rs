@@ -29,7 +29,7 @@
 //!     .route("order.created", created)
 //!     .route("order.cancelled", cancelled)
 //!     .build()?;
-//! # Ok::<(), consign::routing::RouteError>(())
+//! # Ok::<(), consign::BuildError>(())
 //! ```
 //!
 //! A router is a `Service<Message, Response = Disposition>`: the innermost service of a receiving stack. The handlers are
@@ -61,7 +61,7 @@
 //!     .route("order.created", created.layer(TimeoutLayer::new(Duration::from_secs(5))))
 //!     .build()?;
 //! # let _ = router;
-//! # Ok::<(), consign::routing::RouteError>(())
+//! # Ok::<(), consign::BuildError>(())
 //! ```
 //!
 //! A layer passes values to handlers by the [extensions](crate::Message::extensions) of the message: see [`Extension`].
@@ -136,7 +136,6 @@ mod typed;
 mod unknown;
 
 pub use self::{
-    check::{RouteError, RouteErrorKind},
     context::Context,
     describe::RouterDescription,
     extension::{Extension, MissingExtension},

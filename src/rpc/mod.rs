@@ -120,7 +120,7 @@ pub use self::{
     error::{CallError, CallErrorKind},
     fault::{Fault, FaultCode},
     replies::{Replies, ReplyQueue, ReplySession},
-    requester::{Answers, BuildError, CallFuture, Gather, GatherFuture, Requester, RequesterBuilder},
+    requester::{Answers, CallFuture, Gather, GatherFuture, Requester, RequesterBuilder},
     responder::{
         ACCEPT, HandlersBuilder, IntoAnswer, MemoryReplies, RecordedReplies, RecordedReply, Refusal, Replay, Reply,
         ReplySenders, ReplyStore, Responder, ResponderBuilder, ResponderFuture, ResponderStats,

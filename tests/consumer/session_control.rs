@@ -3,10 +3,10 @@
 use std::{convert::Infallible, future::Future, time::Duration};
 
 use consign::{
-    Disposition, Message,
+    BuildErrorKind, Disposition, Message,
     administration::QueueSettings,
     broker::{Broker, Queue},
-    consumer::{ConsumerState, SessionConsumer, SettingsErrorKind},
+    consumer::{ConsumerState, SessionConsumer},
     transport::Sender,
 };
 use tokio::{sync::oneshot, time::sleep};
@@ -112,7 +112,7 @@ async fn sessions_without_messages_are_closed_first_and_none_is_cancelled() {
     assert_eq!(stats.sessions(), 6, "three run, and two may");
     within(60, until(|| stats.completed() == 7)).await;
     assert_eq!((stats.cancelled(), stats.sessions()), (0, 7));
-    assert_eq!(control.set_concurrency(0).unwrap_err().kind(), SettingsErrorKind::NoConcurrency);
+    assert_eq!(control.set_concurrency(0).unwrap_err().kind(), BuildErrorKind::NoConcurrency);
 }
 
 /// Rules: J-253.

@@ -447,7 +447,9 @@ async fn an_invalid_requester_is_refused_when_it_is_built() {
     let bench = Bench::new();
     let sender = || SendService::new(bench.requests.sender().unwrap());
     let zero = Requester::builder(sender()).timeout(seconds(0)).build(bench.reply_queue());
-    assert!(matches!(zero.unwrap_err(), consign::rpc::BuildError::Invalid(_)));
+    let zero = zero.unwrap_err();
+    assert_eq!(zero.kind(), consign::BuildErrorKind::InvalidArgument);
+    assert!(std::error::Error::source(&zero).is_some());
     Client::new((), Codecs::json()).timeout(seconds(0)).unwrap_err();
 }
 

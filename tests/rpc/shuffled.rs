@@ -71,7 +71,7 @@ fn requesters(broker: &Broker, requests: &Queue, style: Style) -> Vec<QueueReque
 }
 
 fn run<R: consign::transport::ReplySource>(
-    built: Result<(QueueRequester, consign::rpc::Replies<R>), consign::rpc::BuildError>,
+    built: Result<(QueueRequester, consign::rpc::Replies<R>), consign::BuildError>,
 ) -> QueueRequester {
     let (requester, replies) = built.unwrap();
     tokio::spawn(replies.run());

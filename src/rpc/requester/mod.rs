@@ -16,7 +16,7 @@ use tower_service::Service;
 
 pub use self::{
     answers::{Answers, Gather, GatherFuture},
-    builder::{BuildError, RequesterBuilder},
+    builder::RequesterBuilder,
     call::CallFuture,
 };
 use super::{
