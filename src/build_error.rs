@@ -1,15 +1,15 @@
-use std::{error, fmt};
+use std::{error, fmt, sync::Arc};
 
 use crate::message::InvalidArgument;
 
 /// A part of a service that is not built: a router, a pipeline, a layer, a table of types, a requester, the settings of a
 /// consumer, or a document. `Display` states in one sentence what to change.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct BuildError {
     kind: BuildErrorKind,
     name: Box<str>,
     advice: Box<str>,
-    source: Option<InvalidArgument>,
+    source: Option<Arc<dyn error::Error + Send + Sync>>,
 }
 
 /// The rule that a part of a service breaks.
@@ -91,6 +91,8 @@ pub enum BuildErrorKind {
     SharedWithoutSessions,
     /// The timeout or the session's id of a requester breaks a rule: the source is the [`InvalidArgument`].
     InvalidArgument,
+    /// A JSON Schema cannot be compiled: the source has the reason.
+    JsonSchema,
     /// The id of a key has not 1 to 64 visible US-ASCII characters.
     InvalidKeyId,
 }
@@ -106,23 +108,37 @@ impl BuildError {
         self
     }
 
+    pub(crate) fn caused_by(mut self, source: impl error::Error + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+
     /// Returns the rule that is broken.
     #[must_use]
     pub fn kind(&self) -> BuildErrorKind {
         self.kind
     }
 
-    /// Returns the subject, the type, the enum or the codec that the error is about. It is empty if the error has none.
+    /// Returns the subject, the type, the enum, the codec or the schema that the error is about. It is empty if the error has none.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 }
 
+/// The sources, which are not compared, determine the advice.
+impl PartialEq for BuildError {
+    fn eq(&self, other: &Self) -> bool {
+        (self.kind, &self.name, &self.advice) == (other.kind, &other.name, &other.advice)
+    }
+}
+
+impl Eq for BuildError {}
+
 impl From<InvalidArgument> for BuildError {
     fn from(invalid: InvalidArgument) -> Self {
         let error = Self::new(BuildErrorKind::InvalidArgument, invalid.to_string());
-        Self { source: Some(invalid), ..error }
+        error.caused_by(invalid)
     }
 }
 
@@ -140,6 +156,6 @@ impl fmt::Debug for BuildError {
 
 impl error::Error for BuildError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        self.source.as_ref().map(|source| source as _)
+        self.source.as_deref().map(|source| source as _)
     }
 }

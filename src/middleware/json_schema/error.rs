@@ -6,13 +6,6 @@ use crate::{
     settlement::{DeadLetterReason, IntoDisposition},
 };
 
-/// A JSON Schema that cannot be compiled. The source has the reason.
-#[derive(Debug)]
-pub struct JsonSchemaError {
-    name: Box<str>,
-    source: Box<jsonschema::ValidationError<'static>>,
-}
-
 /// Why a body does not pass its schema. As a [`Disposition`] it is a dead letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaViolations {
@@ -51,18 +44,6 @@ pub struct SchemaViolation {
 
 /// Bytes of a path or a keyword that are kept.
 const PATH: usize = 128;
-
-impl JsonSchemaError {
-    pub(super) fn new(name: Box<str>, source: jsonschema::ValidationError<'static>) -> Self {
-        Self { name, source: Box::new(source) }
-    }
-
-    /// Returns the name of the schema.
-    #[must_use]
-    pub fn schema(&self) -> &str {
-        &self.name
-    }
-}
 
 impl SchemaViolation {
     pub(super) fn new(path: &str, keyword: &str) -> Self {
@@ -162,17 +143,5 @@ impl IntoDisposition for SchemaViolations {
             _ => DeadLetterReason::DeserializationFailed,
         };
         Disposition::dead_letter(reason, self.to_string())
-    }
-}
-
-impl fmt::Display for JsonSchemaError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the JSON Schema `{}` cannot be compiled", self.name)
-    }
-}
-
-impl error::Error for JsonSchemaError {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        Some(&*self.source)
     }
 }
