@@ -118,7 +118,7 @@ pub use self::{
     health::{ConsumerFailure, ConsumerSnapshot, ConsumerState, Health},
     into_stack::IntoStack,
     run::ConsumerRun,
-    sessions::{NoSession, SessionConsumer, SessionHandle},
+    sessions::{SessionConsumer, SessionHandle},
     settings::Settings,
     stats::Stats,
     undeliverable::Undeliverable,

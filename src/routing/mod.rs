@@ -125,8 +125,7 @@ mod extract;
 mod handler;
 mod layered;
 mod lookup;
-#[doc(hidden)]
-pub mod private;
+pub(crate) mod private;
 mod property;
 mod route;
 mod router;
@@ -135,6 +134,7 @@ mod state;
 mod typed;
 mod unknown;
 
+pub(crate) use self::router::RouterFuture;
 pub use self::{
     context::Context,
     describe::RouterDescription,
@@ -142,7 +142,7 @@ pub use self::{
     extract::{Body, FromMessage, NotReceived, Payload, RawBody},
     handler::Handler,
     property::{CorrelationId, MessageId, MissingProperty, ReplyTo, ReplyToSessionId, SessionId, Subject},
-    router::{Router, RouterBuilder, RouterFuture},
+    router::{Router, RouterBuilder},
     routes::Routes,
     state::{FromRef, State},
     typed::Typed,

@@ -1,12 +1,8 @@
-//! The types that a router is made of. Public because they are in signatures; not part of the API.
+//! The types that a router is made of. They are in signatures of public items, and no user can name them.
 
-pub use super::{
+pub(crate) use super::{
     describe::BuiltRouter,
     handler::{Call, HandlerFuture, Invoke},
-    layered::{HandlerService, Layered, LayeredFuture},
-    route::{
-        CountRoutes, ERASED, Fallback, Merged, NO_ROUTE, NoRoute, OpenEnd, Route, RouteList, RouteNumber, RoutesFuture,
-    },
-    routes::BoxHandler,
-    unknown::Forwarding,
+    layered::{HandlerService, Layered},
+    route::{CountRoutes, ERASED, Fallback, Merged, NO_ROUTE, NoRoute, OpenEnd, Route, RouteList, RouteNumber},
 };

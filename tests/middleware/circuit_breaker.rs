@@ -9,7 +9,7 @@ use std::{
 use consign::{
     Disposition, Message,
     middleware::{
-        circuit_breaker::{CircuitBreaker, CircuitBreakerLayer, CircuitState},
+        circuit_breaker::{CircuitBreakerLayer, CircuitState},
         lock_renewal::LockLost,
     },
     transport::{ErrorKind, SettleError},
@@ -24,7 +24,7 @@ use super::support::message;
 const PAUSE: Duration = Duration::from_secs(30);
 
 type Answer = Result<Disposition, BoxError>;
-type Stack = CircuitBreaker<Mock<Message, Disposition>>;
+type Stack = <CircuitBreakerLayer as Layer<Mock<Message, Disposition>>>::Service;
 
 fn stack(failures: u32, of: u32) -> (CircuitBreakerLayer, Stack, mock::Handle<Message, Disposition>) {
     let layer = CircuitBreakerLayer::new(failures, of, PAUSE);

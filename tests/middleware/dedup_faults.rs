@@ -13,12 +13,12 @@ use std::{
 
 use consign::{
     Disposition, Message,
-    middleware::dedup::{
-        Begin, DedupKey, DedupLayer, DedupStore, MemoryStore, MemoryToken, StoreError, StoreErrorKind,
-    },
+    middleware::dedup::{Begin, DedupKey, DedupLayer, DedupStore, MemoryStore, StoreError, StoreErrorKind},
 };
 use tokio::task::yield_now;
 use tower::{BoxError, Layer, Service, ServiceExt, service_fn};
+
+type Token = <MemoryStore as DedupStore>::Token;
 
 const WINDOW: Duration = Duration::from_secs(3_600);
 
@@ -55,17 +55,17 @@ impl Distant {
 }
 
 impl DedupStore for Distant {
-    type Token = MemoryToken;
+    type Token = Token;
 
-    async fn begin(&self, key: DedupKey<'_>, lease: Duration) -> Result<Begin<MemoryToken>, StoreError> {
+    async fn begin(&self, key: DedupKey<'_>, lease: Duration) -> Result<Begin<Token>, StoreError> {
         self.ask(self.store.begin(key, lease)).await
     }
 
-    async fn commit(&self, token: &MemoryToken) -> Result<(), StoreError> {
+    async fn commit(&self, token: &Token) -> Result<(), StoreError> {
         self.ask(self.store.commit(token)).await
     }
 
-    async fn forget(&self, token: &MemoryToken) -> Result<(), StoreError> {
+    async fn forget(&self, token: &Token) -> Result<(), StoreError> {
         self.ask(self.store.forget(token)).await
     }
 }

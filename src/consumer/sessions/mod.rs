@@ -14,7 +14,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use tower::BoxError;
 use tower_service::Service;
 
-pub use self::handle::{NoSession, SessionHandle};
+pub use self::handle::SessionHandle;
 use self::sink::Sink;
 use super::{ConsumerControl, Health, IntoStack, Stats, Undeliverable, control::Control, log::Log};
 use crate::{

@@ -137,11 +137,9 @@ mod store;
 
 pub use self::{
     error::{StoreError, StoreErrorKind},
-    future::ResponseFuture,
     key::{BodyBytes, DedupKey, MakeKey, OriginalMessageId},
     layer::DedupLayer,
-    memory::{MemoryStore, MemoryToken},
-    service::{CompleteDuplicates, Dedup},
+    memory::MemoryStore,
     stats::DedupStats,
     store::{Begin, DedupStore},
 };

@@ -66,7 +66,7 @@ impl<S> Layer<S> for NServiceBusLayer {
 }
 
 /// Reads what NServiceBus has sent; see the [module](super).
-pub type NServiceBus<S> = Reading<S, NServiceBusLayer>;
+pub(super) type NServiceBus<S> = Reading<S, NServiceBusLayer>;
 
 impl Reader for NServiceBusLayer {
     type Error = InteropError;

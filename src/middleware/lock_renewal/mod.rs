@@ -57,4 +57,4 @@
 mod renewer;
 mod service;
 
-pub use self::service::{LockLost, LockRenewal, LockRenewalLayer, Renew, ResponseFuture};
+pub use self::service::{LockLost, LockRenewalLayer, Renew};
