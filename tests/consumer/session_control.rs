@@ -20,7 +20,7 @@ use crate::{
 
 async fn sessions(count: u64, messages: u64) -> Queue {
     let settings =
-        QueueSettings::default().with_sessions(true).with_lock_duration(seconds(10)).with_max_delivery_count(u32::MAX);
+        QueueSettings::default().requires_session(true).lock_duration(seconds(10)).max_delivery_count(u32::MAX);
     let queue = Broker::new().create_queue("orders", settings).unwrap();
     for session in 0..count {
         for _ in 0..messages {

@@ -222,7 +222,7 @@ async fn a_consumer_holds_its_batch_at_most_and_no_delivery_is_used_up() {
     const SECOND: Duration = Duration::from_secs(1);
 
     let broker = TestBroker::new();
-    let queue = broker.queue_with("orders", QueueSettings::default().with_lock_duration(10 * SECOND));
+    let queue = broker.queue_with("orders", QueueSettings::default().lock_duration(10 * SECOND));
     for _ in 0..40 {
         queue.send("an order");
     }

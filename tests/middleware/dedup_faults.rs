@@ -200,7 +200,7 @@ mod over_a_link {
     async fn settlements_that_are_lost_are_made_up_for_without_a_second_run() {
         const MESSAGES: u32 = 100;
         for seed in 0..20 {
-            let settings = QueueSettings::default().with_max_delivery_count(1_000);
+            let settings = QueueSettings::default().max_delivery_count(1_000);
             let queue = TestBroker::new().queue_with("orders", settings);
             for number in 0..MESSAGES {
                 // Each is sent twice.
@@ -213,7 +213,7 @@ mod over_a_link {
                 .deliveries(0.1, DeliveryFault::LoseSettlementAnswer(ErrorKind::ServiceTimeout))
                 .deliveries(0.1, DeliveryFault::LoseLock)
                 .deliveries(0.1, DeliveryFault::Duplicate);
-            let link = Link::new(LinkSettings::default().with_faults(faults));
+            let link = Link::new(LinkSettings::default().faults(faults));
             let effects = Effects::default();
             let layer = DedupLayer::new(MemoryStore::new(WINDOW), "orders");
             let consumer =

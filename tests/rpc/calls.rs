@@ -184,7 +184,7 @@ async fn a_send_that_fails_leaves_no_place_taken() {
 #[tokio::test(start_paused = true)]
 async fn the_deadline_covers_the_send() {
     let bench = Bench::new();
-    let link = Link::new(LinkSettings::default().with_round_trip(seconds(20)));
+    let link = Link::new(LinkSettings::default().round_trip(seconds(20)));
     let sender = SendService::new(link.sender(bench.requests.sender().unwrap()));
     let (requester, _replies) = Requester::builder(sender).timeout(seconds(5)).build(bench.reply_queue()).unwrap();
     let began = Instant::now();
@@ -242,7 +242,7 @@ async fn each_call_has_its_own_deadline_in_whatever_order_they_come() {
 #[tokio::test(start_paused = true)]
 async fn settlements_that_take_their_time_hold_no_deadline_up() {
     let bench = Bench::new();
-    let link = Link::new(LinkSettings::default().with_round_trip(seconds(20)));
+    let link = Link::new(LinkSettings::default().round_trip(seconds(20)));
     let source = ReplyQueue::new("replies", link.receiver(bench.replies.receiver()));
     let requester = bench.requester_with(source);
     for _ in 0..100 {

@@ -16,7 +16,7 @@ use tower::ServiceExt;
 use crate::{Bench, seconds, settle, text, within};
 
 fn shared(bench: &Bench) -> Queue {
-    let settings = QueueSettings::default().with_sessions(true).with_lock_duration(seconds(30));
+    let settings = QueueSettings::default().requires_session(true).lock_duration(seconds(30));
     bench.broker.create_queue("shared", settings).unwrap()
 }
 

@@ -181,7 +181,7 @@ mod tests {
             #[prost(uint32, repeated, tag = "2")]
             numbers: Vec<u32>,
         }
-        let limits = Limits::default().with_elements(30);
+        let limits = Limits::default().elements(30);
         let read = |children: usize, numbers: usize| {
             let leaf = Tree { children: vec![Tree::default(); children], numbers: vec![1; numbers] };
             let mut body = BytesMut::new();

@@ -80,7 +80,7 @@ impl SessionSource for PostgresSessions {
     }
 
     fn entity_info(&self) -> EntityInfo {
-        EntityInfo::new(self.entity.path.as_str()).with_max_delivery_count(self.entity.max_deliveries)
+        EntityInfo::new(self.entity.path.as_str()).max_delivery_count(self.entity.max_deliveries)
     }
 }
 

@@ -121,7 +121,7 @@ impl Receiver for PostgresReceiver {
     fn entity_info(&self) -> EntityInfo {
         let info = EntityInfo::new(self.path().as_str());
         match self.source.part {
-            0 => info.with_max_delivery_count(self.source.entity.max_deliveries),
+            0 => info.max_delivery_count(self.source.entity.max_deliveries),
             _ => info,
         }
     }
