@@ -52,7 +52,7 @@ impl<M: Message + Default> Protobuf<M> {
 impl<M: Message> Protobuf<M> {
     /// Appends the message to `out`.
     pub fn write(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
-        self.0.encode(out).map_err(super::serde_error::unsupported)
+        self.0.encode(out).map_err(crate::serde_error::unsupported)
     }
 }
 
