@@ -31,6 +31,7 @@ pub use self::store::{Ages, Totals};
 pub(super) use self::{
     accept::arrival,
     admin::Change,
+    check::MAX_BATCH,
     effects::{Dropped, Line},
     ids::{Part, StoreId},
     store::{Accepted, Arrival, Locked, Peeked, Refused, Settlement, Source},
