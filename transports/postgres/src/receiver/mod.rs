@@ -16,9 +16,10 @@ use consign_core::{
 use futures_util::future::join_all;
 use uuid::Uuid;
 
-pub(crate) use self::{deferred::receive_deferred, receive::until_due};
+pub(crate) use self::{deferred::receive_deferred, deliveries::until_due};
 use crate::{
-    Inner, Postgres, PostgresLease,
+    Inner, PostgresLease,
+    capabilities::CAPABILITIES,
     entity::Entity,
     fetch::{Fetch, Locked},
 };
@@ -115,7 +116,7 @@ impl Receiver for PostgresReceiver {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Postgres::CAPABILITIES
+        CAPABILITIES
     }
 
     fn entity_info(&self) -> EntityInfo {
