@@ -2,7 +2,14 @@ use std::{fmt, time::Duration};
 
 use serde::Serialize;
 
-use super::{Consumer, control::Control, health::Health, log::Log, options::Options, stats::Stats};
+use super::{
+    Consumer,
+    control::{Control, MAX_CONCURRENCY, check_concurrency},
+    health::Health,
+    log::Log,
+    options::Options,
+    stats::Stats,
+};
 use crate::{
     BuildError, BuildErrorKind as Kind,
     time::as_millis,
@@ -28,7 +35,7 @@ pub struct Settings {
 
 impl Settings {
     /// Most handlers at once, and most messages ahead.
-    pub const MAX_CONCURRENCY: usize = 4_096;
+    pub const MAX_CONCURRENCY: usize = MAX_CONCURRENCY;
 
     /// How many messages are held outside of the slots by default.
     pub const MAX_HELD: usize = 256;
@@ -140,20 +147,6 @@ impl Settings {
             log: Log::new(),
         }
     }
-}
-
-/// Checks how many messages are handled at once.
-pub(super) fn check_concurrency(concurrency: usize) -> Result<(), BuildError> {
-    let max = Settings::MAX_CONCURRENCY;
-    let (kind, advice) = if concurrency == 0 {
-        (Kind::NoConcurrency, "the consumer handles 0 messages at once: set at least 1".to_owned())
-    } else if concurrency > max {
-        let advice = format!("the consumer handles {concurrency} messages at once: set at most {max}, and run several");
-        (Kind::TooMuchConcurrency, advice)
-    } else {
-        return Ok(());
-    };
-    Err(BuildError::new(kind, advice))
 }
 
 impl Default for Settings {

@@ -126,6 +126,7 @@
 
 mod error;
 mod future;
+mod handle;
 mod ids;
 mod key;
 mod layer;

@@ -1,6 +1,5 @@
 use std::{error, fmt};
 
-use super::JsonSchema;
 use crate::{
     Disposition,
     settlement::{DeadLetterReason, IntoDisposition},
@@ -42,6 +41,8 @@ pub struct SchemaViolation {
     pub keyword: String,
 }
 
+/// Violations of one body that are kept.
+pub(super) const MAX_VIOLATIONS: usize = 8;
 /// Bytes of a path or a keyword that are kept.
 const PATH: usize = 128;
 
@@ -72,8 +73,8 @@ impl SchemaViolations {
 
     #[cold]
     pub(super) fn broken(name: &str, mut violations: Vec<SchemaViolation>) -> Self {
-        let has_more = violations.len() > JsonSchema::MAX_VIOLATIONS;
-        violations.truncate(JsonSchema::MAX_VIOLATIONS);
+        let has_more = violations.len() > MAX_VIOLATIONS;
+        violations.truncate(MAX_VIOLATIONS);
         // The validator has them in an order of its own.
         violations.sort_unstable();
         Self { name: name.into(), kind: ViolationsKind::Broken, violations, has_more }
@@ -91,7 +92,7 @@ impl SchemaViolations {
         &self.name
     }
 
-    /// Returns the violations, by path: at most [`JsonSchema::MAX_VIOLATIONS`].
+    /// Returns the violations, by path: at most [`JsonSchema::MAX_VIOLATIONS`](super::JsonSchema::MAX_VIOLATIONS).
     #[must_use]
     pub fn violations(&self) -> &[SchemaViolation] {
         &self.violations

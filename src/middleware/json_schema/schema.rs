@@ -3,7 +3,7 @@ use std::{fmt, sync::Arc};
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
-use super::{SchemaViolation, SchemaViolations, ViolationsKind};
+use super::{SchemaViolation, SchemaViolations, ViolationsKind, error::MAX_VIOLATIONS};
 use crate::{BuildError, BuildErrorKind};
 
 /// A compiled JSON Schema, and its name. A clone is a reference count.
@@ -17,7 +17,7 @@ struct Compiled {
 
 impl JsonSchema {
     /// The number of violations that are reported of one body.
-    pub const MAX_VIOLATIONS: usize = 8;
+    pub const MAX_VIOLATIONS: usize = MAX_VIOLATIONS;
 
     /// Compiles `schema`. The `name` is for people, who find it in dead letters.
     ///
