@@ -125,7 +125,8 @@ mod extract;
 mod handler;
 mod layered;
 mod lookup;
-pub(crate) mod private;
+#[doc(hidden)]
+pub mod private;
 mod property;
 mod route;
 mod router;

@@ -29,13 +29,13 @@ pub trait RouteList<S, C>: 'static {
 
 /// The number of a handler in its list. Handlers whose types are in the list count from 0, in the order in which they were
 /// added, and the others from [`ERASED`] on.
-pub(crate) type RouteNumber = usize;
+pub type RouteNumber = usize;
 
 /// The first number of the handlers of [`Routes`](super::Routes).
-pub(crate) const ERASED: RouteNumber = 1 << (usize::BITS - 1);
+pub const ERASED: RouteNumber = 1 << (usize::BITS - 1);
 
 /// No handler has this number.
-pub(crate) const NO_ROUTE: RouteNumber = RouteNumber::MAX;
+pub const NO_ROUTE: RouteNumber = RouteNumber::MAX;
 
 /// How many handlers a list has as types. The compiler knows the number of each, and compares numbers and no names.
 pub trait CountRoutes {
