@@ -35,13 +35,11 @@ impl<C: CodecSet> EncodeLayer<C> {
     ///
     /// Errors: the set has no codec of this name.
     pub fn codec(self, name: &'static str) -> Result<Self, BuildError> {
-        match self.codecs.content_type_of(name) {
-            Some(content_type) => Ok(Self { codec: Some(name), content_type: Some(content_type), ..self }),
-            None => {
-                let advice = format!("the set has no codec `{name}`: add it, or name one of the set");
-                Err(BuildError::new(BuildErrorKind::UnknownCodec, advice).named(name))
-            }
-        }
+        let Some(content_type) = self.codecs.content_type_of(name) else {
+            let advice = format!("the set has no codec `{name}`: add it, or name one of the set");
+            return Err(BuildError::new(BuildErrorKind::UnknownCodec, advice).named(name));
+        };
+        Ok(Self { codec: Some(name), content_type: Some(content_type), ..self })
     }
 }
 
