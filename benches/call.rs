@@ -136,7 +136,7 @@ fn client(requester: QuoteRequester) -> QuoteClient {
 /// The tasks of both sides, and what calls.
 fn both_sides(max_in_flight: usize) -> (Queue, QuoteRequester) {
     let broker = Broker::new();
-    let settings = QueueSettings::default().with_max_size(u64::MAX);
+    let settings = QueueSettings::default().max_size(u64::MAX);
     let requests = broker.create_queue("requests", settings.clone()).expect("a new queue");
     let replies = broker.create_queue("replies.7f3a", settings).expect("a new queue");
     let senders = move |to: &EntityPath| Ok(SendService::new(broker.sender(to)?));

@@ -162,7 +162,7 @@ fn run<S>(
     S::Error: Into<BoxError>,
 {
     let broker = Broker::with_clock(clock);
-    let settings = || QueueSettings::default().with_max_size(u64::MAX);
+    let settings = || QueueSettings::default().max_size(u64::MAX);
     let queue = broker.create_queue("orders", settings()).expect("a new queue");
     let answers = broker.create_queue("confirmations", settings()).expect("a new queue");
     fill(&queue, messages, body);
@@ -185,7 +185,7 @@ fn run<S>(
 fn send_and_consume(messages: u64) {
     const BURST: u64 = 64;
     let broker = Broker::with_clock(still());
-    let settings = QueueSettings::default().with_max_size(u64::MAX);
+    let settings = QueueSettings::default().max_size(u64::MAX);
     let queue = broker.create_queue("shipments", settings).expect("a new queue");
     let sender = queue.sender().expect("a queue takes messages");
     let done = Done { left: Arc::new(AtomicU64::new(messages)), all: Arc::new(Notify::new()) };

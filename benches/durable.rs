@@ -32,7 +32,7 @@ fn run(messages: u64, window: usize, is_cycle: bool) {
     let folder = tempfile::tempdir().expect("a folder");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     let broker = Broker::open(folder.path().join("store")).expect("a store");
-    let queue = broker.create_queue("orders", QueueSettings::default().with_max_size(u64::MAX)).expect("a new queue");
+    let queue = broker.create_queue("orders", QueueSettings::default().max_size(u64::MAX)).expect("a new queue");
     let (sender, mut receiver) = (queue.sender().expect("a queue"), queue.receiver());
     let windows = usize::try_from(messages).expect("few messages") / window;
     scenario::counted(&mut || {

@@ -164,7 +164,7 @@ where
     S: Service<Message, Response = Disposition, Error = Infallible>,
 {
     let broker = Broker::with_clock(ManualClock::new(Timestamp::EPOCH));
-    let queue = broker.create_queue("orders", QueueSettings::default().with_max_size(u64::MAX)).expect("a new queue");
+    let queue = broker.create_queue("orders", QueueSettings::default().max_size(u64::MAX)).expect("a new queue");
     let sender = queue.sender().expect("a queue takes messages");
     // As many messages for one route as for many: what they cost the allocator is not in the difference.
     let all: Vec<Message> = (0..500)

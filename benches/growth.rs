@@ -104,7 +104,7 @@ impl Bench {
     fn new(settings: QueueSettings) -> Self {
         let clock = Arc::new(ManualClock::new(Timestamp::EPOCH));
         let broker = Broker::with_clock(Arc::clone(&clock));
-        let queue = broker.create_queue("orders", settings.with_max_size(u64::MAX)).expect("a new queue");
+        let queue = broker.create_queue("orders", settings.max_size(u64::MAX)).expect("a new queue");
         let (sender, receiver) = (queue.sender().expect("a queue"), queue.receiver());
         Self { clock, broker, queue, sender, receiver, out: Vec::new() }
     }
@@ -167,11 +167,11 @@ fn peek(size: usize) -> Cycle {
 
 /// The same, each message in a session of its own.
 fn peek_sessions(size: usize) -> Cycle {
-    peeks(QueueSettings::default().with_sessions(true), size)
+    peeks(QueueSettings::default().requires_session(true), size)
 }
 
 fn peek_partitions(size: usize) -> Cycle {
-    peeks(QueueSettings::default().with_partitioned(true), size)
+    peeks(QueueSettings::default().partitioned(true), size)
 }
 
 fn peeks(settings: QueueSettings, size: usize) -> Cycle {
@@ -208,7 +208,7 @@ fn deferred(size: usize) -> Cycle {
 
 /// So many sessions have a message; a cycle is to send one of a new session, accept, receive, complete, close.
 fn sessions(size: usize) -> Cycle {
-    let mut bench = Bench::filled(QueueSettings::default().with_sessions(true), size);
+    let mut bench = Bench::filled(QueueSettings::default().requires_session(true), size);
     let mut acceptor = bench.queue.session_acceptor().expect("a queue");
     Box::new(move |message| {
         bench.send(message);
@@ -256,7 +256,7 @@ fn duplicates(size: usize) -> Cycle {
     // One id in 20 ms, so that as many are in the window.
     let step = Duration::from_millis(20);
     let window = step * u32::try_from(size).expect("fewer ids");
-    let settings = QueueSettings::default().with_duplicate_detection(window).with_max_duplicate_ids(2 * size);
+    let settings = QueueSettings::default().duplicate_detection(window).max_duplicate_ids(2 * size);
     let mut bench = Bench::new(settings);
     let mut cycle = move |message| {
         bench.clock.advance(step);
@@ -305,7 +305,7 @@ fn handled_before(size: usize) -> Cycle {
 
 /// So many messages with a time to live wait, and the one of the cycle has one too.
 fn expiries(size: usize) -> Cycle {
-    Bench::filled(QueueSettings::default().with_default_time_to_live(24 * HOUR), size).cycle()
+    Bench::filled(QueueSettings::default().default_time_to_live(24 * HOUR), size).cycle()
 }
 
 /// There are so many queues, and the cycles are those of one.
@@ -325,12 +325,12 @@ fn others(size: usize) -> Cycle {
     if size == 0 {
         return bench.cycle();
     }
-    let settings = QueueSettings::default().with_max_size(u64::MAX);
-    let by_session = broker.create_queue("sessions", settings.clone().with_sessions(true)).expect("a new queue");
+    let settings = QueueSettings::default().max_size(u64::MAX);
+    let by_session = broker.create_queue("sessions", settings.clone().requires_session(true)).expect("a new queue");
     let scheduled = broker.create_queue("scheduled", settings.clone()).expect("a new queue");
-    let short = broker.create_queue("short", settings.clone().with_default_time_to_live(HOUR)).expect("a new queue");
-    let once = broker.create_queue("once", settings.clone().with_duplicate_detection(HOUR)).expect("a new queue");
-    let from = broker.create_queue("from", settings.with_forward_to("short")).expect("a new queue");
+    let short = broker.create_queue("short", settings.clone().default_time_to_live(HOUR)).expect("a new queue");
+    let once = broker.create_queue("once", settings.clone().duplicate_detection(HOUR)).expect("a new queue");
+    let from = broker.create_queue("from", settings.forward_to("short")).expect("a new queue");
     let topic = broker.create_topic("topic", TopicSettings::default()).expect("a new topic");
     let copies = topic.create_subscription("copies", SubscriptionSettings::default()).expect("a new subscription");
     for n in 0..size {

@@ -292,7 +292,7 @@ where
     S::Error: Into<BoxError>,
 {
     let queue = Broker::with_clock(Still)
-        .create_queue("orders", QueueSettings::default().with_max_size(u64::MAX))
+        .create_queue("orders", QueueSettings::default().max_size(u64::MAX))
         .expect("a new queue");
     let sender = queue.sender().expect("a queue takes messages");
     // What it takes to free a message is in no figure.

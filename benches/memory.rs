@@ -23,7 +23,7 @@ const THINGS: usize = 100_000;
 const HOUR: Duration = Duration::from_secs(3_600);
 
 fn main() {
-    let plain = || QueueSettings::default().with_max_size(u64::MAX);
+    let plain = || QueueSettings::default().max_size(u64::MAX);
     let broker = Broker::with_clock(ManualClock::new(Timestamp::EPOCH));
     let create = |name: &str, settings| broker.create_queue(name, settings).expect("a new queue");
     let queues = 1_000;
@@ -53,7 +53,7 @@ fn main() {
     });
 
     let ids = 1_000_000;
-    let queue = create("once", plain().with_duplicate_detection(HOUR).with_max_duplicate_ids(ids));
+    let queue = create("once", plain().duplicate_detection(HOUR).max_duplicate_ids(ids));
     let mut receiver = queue.receive_and_delete();
     let mut out = Vec::with_capacity(1);
     let before = counting::live();
@@ -66,7 +66,7 @@ fn main() {
     });
     assert!(counting::live() - before <= 96 << 20, "a million ids take more than 96 MiB");
 
-    let queue = create("sessions", plain().with_sessions(true));
+    let queue = create("sessions", plain().requires_session(true));
     let mut acceptor = queue.session_acceptor().expect("a queue");
     each("idle_session", THINGS, || {
         for n in 0..THINGS {

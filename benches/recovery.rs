@@ -101,7 +101,7 @@ fn message() -> Message {
 }
 
 async fn fill(broker: &Broker, messages: usize) -> Result<(), Error> {
-    let sender = broker.create_queue(QUEUE, QueueSettings::default().with_max_size(u64::MAX))?.sender()?;
+    let sender = broker.create_queue(QUEUE, QueueSettings::default().max_size(u64::MAX))?.sender()?;
     let started = Instant::now();
     let batches = stream::iter((0..messages).step_by(BATCH)).map(|sent| {
         let size = BATCH.min(messages - sent);

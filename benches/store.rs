@@ -71,7 +71,7 @@ fn message() -> Message {
 
 fn open(folder: &Path) -> Result<(Broker, Queue), Error> {
     let broker = Broker::open(folder)?;
-    let settings = QueueSettings::default().with_max_size(u64::MAX).with_lock_duration(LOCK);
+    let settings = QueueSettings::default().max_size(u64::MAX).lock_duration(LOCK);
     let queue = match broker.queue(QUEUE) {
         Ok(queue) => queue,
         Err(_) => broker.create_queue(QUEUE, settings)?,

@@ -29,7 +29,7 @@ async fn main() -> Result<(), BoxError> {
 /// `orders` gets a copy of every large order that is sent to the topic `shop`.
 fn entities(broker: &Broker) -> Result<[Queue; 2], BoxError> {
     let window = Duration::from_secs(600);
-    let shop = broker.create_topic("shop", TopicSettings::default().with_duplicate_detection(window))?;
+    let shop = broker.create_topic("shop", TopicSettings::default().duplicate_detection(window))?;
     let large = Rule::new("large", SqlFilter::parse("amount >= 1000 AND sys.Subject LIKE 'order.%'")?)?
         .with_action(SqlAction::parse("SET priority = 'high'")?);
     let orders = shop.create_subscription_with("orders", SubscriptionSettings::default(), large)?;
@@ -77,7 +77,7 @@ async fn bill(broker: &Broker, orders: &Queue, bills: &Queue) -> Result<(), BoxE
 
 /// Two customers at once, each one's messages one after the other.
 async fn in_order(broker: &Broker) -> Result<(), BoxError> {
-    let queue = broker.create_queue("customers", QueueSettings::default().with_sessions(true))?;
+    let queue = broker.create_queue("customers", QueueSettings::default().requires_session(true))?;
     for step in 1..=3 {
         for customer in ["ada", "bob"] {
             queue.sender()?.send(Message::builder().session_id(customer).build(format!("step {step}"))?).await?;

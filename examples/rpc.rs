@@ -55,7 +55,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     serve(&broker, &requests, "the shop")?;
 
     // The replies of this process come to a queue of its own, which is deleted when it is not used.
-    let idle = QueueSettings::default().with_auto_delete_on_idle(Duration::from_secs(300));
+    let idle = QueueSettings::default().auto_delete_on_idle(Duration::from_secs(300));
     let replies = broker.create_queue("replies.7f3a", idle)?;
     let (requester, receiving) = Requester::builder(SendService::new(requests.sender()?))
         .timeout(Duration::from_secs(5))

@@ -155,6 +155,7 @@
 pub mod amqp_value;
 #[cfg(feature = "asyncapi")]
 pub mod asyncapi;
+mod build_error;
 #[cfg(feature = "cloud-events")]
 pub mod cloud_events;
 pub mod consumer;
@@ -174,6 +175,7 @@ pub mod supervisor;
 pub mod testing;
 pub mod transport;
 
+pub use crate::build_error::{BuildError, BuildErrorKind};
 pub use crate::decode::MessageExt;
 #[doc(no_inline)]
 pub use crate::{message::Message, settlement::Disposition};

@@ -212,7 +212,7 @@ impl Queue {
     pub(super) fn info(&self) -> EntityInfo {
         let info = EntityInfo::new(self.path().as_str());
         match self.settings() {
-            Ok(settings) if self.part == Part::Main => info.with_max_delivery_count(settings.max_delivery_count),
+            Ok(settings) if self.part == Part::Main => info.max_delivery_count(settings.max_delivery_count),
             _ => info,
         }
     }

@@ -28,28 +28,28 @@ pub enum OnDisconnect {
 impl Quirks {
     /// Sets `lazy_expiry`.
     #[must_use]
-    pub fn with_lazy_expiry(mut self, value: bool) -> Self {
+    pub fn lazy_expiry(mut self, value: bool) -> Self {
         self.lazy_expiry = value;
         self
     }
 
     /// Sets `race_like_hosted`.
     #[must_use]
-    pub fn with_race_like_hosted(mut self, value: bool) -> Self {
+    pub fn race_like_hosted(mut self, value: bool) -> Self {
         self.race_like_hosted = value;
         self
     }
 
     /// Sets `on_disconnect`.
     #[must_use]
-    pub fn with_on_disconnect(mut self, value: OnDisconnect) -> Self {
+    pub fn on_disconnect(mut self, value: OnDisconnect) -> Self {
         self.on_disconnect = value;
         self
     }
 
     /// Sets `count_on_disconnect`.
     #[must_use]
-    pub fn with_count_on_disconnect(mut self, value: bool) -> Self {
+    pub fn count_on_disconnect(mut self, value: bool) -> Self {
         self.count_on_disconnect = value;
         self
     }

@@ -14,7 +14,7 @@ use consign_core::{
 
 use super::{
     Acknowledged, Broker,
-    engine::{Arrival, Engine, Now, StoreId, arrival},
+    engine::{Arrival, Engine, MAX_BATCH, Now, StoreId, arrival},
     rejection::rejection,
     shared::Shared,
 };
@@ -42,7 +42,7 @@ pub struct QueueSender {
 impl QueueSender {
     /// The maximum size in bytes of a batch of several messages, bodies and properties, however large one message may
     /// be.
-    pub const MAX_BATCH: usize = 1 << 20;
+    pub const MAX_BATCH: usize = MAX_BATCH;
 
     pub(super) fn new(shared: Arc<Shared>, store: StoreId, path: EntityPath, kind: EntityKind) -> Self {
         Self { shared, store, path, kind, via: None }

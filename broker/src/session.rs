@@ -355,7 +355,7 @@ mod tests {
     #[tokio::test]
     async fn a_session_of_a_transport_has_state_deferred_messages_and_a_peek() {
         let broker = Broker::new();
-        broker.create_queue("orders", QueueSettings::default().with_sessions(true)).unwrap();
+        broker.create_queue("orders", QueueSettings::default().requires_session(true)).unwrap();
         let transport = DynTransport::from(broker);
         let path = EntityPath::new("orders").unwrap();
         let message = Message::builder().session_id("s").build("a").unwrap();

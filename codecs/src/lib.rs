@@ -225,6 +225,7 @@ pub mod instant;
 mod limits;
 mod media_type;
 mod one_of;
+mod serde_error;
 mod set;
 mod transcode;
 mod value_kind;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use consign::{
-    Disposition, Message,
+    BuildError, Disposition, Message,
     broker::QueueSender,
     codecs::{Bincode, Cbor, CodecSet, Codecs, ConfigError, Decoded, Json, MessagePack},
     middleware::from_fn::from_fn,
-    routing::{Payload, RouteError, Router, State},
+    routing::{Payload, Router, State},
     settlement::Undecodable,
 };
 use tower::{BoxError, Service, ServiceBuilder};
@@ -39,7 +39,7 @@ pub fn stack<C: CodecSet>(
     codecs: Codecs<C>,
     ledger: Arc<Ledger>,
     books: Option<QueueSender>,
-) -> Result<impl Service<Message, Response = Disposition, Error = BoxError, Future: Send> + Clone + Send, RouteError> {
+) -> Result<impl Service<Message, Response = Disposition, Error = BoxError, Future: Send> + Clone + Send, BuildError> {
     let router = Router::with_state(codecs, Arc::clone(&ledger))
         .fallback(anything)
         .route("push", push)

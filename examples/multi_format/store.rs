@@ -81,7 +81,7 @@ impl Store {
     pub async fn open(path: &Path, ledger: &Ledger) -> Result<(Self, BTreeMap<Format, usize>), Failure> {
         let broker = Broker::open(path)?;
         let webhooks = broker.declare_queue(Self::WEBHOOKS, Self::settings())?;
-        let books = broker.declare_queue(Self::BOOKS, QueueSettings::default().with_max_size(1 << 40))?;
+        let books = broker.declare_queue(Self::BOOKS, QueueSettings::default().max_size(1 << 40))?;
         let run = broker.declare_queue(Self::RUN, QueueSettings::default())?;
         let plan = ledger.plan();
         let expected = format!("{} messages of {} events with seed {}", plan.messages(), plan.events(), plan.seed());
@@ -118,7 +118,7 @@ impl Store {
     }
 
     fn settings() -> QueueSettings {
-        QueueSettings::default().with_max_size(64 << 20)
+        QueueSettings::default().max_size(64 << 20)
     }
 }
 

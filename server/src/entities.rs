@@ -156,7 +156,7 @@ pub(crate) struct Creation {
 impl Creation {
     fn create(self, broker: &Broker, path: &EntityPath) -> Result<(), ManageError> {
         let Some((topic, name)) = path.subscription() else {
-            let settings = QueueSettings::default().with_sessions(self.sessions);
+            let settings = QueueSettings::default().requires_session(self.sessions);
             return broker.create_queue(path.as_str(), settings).map(drop);
         };
         let topic = match broker.topic(topic) {

@@ -111,14 +111,14 @@ macro_rules! setters {
 
 setters! {
     Limits {
-        with_max_connections max_connections: usize;
+        max_connections max_connections: usize;
         with_max_unauthenticated max_unauthenticated: usize;
-        with_max_sessions max_sessions: u16;
-        with_max_links max_links: u32;
-        with_max_connection_links max_connection_links: u32;
-        with_max_unsettled max_unsettled: usize;
-        with_max_frame_size max_frame_size: u32;
-        with_max_message_size max_message_size: u64;
+        max_sessions max_sessions: u16;
+        max_links max_links: u32;
+        max_connection_links max_connection_links: u32;
+        max_unsettled max_unsettled: usize;
+        max_frame_size max_frame_size: u32;
+        max_message_size max_message_size: u64;
         with_sender_credit sender_credit: u32;
         with_max_transactions max_transactions: usize;
         with_max_tokens max_tokens: usize;

@@ -37,7 +37,7 @@ fn has(text: &str, line: &str) {
 async fn metrics_count_what_happens_to_messages() {
     let broker = Broker::new();
     let window = std::time::Duration::from_secs(600);
-    let queue = broker.create_queue("orders", QueueSettings::default().with_duplicate_detection(window)).unwrap();
+    let queue = broker.create_queue("orders", QueueSettings::default().duplicate_detection(window)).unwrap();
     for id in ["1", "2", "3", "4", "1"] {
         queue.sender().unwrap().send(Message::builder().message_id(id).build("").unwrap()).await.unwrap();
     }

@@ -68,10 +68,10 @@ impl Server {
 }
 
 async fn connect(server: &Server) -> Connection {
-    let mut options = Options::new("client").with_timeout(Duration::from_secs(20));
+    let mut options = Options::new("client").timeout(Duration::from_secs(20));
     let mut engine = consign_amqp::engine::Options::default();
     engine.sasl_client = Some(SaslCredentials::anonymous());
-    options = options.with_engine(engine);
+    options = options.engine(engine);
     Connection::connect(server.address(), options).await.unwrap()
 }
 

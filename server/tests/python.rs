@@ -44,7 +44,7 @@ with ServiceBusClient.from_connection_string(sys.argv[1]) as client:
 async fn a_server_in_this_process_serves_its_own_broker() {
     let broker = Broker::new();
     let orders = broker.create_queue("orders", QueueSettings::default()).unwrap();
-    let invoices = broker.create_queue("invoices", QueueSettings::default().with_sessions(true)).unwrap();
+    let invoices = broker.create_queue("invoices", QueueSettings::default().requires_session(true)).unwrap();
     for order in ["first", "second"] {
         use consign_core::transport::Sender;
         orders.sender().unwrap().send(consign_core::Message::new(order)).await.unwrap();

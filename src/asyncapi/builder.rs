@@ -3,8 +3,11 @@ use std::collections::HashMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use super::{AsyncApiDocument, AsyncApiError, AsyncApiErrorKind as Kind, channel::messages};
-use crate::pipeline::{PipelineDescription, Side};
+use super::{AsyncApiDocument, channel::messages};
+use crate::{
+    BuildError, BuildErrorKind as Kind,
+    pipeline::{PipelineDescription, Side},
+};
 
 /// Collects what is in an AsyncAPI document; see the [module](super).
 #[derive(Debug)]
@@ -79,8 +82,8 @@ impl AsyncApi {
     ///
     /// # Errors
     ///
-    /// The first rule that is broken: see [`AsyncApiErrorKind`](super::AsyncApiErrorKind).
-    pub fn build(mut self) -> Result<AsyncApiDocument, AsyncApiError> {
+    /// The first rule that is broken: see [`BuildErrorKind`](crate::BuildErrorKind).
+    pub fn build(mut self) -> Result<AsyncApiDocument, BuildError> {
         let mut document = json!({ "asyncapi": "3.0.0", "info": self.info });
         let servers = self.build_servers()?;
         if !servers.is_empty() {
@@ -91,7 +94,7 @@ impl AsyncApi {
         for (message, schema) in &self.schemas {
             if schemas.insert(message.as_str(), (schema, false)).is_some() {
                 let advice = format!("`{message}` has two schemas: register one");
-                return Err(AsyncApiError::new(Kind::DuplicateSchema, advice));
+                return Err(BuildError::new(Kind::DuplicateSchema, advice));
             }
         }
         for pipeline in &self.pipelines {
@@ -106,7 +109,7 @@ impl AsyncApi {
             let operation = format!("{action}.{channel}");
             if operations.contains_key(&operation) {
                 let advice = format!("two pipelines {action} at `{address}`: describe one, or set their destinations");
-                return Err(AsyncApiError::new(Kind::DuplicateOperation, advice));
+                return Err(BuildError::new(Kind::DuplicateOperation, advice));
             }
             let entry = &mut channels[&channel];
             let mut references = Vec::new();
@@ -133,7 +136,7 @@ impl AsyncApi {
         if let Some(name) = unused.first() {
             let advice =
                 format!("a schema is registered for `{name}`, and no pipeline has that message: name one of its");
-            return Err(AsyncApiError::new(Kind::UnknownMessage, advice));
+            return Err(BuildError::new(Kind::UnknownMessage, advice));
         }
         document["channels"] = channels.into();
         document["operations"] = operations.into();
@@ -144,17 +147,17 @@ impl AsyncApi {
         Ok(AsyncApiDocument(document))
     }
 
-    fn build_servers(&self) -> Result<Map<String, Value>, AsyncApiError> {
+    fn build_servers(&self) -> Result<Map<String, Value>, BuildError> {
         let mut servers = Map::new();
         for (name, server) in &self.servers {
             let host = server["host"].as_str().unwrap_or_default();
             if host.is_empty() || host.contains(['/', '@', '?', '#', ' ']) {
                 // The host may have a password, so it is not shown.
                 let advice = format!("the host of the server `{name}` has to be a name or an address, and a port");
-                return Err(AsyncApiError::new(Kind::Host, advice));
+                return Err(BuildError::new(Kind::Host, advice));
             }
             if servers.insert(key(name), server.clone()).is_some() {
-                return Err(AsyncApiError::new(Kind::DuplicateServer, format!("two servers are called `{name}`")));
+                return Err(BuildError::new(Kind::DuplicateServer, format!("two servers are called `{name}`")));
             }
         }
         Ok(servers)

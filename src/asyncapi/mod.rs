@@ -57,14 +57,10 @@
 
 mod builder;
 mod channel;
-mod error;
 
 use std::fmt;
 
-pub use self::{
-    builder::AsyncApi,
-    error::{AsyncApiError, AsyncApiErrorKind},
-};
+pub use self::builder::AsyncApi;
 
 /// An AsyncAPI 3.0.0 document. `Display` and serde write it as JSON.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]

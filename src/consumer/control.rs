@@ -13,13 +13,11 @@ use std::{
 use tower::BoxError;
 use tower_service::Service;
 
-use super::{
-    health::Health,
-    run::ConsumerRun,
-    settings::{SettingsError, check_concurrency},
-    woken::WokenSet,
-};
-use crate::{Disposition, Message, transport::Receiver};
+use super::{health::Health, run::ConsumerRun, woken::WokenSet};
+use crate::{BuildError, BuildErrorKind, Disposition, Message, transport::Receiver};
+
+/// Messages that a consumer handles at once, at most.
+pub(super) const MAX_CONCURRENCY: usize = 4_096;
 
 /// Controls a consumer, also while it runs: pauses and resumes it, and sets its concurrency. Clones control the same
 /// consumer. After the consumer has ended, a call has no effect.
@@ -157,10 +155,10 @@ impl ConsumerControl {
     ///
     /// # Errors
     ///
-    /// [`NoConcurrency`](super::SettingsErrorKind::NoConcurrency) for 0, and
-    /// [`TooMuchConcurrency`](super::SettingsErrorKind::TooMuchConcurrency) for more than the maximum. Then nothing
+    /// [`NoConcurrency`](crate::BuildErrorKind::NoConcurrency) for 0, and
+    /// [`TooMuchConcurrency`](crate::BuildErrorKind::TooMuchConcurrency) for more than the maximum. Then nothing
     /// changes.
-    pub fn set_concurrency(&self, messages: usize) -> Result<(), SettingsError> {
+    pub fn set_concurrency(&self, messages: usize) -> Result<(), BuildError> {
         check_concurrency(messages)?;
         self.health.set_slots(messages);
         self.control.set_concurrency(messages);
@@ -233,4 +231,18 @@ where
         }
         self.is_attended = is_paused || self.slots.has_surplus();
     }
+}
+
+/// Checks how many messages are handled at once.
+pub(super) fn check_concurrency(concurrency: usize) -> Result<(), BuildError> {
+    let max = MAX_CONCURRENCY;
+    let (kind, advice) = if concurrency == 0 {
+        (BuildErrorKind::NoConcurrency, "the consumer handles 0 messages at once: set at least 1".to_owned())
+    } else if concurrency > max {
+        let advice = format!("the consumer handles {concurrency} messages at once: set at most {max}, and run several");
+        (BuildErrorKind::TooMuchConcurrency, advice)
+    } else {
+        return Ok(());
+    };
+    Err(BuildError::new(kind, advice))
 }

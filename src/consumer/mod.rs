@@ -118,8 +118,8 @@ pub use self::{
     health::{ConsumerFailure, ConsumerSnapshot, ConsumerState, Health},
     into_stack::IntoStack,
     run::ConsumerRun,
-    sessions::{NoSession, SessionConsumer, SessionHandle},
-    settings::{Settings, SettingsError, SettingsErrorKind},
+    sessions::{SessionConsumer, SessionHandle},
+    settings::Settings,
     stats::Stats,
     undeliverable::Undeliverable,
 };

@@ -1,9 +1,17 @@
-use std::{error, fmt, time::Duration};
+use std::{fmt, time::Duration};
 
 use serde::Serialize;
 
-use super::{Consumer, control::Control, health::Health, log::Log, options::Options, stats::Stats};
+use super::{
+    Consumer,
+    control::{Control, MAX_CONCURRENCY, check_concurrency},
+    health::Health,
+    log::Log,
+    options::Options,
+    stats::Stats,
+};
 use crate::{
+    BuildError, BuildErrorKind as Kind,
     time::as_millis,
     transport::deadline::{self as operation, OPERATION_TIMEOUT},
 };
@@ -25,32 +33,9 @@ pub struct Settings {
     operation_timeout: Duration,
 }
 
-/// Which setting is wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum SettingsErrorKind {
-    /// Nothing would be handled.
-    NoConcurrency,
-    /// More at once than [`Settings::MAX_CONCURRENCY`].
-    TooMuchConcurrency,
-    /// More ahead than [`Settings::MAX_CONCURRENCY`].
-    TooMuchPrefetch,
-    /// The time for renewals is over before the first one is due.
-    RenewalTooShort,
-    /// Operations of the transport would have no time to be answered, or longer than a year.
-    OperationTimeout,
-}
-
-/// Settings that a consumer cannot have. `Display` states in one sentence what to change.
-#[derive(Clone, PartialEq, Eq)]
-pub struct SettingsError {
-    kind: SettingsErrorKind,
-    advice: Box<str>,
-}
-
 impl Settings {
     /// Most handlers at once, and most messages ahead.
-    pub const MAX_CONCURRENCY: usize = 4_096;
+    pub const MAX_CONCURRENCY: usize = MAX_CONCURRENCY;
 
     /// How many messages are held outside of the slots by default.
     pub const MAX_HELD: usize = 256;
@@ -122,8 +107,7 @@ impl Settings {
     }
 
     /// Checks that a consumer can have them. Errors: the first one that is wrong.
-    pub fn check(&self) -> Result<(), SettingsError> {
-        use SettingsErrorKind as Kind;
+    pub fn check(&self) -> Result<(), BuildError> {
         let Self { concurrency, prefetch, lock, renew_for, operation_timeout, .. } = *self;
         let max = Self::MAX_CONCURRENCY;
         check_concurrency(concurrency)?;
@@ -143,7 +127,7 @@ impl Settings {
         } else {
             return Ok(());
         };
-        Err(SettingsError { kind: wrong.0, advice: wrong.1.into() })
+        Err(BuildError::new(wrong.0, wrong.1))
     }
 
     pub(super) fn options(&self) -> Options {
@@ -165,20 +149,6 @@ impl Settings {
     }
 }
 
-/// Checks how many messages are handled at once.
-pub(super) fn check_concurrency(concurrency: usize) -> Result<(), SettingsError> {
-    let max = Settings::MAX_CONCURRENCY;
-    let (kind, advice) = if concurrency == 0 {
-        (SettingsErrorKind::NoConcurrency, "the consumer handles 0 messages at once: set at least 1".to_owned())
-    } else if concurrency > max {
-        let advice = format!("the consumer handles {concurrency} messages at once: set at most {max}, and run several");
-        (SettingsErrorKind::TooMuchConcurrency, advice)
-    } else {
-        return Ok(());
-    };
-    Err(SettingsError { kind, advice: advice.into() })
-}
-
 impl Default for Settings {
     fn default() -> Self {
         Self::new()
@@ -187,20 +157,12 @@ impl Default for Settings {
 
 impl<R, S> Consumer<R, S> {
     /// A consumer with these settings. Errors: those of [`Settings::check`].
-    pub fn configured(receiver: R, service: S, settings: &Settings) -> Result<Self, SettingsError>
+    pub fn configured(receiver: R, service: S, settings: &Settings) -> Result<Self, BuildError>
     where
         S: Clone,
     {
         settings.check()?;
         Ok(Self { receiver, service, clone_service: Some(S::clone), options: settings.options() })
-    }
-}
-
-impl SettingsError {
-    /// Returns the kind of the error.
-    #[must_use]
-    pub fn kind(&self) -> SettingsErrorKind {
-        self.kind
     }
 }
 
@@ -223,17 +185,3 @@ impl fmt::Display for Settings {
         Ok(())
     }
 }
-
-impl fmt::Display for SettingsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.advice)
-    }
-}
-
-impl fmt::Debug for SettingsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SettingsError({:?}: {})", self.kind, self.advice)
-    }
-}
-
-impl error::Error for SettingsError {}

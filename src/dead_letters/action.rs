@@ -17,7 +17,6 @@ use crate::{
 };
 
 /// [`Resubmit`], [`ResubmitTo`] or [`Purge`].
-#[doc(hidden)]
 pub trait Action<L>: sealed::Sealed + Send + Sync {
     /// The future of a send.
     #[doc(hidden)]

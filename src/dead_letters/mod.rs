@@ -104,14 +104,18 @@ mod transcode;
 use std::{fmt, sync::Arc, time::Duration};
 
 pub use self::{
-    action::{Action, Purge, Resubmit},
+    action::Action,
     explained::Explained,
     filter::DeadLetterFilter,
     queue::{DeadLetterQueue, EntityDeadLetters},
     report::{ActionError, ActionErrorKind, FailedAction, Report, RunError, RunOutcome},
-    resubmit_to::{ResubmitGuarantee, ResubmitTo},
+    resubmit_to::ResubmitGuarantee,
     run::Run,
     transcode::TranscodeError,
+};
+use self::{
+    action::{Purge, Resubmit},
+    resubmit_to::ResubmitTo,
 };
 use crate::{
     message::{EntityPath, SequenceNumber},

@@ -76,7 +76,7 @@
 //! [`x-message-version`](TypeTable::VERSION_PROPERTY), or in one that the enum selects. A message without it has the first
 //! version of its type. A body is decoded as the type of its version, and converted by each step up to the newest, so a
 //! handler gets only the newest version. The steps are types: a missing one does not compile. A gap, a repetition or a
-//! decrease of their numbers is a [`TypesError`] when the router is built.
+//! decrease of their numbers is a [`BuildError`](crate::BuildError) when the router is built.
 //!
 //! For a type without versions the property is ignored. If no property has the version, use
 //! [`OneOf`](crate::codecs::OneOf), which tries several types in order.
@@ -115,11 +115,10 @@ mod table;
 pub use consign_derive::MessageTypes;
 
 use self::table::Resolved;
+pub(crate) use self::{error::nobody_takes, receive::read_as};
 pub use self::{
-    check::{TypesError, TypesErrorKind},
     error::{TypeError, TypeErrorKind},
     receive::{Incoming, MessageTypes, ReceiveTypes, Steps, read},
     send::{AsType, Outlet, SendTypes},
     table::{MessageType, TypeTable},
 };
-pub(crate) use self::{error::nobody_takes, receive::read_as};

@@ -34,20 +34,14 @@
 //! A message that has an id is passed on without being copied, also if it is shared. Generating a random id allocates. The
 //! table *Layers* of `docs/benchmarks.md` has the figures.
 
-use std::{
-    borrow::Cow,
-    fmt,
-    task::{Context, Poll},
-};
+mod service;
+
+use std::{borrow::Cow, fmt};
 
 use tower_layer::Layer;
-use tower_service::Service;
 
-use super::SendFuture;
-use crate::{
-    message::random_id::random_uuid,
-    transport::{SendError, SendRequest},
-};
+use self::service::MessageId;
+use crate::message::random_id::random_uuid;
 
 /// Makes message ids: a closure `Fn() -> String`, or your own type.
 #[diagnostic::on_unimplemented(
@@ -111,49 +105,5 @@ impl<S, M: Clone> Layer<S> for MessageIdLayer<M> {
 impl<M> fmt::Debug for MessageIdLayer<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MessageIdLayer").finish_non_exhaustive()
-    }
-}
-
-/// Stamps a `MessageId` on messages without one, and passes them on; see the [module](self).
-#[doc(hidden)]
-#[derive(Clone, Copy)]
-pub struct MessageId<S, M = RandomId> {
-    inner: S,
-    make: M,
-}
-
-impl<S: fmt::Debug, M> fmt::Debug for MessageId<S, M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MessageId").field("inner", &self.inner).finish_non_exhaustive()
-    }
-}
-
-impl<S, M, R> Service<R> for MessageId<S, M>
-where
-    S: Service<R, Response = ()>,
-    S::Error: Into<SendError>,
-    M: MakeMessageId,
-    R: SendRequest,
-{
-    type Response = ();
-    type Error = SendError;
-    type Future = SendFuture<S::Future>;
-
-    #[inline]
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
-        self.inner.poll_ready(cx).map_err(Into::into)
-    }
-
-    fn call(&mut self, mut request: R) -> Self::Future {
-        // Looked at first: a change copies a message that others share.
-        if request.all_properties().all(|properties| properties.message_id().is_some()) {
-            return SendFuture::sending(self.inner.call(request));
-        }
-        for properties in request.all_properties_mut().filter(|properties| properties.message_id().is_none()) {
-            if let Err(error) = properties.set_message_id(self.make.make_message_id()) {
-                return SendFuture::refused(error.into());
-            }
-        }
-        SendFuture::sending(self.inner.call(request))
     }
 }

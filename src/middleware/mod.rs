@@ -110,8 +110,8 @@ use self::reading::Reader;
 #[cfg(any(feature = "gzip", feature = "zstd", feature = "deflate", feature = "encryption", feature = "signing"))]
 use self::rewriting::Rewriter;
 #[cfg(any(feature = "gzip", feature = "zstd", feature = "deflate", feature = "encryption", feature = "signing"))]
-pub use self::rewriting::Rewriting;
-pub use self::send_future::SendFuture;
+pub(crate) use self::rewriting::Rewriting;
+pub(crate) use self::send_future::SendFuture;
 #[cfg(any(
     feature = "gzip",
     feature = "zstd",
@@ -121,4 +121,4 @@ pub use self::send_future::SendFuture;
     feature = "interop",
     feature = "json-schema"
 ))]
-pub use self::{handle_future::HandleFuture, reading::Reading};
+pub(crate) use self::{handle_future::HandleFuture, reading::Reading};

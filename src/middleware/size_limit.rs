@@ -30,16 +30,12 @@
 //! It adds the sizes of all properties of each message, so the cost grows with their number. Nothing is allocated. The
 //! table *Layers* of `docs/benchmarks.md` has the figures.
 
-use std::task::{Context, Poll};
+mod service;
 
 use tower_layer::Layer;
-use tower_service::Service;
 
-use super::SendFuture;
-use crate::{
-    message::limits,
-    transport::{EncodedRequest, ErrorKind, SendError},
-};
+use self::service::SizeLimit;
+use crate::message::limits;
 
 /// A layer that refuses messages above a maximum size; see the [module](self). The default is 256 KiB.
 #[derive(Clone, Copy, Debug)]
@@ -71,43 +67,4 @@ impl<S> Layer<S> for SizeLimitLayer {
     fn layer(&self, inner: S) -> SizeLimit<S> {
         SizeLimit { inner, limit: self.0 }
     }
-}
-
-/// Refuses messages larger than a limit; see the [module](self).
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug)]
-pub struct SizeLimit<S> {
-    inner: S,
-    limit: usize,
-}
-
-impl<S, R> Service<R> for SizeLimit<S>
-where
-    S: Service<R, Response = ()>,
-    S::Error: Into<SendError>,
-    R: EncodedRequest,
-{
-    type Response = ();
-    type Error = SendError;
-    type Future = SendFuture<S::Future>;
-
-    #[inline]
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendError>> {
-        self.inner.poll_ready(cx).map_err(Into::into)
-    }
-
-    #[inline]
-    fn call(&mut self, request: R) -> Self::Future {
-        // The messages of a batch are one transfer.
-        let size = request.items().iter().fold(0_usize, |sum, message| sum.saturating_add(message.size()));
-        if size > self.limit {
-            return SendFuture::refused(too_large(size, self.limit));
-        }
-        SendFuture::sending(self.inner.call(request))
-    }
-}
-
-#[cold]
-fn too_large(size: usize, limit: usize) -> SendError {
-    SendError::new(ErrorKind::MessageSizeExceeded).with_detail(format!("{size} bytes, the limit is {limit}"))
 }

@@ -33,37 +33,18 @@
 //!
 //! A task for each call: about 2,000 instructions and one allocation, and the inner service is cloned.
 
-use std::{
-    error, fmt,
-    future::Future,
-    mem,
-    panic::resume_unwind,
-    pin::Pin,
-    task::{Context, Poll, ready},
-};
+mod service;
 
-use tokio::task::JoinHandle;
-use tower::BoxError;
+use std::{error, fmt};
+
 use tower_layer::Layer;
-use tower_service::Service;
 
+use self::service::Spawn;
 use crate::pipeline::{Describe, LayerInfo, Side};
 
 /// A layer that runs each call in a task of its own; see the [module](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SpawnLayer(());
-
-/// Runs each call in a task of its own; see the [module](self).
-#[derive(Clone, Copy, Debug)]
-pub struct Spawn<S> {
-    inner: S,
-}
-
-/// The answer of a call that runs in a task. Dropping it aborts the task.
-#[derive(Debug)]
-pub struct ResponseFuture<T, E> {
-    task: JoinHandle<Result<T, E>>,
-}
 
 /// The runtime shut down before the call had ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,50 +70,6 @@ impl<S> Layer<S> for SpawnLayer {
 impl Describe for SpawnLayer {
     fn info(&self) -> LayerInfo {
         LayerInfo::new("spawn").only(Side::Receiving)
-    }
-}
-
-impl<S, R> Service<R> for Spawn<S>
-where
-    S: Service<R> + Clone + Send + 'static,
-    S::Future: Send,
-    S::Response: Send + 'static,
-    S::Error: Into<BoxError> + Send + 'static,
-    R: Send + 'static,
-{
-    type Response = S::Response;
-    type Error = BoxError;
-    type Future = ResponseFuture<S::Response, S::Error>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(cx).map_err(Into::into)
-    }
-
-    fn call(&mut self, request: R) -> Self::Future {
-        let next = self.inner.clone();
-        let mut ready = mem::replace(&mut self.inner, next);
-        // The call is made in the task too, because it decodes the message.
-        ResponseFuture { task: tokio::spawn(async move { ready.call(request).await }) }
-    }
-}
-
-impl<T, E: Into<BoxError>> Future for ResponseFuture<T, E> {
-    type Output = Result<T, BoxError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Poll::Ready(match ready!(Pin::new(&mut self.task).poll(cx)) {
-            Ok(answer) => answer.map_err(Into::into),
-            Err(ended) => match ended.try_into_panic() {
-                Ok(payload) => resume_unwind(payload),
-                Err(_) => Err(NotRun.into()),
-            },
-        })
-    }
-}
-
-impl<T, E> Drop for ResponseFuture<T, E> {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

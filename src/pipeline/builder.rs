@@ -3,8 +3,9 @@ use std::fmt;
 use tower::ServiceBuilder;
 use tower_layer::{Identity, Layer, Stack};
 
-use super::{Describe, LayerInfo, PipelineDescription, PipelineError, PipelineErrorKind as Kind, Side};
+use super::{Describe, LayerInfo, PipelineDescription, Side};
 use crate::{
+    BuildError, BuildErrorKind as Kind,
     consumer::Settings,
     message_types::{SendTypes, TypeTable},
     routing::{RouterDescription, private::BuiltRouter},
@@ -95,7 +96,7 @@ impl<L> Pipeline<L> {
     /// The stack around this service.
     ///
     /// Errors: the first rule that is broken.
-    pub fn service<S>(self, service: S) -> Result<Pipelined<L::Service>, PipelineError>
+    pub fn service<S>(self, service: S) -> Result<Pipelined<L::Service>, BuildError>
     where
         L: Layer<S>,
     {
@@ -105,7 +106,7 @@ impl<L> Pipeline<L> {
     /// The stack around this router, which is described with it.
     ///
     /// Errors: the first rule that is broken.
-    pub fn router<R>(self, router: R) -> Result<Pipelined<L::Service>, PipelineError>
+    pub fn router<R>(self, router: R) -> Result<Pipelined<L::Service>, BuildError>
     where
         R: BuiltRouter,
         L: Layer<R>,
@@ -114,7 +115,7 @@ impl<L> Pipeline<L> {
         self.build(router, Some(description))
     }
 
-    fn build<S>(self, service: S, router: Option<RouterDescription>) -> Result<Pipelined<L::Service>, PipelineError>
+    fn build<S>(self, service: S, router: Option<RouterDescription>) -> Result<Pipelined<L::Service>, BuildError>
     where
         L: Layer<S>,
     {
@@ -127,7 +128,7 @@ impl<L> Pipeline<L> {
         Ok(Pipelined { service: builder.service(service), description })
     }
 
-    fn check(&self, has_router: bool) -> Result<(), PipelineError> {
+    fn check(&self, has_router: bool) -> Result<(), BuildError> {
         let other = match self.side {
             Side::Receiving => Side::Sending,
             Side::Sending => Side::Receiving,
@@ -135,7 +136,7 @@ impl<L> Pipeline<L> {
         let misplaced = |what: &str| {
             let advice =
                 format!("`{what}` is for a {other} stack, and `{}` is {}: move it there", self.name, self.side);
-            PipelineError::new(Kind::WrongSide, advice)
+            BuildError::new(Kind::WrongSide, advice)
         };
         let stray = match self.side {
             Side::Receiving => self.sends.first().map(|table| table.name()),
@@ -151,26 +152,26 @@ impl<L> Pipeline<L> {
             }
             if layer.is_single && self.layers[..at].iter().any(|earlier| earlier.name == layer.name) {
                 let advice = format!("`{}` stands twice: leave one of them", layer.name);
-                return Err(PipelineError::new(Kind::DuplicateLayer, advice));
+                return Err(BuildError::new(Kind::DuplicateLayer, advice));
             }
             self.check_order(at, layer)?;
             if let Some(problem) = &layer.problem {
-                return Err(PipelineError::new(Kind::LayerSetting, &**problem));
+                return Err(BuildError::new(Kind::LayerSetting, &**problem));
             }
         }
         if let Some(Err(error)) = self.consumer.as_ref().map(Settings::check) {
-            return Err(PipelineError::new(Kind::Consumer(error.kind()), error.to_string()));
+            return Err(error);
         }
         self.check_types()
     }
 
-    fn check_order(&self, at: usize, layer: &LayerInfo) -> Result<(), PipelineError> {
+    fn check_order(&self, at: usize, layer: &LayerInfo) -> Result<(), BuildError> {
         for order in &layer.order {
             let (wrong, place) =
                 if order.is_inside { (&self.layers[at + 1..], "inside") } else { (&self.layers[..at], "outside") };
             if wrong.iter().any(|other| other.name == order.other) {
                 let advice = format!("put `{}` {place} of `{}`, or else {}", layer.name, order.other, order.why);
-                return Err(PipelineError::new(Kind::LayerOrder, advice));
+                return Err(BuildError::new(Kind::LayerOrder, advice));
             }
         }
         Ok(())
@@ -178,7 +179,7 @@ impl<L> Pipeline<L> {
 
     /// What decides how a body is read must not change without notice where bodies are authenticated.
     #[cfg(any(feature = "encryption", feature = "signing"))]
-    fn check_bound(&self, router: Option<&RouterDescription>) -> Result<(), PipelineError> {
+    fn check_bound(&self, router: Option<&RouterDescription>) -> Result<(), BuildError> {
         let received = router.into_iter().flat_map(|router| &router.types);
         for table in self.sends.iter().copied().chain(received) {
             for layer in &self.layers {
@@ -195,21 +196,20 @@ impl<L> Pipeline<L> {
                     "`{layer}` does not cover the property `{property}`, which says how a `{name}` is read: add \
                      `.{call}(\"{property}\")`"
                 );
-                return Err(PipelineError::new(Kind::NotBound, advice));
+                return Err(BuildError::new(Kind::NotBound, advice));
             }
         }
         Ok(())
     }
 
-    fn check_types(&self) -> Result<(), PipelineError> {
+    fn check_types(&self) -> Result<(), BuildError> {
         let Some(first) = self.sends.first() else { return Ok(()) };
         let Some(codecs) = self.layers.iter().find_map(|layer| layer.codecs.as_ref()) else {
             let advice = format!("`{}` is sent, and no layer encodes it: add `encode`", first.name());
-            return Err(PipelineError::new(Kind::NoEncode, advice));
+            return Err(BuildError::new(Kind::NoEncode, advice));
         };
         for table in &self.sends {
-            let checked = table.check(|name| codecs.codecs.iter().any(|codec| codec.name == name));
-            checked.map_err(|error| PipelineError::new(Kind::Types(error.kind()), error.to_string()))?;
+            table.check(|name| codecs.codecs.iter().any(|codec| codec.name == name))?;
         }
         Ok(())
     }

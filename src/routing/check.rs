@@ -1,12 +1,9 @@
 //! The checks when a router is built.
 
-use std::{
-    collections::{HashMap, HashSet},
-    error, fmt,
-};
+use std::collections::{HashMap, HashSet};
 
 use super::private::RouteNumber;
-use crate::message_types::{TypeTable, TypesError, TypesErrorKind};
+use crate::{BuildError, BuildErrorKind as Kind, message_types::TypeTable};
 
 /// A route, and the types of its handler's arguments.
 #[derive(Clone, Debug)]
@@ -47,71 +44,18 @@ pub(super) enum Takes {
     },
 }
 
-/// A router that cannot be built. `Display` states in one sentence what to change.
-#[derive(Clone, PartialEq, Eq)]
-pub struct RouteError {
-    kind: RouteErrorKind,
-    subject: Box<str>,
-    advice: Box<str>,
-    types: Option<TypesError>,
+fn refused(kind: Kind, name: &str, advice: impl Into<Box<str>>) -> BuildError {
+    BuildError::new(kind, advice).named(name)
 }
 
-/// The rule that a router breaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum RouteErrorKind {
-    /// Two routes have one subject.
-    DuplicateRoute,
-    /// A handler of types has no enum of types among its arguments.
-    NoTypes,
-    /// A handler has two enums of types among its arguments, and a message is of one type.
-    SeveralTypes,
-    /// A route has the subject of a type that another handler takes, or two handlers take one type.
-    TypeTakenTwice,
-    /// Two enums have their types in different places of a message.
-    SeveralProperties,
-    /// A handler of types is in routes that are nested: its types have their own names, without the prefix.
-    NestedTypes,
-    /// Two handlers take the messages without a route.
-    SeveralFallbacks,
-    /// A table of types breaks a rule of its own.
-    Types(TypesErrorKind),
-}
-
-use RouteErrorKind as Kind;
-
-impl RouteError {
-    fn new(kind: Kind, subject: &str, advice: impl Into<Box<str>>) -> Self {
-        Self { kind, subject: subject.into(), advice: advice.into(), types: None }
-    }
-
-    fn types(error: TypesError, table: &TypeTable) -> Self {
-        let mut it = Self::new(Kind::Types(error.kind()), table.name(), error.to_string());
-        it.types = Some(error);
-        it
-    }
-
-    /// Returns the kind of the error.
-    #[must_use]
-    pub fn kind(&self) -> RouteErrorKind {
-        self.kind
-    }
-
-    /// Returns the subject or the type that the error is about, or else the enum.
-    #[must_use]
-    pub fn subject(&self) -> &str {
-        &self.subject
-    }
-}
-
-pub(super) fn check(entries: &[Entry], has_codec: impl Fn(&str) -> bool) -> Result<(), RouteError> {
+pub(super) fn check(entries: &[Entry], has_codec: impl Fn(&str) -> bool) -> Result<(), BuildError> {
     let mut subjects = HashSet::new();
     for entry in entries {
         if let Takes::Subject(subject) = &entry.takes
             && !subjects.insert(&**subject)
         {
             let advice = format!("two routes have the subject {subject:?}; remove one of them");
-            return Err(RouteError::new(Kind::DuplicateRoute, subject, advice));
+            return Err(refused(Kind::DuplicateRoute, subject, advice));
         }
     }
     let mut prefixes = HashSet::new();
@@ -123,17 +67,17 @@ pub(super) fn check(entries: &[Entry], has_codec: impl Fn(&str) -> bool) -> Resu
                 "" => "two handlers are the fallback: remove one of them".to_owned(),
                 prefix => format!("two handlers are the fallback below {prefix:?}: remove one of them"),
             };
-            return Err(RouteError::new(Kind::SeveralFallbacks, prefix, advice));
+            return Err(refused(Kind::SeveralFallbacks, prefix, advice));
         }
         if !entry.prefix.is_empty() {
             let advice = format!(
                 "a handler of types is nested below {:?}, and types have names of their own: add it by `merge`",
                 entry.prefix
             );
-            return Err(RouteError::new(Kind::NestedTypes, &entry.prefix, advice));
+            return Err(refused(Kind::NestedTypes, &entry.prefix, advice));
         }
         for table in &entry.tables {
-            table.check(&has_codec).map_err(|error| RouteError::types(error, table))?;
+            table.check(&has_codec).map_err(|error| error.named(table.name()))?;
         }
         if let [first, second, ..] = &*entry.tables {
             let advice = format!(
@@ -141,7 +85,7 @@ pub(super) fn check(entries: &[Entry], has_codec: impl Fn(&str) -> bool) -> Resu
                 first.name(),
                 second.name()
             );
-            return Err(RouteError::new(Kind::SeveralTypes, first.name(), advice));
+            return Err(refused(Kind::SeveralTypes, first.name(), advice));
         }
     }
     let mut taken = HashMap::new();
@@ -149,47 +93,29 @@ pub(super) fn check(entries: &[Entry], has_codec: impl Fn(&str) -> bool) -> Resu
     for entry in entries.iter().filter(|entry| matches!(entry.takes, Takes::Types)) {
         let Some(table) = entry.tables.first() else {
             let advice = "a handler of `types` has no argument that derives `MessageTypes`: add one";
-            return Err(RouteError::new(Kind::NoTypes, "", advice));
+            return Err(refused(Kind::NoTypes, "", advice));
         };
         let (first, property) = *place.get_or_insert((table.name(), table.type_property()));
         if property != table.type_property() {
             let advice = format!("`{first}` and `{}` read the type from different properties: use one", table.name());
-            return Err(RouteError::new(Kind::SeveralProperties, table.name(), advice));
+            return Err(refused(Kind::SeveralProperties, table.name(), advice));
         }
         for of in table.types() {
             for name in [of.name()].iter().chain(of.other_names()) {
                 if let Some(other) = taken.insert(*name, table.name()) {
                     let advice =
                         format!("`{other}` and `{}` both have the type `{name}`: remove it from one", table.name());
-                    return Err(RouteError::new(Kind::TypeTakenTwice, name, advice));
+                    return Err(refused(Kind::TypeTakenTwice, name, advice));
                 }
                 if property.is_none() && subjects.contains(name) {
                     let advice = format!(
                         "a route has the subject `{name}`, which is a type of `{}`: remove one of them",
                         table.name()
                     );
-                    return Err(RouteError::new(Kind::TypeTakenTwice, name, advice));
+                    return Err(refused(Kind::TypeTakenTwice, name, advice));
                 }
             }
         }
     }
     Ok(())
-}
-
-impl fmt::Display for RouteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.advice)
-    }
-}
-
-impl fmt::Debug for RouteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RouteError({:?}: {})", self.kind, self.advice)
-    }
-}
-
-impl error::Error for RouteError {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        self.types.as_ref().map(|error| error as _)
-    }
 }

@@ -29,7 +29,7 @@
 //!     .route("order.created", created)
 //!     .route("order.cancelled", cancelled)
 //!     .build()?;
-//! # Ok::<(), consign::routing::RouteError>(())
+//! # Ok::<(), consign::BuildError>(())
 //! ```
 //!
 //! A router is a `Service<Message, Response = Disposition>`: the innermost service of a receiving stack. The handlers are
@@ -61,7 +61,7 @@
 //!     .route("order.created", created.layer(TimeoutLayer::new(Duration::from_secs(5))))
 //!     .build()?;
 //! # let _ = router;
-//! # Ok::<(), consign::routing::RouteError>(())
+//! # Ok::<(), consign::BuildError>(())
 //! ```
 //!
 //! A layer passes values to handlers by the [extensions](crate::Message::extensions) of the message: see [`Extension`].
@@ -138,15 +138,15 @@ mod state;
 mod typed;
 mod unknown;
 
+pub(crate) use self::router::RouterFuture;
 pub use self::{
-    check::{RouteError, RouteErrorKind},
     context::Context,
     describe::RouterDescription,
     extension::{Extension, MissingExtension},
     extract::{Body, FromMessage, NotReceived, Payload, RawBody},
     handler::Handler,
     property::{CorrelationId, MessageId, MissingProperty, ReplyTo, ReplyToSessionId, SessionId, Subject},
-    router::{Router, RouterBuilder, RouterFuture},
+    router::{Router, RouterBuilder},
     routes::Routes,
     state::{FromRef, State},
     typed::Typed,

@@ -1,4 +1,5 @@
-//! The types that a router is made of. Public because they are in signatures; not part of the API.
+//! The types that a router is made of. They are in signatures, and not part of the API. Hidden, and not private: the compiler
+//! leaves hidden implementations out of its lists of what implements a trait.
 
 pub use super::{
     describe::BuiltRouter,

@@ -12,12 +12,12 @@ use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use super::{
-    Context, Handler, RouteError, Routes,
+    Context, Handler, Routes,
     check::{Entry, Takes, check},
     lookup::Lookup,
     private::{Call, CountRoutes, ERASED, Fallback, Merged, NO_ROUTE, NoRoute, OpenEnd, Route, RouteList},
 };
-use crate::{Disposition, Message};
+use crate::{BuildError, Disposition, Message};
 
 /// Chooses a handler by the subject of the message. It is always ready, and a clone is three reference counts.
 pub struct Router<S, C, R> {
@@ -119,7 +119,7 @@ impl<S, C, R> RouterBuilder<S, C, R> {
     }
 
     /// The router. Errors: the first rule that its routes, or the types of its handlers, break.
-    pub fn build(self) -> Result<Router<S, C, R>, RouteError>
+    pub fn build(self) -> Result<Router<S, C, R>, BuildError>
     where
         C: CodecSet,
     {

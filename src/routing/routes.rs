@@ -36,7 +36,7 @@ use crate::{Disposition, Message, message_types::TypeTable, transport::BoxFuture
 /// // The subjects are `order.created` and `order.cancelled`.
 /// let router = Router::with_state(Codecs::json(), App).nest("order.", orders()).build()?;
 /// assert_eq!(router.describe().subjects, ["order.created", "order.cancelled"]);
-/// # Ok::<(), consign::routing::RouteError>(())
+/// # Ok::<(), consign::BuildError>(())
 /// ```
 ///
 /// # Performance

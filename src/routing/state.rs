@@ -47,7 +47,7 @@ impl<T: FromRef<S>, S, C> FromMessage<S, C> for State<T> {
 ///
 /// let router = Router::with_state(Codecs::json(), App { database: Database }).route("order.created", created).build()?;
 /// # let _ = router;
-/// # Ok::<(), consign::routing::RouteError>(())
+/// # Ok::<(), consign::BuildError>(())
 /// ```
 ///
 /// A state that is `Clone` is a part of itself.

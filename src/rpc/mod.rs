@@ -108,8 +108,6 @@ mod correlate;
 mod error;
 mod fault;
 mod pending;
-#[doc(hidden)]
-pub mod private;
 mod replies;
 mod requester;
 mod responder;
@@ -120,9 +118,9 @@ pub use self::{
     error::{CallError, CallErrorKind},
     fault::{Fault, FaultCode},
     replies::{Replies, ReplyQueue, ReplySession},
-    requester::{Answers, BuildError, CallFuture, Gather, GatherFuture, Requester, RequesterBuilder},
+    requester::{Answers, Gather, Requester, RequesterBuilder},
     responder::{
-        ACCEPT, HandlersBuilder, IntoAnswer, MemoryReplies, RecordedReplies, RecordedReply, Refusal, Replay, Reply,
-        ReplySenders, ReplyStore, Responder, ResponderBuilder, ResponderFuture, ResponderStats,
+        ACCEPT, HandlersBuilder, IntoAnswer, MemoryReplies, RecordedReplies, RecordedReply, Refusal, Reply,
+        ReplySenders, ReplyStore, Responder, ResponderBuilder, ResponderStats,
     },
 };

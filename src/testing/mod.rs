@@ -87,7 +87,7 @@
 //!     let (queue, receipts, deliveries) = (TestBroker::new().queue("orders"), Recorder::new(), Recorder::new());
 //!     queue.send_message(order(r#"{"id":4,"cents":995}"#));
 //!     let faults = Faults::none().on_delivery(1, DeliveryFault::LoseLock);
-//!     let link = Link::new(LinkSettings::default().with_faults(faults));
+//!     let link = Link::new(LinkSettings::default().faults(faults));
 //!
 //!     let receiver = deliveries.receiver(link.receiver(queue.receiver()));
 //!     let minute = tokio::time::sleep(Duration::from_secs(60));

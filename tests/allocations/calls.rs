@@ -7,7 +7,7 @@ use consign::{
     administration::QueueSettings,
     broker::{Broker, Queue, QueueReceiver, QueueSender},
     message::EntityPath,
-    rpc::{CallErrorKind, CallFuture, ReplyQueue, Requester},
+    rpc::{CallErrorKind, ReplyQueue, Requester},
     transport::{ReceiverExt, SendService, Sender},
 };
 use futures_util::FutureExt;
@@ -21,7 +21,7 @@ const SLACK: isize = 4 << 10;
 const AT_ONCE: usize = 64;
 
 type Calls = Requester<SendService<QueueSender>>;
-type Call = Pin<Box<CallFuture<<SendService<QueueSender> as Service<Message>>::Future>>>;
+type Call = Pin<Box<<Calls as Service<Message>>::Future>>;
 
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.replace('_', "").parse().ok()

@@ -124,8 +124,8 @@ fn a_match_that_changes_nothing_allocates_nothing() {
 #[test]
 fn an_eighth_of_a_million_remembered_ids_take_at_most_12_mib() {
     const IDS: usize = 125_000;
-    let settings = QueueSettings::default().with_duplicate_detection(Duration::from_secs(3_600));
-    let queue = Broker::new().create_queue("orders", settings.with_max_duplicate_ids(IDS)).expect("a new queue");
+    let settings = QueueSettings::default().duplicate_detection(Duration::from_secs(3_600));
+    let queue = Broker::new().create_queue("orders", settings.max_duplicate_ids(IDS)).expect("a new queue");
     let sender = queue.sender().expect("not a dead-letter sub-queue");
     let send = |n: usize| {
         let message = Message::builder().message_id(format!("m-{n:09}")).build("").expect("a valid message");
@@ -358,7 +358,7 @@ mod json {
     #[test]
     fn a_large_body_is_borrowed() {
         let codecs = Codecs::builder().with(consign::codecs::Json::default());
-        let codecs = codecs.limits(Limits::default().with_bytes(2 << 20)).build().expect("one codec");
+        let codecs = codecs.limits(Limits::default().bytes(2 << 20)).build().expect("one codec");
         let handler = async |payload: Payload<_>| {
             let blob: Blob<'_> = payload.decode()?;
             assert_eq!((blob.name, blob.data.len()), ("blob", 1 << 20));

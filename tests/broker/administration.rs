@@ -92,10 +92,10 @@ fn a_setting_out_of_its_range_makes_no_entity() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
     for (name, queue) in [
-        ("lock_duration", settings().with_lock_duration(almost(5 * SECOND))),
-        ("lock_duration", settings().with_lock_duration(300 * SECOND + MS)),
-        ("max_delivery_count", settings().with_max_delivery_count(0)),
-        ("default_time_to_live", settings().with_default_time_to_live(almost(SECOND))),
+        ("lock_duration", settings().lock_duration(almost(5 * SECOND))),
+        ("lock_duration", settings().lock_duration(300 * SECOND + MS)),
+        ("max_delivery_count", settings().max_delivery_count(0)),
+        ("default_time_to_live", settings().default_time_to_live(almost(SECOND))),
     ] {
         let error = namespace.broker.create_queue("orders", queue.clone()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
@@ -106,7 +106,7 @@ fn a_setting_out_of_its_range_makes_no_entity() {
         subscription.default_time_to_live = queue.default_time_to_live;
         assert_eq!(kind(topic.create_subscription("s", subscription)), Some(ErrorKind::InvalidArgument), "{name}");
     }
-    let settings = TopicSettings::default().with_default_time_to_live(almost(SECOND));
+    let settings = TopicSettings::default().default_time_to_live(almost(SECOND));
     assert_eq!(kind(namespace.broker.create_topic("more", settings)), Some(ErrorKind::InvalidArgument));
     assert_eq!(namespace.broker.entities().len(), 1);
 }
@@ -135,30 +135,28 @@ fn settings_fixed_at_creation_cannot_be_updated() {
     let window = 60 * SECOND;
     let all = [
         settings(),
-        settings().with_sessions(true),
-        settings().with_duplicate_detection(window),
-        settings().with_partitioned(true),
+        settings().requires_session(true),
+        settings().duplicate_detection(window),
+        settings().partitioned(true),
     ];
     for (at, made) in all.iter().enumerate() {
         let queue = namespace.queue_with(&format!("q{at}"), made.clone());
         for changed in all.iter().filter(|changed| *changed != made) {
-            let changed = changed.clone().with_max_delivery_count(3);
+            let changed = changed.clone().max_delivery_count(3);
             let updated = namespace.broker.update_queue(&format!("q{at}"), changed);
             assert_eq!(kind(updated), Some(ErrorKind::InvalidOperation));
             assert_eq!(&queue.settings().unwrap(), made, "nothing of a refused update holds");
         }
-        namespace.broker.update_queue(&format!("q{at}"), made.clone().with_max_delivery_count(3)).unwrap();
+        namespace.broker.update_queue(&format!("q{at}"), made.clone().max_delivery_count(3)).unwrap();
         assert_eq!(queue.settings().unwrap().max_delivery_count, 3);
     }
     let topic = namespace.topic("events");
-    for changed in
-        [TopicSettings::default().with_partitioned(true), TopicSettings::default().with_duplicate_detection(window)]
-    {
+    for changed in [TopicSettings::default().partitioned(true), TopicSettings::default().duplicate_detection(window)] {
         assert_eq!(kind(namespace.broker.update_topic("events", changed)), Some(ErrorKind::InvalidOperation));
         assert_eq!(topic.settings().unwrap(), TopicSettings::default());
     }
     subscribe(&topic, "s");
-    let changed = SubscriptionSettings::default().with_sessions(true);
+    let changed = SubscriptionSettings::default().requires_session(true);
     assert_eq!(kind(topic.update_subscription("s", changed)), Some(ErrorKind::InvalidOperation));
 }
 
@@ -169,9 +167,9 @@ fn a_window_of_duplicate_detection_is_20_s_to_7_days() {
     for (window, allowed) in [(almost(20 * SECOND), false), (20 * SECOND, true), (7 * DAY, true), (7 * DAY + MS, false)]
     {
         let expected = (!allowed).then_some(ErrorKind::InvalidArgument);
-        let queue = namespace.broker.create_queue("orders", settings().with_duplicate_detection(window));
+        let queue = namespace.broker.create_queue("orders", settings().duplicate_detection(window));
         assert_eq!(kind(queue), expected, "{window:?}");
-        let settings = TopicSettings::default().with_duplicate_detection(window);
+        let settings = TopicSettings::default().duplicate_detection(window);
         assert_eq!(kind(namespace.broker.create_topic("events", settings)), expected, "{window:?}");
         for path in ["orders", "events"] {
             assert_eq!(namespace.broker.delete(path).is_ok(), allowed);
@@ -185,11 +183,11 @@ fn an_idle_entity_is_deleted_after_5_min_at_least() {
     let shortest = 300 * SECOND;
     let namespace = Namespace::new();
     let invalid = Some(ErrorKind::InvalidArgument);
-    let queue = settings().with_auto_delete_on_idle(almost(shortest));
+    let queue = settings().auto_delete_on_idle(almost(shortest));
     assert_eq!(kind(namespace.broker.create_queue("orders", queue)), invalid);
-    let topic = TopicSettings::default().with_auto_delete_on_idle(almost(shortest));
+    let topic = TopicSettings::default().auto_delete_on_idle(almost(shortest));
     assert_eq!(kind(namespace.broker.create_topic("events", topic)), invalid);
-    namespace.queue_with("orders", settings().with_auto_delete_on_idle(shortest));
+    namespace.queue_with("orders", settings().auto_delete_on_idle(shortest));
     namespace.queue("kept");
     namespace.advance(almost(shortest));
     assert_eq!(namespace.broker.entities().len(), 2);
@@ -203,9 +201,9 @@ fn an_idle_entity_is_deleted_after_5_min_at_least() {
 fn a_size_out_of_its_range_makes_no_entity() {
     let namespace = Namespace::new();
     let invalid = Some(ErrorKind::InvalidArgument);
-    assert_eq!(kind(namespace.broker.create_queue("orders", settings().with_max_size(1_023))), invalid);
-    assert_eq!(kind(namespace.broker.create_topic("events", TopicSettings::default().with_max_size(1_023))), invalid);
-    namespace.queue_with("orders", settings().with_max_size(1_024));
+    assert_eq!(kind(namespace.broker.create_queue("orders", settings().max_size(1_023))), invalid);
+    assert_eq!(kind(namespace.broker.create_topic("events", TopicSettings::default().max_size(1_023))), invalid);
+    namespace.queue_with("orders", settings().max_size(1_024));
 }
 
 fn paths(namespace: &Namespace) -> Vec<String> {
@@ -311,7 +309,7 @@ fn an_update_holds_from_then_on() {
     let namespace = Namespace::new();
     let queue = namespace.queue("orders");
     send(&queue, "before");
-    let changed = settings().with_max_message_size(10).with_default_time_to_live(SECOND).with_max_delivery_count(1);
+    let changed = settings().max_message_size(10).default_time_to_live(SECOND).max_delivery_count(1);
     namespace.broker.update_queue("ORDERS", changed.clone()).unwrap();
     assert_eq!(queue.settings().unwrap(), changed);
     let sender = queue.sender().unwrap();
@@ -328,7 +326,7 @@ fn an_update_holds_from_then_on() {
 fn an_update_that_breaks_a_rule_changes_nothing() {
     let namespace = Namespace::new();
     let queue = namespace.queue("orders");
-    let error = namespace.broker.update_queue("orders", settings().with_lock_duration(SECOND)).unwrap_err();
+    let error = namespace.broker.update_queue("orders", settings().lock_duration(SECOND)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     let source =
         std::error::Error::source(&error).and_then(|source| source.downcast_ref::<consign::message::InvalidArgument>());
@@ -340,7 +338,7 @@ fn an_update_that_breaks_a_rule_changes_nothing() {
 #[test]
 fn a_new_lock_duration_gives_the_locks_back_without_a_count() {
     let namespace = Namespace::new();
-    let queue = namespace.queue_with("orders", settings().with_max_delivery_count(1));
+    let queue = namespace.queue_with("orders", settings().max_delivery_count(1));
     for body in ["a", "b", "dead"] {
         send(&queue, body);
     }
@@ -352,7 +350,7 @@ fn a_new_lock_duration_gives_the_locks_back_without_a_count() {
     let deferred = queue.receive_deferred(&[SequenceNumber::new(2)]).unwrap().pop().unwrap();
     assert_eq!(counts(&queue), [0, 2, 0, 0, 1]);
 
-    let changed = settings().with_max_delivery_count(1).with_lock_duration(2 * LOCK);
+    let changed = settings().max_delivery_count(1).lock_duration(2 * LOCK);
     namespace.broker.update_queue("orders", changed).unwrap();
     assert_eq!((counts(&queue), counts(&queue.dead_letter())), ([1, 0, 1, 0, 1], [1, 0, 0, 0, 0]));
     assert_eq!(held.pop().unwrap().complete().refused(), ErrorKind::MessageLockLost);
@@ -371,7 +369,7 @@ fn other_changes_leave_the_locks_alone() {
     let queue = namespace.queue("orders");
     send(&queue, "a");
     let held = receive(&queue);
-    let changed = settings().with_max_delivery_count(5).with_max_size(4_096).with_dead_letter_on_expiration(true);
+    let changed = settings().max_delivery_count(5).max_size(4_096).dead_letter_on_expiration(true);
     namespace.broker.update_queue("orders", changed).unwrap();
     assert_eq!(counts(&queue), [0, 1, 0, 0, 0]);
     held.complete().ok();
@@ -389,7 +387,7 @@ fn a_status_refuses_sends() {
     ] {
         let expected = refused.then_some(ErrorKind::EntityDisabled);
         let namespace = Namespace::new();
-        let queue = namespace.queue_with("orders", settings().with_status(status));
+        let queue = namespace.queue_with("orders", settings().status(status));
         let sender = queue.sender().unwrap();
         assert_eq!(try_send(&sender, Message::new("a")).err(), expected, "{status:?}");
         assert_eq!(kind(queue.schedule(vec![Message::new("a")], at).wait()), expected, "{status:?}");
@@ -397,7 +395,7 @@ fn a_status_refuses_sends() {
         transaction.send(&sender, Message::new("a")).unwrap();
         assert_eq!(transaction.commit().wait().map_err(|error| error.kind()).err(), expected, "{status:?}");
 
-        let topic = namespace.broker.create_topic("events", TopicSettings::default().with_status(status)).unwrap();
+        let topic = namespace.broker.create_topic("events", TopicSettings::default().status(status)).unwrap();
         let subscription = subscribe(&topic, "s");
         assert_eq!(try_send(&topic.sender(), Message::new("a")).err(), expected, "{status:?}");
         assert_eq!(kind(topic.schedule(vec![Message::new("a")], at).wait()), expected, "{status:?}");
@@ -422,16 +420,16 @@ fn a_status_refuses_receives() {
             send(&queue, body);
         }
         receive(&queue).defer().ok();
-        namespace.broker.update_queue("orders", settings().with_status(status)).unwrap();
+        namespace.broker.update_queue("orders", settings().status(status)).unwrap();
         assert_eq!(try_take(&queue, 1).err(), expected, "{status:?}");
         assert_eq!(try_take(&queue.dead_letter(), 1).err(), expected, "{status:?}");
         assert_eq!(kind(queue.receive_deferred(&[SequenceNumber::new(1)])), expected, "{status:?}");
 
-        let sessions = namespace.queue_with("sessions", settings().with_sessions(true).with_status(status));
+        let sessions = namespace.queue_with("sessions", settings().requires_session(true).status(status));
         assert_eq!(kind(sessions.accept_session("s")), expected, "{status:?}");
 
         let topic = namespace.topic("events");
-        let subscription = subscribe_with(&topic, "s", SubscriptionSettings::default().with_status(status));
+        let subscription = subscribe_with(&topic, "s", SubscriptionSettings::default().status(status));
         publish(&topic, "a");
         assert_eq!(counts(&subscription), [1, 0, 0, 0, 0]);
         assert_eq!(try_take(&subscription, 1).err(), expected, "{status:?}");
@@ -454,7 +452,7 @@ fn a_status_refuses_settlements_and_renewals() {
             send(&queue, body);
         }
         let mut held = try_take(&queue, 6).unwrap();
-        namespace.broker.update_queue("orders", settings().with_status(status)).unwrap();
+        namespace.broker.update_queue("orders", settings().status(status)).unwrap();
         let in_transaction = held.pop().unwrap();
         let renewed = held.pop().unwrap();
         namespace.advance(SECOND);
@@ -483,16 +481,16 @@ fn a_status_refuses_settlements_and_renewals() {
 #[test]
 fn a_status_refuses_what_the_holder_of_a_session_does() {
     let namespace = Namespace::new();
-    let queue = namespace.queue_with("orders", settings().with_sessions(true));
+    let queue = namespace.queue_with("orders", settings().requires_session(true));
     let mut session = queue.accept_session("s").unwrap();
-    let disabled = settings().with_sessions(true).with_status(Status::ReceiveDisabled);
+    let disabled = settings().requires_session(true).status(Status::ReceiveDisabled);
     namespace.broker.update_queue("orders", disabled).unwrap();
     let expected = Some(ErrorKind::EntityDisabled);
     assert_eq!(kind(session.renew()), expected);
     assert_eq!(kind(session.state()), expected);
     assert_eq!(kind(session.set_state(Some("state".into())).wait()), expected);
     session.close().unwrap();
-    namespace.broker.update_queue("orders", settings().with_sessions(true)).unwrap();
+    namespace.broker.update_queue("orders", settings().requires_session(true)).unwrap();
     assert_eq!(queue.accept_session("s").unwrap().state().unwrap(), None);
 }
 
@@ -500,10 +498,10 @@ fn a_status_refuses_what_the_holder_of_a_session_does() {
 #[test]
 fn time_goes_on_in_a_disabled_entity() {
     let namespace = Namespace::new();
-    let queue = namespace.queue_with("orders", settings().with_dead_letter_on_expiration(true));
+    let queue = namespace.queue_with("orders", settings().dead_letter_on_expiration(true));
     try_send(&queue.sender().unwrap(), Message::builder().time_to_live(SECOND).build("expires").unwrap()).unwrap();
     queue.schedule(vec![Message::new("scheduled")], START.saturating_add(SECOND)).wait().unwrap();
-    let disabled = settings().with_dead_letter_on_expiration(true).with_status(Status::Disabled);
+    let disabled = settings().dead_letter_on_expiration(true).status(Status::Disabled);
     namespace.broker.update_queue("orders", disabled).unwrap();
     namespace.advance(SECOND);
     assert_eq!(counts(&queue), [1, 0, 0, 0, 1]);
@@ -518,7 +516,7 @@ fn time_goes_on_in_a_disabled_entity() {
 fn a_waiting_receiver_hears_that_its_entity_is_disabled() {
     waits(|namespace, queue, waiting| {
         assert!(waiting.poll().is_pending());
-        namespace.broker.update_queue("orders", settings().with_status(Status::ReceiveDisabled)).unwrap();
+        namespace.broker.update_queue("orders", settings().status(Status::ReceiveDisabled)).unwrap();
         assert!(waiting.is_woken());
         let Poll::Ready(received) = waiting.poll() else { panic!("it waits still") };
         assert_eq!(kind(received), Some(ErrorKind::EntityDisabled));
@@ -772,7 +770,7 @@ fn dead_letters_can_be_deleted_and_partitions_cannot() {
     receive(&queue).settle(dead()).ok();
     assert_eq!(queue.dead_letter().delete_messages(100, None).wait().unwrap(), 2);
     assert_eq!(counts(&queue), [1, 0, 0, 0, 0]);
-    let partitioned = namespace.queue_with("partitioned", settings().with_partitioned(true));
+    let partitioned = namespace.queue_with("partitioned", settings().partitioned(true));
     send(&partitioned, "a");
     assert_eq!(kind(partitioned.delete_messages(100, None).wait()), Some(ErrorKind::InvalidOperation));
     assert_eq!(counts(&partitioned), [1, 0, 0, 0, 0]);
@@ -825,10 +823,9 @@ fn the_emulator_profile_differs_where_the_emulator_does() {
 fn an_entity_that_is_due_to_be_deleted_has_no_settings() {
     let idle = Duration::from_secs(300);
     let namespace = Namespace::new();
-    let queue = namespace.queue_with("orders", settings().with_auto_delete_on_idle(idle));
-    let topic =
-        namespace.broker.create_topic("events", TopicSettings::default().with_auto_delete_on_idle(idle)).unwrap();
-    let settings = SubscriptionSettings::default().with_auto_delete_on_idle(idle);
+    let queue = namespace.queue_with("orders", settings().auto_delete_on_idle(idle));
+    let topic = namespace.broker.create_topic("events", TopicSettings::default().auto_delete_on_idle(idle)).unwrap();
+    let settings = SubscriptionSettings::default().auto_delete_on_idle(idle);
     let subscription = namespace.topic("other").create_subscription("s", settings).unwrap();
     namespace.advance(idle);
     assert_eq!(queue.delete_messages(1, None).wait().unwrap_err().kind(), ErrorKind::EntityNotFound);

@@ -23,7 +23,7 @@ fn dead_letter() -> DeadLetter {
 
 /// One dead letter for each body.
 fn bench<const N: usize>(bodies: [&'static str; N]) -> Bench {
-    let bench = Bench::new(settings().with_max_delivery_count(2).with_dead_letter_on_expiration(true));
+    let bench = Bench::new(settings().max_delivery_count(2).dead_letter_on_expiration(true));
     for body in bodies {
         bench.send_with_ttl(body, Duration::from_secs(60));
         bench.receive().dead_letter(dead_letter()).ok();
@@ -82,7 +82,7 @@ fn nothing_expires_there() {
 /// Rules: S-102, T-86.
 #[test]
 fn dead_letters_count_toward_the_size_of_the_queue() {
-    let bench = Bench::new(settings().with_max_size(1_024));
+    let bench = Bench::new(settings().max_size(1_024));
     bench.send(["a", "b", "c"]);
     let before = bench.queue.counts().size;
     bench.receive().dead_letter(dead_letter()).ok();
@@ -197,12 +197,12 @@ fn a_dead_letter_can_be_deferred_there() {
 #[test]
 fn every_queue_and_subscription_has_a_dead_letter_queue() {
     let namespace = Namespace::new();
-    let queue = namespace.queue_with("orders", settings().with_max_delivery_count(1));
+    let queue = namespace.queue_with("orders", settings().max_delivery_count(1));
     let topic = namespace.topic("events");
     let off = SubscriptionSettings::default()
-        .with_max_delivery_count(1)
-        .with_dead_letter_on_expiration(false)
-        .with_dead_letter_on_filter_error(false);
+        .max_delivery_count(1)
+        .dead_letter_on_expiration(false)
+        .dead_letter_on_filter_error(false);
     let subscription = subscribe_with(&topic, "s", off);
     for path in ["orders/$DeadLetterQueue", "events/Subscriptions/s/$DeadLetterQueue"] {
         assert_eq!(counts(&namespace.broker.queue(path).unwrap()), [0; 5]);

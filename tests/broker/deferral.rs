@@ -69,7 +69,7 @@ fn a_deferred_message_is_completed_or_dead_lettered() {
 /// Rules: S-35, T-23.
 #[test]
 fn abandoned_or_lost_it_is_deferred_again() {
-    let bench = Bench::new(settings().with_max_delivery_count(2));
+    let bench = Bench::new(settings().max_delivery_count(2));
     bench.send(["a"]);
     bench.receive().defer().ok();
     one(&bench).abandon().ok();
@@ -86,7 +86,7 @@ fn abandoned_or_lost_it_is_deferred_again() {
 /// Rules: T-20.
 #[test]
 fn a_deferred_message_is_seen_by_a_peek_even_after_its_time_to_live() {
-    let bench = Bench::new(settings().with_dead_letter_on_expiration(true));
+    let bench = Bench::new(settings().dead_letter_on_expiration(true));
     bench.send_with_ttl("a", 50 * MS);
     bench.receive().defer().ok();
     for _ in 0..2 {
@@ -144,7 +144,7 @@ fn a_deferred_message_that_is_locked_cannot_be_had() {
 #[test]
 fn a_deferred_message_that_has_expired_is_there_and_cannot_be_had() {
     for dead_lettered in [false, true] {
-        let bench = Bench::new(settings().with_dead_letter_on_expiration(dead_lettered));
+        let bench = Bench::new(settings().dead_letter_on_expiration(dead_lettered));
         bench.send_with_ttl("a", LOCK);
         let held = bench.receive();
         let number = facts(&held.message).sequence_number;

@@ -33,7 +33,7 @@ fn failures_count() {
 #[test]
 fn a_message_is_delivered_as_often_as_the_queue_allows() {
     for limit in [1, 2, 10] {
-        let bench = Bench::new(settings().with_max_delivery_count(limit));
+        let bench = Bench::new(settings().max_delivery_count(limit));
         bench.send(["a"]);
         let mut held = Vec::new();
         for count in 1..=limit {
@@ -59,7 +59,7 @@ fn a_message_is_delivered_as_often_as_the_queue_allows() {
 /// Rules: S-30.
 #[test]
 fn a_lock_that_runs_out_at_the_limit_dead_letters() {
-    let bench = Bench::new(settings().with_max_delivery_count(1));
+    let bench = Bench::new(settings().max_delivery_count(1));
     bench.send(["a"]);
     let held = bench.receive();
     bench.advance(ALMOST_LOCK);
@@ -73,7 +73,7 @@ fn a_lock_that_runs_out_at_the_limit_dead_letters() {
 /// Rules: S-30.
 #[test]
 fn releases_and_deferrals_do_not_approach_the_limit() {
-    let bench = Bench::new(settings().with_max_delivery_count(1));
+    let bench = Bench::new(settings().max_delivery_count(1));
     bench.send(["a"]);
     let number = SequenceNumber::new(1);
     for _ in 0..3 {
@@ -115,7 +115,7 @@ fn a_deferral_counts_nothing() {
 /// Rules: T-91.
 #[test]
 fn a_prefetched_message_may_be_dead_lettered_unseen() {
-    let bench = Bench::new(settings().with_max_delivery_count(2));
+    let bench = Bench::new(settings().max_delivery_count(2));
     bench.send(["a", "b", "c"]);
     for deliveries in 1..=2 {
         // The first is worked on, and the others wait behind it until their locks are gone.
@@ -150,7 +150,7 @@ fn redelivered_messages_come_after_prefetched_ones() {
 /// Rules: S-80, S-40.
 #[test]
 fn a_dead_letter_reads_its_deliveries_and_stays() {
-    let bench = Bench::new(settings().with_max_delivery_count(3));
+    let bench = Bench::new(settings().max_delivery_count(3));
     bench.send(["a"]);
     (0..3).for_each(|_| bench.receive().abandon().ok());
     let count = facts(&bench.receive_dead().message).delivery_count;

@@ -19,7 +19,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const WINDOW: Duration = Duration::from_secs(60);
 
 fn detecting() -> QueueSettings {
-    settings().with_duplicate_detection(WINDOW)
+    settings().duplicate_detection(WINDOW)
 }
 
 fn bench() -> Bench {
@@ -62,7 +62,7 @@ fn only_the_id_is_looked_at() {
 /// Rules: T-40.
 #[test]
 fn with_partitions_the_key_is_looked_at_too() {
-    let bench = Bench::new(detecting().with_partitioned(true));
+    let bench = Bench::new(detecting().partitioned(true));
     let send = |session: Option<&'static str>, key: Option<&'static str>| {
         let before = bench.counts()[0];
         let mut message = message("a", "");
@@ -102,7 +102,7 @@ fn a_duplicate_is_accepted_and_dropped() {
     assert!(is_new(&bench, "b"));
     assert_eq!(numbers(&bench.queue), [1, 2]);
     // One that is refused for something else is refused all the same.
-    let bench = Bench::new(detecting().with_max_message_size(100));
+    let bench = Bench::new(detecting().max_message_size(100));
     bench.try_send(message("a", "")).unwrap();
     let large = Message::builder().message_id("a").build("x".repeat(200)).unwrap();
     assert_eq!(bench.try_send(large).unwrap_err().kind(), ErrorKind::MessageSizeExceeded);
@@ -265,7 +265,7 @@ fn a_dead_letter_that_is_sent_back_with_its_id_is_lost() {
 /// Rules: T-48.
 #[test]
 fn a_refused_send_leaves_no_id_and_a_commit_does() {
-    let bench = Bench::new(detecting().with_max_message_size(100));
+    let bench = Bench::new(detecting().max_message_size(100));
     let large = || Message::builder().message_id("a").build("x".repeat(200)).unwrap();
     bench.try_send(large()).unwrap_err();
     let sender = bench.queue.sender().unwrap();
@@ -305,7 +305,7 @@ fn ids_are_compared_character_by_character() {
 /// Attacks: 69.
 #[test]
 fn a_full_table_refuses_and_forgets_nothing_early() {
-    let bench = Bench::new(detecting().with_max_duplicate_ids(3));
+    let bench = Bench::new(detecting().max_duplicate_ids(3));
     for id in ["a", "b", "c"] {
         assert!(is_new(&bench, id));
         bench.advance(SECOND);
@@ -337,7 +337,7 @@ fn a_full_table_refuses_and_forgets_nothing_early() {
 /// Rules: S-07.
 #[test]
 fn a_batch_needs_space_for_all_of_its_ids() {
-    let bench = Bench::new(detecting().with_max_duplicate_ids(3));
+    let bench = Bench::new(detecting().max_duplicate_ids(3));
     let sender = bench.queue.sender().unwrap();
     let send = |ids: &[&'static str]| {
         let batch = ids.iter().map(|id| with_id(id)).collect::<Batch>();
@@ -368,7 +368,7 @@ fn a_new_window_holds_for_ids_that_are_remembered() {
         let bench = bench();
         assert!(is_new(&bench, "a"));
         bench.advance(SECOND);
-        bench.broker.update_queue("orders", settings().with_duplicate_detection(window)).unwrap();
+        bench.broker.update_queue("orders", settings().duplicate_detection(window)).unwrap();
         bench.advance(after - SECOND);
         assert_eq!(is_new(&bench, "a"), new, "{window:?} {after:?}");
     }
@@ -377,7 +377,7 @@ fn a_new_window_holds_for_ids_that_are_remembered() {
     assert!(is_new(&bench, "a"));
     bench.advance(half);
     assert!(!is_new(&bench, "a"));
-    bench.broker.update_queue("orders", settings().with_duplicate_detection(half)).unwrap();
+    bench.broker.update_queue("orders", settings().duplicate_detection(half)).unwrap();
     assert!(is_new(&bench, "a"));
 }
 
@@ -389,7 +389,7 @@ fn a_smaller_table_refuses_until_there_is_space() {
         assert!(is_new(&bench, id));
         bench.advance(SECOND);
     }
-    bench.broker.update_queue("orders", detecting().with_max_duplicate_ids(2)).unwrap();
+    bench.broker.update_queue("orders", detecting().max_duplicate_ids(2)).unwrap();
     assert!(!is_new(&bench, "a"));
     // Two of the three have to go.
     bench.advance(WINDOW - 3 * SECOND);
@@ -407,7 +407,7 @@ fn random_sends_agree_with_a_list() {
     let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(11);
     println!("replay: SEED={seed} cargo test --features full --test broker random_sends_agree_with_a_list");
     let mut rng = fastrand::Rng::with_seed(seed);
-    let bench = Bench::new(detecting().with_max_duplicate_ids(8).with_max_delivery_count(1_000));
+    let bench = Bench::new(detecting().max_duplicate_ids(8).max_delivery_count(1_000));
     let (mut accepted, mut now) = (Vec::<(Duration, String)>::new(), Duration::ZERO);
     for _ in 0..5_000 {
         let step = match rng.u32(0..4) {
@@ -440,6 +440,6 @@ fn a_longer_window_brings_no_id_back() {
     assert!(is_new(&bench, "a"));
     // Nothing is sent between the end of the window and the update.
     bench.advance(WINDOW);
-    bench.broker.update_queue("orders", settings().with_duplicate_detection(3 * WINDOW)).unwrap();
+    bench.broker.update_queue("orders", settings().duplicate_detection(3 * WINDOW)).unwrap();
     assert!(is_new(&bench, "a"));
 }

@@ -24,7 +24,7 @@ const TTL: Duration = Duration::from_secs(2);
 const ALMOST_TTL: Duration = Duration::from_millis(1_999);
 
 fn bench(dead_letter_on_expiration: bool) -> Bench {
-    Bench::new(settings().with_dead_letter_on_expiration(dead_letter_on_expiration))
+    Bench::new(settings().dead_letter_on_expiration(dead_letter_on_expiration))
 }
 
 /// Rules: S-37, T-05.
@@ -78,7 +78,7 @@ fn the_shorter_time_to_live_holds_and_is_read() {
     for (own, effective) in
         [(None, limit), (Some(2 * limit), limit), (Some(limit), limit), (Some(limit / 5), limit / 5)]
     {
-        let bench = Bench::new(settings().with_default_time_to_live(limit));
+        let bench = Bench::new(settings().default_time_to_live(limit));
         bench.advance(3 * MS);
         let mut message = Message::new("a");
         if let Some(own) = own {
@@ -178,7 +178,7 @@ fn a_peek_shows_no_active_message_that_has_expired() {
 /// The lock ended at its last delivery, and only then the message would have expired. Nobody looked in between.
 #[test]
 fn due_events_are_applied_at_their_time() {
-    let bench = Bench::new(settings().with_max_delivery_count(1));
+    let bench = Bench::new(settings().max_delivery_count(1));
     bench.send_with_ttl("a", LOCK + MS);
     let held = bench.receive();
     bench.advance(2 * LOCK);
@@ -209,7 +209,7 @@ fn every_user_of_the_queue_sees_an_expiry() {
 /// Rules: T-08.
 #[test]
 fn an_expiry_frees_space_for_a_send() {
-    let bench = Bench::new(settings().with_max_size(1_024));
+    let bench = Bench::new(settings().max_size(1_024));
     bench.send_with_ttl("a", TTL);
     bench.try_send(Message::new("x".repeat(500))).unwrap();
     bench.try_send(Message::new("b")).unwrap_err();

@@ -27,11 +27,11 @@ const SECOND: Duration = Duration::from_secs(1);
 const RETRY: Duration = Duration::from_secs(10);
 
 fn to(target: &str) -> QueueSettings {
-    settings().with_forward_to(target)
+    settings().forward_to(target)
 }
 
 fn dead_to(target: &str) -> QueueSettings {
-    settings().with_forward_dead_letters_to(target)
+    settings().forward_dead_letters_to(target)
 }
 
 fn kill(queue: &Queue, description: &'static str) {
@@ -141,7 +141,7 @@ fn a_target_that_takes_no_sends_is_unavailable() {
         (Status::ReceiveDisabled, true),
     ] {
         let namespace = Namespace::new();
-        let target = namespace.queue_with("target", settings().with_status(status));
+        let target = namespace.queue_with("target", settings().status(status));
         let source = namespace.queue_with("source", to("target"));
         send(&source, "a");
         let [in_target, dead] = [target.counts().active, source.counts().dead_lettered];
@@ -157,7 +157,7 @@ fn a_full_target_is_unavailable() {
     // An id of one character, a body of the rest.
     let message = |id: &'static str| Message::builder().message_id(id).build("x".repeat(43)).unwrap();
     for (name, room, taken) in [("exact", 4 * MESSAGE, 4), ("short", 4 * MESSAGE - 1, 3)] {
-        let target = namespace.queue_with(name, settings().with_max_size(room));
+        let target = namespace.queue_with(name, settings().max_size(room));
         let source = namespace.queue_with(&format!("to-{name}"), to(name));
         for id in ["1", "2", "3", "4"] {
             try_send(&source.sender().unwrap(), message(id)).unwrap();
@@ -172,13 +172,13 @@ fn a_full_target_is_unavailable() {
 #[test]
 fn a_target_that_refuses_the_message_is_unavailable() {
     let namespace = Namespace::new();
-    let small = namespace.queue_with("small", settings().with_max_message_size(100));
+    let small = namespace.queue_with("small", settings().max_message_size(100));
     let to_small = namespace.queue_with("to-small", to("small"));
     send(&to_small, "x".repeat(101));
     send(&to_small, "fits");
     assert_eq!((bodies(&small), counts(&to_small)), (vec!["fits".to_owned()], [0, 0, 0, 0, 1]));
 
-    let sessions = namespace.queue_with("sessions", settings().with_sessions(true));
+    let sessions = namespace.queue_with("sessions", settings().requires_session(true));
     let to_sessions = namespace.queue_with("to-sessions", to("sessions"));
     send(&to_sessions, "without");
     try_send(&to_sessions.sender().unwrap(), Message::builder().session_id("s").build("with").unwrap()).unwrap();
@@ -210,7 +210,7 @@ fn a_subscription_forwards_its_copies() {
     let topic = namespace.topic("events");
     let kept = subscribe(&topic, "kept");
     publish(&topic, "early");
-    let settings = SubscriptionSettings::default().with_forward_to("target");
+    let settings = SubscriptionSettings::default().forward_to("target");
     let forwards = subscribe_with(&topic, "forwards", settings);
     publish(&topic, "a");
     assert_eq!((bodies(&kept), counts(&forwards)), (vec!["early".into(), "a".into()], [0; 5]));
@@ -277,7 +277,7 @@ fn topics_count_as_any_entity() {
     // events -> s -> events: each copy is a forward of its own.
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
-    let circle = subscribe_with(&topic, "circle", SubscriptionSettings::default().with_forward_to("events"));
+    let circle = subscribe_with(&topic, "circle", SubscriptionSettings::default().forward_to("events"));
     let kept = subscribe(&topic, "kept");
     publish(&topic, "a");
     assert_eq!((counts(&circle), counts(&kept)), ([0, 0, 0, 0, 1], [5, 0, 0, 0, 0]));
@@ -322,7 +322,7 @@ fn victims_of_the_hop_limit_are_not_forwarded() {
     let namespace = Namespace::new();
     let grave = namespace.queue("grave");
     let queues = chain(&namespace, 6);
-    namespace.broker.update_queue("q5", to("q6").with_forward_dead_letters_to("grave")).unwrap();
+    namespace.broker.update_queue("q5", to("q6").forward_dead_letters_to("grave")).unwrap();
     send(&queues[0], "a");
     namespace.advance(2 * RETRY);
     assert_eq!((counts(&queues[4]), counts(&grave)), ([0, 0, 0, 0, 1], [0; 5]));
@@ -442,9 +442,9 @@ fn a_subscription_forwards_its_dead_letters_whatever_they_died_of() {
     let grave = namespace.queue("grave");
     let topic = namespace.topic("events");
     let settings = SubscriptionSettings::default()
-        .with_forward_dead_letters_to("grave")
-        .with_dead_letter_on_expiration(true)
-        .with_max_delivery_count(1);
+        .forward_dead_letters_to("grave")
+        .dead_letter_on_expiration(true)
+        .max_delivery_count(1);
     let subscription = subscribe_with(&topic, "s", settings);
     let sender = topic.sender();
     try_send(&sender, Message::builder().time_to_live(SECOND).build("expired").unwrap()).unwrap();
@@ -469,7 +469,7 @@ fn messages_released_by_an_update_are_forwarded_in_order_of_acceptance() {
     let held = try_take(&source, 2).unwrap();
     held[0].lease.renew().ended().unwrap();
     // With another lock duration the locks are given back, that of the second message first.
-    namespace.broker.update_queue("source", to("target").with_lock_duration(2 * LOCK)).unwrap();
+    namespace.broker.update_queue("source", to("target").lock_duration(2 * LOCK)).unwrap();
     assert_eq!(bodies(&target), ["a", "b", "c"]);
 }
 
@@ -478,7 +478,7 @@ fn messages_released_by_an_update_are_forwarded_in_order_of_acceptance() {
 fn sessions_that_end_at_one_instant_do_so_in_the_order_of_their_accepts() {
     let namespace = Namespace::new();
     let grave = namespace.queue("grave");
-    let settings = dead_to("grave").with_sessions(true).with_max_delivery_count(1);
+    let settings = dead_to("grave").requires_session(true).max_delivery_count(1);
     let source = namespace.queue_with("source", settings);
     let accept = |id: &'static str| {
         let message = Message::builder().session_id(id).build(id).unwrap();
@@ -508,7 +508,7 @@ fn take_of(session: &mut SessionReceiver) -> Delivery<QueueLease> {
 fn messages_that_expire_together_are_forwarded_in_order_of_acceptance() {
     let namespace = Namespace::new();
     let grave = namespace.queue("grave");
-    let source = namespace.queue_with("source", dead_to("grave").with_dead_letter_on_expiration(true));
+    let source = namespace.queue_with("source", dead_to("grave").dead_letter_on_expiration(true));
     let mortal = |body| Message::builder().time_to_live(SECOND).build(body).unwrap();
     // The third takes the place that the first has left.
     send(&source, "gone");
@@ -524,8 +524,8 @@ fn messages_that_expire_together_are_forwarded_in_order_of_acceptance() {
 fn a_message_that_cannot_be_forwarded_is_forwarded_as_a_dead_letter() {
     let namespace = Namespace::new();
     let grave = namespace.queue("grave");
-    namespace.queue_with("target", settings().with_status(Status::Disabled));
-    let source = namespace.queue_with("source", to("target").with_forward_dead_letters_to("grave"));
+    namespace.queue_with("target", settings().status(Status::Disabled));
+    let source = namespace.queue_with("source", to("target").forward_dead_letters_to("grave"));
     send(&source, "a");
     assert_eq!((counts(&source), counts(&grave)), ([0; 5], [1, 0, 0, 0, 0]));
     assert_eq!(peek(&grave)[0].dead_letter_reason(), Some("ForwardTargetUnavailable"));
@@ -536,7 +536,7 @@ fn a_message_that_cannot_be_forwarded_is_forwarded_as_a_dead_letter() {
 fn a_dead_letter_waits_for_a_target_that_takes_sends() {
     for status in [Status::Disabled, Status::SendDisabled] {
         let namespace = Namespace::new();
-        let grave = namespace.queue_with("grave", settings().with_status(status));
+        let grave = namespace.queue_with("grave", settings().status(status));
         let source = namespace.queue_with("source", dead_to("grave"));
         send(&source, "a");
         kill(&source, "no");
@@ -557,7 +557,7 @@ fn a_dead_letter_waits_for_a_target_that_takes_sends() {
 #[test]
 fn a_dead_letter_waits_for_a_target_that_is_missing_or_full() {
     let namespace = Namespace::new();
-    let full = namespace.queue_with("grave", settings().with_max_size(1_024).with_max_message_size(1_024));
+    let full = namespace.queue_with("grave", settings().max_size(1_024).max_message_size(1_024));
     let source = namespace.queue_with("source", dead_to("grave"));
     send(&full, "x".repeat(600));
     send(&source, "a");
@@ -576,14 +576,14 @@ fn a_dead_letter_waits_for_a_target_that_is_missing_or_full() {
 #[test]
 fn a_dead_letter_that_does_not_fit_keeps_no_smaller_one() {
     let namespace = Namespace::new();
-    let closed = settings().with_max_size(1_024).with_status(Status::SendDisabled);
+    let closed = settings().max_size(1_024).status(Status::SendDisabled);
     let grave = namespace.queue_with("grave", closed.clone());
     let source = namespace.queue_with("source", dead_to("grave"));
     for (body, size) in [("a", 200), ("b", 900), ("c", 100), ("d", 250), ("e", 0)] {
         send(&source, body.repeat(size));
         kill(&source, "no");
     }
-    namespace.broker.update_queue("grave", closed.with_status(Status::Active)).unwrap();
+    namespace.broker.update_queue("grave", closed.status(Status::Active)).unwrap();
     namespace.advance(RETRY);
     let initials = |queue: &Queue| bodies(queue).iter().map(|body| body.chars().next()).collect::<Vec<_>>();
     assert_eq!(initials(&grave), [Some('a'), Some('c')]);
@@ -597,7 +597,7 @@ fn a_dead_letter_that_does_not_fit_keeps_no_smaller_one() {
 #[test]
 fn a_dead_letter_that_waits_can_be_received_there() {
     let namespace = Namespace::new();
-    let grave = namespace.queue_with("grave", settings().with_status(Status::Disabled));
+    let grave = namespace.queue_with("grave", settings().status(Status::Disabled));
     let source = namespace.queue_with("source", dead_to("grave"));
     send(&source, "a");
     send(&source, "b");
@@ -619,15 +619,15 @@ fn a_dead_letter_that_waits_can_be_received_there() {
 fn an_entity_with_sessions_cannot_forward() {
     let namespace = Namespace::new();
     namespace.queue("target");
-    let sessions = settings().with_sessions(true);
+    let sessions = settings().requires_session(true);
     let refused = |settings| namespace.broker.create_queue("source", settings).unwrap_err().kind();
-    assert_eq!(refused(sessions.clone().with_forward_to("target")), ErrorKind::InvalidOperation);
+    assert_eq!(refused(sessions.clone().forward_to("target")), ErrorKind::InvalidOperation);
     namespace.queue_with("source", sessions.clone());
-    let updated = namespace.broker.update_queue("source", sessions.clone().with_forward_to("target"));
+    let updated = namespace.broker.update_queue("source", sessions.clone().forward_to("target"));
     assert_eq!(updated.unwrap_err().kind(), ErrorKind::InvalidOperation);
     assert_eq!(namespace.broker.queue("source").unwrap().settings().unwrap().forward_to, None);
     // Its dead letters have no sessions.
-    namespace.broker.update_queue("source", sessions.with_forward_dead_letters_to("target")).unwrap();
+    namespace.broker.update_queue("source", sessions.forward_dead_letters_to("target")).unwrap();
 }
 
 /// Rules: T-65.
@@ -636,8 +636,8 @@ fn a_source_is_never_idle() {
     let idle = Duration::from_secs(300);
     let namespace = Namespace::new();
     namespace.queue("target");
-    namespace.queue_with("source", to("target").with_auto_delete_on_idle(idle));
-    namespace.queue_with("idle", settings().with_auto_delete_on_idle(idle));
+    namespace.queue_with("source", to("target").auto_delete_on_idle(idle));
+    namespace.queue_with("idle", settings().auto_delete_on_idle(idle));
     namespace.advance(2 * idle);
     assert_eq!(namespace.broker.queue("idle").unwrap_err().kind(), ErrorKind::EntityNotFound);
     namespace.broker.queue("source").unwrap();
@@ -661,8 +661,8 @@ fn order_is_kept() {
 #[test]
 fn session_and_partition_key_go_along() {
     let namespace = Namespace::new();
-    let target = namespace.queue_with("target", settings().with_partitioned(true));
-    let other = namespace.queue_with("other", settings().with_partitioned(true));
+    let target = namespace.queue_with("target", settings().partitioned(true));
+    let other = namespace.queue_with("other", settings().partitioned(true));
     let source = namespace.queue_with("source", to("target"));
     for key in ["a", "b", "c", "d", "e"] {
         let message = Message::builder().partition_key(key).build(key).unwrap();
@@ -683,7 +683,7 @@ fn session_and_partition_key_go_along() {
 #[test]
 fn the_target_detects_duplicates() {
     let namespace = Namespace::new();
-    let target = namespace.queue_with("target", settings().with_duplicate_detection(60 * SECOND));
+    let target = namespace.queue_with("target", settings().duplicate_detection(60 * SECOND));
     let source = namespace.queue_with("source", to("target"));
     for id in ["a", "a", "b"] {
         try_send(&source.sender().unwrap(), with_id(id)).unwrap();
@@ -698,7 +698,7 @@ fn the_target_detects_duplicates() {
 fn the_time_to_live_begins_anew_in_the_target() {
     let namespace = Namespace::new();
     let grave = namespace.queue("grave");
-    let source = namespace.queue_with("source", dead_to("grave").with_dead_letter_on_expiration(true));
+    let source = namespace.queue_with("source", dead_to("grave").dead_letter_on_expiration(true));
     try_send(&source.sender().unwrap(), Message::builder().time_to_live(SECOND).build("a").unwrap()).unwrap();
     namespace.advance(SECOND);
     assert_eq!((counts(&source), counts(&grave)), ([0; 5], [1, 0, 0, 0, 0]));
@@ -713,8 +713,8 @@ fn the_time_to_live_begins_anew_in_the_target() {
 #[test]
 fn an_unseen_expiry_counts_from_its_instant() {
     let namespace = Namespace::new();
-    let grave = namespace.queue_with("grave", settings().with_dead_letter_on_expiration(true));
-    let source = namespace.queue_with("source", dead_to("grave").with_dead_letter_on_expiration(true));
+    let grave = namespace.queue_with("grave", settings().dead_letter_on_expiration(true));
+    let source = namespace.queue_with("source", dead_to("grave").dead_letter_on_expiration(true));
     try_send(&source.sender().unwrap(), Message::builder().time_to_live(SECOND).build("a").unwrap()).unwrap();
     namespace.advance(5 * SECOND);
     assert_eq!((counts(&source), counts(&grave)), ([0; 5], [0, 0, 0, 0, 1]));
@@ -772,7 +772,7 @@ fn a_target_is_a_queue_or_a_topic_that_is_there() {
 async fn a_receiver_at_the_target_of_dead_letters_is_woken_by_an_expiry_at_the_source() {
     let broker = Broker::new();
     let grave = broker.create_queue("grave", settings()).unwrap();
-    let source = broker.create_queue("source", dead_to("grave").with_dead_letter_on_expiration(true)).unwrap();
+    let source = broker.create_queue("source", dead_to("grave").dead_letter_on_expiration(true)).unwrap();
     let mut receiver = grave.receiver();
     let waiting = tokio::spawn(async move { receiver.receive().await.unwrap() });
     yield_now().await;
@@ -805,7 +805,7 @@ async fn a_receiver_at_the_target_is_woken_by_an_activation_at_the_source() {
 #[tokio::test(start_paused = true)]
 async fn a_receiver_at_the_target_is_woken_when_a_dead_letter_is_tried_again() {
     let broker = Broker::new();
-    let grave = broker.create_queue("grave", settings().with_status(Status::SendDisabled)).unwrap();
+    let grave = broker.create_queue("grave", settings().status(Status::SendDisabled)).unwrap();
     let source = broker.create_queue("source", dead_to("grave")).unwrap();
     let mut receiver = grave.receiver();
     let waiting = tokio::spawn(async move { receiver.receive().await.unwrap() });
@@ -841,10 +841,10 @@ fn the_target_shortens_what_the_source_had_shortened() {
         (20 * SECOND, hour, 5 * SECOND, 5 * SECOND),
     ] {
         let namespace = Namespace::new();
-        let queue = namespace.queue_with("target", settings().with_default_time_to_live(target));
-        let from = namespace.queue_with("source", settings().with_default_time_to_live(source));
+        let queue = namespace.queue_with("target", settings().default_time_to_live(target));
+        let from = namespace.queue_with("source", settings().default_time_to_live(source));
         // It dies at the source when half of its time is over, and lives anew from there on.
-        let settings = settings().with_default_time_to_live(source).with_forward_dead_letters_to("target");
+        let settings = settings().default_time_to_live(source).forward_dead_letters_to("target");
         namespace.broker.update_queue("source", settings).unwrap();
         let message = Message::builder().time_to_live(own).build("a").unwrap();
         try_send(&from.sender().unwrap(), message).unwrap();
@@ -866,7 +866,7 @@ fn the_target_shortens_what_the_source_had_shortened() {
 #[test]
 fn forwards_due_between_calls_are_tried_once() {
     let namespace = Namespace::new();
-    let target = namespace.queue_with("target", settings().with_status(Status::SendDisabled));
+    let target = namespace.queue_with("target", settings().status(Status::SendDisabled));
     let source = namespace.queue_with("source", dead_to("target"));
     send(&source, "a");
     kill(&source, "no");

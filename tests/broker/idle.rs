@@ -21,7 +21,7 @@ use crate::{
 const IDLE: Duration = Duration::from_secs(300);
 
 fn idling() -> QueueSettings {
-    settings().with_lock_duration(IDLE).with_auto_delete_on_idle(IDLE)
+    settings().lock_duration(IDLE).auto_delete_on_idle(IDLE)
 }
 
 fn exists(namespace: &Namespace, path: &str) -> bool {
@@ -73,7 +73,7 @@ fn uses_of_a_queue() {
             transaction.commit().wait().unwrap();
         },
         |namespace, _| {
-            namespace.queue_with("source", settings().with_forward_to("orders"));
+            namespace.queue_with("source", settings().forward_to("orders"));
             send(&namespace.broker.queue("source").unwrap(), "a");
         },
     ];
@@ -159,7 +159,7 @@ fn session_operations_use_the_queue() {
     ];
     for (at, used) in uses.into_iter().enumerate() {
         let namespace = Namespace::new();
-        let queue = namespace.queue_with("orders", idling().with_sessions(true));
+        let queue = namespace.queue_with("orders", idling().requires_session(true));
         namespace.advance(MS);
         let session = queue.accept_session("a").unwrap();
         namespace.advance(almost(IDLE));
@@ -176,7 +176,7 @@ fn session_operations_use_the_queue() {
 #[test]
 fn to_ask_about_a_queue_or_to_be_refused_is_no_use() {
     let namespace = Namespace::new();
-    let queue = namespace.queue_with("orders", idling().with_max_message_size(100));
+    let queue = namespace.queue_with("orders", idling().max_message_size(100));
     namespace.advance(almost(IDLE));
     let _ = queue.counts();
     let _ = queue.ages();
@@ -212,7 +212,7 @@ fn a_scheduled_message_keeps_its_entity_and_its_time_is_a_use() {
 async fn a_receiver_that_waits_keeps_its_entity() {
     let namespace = Namespace::new();
     let queue = namespace.queue_with("orders", idling());
-    let sessions = namespace.queue_with("sessions", idling().with_sessions(true));
+    let sessions = namespace.queue_with("sessions", idling().requires_session(true));
     let (mut receiver, mut acceptor) = (queue.receiver(), sessions.session_acceptor().unwrap());
     let mut receiving = task::spawn(receiver.receive());
     let mut accepting = task::spawn(acceptor.accept_next());
@@ -229,7 +229,7 @@ async fn a_receiver_that_waits_keeps_its_entity() {
 /// Rules: T-11.
 #[test]
 fn a_topic_is_used_by_sends_schedules_and_updates_alone() {
-    let idle = TopicSettings::default().with_auto_delete_on_idle(IDLE);
+    let idle = TopicSettings::default().auto_delete_on_idle(IDLE);
     let namespace = Namespace::new();
     let topic = namespace.broker.create_topic("events", idle.clone()).unwrap();
     namespace.advance(almost(IDLE));
@@ -246,7 +246,7 @@ fn a_topic_is_used_by_sends_schedules_and_updates_alone() {
 #[test]
 fn uses_of_subscriptions_do_not_use_the_topic_which_deletes_them() {
     let namespace = Namespace::new();
-    let settings = TopicSettings::default().with_auto_delete_on_idle(IDLE);
+    let settings = TopicSettings::default().auto_delete_on_idle(IDLE);
     let topic = namespace.broker.create_topic("events", settings).unwrap();
     publish(&topic, "before");
     namespace.advance(almost(IDLE));
@@ -270,7 +270,7 @@ fn a_subscription_is_not_used_by_what_its_topic_gets() {
         |subscription| subscription.create_rule(sql("new", "1 = 1")).unwrap(),
         |subscription| drop(subscription.delete_rule("$Default").unwrap()),
     ];
-    let idle = || SubscriptionSettings::default().with_lock_duration(LOCK).with_auto_delete_on_idle(IDLE);
+    let idle = || SubscriptionSettings::default().lock_duration(LOCK).auto_delete_on_idle(IDLE);
     for (at, used) in uses.into_iter().enumerate() {
         let namespace = Namespace::new();
         let topic = namespace.topic("events");
@@ -307,7 +307,7 @@ fn an_entity_that_was_idle_has_no_settings() {
     namespace.advance(IDLE);
     assert_eq!(queue.settings().unwrap_err().kind(), ErrorKind::EntityNotFound);
     let topic = namespace.broker.create_topic("events", TopicSettings::default()).unwrap();
-    let settings = SubscriptionSettings::default().with_auto_delete_on_idle(IDLE);
+    let settings = SubscriptionSettings::default().auto_delete_on_idle(IDLE);
     let subscription = subscribe_with(&topic, "s", settings);
     namespace.advance(IDLE);
     assert_eq!(subscription.subscription_settings().unwrap_err().kind(), ErrorKind::EntityNotFound);

@@ -59,7 +59,7 @@ impl Owners {
 
 #[test]
 fn the_owner_of_a_body_is_dropped_outside_of_the_lock() {
-    let (bench, owners) = (Bench::new(settings().with_max_message_size(100)), Owners::default());
+    let (bench, owners) = (Bench::new(settings().max_message_size(100)), Owners::default());
     let body = || owners.bytes(&bench);
     let refused = || Message::builder().subject("x".repeat(100)).build(body()).unwrap();
 

@@ -19,7 +19,7 @@ use crate::{
 const PARTITIONS: i16 = 16;
 
 fn partitioned(namespace: &Namespace) -> Queue {
-    namespace.queue_with("orders", settings().with_partitioned(true))
+    namespace.queue_with("orders", settings().partitioned(true))
 }
 
 fn keyed(key: &str) -> Message {
@@ -123,8 +123,8 @@ fn a_key_does_not_name_a_partition() {
 #[test]
 fn a_session_goes_before_a_key_and_before_an_id() {
     let namespace = Namespace::new();
-    let queue = namespace
-        .queue_with("orders", settings().with_partitioned(true).with_duplicate_detection(Duration::from_secs(60)));
+    let queue =
+        namespace.queue_with("orders", settings().partitioned(true).duplicate_detection(Duration::from_secs(60)));
     let sender = queue.sender().unwrap();
     let partition = |message: Message| {
         try_send(&sender, message).unwrap();
@@ -233,7 +233,7 @@ fn a_deferred_message_comes_back_by_its_number() {
 #[test]
 fn a_partitioned_topic_numbers_its_scheduled_messages_by_partition() {
     let namespace = Namespace::new();
-    let topic = namespace.broker.create_topic("events", TopicSettings::default().with_partitioned(true)).unwrap();
+    let topic = namespace.broker.create_topic("events", TopicSettings::default().partitioned(true)).unwrap();
     let subscription = subscribe(&topic, "s");
     let at = crate::support::START.saturating_add(Duration::from_secs(1));
     let numbers = topic.schedule(vec![keyed("a"), keyed("a")], at).wait().unwrap();

@@ -24,7 +24,7 @@ fn queue(quirks: Quirks) -> (Arc<ManualClock>, Queue) {
 /// Rules: T-07.
 #[test]
 fn lazily_an_expired_message_stays_until_someone_receives() {
-    for (quirks, stays) in [(Quirks::default(), 0), (Quirks::default().with_lazy_expiry(true), 1)] {
+    for (quirks, stays) in [(Quirks::default(), 0), (Quirks::default().lazy_expiry(true), 1)] {
         let (clock, queue) = queue(quirks);
         let message = Message::builder().time_to_live(SECOND).build("a").unwrap();
         queue.sender().unwrap().send(message).wait().unwrap();
@@ -39,7 +39,7 @@ fn lazily_an_expired_message_stays_until_someone_receives() {
 /// Rules: Q-25.
 #[test]
 fn like_hosted_a_cancel_after_activation_reports_success() {
-    for (quirks, succeeds) in [(Quirks::default(), false), (Quirks::default().with_race_like_hosted(true), true)] {
+    for (quirks, succeeds) in [(Quirks::default(), false), (Quirks::default().race_like_hosted(true), true)] {
         let (clock, queue) = queue(quirks);
         let numbers = queue.schedule(vec![Message::new("a")], START.saturating_add(MS)).wait().unwrap();
         clock.advance(MS);

@@ -33,7 +33,7 @@ fn message() -> Message {
 #[test]
 fn a_batch_is_accepted_or_refused_as_a_whole() {
     let namespace = Namespace::new();
-    let queue = namespace.queue_with("orders", settings().with_max_size(3 * MESSAGE));
+    let queue = namespace.queue_with("orders", settings().max_size(3 * MESSAGE));
     let send = |messages| {
         let sent = queue.sender().unwrap().send_batch(Batch::from(vec![message(); messages])).wait();
         sent.map_err(|error| error.kind())
@@ -48,7 +48,7 @@ fn a_batch_is_accepted_or_refused_as_a_whole() {
 #[test]
 fn a_batch_of_several_has_1_mib_at_most() {
     let namespace = Namespace::new();
-    let queue = namespace.queue_with("orders", settings().with_max_message_size(4 << 20));
+    let queue = namespace.queue_with("orders", settings().max_message_size(4 << 20));
     let send = |sizes: &[usize]| {
         let batch = sizes.iter().map(|&size| Message::new("x".repeat(size))).collect();
         queue.sender().unwrap().send_batch(batch).wait().map_err(|error| error.kind())
@@ -76,7 +76,7 @@ fn a_batch_of_several_has_1_mib_at_most() {
 #[test]
 fn duplicates_in_a_batch_are_dropped_one_by_one() {
     let namespace = Namespace::new();
-    let queue = namespace.queue_with("orders", settings().with_duplicate_detection(60 * SECOND));
+    let queue = namespace.queue_with("orders", settings().duplicate_detection(60 * SECOND));
     let body = |id: &'static str, body: &'static str| Message::builder().message_id(id).build(body).unwrap();
     try_send(&queue.sender().unwrap(), with_id("old")).unwrap();
     let batch = Batch::from([body("a", "1"), body("b", "2"), body("a", "3"), body("old", "4"), body("c", "5")]);
@@ -91,7 +91,7 @@ fn duplicates_in_a_batch_are_dropped_one_by_one() {
 #[test]
 fn a_refused_batch_leaves_no_ids_behind() {
     let namespace = Namespace::new();
-    let settings = settings().with_duplicate_detection(60 * SECOND).with_max_message_size(100);
+    let settings = settings().duplicate_detection(60 * SECOND).max_message_size(100);
     let queue = namespace.queue_with("orders", settings);
     let batch = Batch::from([with_id("a"), with_id("b"), Message::new("x".repeat(200))]);
     let refused = queue.sender().unwrap().send_batch(batch).wait().unwrap_err();
@@ -104,7 +104,7 @@ fn a_refused_batch_leaves_no_ids_behind() {
 #[test]
 fn the_largest_message_of_a_topic_is_its_setting() {
     let namespace = Namespace::new();
-    let settings = TopicSettings::default().with_max_message_size(500);
+    let settings = TopicSettings::default().max_message_size(500);
     let topic = namespace.broker.create_topic("events", settings).unwrap();
     let subscription = subscribe(&topic, "s");
     try_send(&topic.sender(), message()).unwrap();
@@ -119,7 +119,7 @@ fn a_queue_can_be_filled_exactly() {
     assert_eq!((QueueSettings::default().max_size, TopicSettings::default().max_size), (1 << 30, 1 << 30));
     for (size, taken) in [(2 * MESSAGE - 1, 1), (2 * MESSAGE, 2), (2 * MESSAGE + 1, 2), (3 * MESSAGE - 1, 2)] {
         let namespace = Namespace::new();
-        let queue = namespace.queue_with("orders", settings().with_max_size(size));
+        let queue = namespace.queue_with("orders", settings().max_size(size));
         let accepted = (0..3).filter(|_| try_send(&queue.sender().unwrap(), message()).is_ok()).count();
         assert_eq!((accepted, queue.counts().size), (taken, taken as u64 * MESSAGE), "{size}");
     }
@@ -130,7 +130,7 @@ fn a_queue_can_be_filled_exactly() {
 fn dead_letters_scheduled_and_deferred_messages_count() {
     let namespace = Namespace::new();
     // What dead-lettering adds to a message counts too.
-    let queue = namespace.queue_with("orders", settings().with_max_size(3 * MESSAGE + 40));
+    let queue = namespace.queue_with("orders", settings().max_size(3 * MESSAGE + 40));
     let full = || try_send(&queue.sender().unwrap(), message()) == Err(ErrorKind::QuotaExceeded);
     let sender = queue.sender().unwrap();
     try_send(&sender, message()).unwrap();
@@ -157,7 +157,7 @@ fn dead_letters_scheduled_and_deferred_messages_count() {
 fn a_schedule_call_is_refused_as_a_whole() {
     let namespace = Namespace::new();
     // The time of the call is a property that counts.
-    let queue = namespace.queue_with("orders", settings().with_max_size(2 * (MESSAGE + 8)));
+    let queue = namespace.queue_with("orders", settings().max_size(2 * (MESSAGE + 8)));
     let at = START.saturating_add(SECOND);
     let error = queue.schedule(vec![message(); 3], at).wait().unwrap_err();
     assert_eq!((error.kind(), counts(&queue)), (ErrorKind::QuotaExceeded, [0; 5]));
@@ -169,7 +169,7 @@ fn a_schedule_call_is_refused_as_a_whole() {
 fn a_message_dead_lettered_on_arrival_counts_its_reason() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
-    let sessions = SubscriptionSettings::default().with_sessions(true);
+    let sessions = SubscriptionSettings::default().requires_session(true);
     topic.create_subscription("s", sessions).unwrap();
     try_send(&topic.sender(), message()).unwrap();
     let reason = "DeadLetterReason".len() + "Session ID is null.".len();
@@ -181,7 +181,7 @@ fn a_message_dead_lettered_on_arrival_counts_its_reason() {
 fn a_second_death_replaces_what_the_first_counted() {
     let namespace = Namespace::new();
     let last = namespace.queue("last");
-    let first = namespace.queue_with("first", settings().with_forward_dead_letters_to("last"));
+    let first = namespace.queue_with("first", settings().forward_dead_letters_to("last"));
     let die = |queue, reason: &'static str, why: &'static str| {
         let reason = DeadLetterReason::Application(reason.into());
         receive(queue).settle(Disposition::dead_letter(reason, why)).ok();
@@ -199,7 +199,7 @@ fn a_second_death_replaces_what_the_first_counted() {
 #[test]
 fn a_changed_copy_counts_what_was_sent_and_what_the_action_made_of_it() {
     let namespace = Namespace::new();
-    let settings = TopicSettings::default().with_default_time_to_live(SECOND);
+    let settings = TopicSettings::default().default_time_to_live(SECOND);
     let topic = namespace.broker.create_topic("events", settings).unwrap();
     let subscription = subscribe(&topic, "s");
     subscription.delete_rule("$Default").unwrap();
@@ -213,7 +213,7 @@ fn a_changed_copy_counts_what_was_sent_and_what_the_action_made_of_it() {
 #[test]
 fn a_full_entity_accepts_operations_that_add_no_bytes() {
     let namespace = Namespace::new();
-    let limited = settings().with_max_size(1_024).with_duplicate_detection(60 * SECOND);
+    let limited = settings().max_size(1_024).duplicate_detection(60 * SECOND);
     let queue = namespace.queue_with("orders", limited);
     let sender = queue.sender().unwrap();
     let filling = || Message::builder().message_id("m").build("x".repeat(1_024 - 256 - 1)).unwrap();
@@ -229,7 +229,7 @@ fn a_full_entity_accepts_operations_that_add_no_bytes() {
 #[test]
 fn a_session_state_counts() {
     let namespace = Namespace::new();
-    let queue = namespace.queue_with("orders", settings().with_sessions(true).with_max_size(2 * MESSAGE));
+    let queue = namespace.queue_with("orders", settings().requires_session(true).max_size(2 * MESSAGE));
     let sender = queue.sender().unwrap();
     let message = || Message::builder().message_id("m").session_id("s").build("x".repeat(498)).unwrap();
     try_send(&sender, message()).unwrap();
@@ -246,14 +246,14 @@ fn a_session_state_counts() {
 #[test]
 fn a_duplicate_is_accepted_by_an_entity_that_holds_more_than_it_may() {
     let namespace = Namespace::new();
-    let settings = settings().with_duplicate_detection(Duration::from_secs(600)).with_max_size(2 * MESSAGE);
+    let settings = settings().duplicate_detection(Duration::from_secs(600)).max_size(2 * MESSAGE);
     let queue = namespace.queue_with("orders", settings.clone());
     let sender = queue.sender().unwrap();
     let message = |id: &'static str| Message::builder().message_id(id).build("x".repeat(499)).unwrap();
     for id in ["a", "b"] {
         try_send(&sender, message(id)).unwrap();
     }
-    namespace.broker.update_queue("orders", settings.with_max_size(1_024)).unwrap();
+    namespace.broker.update_queue("orders", settings.max_size(1_024)).unwrap();
     assert_eq!(try_send(&sender, message("c")), Err(ErrorKind::QuotaExceeded));
     try_send(&sender, message("a")).unwrap();
     assert_eq!(counts(&queue), [2, 0, 0, 0, 0]);
@@ -264,9 +264,9 @@ fn a_duplicate_is_accepted_by_an_entity_that_holds_more_than_it_may() {
 #[test]
 fn a_session_state_of_a_subscription_counts_for_its_topic() {
     let namespace = Namespace::new();
-    let settings = TopicSettings::default().with_max_size(2 * MESSAGE).with_max_message_size(512);
+    let settings = TopicSettings::default().max_size(2 * MESSAGE).max_message_size(512);
     let topic = namespace.broker.create_topic("events", settings).unwrap();
-    let subscription = subscribe_with(&topic, "s", SubscriptionSettings::default().with_sessions(true));
+    let subscription = subscribe_with(&topic, "s", SubscriptionSettings::default().requires_session(true));
     let sessions = ["a", "b", "c"].map(|id| subscription.accept_session(id).unwrap());
     let set = |session: usize, bytes| sessions[session].set_state(Some(Bytes::from(vec![0; bytes]))).wait();
     assert_eq!(set(0, 513).unwrap_err().kind(), ErrorKind::MessageSizeExceeded);
@@ -281,7 +281,7 @@ fn a_session_state_of_a_subscription_counts_for_its_topic() {
 #[test]
 fn a_send_to_a_full_topic_reaches_no_subscription() {
     let namespace = Namespace::new();
-    let settings = TopicSettings::default().with_max_size(8 * MESSAGE);
+    let settings = TopicSettings::default().max_size(8 * MESSAGE);
     let topic = namespace.broker.create_topic("events", settings).unwrap();
     let subscriptions = ["a", "b", "c"].map(|name| subscribe(&topic, name));
     let mut accepted = 0;
@@ -312,7 +312,7 @@ fn a_send_to_a_full_topic_reaches_no_subscription() {
 #[test]
 fn a_batch_too_large_for_its_topic_reaches_no_subscription() {
     let namespace = Namespace::new();
-    let settings = TopicSettings::default().with_max_size(5 * MESSAGE);
+    let settings = TopicSettings::default().max_size(5 * MESSAGE);
     let topic = namespace.broker.create_topic("events", settings).unwrap();
     let subscriptions = ["a", "b"].map(|name| subscribe(&topic, name));
     let before = namespace.snapshot();
@@ -326,7 +326,7 @@ fn a_batch_too_large_for_its_topic_reaches_no_subscription() {
 #[test]
 fn a_scheduled_message_counts_once_and_is_copied_whatever_space_is_left() {
     let namespace = Namespace::new();
-    let settings = TopicSettings::default().with_max_size(2 * MESSAGE);
+    let settings = TopicSettings::default().max_size(2 * MESSAGE);
     let topic = namespace.broker.create_topic("events", settings).unwrap();
     let subscriptions = ["a", "b", "c"].map(|name| subscribe(&topic, name));
     topic.schedule(vec![message()], START.saturating_add(SECOND)).wait().unwrap();
@@ -341,7 +341,7 @@ fn a_scheduled_message_counts_once_and_is_copied_whatever_space_is_left() {
 #[test]
 fn the_copies_of_a_topic_count_as_its_rules_make_them() {
     let namespace = Namespace::new();
-    let settings = TopicSettings::default().with_max_size(3 * MESSAGE);
+    let settings = TopicSettings::default().max_size(3 * MESSAGE);
     let topic = namespace.broker.create_topic("events", settings).unwrap();
     let wants = subscribe(&topic, "wants");
     let never = subscribe(&topic, "never");
@@ -366,7 +366,7 @@ fn a_smaller_size_by_an_update_refuses_the_next_send() {
     for _ in 0..3 {
         try_send(&queue.sender().unwrap(), message()).unwrap();
     }
-    namespace.broker.update_queue("orders", settings().with_max_size(2 * MESSAGE)).unwrap();
+    namespace.broker.update_queue("orders", settings().max_size(2 * MESSAGE)).unwrap();
     assert_eq!(counts(&queue), [3, 0, 0, 0, 0]);
     assert_eq!(try_send(&queue.sender().unwrap(), message()), Err(ErrorKind::QuotaExceeded));
 }
@@ -420,7 +420,7 @@ async fn a_receive_of_several_takes_what_is_there() {
 #[test]
 fn a_copy_larger_than_the_message_counts_as_it_is() {
     let namespace = Namespace::new();
-    let settings = TopicSettings::default().with_max_size(2 * MESSAGE);
+    let settings = TopicSettings::default().max_size(2 * MESSAGE);
     let topic = namespace.broker.create_topic("events", settings).unwrap();
     let subscription = subscribe(&topic, "s");
     subscription.delete_rule("$Default").unwrap();

@@ -164,9 +164,9 @@ impl Bench {
         let clock = Arc::new(ManualClock::new(START));
         let (lock, max_deliveries) = (rng.u64(5_000..=9_000), rng.u32(1..=5));
         let settings = settings()
-            .with_sessions(true)
-            .with_lock_duration(Duration::from_millis(lock))
-            .with_max_delivery_count(max_deliveries);
+            .requires_session(true)
+            .lock_duration(Duration::from_millis(lock))
+            .max_delivery_count(max_deliveries);
         let queue = Broker::with_clock(Arc::clone(&clock)).create_queue("orders", settings).unwrap();
         Self {
             rng,

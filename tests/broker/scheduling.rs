@@ -110,7 +110,7 @@ fn at_its_time_it_enters_as_if_it_were_sent() {
 /// Rules: Q-22, T-09.
 #[test]
 fn a_time_to_live_begins_when_the_message_is_due() {
-    let bench = Bench::new(settings().with_default_time_to_live(10 * SECOND));
+    let bench = Bench::new(settings().default_time_to_live(10 * SECOND));
     for (body, ttl) in [("own", Some(2 * SECOND)), ("default", None), ("longer", Some(MINUTE))] {
         let message = Message::builder().scheduled_enqueue_time(after(MINUTE));
         let message = if let Some(ttl) = ttl { message.time_to_live(ttl) } else { message };
@@ -203,7 +203,7 @@ fn a_message_is_cancelled_or_delivered() {
     let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(3);
     println!("replay: SEED={seed} cargo test --features full --test broker a_message_is_cancelled_or_delivered");
     let mut rng = fastrand::Rng::with_seed(seed);
-    for quirks in [Quirks::default(), Quirks::default().with_race_like_hosted(true)] {
+    for quirks in [Quirks::default(), Quirks::default().race_like_hosted(true)] {
         let clock = Arc::new(ManualClock::new(START));
         let broker = Broker::with_quirks(Arc::clone(&clock), quirks);
         let queue = broker.create_queue("orders", settings()).unwrap();
@@ -268,7 +268,7 @@ fn at_one_instant_they_are_in_the_order_of_their_numbers() {
 /// Rules: Q-30.
 #[test]
 fn also_where_the_numbers_of_partitions_jump() {
-    let bench = Bench::new(settings().with_partitioned(true));
+    let bench = Bench::new(settings().partitioned(true));
     for key in ["x", "y", "z", "u", "v", "w"] {
         let message = Message::builder().partition_key(key).scheduled_enqueue_time(after(MINUTE)).build(key).unwrap();
         bench.try_send(message).unwrap();
@@ -281,7 +281,7 @@ fn also_where_the_numbers_of_partitions_jump() {
 /// Rules: S-21.
 #[test]
 fn a_schedule_that_is_refused_leaves_nothing() {
-    let bench = Bench::new(settings().with_max_size(1_024).with_max_message_size(700));
+    let bench = Bench::new(settings().max_size(1_024).max_message_size(700));
     let at = after(MINUTE);
     let messages = |sizes: &[usize]| sizes.iter().map(|&size| Message::new("x".repeat(size))).collect::<Vec<_>>();
     assert_eq!(refusal(bench.queue.schedule(messages(&[100, 701]), at).wait()), ErrorKind::MessageSizeExceeded);
@@ -306,7 +306,7 @@ fn a_scheduled_message_is_neither_received_nor_deleted_nor_deferred() {
 /// Rules: S-22.
 #[test]
 fn each_instant_comes_in_its_turn() {
-    let bench = Bench::new(settings().with_max_delivery_count(1));
+    let bench = Bench::new(settings().max_delivery_count(1));
     bench.send(["held"]);
     let held = bench.receive();
     schedule(&bench, ["before"], 10 * SECOND - MS);
@@ -340,7 +340,7 @@ fn settings_decide_where_it_goes_at_its_time() {
     namespace.queue("target");
     let source = namespace.queue("source");
     source.schedule(vec![Message::new("a")], after(MINUTE)).wait().unwrap();
-    let forwarding: QueueSettings = settings().with_forward_to("target");
+    let forwarding: QueueSettings = settings().forward_to("target");
     namespace.broker.update_queue("source", forwarding).unwrap();
     send(&source, "now");
     assert_eq!(counts(&source), [0, 0, 0, 1, 0]);

@@ -22,7 +22,7 @@ const OVERHEAD: u64 = QueueSettings::OVERHEAD;
 #[test]
 fn a_message_of_the_largest_size_fits() {
     assert_eq!(QueueSettings::default().max_message_size, 256 << 10);
-    let bench = Bench::new(settings().with_max_message_size(1_000));
+    let bench = Bench::new(settings().max_message_size(1_000));
     // Four bytes of properties, counted with the body.
     let message = |body: usize| Message::builder().subject("s").property("key", "").build("x".repeat(body)).unwrap();
     bench.try_send(message(996)).unwrap();
@@ -37,7 +37,7 @@ fn a_message_of_the_largest_size_fits() {
 fn the_largest_size_is_at_most_100_mib() {
     let bench = Bench::new(settings());
     for (size, allowed) in [(0, false), (1, true), (100 << 20, true), ((100 << 20) + 1, false)] {
-        let created = bench.broker.create_queue(&format!("q{size}"), settings().with_max_message_size(size));
+        let created = bench.broker.create_queue(&format!("q{size}"), settings().max_message_size(size));
         assert_eq!(created.map_err(|error| error.kind()).err(), (!allowed).then_some(ErrorKind::InvalidArgument));
     }
 }
@@ -46,7 +46,7 @@ fn the_largest_size_is_at_most_100_mib() {
 #[test]
 fn a_full_queue_refuses() {
     assert_eq!(QueueSettings::default().max_size, 1 << 30);
-    let bench = Bench::new(settings().with_max_size(2 * (OVERHEAD + 500)));
+    let bench = Bench::new(settings().max_size(2 * (OVERHEAD + 500)));
     let message = || Message::new("x".repeat(500));
     bench.try_send(message()).unwrap();
     bench.try_send(message()).unwrap();
@@ -63,7 +63,7 @@ fn a_full_queue_refuses() {
 /// Rules: T-86.
 #[test]
 fn a_batch_is_accepted_or_refused_as_a_whole() {
-    let bench = Bench::new(settings().with_max_size(2 * (OVERHEAD + 500)));
+    let bench = Bench::new(settings().max_size(2 * (OVERHEAD + 500)));
     let batch = |messages| Batch::from(vec![Message::new("x".repeat(500)); messages]);
     let sender = bench.queue.sender().unwrap();
     assert_eq!(sender.send_batch(batch(3)).wait().unwrap_err().kind(), ErrorKind::QuotaExceeded);

@@ -58,7 +58,7 @@ fn numbers_ascend_by_one_from_one_and_are_not_used_again() {
 /// Rules: Q-03.
 #[test]
 fn a_refused_send_uses_up_no_number() {
-    let bench = Bench::new(settings().with_max_message_size(1_000));
+    let bench = Bench::new(settings().max_message_size(1_000));
     bench.try_send(Message::new("x".repeat(2_000))).unwrap_err();
     let batch = Batch::from([Message::new("a"), Message::new("x".repeat(2_000))]);
     bench.queue.sender().unwrap().send_batch(batch).wait().unwrap_err();

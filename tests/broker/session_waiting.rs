@@ -20,7 +20,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// A queue with sessions on tokio's clock.
 fn queue() -> Queue {
-    Broker::new().create_queue("orders", settings().with_sessions(true)).unwrap()
+    Broker::new().create_queue("orders", settings().requires_session(true)).unwrap()
 }
 
 fn send(queue: &Queue, session: &'static str) {

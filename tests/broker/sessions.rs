@@ -21,7 +21,7 @@ use crate::{
 const SECOND: Duration = Duration::from_secs(1);
 
 fn with_sessions() -> QueueSettings {
-    settings().with_sessions(true)
+    settings().requires_session(true)
 }
 
 fn bench() -> Bench {
@@ -356,7 +356,7 @@ fn a_lease_of_an_earlier_holder_settles_nothing() {
 fn a_session_that_is_closed_counts_nothing() {
     let closings: [fn(SessionReceiver); 2] = [|session| session.close().unwrap(), drop];
     for close in closings {
-        let bench = Bench::new(with_sessions().with_max_delivery_count(1));
+        let bench = Bench::new(with_sessions().max_delivery_count(1));
         send(&bench, [("a", "1"), ("a", "2")]);
         let mut session = accept_next(&bench.queue);
         let held = receive(&mut session);
@@ -388,7 +388,7 @@ fn a_session_that_runs_out_counts_what_was_delivered() {
 /// Rules: S-75.
 #[test]
 fn at_the_last_delivery_it_dead_letters() {
-    let bench = Bench::new(with_sessions().with_max_delivery_count(2));
+    let bench = Bench::new(with_sessions().max_delivery_count(2));
     send(&bench, [("a", "1"), ("a", "2")]);
     for deliveries in 1..=2 {
         let mut session = accept_next(&bench.queue);
@@ -423,7 +423,7 @@ fn a_deferred_message_of_a_lost_session_is_deferred_again() {
 /// Rules: S-38, T-06.
 #[test]
 fn an_expiry_in_a_session_applies_when_its_lock_ends() {
-    let bench = Bench::new(with_sessions().with_dead_letter_on_expiration(true));
+    let bench = Bench::new(with_sessions().dead_letter_on_expiration(true));
     for body in ["1", "2"] {
         bench.try_send(Message::builder().session_id("a").time_to_live(SECOND).build(body).unwrap()).unwrap();
     }
@@ -445,7 +445,7 @@ fn a_new_lock_duration_gives_sessions_back_without_a_count() {
     send(&bench, [("a", "1")]);
     let mut session = accept_next(&bench.queue);
     let held = receive(&mut session);
-    bench.broker.update_queue("orders", with_sessions().with_lock_duration(LOCK / 2)).unwrap();
+    bench.broker.update_queue("orders", with_sessions().lock_duration(LOCK / 2)).unwrap();
     assert_eq!(held.complete().refused(), ErrorKind::SessionLockLost);
     let mut session = accept_next(&bench.queue);
     assert_eq!(session.locked_until(), START.saturating_add(LOCK / 2));
@@ -508,7 +508,7 @@ fn a_state_is_bytes_that_outlive_holders_and_messages() {
 /// Rules: N-10.
 #[test]
 fn a_state_is_as_large_as_a_message_at_most() {
-    let bench = Bench::new(with_sessions().with_max_message_size(100));
+    let bench = Bench::new(with_sessions().max_message_size(100));
     let session = bench.queue.accept_session("a").unwrap();
     let state = |bytes: usize| Some(Bytes::from(vec![7; bytes]));
     session.set_state(state(100)).wait().unwrap();
@@ -519,7 +519,7 @@ fn a_state_is_as_large_as_a_message_at_most() {
 /// Rules: N-10, T-86.
 #[test]
 fn a_state_takes_and_frees_space() {
-    let bench = Bench::new(with_sessions().with_max_size(1_024));
+    let bench = Bench::new(with_sessions().max_size(1_024));
     let (first, second) = (bench.queue.accept_session("a").unwrap(), bench.queue.accept_session("b").unwrap());
     let state = |bytes: usize| Some(Bytes::from(vec![7; bytes]));
     first.set_state(state(488)).wait().unwrap();
@@ -536,7 +536,7 @@ fn a_state_takes_and_frees_space() {
 /// A state of no bytes keeps its session, so it counts too.
 #[test]
 fn an_empty_state_takes_space() {
-    let bench = Bench::new(with_sessions().with_max_size(1_024));
+    let bench = Bench::new(with_sessions().max_size(1_024));
     let set = |id: usize| bench.queue.accept_session(&id.to_string()).unwrap().set_state(Some(Bytes::new())).wait();
     for id in 0..4 {
         set(id).unwrap();
@@ -611,7 +611,7 @@ fn a_peek_sees_all_sessions_and_a_holder_its_own() {
 /// There the order of numbers is not that of acceptance, so the messages are looked through otherwise.
 #[test]
 fn a_partitioned_entity_has_sessions_too() {
-    let bench = Bench::new(with_sessions().with_partitioned(true));
+    let bench = Bench::new(with_sessions().partitioned(true));
     for (session, body) in [("b", "1"), ("a", "2"), ("c", "3"), ("b", "4"), ("a", "5"), ("b", "6")] {
         bench.try_send(of(session, body)).unwrap();
     }

@@ -105,7 +105,7 @@ fn dead_letter_writes_the_reason_the_description_and_the_changes() {
 /// Rules: S-36, S-74.
 #[test]
 fn a_release_counts_nothing() {
-    let bench = Bench::new(settings().with_max_delivery_count(1));
+    let bench = Bench::new(settings().max_delivery_count(1));
     bench.send(["a"]);
     for _ in 0..3 {
         let delivery = bench.receive();

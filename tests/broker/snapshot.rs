@@ -14,7 +14,7 @@ use crate::support::{Bench, START, settings};
 /// Rules: J-60.
 #[tokio::test]
 async fn a_snapshot_has_every_entity_with_counts_and_ages() {
-    let bench = Bench::new(settings().with_max_size(1_000_000));
+    let bench = Bench::new(settings().max_size(1_000_000));
     let topic = bench.broker.create_topic("shop", TopicSettings::default()).unwrap();
     topic.create_subscription("audit", SubscriptionSettings::default()).unwrap();
     bench.broker.create_queue("empty", QueueSettings::default()).unwrap();

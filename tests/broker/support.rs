@@ -20,7 +20,7 @@ pub(crate) const ALMOST_LOCK: Duration = Duration::from_millis(9_999);
 pub(crate) const MS: Duration = Duration::from_millis(1);
 
 pub(crate) fn settings() -> QueueSettings {
-    QueueSettings::default().with_lock_duration(LOCK)
+    QueueSettings::default().lock_duration(LOCK)
 }
 
 pub(crate) struct Bench {

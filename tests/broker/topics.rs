@@ -29,7 +29,7 @@ pub(crate) fn sql_with_action(name: &str, filter: &str, action: &str) -> Rule {
 }
 
 pub(crate) fn subscribe(topic: &Topic, name: &str) -> Subscription {
-    subscribe_with(topic, name, SubscriptionSettings::default().with_lock_duration(LOCK))
+    subscribe_with(topic, name, SubscriptionSettings::default().lock_duration(LOCK))
 }
 
 pub(crate) fn subscribe_with(topic: &Topic, name: &str, settings: SubscriptionSettings) -> Subscription {
@@ -270,7 +270,7 @@ fn a_copy_lives_for_the_shortest_of_three() {
 #[test]
 fn duplicates_are_found_at_the_topic() {
     let namespace = Namespace::new();
-    let settings = TopicSettings::default().with_duplicate_detection(60 * SECOND);
+    let settings = TopicSettings::default().duplicate_detection(60 * SECOND);
     let topic = namespace.broker.create_topic("events", settings).unwrap();
     let rules = [sql_with_action("same", "1 = 1", "SET sys.MessageId = 'same'")];
     let changed = with_rules(&topic, "changed", rules);
@@ -289,10 +289,10 @@ fn duplicates_are_found_at_the_topic() {
 #[test]
 fn an_id_that_an_action_sets_counts_where_the_copy_is_forwarded() {
     let namespace = Namespace::new();
-    let target = namespace.queue_with("target", settings().with_duplicate_detection(60 * SECOND));
+    let target = namespace.queue_with("target", settings().duplicate_detection(60 * SECOND));
     let topic = namespace.topic("events");
     let subscription = with_rules(&topic, "s", [sql_with_action("same", "1 = 1", "SET sys.MessageId = 'same'")]);
-    let settings = subscription.subscription_settings().unwrap().with_forward_to("target");
+    let settings = subscription.subscription_settings().unwrap().forward_to("target");
     topic.update_subscription("s", settings).unwrap();
     for id in ["a", "b"] {
         try_send(&topic.sender(), with_id(id)).unwrap();
@@ -396,7 +396,7 @@ fn an_enqueue_time_set_by_an_action_holds_in_the_target_of_a_forward() {
     let namespace = Namespace::new();
     let target = namespace.queue("target");
     let (topic, subscription) = scheduled_by_action(&namespace);
-    topic.update_subscription("s", subscription.subscription_settings().unwrap().with_forward_to("target")).unwrap();
+    topic.update_subscription("s", subscription.subscription_settings().unwrap().forward_to("target")).unwrap();
     try_send(&topic.sender(), due_in_a_second()).unwrap();
     assert_eq!((counts(&subscription), counts(&target)), ([0; 5], [0, 0, 0, 1, 0]));
     namespace.advance(almost(SECOND));
@@ -410,7 +410,7 @@ fn an_enqueue_time_set_by_an_action_holds_in_the_target_of_a_forward() {
 fn a_copy_without_a_session_dies_where_sessions_are_required() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
-    let sessions = subscribe_with(&topic, "sessions", SubscriptionSettings::default().with_sessions(true));
+    let sessions = subscribe_with(&topic, "sessions", SubscriptionSettings::default().requires_session(true));
     let plain = subscribe(&topic, "plain");
     publish(&topic, "without");
     try_send(&topic.sender(), Message::builder().session_id("").build("empty").unwrap()).unwrap();
@@ -523,7 +523,7 @@ fn nothing_is_sent_to_a_subscription() {
 fn a_copy_of_a_topic_takes_the_settings_of_its_subscription() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
-    let settings = SubscriptionSettings::default().with_lock_duration(2 * LOCK).with_max_delivery_count(1);
+    let settings = SubscriptionSettings::default().lock_duration(2 * LOCK).max_delivery_count(1);
     let subscription = subscribe_with(&topic, "s", settings);
     publish(&topic, "a");
     let held = receive(&subscription);
@@ -550,7 +550,7 @@ fn a_rule_sees_when_a_message_ends_and_its_first_number() {
     let source = namespace.queue("source");
     send(&source, "the first");
     receive(&source).complete().ok();
-    namespace.broker.update_queue("source", settings().with_forward_to("events")).unwrap();
+    namespace.broker.update_queue("source", settings().forward_to("events")).unwrap();
     try_send(&source.sender().unwrap(), message("by the queue")).unwrap();
     try_send(&topic.sender(), message("by the topic")).unwrap();
     assert_eq!((bodies(&forwarded), bodies(&sent)), (vec!["by the queue".to_owned()], vec!["by the topic".to_owned()]));

@@ -28,7 +28,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 /// Locks that outlast a transaction.
 fn patient() -> QueueSettings {
-    settings().with_lock_duration(Duration::from_secs(300))
+    settings().lock_duration(Duration::from_secs(300))
 }
 
 fn dead() -> Disposition {
@@ -93,7 +93,7 @@ fn cancellations_and_receives_stand_outside() {
 #[test]
 fn nothing_is_seen_before_the_commit() {
     let namespace = Namespace::new();
-    let queue = namespace.queue_with("orders", settings().with_duplicate_detection(60 * SECOND));
+    let queue = namespace.queue_with("orders", settings().duplicate_detection(60 * SECOND));
     let mut transaction = namespace.broker.transaction();
     let sender = queue.sender().unwrap();
     transaction.send(&sender, with_id("a")).unwrap();
@@ -115,7 +115,7 @@ fn nothing_is_seen_before_the_commit() {
 #[test]
 fn an_id_sent_meanwhile_wins_over_one_of_the_transaction() {
     let namespace = Namespace::new();
-    let queue = namespace.queue_with("orders", settings().with_duplicate_detection(60 * SECOND));
+    let queue = namespace.queue_with("orders", settings().duplicate_detection(60 * SECOND));
     let sender = queue.sender().unwrap();
     let mut transaction = namespace.broker.transaction();
     for (id, body) in [("a", "by the transaction"), ("b", "first"), ("b", "second")] {
@@ -131,7 +131,7 @@ fn an_id_sent_meanwhile_wins_over_one_of_the_transaction() {
 fn settlements_come_before_sends() {
     // The queue is full, and what the transaction completes makes the room for what it sends.
     let namespace = Namespace::new();
-    let queue = namespace.queue_with("orders", settings().with_max_size(1_024));
+    let queue = namespace.queue_with("orders", settings().max_size(1_024));
     send(&queue, "x".repeat(600));
     let held = receive(&queue);
     let mut transaction = namespace.broker.transaction();
@@ -166,7 +166,7 @@ fn all_settlements_of_a_transaction_free_space_for_its_sends() {
 #[test]
 fn a_send_that_is_refused_at_the_end_undoes_everything() {
     let namespace = Namespace::new();
-    let settings = patient().with_max_size(4_096).with_max_delivery_count(1).with_duplicate_detection(60 * SECOND);
+    let settings = patient().max_size(4_096).max_delivery_count(1).duplicate_detection(60 * SECOND);
     let queue = namespace.queue_with("orders", settings);
     let sender = queue.sender().unwrap();
     for id in ["complete", "abandon", "dead-letter", "defer", "renew", "not held"] {
@@ -238,7 +238,7 @@ fn a_lock_that_is_lost_at_the_end_undoes_everything() {
 #[test]
 fn a_session_that_is_lost_at_the_end_undoes_everything() {
     let namespace = Namespace::new();
-    let queue = namespace.queue_with("orders", settings().with_sessions(true));
+    let queue = namespace.queue_with("orders", settings().requires_session(true));
     let message = |body: &'static str| Message::builder().session_id("s").build(body).unwrap();
     try_send(&queue.sender().unwrap(), message("held")).unwrap();
     let mut session = queue.accept_session("s").unwrap();
@@ -257,7 +257,7 @@ fn a_session_that_is_lost_at_the_end_undoes_everything() {
 #[test]
 fn a_message_of_a_session_is_settled_and_not_renewed_in_a_transaction() {
     let namespace = Namespace::new();
-    let queue = namespace.queue_with("orders", settings().with_sessions(true));
+    let queue = namespace.queue_with("orders", settings().requires_session(true));
     for body in ["a", "b"] {
         try_send(&queue.sender().unwrap(), Message::builder().session_id("s").build(body).unwrap()).unwrap();
     }
@@ -320,7 +320,7 @@ fn an_argument_that_breaks_a_rule_undoes_everything() {
 #[test]
 fn a_rollback_hands_the_locks_back() {
     let namespace = Namespace::new();
-    let queue = namespace.queue_with("orders", settings().with_duplicate_detection(60 * SECOND));
+    let queue = namespace.queue_with("orders", settings().duplicate_detection(60 * SECOND));
     send(&queue, "held");
     let held = receive(&queue);
     let before = namespace.snapshot();
@@ -385,7 +385,7 @@ fn forwards_follow_a_commit_and_are_undone_with_it() {
     let namespace = Namespace::new();
     let target = namespace.queue("target");
     let grave = namespace.queue("grave");
-    let queue = namespace.queue_with("orders", settings().with_max_size(1_024).with_forward_dead_letters_to("grave"));
+    let queue = namespace.queue_with("orders", settings().max_size(1_024).forward_dead_letters_to("grave"));
     send(&queue, "x".repeat(600));
     let held = receive(&queue);
     let before = namespace.snapshot();
@@ -400,7 +400,7 @@ fn forwards_follow_a_commit_and_are_undone_with_it() {
     transaction.settle(error.into_leases().remove(0), dead()).unwrap();
     transaction.commit().wait().unwrap();
     assert_eq!((counts(&queue), counts(&grave)), ([0; 5], [1, 0, 0, 0, 0]));
-    namespace.broker.update_queue("orders", settings().with_forward_to("target")).unwrap();
+    namespace.broker.update_queue("orders", settings().forward_to("target")).unwrap();
     let mut transaction = namespace.broker.transaction();
     add(&mut transaction, &queue, "a");
     transaction.commit().wait().unwrap();
@@ -446,7 +446,7 @@ fn a_dead_letter_is_not_dead_lettered_again_in_a_transaction() {
 #[test]
 fn an_operation_that_is_refused_does_not_choose_the_entity_nor_start_the_time() {
     let namespace = Namespace::new();
-    let partitioned = namespace.queue_with("partitioned", settings().with_partitioned(true));
+    let partitioned = namespace.queue_with("partitioned", settings().partitioned(true));
     let orders = namespace.queue("orders");
     let mut transaction = namespace.broker.transaction();
     let refused = transaction.send(&partitioned.sender().unwrap(), Message::new("without a key"));
@@ -616,8 +616,8 @@ fn a_broker_takes_no_part_in_a_transaction_of_another() {
 /// A queue, a message of it that is held, and a target to send to via the queue.
 fn via() -> (Namespace, Queue, Queue) {
     let namespace = Namespace::new();
-    let queue = namespace.queue_with("orders", settings().with_max_size(4_096));
-    let target = namespace.queue_with("target", settings().with_max_size(1_024));
+    let queue = namespace.queue_with("orders", settings().max_size(4_096));
+    let target = namespace.queue_with("target", settings().max_size(1_024));
     send(&queue, "held");
     (namespace, queue, target)
 }
@@ -677,7 +677,7 @@ fn a_subscription_stands_for_its_topic_as_the_entity_to_send_via() {
 fn an_idle_entity_is_gone_when_an_operation_is_added() {
     let namespace = Namespace::new();
     let idle = Duration::from_secs(300);
-    let settings = patient().with_partitioned(true).with_auto_delete_on_idle(idle);
+    let settings = patient().partitioned(true).auto_delete_on_idle(idle);
     let queue = namespace.queue_with("orders", settings);
     let sender = queue.sender().unwrap();
     let mut transaction = namespace.broker.transaction();
@@ -710,7 +710,7 @@ fn a_target_that_is_disabled_makes_a_transfer_dead_letter() {
         let mut transaction = namespace.broker.transaction();
         transaction.settle(held.lease, Disposition::Complete).unwrap();
         transaction.send(&target.sender().unwrap().via(&queue), Message::new("a")).unwrap();
-        namespace.broker.update_queue("target", target.settings().unwrap().with_status(status)).unwrap();
+        namespace.broker.update_queue("target", target.settings().unwrap().status(status)).unwrap();
         transaction.commit().wait().unwrap();
         let counted = queue.counts();
         assert_eq!((counts(&queue), counted.transfer_dead_lettered), ([0; 5], 1), "{status:?}");
@@ -731,7 +731,7 @@ fn a_topic_has_a_transfer_dead_letter_queue() {
     let (topic, target) = (namespace.topic("events"), namespace.queue("target"));
     let mut transaction = namespace.broker.transaction();
     transaction.send(&target.sender().unwrap().via_topic(&topic), Message::new("a")).unwrap();
-    namespace.broker.update_queue("target", settings().with_status(Status::SendDisabled)).unwrap();
+    namespace.broker.update_queue("target", settings().status(Status::SendDisabled)).unwrap();
     transaction.commit().wait().unwrap();
     let dead = namespace.broker.queue("Events/$Transfer/$DeadLetterQueue").unwrap();
     assert_eq!((bodies(&dead), bodies(&topic.transfer_dead_letter())), (vec!["a".to_owned()], vec!["a".to_owned()]));
@@ -744,10 +744,10 @@ fn a_topic_has_a_transfer_dead_letter_queue() {
 #[test]
 fn a_send_via_a_subscription_is_transferred_by_its_topic() {
     let namespace = Namespace::new();
-    let settings_of_topic = TopicSettings::default().with_max_size(1_024);
+    let settings_of_topic = TopicSettings::default().max_size(1_024);
     let topic = namespace.broker.create_topic("events", settings_of_topic).unwrap();
     let subscription = subscribe(&topic, "s");
-    let target = namespace.queue_with("target", settings().with_status(Status::SendDisabled));
+    let target = namespace.queue_with("target", settings().status(Status::SendDisabled));
     let sender = target.sender().unwrap().via(&subscription);
     for (body, kind) in [("x".repeat(800), Err(ErrorKind::QuotaExceeded)), ("a".into(), Ok(()))] {
         let mut transaction = namespace.broker.transaction();
@@ -763,12 +763,12 @@ fn a_send_via_a_subscription_is_transferred_by_its_topic() {
 #[test]
 fn a_transfer_dead_letter_without_space_undoes_everything() {
     for (settings, body, kind) in [
-        (settings().with_max_size(4_096), 5_000, ErrorKind::QuotaExceeded),
-        (settings().with_max_message_size(100), 200, ErrorKind::MessageSizeExceeded),
+        (settings().max_size(4_096), 5_000, ErrorKind::QuotaExceeded),
+        (settings().max_message_size(100), 200, ErrorKind::MessageSizeExceeded),
     ] {
         let namespace = Namespace::new();
         let queue = namespace.queue_with("orders", settings);
-        let target = namespace.queue_with("target", crate::support::settings().with_status(Status::Disabled));
+        let target = namespace.queue_with("target", crate::support::settings().status(Status::Disabled));
         send(&queue, "held");
         let held = receive(&queue);
         let before = namespace.snapshot();
@@ -786,7 +786,7 @@ fn a_transfer_dead_letter_without_space_undoes_everything() {
 fn an_entity_to_send_via_that_was_deleted_undoes_everything() {
     for status in [Status::Active, Status::Disabled] {
         let (namespace, queue, target) = via();
-        namespace.broker.update_queue("target", settings().with_status(status)).unwrap();
+        namespace.broker.update_queue("target", settings().status(status)).unwrap();
         let mut transaction = namespace.broker.transaction();
         transaction.send(&target.sender().unwrap().via(&queue), Message::new("a")).unwrap();
         namespace.broker.delete("orders").unwrap();
@@ -829,7 +829,7 @@ fn a_target_that_is_full_undoes_everything() {
 #[test]
 fn a_topic_that_is_full_undoes_everything_in_every_subscription() {
     let namespace = Namespace::new();
-    let settings = TopicSettings::default().with_max_size(4_096);
+    let settings = TopicSettings::default().max_size(4_096);
     let topic = namespace.broker.create_topic("events", settings).unwrap();
     let subscriptions = ["a", "b", "c"].map(|name| subscribe(&topic, name));
     publish(&topic, "x".repeat(300));
@@ -847,7 +847,7 @@ fn a_topic_that_is_full_undoes_everything_in_every_subscription() {
 #[test]
 fn a_transaction_of_a_partitioned_entity_has_one_key() {
     let namespace = Namespace::new();
-    let queue = namespace.queue_with("orders", settings().with_partitioned(true));
+    let queue = namespace.queue_with("orders", settings().partitioned(true));
     let sender = queue.sender().unwrap();
     let keyed = |key: &'static str| Message::builder().partition_key(key).build(key).unwrap();
     let mut transaction = namespace.broker.transaction();
@@ -869,7 +869,7 @@ fn a_transaction_of_a_partitioned_entity_has_one_key() {
 #[test]
 fn the_via_key_is_the_common_one_of_what_is_handed_over() {
     let namespace = Namespace::new();
-    let queue = namespace.queue_with("orders", settings().with_partitioned(true));
+    let queue = namespace.queue_with("orders", settings().partitioned(true));
     let target = namespace.queue("target");
     let sender = target.sender().unwrap().via(&queue);
     let message = |key: &'static str, via: Option<&'static str>| {
@@ -895,7 +895,7 @@ fn the_via_key_is_the_common_one_of_what_is_handed_over() {
 #[test]
 fn a_transferred_message_has_its_own_keys_in_a_partitioned_target() {
     let (namespace, queue, _) = via();
-    let target = namespace.queue_with("partitioned", settings().with_partitioned(true));
+    let target = namespace.queue_with("partitioned", settings().partitioned(true));
     let sender = target.sender().unwrap().via(&queue);
     let mut transaction = namespace.broker.transaction();
     for key in ["a", "b"] {
@@ -922,7 +922,7 @@ fn an_undone_transaction_is_not_retried() {
 #[test]
 fn a_send_that_a_transaction_refuses_says_so_in_full() {
     let namespace = Namespace::new();
-    let orders = namespace.queue_with("orders", settings().with_max_message_size(1));
+    let orders = namespace.queue_with("orders", settings().max_message_size(1));
     let other = namespace.queue("other");
     let in_full = |error: &SendError, kind, entity: &str| {
         assert_eq!(error.kind(), kind);

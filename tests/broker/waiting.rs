@@ -182,7 +182,7 @@ async fn a_timer_that_fired_in_vain_covers_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_receiver_of_dead_letters_is_woken_when_a_message_expires() {
-    let settings = settings().with_dead_letter_on_expiration(true).with_default_time_to_live(Duration::from_secs(3));
+    let settings = settings().dead_letter_on_expiration(true).default_time_to_live(Duration::from_secs(3));
     let queue = Broker::new().create_queue("orders", settings).unwrap();
     let mut receiver = queue.dead_letter().receiver();
     let waiting = tokio::spawn(async move { receiver.receive().await.unwrap() });

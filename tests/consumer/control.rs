@@ -9,8 +9,8 @@ use std::{
 };
 
 use consign::{
-    Disposition, Message,
-    consumer::{Consumer, ConsumerState, SettingsErrorKind},
+    BuildErrorKind, Disposition, Message,
+    consumer::{Consumer, ConsumerState},
     transport::{ErrorKind, ReceiverExt},
 };
 use tokio::{
@@ -291,8 +291,8 @@ fn no_concurrency_and_too_much_are_refused() {
     let consumer = Consumer::new(fake.receiver(), service_fn(complete)).concurrency(5);
     let control = consumer.control();
     let kind = |messages| control.set_concurrency(messages).unwrap_err().kind();
-    assert_eq!(kind(0), SettingsErrorKind::NoConcurrency);
-    assert_eq!(kind(4_097), SettingsErrorKind::TooMuchConcurrency);
+    assert_eq!(kind(0), BuildErrorKind::NoConcurrency);
+    assert_eq!(kind(4_097), BuildErrorKind::TooMuchConcurrency);
     assert_eq!(
         control.set_concurrency(0).unwrap_err().to_string(),
         "the consumer handles 0 messages at once: set at least 1"

@@ -96,7 +96,7 @@ async fn the_last_failure_is_shown_by_its_kind() {
 /// Rules: J-64.
 #[tokio::test(start_paused = true)]
 async fn a_consumer_of_sessions_shows_all_of_them_together() {
-    let queue = Broker::new().create_queue("orders", QueueSettings::default().with_sessions(true)).unwrap();
+    let queue = Broker::new().create_queue("orders", QueueSettings::default().requires_session(true)).unwrap();
     for session in ["a", "b", "c"] {
         let message = Message::builder().session_id(session).build("one").unwrap();
         queue.sender().unwrap().send(message).await.unwrap();

@@ -47,7 +47,7 @@ struct World {
 impl World {
     /// A queue with `gone` messages whose ids a consumer had reserved that was killed, and as many others behind them.
     async fn new(gone: usize, others: usize) -> Self {
-        let lock = QueueSettings::default().with_lock_duration(seconds(10)).with_max_delivery_count(2);
+        let lock = QueueSettings::default().lock_duration(seconds(10)).max_delivery_count(2);
         let (queue, store) = (queue(lock), Arc::new(MemoryStore::new(seconds(600))));
         let sender = queue.sender().unwrap();
         for number in 0..gone + others {
@@ -185,7 +185,7 @@ async fn a_message_is_held_for_as_long_as_the_other_handler_runs() {
     let message = || Message::builder().message_id("a").build("").unwrap();
     let elsewhere = tokio::spawn(tower::ServiceExt::oneshot(slow, message()));
     sleep(seconds(1)).await;
-    let queue = queue(QueueSettings::default().with_lock_duration(seconds(30)));
+    let queue = queue(QueueSettings::default().lock_duration(seconds(30)));
     queue.sender().unwrap().send(message()).await.unwrap();
     let never = service_fn(async |_: Message| -> Result<Disposition, BoxError> { panic!("handled twice") });
     let consumer = Consumer::new(queue.receiver(), layer.layer(never)).concurrency(1);

@@ -104,7 +104,7 @@ impl Subscriber for Lines {
 
 /// A queue of its own name, for lines are counted by name.
 fn queue(name: &str, deliveries: u32) -> Queue {
-    let settings = QueueSettings::default().with_max_delivery_count(deliveries).with_lock_duration(seconds(10));
+    let settings = QueueSettings::default().max_delivery_count(deliveries).lock_duration(seconds(10));
     Broker::new().create_queue(name, settings).unwrap()
 }
 
@@ -277,7 +277,7 @@ async fn a_flood_of_bad_messages_is_ten_lines_and_a_summary() {
 #[tokio::test(start_paused = true)]
 async fn the_end_of_a_consumer_has_the_summary_too() {
     let (lines, _guard) = Lines::capture();
-    let settings = QueueSettings::default().with_sessions(true);
+    let settings = QueueSettings::default().requires_session(true);
     let queue = Broker::new().create_queue("log/sessions", settings).unwrap();
     for number in 0..40 {
         let message = Message::builder().message_id(format!("m-{number}")).session_id(format!("s-{number}"));
@@ -397,7 +397,7 @@ async fn the_log_in_the_documentation_is_what_a_consumer_writes() {
     // The rate of lines is limited by entity, for the whole process.
     let queue = queue("documented", 3);
     let faults = Faults::none().on_delivery(3, DeliveryFault::LoseSettlement(ErrorKind::ServiceTimeout));
-    let link = Link::new(LinkSettings::default().with_round_trip(Duration::from_millis(2)).with_faults(faults));
+    let link = Link::new(LinkSettings::default().round_trip(Duration::from_millis(2)).faults(faults));
     send(&queue, "order-1", "{\"quantity\":\"two\"}").await;
     for id in ["order-2", "order-3", "order-4"] {
         send(&queue, id, "{\"quantity\":1}").await;

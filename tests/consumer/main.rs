@@ -58,7 +58,7 @@ fn queue(settings: QueueSettings) -> Queue {
 /// A queue whose locks hold for `seconds`, and whose messages may be delivered without end.
 fn queue_with_lock(seconds: u64) -> Queue {
     let lock = Duration::from_secs(seconds);
-    queue(QueueSettings::default().with_lock_duration(lock).with_max_delivery_count(u32::MAX))
+    queue(QueueSettings::default().lock_duration(lock).max_delivery_count(u32::MAX))
 }
 
 async fn fill(queue: &Queue, messages: usize) {

@@ -3,10 +3,10 @@
 use std::{convert::Infallible, future::Future, time::Duration};
 
 use consign::{
-    Disposition, Message,
+    BuildErrorKind, Disposition, Message,
     administration::QueueSettings,
     broker::{Broker, Queue},
-    consumer::{ConsumerState, SessionConsumer, SettingsErrorKind},
+    consumer::{ConsumerState, SessionConsumer},
     transport::Sender,
 };
 use tokio::{sync::oneshot, time::sleep};
@@ -20,7 +20,7 @@ use crate::{
 
 async fn sessions(count: u64, messages: u64) -> Queue {
     let settings =
-        QueueSettings::default().with_sessions(true).with_lock_duration(seconds(10)).with_max_delivery_count(u32::MAX);
+        QueueSettings::default().requires_session(true).lock_duration(seconds(10)).max_delivery_count(u32::MAX);
     let queue = Broker::new().create_queue("orders", settings).unwrap();
     for session in 0..count {
         for _ in 0..messages {
@@ -112,7 +112,7 @@ async fn sessions_without_messages_are_closed_first_and_none_is_cancelled() {
     assert_eq!(stats.sessions(), 6, "three run, and two may");
     within(60, until(|| stats.completed() == 7)).await;
     assert_eq!((stats.cancelled(), stats.sessions()), (0, 7));
-    assert_eq!(control.set_concurrency(0).unwrap_err().kind(), SettingsErrorKind::NoConcurrency);
+    assert_eq!(control.set_concurrency(0).unwrap_err().kind(), BuildErrorKind::NoConcurrency);
 }
 
 /// Rules: J-253.

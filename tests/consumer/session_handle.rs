@@ -20,7 +20,7 @@ use tower::{Layer, buffer::BufferLayer, service_fn};
 use crate::{seconds, until, within};
 
 async fn sessions(messages: &[(&'static str, &'static str)]) -> Queue {
-    let settings = QueueSettings::default().with_sessions(true).with_lock_duration(seconds(10));
+    let settings = QueueSettings::default().requires_session(true).lock_duration(seconds(10));
     let queue = Broker::new().create_queue("orders", settings).unwrap();
     for (session, body) in messages {
         let message = Message::builder().session_id(*session).build(*body).unwrap();
@@ -61,7 +61,7 @@ async fn a_handler_continues_with_the_state_of_its_session() {
 /// Rules: N-15.
 #[tokio::test(start_paused = true)]
 async fn without_a_session_the_message_is_abandoned_with_the_cause() {
-    let settings = QueueSettings::default().with_max_delivery_count(1);
+    let settings = QueueSettings::default().max_delivery_count(1);
     let queue = Broker::new().create_queue("orders", settings).unwrap();
     queue.sender().unwrap().send(Message::builder().session_id("a").build("1").unwrap()).await.unwrap();
     let router = Router::new(Codecs::json()).fallback(append).build().unwrap();

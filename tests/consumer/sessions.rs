@@ -40,7 +40,7 @@ impl Journal {
 }
 
 fn sessions() -> Queue {
-    let settings = QueueSettings::default().with_sessions(true).with_lock_duration(seconds(10));
+    let settings = QueueSettings::default().requires_session(true).lock_duration(seconds(10));
     Broker::new().create_queue("orders", settings).unwrap()
 }
 
@@ -367,7 +367,7 @@ async fn a_dropped_consumer_abandons_what_it_handled_and_closes_its_sessions() {
 #[tokio::test(start_paused = true)]
 async fn a_failure_that_does_not_pass_ends_the_run() {
     let broker = Broker::new();
-    let queue = broker.create_queue("orders", QueueSettings::default().with_sessions(true)).unwrap();
+    let queue = broker.create_queue("orders", QueueSettings::default().requires_session(true)).unwrap();
     let handler = service_fn(|_: Message| async { Ok::<_, Infallible>(Disposition::Complete) });
     let consumer = SessionConsumer::new(queue.session_acceptor().unwrap(), handler);
     let run = tokio::spawn(consumer.run());

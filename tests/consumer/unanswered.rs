@@ -11,8 +11,8 @@ use std::{
 
 use bytes::Bytes;
 use consign::{
-    Disposition, Message,
-    consumer::{Consumer, ConsumerFailure, SessionConsumer, Settings, SettingsErrorKind},
+    BuildErrorKind, Disposition, Message,
+    consumer::{Consumer, ConsumerFailure, SessionConsumer, Settings},
     message::LockToken,
     time::Timestamp,
     transport::{
@@ -170,7 +170,7 @@ async fn unanswered_completions_of_several_messages_are_given_up() {
 fn an_operation_timeout_is_checked() {
     for wrong in [Duration::ZERO, Duration::MAX] {
         let error = Settings::new().operation_timeout(wrong).check().unwrap_err();
-        assert_eq!(error.kind(), SettingsErrorKind::OperationTimeout);
+        assert_eq!(error.kind(), BuildErrorKind::OperationTimeout);
     }
     Settings::new().operation_timeout(seconds(1)).check().unwrap();
 }

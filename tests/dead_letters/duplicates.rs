@@ -92,7 +92,7 @@ async fn resubmitted_twice(dedup: Option<&DedupLayer<MemoryStore>>) -> Vec<u32> 
 
     handler.is_mended.store(true, Ordering::Relaxed);
     let lost = DeliveryFault::LoseSettlement(ErrorKind::CommunicationProblem);
-    let link = Link::new(LinkSettings::default().with_faults(Faults::seeded(1).deliveries(1.0, lost)));
+    let link = Link::new(LinkSettings::default().faults(Faults::seeded(1).deliveries(1.0, lost)));
     let dead = DeadLetters::new(NothingSettles(bench.queue.dead_letter(), link));
     let report = dead.resubmit(DeadLetterFilter::all(), bench.queue.sender().unwrap()).run().await.unwrap();
     assert_eq!((report.resubmitted, bench.queue.dead_letters().len()), (MESSAGES as u64, MESSAGES));

@@ -47,7 +47,7 @@ impl DeadLetterQueue for Linked {
 }
 
 fn link(faults: Faults) -> Link {
-    Link::new(LinkSettings::default().with_round_trip(Duration::from_millis(10)).with_faults(faults))
+    Link::new(LinkSettings::default().round_trip(Duration::from_millis(10)).faults(faults))
 }
 
 fn linked(bench: &Bench, faults: Faults) -> DeadLetters<Linked> {
@@ -59,7 +59,7 @@ fn over(bench: &Bench, link: Link, deliveries: &Recorder) -> DeadLetters<Linked>
 }
 
 fn bench() -> Bench {
-    Bench::with(QueueSettings::default().with_lock_duration(LOCK))
+    Bench::with(QueueSettings::default().lock_duration(LOCK))
 }
 
 fn assert_free(bench: &Bench, count: usize) {

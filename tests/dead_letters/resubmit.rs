@@ -166,7 +166,7 @@ async fn a_copy_starts_without_the_failures_of_its_retries() {
 /// Rules: L-10.
 #[tokio::test(start_paused = true)]
 async fn a_copy_passes_duplicate_detection() {
-    let bench = Bench::with(QueueSettings::default().with_duplicate_detection(Duration::from_secs(600)));
+    let bench = Bench::with(QueueSettings::default().duplicate_detection(Duration::from_secs(600)));
     bench.bury(Message::builder().message_id("m-1").build("body").unwrap(), OTHER).await;
     let sender = bench.queue.sender().unwrap();
     bench.dead().resubmit(DeadLetterFilter::all(), sender).run().await.unwrap();

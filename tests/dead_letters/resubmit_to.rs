@@ -57,7 +57,7 @@ async fn a_copy_and_its_removal_are_one_transaction() {
 /// Rules: L-11, L-17, L-25.
 #[tokio::test(start_paused = true)]
 async fn a_refused_copy_leaves_its_dead_letter_unlocked_and_uncounted() {
-    let bench = Bench::with(QueueSettings::default().with_max_message_size(2_000));
+    let bench = Bench::with(QueueSettings::default().max_message_size(2_000));
     bench.bury_many(0, 3, &OTHER).await;
     let dead = dead(&bench);
     let run = dead.resubmit_to(DeadLetterFilter::all(), &path("orders")).await.unwrap();

@@ -145,7 +145,7 @@ async fn a_peek_that_is_not_answered_fails() {
 #[tokio::test(start_paused = true)]
 async fn renewals_that_are_not_answered_do_not_stop_the_others() {
     let lock = Duration::from_secs(10);
-    let bench = Bench::with(QueueSettings::default().with_lock_duration(lock));
+    let bench = Bench::with(QueueSettings::default().lock_duration(lock));
     bench.bury_many(0, 2, &UNDECODABLE).await;
     bench.bury_many(2, 1, &OTHER).await;
     let slow = sending(|_| {

@@ -26,7 +26,7 @@ async fn every_call_on_a_closed_broker_says_so() {
     let disk = Disk::new();
     let (broker, _) = disk.open();
     let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
-    let sessions = broker.create_queue("sessions", QueueSettings::default().with_sessions(true)).unwrap();
+    let sessions = broker.create_queue("sessions", QueueSettings::default().requires_session(true)).unwrap();
     let topic = broker.create_topic("events", TopicSettings::default()).unwrap();
     let subscription = topic.create_subscription("all", SubscriptionSettings::default()).unwrap();
     let sender = queue.sender().unwrap();
@@ -94,7 +94,7 @@ async fn a_receive_that_waits_ends_with_the_close() {
     let disk = Disk::new();
     let (broker, _) = disk.open();
     let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
-    let sessions = broker.create_queue("sessions", QueueSettings::default().with_sessions(true)).unwrap();
+    let sessions = broker.create_queue("sessions", QueueSettings::default().requires_session(true)).unwrap();
     let (mut receiver, mut acceptor) = (queue.receiver(), sessions.session_acceptor().unwrap());
     let mut session = sessions.accept_session("s").unwrap();
     let close = async {

@@ -20,7 +20,7 @@ fn assert_other<T>(declared: Result<T, ManageError>, named: &str) {
 }
 
 fn queue() -> QueueSettings {
-    QueueSettings::default().with_duplicate_detection(Duration::from_secs(60)).with_forward_dead_letters_to("Dead")
+    QueueSettings::default().duplicate_detection(Duration::from_secs(60)).forward_dead_letters_to("Dead")
 }
 
 fn rule(text: &str) -> Rule {
@@ -31,8 +31,8 @@ fn rule(text: &str) -> Rule {
 fn declare_all(broker: &Broker) -> Result<(), ManageError> {
     broker.declare_queue("dead", QueueSettings::default())?;
     broker.declare_queue("Orders", queue())?;
-    let topic = broker.declare_topic("Prices", TopicSettings::default().with_max_size(1 << 20))?;
-    let settings = SubscriptionSettings::default().with_max_delivery_count(3);
+    let topic = broker.declare_topic("Prices", TopicSettings::default().max_size(1 << 20))?;
+    let settings = SubscriptionSettings::default().max_delivery_count(3);
     let audit = topic.declare_subscription_with("Audit", settings, rule("amount > 1"))?;
     audit.declare_rule(Rule::new("red", CorrelationFilter::builder().subject("red").build()?)?)?;
     topic.declare_subscription("all", SubscriptionSettings::default()).map(drop)
@@ -48,9 +48,9 @@ async fn a_declared_entity_is_created_once() {
             declare_all(&broker).unwrap();
         }
         assert_eq!(broker.entities().len(), 5);
-        let orders = broker.declare_queue("ORDERS", queue().with_forward_dead_letters_to("dead")).unwrap();
+        let orders = broker.declare_queue("ORDERS", queue().forward_dead_letters_to("dead")).unwrap();
         assert_eq!(orders.path().as_str(), "Orders", "as it was first written");
-        let topic = broker.declare_topic("prices", TopicSettings::default().with_max_size(1 << 20)).unwrap();
+        let topic = broker.declare_topic("prices", TopicSettings::default().max_size(1 << 20)).unwrap();
         assert_eq!(topic.path().as_str(), "Prices");
         let all = topic.declare_subscription("ALL", SubscriptionSettings::default()).unwrap();
         assert_eq!((all.name(), all.rules().len()), ("all", 1));
@@ -74,31 +74,31 @@ fn a_queue_with_another_setting_is_refused_and_stays() {
     broker.declare_queue("sink", QueueSettings::default()).unwrap();
     broker.declare_queue("orders", QueueSettings::default()).unwrap();
     let others = [
-        (QueueSettings::default().with_lock_duration(minute / 2), "lock_duration"),
-        (QueueSettings::default().with_max_delivery_count(3), "max_delivery_count"),
-        (QueueSettings::default().with_default_time_to_live(minute), "default_time_to_live"),
-        (QueueSettings::default().with_dead_letter_on_expiration(true), "dead_letter_on_expiration"),
-        (QueueSettings::default().with_max_size(1 << 20), "max_size"),
-        (QueueSettings::default().with_max_message_size(7), "max_message_size"),
-        (QueueSettings::default().with_sessions(true), "requires_session"),
-        (QueueSettings::default().with_duplicate_detection(minute), "duplicate_detection"),
-        (QueueSettings::default().with_max_duplicate_ids(7), "max_duplicate_ids"),
-        (QueueSettings::default().with_partitioned(true), "partitioned"),
-        (QueueSettings::default().with_forward_to("sink"), "forward_to"),
-        (QueueSettings::default().with_forward_dead_letters_to("sink"), "forward_dead_letters_to"),
-        (QueueSettings::default().with_auto_delete_on_idle(60 * minute), "auto_delete_on_idle"),
-        (QueueSettings::default().with_status(Status::SendDisabled), "status"),
+        (QueueSettings::default().lock_duration(minute / 2), "lock_duration"),
+        (QueueSettings::default().max_delivery_count(3), "max_delivery_count"),
+        (QueueSettings::default().default_time_to_live(minute), "default_time_to_live"),
+        (QueueSettings::default().dead_letter_on_expiration(true), "dead_letter_on_expiration"),
+        (QueueSettings::default().max_size(1 << 20), "max_size"),
+        (QueueSettings::default().max_message_size(7), "max_message_size"),
+        (QueueSettings::default().requires_session(true), "requires_session"),
+        (QueueSettings::default().duplicate_detection(minute), "duplicate_detection"),
+        (QueueSettings::default().max_duplicate_ids(7), "max_duplicate_ids"),
+        (QueueSettings::default().partitioned(true), "partitioned"),
+        (QueueSettings::default().forward_to("sink"), "forward_to"),
+        (QueueSettings::default().forward_dead_letters_to("sink"), "forward_dead_letters_to"),
+        (QueueSettings::default().auto_delete_on_idle(60 * minute), "auto_delete_on_idle"),
+        (QueueSettings::default().status(Status::SendDisabled), "status"),
     ];
     for (settings, named) in others {
         assert_other(broker.declare_queue("Orders", settings), &format!("its {named} differs"));
         assert_eq!(broker.queue("orders").unwrap().settings().unwrap(), QueueSettings::default());
     }
-    let changed = QueueSettings::default().with_max_delivery_count(3);
+    let changed = QueueSettings::default().max_delivery_count(3);
     broker.update_queue("orders", changed.clone()).unwrap();
     broker.declare_queue("orders", changed).unwrap();
-    let invalid = broker.declare_queue("orders", QueueSettings::default().with_max_delivery_count(0)).unwrap_err();
+    let invalid = broker.declare_queue("orders", QueueSettings::default().max_delivery_count(0)).unwrap_err();
     assert_eq!(invalid.kind(), ErrorKind::InvalidArgument);
-    let missing = broker.declare_queue("new", QueueSettings::default().with_forward_to("nowhere")).unwrap_err();
+    let missing = broker.declare_queue("new", QueueSettings::default().forward_to("nowhere")).unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::EntityNotFound);
     assert_eq!(broker.entities().len(), 2);
 }
@@ -112,10 +112,10 @@ fn another_topic_subscription_or_rule_is_refused() {
     assert_other(broker.declare_topic("orders", TopicSettings::default()), "orders: it is a queue");
     assert_other(broker.declare_topic("prices", TopicSettings::default()), "its max_size differs");
     let topic = broker.topic("prices").unwrap();
-    let audit = SubscriptionSettings::default().with_max_delivery_count(3);
-    let other = audit.clone().with_dead_letter_on_filter_error(false);
+    let audit = SubscriptionSettings::default().max_delivery_count(3);
+    let other = audit.clone().dead_letter_on_filter_error(false);
     assert_other(topic.declare_subscription("audit", other), "its dead_letter_on_filter_error differs");
-    let other = audit.clone().with_max_delivery_count(4);
+    let other = audit.clone().max_delivery_count(4);
     assert_other(topic.declare_subscription("audit", other), "its max_delivery_count differs");
     let declared = topic.declare_subscription_with("audit", audit.clone(), rule("amount > 2"));
     assert_other(declared, "the rule large differs");
@@ -142,7 +142,7 @@ fn an_entity_that_is_declared_again_is_not_idle() {
     let hour = Duration::from_secs(3_600);
     let clock = std::sync::Arc::new(consign::time::ManualClock::new(crate::support::START));
     let broker = Broker::with_clock(std::sync::Arc::clone(&clock));
-    let settings = || QueueSettings::default().with_auto_delete_on_idle(hour);
+    let settings = || QueueSettings::default().auto_delete_on_idle(hour);
     broker.declare_queue("orders", settings()).unwrap();
     for _ in 0..3 {
         clock.advance(hour / 2 + Duration::from_secs(1));

@@ -99,7 +99,7 @@ async fn messages_beyond_the_budget_are_not_read_when_a_broker_is_opened() {
 async fn messages_expire_on_the_disk_as_they_do_in_memory() {
     let disk = Disk::new();
     let (broker, clock) = open(&disk);
-    let settings = QueueSettings::default().with_dead_letter_on_expiration(true);
+    let settings = QueueSettings::default().dead_letter_on_expiration(true);
     let queue = broker.create_queue("deep", settings).unwrap();
     fill(&queue, Some(Duration::from_secs(60))).await;
     broker.flush().await.unwrap();
@@ -153,7 +153,7 @@ async fn a_deep_queue_is_forwarded_in_order() {
     // Some of the first batch and of the last are in memory, and the rest is not.
     broker.flush().await.unwrap();
     broker.declare_queue("target", settings()).unwrap();
-    broker.update_queue("deep", settings().with_forward_to("target")).unwrap();
+    broker.update_queue("deep", settings().forward_to("target")).unwrap();
     let mut sent = COUNT;
     let mut next = 0;
     let mut broker = Some(broker);
@@ -191,9 +191,9 @@ async fn a_deep_queue_is_forwarded_in_order() {
 async fn deep_dead_letters_leave_when_their_target_takes_them() {
     let disk = Disk::new();
     let (broker, clock) = open(&disk);
-    let closed = QueueSettings::default().with_status(Status::SendDisabled);
+    let closed = QueueSettings::default().status(Status::SendDisabled);
     let target = broker.create_queue("target", closed).unwrap();
-    let settings = QueueSettings::default().with_dead_letter_on_expiration(true).with_forward_dead_letters_to("target");
+    let settings = QueueSettings::default().dead_letter_on_expiration(true).forward_dead_letters_to("target");
     let queue = broker.create_queue("deep", settings).unwrap();
     fill(&queue, Some(Duration::from_secs(60))).await;
     broker.flush().await.unwrap();
@@ -227,7 +227,7 @@ async fn deep_dead_letters_leave_when_their_target_takes_them() {
 async fn dead_letters_stay_dead_letters_when_the_settings_change() {
     let mut disk = Disk::new();
     let (broker, clock) = open(&disk);
-    let settings = QueueSettings::default().with_dead_letter_on_expiration(true);
+    let settings = QueueSettings::default().dead_letter_on_expiration(true);
     let queue = broker.create_queue("deep", settings).unwrap();
     fill(&queue, Some(Duration::from_secs(60))).await;
     broker.flush().await.unwrap();

@@ -23,7 +23,7 @@ async fn exported_messages_can_be_imported() {
     let broken = b"{\"no\":\"message\"}\n";
     let error = to.sender().unwrap().import(&broken[..]).unwrap_err();
     assert!(error.to_string().starts_with("line 1"), "{error}");
-    let small = broker.create_queue("small", QueueSettings::default().with_max_message_size(5)).unwrap();
+    let small = broker.create_queue("small", QueueSettings::default().max_message_size(5)).unwrap();
     let error = small.sender().unwrap().import(&lines[..]).unwrap_err();
     assert_eq!(error.to_string(), "message 1 was refused");
 }

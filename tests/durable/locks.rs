@@ -22,7 +22,7 @@ fn holding() -> OpenOptions {
 async fn a_lock_holds_until_its_time_is_over() {
     let mut disk = Disk::new();
     let (broker, clock) = disk.open_with(holding());
-    let settings = QueueSettings::default().with_lock_duration(10 * SECOND);
+    let settings = QueueSettings::default().lock_duration(10 * SECOND);
     let queue = broker.create_queue("orders", settings).unwrap();
     for body in ["lost", "renewed", "released", "abandoned", "deferred"] {
         queue.sender().unwrap().send(Message::new(body)).await.unwrap();
@@ -61,7 +61,7 @@ async fn a_lock_holds_until_its_time_is_over() {
 async fn a_lock_that_ran_out_meanwhile_has_counted() {
     let mut disk = Disk::new();
     let (broker, _) = disk.open_with(holding());
-    let settings = QueueSettings::default().with_lock_duration(10 * SECOND).with_max_delivery_count(1);
+    let settings = QueueSettings::default().lock_duration(10 * SECOND).max_delivery_count(1);
     let queue = broker.create_queue("orders", settings).unwrap();
     queue.sender().unwrap().send(Message::new("")).await.unwrap();
     let held = receive(&queue).await;

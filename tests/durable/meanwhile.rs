@@ -42,12 +42,12 @@ async fn a_message_that_has_expired_is_not_forwarded() {
     let mut disk = Disk::new();
     let (broker, _) = disk.open();
     let sink = broker.create_queue("sink", QueueSettings::default()).unwrap();
-    let settings = QueueSettings::default().with_lock_duration(60 * SECOND);
+    let settings = QueueSettings::default().lock_duration(60 * SECOND);
     let queue = broker.create_queue("orders", settings.clone()).unwrap();
     let short = Message::builder().time_to_live(SECOND).build("").unwrap();
     queue.sender().unwrap().send(short).await.unwrap();
     let held = receive(&queue).await;
-    broker.update_queue("orders", settings.with_forward_to("sink")).unwrap();
+    broker.update_queue("orders", settings.forward_to("sink")).unwrap();
     broker.close().await.unwrap();
     drop((held, sink));
     disk.advance(SECOND);
@@ -61,7 +61,7 @@ async fn a_message_that_has_expired_is_not_forwarded() {
 async fn an_entity_is_not_idle_while_no_broker_is_open() {
     let mut disk = Disk::new();
     let (broker, _) = disk.open();
-    let settings = QueueSettings::default().with_auto_delete_on_idle(300 * SECOND);
+    let settings = QueueSettings::default().auto_delete_on_idle(300 * SECOND);
     let queue = broker.create_queue("orders", settings).unwrap();
     let at = START.saturating_add(SECOND);
     queue.schedule(vec![Message::new("")], at).await.unwrap();
@@ -80,8 +80,8 @@ async fn an_entity_is_not_idle_while_no_broker_is_open() {
 async fn dead_letters_that_wait_for_their_target_are_tried_again() {
     let disk = Disk::new();
     let (broker, clock) = disk.open();
-    let sink = broker.create_queue("sink", QueueSettings::default().with_status(Status::Disabled)).unwrap();
-    let settings = QueueSettings::default().with_forward_dead_letters_to("sink");
+    let sink = broker.create_queue("sink", QueueSettings::default().status(Status::Disabled)).unwrap();
+    let settings = QueueSettings::default().forward_dead_letters_to("sink");
     let queue = broker.create_queue("orders", settings).unwrap();
     queue.sender().unwrap().send(Message::new("")).await.unwrap();
     let [delivery] = <[_; 1]>::try_from(receive(&queue).await).unwrap();
@@ -100,7 +100,7 @@ async fn dead_letters_that_wait_for_their_target_are_tried_again() {
 async fn an_id_forgets_the_number_of_what_was_cancelled() {
     let disk = Disk::new();
     let (broker, _) = disk.open();
-    let settings = QueueSettings::default().with_duplicate_detection(600 * SECOND);
+    let settings = QueueSettings::default().duplicate_detection(600 * SECOND);
     let queue = broker.create_queue("orders", settings).unwrap();
     let message = |id: &'static str| vec![Message::builder().message_id(id).build("").unwrap()];
     let at = START.saturating_add(60 * SECOND);
@@ -121,7 +121,7 @@ async fn an_id_forgets_the_number_of_what_was_cancelled() {
 async fn a_clock_that_was_set_back_is_behind_nothing_that_is_stored() {
     let mut disk = Disk::new();
     let (broker, _) = disk.open();
-    let settings = QueueSettings::default().with_duplicate_detection(60 * SECOND);
+    let settings = QueueSettings::default().duplicate_detection(60 * SECOND);
     let queue = broker.create_queue("orders", settings).unwrap();
     let message = || Message::builder().message_id("a").build("").unwrap();
     queue.sender().unwrap().send(message()).await.unwrap();

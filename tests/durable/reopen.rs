@@ -89,9 +89,9 @@ async fn topics_rules_sessions_and_ids_survive() {
     let filter = CorrelationFilter::builder().property("colour", "red").build().unwrap();
     red.delete_rule("$Default").unwrap();
     red.create_rule(Rule::new("red", filter).unwrap()).unwrap();
-    let window = QueueSettings::default().with_duplicate_detection(60 * SECOND);
+    let window = QueueSettings::default().duplicate_detection(60 * SECOND);
     let once = broker.create_queue("once", window).unwrap();
-    let sessions = broker.create_queue("sessions", QueueSettings::default().with_sessions(true)).unwrap();
+    let sessions = broker.create_queue("sessions", QueueSettings::default().requires_session(true)).unwrap();
     let id = || Message::builder().message_id("a").build("first").unwrap();
     once.sender().unwrap().send(id()).await.unwrap();
     let of_session = Message::builder().session_id("s").build("hello").unwrap();

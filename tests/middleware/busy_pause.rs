@@ -9,7 +9,7 @@ use std::{
 use consign::{
     Disposition, Message,
     administration::QueueSettings,
-    middleware::busy_pause::{BusyPause, BusyPauseLayer},
+    middleware::busy_pause::BusyPauseLayer,
     time::Timestamp,
     transport::{
         AsyncReceiver, BoxFuture, Delivery, ErrorKind, FromAsync, Lease, ReceiveError, ReceiverExt, SendError, SendExt,
@@ -30,13 +30,15 @@ const PAUSE: Duration = Duration::from_secs(10);
 const ALMOST: Duration = Duration::from_millis(9_999);
 const MS: Duration = Duration::from_millis(1);
 
-fn stack() -> (Broker, BusyPauseLayer, BusyPause<SendService<Broker>>) {
+type Pausing = <BusyPauseLayer as Layer<SendService<Broker>>>::Service;
+
+fn stack() -> (Broker, BusyPauseLayer, Pausing) {
     let (broker, layer) = (Broker::default(), BusyPauseLayer::new());
     (broker.clone(), layer.clone(), layer.layer(SendService::new(broker)))
 }
 
 /// Sends, and the broker answers the transfer at once.
-fn answered(broker: &Broker, stack: &mut BusyPause<SendService<Broker>>, kind: ErrorKind) {
+fn answered(broker: &Broker, stack: &mut Pausing, kind: ErrorKind) {
     let mut send = task::spawn(stack.call(message("m")));
     assert_pending!(send.poll());
     broker.answer(broker.transfers() - 1, Err(SendError::new(kind)));

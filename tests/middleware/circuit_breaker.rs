@@ -9,7 +9,7 @@ use std::{
 use consign::{
     Disposition, Message,
     middleware::{
-        circuit_breaker::{CircuitBreaker, CircuitBreakerLayer, CircuitState},
+        circuit_breaker::{CircuitBreakerLayer, CircuitState},
         lock_renewal::LockLost,
     },
     transport::{ErrorKind, SettleError},
@@ -24,7 +24,7 @@ use super::support::message;
 const PAUSE: Duration = Duration::from_secs(30);
 
 type Answer = Result<Disposition, BoxError>;
-type Stack = CircuitBreaker<Mock<Message, Disposition>>;
+type Stack = <CircuitBreakerLayer as Layer<Mock<Message, Disposition>>>::Service;
 
 fn stack(failures: u32, of: u32) -> (CircuitBreakerLayer, Stack, mock::Handle<Message, Disposition>) {
     let layer = CircuitBreakerLayer::new(failures, of, PAUSE);
@@ -222,7 +222,7 @@ async fn a_consumer_holds_its_batch_at_most_and_no_delivery_is_used_up() {
     const SECOND: Duration = Duration::from_secs(1);
 
     let broker = TestBroker::new();
-    let queue = broker.queue_with("orders", QueueSettings::default().with_lock_duration(10 * SECOND));
+    let queue = broker.queue_with("orders", QueueSettings::default().lock_duration(10 * SECOND));
     for _ in 0..40 {
         queue.send("an order");
     }

@@ -13,12 +13,12 @@ use std::{
 
 use consign::{
     Disposition, Message,
-    middleware::dedup::{
-        Begin, DedupKey, DedupLayer, DedupStore, MemoryStore, MemoryToken, StoreError, StoreErrorKind,
-    },
+    middleware::dedup::{Begin, DedupKey, DedupLayer, DedupStore, MemoryStore, StoreError, StoreErrorKind},
 };
 use tokio::task::yield_now;
 use tower::{BoxError, Layer, Service, ServiceExt, service_fn};
+
+type Token = <MemoryStore as DedupStore>::Token;
 
 const WINDOW: Duration = Duration::from_secs(3_600);
 
@@ -55,17 +55,17 @@ impl Distant {
 }
 
 impl DedupStore for Distant {
-    type Token = MemoryToken;
+    type Token = Token;
 
-    async fn begin(&self, key: DedupKey<'_>, lease: Duration) -> Result<Begin<MemoryToken>, StoreError> {
+    async fn begin(&self, key: DedupKey<'_>, lease: Duration) -> Result<Begin<Token>, StoreError> {
         self.ask(self.store.begin(key, lease)).await
     }
 
-    async fn commit(&self, token: &MemoryToken) -> Result<(), StoreError> {
+    async fn commit(&self, token: &Token) -> Result<(), StoreError> {
         self.ask(self.store.commit(token)).await
     }
 
-    async fn forget(&self, token: &MemoryToken) -> Result<(), StoreError> {
+    async fn forget(&self, token: &Token) -> Result<(), StoreError> {
         self.ask(self.store.forget(token)).await
     }
 }
@@ -200,7 +200,7 @@ mod over_a_link {
     async fn settlements_that_are_lost_are_made_up_for_without_a_second_run() {
         const MESSAGES: u32 = 100;
         for seed in 0..20 {
-            let settings = QueueSettings::default().with_max_delivery_count(1_000);
+            let settings = QueueSettings::default().max_delivery_count(1_000);
             let queue = TestBroker::new().queue_with("orders", settings);
             for number in 0..MESSAGES {
                 // Each is sent twice.
@@ -213,7 +213,7 @@ mod over_a_link {
                 .deliveries(0.1, DeliveryFault::LoseSettlementAnswer(ErrorKind::ServiceTimeout))
                 .deliveries(0.1, DeliveryFault::LoseLock)
                 .deliveries(0.1, DeliveryFault::Duplicate);
-            let link = Link::new(LinkSettings::default().with_faults(faults));
+            let link = Link::new(LinkSettings::default().faults(faults));
             let effects = Effects::default();
             let layer = DedupLayer::new(MemoryStore::new(WINDOW), "orders");
             let consumer =

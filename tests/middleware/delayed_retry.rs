@@ -280,7 +280,7 @@ async fn a_copy_expires_when_the_message_would_have() {
     // By the sender's time to live, and by the queue's.
     for (own, default) in [(Some(10), None), (None, Some(10)), (Some(3_600), Some(10))] {
         let settings = QueueSettings::default();
-        let settings = default.map_or(settings.clone(), |life| settings.with_default_time_to_live(life * SECOND));
+        let settings = default.map_or(settings.clone(), |life| settings.default_time_to_live(life * SECOND));
         let world = World::with(settings);
         let mut sent = message("m");
         if let Some(life) = own {
@@ -306,7 +306,7 @@ async fn a_copy_expires_when_the_message_would_have() {
 /// Rules: Y-16.
 #[tokio::test(start_paused = true)]
 async fn a_queue_that_detects_duplicates_loses_nothing() {
-    let world = World::with(QueueSettings::default().with_duplicate_detection(Duration::from_secs(3_600)));
+    let world = World::with(QueueSettings::default().duplicate_detection(Duration::from_secs(3_600)));
     for n in 0..20 {
         world.queue.send_message(Message::builder().message_id(format!("m-{n}")).build("").unwrap());
     }
@@ -422,11 +422,11 @@ async fn a_transport_that_delays_messages_is_sent_no_copy() {
 /// Rules: Y-212.
 #[tokio::test(start_paused = true)]
 async fn a_copy_that_is_not_accepted_is_no_reason_to_fail_at_once_again() {
-    let world = World::with(QueueSettings::default().with_max_delivery_count(3));
+    let world = World::with(QueueSettings::default().max_delivery_count(3));
     world.queue.send_message(message("m"));
     let faults =
         (1..10).fold(Faults::none(), |faults, n| faults.on_send(n, SendFault::Reject(ErrorKind::QuotaExceeded)));
-    let link = Link::new(LinkSettings::default().with_faults(faults));
+    let link = Link::new(LinkSettings::default().faults(faults));
     let sender = link.sender(world.queue.sender().unwrap());
     let retries = DelayPolicy::new(sender, Backoff::fixed(10 * SECOND)).unwrap();
     world.run(60 * SECOND, RetryLayer::new().delayed(retries).layer(world.handler(9))).await;
@@ -436,10 +436,10 @@ async fn a_copy_that_is_not_accepted_is_no_reason_to_fail_at_once_again() {
 
 /// How often each of 20 messages was done, when it fails once and something goes wrong.
 async fn done_under(faults: Faults, detecting: bool) -> (Vec<usize>, Stats) {
-    let settings = QueueSettings::default().with_lock_duration(5 * SECOND);
-    let settings = if detecting { settings.with_duplicate_detection(Duration::from_secs(3_600)) } else { settings };
+    let settings = QueueSettings::default().lock_duration(5 * SECOND);
+    let settings = if detecting { settings.duplicate_detection(Duration::from_secs(3_600)) } else { settings };
     let world = World::with(settings);
-    let link = Link::new(LinkSettings::default().with_round_trip(Duration::from_millis(20)).with_faults(faults));
+    let link = Link::new(LinkSettings::default().round_trip(Duration::from_millis(20)).faults(faults));
     for n in 0..20 {
         world.queue.send_message(Message::builder().message_id(format!("m-{n}")).build("").unwrap());
     }
@@ -501,7 +501,7 @@ async fn dropped_anywhere_no_message_is_lost() {
     for polls in 0.. {
         let world = World::new();
         world.queue.send_message(message("m"));
-        let link = Link::new(LinkSettings::default().with_round_trip(Duration::from_millis(20)));
+        let link = Link::new(LinkSettings::default().round_trip(Duration::from_millis(20)));
         let sender = link.sender(world.queue.sender().unwrap());
         let retries = DelayPolicy::new(sender, without_jitter(SECOND)).unwrap().clock(world.broker.clock());
         let stack = RetryLayer::new().immediate(1).delayed(retries).layer(service_fn(|_: Message| async {
@@ -553,7 +553,7 @@ async fn a_dead_letter_is_never_delayed_out_of_its_queue() {
 /// Rules: Y-18.
 #[tokio::test(start_paused = true)]
 async fn a_message_that_expired_while_locked_is_left_to_the_broker() {
-    let world = World::with(QueueSettings::default().with_dead_letter_on_expiration(true));
+    let world = World::with(QueueSettings::default().dead_letter_on_expiration(true));
     let mut sent = message("m");
     sent.properties_mut().set_time_to_live(SECOND).unwrap();
     world.queue.send_message(sent);
@@ -668,11 +668,11 @@ where
 #[tokio::test(start_paused = true)]
 async fn duplicate_detection_is_inside_of_retries() {
     for is_inside in [true, false] {
-        let world = World::with(QueueSettings::default().with_lock_duration(5 * SECOND));
+        let world = World::with(QueueSettings::default().lock_duration(5 * SECOND));
         world.queue.send_message(message("m"));
         // The settlement after the first copy is lost.
         let faults = Faults::none().on_delivery(1, DeliveryFault::LoseLock);
-        let receiver = Link::new(LinkSettings::default().with_faults(faults)).receiver(world.queue.receiver());
+        let receiver = Link::new(LinkSettings::default().faults(faults)).receiver(world.queue.receiver());
         let done = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&done);
         let handler = service_fn(move |message: Message| {
@@ -703,7 +703,7 @@ async fn duplicate_detection_is_inside_of_retries() {
 async fn a_copy_that_is_not_answered_is_given_up() {
     let world = World::new();
     let withheld = Faults::none().on_send(1, SendFault::Withhold);
-    let link = Link::new(LinkSettings::default().with_faults(withheld));
+    let link = Link::new(LinkSettings::default().faults(withheld));
     let sender = link.sender(world.queue.sender().unwrap());
     let later = DelayPolicy::new(sender, without_jitter(SECOND)).unwrap().operation_timeout(5 * SECOND);
     let retry = RetryLayer::new().delayed(later);

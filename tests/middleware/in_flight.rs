@@ -1,6 +1,6 @@
 use consign::{
     Message,
-    middleware::in_flight::{InFlight, InFlightLayer, ResponseFuture},
+    middleware::in_flight::{InFlight, InFlightLayer},
     transport::{Batch, ErrorKind, SendError, SendService},
 };
 use tokio_test::{assert_pending, assert_ready, assert_ready_err, assert_ready_ok, task, task::Spawn};
@@ -9,7 +9,7 @@ use tower_test::mock;
 
 use super::support::{Broker, message};
 
-type Send = Spawn<ResponseFuture<SendService<Broker>, Message>>;
+type Send = Spawn<<InFlight<SendService<Broker>> as Service<Message>>::Future>;
 
 /// Starts `count` sends to a broker that withholds its answers.
 fn started(stack: &mut InFlight<SendService<Broker>>, count: usize) -> Vec<Send> {

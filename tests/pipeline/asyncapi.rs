@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use consign::{
-    asyncapi::{AsyncApi, AsyncApiErrorKind as Kind},
+    BuildErrorKind as Kind,
+    asyncapi::AsyncApi,
     codecs::Codecs,
     middleware::encode::EncodeLayer,
     pipeline::{Pipeline, PipelineDescription},

@@ -1,7 +1,7 @@
 //! Validation of bodies by JSON Schema.
 
 use consign::{
-    Disposition, Message,
+    BuildErrorKind, Disposition, Message,
     message::{MessageBody, Value as AmqpValue},
     middleware::json_schema::{JsonSchema, JsonSchemaLayer, ViolationsKind},
     pipeline::Pipeline,
@@ -93,7 +93,7 @@ fn a_schema_that_needs_another_document_or_is_wrong_is_refused() {
     ] {
         let error = JsonSchema::new("broken", &schema).unwrap_err();
         assert_eq!(error.to_string(), "the JSON Schema `broken` cannot be compiled", "{schema}");
-        assert_eq!(error.schema(), "broken");
+        assert_eq!((error.kind(), error.name()), (BuildErrorKind::JsonSchema, "broken"));
         assert!(std::error::Error::source(&error).is_some());
     }
     // A pattern that takes exponential time where an engine backtracks.

@@ -1,7 +1,7 @@
 //! The layers that change bodies, in a pipeline.
 
 use consign::{
-    Disposition,
+    BuildError, BuildErrorKind as Kind, Disposition,
     administration::QueueSettings,
     broker::Broker,
     codecs::Codecs,
@@ -22,7 +22,7 @@ use consign::{
         size_limit::SizeLimitLayer,
         trace::TraceLayer,
     },
-    pipeline::{Describe, Pipeline, PipelineError, PipelineErrorKind as Kind},
+    pipeline::{Describe, Pipeline},
     routing::{Body, Router},
     time::SystemClock,
     transport::{ReceiverExt, SendExt, SendService},
@@ -226,7 +226,7 @@ fn a_property_that_says_the_type_is_covered() {
     async fn handle(_: Event) {}
 
     let router = || Router::new(Codecs::json()).types(handle).build().unwrap();
-    let not_bound = |built: Result<(), PipelineError>, says: &str| {
+    let not_bound = |built: Result<(), BuildError>, says: &str| {
         let error = built.unwrap_err();
         assert_eq!((error.kind(), &*error.to_string()), (Kind::NotBound, says));
     };

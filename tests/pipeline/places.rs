@@ -1,6 +1,7 @@
 //! Where layers stand to each other: in one order a pipeline is built, in the other one it is not, and the error says why.
 
 use consign::{
+    BuildErrorKind as Kind,
     codecs::Codecs,
     middleware::{
         busy_pause::BusyPauseLayer,
@@ -17,7 +18,7 @@ use consign::{
         size_limit::SizeLimitLayer,
         trace::TraceLayer,
     },
-    pipeline::{Describe, LayerInfo, Pipeline, PipelineErrorKind as Kind},
+    pipeline::{Describe, LayerInfo, Pipeline},
     time::SystemClock,
 };
 use tower::layer::util::Identity;

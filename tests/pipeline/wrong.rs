@@ -4,15 +4,14 @@
 use std::time::Duration;
 
 use consign::{
-    Disposition, Message,
+    BuildError, BuildErrorKind as Kind, Disposition, Message,
     administration::QueueSettings,
     broker::Broker,
     codecs::{
         Bincode, Codec, Codecs, ConfigError, ConfigErrorKind, DecodeContext, DecodeError, EncodeError, Format, Json,
         MediaType, Policy,
     },
-    consumer::{Consumer, Settings, SettingsErrorKind},
-    message_types::TypesErrorKind,
+    consumer::{Consumer, Settings},
     middleware::{
         catch_panic::CatchPanicLayer,
         dead_letter::DeadLetterLayer,
@@ -24,7 +23,7 @@ use consign::{
         retry::RetryLayer,
         size_limit::SizeLimitLayer,
     },
-    pipeline::{Pipeline, PipelineError, PipelineErrorKind as Kind},
+    pipeline::Pipeline,
     routing::{Ignore, Router},
     transport::SettleError,
 };
@@ -50,7 +49,7 @@ fn dedup() -> DedupLayer<MemoryStore> {
 }
 
 #[track_caller]
-fn refused<S>(built: Result<S, PipelineError>, kind: Kind, says: &str) {
+fn refused<S>(built: Result<S, BuildError>, kind: Kind, says: &str) {
     let error = built.map(drop).unwrap_err();
     assert_eq!((error.kind(), error.to_string()), (kind, says.to_owned()));
 }
@@ -190,9 +189,9 @@ fn a_limit_that_nothing_passes() {
 }
 
 #[track_caller]
-fn no_settings(settings: &Settings, kind: SettingsErrorKind, says: &str) {
+fn no_settings(settings: &Settings, kind: Kind, says: &str) {
     let built = Pipeline::receiving("q").consumer(settings).service(handler!());
-    refused(built, Kind::Consumer(kind), says);
+    refused(built, kind, says);
     let queue = Broker::new().create_queue("q", QueueSettings::default()).unwrap();
     let error = Consumer::configured(queue.receiver(), handler!(), settings).map(drop).unwrap_err();
     assert_eq!((error.kind(), error.to_string()), (kind, says.to_owned()));
@@ -202,16 +201,16 @@ fn no_settings(settings: &Settings, kind: SettingsErrorKind, says: &str) {
 #[test]
 fn a_consumer_that_handles_nothing() {
     let says = "the consumer handles 0 messages at once: set at least 1";
-    no_settings(&Settings::new().concurrency(0), SettingsErrorKind::NoConcurrency, says);
+    no_settings(&Settings::new().concurrency(0), Kind::NoConcurrency, says);
 }
 
 /// Rules: J-45.
 #[test]
 fn a_consumer_that_handles_too_much() {
     let says = "the consumer handles 4097 messages at once: set at most 4096, and run several";
-    no_settings(&Settings::new().concurrency(4_097), SettingsErrorKind::TooMuchConcurrency, says);
+    no_settings(&Settings::new().concurrency(4_097), Kind::TooMuchConcurrency, says);
     let says = "the consumer locks 4097 messages ahead: set at most 4096";
-    no_settings(&Settings::new().prefetch(4_097), SettingsErrorKind::TooMuchPrefetch, says);
+    no_settings(&Settings::new().prefetch(4_097), Kind::TooMuchPrefetch, says);
     Settings::new().concurrency(4_096).prefetch(4_096).check().unwrap();
 }
 
@@ -220,7 +219,7 @@ fn a_consumer_that_handles_too_much() {
 fn a_renewal_that_never_comes() {
     let settings = |renew| Settings::new().lock(Duration::from_secs(60)).renew_for(Duration::from_secs(renew));
     let says = "the consumer renews for 29s a lock of 60s, whose first renewal is due after 30s: renew for longer, or not at all";
-    no_settings(&settings(29), SettingsErrorKind::RenewalTooShort, says);
+    no_settings(&settings(29), Kind::RenewalTooShort, says);
     settings(30).check().unwrap();
     settings(0).check().unwrap();
 }
@@ -237,7 +236,7 @@ fn types_that_no_codec_encodes() {
 fn types_whose_codec_is_not_there() {
     let built = Pipeline::sending("q").sends::<Event>().layer(EncodeLayer::new(Codecs::json())).service(sender!());
     let says = "`order.shipped` is written by `msgpack`, which is no codec of the set: add it";
-    refused(built, Kind::Types(TypesErrorKind::UnknownCodec), says);
+    refused(built, Kind::UnknownCodec, says);
 }
 
 /// Rules: J-45.

@@ -38,7 +38,7 @@ use crate::{
 type Calls = Arc<AtomicU32>;
 
 fn queue_of_three_deliveries() -> Queue {
-    Broker::new().create_queue("orders", QueueSettings::default().with_max_delivery_count(3)).unwrap()
+    Broker::new().create_queue("orders", QueueSettings::default().max_delivery_count(3)).unwrap()
 }
 
 fn poison() -> Message {

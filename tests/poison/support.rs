@@ -20,7 +20,7 @@ use crate::handlers::Handled;
 
 pub(crate) fn queue() -> Queue {
     // Larger than what a decoder takes, so that its limit is the one that is met.
-    Broker::new().create_queue("orders", QueueSettings::default().with_max_message_size(1 << 20)).unwrap()
+    Broker::new().create_queue("orders", QueueSettings::default().max_message_size(1 << 20)).unwrap()
 }
 
 /// A message that every endpoint handles.

@@ -10,12 +10,12 @@ use std::{
 };
 
 use consign::{
-    Disposition, Message,
+    BuildErrorKind, Disposition, Message,
     administration::QueueSettings,
     broker::Broker,
     codecs::{CodecSet, Codecs},
     middleware::from_fn::{Next, from_fn},
-    routing::{Body, Extension, FromRef, Handler as _, RouteErrorKind, Router, Routes, State, Subject},
+    routing::{Body, Extension, FromRef, Handler as _, Router, Routes, State, Subject},
     settlement::{DeadLetterReason, Undecodable},
     transport::{ReceiverExt, Sender},
 };
@@ -123,14 +123,14 @@ async fn the_fallback_of_the_longest_prefix_takes_a_message_without_a_route() {
 fn routes_that_collide_are_refused() {
     let kind = |routes: Routes<(), _>| Router::new(Codecs::json()).merge(routes).build().unwrap_err().kind();
     let one = || Routes::new().route("order.created", || async {});
-    assert_eq!(kind(one().merge(one())), RouteErrorKind::DuplicateRoute);
-    assert_eq!(kind(one().nest("order.", Routes::new().route("created", || async {}))), RouteErrorKind::DuplicateRoute);
+    assert_eq!(kind(one().merge(one())), BuildErrorKind::DuplicateRoute);
+    assert_eq!(kind(one().nest("order.", Routes::new().route("created", || async {}))), BuildErrorKind::DuplicateRoute);
     let fallback = || Routes::new().fallback(|| async {});
-    assert_eq!(kind(fallback().merge(fallback())), RouteErrorKind::SeveralFallbacks);
+    assert_eq!(kind(fallback().merge(fallback())), BuildErrorKind::SeveralFallbacks);
     let error = Router::new(Codecs::json()).fallback(|| async {}).merge(fallback()).build().unwrap_err();
     assert_eq!(error.to_string(), "two handlers are the fallback: remove one of them");
     let nested = || Routes::new().nest("a.", fallback());
-    assert_eq!(kind(nested().merge(nested())), RouteErrorKind::SeveralFallbacks);
+    assert_eq!(kind(nested().merge(nested())), BuildErrorKind::SeveralFallbacks);
     Router::new(Codecs::json()).fallback(|| async {}).merge(nested()).build().unwrap();
 }
 
@@ -152,7 +152,7 @@ async fn types_can_be_merged_and_not_nested() {
     call(&router, about("created")).await;
     assert_eq!(taken(&seen), ["Shipped(7)", "created created"]);
     let error = Router::with_state(codecs(), seen).nest("a.", shipping()).build().unwrap_err();
-    assert_eq!(error.kind(), RouteErrorKind::NestedTypes);
+    assert_eq!(error.kind(), BuildErrorKind::NestedTypes);
     let text = r#"a handler of types is nested below "a.", and types have names of their own: add it by `merge`"#;
     assert_eq!(error.to_string(), text);
 }

@@ -94,7 +94,7 @@ fn two_routes_cannot_have_one_subject() {
         .route("b", || async {})
         .build()
         .unwrap_err();
-    assert_eq!(error.subject(), "a");
+    assert_eq!(error.name(), "a");
     assert_eq!(error.to_string(), "two routes have the subject \"a\"; remove one of them");
 }
 

@@ -51,7 +51,7 @@ fn serve<R: ReplyStore>(recorded: RecordedReplies<R>, faults: Faults) -> Served 
     let (stats, replay) = (responder.stats(), responder.replay());
     let layer = DedupLayer::new(MemoryStore::new(WINDOW), "requests").on_duplicate(replay);
     let dedup = layer.stats();
-    let link = Link::new(LinkSettings::default().with_faults(faults));
+    let link = Link::new(LinkSettings::default().faults(faults));
     let receiver = link.receiver(bench.requests.receiver());
     tokio::spawn(Consumer::new(receiver, layer.layer(responder)).concurrency(8).run());
     Served { bench, runs, stats, dedup }

@@ -230,7 +230,7 @@ async fn an_id_that_the_broker_made_stays_marked_and_one_of_a_sender_is_not() {
 #[tokio::test(start_paused = true)]
 async fn an_entity_with_sessions_and_a_request_without_one() {
     let bench = Bench::new();
-    bench.broker.create_queue("shared", QueueSettings::default().with_sessions(true)).unwrap();
+    bench.broker.create_queue("shared", QueueSettings::default().requires_session(true)).unwrap();
     serve(&bench, Responder::builder(bench.senders()));
     send(&bench, request().reply_to("shared").build("21").unwrap()).await;
     settle().await;
@@ -325,7 +325,7 @@ async fn a_timeout_that_is_no_number_of_milliseconds_is_a_dead_letter() {
 #[tokio::test(start_paused = true)]
 async fn the_request_is_completed_after_the_broker_has_the_reply() {
     let bench = Bench::new();
-    let link = Link::new(LinkSettings::default().with_round_trip(seconds(2)));
+    let link = Link::new(LinkSettings::default().round_trip(seconds(2)));
     let (broker, slow) = (bench.broker.clone(), link.clone());
     serve(&bench, Responder::builder(move |to: &EntityPath| Ok(SendService::new(slow.sender(broker.sender(to)?)))));
     send(&bench, request().build("21").unwrap()).await;
@@ -340,7 +340,7 @@ async fn the_request_is_completed_after_the_broker_has_the_reply() {
 async fn a_reply_whose_answer_was_lost_is_sent_twice_and_the_request_is_done() {
     let bench = Bench::new();
     let faults = Faults::none().on_send(1, SendFault::LoseAnswer(ErrorKind::ServiceTimeout));
-    let link = Link::new(LinkSettings::default().with_faults(faults));
+    let link = Link::new(LinkSettings::default().faults(faults));
     let broker = bench.broker.clone();
     serve(&bench, Responder::builder(move |to: &EntityPath| Ok(SendService::new(link.sender(broker.sender(to)?)))));
     send(&bench, request().build("21").unwrap()).await;
@@ -381,7 +381,7 @@ async fn a_reply_entity_that_was_made_anew_gets_its_replies() {
 #[tokio::test(start_paused = true)]
 async fn a_reply_that_is_refused_for_good_dead_letters_the_request() {
     let bench = Bench::new();
-    let closed = QueueSettings::default().with_status(Status::SendDisabled);
+    let closed = QueueSettings::default().status(Status::SendDisabled);
     bench.broker.create_queue("closed", closed).unwrap();
     serve(&bench, Responder::builder(bench.senders()));
     send(&bench, request().reply_to("closed").build("21").unwrap()).await;

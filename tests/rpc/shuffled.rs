@@ -52,7 +52,7 @@ impl Drop for Replay {
 fn requesters(broker: &Broker, requests: &Queue, style: Style) -> Vec<QueueRequester> {
     let builder =
         || Requester::builder(SendService::new(requests.sender().unwrap())).timeout(seconds(60)).max_in_flight(100_000);
-    let shared = broker.create_queue("shared", QueueSettings::default().with_sessions(true)).unwrap();
+    let shared = broker.create_queue("shared", QueueSettings::default().requires_session(true)).unwrap();
     (0..INSTANCES)
         .map(|instance| {
             let path = format!("replies.{instance}");
@@ -71,7 +71,7 @@ fn requesters(broker: &Broker, requests: &Queue, style: Style) -> Vec<QueueReque
 }
 
 fn run<R: consign::transport::ReplySource>(
-    built: Result<(QueueRequester, consign::rpc::Replies<R>), consign::rpc::BuildError>,
+    built: Result<(QueueRequester, consign::rpc::Replies<R>), consign::BuildError>,
 ) -> QueueRequester {
     let (requester, replies) = built.unwrap();
     tokio::spawn(replies.run());

@@ -43,7 +43,7 @@ async fn windowed(count: usize, window: usize, settings: LinkSettings) -> u128 {
 }
 
 fn overlapping() -> LinkSettings {
-    far().with_store(Store::Overlapping(STORE))
+    far().store(Store::Overlapping(STORE))
 }
 
 /// Rules: X-30.
@@ -74,7 +74,7 @@ async fn a_hundred_pipelined_take_1_070_ms() {
 #[tokio::test(start_paused = true)]
 async fn a_hundred_pipelined_take_80_ms_if_they_are_stored_together() {
     assert_eq!(all_at_once(100, overlapping()).await, 80);
-    assert_eq!(all_at_once(100, far().with_store(Store::GroupCommit(STORE))).await, 80);
+    assert_eq!(all_at_once(100, far().store(Store::GroupCommit(STORE))).await, 80);
 }
 
 /// Rules: X-35.
@@ -109,7 +109,7 @@ async fn a_connection_that_answers_before_the_next_request_is_a_window_of_one() 
 #[tokio::test(start_paused = true)]
 async fn a_round_trip_is_whole_whatever_its_halves() {
     let queue = TestBroker::new().queue("orders");
-    let settings = LinkSettings::default().with_round_trip(std::time::Duration::from_millis(71));
+    let settings = LinkSettings::default().round_trip(std::time::Duration::from_millis(71));
     let sender = consign::testing::Link::new(settings).sender(queue.sender().unwrap());
     let start = Instant::now();
     sender.send(numbered(0)).await.unwrap();

@@ -26,7 +26,7 @@ fn faulty(fault: DeliveryFault, count: usize) -> (TestQueue, Link) {
     let queue = TestBroker::new().queue("orders");
     (0..count).for_each(|number| queue.send_message(numbered(number)));
     let faults = Faults::none().on_delivery(1, fault);
-    (queue, Link::new(LinkSettings::default().with_round_trip(ROUND_TRIP).with_faults(faults)))
+    (queue, Link::new(LinkSettings::default().round_trip(ROUND_TRIP).faults(faults)))
 }
 
 #[tokio::test(start_paused = true)]
@@ -130,7 +130,7 @@ async fn a_settlement_whose_answer_is_lost_has_happened() {
 
 #[tokio::test(start_paused = true)]
 async fn a_duplicated_send_is_there_twice() {
-    let (queue, _, sender) = linked(far().with_faults(Faults::none().on_send(1, SendFault::Duplicate)));
+    let (queue, _, sender) = linked(far().faults(Faults::none().on_send(1, SendFault::Duplicate)));
     sender.send(numbered(0)).await.unwrap();
     assert_eq!(subjects(&queue.messages()), [0, 0]);
 }
@@ -209,7 +209,7 @@ async fn sends_without_an_answer_are_bounded() {
 #[tokio::test(start_paused = true)]
 async fn a_test_broker_goes_by_paused_time_and_by_what_is_skipped() {
     let broker = TestBroker::new();
-    let settings = QueueSettings::default().with_lock_duration(Duration::from_secs(10));
+    let settings = QueueSettings::default().lock_duration(Duration::from_secs(10));
     let queue = broker.queue_with("orders", settings);
     queue.send("body");
     let held = queue.receive_now().unwrap();
@@ -228,7 +228,7 @@ async fn a_test_broker_goes_by_paused_time_and_by_what_is_skipped() {
 #[tokio::test(start_paused = true)]
 async fn a_test_broker_wakes_receivers_of_every_entity() {
     let broker = TestBroker::new();
-    let settings = QueueSettings::default().with_lock_duration(Duration::from_secs(10));
+    let settings = QueueSettings::default().lock_duration(Duration::from_secs(10));
     let queue = broker.broker().create_queue("orders", settings).unwrap();
     queue.sender().unwrap().send(Message::new("body")).await.unwrap();
     let mut receiver = queue.receiver();
@@ -244,7 +244,7 @@ async fn a_test_broker_wakes_receivers_of_every_entity() {
 #[tokio::test(start_paused = true)]
 async fn a_full_receiver_over_a_link_leaves_the_line() {
     let queue = TestBroker::new().queue("orders");
-    let link = Link::new(LinkSettings::default().with_round_trip(Duration::from_secs(2)));
+    let link = Link::new(LinkSettings::default().round_trip(Duration::from_secs(2)));
     let (mut full, mut other) = (link.receiver(queue.receiver()), queue.receiver());
     let mut out = Vec::new();
     queue.send("a");
@@ -260,7 +260,7 @@ async fn a_full_receiver_over_a_link_leaves_the_line() {
 async fn a_delivery_may_be_late_by_any_time() {
     let queue = TestBroker::new().queue("orders");
     let faults = Faults::none().on_delivery(1, DeliveryFault::Late(Duration::MAX));
-    let link = Link::new(LinkSettings::default().with_faults(faults));
+    let link = Link::new(LinkSettings::default().faults(faults));
     queue.send("a");
     let mut receiver = link.receiver(queue.receiver());
     assert_pending!(task::spawn(receiver.receive()).poll());

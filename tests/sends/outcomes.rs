@@ -33,8 +33,7 @@ async fn a_send_ends_with_the_answer_and_not_with_the_effect() {
 /// Rules: X-02.
 #[tokio::test(start_paused = true)]
 async fn success_says_nothing_and_a_rejection_everything() {
-    let (queue, _, sender) =
-        linked(far().with_faults(Faults::none().on_send(2, SendFault::Reject(ErrorKind::ServiceBusy))));
+    let (queue, _, sender) = linked(far().faults(Faults::none().on_send(2, SendFault::Reject(ErrorKind::ServiceBusy))));
     let () = sender.send(numbered(0)).await.unwrap();
     let error = sender.send(numbered(1)).await.unwrap_err();
     assert_eq!((error.kind(), error.condition()), (ErrorKind::ServiceBusy, Some("com.microsoft:server-busy")));
@@ -133,7 +132,7 @@ async fn with_ten_answers_withheld_the_eleventh_is_not_written() {
 #[tokio::test(start_paused = true)]
 async fn of_ten_sends_the_third_is_refused_and_nine_are_there() {
     let faults = Faults::none().on_send(3, SendFault::Reject(ErrorKind::QuotaExceeded));
-    let (queue, _, sender) = linked(far().with_faults(faults));
+    let (queue, _, sender) = linked(far().faults(faults));
     let answers = pipelined(&sender, 10).await;
     for (number, answer) in answers.iter().enumerate() {
         assert_eq!(answer.is_err(), number == 2, "{number}: {answer:?}");
@@ -148,7 +147,7 @@ async fn of_ten_sends_the_third_is_refused_and_nine_are_there() {
 async fn answers_in_reverse_order_reach_their_own_sends() {
     let kinds = [ErrorKind::QuotaExceeded, ErrorKind::ServiceBusy, ErrorKind::EntityDisabled];
     let faults = (1..).zip(kinds).fold(Faults::none(), |faults, (n, kind)| faults.on_send(n, SendFault::Reject(kind)));
-    let (_, link, sender) = linked(far().with_faults(faults));
+    let (_, link, sender) = linked(far().faults(faults));
     link.withhold_answers();
     let mut sends: Vec<_> = (0..4).map(|number| task::spawn(sender.send(numbered(number)))).collect();
     sleep(ROUND_TRIP + 4 * STORE).await;
@@ -179,7 +178,7 @@ async fn a_presettled_send_returns_when_it_is_written() {
 /// Rules: X-24.
 #[tokio::test(start_paused = true)]
 async fn a_presettled_send_to_a_full_queue_looks_like_success() {
-    let queue = TestBroker::new().queue_with("orders", QueueSettings::default().with_max_size(1 << 10));
+    let queue = TestBroker::new().queue_with("orders", QueueSettings::default().max_size(1 << 10));
     while queue.try_send(Message::new(vec![0; 100])).is_ok() {}
     let before = queue.counts().active;
     let link = Link::new(far());
@@ -197,7 +196,7 @@ async fn after_a_lost_answer_the_message_is_there_and_after_a_lost_message_it_is
     let faults = Faults::none()
         .on_send(1, SendFault::LoseAnswer(ErrorKind::ServiceTimeout))
         .on_send(2, SendFault::LoseMessage(ErrorKind::ServiceTimeout));
-    let (queue, _, sender) = linked(far().with_faults(faults));
+    let (queue, _, sender) = linked(far().faults(faults));
     for answer in pipelined(&sender, 2).await {
         let error = answer.unwrap_err();
         assert_eq!(

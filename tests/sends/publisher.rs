@@ -160,10 +160,10 @@ async fn at_most_a_hundred_sends_are_in_flight_unless_set() {
 
 #[tokio::test(start_paused = true)]
 async fn a_retry_repeats_the_id_and_the_bytes() {
-    let settings = QueueSettings::default().with_duplicate_detection(600 * SECOND);
+    let settings = QueueSettings::default().duplicate_detection(600 * SECOND);
     let queue = TestBroker::new().queue_with("orders", settings);
     let faults = Faults::none().on_send(1, SendFault::LoseAnswer(ErrorKind::CommunicationProblem));
-    let link = Link::new(far().with_faults(faults));
+    let link = Link::new(far().faults(faults));
     let publisher = Publisher::builder(Codecs::json())
         .layer(TraceLayer::sending("orders"))
         .layer(TimeoutLayer::new(60 * SECOND))

@@ -27,8 +27,7 @@ async fn sends_are_recorded_with_their_outcomes() {
     let queue = TestBroker::new().queue("orders");
     let faults = Faults::none().on_send(2, SendFault::Reject(ErrorKind::QuotaExceeded));
     let recorder = Recorder::new();
-    let sender =
-        recorder.sender(Link::new(LinkSettings::default().with_faults(faults)).sender(queue.sender().unwrap()));
+    let sender = recorder.sender(Link::new(LinkSettings::default().faults(faults)).sender(queue.sender().unwrap()));
     sender.send(numbered(0)).await.unwrap();
     sender.send(numbered(1)).await.unwrap_err();
     sender.send_batch(Batch::from([numbered(2), numbered(3)])).await.unwrap();

@@ -39,7 +39,7 @@ impl Policy<Message, (), SendError> for Once {
 /// How many messages a queue has after a send whose first attempt meets `fault`.
 async fn messages_after(settings: QueueSettings, fault: SendFault) -> usize {
     let queue = TestBroker::new().queue_with("orders", settings);
-    let link = Link::new(far().with_faults(Faults::none().on_send(1, fault)));
+    let link = Link::new(far().faults(Faults::none().on_send(1, fault)));
     let bound = InFlightLayer::new(1);
     let mut sender = ServiceBuilder::new()
         .layer(MessageIdLayer::new())
@@ -55,7 +55,7 @@ async fn messages_after(settings: QueueSettings, fault: SendFault) -> usize {
 #[tokio::test(start_paused = true)]
 async fn with_duplicate_detection_a_retry_after_a_lost_answer_makes_one_message() {
     for kind in [ErrorKind::ServiceTimeout, ErrorKind::CommunicationProblem] {
-        let detecting = || QueueSettings::default().with_duplicate_detection(Duration::from_secs(600));
+        let detecting = || QueueSettings::default().duplicate_detection(Duration::from_secs(600));
         for fault in [SendFault::LoseAnswer(kind), SendFault::LoseMessage(kind)] {
             assert_eq!(messages_after(detecting(), fault).await, 1, "{fault:?}");
         }

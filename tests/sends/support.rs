@@ -12,7 +12,7 @@ pub(crate) const STORE: Duration = Duration::from_millis(10);
 
 /// 70 ms to the broker and back.
 pub(crate) fn far() -> LinkSettings {
-    LinkSettings::default().with_round_trip(ROUND_TRIP).with_store(Store::OneAtATime(STORE))
+    LinkSettings::default().round_trip(ROUND_TRIP).store(Store::OneAtATime(STORE))
 }
 
 /// A queue at the other end of a link.

@@ -40,9 +40,9 @@ async fn run(seed: u64) {
     let takes = Duration::from_millis(random.u64(0..20));
     let stores = [Store::OneAtATime(takes), Store::Overlapping(takes), Store::GroupCommit(takes)];
     let settings = LinkSettings::default()
-        .with_round_trip(Duration::from_millis(random.u64(0..100)))
-        .with_store(stores[random.usize(0..3)])
-        .with_faults(faults);
+        .round_trip(Duration::from_millis(random.u64(0..100)))
+        .store(stores[random.usize(0..3)])
+        .faults(faults);
     let link = Link::new(settings);
     let queue = TestBroker::new().queue("orders");
     let sender = link.sender(queue.sender().unwrap());

@@ -14,7 +14,7 @@ use crate::{
 };
 
 fn bench() -> Bench {
-    let bench = Bench::new(settings().with_sessions(true));
+    let bench = Bench::new(settings().requires_session(true));
     bench.send_message(Message::builder().session_id("s").build("a").unwrap());
     bench
 }

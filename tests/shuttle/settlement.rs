@@ -141,7 +141,7 @@ fn settle_against_update_and_deletion() {
             if deleted {
                 bench.broker.delete("orders").unwrap();
             } else {
-                bench.broker.update_queue("orders", settings().with_lock_duration(2 * LOCK)).unwrap();
+                bench.broker.update_queue("orders", settings().lock_duration(2 * LOCK)).unwrap();
             }
         });
         let settled = settled.join().unwrap();

@@ -67,7 +67,7 @@ pub(crate) struct Bench {
 }
 
 pub(crate) fn settings() -> QueueSettings {
-    QueueSettings::default().with_lock_duration(LOCK)
+    QueueSettings::default().lock_duration(LOCK)
 }
 
 impl Bench {

@@ -60,7 +60,7 @@ fn commit_against_lock_expiry() {
 #[test]
 fn commit_against_the_end_of_its_session() {
     random_and_pct("commit_against_the_end_of_its_session", || {
-        let bench = Bench::new(settings().with_sessions(true));
+        let bench = Bench::new(settings().requires_session(true));
         let in_session = |body: &'static str| Message::builder().session_id("s").build(body).unwrap();
         bench.send_message(in_session("a"));
         let mut session = bench.queue.accept_session("s").unwrap();

@@ -38,7 +38,7 @@ impl Backoff {
 
     /// Sets the seed of the random part. Two backoffs with the same seed have the same pauses.
     #[must_use]
-    pub fn with_seed(mut self, seed: u64) -> Self {
+    pub fn seed(mut self, seed: u64) -> Self {
         self.random = Rng::with_seed(seed);
         self
     }

@@ -19,7 +19,7 @@ use crate::stream::{Deadline, Error, ErrorKind, Stream};
 ///
 /// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 /// let stream = Connector::new("broker.example", 5672).connect().await?;
-/// let connection = Connection::open(stream, Options::new("example").with_hostname("broker.example")).await?;
+/// let connection = Connection::open(stream, Options::new("example").hostname("broker.example")).await?;
 /// # Ok(())
 /// # }
 /// ```
@@ -32,8 +32,8 @@ use crate::stream::{Deadline, Error, ErrorKind, Stream};
 /// use consign_amqp::{client::Connector, stream::WebSocketOptions};
 ///
 /// let connector = Connector::new("example.servicebus.windows.net", 443)
-///     .with_tls(config)
-///     .with_web_socket(WebSocketOptions::service_bus());
+///     .tls(config)
+///     .web_socket(WebSocketOptions::service_bus());
 /// let stream = connector.connect().await?;
 /// # Ok(())
 /// # }
@@ -68,14 +68,14 @@ impl Connector {
 
     /// Sets the name that the certificate must have, and that the server is addressed by. The host by default.
     #[must_use]
-    pub fn with_server_name(mut self, name: impl Into<String>) -> Self {
+    pub fn server_name(mut self, name: impl Into<String>) -> Self {
         self.server_name = Some(name.into());
         self
     }
 
     /// Sets how long the name resolution, the TCP connection and the handshakes may take together. 30 seconds by default.
     #[must_use]
-    pub const fn with_timeout(mut self, timeout: Duration) -> Self {
+    pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
@@ -83,7 +83,7 @@ impl Connector {
     /// Requires TLS.
     #[cfg(feature = "tls")]
     #[must_use]
-    pub fn with_tls(mut self, config: Arc<tokio_rustls::rustls::ClientConfig>) -> Self {
+    pub fn tls(mut self, config: Arc<tokio_rustls::rustls::ClientConfig>) -> Self {
         self.tls = Some(config);
         self
     }
@@ -91,7 +91,7 @@ impl Connector {
     /// Uses WebSocket.
     #[cfg(feature = "websocket")]
     #[must_use]
-    pub fn with_web_socket(mut self, options: WebSocketOptions) -> Self {
+    pub fn web_socket(mut self, options: WebSocketOptions) -> Self {
         self.web_socket = Some(options);
         self
     }
@@ -159,7 +159,7 @@ impl Connector {
         use tokio_rustls::{TlsConnector, rustls::pki_types::ServerName};
 
         let Some(config) = &self.tls else { return self.upgrade(stream, false, deadline).await };
-        let name = ServerName::try_from(self.server_name().to_owned());
+        let name = ServerName::try_from(self.tls_name().to_owned());
         let name = name.map_err(|error| Error::new(ErrorKind::ServerName, error))?;
         let handshake = async {
             let stream = TlsConnector::from(Arc::clone(config)).connect(name, stream).await;
@@ -183,7 +183,7 @@ impl Connector {
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let Some(options) = &self.web_socket else { return Ok(Stream::new(stream)) };
-        let handshake = stream::connect(stream, is_tls, self.server_name(), self.port, options);
+        let handshake = stream::connect(stream, is_tls, self.tls_name(), self.port, options);
         Ok(Stream::new(deadline.within("WebSocket handshake", Box::pin(handshake)).await?))
     }
 
@@ -197,7 +197,7 @@ impl Connector {
     }
 
     #[cfg(any(feature = "tls", feature = "websocket"))]
-    fn server_name(&self) -> &str {
+    fn tls_name(&self) -> &str {
         self.server_name.as_deref().unwrap_or(&self.host)
     }
 }

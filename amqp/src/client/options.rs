@@ -37,28 +37,28 @@ impl Options {
 
     /// Sets [`Options::hostname`].
     #[must_use]
-    pub fn with_hostname(mut self, hostname: impl Into<Str>) -> Self {
+    pub fn hostname(mut self, hostname: impl Into<Str>) -> Self {
         self.hostname = Some(hostname.into());
         self
     }
 
     /// Sets [`Options::properties`].
     #[must_use]
-    pub fn with_properties(mut self, properties: Map) -> Self {
+    pub fn properties(mut self, properties: Map) -> Self {
         self.properties = Some(properties);
         self
     }
 
     /// Sets [`Options::timeout`].
     #[must_use]
-    pub const fn with_timeout(mut self, timeout: Duration) -> Self {
+    pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
     /// Sets [`Options::engine`].
     #[must_use]
-    pub fn with_engine(mut self, engine: engine::Options) -> Self {
+    pub fn engine(mut self, engine: engine::Options) -> Self {
         self.engine = engine;
         self
     }

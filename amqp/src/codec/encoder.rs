@@ -43,14 +43,14 @@ impl<'o> Encoder<'o> {
     /// use consign_amqp::codec::Encoder;
     ///
     /// let mut out = Vec::new();
-    /// let mut encoder = Encoder::new(&mut out).with_full_widths();
+    /// let mut encoder = Encoder::new(&mut out).full_widths();
     /// encoder.encode(&7_u32);
     /// encoder.finish()?;
     /// assert_eq!(out, [0x70, 0, 0, 0, 7]);
     /// # Ok::<(), consign_amqp::codec::EncodeError>(())
     /// ```
     #[must_use]
-    pub const fn with_full_widths(mut self) -> Self {
+    pub const fn full_widths(mut self) -> Self {
         self.full = true;
         self
     }

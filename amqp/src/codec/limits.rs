@@ -8,7 +8,7 @@
 /// use consign_amqp::bytes::Bytes;
 ///
 /// let nested = Bytes::from_static(&[0xc0, 3, 1, 0xc0, 1, 0]);
-/// let mut decoder = Decoder::with_limits(&nested, Limits::default().with_depth(1));
+/// let mut decoder = Decoder::with_limits(&nested, Limits::default().depth(1));
 /// assert!(decoder.value().is_err());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Limits {
 
     /// Sets [`Limits::depth`], clamped to 1 to [`Limits::MAX_DEPTH`].
     #[must_use]
-    pub const fn with_depth(mut self, depth: u8) -> Self {
+    pub const fn depth(mut self, depth: u8) -> Self {
         self.depth = if depth == 0 {
             1
         } else if depth > Self::MAX_DEPTH {
@@ -49,14 +49,14 @@ impl Limits {
 
     /// Sets [`Limits::elements`].
     #[must_use]
-    pub const fn with_elements(mut self, elements: u32) -> Self {
+    pub const fn elements(mut self, elements: u32) -> Self {
         self.elements = elements;
         self
     }
 
     /// Sets [`Limits::utf8_symbols`].
     #[must_use]
-    pub const fn with_utf8_symbols(mut self, utf8_symbols: bool) -> Self {
+    pub const fn utf8_symbols(mut self, utf8_symbols: bool) -> Self {
         self.utf8_symbols = utf8_symbols;
         self
     }

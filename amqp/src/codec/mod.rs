@@ -1,7 +1,7 @@
 //! From bytes to values and back, within limits.
 //!
 //! A decoder accepts every encoding that AMQP 1.0 has for a type. An encoder writes the smallest one, or
-//! with [`Encoder::with_full_widths`] the widest. A decoded string, symbol or
+//! with [`Encoder::full_widths`] the widest. A decoded string, symbol or
 //! binary is a slice of the input: it is not copied, and it keeps the input's memory until it is dropped.
 
 mod array;

@@ -114,105 +114,105 @@ impl Default for Options {
 impl Options {
     /// Sets [`Options::max_frame_size`].
     #[must_use]
-    pub const fn with_max_frame_size(mut self, bytes: u32) -> Self {
+    pub const fn max_frame_size(mut self, bytes: u32) -> Self {
         self.max_frame_size = bytes;
         self
     }
 
     /// Sets [`Options::max_sessions`].
     #[must_use]
-    pub const fn with_max_sessions(mut self, sessions: u16) -> Self {
+    pub const fn max_sessions(mut self, sessions: u16) -> Self {
         self.max_sessions = sessions;
         self
     }
 
     /// Sets [`Options::max_links`].
     #[must_use]
-    pub const fn with_max_links(mut self, links: u32) -> Self {
+    pub const fn max_links(mut self, links: u32) -> Self {
         self.max_links = links;
         self
     }
 
     /// Sets [`Options::max_connection_links`].
     #[must_use]
-    pub const fn with_max_connection_links(mut self, links: u32) -> Self {
+    pub const fn max_connection_links(mut self, links: u32) -> Self {
         self.max_connection_links = links;
         self
     }
 
     /// Sets [`Options::max_unsettled`].
     #[must_use]
-    pub const fn with_max_unsettled(mut self, deliveries: usize) -> Self {
+    pub const fn max_unsettled(mut self, deliveries: usize) -> Self {
         self.max_unsettled = deliveries;
         self
     }
 
     /// Sets [`Options::max_message_size`].
     #[must_use]
-    pub const fn with_max_message_size(mut self, bytes: u64) -> Self {
+    pub const fn max_message_size(mut self, bytes: u64) -> Self {
         self.max_message_size = bytes;
         self
     }
 
     /// Sets [`Options::incoming_window`].
     #[must_use]
-    pub const fn with_incoming_window(mut self, frames: u32) -> Self {
+    pub const fn incoming_window(mut self, frames: u32) -> Self {
         self.incoming_window = frames;
         self
     }
 
     /// Sets [`Options::credit_overrun`].
     #[must_use]
-    pub const fn with_credit_overrun(mut self, deliveries: u32) -> Self {
+    pub const fn credit_overrun(mut self, deliveries: u32) -> Self {
         self.credit_overrun = deliveries;
         self
     }
 
     /// Sets [`Options::idle_timeout`].
     #[must_use]
-    pub const fn with_idle_timeout(mut self, timeout: Duration) -> Self {
+    pub const fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.idle_timeout = Some(timeout);
         self
     }
 
     /// Sets [`Options::handshake_timeout`].
     #[must_use]
-    pub const fn with_handshake_timeout(mut self, timeout: Duration) -> Self {
+    pub const fn handshake_timeout(mut self, timeout: Duration) -> Self {
         self.handshake_timeout = timeout;
         self
     }
 
     /// Sets [`Options::output_limit`].
     #[must_use]
-    pub const fn with_output_limit(mut self, bytes: usize) -> Self {
+    pub const fn output_limit(mut self, bytes: usize) -> Self {
         self.output_limit = bytes;
         self
     }
 
     /// Sets [`Options::event_limit`].
     #[must_use]
-    pub const fn with_event_limit(mut self, events: usize) -> Self {
+    pub const fn event_limit(mut self, events: usize) -> Self {
         self.event_limit = events;
         self
     }
 
     /// Sets [`Options::sasl_client`].
     #[must_use]
-    pub fn with_sasl_client(mut self, credentials: SaslCredentials) -> Self {
+    pub fn sasl_client(mut self, credentials: SaslCredentials) -> Self {
         self.sasl_client = Some(credentials);
         self
     }
 
     /// Sets [`Options::sasl_mechanisms`].
     #[must_use]
-    pub fn with_sasl_mechanisms(mut self, mechanisms: impl IntoIterator<Item = Symbol>) -> Self {
+    pub fn sasl_mechanisms(mut self, mechanisms: impl IntoIterator<Item = Symbol>) -> Self {
         self.sasl_mechanisms = mechanisms.into_iter().collect();
         self
     }
 
     /// Sets [`Options::sasl_optional`].
     #[must_use]
-    pub const fn with_sasl_optional(mut self, optional: bool) -> Self {
+    pub const fn sasl_optional(mut self, optional: bool) -> Self {
         self.sasl_optional = optional;
         self
     }

@@ -21,7 +21,7 @@ use crate::stream::{Deadline, Error, Stream};
 ///     stream::WebSocketOptions,
 /// };
 ///
-/// let acceptor = Acceptor::new().with_tls(config).with_web_socket(WebSocketOptions::service_bus());
+/// let acceptor = Acceptor::new().tls(config).web_socket(WebSocketOptions::service_bus());
 /// let listener = tokio::net::TcpListener::bind("127.0.0.1:443").await?;
 /// loop {
 ///     let (stream, _) = listener.accept().await?;
@@ -67,7 +67,7 @@ impl Acceptor {
 
     /// Sets how long the handshakes of a stream may take together. 20 seconds by default.
     #[must_use]
-    pub const fn with_timeout(mut self, timeout: Duration) -> Self {
+    pub const fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
@@ -75,7 +75,7 @@ impl Acceptor {
     /// Requires TLS.
     #[cfg(feature = "tls")]
     #[must_use]
-    pub fn with_tls(mut self, config: Arc<tokio_rustls::rustls::ServerConfig>) -> Self {
+    pub fn tls(mut self, config: Arc<tokio_rustls::rustls::ServerConfig>) -> Self {
         self.tls = Some(config);
         self
     }
@@ -92,7 +92,7 @@ impl Acceptor {
     /// Requires WebSocket. The header of the request has at most 64 KiB and 124 fields.
     #[cfg(feature = "websocket")]
     #[must_use]
-    pub fn with_web_socket(mut self, options: WebSocketOptions) -> Self {
+    pub fn web_socket(mut self, options: WebSocketOptions) -> Self {
         self.web_socket = Some(options);
         self
     }

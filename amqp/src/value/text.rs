@@ -157,7 +157,7 @@ impl Symbol {
     /// Creates a symbol that may have other characters than ASCII.
     ///
     /// AMQP 1.0 does not allow them, and a peer may refuse the connection for one. For data that is decoded with
-    /// [`Limits::with_utf8_symbols`](crate::codec::Limits::with_utf8_symbols).
+    /// [`Limits::utf8_symbols`](crate::codec::Limits::utf8_symbols).
     #[must_use]
     pub fn from_utf8(text: impl Into<Str>) -> Self {
         Self(text.into().0)

@@ -76,7 +76,7 @@ fn an_array_of_elements_without_bytes_has_at_most_1024() {
 fn the_elements_of_all_collections_together_are_limited() {
     let limited = |digits: &str, elements| {
         let input = hex(digits);
-        Decoder::with_limits(&input, Limits::default().with_elements(elements)).value().map_err(|error| error.kind())
+        Decoder::with_limits(&input, Limits::default().elements(elements)).value().map_err(|error| error.kind())
     };
     let nested = "c0 09 02 c0 05 04 40 40 40 40 40";
     assert!(limited(nested, 6).is_ok());
@@ -213,7 +213,7 @@ fn an_empty_list_is_a_level_in_every_encoding() {
         assert!(codec::decode::<Value>(&in_lists(31)).is_ok(), "{list}");
         assert_eq!(codec::decode::<Value>(&in_lists(32)).map_err(|error| error.kind()), Err(Depth), "{list}");
     }
-    let limits = Limits::default().with_depth(1);
+    let limits = Limits::default().depth(1);
     let empty_lists = hex("e0 02 03 45");
     assert_eq!(Decoder::with_limits(&empty_lists, limits).value().map_err(|error| error.kind()), Err(Depth));
 }

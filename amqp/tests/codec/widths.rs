@@ -12,7 +12,7 @@ use crate::{decode, hex, to_hex};
 
 fn full(value: &impl Encode) -> Bytes {
     let mut out = Vec::new();
-    let mut encoder = Encoder::new(&mut out).with_full_widths();
+    let mut encoder = Encoder::new(&mut out).full_widths();
     encoder.encode(value);
     encoder.finish().unwrap();
     out.into()
@@ -70,7 +70,7 @@ fn a_symbol_of_utf_8_is_read_where_the_limits_allow_it() {
     let symbol = Symbol::from_utf8("größe");
     let encoding = codec::encode(&symbol).unwrap();
     assert_eq!(to_hex(&encoding), "a3076772c3b6c39f65");
-    let lenient = Limits::default().with_utf8_symbols(true);
+    let lenient = Limits::default().utf8_symbols(true);
     assert_eq!(Decoder::with_limits(&encoding, lenient).decode::<Symbol>(), Ok(symbol.clone()));
     assert_eq!(Decoder::with_limits(&encoding, lenient).value(), Ok(symbol.into()));
     let refused = codec::decode::<Symbol>(&encoding).unwrap_err();

@@ -121,10 +121,8 @@ async fn a_message_of_many_frames_crosses_tcp_with_sasl() {
         let (stream, _) = listener.accept().await.unwrap();
         server.serve(stream).await;
     });
-    let engine = engine::Options::default()
-        .with_max_frame_size(4_096)
-        .with_sasl_client(SaslCredentials::plain("guest", "guest"));
-    let connection = Connection::connect(address, Options::new("client").with_engine(engine)).await.unwrap();
+    let engine = engine::Options::default().max_frame_size(4_096).sasl_client(SaslCredentials::plain("guest", "guest"));
+    let connection = Connection::connect(address, Options::new("client").engine(engine)).await.unwrap();
     assert_eq!(connection.peer().container_id.as_str(), "node");
     let session = connection.begin().await.unwrap();
     let large = message(vec![7; 1_000_000]);

@@ -58,7 +58,7 @@ struct Outgoing {
 impl Node {
     pub(crate) fn new() -> Self {
         let mechanisms = ["ANONYMOUS", "PLAIN"].map(Symbol::from_static);
-        let options = Options::default().with_sasl_mechanisms(mechanisms).with_sasl_optional(true);
+        let options = Options::default().sasl_mechanisms(mechanisms).sasl_optional(true);
         Self { queues: Arc::default(), changed: watch::Sender::new(0), options }
     }
 

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::{Node, message, receiver, stream};
 
 fn options() -> Options {
-    Options::new("client").with_timeout(Duration::from_secs(5))
+    Options::new("client").timeout(Duration::from_secs(5))
 }
 
 /// Serves a connection on which links are attached, and nothing else is answered.
@@ -67,9 +67,9 @@ async fn a_drain_without_an_answer_ends_in_a_timeout() {
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_connection_stays_open_while_both_ends_are_there() {
-    let engine = engine::Options::default().with_idle_timeout(Duration::from_secs(2));
+    let engine = engine::Options::default().idle_timeout(Duration::from_secs(2));
     let node = Node::with_options(engine.clone());
-    let connection = Connection::open(stream(&node, 4_096), options().with_engine(engine)).await.unwrap();
+    let connection = Connection::open(stream(&node, 4_096), options().engine(engine)).await.unwrap();
     tokio::time::sleep(Duration::from_secs(3_600)).await;
     assert!(!connection.is_closed());
     connection.close().await.unwrap();
@@ -81,8 +81,8 @@ async fn a_lost_connection_ends_a_receive() {
     let (mut near, far) = tokio::io::duplex(4_096);
     tokio::spawn(Node::new().serve(far));
     let relay = tokio::spawn(async move { tokio::io::copy_bidirectional(&mut server, &mut near).await });
-    let engine = engine::Options::default().with_idle_timeout(Duration::from_secs(2));
-    let connection = Connection::open(client, options().with_engine(engine)).await.unwrap();
+    let engine = engine::Options::default().idle_timeout(Duration::from_secs(2));
+    let connection = Connection::open(client, options().engine(engine)).await.unwrap();
     let session = connection.begin().await.unwrap();
     let mut receiver = receiver(&session, "orders").await;
     receiver.set_credit(1).unwrap();
@@ -104,8 +104,8 @@ async fn a_silent_server_is_noticed_by_the_idle_timeout() {
         connection.command(|engine| engine.open(Open { container_id: "s".into(), ..Open::default() })).unwrap();
         let _ = held.send(connection);
     });
-    let engine = engine::Options::default().with_idle_timeout(Duration::from_secs(2));
-    let client = Connection::open(Silenced { stream: client, silent_at: None }, options().with_engine(engine)).await;
+    let engine = engine::Options::default().idle_timeout(Duration::from_secs(2));
+    let client = Connection::open(Silenced { stream: client, silent_at: None }, options().engine(engine)).await;
     let client = client.unwrap();
     let _connection = hold.await.unwrap();
     let error = client.closed().await;

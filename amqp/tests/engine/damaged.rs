@@ -95,7 +95,7 @@ fn frames_in_any_order_and_flipped_bits_end_in_events_and_frames() {
     for seed in seed..seed + cases {
         let outcome = std::panic::catch_unwind(|| {
             let mut rng = Rng::with_seed(seed);
-            let (mut peer, _) = Peer::begun(Options::default().with_max_unsettled(8).with_event_limit(4));
+            let (mut peer, _) = Peer::begun(Options::default().max_unsettled(8).event_limit(4));
             for _ in 0..rng.usize(10..80) {
                 let mut bytes =
                     encode(u16::from(rng.u8(0..20) == 0), performative(&mut rng), &vec![7; rng.usize(..600)]);

@@ -222,7 +222,7 @@ fn a_drain_ends_with_the_last_credit_also_without_a_flow() {
 /// Rules: A-56.
 #[test]
 fn a_sender_may_send_what_credit_and_session_window_allow() {
-    let (mut peer, link) = Peer::attached(Options::default().with_max_unsettled(4), Role::Receiver);
+    let (mut peer, link) = Peer::attached(Options::default().max_unsettled(4), Role::Receiver);
     let flow = |window, credit| Flow {
         next_incoming_id: Some(0),
         incoming_window: window,
@@ -251,7 +251,7 @@ fn a_sender_may_send_what_credit_and_session_window_allow() {
 /// Rules: A-56.
 #[test]
 fn a_delivery_of_more_frames_than_the_window_goes_on_when_the_window_opens() {
-    let (mut peer, link) = Peer::attached(Options::default().with_max_frame_size(512), Role::Receiver);
+    let (mut peer, link) = Peer::attached(Options::default().max_frame_size(512), Role::Receiver);
     let flow = |next: u32, window| Flow {
         next_incoming_id: Some(next),
         incoming_window: window,
@@ -284,7 +284,7 @@ fn a_delivery_of_more_frames_than_the_window_goes_on_when_the_window_opens() {
 
 #[test]
 fn a_delivery_that_waits_for_the_window_can_be_aborted() {
-    let (mut peer, link) = Peer::attached(Options::default().with_max_frame_size(512), Role::Receiver);
+    let (mut peer, link) = Peer::attached(Options::default().max_frame_size(512), Role::Receiver);
     let mut flow = Flow { incoming_window: 1, handle: Some(0), link_credit: Some(5), ..Flow::default() };
     flow.next_incoming_id = Some(0);
     peer.write(0, flow.clone());

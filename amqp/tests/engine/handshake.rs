@@ -11,7 +11,7 @@ use consign_amqp::{
 use crate::peer::{Peer, attach, begin, encode};
 
 fn sasl_server() -> Options {
-    Options::default().with_sasl_mechanisms(["MSSBCBS", "ANONYMOUS", "PLAIN", "EXTERNAL"].map(Symbol::from_static))
+    Options::default().sasl_mechanisms(["MSSBCBS", "ANONYMOUS", "PLAIN", "EXTERNAL"].map(Symbol::from_static))
 }
 
 fn sasl(frame: impl Into<SaslFrame>) -> Vec<u8> {
@@ -63,7 +63,7 @@ fn open_begin_and_attach_in_one_packet_are_answered_in_order() {
 fn the_application_of_the_server_accepts_the_credentials() {
     let mut server = Peer::new(Connection::server(sasl_server(), Duration::ZERO));
     let credentials = SaslCredentials::plain("key", "secret");
-    let client = Connection::client(Options::default().with_sasl_client(credentials), Duration::ZERO);
+    let client = Connection::client(Options::default().sasl_client(credentials), Duration::ZERO);
     let mut client = Peer::new(client);
     client.engine.open(Open::default()).unwrap();
     assert!(!client.engine.is_open());
@@ -89,7 +89,7 @@ fn the_application_of_the_server_accepts_the_credentials() {
 #[test]
 fn the_debug_output_of_a_connection_has_no_password() {
     let credentials = SaslCredentials::plain("key", "secret");
-    let client = Connection::client(Options::default().with_sasl_client(credentials), Duration::ZERO);
+    let client = Connection::client(Options::default().sasl_client(credentials), Duration::ZERO);
     let mut client = Peer::new(client);
     client.write_bytes(&ProtocolHeader::Sasl.to_bytes());
     let mechanisms = SaslMechanisms { sasl_server_mechanisms: [Symbol::from_static("PLAIN")].into_iter().collect() };
@@ -137,7 +137,7 @@ fn refused_credentials_and_mechanisms_close_the_connection() {
 fn challenges_and_responses_reach_the_applications() {
     let credentials =
         SaslCredentials { mechanism: Symbol::from_static("EXTERNAL"), initial_response: None, hostname: None };
-    let client = Connection::client(Options::default().with_sasl_client(credentials), Duration::ZERO);
+    let client = Connection::client(Options::default().sasl_client(credentials), Duration::ZERO);
     let mut client = Peer::new(client);
     let mut server = Peer::new(Connection::server(sasl_server(), Duration::ZERO));
     let mut seen = Vec::new();
@@ -174,7 +174,7 @@ fn a_server_that_demands_sasl_refuses_amqp_and_says_what_it_supports() {
     assert_eq!(**violation, Violation::ProtocolHeader(ProtocolHeader::Amqp.to_bytes()));
     assert_eq!(server.next_write(), ProtocolHeader::Sasl.to_bytes().as_slice());
 
-    let mut server = Peer::new(Connection::server(sasl_server().with_sasl_optional(true), Duration::ZERO));
+    let mut server = Peer::new(Connection::server(sasl_server().sasl_optional(true), Duration::ZERO));
     server.write_bytes(&ProtocolHeader::Amqp.to_bytes());
     assert_eq!(server.next_write(), ProtocolHeader::Amqp.to_bytes().as_slice());
 }
@@ -203,7 +203,7 @@ fn an_empty_frame_is_sent_within_half_of_the_idle_timeout_of_the_peer() {
 /// Rules: A-51.
 #[test]
 fn a_peer_that_is_silent_for_the_idle_timeout_is_closed() {
-    let mut peer = Peer::opened(Options::default().with_idle_timeout(Duration::from_secs(10)));
+    let mut peer = Peer::opened(Options::default().idle_timeout(Duration::from_secs(10)));
     peer.now = Duration::from_secs(9);
     peer.write_bytes(&[0, 0, 0, 8, 2, 0, 0, 0]);
     // A call without new bytes is no sign of life.
@@ -220,7 +220,7 @@ fn a_peer_that_is_silent_for_the_idle_timeout_is_closed() {
 /// Rules: A-51.
 #[test]
 fn half_of_the_idle_timeout_is_announced() {
-    let options = Options::default().with_idle_timeout(Duration::from_secs(60));
+    let options = Options::default().idle_timeout(Duration::from_secs(60));
     let mut client = Peer::new(Connection::client(options, Duration::ZERO));
     client.engine.open(Open::default()).unwrap();
     client.next_write();
@@ -231,7 +231,7 @@ fn half_of_the_idle_timeout_is_announced() {
 /// Attacks: 89.
 #[test]
 fn the_handshake_and_the_close_are_limited_in_time() {
-    let options = Options::default().with_handshake_timeout(Duration::from_secs(5));
+    let options = Options::default().handshake_timeout(Duration::from_secs(5));
     let mut peer = Peer::new(Connection::server(options.clone(), Duration::from_secs(1)));
     peer.now = Duration::from_secs(4);
     peer.write_bytes(b"AMQP");

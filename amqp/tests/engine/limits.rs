@@ -9,7 +9,7 @@ use crate::peer::{Peer, attach, begin, encode, transfer};
 /// Rules: A-58.
 #[test]
 fn input_waits_while_events_are_not_polled() {
-    let (mut peer, link) = Peer::attached(Options::default().with_event_limit(3), Role::Sender);
+    let (mut peer, link) = Peer::attached(Options::default().event_limit(3), Role::Sender);
     peer.engine.credit(link, 100).unwrap();
     let packet: Vec<u8> = (0..10).flat_map(|number| encode(0, transfer(number, true), b"message")).collect();
     peer.write_bytes(&packet);
@@ -27,7 +27,7 @@ fn input_waits_while_events_are_not_polled() {
 /// Rules: A-58.
 #[test]
 fn sends_wait_while_the_output_is_not_written() {
-    let (mut peer, link) = Peer::attached(Options::default().with_output_limit(1_000), Role::Receiver);
+    let (mut peer, link) = Peer::attached(Options::default().output_limit(1_000), Role::Receiver);
     peer.flow(Flow { handle: Some(0), link_credit: Some(100), ..Flow::default() });
     let mut sent = 0;
     while peer.engine.sendable(link) > 0 {
@@ -43,7 +43,7 @@ fn sends_wait_while_the_output_is_not_written() {
 /// Rules: A-58.
 #[test]
 fn a_peer_that_reads_no_answers_is_not_read_from() {
-    let (mut peer, _) = Peer::attached(Options::default().with_output_limit(1_000), Role::Sender);
+    let (mut peer, _) = Peer::attached(Options::default().output_limit(1_000), Role::Sender);
     let echo = encode(0, Flow { echo: true, ..Flow::default() }, b"");
     for _ in 0..1_000 {
         peer.write_bytes(&echo);
@@ -56,7 +56,7 @@ fn a_peer_that_reads_no_answers_is_not_read_from() {
 /// Rules: A-58.
 #[test]
 fn sessions_and_links_of_this_end_are_limited_by_both_ends() {
-    let mut peer = Peer::opened(Options::default().with_max_sessions(3).with_max_links(2));
+    let mut peer = Peer::opened(Options::default().max_sessions(3).max_links(2));
     let session = peer.engine.begin(Begin::default()).unwrap();
     for _ in 0..2 {
         peer.engine.begin(Begin::default()).unwrap();
@@ -78,7 +78,7 @@ fn sessions_and_links_of_this_end_are_limited_by_both_ends() {
 /// Attacks: 88.
 #[test]
 fn one_session_more_of_the_peer_closes_the_connection() {
-    let mut peer = Peer::opened(Options::default().with_max_sessions(2));
+    let mut peer = Peer::opened(Options::default().max_sessions(2));
     peer.engine.begin(Begin::default()).unwrap();
     peer.write(0, begin());
     peer.write(1, begin());
@@ -98,7 +98,7 @@ fn one_session_more_of_the_peer_closes_the_connection() {
 /// Attacks: 88.
 #[test]
 fn one_link_more_of_the_peer_ends_its_session() {
-    let (mut peer, session) = Peer::begun(Options::default().with_max_links(3).with_max_connection_links(4));
+    let (mut peer, session) = Peer::begun(Options::default().max_links(3).max_connection_links(4));
     let violation = |peer: &mut Peer, of| {
         let events = peer.events();
         let [Event::Ended { session, reason: Reason::Violation(violation) }] = &events[..] else {
@@ -135,7 +135,7 @@ fn one_link_more_of_the_peer_ends_its_session() {
 /// Rules: A-58.
 #[test]
 fn a_message_that_the_receiver_does_not_accept_is_not_sent() {
-    let (mut peer, _) = Peer::begun(Options::default().with_max_unsettled(1));
+    let (mut peer, _) = Peer::begun(Options::default().max_unsettled(1));
     peer.write(0, Attach { max_message_size: Some(100), ..attach(0, Role::Receiver) });
     let events = peer.events();
     let [Event::AttachRequested { link, .. }] = events[..] else { panic!("{events:?}") };
@@ -155,7 +155,7 @@ fn a_message_that_the_receiver_does_not_accept_is_not_sent() {
 /// Rules: A-58.
 #[test]
 fn a_frame_that_is_too_large_for_the_peer_is_refused_and_nothing_is_written() {
-    let (mut peer, link) = Peer::attached(Options::default().with_max_frame_size(512), Role::Sender);
+    let (mut peer, link) = Peer::attached(Options::default().max_frame_size(512), Role::Sender);
     let error = || Error::new(condition::NOT_FOUND, "x".repeat(600));
     let refused = Err(CommandError::FrameTooLarge { max: 512 });
     assert_eq!(peer.engine.detach(link, true, Some(error())), refused);

@@ -78,7 +78,7 @@ fn a_sender_without_an_initial_delivery_count_begins_at_0() {
 /// Rules: A-52.
 #[test]
 fn an_answer_repeats_the_name_and_has_what_each_role_needs() {
-    let (mut peer, _) = Peer::begun(Options::default().with_max_message_size(262_144));
+    let (mut peer, _) = Peer::begun(Options::default().max_message_size(262_144));
     for (handle, role) in [(0, Role::Sender), (1, Role::Receiver)] {
         peer.write(0, attach(handle, role));
         let events = peer.events();

@@ -63,13 +63,13 @@ struct World {
 /// A sender does not exceed the receiver's limit of unsettled deliveries if both ends have the same.
 fn options(rng: &mut Rng, max_unsettled: usize) -> Options {
     Options::default()
-        .with_max_frame_size(rng.u32(512..3_000))
-        .with_incoming_window(rng.u32(1..12))
-        .with_max_unsettled(max_unsettled)
-        .with_event_limit(rng.usize(1..20))
-        .with_output_limit(rng.usize(1..20_000))
-        .with_max_sessions(rng.u16(1..4))
-        .with_max_links(rng.u32(1..5))
+        .max_frame_size(rng.u32(512..3_000))
+        .incoming_window(rng.u32(1..12))
+        .max_unsettled(max_unsettled)
+        .event_limit(rng.usize(1..20))
+        .output_limit(rng.usize(1..20_000))
+        .max_sessions(rng.u16(1..4))
+        .max_links(rng.u32(1..5))
 }
 
 impl End {

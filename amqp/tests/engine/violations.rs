@@ -145,7 +145,7 @@ fn properties_of_an_open_and_an_attach_are_limited() {
 #[test]
 fn opens_begins_and_channels_are_checked() {
     let closing = |performative: Performative, channel| {
-        let mut peer = Peer::opened(Options::default().with_max_sessions(2));
+        let mut peer = Peer::opened(Options::default().max_sessions(2));
         peer.write(0, begin());
         peer.write(channel, performative);
         closed(&mut peer)
@@ -214,7 +214,7 @@ fn handles_are_checked() {
 /// Rules: A-59.
 #[test]
 fn a_transfer_beyond_the_session_window_ends_the_session() {
-    let options = || Options::default().with_incoming_window(4);
+    let options = || Options::default().incoming_window(4);
     let packet: Vec<u8> = (0..5).flat_map(|number| encode(0, transfer(number, true), b"")).collect();
     let (mut peer, _) = Peer::attached(options(), Role::Sender);
     peer.write_bytes(&packet);
@@ -232,7 +232,7 @@ fn a_transfer_beyond_the_session_window_ends_the_session() {
 /// Attacks: 86.
 #[test]
 fn deliveries_beyond_the_credit_detach_the_link() {
-    let (mut peer, link) = Peer::attached(Options::default().with_credit_overrun(2), Role::Sender);
+    let (mut peer, link) = Peer::attached(Options::default().credit_overrun(2), Role::Sender);
     peer.engine.credit(link, 1).unwrap();
     for number in 0..3 {
         peer.transfer(number, true);
@@ -246,7 +246,7 @@ fn deliveries_beyond_the_credit_detach_the_link() {
 /// Attacks: 87.
 #[test]
 fn a_message_that_is_too_large_detaches_the_link_as_soon_as_it_is() {
-    let (mut peer, _) = Peer::attached(Options::default().with_max_message_size(10), Role::Sender);
+    let (mut peer, _) = Peer::attached(Options::default().max_message_size(10), Role::Sender);
     peer.write_with(0, transfer(0, false), &[0; 10]);
     assert!(matches!(peer.events()[..], [Event::Delivery(_)]));
     peer.write_with(0, Transfer { more: true, ..transfer(1, false) }, &[0; 6]);
@@ -259,7 +259,7 @@ fn a_message_that_is_too_large_detaches_the_link_as_soon_as_it_is() {
 /// Rules: A-59.
 #[test]
 fn unsettled_deliveries_of_the_peer_are_limited() {
-    let (mut peer, _) = Peer::attached(Options::default().with_max_unsettled(3), Role::Sender);
+    let (mut peer, _) = Peer::attached(Options::default().max_unsettled(3), Role::Sender);
     for number in 0..4 {
         peer.transfer(number, false);
     }

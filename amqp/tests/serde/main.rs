@@ -202,14 +202,14 @@ fn an_error_has_the_path_and_no_value() {
 #[test]
 fn limits_are_checked() {
     let nested = |levels| (0..levels).fold(Value::Null, |value, _| list([value]));
-    let limits = Limits::default().with_depth(8);
+    let limits = Limits::default().depth(8);
     assert!(from_value_within::<Node>(&nested(8), &limits).is_ok());
     assert_eq!(from_value_within::<Node>(&nested(9), &limits).unwrap_err().kind(), DecodeErrorKind::Depth);
     let described = (0..9).fold(Value::from(1_u8), |value, _| described(value));
     assert_eq!(from_value_within::<u8>(&described, &limits).unwrap_err().kind(), DecodeErrorKind::Depth);
-    assert_eq!(from_value_within::<u8>(&described, &limits.with_depth(9)).unwrap(), 1);
+    assert_eq!(from_value_within::<u8>(&described, &limits.depth(9)).unwrap(), 1);
 
-    let limits = Limits::default().with_elements(3);
+    let limits = Limits::default().elements(3);
     assert!(from_value_within::<Vec<u8>>(&list(vec![1_u8.into(); 3]), &limits).is_ok());
     let error = from_value_within::<Vec<u8>>(&list(vec![1_u8.into(); 4]), &limits).unwrap_err();
     assert_eq!(error.kind(), DecodeErrorKind::Count);

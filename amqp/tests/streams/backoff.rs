@@ -9,7 +9,7 @@ const LONGEST: Duration = Duration::from_secs(10);
 #[test]
 fn pauses_double_up_to_the_longest_and_are_random() {
     for seed in 0..200 {
-        let mut backoff = Backoff::new(FIRST, LONGEST).with_seed(seed);
+        let mut backoff = Backoff::new(FIRST, LONGEST).seed(seed);
         for failures in 0_u32..100 {
             assert_eq!(backoff.failures(), failures);
             let whole = FIRST.saturating_mul(1 << failures.min(20)).min(LONGEST);
@@ -19,7 +19,7 @@ fn pauses_double_up_to_the_longest_and_are_random() {
         backoff.reset();
         assert!(backoff.next_pause() <= FIRST);
     }
-    let pauses = |seed| Backoff::new(FIRST, LONGEST).with_seed(seed).next_pause();
+    let pauses = |seed| Backoff::new(FIRST, LONGEST).seed(seed).next_pause();
     assert_eq!(pauses(1), pauses(1));
     assert!((0..50).any(|seed| pauses(seed) != pauses(50)), "they are random");
 }

@@ -104,8 +104,8 @@ async fn any_splitting_of_the_bytes_below_tls_passes() {
     for seed in seeds(10) {
         let node = Node::new();
         let (near, far) = tokio::io::duplex(777);
-        serve(&node, server_of_web_socket().with_tls(server.clone()), Parts::new(far, seed));
-        let connector = client_of_web_socket().with_tls(client.clone());
+        serve(&node, server_of_web_socket().tls(server.clone()), Parts::new(far, seed));
+        let connector = client_of_web_socket().tls(client.clone());
         let stream = connector.handshake(Parts::new(near, !seed)).await;
         in_time(&replay(seed), exchange(stream.unwrap()))
             .await

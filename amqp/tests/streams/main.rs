@@ -41,11 +41,11 @@ fn accepted() -> DeliveryState {
 }
 
 fn client_of_web_socket() -> Connector {
-    Connector::new("broker.test", 443).with_web_socket(WebSocketOptions::service_bus())
+    Connector::new("broker.test", 443).web_socket(WebSocketOptions::service_bus())
 }
 
 fn server_of_web_socket() -> Acceptor {
-    Acceptor::new().with_web_socket(WebSocketOptions::service_bus())
+    Acceptor::new().web_socket(WebSocketOptions::service_bus())
 }
 
 /// Serves a connection after its handshakes.
@@ -63,7 +63,7 @@ where
 
 /// Options of a client without SASL, whose first bytes are those of AMQP.
 fn options() -> Options {
-    Options::new("client").with_engine(engine::Options::default())
+    Options::new("client").engine(engine::Options::default())
 }
 
 /// Sends messages of some sizes, receives and settles them.

@@ -26,27 +26,27 @@ async fn a_slow_handshake_ends_by_the_timeout() {
     let (server, client) = tls::configurations("broker.test");
     let head: &[u8] = b"GET /$servicebus/websocket HTTP/1.1\r\nhost: x\r\nx-padding: ";
     let hello: &[u8] = &[0x16, 3, 1, 0, 200, 1, 0, 0, 196, 3, 3, 0, 0, 0, 0, 0, 0];
-    let tls = Acceptor::new().with_tls(server);
+    let tls = Acceptor::new().tls(server);
     for (acceptor, bytes, step) in
         [(server_of_web_socket(), head, "WebSocket handshake"), (tls, hello, "TLS handshake")]
     {
         let (near, far) = tokio::io::duplex(64);
         tokio::spawn(trickle(near, bytes));
         let began = Instant::now();
-        let error = acceptor.with_timeout(TIMEOUT).accept(far).await.unwrap_err();
+        let error = acceptor.timeout(TIMEOUT).accept(far).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TimedOut { waiting_for: step, after: TIMEOUT });
         assert_eq!(error.to_string(), format!("no {step} within 5s"));
         assert_eq!(began.elapsed(), TIMEOUT, "of the paused clock");
     }
     let answer: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nx-padding: ";
     let hello: &[u8] = &[0x16, 3, 3, 0, 200, 2, 0, 0, 196, 3, 3, 0];
-    let tls = Connector::new("broker.test", 443).with_tls(client);
+    let tls = Connector::new("broker.test", 443).tls(client);
     for (connector, bytes, step) in
         [(client_of_web_socket(), answer, "WebSocket handshake"), (tls, hello, "TLS handshake")]
     {
         let (near, far) = tokio::io::duplex(4_096);
         tokio::spawn(trickle(far, bytes));
-        let error = connector.with_timeout(TIMEOUT).handshake(near).await.unwrap_err();
+        let error = connector.timeout(TIMEOUT).handshake(near).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TimedOut { waiting_for: step, after: TIMEOUT });
     }
 }
@@ -59,12 +59,12 @@ async fn all_steps_share_one_timeout() {
     // TLS takes 3 seconds, and no WebSocket follows.
     let silent = tokio::spawn(async move {
         sleep(Duration::from_secs(3)).await;
-        let mut stream = Acceptor::new().with_tls(server).accept(far).await.unwrap();
+        let mut stream = Acceptor::new().tls(server).accept(far).await.unwrap();
         sleep(Duration::from_secs(3_600)).await;
         let _ = stream.read_u8().await;
     });
     let began = Instant::now();
-    let connector = client_of_web_socket().with_tls(client).with_timeout(TIMEOUT);
+    let connector = client_of_web_socket().tls(client).timeout(TIMEOUT);
     let error = connector.handshake(near).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut { waiting_for: "WebSocket handshake", after: TIMEOUT });
     assert_eq!(began.elapsed(), TIMEOUT, "of the paused clock");

@@ -36,13 +36,13 @@ async fn a_connection_over_tls_sends_and_receives() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let node = Node::new();
-    let acceptor = Acceptor::new().with_tls(server);
+    let acceptor = Acceptor::new().tls(server);
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             serve(&node, acceptor.clone(), stream);
         }
     });
-    let connector = Connector::new("127.0.0.1", port).with_tls(client).with_server_name("localhost");
+    let connector = Connector::new("127.0.0.1", port).tls(client).server_name("localhost");
     exchange(connector.connect().await.unwrap()).await.unwrap();
     let error = Connector::new("127.0.0.1", port).handshake(connected(port).await).await;
     // Without TLS the server's answer is not AMQP.
@@ -67,9 +67,9 @@ async fn a_certificate_that_is_not_trusted_or_for_another_name_is_refused() {
         (&nobody, "broker.test", false, "UnknownIssuer"),
     ] {
         let (near, far) = tokio::io::duplex(4_096);
-        let acceptor = Acceptor::new().with_tls(Arc::clone(&server));
+        let acceptor = Acceptor::new().tls(Arc::clone(&server));
         let accepting = tokio::spawn(async move { acceptor.accept(far).await });
-        let connector = Connector::new("127.0.0.1", 5671).with_tls(Arc::clone(config)).with_server_name(name);
+        let connector = Connector::new("127.0.0.1", 5671).tls(Arc::clone(config)).server_name(name);
         let outcome = connector.handshake(near).await;
         let accepted = accepting.await.unwrap();
         if passes {
@@ -90,6 +90,6 @@ async fn a_certificate_that_is_not_trusted_or_for_another_name_is_refused() {
 async fn a_name_that_no_certificate_can_have_is_refused() {
     let (_, client) = configurations("broker.test");
     let (near, _far) = tokio::io::duplex(4_096);
-    let error = Connector::new("not a name", 5671).with_tls(client).handshake(near).await.unwrap_err();
+    let error = Connector::new("not a name", 5671).tls(client).handshake(near).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ServerName);
 }

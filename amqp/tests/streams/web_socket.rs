@@ -90,9 +90,9 @@ async fn close_code(socket: &mut peers::Socket) -> CloseCode {
 async fn a_message_over_the_limit_is_refused_with_a_code() {
     for (size, whole, passes) in [(1_000, true, true), (1_001, true, false), (600, false, false)] {
         let (near, far) = tokio::io::duplex(4_096);
-        let options = WebSocketOptions::service_bus().with_max_message_size(1_000);
+        let options = WebSocketOptions::service_bus().max_message_size(1_000);
         let reading = tokio::spawn(async move {
-            let mut stream = Acceptor::new().with_web_socket(options).accept(far).await.unwrap();
+            let mut stream = Acceptor::new().web_socket(options).accept(far).await.unwrap();
             let mut bytes = Vec::new();
             stream.read_to_end(&mut bytes).await.map(|_| bytes.len()).map_err(|error| error.kind())
         });
@@ -162,7 +162,7 @@ async fn a_stream_that_ends_without_a_close_is_an_error() {
 /// Rules: A-69.
 #[tokio::test(start_paused = true)]
 async fn a_path_or_subprotocol_that_the_server_does_not_speak_is_refused() {
-    let both = WebSocketOptions::service_bus().with_subprotocols([Subprotocol::Amqp, Subprotocol::ServiceBus]);
+    let both = WebSocketOptions::service_bus().subprotocols([Subprotocol::Amqp, Subprotocol::ServiceBus]);
     let path = "/$servicebus/websocket";
     for (path, offers, expected) in [
         (path, &["AMQPWSB10"][..], Ok("AMQPWSB10")),
@@ -174,7 +174,7 @@ async fn a_path_or_subprotocol_that_the_server_does_not_speak_is_refused() {
         (path, &[], Err(400)),
     ] {
         let (near, far) = tokio::io::duplex(4_096);
-        let acceptor = Acceptor::new().with_web_socket(both.clone());
+        let acceptor = Acceptor::new().web_socket(both.clone());
         let accepting = tokio::spawn(async move { acceptor.accept(far).await });
         let outcome = peers::client(near, path, offers).await;
         let accepted = accepting.await.unwrap();
@@ -201,7 +201,7 @@ async fn a_server_that_takes_no_subprotocol_of_the_client_is_refused() {
     }
     let (near, far) = tokio::io::duplex(4_096);
     tokio::spawn(async move { server_of_web_socket().accept(far).await });
-    let options = WebSocketOptions::new("/elsewhere").with_subprotocols([Subprotocol::ServiceBus]);
-    let error = Connector::new("::1", 80).with_web_socket(options).handshake(near).await.unwrap_err();
+    let options = WebSocketOptions::new("/elsewhere").subprotocols([Subprotocol::ServiceBus]);
+    let error = Connector::new("::1", 80).web_socket(options).handshake(near).await.unwrap_err();
     assert_eq!(error.to_string(), "the WebSocket handshake was refused with HTTP status 404");
 }

@@ -20,6 +20,7 @@ mod options;
 mod panics;
 pub(super) mod record;
 mod recorder;
+mod recovery;
 mod rescue;
 mod restore;
 mod sabotage;
@@ -42,8 +43,8 @@ pub(super) use self::{
 use self::{commits::Commits, journal::Journal};
 pub use self::{
     error::{StorageError, StorageErrorKind},
-    open::Recovery,
     options::{Durability, OpenOptions},
+    recovery::Recovery,
     rescue::Salvage,
 };
 

@@ -1,4 +1,4 @@
-use std::{path::Path, sync::Arc, thread, time::Duration};
+use std::{path::Path, sync::Arc, thread};
 
 use consign_core::{
     message::random_id::random_uuid,
@@ -7,7 +7,7 @@ use consign_core::{
 use tokio::sync::watch;
 
 use super::{
-    Commits, Durability, Journal, OpenOptions, Recorder, StorageError, StorageErrorKind, Table,
+    Commits, Durability, Journal, OpenOptions, Recorder, Recovery, StorageError, StorageErrorKind, Table,
     later::Later,
     log::{LogJournal, LogOptions},
     restore,
@@ -19,21 +19,18 @@ use crate::{
     shared::Shared,
 };
 
-/// The state of the store when a broker was opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Recovery {
-    /// Messages in every state.
-    pub messages: u64,
-    /// Records of all kinds.
-    pub records: u64,
-    /// Bytes of all records.
-    pub bytes: u64,
-    /// How long it took, by the broker's clock.
-    pub took: Duration,
+impl OpenOptions {
+    /// Opens the store in the folder at `path`, or creates it: a folder for this broker alone. Blocks until every
+    /// stored message is indexed, and starts the thread that writes.
+    ///
+    /// Errors, by [`StorageErrorKind`](super::StorageErrorKind): `InUse`, `NewerFormat`, `NotAStore`, `Corrupted`, `Full`
+    /// and `Failed`.
+    pub fn open(self, path: impl AsRef<Path>) -> Result<Broker, StorageError> {
+        open(&self, path.as_ref())
+    }
 }
 
-pub(super) fn open(options: &OpenOptions, path: &Path) -> Result<Broker, StorageError> {
+fn open(options: &OpenOptions, path: &Path) -> Result<Broker, StorageError> {
     let journal = LogJournal::open(path, LogOptions::default())?;
     let (broker, writer) = restore(options, Box::new(journal))?;
     let spawned = spawn("consign-writer", move || writer.run())?;

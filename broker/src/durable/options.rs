@@ -1,9 +1,8 @@
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use consign_core::time::{Clock, SystemClock};
 
-use super::StorageError;
-use crate::{Broker, Quirks};
+use crate::Quirks;
 
 /// The durability of a broker on a disk: when it acknowledges a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,7 +12,7 @@ pub enum Durability {
     #[default]
     Durable,
     /// At once. Changes are on the disk within `max_delay`; until then a process crash loses them.
-    /// [`Broker::capabilities`] then has no [`Acceptance`](consign_core::transport::Capability::Acceptance), and a warning
+    /// [`Broker::capabilities`](crate::Broker::capabilities) then has no [`Acceptance`](consign_core::transport::Capability::Acceptance), and a warning
     /// is logged each time that the store is opened.
     Relaxed {
         /// How long changes may be in memory only.
@@ -101,15 +100,6 @@ impl OpenOptions {
     pub fn quirks(mut self, quirks: Quirks) -> Self {
         self.quirks = quirks;
         self
-    }
-
-    /// Opens the store in the folder at `path`, or creates it: a folder for this broker alone. Blocks until every
-    /// stored message is indexed, and starts the thread that writes.
-    ///
-    /// Errors, by [`StorageErrorKind`](super::StorageErrorKind): `InUse`, `NewerFormat`, `NotAStore`, `Corrupted`, `Full`
-    /// and `Failed`.
-    pub fn open(self, path: impl AsRef<Path>) -> Result<Broker, StorageError> {
-        super::open::open(&self, path.as_ref())
     }
 }
 

@@ -49,9 +49,9 @@ async fn waiting_events_are_due_as_if_utc_had_not_stepped_back() {
     let (broker, clock) = open(folder.path(), START);
     let create = |name: &str, settings| broker.create_queue(name, settings).unwrap();
     let scheduled = create("scheduled", QueueSettings::default());
-    let expiring = create("expiring", QueueSettings::default().with_default_time_to_live(MINUTE * 120));
-    let once = create("once", QueueSettings::default().with_duplicate_detection(MINUTE * 120));
-    let locked = create("locked", QueueSettings::default().with_lock_duration(MINUTE));
+    let expiring = create("expiring", QueueSettings::default().default_time_to_live(MINUTE * 120));
+    let once = create("once", QueueSettings::default().duplicate_detection(MINUTE * 120));
+    let locked = create("locked", QueueSettings::default().lock_duration(MINUTE));
     scheduled.schedule(vec![Message::new("due")], after(120)).await.unwrap();
     send(&expiring, "a").await;
     send(&once, "a").await;

@@ -396,9 +396,9 @@ async fn unreceived_dead_letters_do_not_fill_the_memory() {
     let open = || OpenOptions::new().memory_budget(BUDGET).clock(Arc::clone(&clock)).open(folder.path()).unwrap();
     let resident = |broker: &Broker| broker.shared.with(|state| state.engine.in_memory().0);
     let broker = open();
-    let closed = QueueSettings::default().with_status(Status::SendDisabled);
+    let closed = QueueSettings::default().status(Status::SendDisabled);
     broker.create_queue("closed", closed).unwrap();
-    let settings = QueueSettings::default().with_forward_dead_letters_to("closed");
+    let settings = QueueSettings::default().forward_dead_letters_to("closed");
     let queue = broker.create_queue("orders", settings).unwrap();
     for _ in 0..COUNT / 100 {
         let batch = (0..100).map(|_| Message::new(vec![7; 1_000])).collect();

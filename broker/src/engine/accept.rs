@@ -12,8 +12,7 @@ use consign_core::{
 
 use super::{
     Engine, Entity, Role, StoreId,
-    check::{Balance, check_batch},
-    effects::Effects,
+    check::{Balance, check_batch, scheduled_at},
     entity_mut,
     store::{Arrival, Number, Seen},
     time::Now,
@@ -166,13 +165,6 @@ impl Entity {
     fn passes(&self) -> bool {
         matches!(self.role, Role::Queue) && self.forward_to.is_none() && self.store.passes()
     }
-}
-
-/// Returns when a message is due, if that is later.
-#[inline]
-pub(super) fn scheduled_at(message: &Stored, now: Now, fx: &Effects) -> Option<Timestamp> {
-    let at = message.properties().scheduled_enqueue_time()?;
-    Some(fx.on_broker_clock(at)).filter(|&at| at > now.utc)
 }
 
 /// Returns the message as it is stored: it has an id and no trace of a dead letter. One that is sent again starts

@@ -4,21 +4,21 @@ use std::collections::BTreeSet;
 
 use consign_core::{
     administration::QueueSettings,
-    message::limits,
+    message::{Stored, limits},
+    time::Timestamp,
     transport::{ErrorKind, SendError, SessionRequired},
 };
 
 use super::{
     Engine, Entity, Role, StoreId,
-    accept::scheduled_at,
+    effects::Effects,
     entity_mut,
     store::{Arrival, Id, Seen, common_key},
     time::Now,
 };
-use crate::QueueSender;
 
 /// The maximum bytes of a batch, bodies and properties.
-const MAX_BATCH: u64 = QueueSender::MAX_BATCH as u64;
+pub(crate) const MAX_BATCH: usize = 1 << 20;
 
 /// What a send adds to an entity.
 #[derive(Debug, Default)]
@@ -211,7 +211,8 @@ fn fits(entity: &Entity, used: u64, bytes: u64) -> Result<(), SendError> {
 
 /// Whether several messages are small enough for one batch. A single message may be of any size.
 pub(super) fn check_batch(arrivals: &[Arrival]) -> Result<(), SendError> {
-    let (size, limit) = (arrivals.iter().map(|arrival| arrival.size - QueueSettings::OVERHEAD).sum::<u64>(), MAX_BATCH);
+    let (size, limit) =
+        (arrivals.iter().map(|arrival| arrival.size - QueueSettings::OVERHEAD).sum::<u64>(), MAX_BATCH as u64);
     if arrivals.len() > 1 && size > limit {
         let detail = format!("{size} bytes in one batch, at most {limit}");
         return Err(SendError::new(ErrorKind::MessageSizeExceeded).with_detail(detail));
@@ -257,4 +258,11 @@ fn full(limit: u64) -> SendError {
 fn too_many_ids(entity: &Entity) -> SendError {
     let detail = format!("at most {} ids are remembered", entity.store.settings().max_duplicate_ids);
     SendError::new(ErrorKind::QuotaExceeded).with_detail(detail)
+}
+
+/// Returns when a message is due, if that is later.
+#[inline]
+pub(super) fn scheduled_at(message: &Stored, now: Now, fx: &Effects) -> Option<Timestamp> {
+    let at = message.properties().scheduled_enqueue_time()?;
+    Some(fx.on_broker_clock(at)).filter(|&at| at > now.utc)
 }

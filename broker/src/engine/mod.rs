@@ -31,6 +31,7 @@ pub use self::store::{Ages, Totals};
 pub(super) use self::{
     accept::arrival,
     admin::Change,
+    check::MAX_BATCH,
     effects::{Dropped, Line},
     ids::{Part, StoreId},
     store::{Accepted, Arrival, Locked, Peeked, Refused, Settlement, Source},
@@ -267,7 +268,7 @@ mod tests {
     fn a_lock_ends_in_time_though_its_call_was_overtaken() {
         let at = |millis: u64| Now { ticks: millis * 1_000_000, utc: Timestamp::EPOCH };
         let mut engine = Engine::new(Quirks::default());
-        let settings = QueueSettings::default().with_lock_duration(std::time::Duration::from_secs(10));
+        let settings = QueueSettings::default().lock_duration(std::time::Duration::from_secs(10));
         let id = engine.create(at(0), EntityPath::new("orders").unwrap(), Change::Queue(settings), None).unwrap();
         let main = Source::Part(Part::Main);
         for millis in [5, 3, 4, 1] {

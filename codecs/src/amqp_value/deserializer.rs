@@ -12,7 +12,7 @@ use super::{
 use crate::{
     DecodeError, DecodeErrorKind, Limits,
     explain::{Trace, explain},
-    formats::Refused,
+    serde_error::Refused,
 };
 
 /// Reads a Rust type from a value. It may borrow texts and bytes from the value.

@@ -89,7 +89,7 @@ impl<S: CodecSet> CodecsBuilder<S> {
 
     /// Sets the limits of decoding one body. Values above their maximum are clamped to it.
     pub fn limits(mut self, limits: Limits) -> Self {
-        self.settings.limits = limits.with_bytes(limits.bytes).with_depth(limits.depth).with_elements(limits.elements);
+        self.settings.limits = limits.bytes(limits.bytes).depth(limits.depth).elements(limits.elements);
         self
     }
 

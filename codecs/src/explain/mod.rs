@@ -17,7 +17,7 @@ use serde::{
 
 pub(crate) use self::path::{Place, Step};
 use self::traced::Traced;
-use crate::{DecodeError, DecodeErrorKind, Position, formats::Refused};
+use crate::{DecodeError, DecodeErrorKind, Position, serde_error::Refused};
 
 /// Reads the body again, and adds the results to `error`: the path, what was expected and what was found.
 ///

@@ -4,7 +4,8 @@ use ::bincode::{BincodeRead, DefaultOptions, Deserializer, Error, ErrorKind, Opt
 use bytes::BytesMut;
 use serde::{Deserialize, Serialize, de::Visitor};
 
-use super::{empty, serde_error, sink::Sink};
+use super::{empty, sink::Sink};
+use crate::serde_error;
 use crate::{
     Codec, ContentType, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, Limits, MediaType, Position,
     explain::{Trace, explain},

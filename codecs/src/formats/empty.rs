@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Deserializer, de::Visitor, forward_to_deserialize_any};
 
-use super::serde_error::Refused;
+use crate::serde_error::Refused;
 use crate::{DecodeError, DecodeErrorKind};
 
 /// Reads a `T` from an empty body.

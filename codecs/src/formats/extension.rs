@@ -5,8 +5,9 @@ use serde::de::{
     value::{BytesDeserializer, I8Deserializer},
 };
 
-use super::{seconds::Seconds, serde_error::Refused};
+use super::seconds::Seconds;
 use crate::instant::EXTENSION;
+use crate::serde_error::Refused;
 
 /// The sequence in which an [`INSTANT`](crate::instant::INSTANT) is passed to the type.
 pub(super) struct Extension {

@@ -4,7 +4,8 @@ use bytes::BytesMut;
 use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
 
-use super::{charset, empty, serde_error, sink::Sink};
+use super::{charset, empty, sink::Sink};
+use crate::serde_error;
 use crate::{
     Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType, Position,
     explain::{Trace, explain},

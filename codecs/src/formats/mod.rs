@@ -40,7 +40,6 @@ mod protobuf;
 mod raw;
 #[cfg(any(feature = "avro", feature = "msgpack", feature = "cbor"))]
 mod seconds;
-mod serde_error;
 #[cfg(any(feature = "json", feature = "msgpack", feature = "bincode"))]
 mod sink;
 mod text;
@@ -77,5 +76,4 @@ pub use self::protobuf::Protobuf;
     feature = "dotnet",
     feature = "amqp-value"
 ))]
-pub(crate) use self::serde_error::Refused;
 pub use self::{raw::Raw, text::Text};

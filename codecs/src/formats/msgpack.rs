@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize, de::IgnoredAny};
 use super::{
     empty,
     lenient::{Lenient, Mode},
-    serde_error,
     sink::Sink,
 };
+use crate::serde_error;
 use crate::{
     Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType, Position,
     explain::{Trace, explain},

@@ -3,7 +3,8 @@ use std::{fmt, sync::Arc};
 use bytes::BytesMut;
 use serde::{Deserialize, Serialize};
 
-use super::{empty, serde_error};
+use super::empty;
+use crate::serde_error;
 use crate::{
     Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType,
     explain::{Trace, explain},

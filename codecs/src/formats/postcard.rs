@@ -2,7 +2,8 @@ use ::postcard::{Deserializer, Error, de_flavors::Flavor, ser_flavors};
 use bytes::{BufMut, BytesMut};
 use serde::{Deserialize, Serialize};
 
-use super::{empty, serde_error};
+use super::empty;
+use crate::serde_error;
 use crate::{
     Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, Limits, MediaType, Position,
     explain::{Trace, explain},

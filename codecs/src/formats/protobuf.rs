@@ -52,7 +52,7 @@ impl<M: Message + Default> Protobuf<M> {
 impl<M: Message> Protobuf<M> {
     /// Appends the message to `out`.
     pub fn write(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
-        self.0.encode(out).map_err(super::serde_error::unsupported)
+        self.0.encode(out).map_err(crate::serde_error::unsupported)
     }
 }
 
@@ -181,7 +181,7 @@ mod tests {
             #[prost(uint32, repeated, tag = "2")]
             numbers: Vec<u32>,
         }
-        let limits = Limits::default().with_elements(30);
+        let limits = Limits::default().elements(30);
         let read = |children: usize, numbers: usize| {
             let leaf = Tree { children: vec![Tree::default(); children], numbers: vec![1; numbers] };
             let mut body = BytesMut::new();

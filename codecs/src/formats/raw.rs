@@ -8,7 +8,7 @@ use serde::{
 };
 
 use self::writer::Writer;
-use super::serde_error::Refused;
+use crate::serde_error::Refused;
 use crate::{Codec, DecodeContext, DecodeError, EncodeError, Format, MediaType};
 
 mod writer;

@@ -4,7 +4,8 @@ use bytes::BytesMut;
 use serde::{Deserialize, Deserializer, Serialize, de::Visitor, forward_to_deserialize_any};
 
 use self::writer::Writer;
-use super::{charset::Charset, serde_error::Refused};
+use super::charset::Charset;
+use crate::serde_error::Refused;
 use crate::{Codec, DecodeContext, DecodeError, EncodeError, Format, MediaType};
 
 mod writer;

@@ -4,8 +4,8 @@ use std::{error, fmt};
 
 use serde::ser;
 
-use super::serde_error;
 use crate::EncodeError;
+use crate::serde_error;
 
 /// The serde error of a writer that accepts few shapes.
 #[derive(Debug)]

@@ -231,7 +231,7 @@ mod tests {
     /// Rules: P-124.
     #[test]
     fn counts_hold_for_indefinite_lengths() {
-        let limits = Limits::default().with_elements(3);
+        let limits = Limits::default().elements(3);
         let array = |count| [&[0x9f][..], &vec![0; count], &[0xff]].concat();
         let map = |count: usize| [&[0xbf][..], &vec![0; 2 * count], &[0xff]].concat();
         assert!(check(&array(3), &limits).is_ok());

@@ -87,7 +87,7 @@ pub(super) fn says_yes_only_where(
     let mut random = fastrand::Rng::with_seed(seed);
     let mut kept = 0;
     for _ in 0..cases {
-        let limits = Limits::default().with_depth(random.usize(0..5)).with_elements(random.usize(0..5));
+        let limits = Limits::default().depth(random.usize(0..5)).elements(random.usize(0..5));
         let len = random.usize(0..12);
         let byte = |random: &mut fastrand::Rng| match random.u8(0..8) {
             0 => random.u8(..),

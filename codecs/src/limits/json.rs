@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn depth_is_exact() {
-        let limits = Limits::default().with_depth(3);
+        let limits = Limits::default().depth(3);
         assert_eq!(kind("[[[]]]", &limits), None);
         assert_eq!(kind("[[[[]]]]", &limits), Some(DecodeErrorKind::Depth));
         assert_eq!(kind("[[],[],[],[[]]]", &limits), None);
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn brackets_in_strings_do_not_count() {
-        let limits = Limits::default().with_depth(1);
+        let limits = Limits::default().depth(1);
         assert_eq!(kind(r#"["[[[[", "\"[[[", "\\", "{{{"]"#, &limits), None);
         assert_eq!(kind(r#"["\\", [1]]"#, &limits), Some(DecodeErrorKind::Depth));
     }
@@ -112,7 +112,7 @@ mod tests {
     /// Rules: P-124.
     #[test]
     fn elements_are_counted_over_the_whole_text() {
-        let limits = Limits::default().with_elements(3);
+        let limits = Limits::default().elements(3);
         assert_eq!(kind("[1,2,3]", &limits), None);
         assert_eq!(kind("[1,2,3,4]", &limits), Some(DecodeErrorKind::Count));
         assert_eq!(kind("[[ ],{},[\n]]", &limits), None);
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn an_unclosed_string_ends_the_walk() {
-        let limits = Limits::default().with_depth(1);
+        let limits = Limits::default().depth(1);
         assert_eq!(kind(r#"["[[[["#, &limits), None);
         assert_eq!(kind("[\"[[[[\\", &limits), None);
     }

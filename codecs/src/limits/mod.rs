@@ -32,7 +32,7 @@ use crate::{DecodeError, DecodeErrorKind};
 /// A capacity that is reserved before the elements are read is bounded too: by the elements that the body can hold, if it is
 /// counted before it is read, and otherwise by the reader's bytes.
 ///
-/// A larger body needs more elements: 16 bytes for each is usual in JSON, so [`with_bytes`](Self::with_bytes) alone is
+/// A larger body needs more elements: 16 bytes for each is usual in JSON, so [`bytes`](Self::bytes) alone is
 /// not enough for a list of many small objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -59,21 +59,21 @@ impl Limits {
 
     /// Sets [`Limits::bytes`], clamped to its maximum.
     #[must_use]
-    pub const fn with_bytes(mut self, bytes: usize) -> Self {
+    pub const fn bytes(mut self, bytes: usize) -> Self {
         self.bytes = if bytes > Self::MAX_BYTES { Self::MAX_BYTES } else { bytes };
         self
     }
 
     /// Sets [`Limits::depth`], clamped to its maximum.
     #[must_use]
-    pub const fn with_depth(mut self, depth: usize) -> Self {
+    pub const fn depth(mut self, depth: usize) -> Self {
         self.depth = if depth > Self::MAX_DEPTH { Self::MAX_DEPTH } else { depth };
         self
     }
 
     /// Sets [`Limits::elements`], clamped to its maximum.
     #[must_use]
-    pub const fn with_elements(mut self, elements: usize) -> Self {
+    pub const fn elements(mut self, elements: usize) -> Self {
         self.elements = if elements > Self::MAX_ELEMENTS { Self::MAX_ELEMENTS } else { elements };
         self
     }

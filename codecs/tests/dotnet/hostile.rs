@@ -162,11 +162,11 @@ fn depth_is_limited_also_in_ignored_fields() {
     let limits = Limits::default();
     assert_eq!(kinds(&nested(64), &limits), [None; 2]);
     assert_eq!(kinds(&nested(65), &limits), [Some(Kind::Depth); 2]);
-    assert_eq!(kinds(&nested(1_000), &limits.with_depth(1_000)), [Some(Kind::Depth); 2]);
+    assert_eq!(kinds(&nested(1_000), &limits.depth(1_000)), [Some(Kind::Depth); 2]);
     thread::Builder::new()
         .stack_size(1 << 20)
         .spawn(|| {
-            let limits = Limits::default().with_depth(Limits::MAX_DEPTH);
+            let limits = Limits::default().depth(Limits::MAX_DEPTH);
             let cx = DecodeContext::new(&limits);
             let [in_binary, in_text] = nested(Limits::MAX_DEPTH);
             assert!(DataContractBinary::default().decode::<Value>(&in_binary, &cx).is_ok());
@@ -180,7 +180,7 @@ fn depth_is_limited_also_in_ignored_fields() {
 /// Rules: P-124.
 #[test]
 fn elements_are_limited_over_the_whole_body() {
-    let limits = Limits::default().with_elements(10);
+    let limits = Limits::default().elements(10);
     let lists = |count: usize| {
         let list = [element("l"), element("i"), vec![0x81], element("i"), vec![0x83, 1]].concat();
         let text = "<l><i>0</i> <i>1</i> </l>\n".repeat(count);

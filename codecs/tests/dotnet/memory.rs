@@ -69,7 +69,7 @@ fn a_declared_length_or_count_reserves_nothing() {
 /// The documentation of the codecs has this number.
 #[test]
 fn an_element_takes_less_than_300_bytes_while_the_body_is_read() {
-    let limits = Limits::default().with_bytes(Limits::MAX_BYTES);
+    let limits = Limits::default().bytes(Limits::MAX_BYTES);
     let (elements, cx) = (limits.elements, DecodeContext::new(&limits));
     let of_binary = |item: &[u8]| [start("a", CONTRACT), item.repeat(elements), vec![1]].concat();
     for item in [&[0x40, 1, b'i', 1][..], &[0x40, 1, b'i', 0x81], &[0x98, 0], &[0x80]] {

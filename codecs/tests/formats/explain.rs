@@ -446,7 +446,7 @@ fn a_deep_path_fits_a_small_stack_and_is_bounded() {
         _next: Option<Box<Chain>>,
     }
     crate::support::on_a_small_stack(|| {
-        let limits = consign_codecs::Limits::default().with_depth(1_000);
+        let limits = consign_codecs::Limits::default().depth(1_000);
         let mut value = json!({"next_of_a_long_name": 7});
         for _ in 1..120 {
             value = json!({ "next_of_a_long_name": value });

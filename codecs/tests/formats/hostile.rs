@@ -11,7 +11,7 @@ use crate::support::{
 };
 
 fn kind<T: for<'de> Deserialize<'de>>(codec: Which, body: &[u8]) -> Option<Kind> {
-    let limits = Limits::default().with_bytes(Limits::MAX_BYTES);
+    let limits = Limits::default().bytes(Limits::MAX_BYTES);
     codec.decode_within::<T>(body, &limits).err().map(|error| error.kind())
 }
 
@@ -118,7 +118,7 @@ fn depth_64_is_accepted_and_65_refused_by_each_self_describing_codec() {
 #[test]
 fn the_largest_depth_fits_a_small_stack() {
     on_a_small_stack(|| {
-        let limits = Limits::default().with_depth(1_000);
+        let limits = Limits::default().depth(1_000);
         assert_eq!(limits.depth, Limits::MAX_DEPTH);
         for codec in [SELF_DESCRIBING.as_slice(), &POSITIONAL].concat() {
             // serde_json stops one short of the maximum by itself.
@@ -253,7 +253,7 @@ fn elements_of_no_size() {
 #[test]
 fn elements_are_limited_in_every_codec() {
     on_a_small_stack(|| {
-        let limits = Limits::default().with_elements(10);
+        let limits = Limits::default().elements(10);
         for codec in [SELF_DESCRIBING.as_slice(), &POSITIONAL].concat() {
             for (len, expected) in [(10_u16, None), (11, Some(Kind::Count))] {
                 let array = codec.encode(&(0..len).collect::<Vec<_>>()).unwrap();
@@ -271,7 +271,7 @@ fn elements_are_limited_in_every_codec() {
 #[test]
 fn elements_are_limited_over_the_whole_body() {
     on_a_small_stack(|| {
-        let limits = Limits::default().with_elements(10);
+        let limits = Limits::default().elements(10);
         for codec in [SELF_DESCRIBING.as_slice(), &POSITIONAL].concat() {
             for (lists, expected) in [(3, None), (4, Some(Kind::Count))] {
                 let body = codec.encode(&vec![vec![1_u8, 2]; lists]).unwrap();
@@ -350,7 +350,7 @@ fn a_lone_surrogate() {
 fn keys_that_collide_elsewhere() {
     // Multiples of a large power of two collide in a table that takes the low bits.
     let body = format!("{{{}}}", (0_u64..10_000).map(|n| format!("\"{}\":0", n << 40)).collect::<Vec<_>>().join(","));
-    let limits = Limits::default().with_bytes(1 << 20);
+    let limits = Limits::default().bytes(1 << 20);
     let map = Which::Strict.decode_within::<std::collections::HashMap<u64, u8>>(body.as_bytes(), &limits).unwrap();
     assert_eq!(map.len(), 10_000);
 }
@@ -380,7 +380,7 @@ fn a_number_of_many_digits() {
 
 #[test]
 fn a_body_over_the_size_is_refused_by_every_codec() {
-    let limits = Limits::default().with_bytes(3);
+    let limits = Limits::default().bytes(3);
     for codec in ALL {
         let kind = codec.decode_within::<IgnoredAny>(b"1234", &limits).err().map(|error| error.kind());
         assert_eq!(kind, Some(Kind::Size), "{codec:?}");

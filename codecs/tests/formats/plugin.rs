@@ -76,7 +76,7 @@ fn a_plug_in_keeps_to_the_limits() {
         assert_eq!(kind::<Node>(&encode(&Node::chain(64))), None);
         assert_eq!(kind::<Node>(&encode(&Node::chain(65))), Some(DecodeErrorKind::Depth));
         assert_eq!(kind::<Value>(&encode(&vec![0_u8; 65_537])), Some(DecodeErrorKind::Count));
-        let limits = Limits::default().with_bytes(1);
+        let limits = Limits::default().bytes(1);
         let over = Plugin::new(Brought).decode::<Value>(b"[]", &DecodeContext::new(&limits));
         assert_eq!(over.unwrap_err().kind(), DecodeErrorKind::Size);
     });

@@ -36,7 +36,7 @@ fn feature_36_everything_set() {
         .on_malformed(Policy::CodecThenChain("cbor"))
         .on_not_allowed(Policy::Codec("text"))
         .allow(["Application/JSON", "*/*+json", "text/*"])
-        .limits(Limits::default().with_bytes(1 << 20).with_depth(8).with_elements(100))
+        .limits(Limits::default().bytes(1 << 20).depth(8).elements(100))
         .build()
         .unwrap();
     assert_eq!(

@@ -55,7 +55,7 @@ fn the_rules_of_the_set_hold() {
     assert_eq!(fail(listed, Some("application/protobuf")), (String::new(), "ContentTypeNotAllowed"));
     let strict = set().on_missing(Policy::Reject).build().unwrap();
     assert_eq!(fail(strict, None), (String::new(), "UnsupportedContentType"));
-    let small = set().limits(Limits::default().with_bytes(3)).build().unwrap();
+    let small = set().limits(Limits::default().bytes(3)).build().unwrap();
     assert_eq!(fail(small, Some("application/protobuf")), ("protobuf;exact;Size;".to_owned(), "LimitExceeded"));
     let allowed = set().allow(["application/protobuf"]).build().unwrap();
     assert!(allowed.decode::<Protobuf<String>>(Some("application/protobuf"), &message()).is_ok());

@@ -192,7 +192,7 @@ fn a_panic_is_a_failed_attempt() {
 #[test]
 fn the_size_is_checked_before_a_codec_sees_the_body() {
     let set = || Codecs::builder().with(A.does(Does::Panic)).with(B.does(Does::Panic)).fallback(["b"]);
-    let codecs = set().limits(Limits::default().with_bytes(4)).build().unwrap();
+    let codecs = set().limits(Limits::default().bytes(4)).build().unwrap();
     for text in [Some("application/a"), Some("application/a;v=1")] {
         let failure = codecs.decode::<String>(text, b"12345").unwrap_err();
         assert_eq!(told(&failure), ("a;exact;Size;,b;fallback;Size;".to_owned(), "LimitExceeded"));

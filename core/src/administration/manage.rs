@@ -26,7 +26,7 @@ use crate::{
 /// };
 ///
 /// async fn prepare(broker: &impl Administration) -> Result<(), ManageError> {
-///     let settings = EntitySettings::from(QueueSettings::default().with_max_delivery_count(3));
+///     let settings = EntitySettings::from(QueueSettings::default().max_delivery_count(3));
 ///     broker.declare(&EntityPath::new("orders")?, &settings).await
 /// }
 ///

@@ -50,12 +50,12 @@ impl Status {
     }
 }
 
-/// `with_` setters. A field that may be `None` is given its value: `=> Some`.
+/// Setters. A field that may be `None` is given its value: `=> Some`.
 macro_rules! setters {
-    ($($with:ident, $field:ident: $type:ty $(=> $wrap:path)?;)*) => {$(
+    ($($field:ident: $type:ty $(=> $wrap:path)?;)*) => {$(
         #[doc = concat!("Sets `", stringify!($field), "`.")]
         #[must_use]
-        pub fn $with(mut self, value: $type) -> Self {
+        pub fn $field(mut self, value: $type) -> Self {
             self.$field = $($wrap)? (value);
             self
         }

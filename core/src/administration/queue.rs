@@ -54,30 +54,30 @@ impl QueueSettings {
     pub const MAX_MESSAGE_SIZE: usize = 100 << 20;
 
     setters! {
-        with_lock_duration, lock_duration: Duration;
-        with_max_delivery_count, max_delivery_count: u32;
-        with_default_time_to_live, default_time_to_live: Duration => Some;
-        with_dead_letter_on_expiration, dead_letter_on_expiration: bool;
-        with_max_size, max_size: u64;
-        with_max_message_size, max_message_size: usize;
-        with_sessions, requires_session: bool;
-        with_duplicate_detection, duplicate_detection: Duration => Some;
-        with_max_duplicate_ids, max_duplicate_ids: usize;
-        with_partitioned, partitioned: bool;
-        with_auto_delete_on_idle, auto_delete_on_idle: Duration => Some;
-        with_status, status: Status;
+        lock_duration: Duration;
+        max_delivery_count: u32;
+        default_time_to_live: Duration => Some;
+        dead_letter_on_expiration: bool;
+        max_size: u64;
+        max_message_size: usize;
+        requires_session: bool;
+        duplicate_detection: Duration => Some;
+        max_duplicate_ids: usize;
+        partitioned: bool;
+        auto_delete_on_idle: Duration => Some;
+        status: Status;
     }
 
     /// Sets `forward_to`.
     #[must_use]
-    pub fn with_forward_to(mut self, path: impl Into<String>) -> Self {
+    pub fn forward_to(mut self, path: impl Into<String>) -> Self {
         self.forward_to = Some(path.into());
         self
     }
 
     /// Sets `forward_dead_letters_to`.
     #[must_use]
-    pub fn with_forward_dead_letters_to(mut self, path: impl Into<String>) -> Self {
+    pub fn forward_dead_letters_to(mut self, path: impl Into<String>) -> Self {
         self.forward_dead_letters_to = Some(path.into());
         self
     }
@@ -212,7 +212,7 @@ mod tests {
     fn lock_duration_is_60_s_and_from_5_s_to_5_min() {
         assert_eq!(QueueSettings::default().lock_duration, Duration::from_secs(60));
         for (seconds, allowed) in [(4, false), (5, true), (300, true), (301, false)] {
-            let settings = QueueSettings::default().with_lock_duration(Duration::from_secs(seconds));
+            let settings = QueueSettings::default().lock_duration(Duration::from_secs(seconds));
             assert_eq!(settings.check().is_ok(), allowed, "{seconds}");
         }
     }
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn max_delivery_count_is_10_and_at_least_1() {
         assert_eq!(QueueSettings::default().max_delivery_count, 10);
-        let error = QueueSettings::default().with_max_delivery_count(0).check().unwrap_err();
+        let error = QueueSettings::default().max_delivery_count(0).check().unwrap_err();
         assert_eq!(error.field(), &Field::Setting("max_delivery_count"));
     }
 
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn default_time_to_live_is_unlimited_and_at_least_1_s() {
         assert_eq!(QueueSettings::default().default_time_to_live, None);
-        QueueSettings::default().with_default_time_to_live(Duration::from_millis(999)).check().unwrap_err();
+        QueueSettings::default().default_time_to_live(Duration::from_millis(999)).check().unwrap_err();
     }
 
     /// Rules: S-04.

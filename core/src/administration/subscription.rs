@@ -34,26 +34,26 @@ pub struct SubscriptionSettings {
 
 impl SubscriptionSettings {
     setters! {
-        with_lock_duration, lock_duration: Duration;
-        with_max_delivery_count, max_delivery_count: u32;
-        with_default_time_to_live, default_time_to_live: Duration => Some;
-        with_dead_letter_on_expiration, dead_letter_on_expiration: bool;
-        with_dead_letter_on_filter_error, dead_letter_on_filter_error: bool;
-        with_sessions, requires_session: bool;
-        with_auto_delete_on_idle, auto_delete_on_idle: Duration => Some;
-        with_status, status: Status;
+        lock_duration: Duration;
+        max_delivery_count: u32;
+        default_time_to_live: Duration => Some;
+        dead_letter_on_expiration: bool;
+        dead_letter_on_filter_error: bool;
+        requires_session: bool;
+        auto_delete_on_idle: Duration => Some;
+        status: Status;
     }
 
     /// Sets `forward_to`.
     #[must_use]
-    pub fn with_forward_to(mut self, path: impl Into<String>) -> Self {
+    pub fn forward_to(mut self, path: impl Into<String>) -> Self {
         self.forward_to = Some(path.into());
         self
     }
 
     /// Sets `forward_dead_letters_to`.
     #[must_use]
-    pub fn with_forward_dead_letters_to(mut self, path: impl Into<String>) -> Self {
+    pub fn forward_dead_letters_to(mut self, path: impl Into<String>) -> Self {
         self.forward_dead_letters_to = Some(path.into());
         self
     }

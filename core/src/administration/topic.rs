@@ -31,14 +31,14 @@ pub struct TopicSettings {
 
 impl TopicSettings {
     setters! {
-        with_default_time_to_live, default_time_to_live: Duration => Some;
-        with_duplicate_detection, duplicate_detection: Duration => Some;
-        with_max_duplicate_ids, max_duplicate_ids: usize;
-        with_partitioned, partitioned: bool;
-        with_max_size, max_size: u64;
-        with_max_message_size, max_message_size: usize;
-        with_auto_delete_on_idle, auto_delete_on_idle: Duration => Some;
-        with_status, status: Status;
+        default_time_to_live: Duration => Some;
+        duplicate_detection: Duration => Some;
+        max_duplicate_ids: usize;
+        partitioned: bool;
+        max_size: u64;
+        max_message_size: usize;
+        auto_delete_on_idle: Duration => Some;
+        status: Status;
     }
 
     /// Returns the settings of a queue that correspond to these.

@@ -18,7 +18,7 @@ impl EntityInfo {
 
     /// Adds after how many failed deliveries a message is dead-lettered.
     #[must_use]
-    pub fn with_max_delivery_count(mut self, deliveries: u32) -> Self {
+    pub fn max_delivery_count(mut self, deliveries: u32) -> Self {
         self.max_delivery_count = Some(deliveries);
         self
     }

@@ -87,7 +87,7 @@ pub trait SessionSource: Send + Unpin {
 /// }
 /// # use consign::{administration::QueueSettings, broker::Broker};
 /// # tokio_test::block_on(async {
-/// # let queue = Broker::new().create_queue("orders", QueueSettings::default().with_sessions(true))?;
+/// # let queue = Broker::new().create_queue("orders", QueueSettings::default().requires_session(true))?;
 /// # for expected in [1, 2] {
 /// #     let session = queue.accept_session("customer-7")?;
 /// #     assert_eq!(count(&session).await?, expected);
@@ -194,7 +194,7 @@ fn unsupported(capability: Capability) -> Unsupported {
 /// }
 /// # use consign::{administration::QueueSettings, broker::Broker, transport::Session};
 /// # tokio_test::block_on(async {
-/// # let queue = Broker::new().create_queue("orders", QueueSettings::default().with_sessions(true))?;
+/// # let queue = Broker::new().create_queue("orders", QueueSettings::default().requires_session(true))?;
 /// # assert_eq!(accept(&mut queue.session_acceptor()?, "customer-7").await?.session_id(), "customer-7");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # }).unwrap();

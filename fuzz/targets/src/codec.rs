@@ -17,8 +17,8 @@ const MAX_FRAME: u32 = 65_536;
 pub fn codec(data: &[u8]) {
     let input = Bytes::copy_from_slice(data);
     let last = data.last().copied().unwrap_or(0);
-    let tight = Limits::default().with_depth(1 + (last & 7)).with_elements(u32::from(last >> 3));
-    for limits in [Limits::default(), Limits::default().with_depth(Limits::MAX_DEPTH), tight] {
+    let tight = Limits::default().depth(1 + (last & 7)).elements(u32::from(last >> 3));
+    for limits in [Limits::default(), Limits::default().depth(Limits::MAX_DEPTH), tight] {
         value(&input, limits);
     }
     composite::<Performative>(&input);

@@ -7,7 +7,7 @@
 //! use consign_http::administration::{Description, Document, Entry, QueueDescription, read};
 //! use consign_core::administration::QueueSettings;
 //!
-//! let settings = QueueSettings::default().with_max_delivery_count(3);
+//! let settings = QueueSettings::default().max_delivery_count(3);
 //! let entry = Entry::new(QueueDescription::from(&settings));
 //! let body = entry.to_xml();
 //!

@@ -32,13 +32,13 @@ fn same(description: impl Into<Description>) -> Description {
 
 fn queue() -> QueueSettings {
     let mut settings = QueueSettings::default()
-        .with_lock_duration(Duration::from_millis(90_500))
-        .with_max_delivery_count(7)
-        .with_default_time_to_live(Duration::from_secs(86_400))
-        .with_duplicate_detection(Duration::from_secs(30))
-        .with_sessions(true)
-        .with_status(Status::SendDisabled)
-        .with_auto_delete_on_idle(Duration::from_secs(300));
+        .lock_duration(Duration::from_millis(90_500))
+        .max_delivery_count(7)
+        .default_time_to_live(Duration::from_secs(86_400))
+        .duplicate_detection(Duration::from_secs(30))
+        .requires_session(true)
+        .status(Status::SendDisabled)
+        .auto_delete_on_idle(Duration::from_secs(300));
     settings.dead_letter_on_expiration = true;
     settings.max_size = 5 << 20;
     settings.max_message_size = 1 << 20;
@@ -58,14 +58,14 @@ fn settings_of_a_queue_are_kept() {
 
 #[test]
 fn settings_of_a_topic_and_a_subscription_are_kept() {
-    let settings = TopicSettings::default().with_duplicate_detection(Duration::from_secs(30)).with_partitioned(true);
+    let settings = TopicSettings::default().duplicate_detection(Duration::from_secs(30)).partitioned(true);
     let Description::Topic(read) = same(TopicDescription::from(&settings)) else { panic!() };
     assert_eq!(read.to_settings().unwrap(), settings);
     let settings = SubscriptionSettings::default()
-        .with_sessions(true)
-        .with_forward_to("a/b")
-        .with_dead_letter_on_filter_error(false)
-        .with_status(Status::ReceiveDisabled);
+        .requires_session(true)
+        .forward_to("a/b")
+        .dead_letter_on_filter_error(false)
+        .status(Status::ReceiveDisabled);
     let Description::Subscription(read) = same(SubscriptionDescription::from(&settings)) else { panic!() };
     assert_eq!(read.to_settings().unwrap(), settings);
 }

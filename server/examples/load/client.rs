@@ -19,7 +19,7 @@ const LONG: Duration = Duration::from_secs(60);
 pub(crate) async fn connect(address: SocketAddr) -> Result<(Connection, Session), Failure> {
     let mut engine = engine::Options::default();
     engine.sasl_client = Some(SaslCredentials::plain("guest", "guest"));
-    let options = Options::new("load").with_engine(engine).with_timeout(LONG);
+    let options = Options::new("load").engine(engine).timeout(LONG);
     let connection = Connection::connect(address, options).await?;
     let session = connection.begin().await?;
     Ok((connection, session))

@@ -16,7 +16,7 @@ use crate::entities::{entity_of, path_of};
 ///
 /// let keys = SharedAccessKeys::new([
 ///     SharedAccessKey::new("RootManageSharedAccessKey", "secret", Rights::MANAGE),
-///     SharedAccessKey::new("reports", "other secret", Rights::LISTEN).with_entity("orders"),
+///     SharedAccessKey::new("reports", "other secret", Rights::LISTEN).entity("orders"),
 /// ]);
 /// ```
 ///
@@ -47,7 +47,7 @@ impl SharedAccessKey {
 
     /// Makes it a key for one entity, and what is below it. Such a key signs tokens, and cannot be used with `PLAIN`.
     #[must_use]
-    pub fn with_entity(mut self, path: impl AsRef<str>) -> Self {
+    pub fn entity(mut self, path: impl AsRef<str>) -> Self {
         self.entity = Some(entity_of(path.as_ref()));
         self
     }
@@ -83,7 +83,7 @@ impl SharedAccessKeys {
 
     /// Sets the clock by which tokens expire. A [`SystemClock`] by default.
     #[must_use]
-    pub fn with_clock(mut self, clock: impl Clock) -> Self {
+    pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
         self
     }
@@ -131,7 +131,7 @@ impl Authorizer for SharedAccessKeys {
         }
         let valid_for = signature.valid_for(self.clock.now().utc);
         let valid_for = valid_for.ok_or(Denied::new("ExpiredToken: The token has expired."))?;
-        Ok(Grant::new(key.rights).with_valid_for(valid_for))
+        Ok(Grant::new(key.rights).valid_for(valid_for))
     }
 }
 
@@ -156,9 +156,9 @@ mod tests {
         let keys = [
             SharedAccessKey::new("root", "root key", Rights::MANAGE),
             SharedAccessKey::new("root", "second root key", Rights::MANAGE),
-            SharedAccessKey::new("reports", "report key", Rights::LISTEN).with_entity("/Orders"),
+            SharedAccessKey::new("reports", "report key", Rights::LISTEN).entity("/Orders"),
         ];
-        SharedAccessKeys::new(keys).with_clock(ManualClock::new(Timestamp::from_millis(NOW.cast_signed() * 1_000)))
+        SharedAccessKeys::new(keys).clock(ManualClock::new(Timestamp::from_millis(NOW.cast_signed() * 1_000)))
     }
 
     fn authorize(audience: &str, resource: &str, expiry: u64, name: &str, key: &str) -> Result<Grant, String> {
@@ -169,7 +169,7 @@ mod tests {
     /// Rules: G-04, G-06.
     #[test]
     fn a_token_grants_the_rights_of_its_key_until_it_expires() {
-        let grant = Grant::new(Rights::MANAGE).with_valid_for(Duration::from_secs(60));
+        let grant = Grant::new(Rights::MANAGE).valid_for(Duration::from_secs(60));
         for key in ["root key", "second root key"] {
             let granted = authorize("amqp://host/any", "sb://host", NOW + 60, "root", key);
             assert_eq!(granted.as_ref(), Ok(&grant));

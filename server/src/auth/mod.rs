@@ -118,7 +118,7 @@ impl Grant {
 
     /// Sets how long the grant lasts.
     #[must_use]
-    pub const fn with_valid_for(mut self, valid_for: Duration) -> Self {
+    pub const fn valid_for(mut self, valid_for: Duration) -> Self {
         self.valid_for = Some(valid_for);
         self
     }

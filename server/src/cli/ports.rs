@@ -23,7 +23,7 @@ impl Ports {
             return Err(Error::NoKeys(options.host));
         }
         let acceptor = match (&options.tls_cert, &options.tls_key) {
-            (Some(certificates), Some(key)) => Some(Acceptor::new().with_tls(tls::config(certificates, key)?)),
+            (Some(certificates), Some(key)) => Some(Acceptor::new().tls(tls::config(certificates, key)?)),
             _ => None,
         };
         let plain = is_local || options.allow_plain_tcp;

@@ -79,7 +79,7 @@ async fn serve(options: &Serve, began: Instant) -> Result<(), Error> {
             None => Ok(()),
         }
     };
-    let http = server.serve_http(http, HttpOptions::default().with_acceptor(acceptor).with_routes(operators.routes()));
+    let http = server.serve_http(http, HttpOptions::default().acceptor(acceptor).routes(operators.routes()));
     let served = async { tokio::try_join!(plain, encrypted, http, operators.run()).map(drop) };
     let stop = async {
         tokio::select! {

@@ -180,8 +180,8 @@ impl SubscriptionProperties {
     pub(super) fn settings(self, defaults: &Defaults) -> Result<SubscriptionSettings, ConfigError> {
         let given = self;
         let mut settings = SubscriptionSettings::default()
-            .with_lock_duration(given.lock_duration.map_or(defaults.queue.lock_duration, |duration| duration.0))
-            .with_max_delivery_count(given.max_delivery_count.unwrap_or(defaults.queue.max_delivery_count));
+            .lock_duration(given.lock_duration.map_or(defaults.queue.lock_duration, |duration| duration.0))
+            .max_delivery_count(given.max_delivery_count.unwrap_or(defaults.queue.max_delivery_count));
         set!(settings, given:
             dead_letter_on_expiration = dead_lettering_on_message_expiration,
             dead_letter_on_filter_error = dead_lettering_on_filter_evaluation_exceptions,

@@ -131,7 +131,7 @@ impl Key {
         });
         let key = SharedAccessKey::new(name, key, rights);
         Ok(match entity {
-            Some(entity) => key.with_entity(entity),
+            Some(entity) => key.entity(entity),
             None => key,
         })
     }

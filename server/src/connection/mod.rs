@@ -118,16 +118,16 @@ where
 fn options(shared: &Shared) -> Options {
     let limits = &shared.limits;
     Options::default()
-        .with_sasl_mechanisms(MECHANISMS.map(Symbol::from_static))
-        .with_sasl_optional(true)
-        .with_max_sessions(limits.max_sessions)
-        .with_max_links(limits.max_links)
-        .with_max_connection_links(limits.max_connection_links)
-        .with_max_unsettled(limits.max_unsettled)
-        .with_max_frame_size(limits.max_frame_size)
-        .with_max_message_size(limits.max_message_size)
-        .with_handshake_timeout(shared.timeouts.handshake)
-        .with_idle_timeout(shared.timeouts.silence)
+        .sasl_mechanisms(MECHANISMS.map(Symbol::from_static))
+        .sasl_optional(true)
+        .max_sessions(limits.max_sessions)
+        .max_links(limits.max_links)
+        .max_connection_links(limits.max_connection_links)
+        .max_unsettled(limits.max_unsettled)
+        .max_frame_size(limits.max_frame_size)
+        .max_message_size(limits.max_message_size)
+        .handshake_timeout(shared.timeouts.handshake)
+        .idle_timeout(shared.timeouts.silence)
 }
 
 fn open(shared: &Shared) -> Open {

@@ -148,7 +148,7 @@ mod tests {
     async fn rights_end_with_their_token() {
         let (mut held, now) = (held(), Instant::now());
         let minute = Duration::from_secs(60);
-        held.add("sb://host/q", &Grant::new(Rights::SEND).with_valid_for(minute), now);
+        held.add("sb://host/q", &Grant::new(Rights::SEND).valid_for(minute), now);
         assert_eq!(held.next_expiry(), Some(now + minute));
         assert!(!held.expire(now + minute / 2));
         assert_eq!(held.of("q", now + minute), Rights::NONE);

@@ -5,6 +5,7 @@
 mod administration;
 mod authorization;
 mod body;
+mod call;
 mod framing;
 mod listener;
 mod locks;

@@ -9,19 +9,7 @@ use axum::{
 };
 use percent_encoding::percent_decode_str;
 
-use super::{Http, administration, messages, query::Query, refusal::Refusal};
-
-/// The parts of a request that all handlers need.
-pub(super) struct Call {
-    pub(super) headers: HeaderMap,
-    pub(super) query: Query,
-    /// The path, decoded. A token is for it, or for what is above it.
-    pub(super) path: String,
-    /// The URL of the namespace, without a slash at its end.
-    pub(super) base: String,
-    /// The host in it.
-    pub(super) host: String,
-}
+use super::{Http, administration, call::Call, messages, query::Query, refusal::Refusal};
 
 /// Answers a request.
 pub(super) async fn handle(State(http): State<Arc<Http>>, request: Request) -> Response {

@@ -45,42 +45,42 @@ impl Default for HttpOptions {
 impl HttpOptions {
     /// Sets `acceptor`.
     #[must_use]
-    pub fn with_acceptor(mut self, acceptor: Acceptor) -> Self {
+    pub fn acceptor(mut self, acceptor: Acceptor) -> Self {
         self.acceptor = acceptor;
         self
     }
 
     /// Sets `max_connections`.
     #[must_use]
-    pub fn with_max_connections(mut self, connections: usize) -> Self {
+    pub fn max_connections(mut self, connections: usize) -> Self {
         self.max_connections = connections;
         self
     }
 
     /// Sets `header_timeout`.
     #[must_use]
-    pub fn with_header_timeout(mut self, timeout: Duration) -> Self {
+    pub fn header_timeout(mut self, timeout: Duration) -> Self {
         self.header_timeout = timeout;
         self
     }
 
     /// Adds `routes`. Their router has no fallback.
     #[must_use]
-    pub fn with_routes(mut self, routes: Router) -> Self {
+    pub fn routes(mut self, routes: Router) -> Self {
         self.routes = self.routes.merge(routes);
         self
     }
 
     /// Sets `body_timeout`.
     #[must_use]
-    pub fn with_body_timeout(mut self, timeout: Duration) -> Self {
+    pub fn body_timeout(mut self, timeout: Duration) -> Self {
         self.body_timeout = timeout;
         self
     }
 
     /// Sets `write_timeout`.
     #[must_use]
-    pub fn with_write_timeout(mut self, timeout: Duration) -> Self {
+    pub fn write_timeout(mut self, timeout: Duration) -> Self {
         self.write_timeout = timeout;
         self
     }

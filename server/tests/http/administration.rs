@@ -28,7 +28,7 @@ fn document(description: impl Into<Description>) -> Vec<u8> {
 #[tokio::test]
 async fn a_queue_is_created_read_updated_and_deleted() {
     let harness = Harness::new().await;
-    let settings = QueueSettings::default().with_max_delivery_count(3).with_sessions(true);
+    let settings = QueueSettings::default().max_delivery_count(3).requires_session(true);
     let body = document(QueueDescription::from(&settings));
     let created = harness.call("PUT", "/a/b?api-version=2021-05", &[], &body).await;
     assert_eq!(created.status, 201, "{created:?}");

@@ -22,7 +22,7 @@ async fn harness() -> Harness {
         SharedAccessKey::new("root", "root key", Rights::MANAGE),
         SharedAccessKey::new("send", "send key", Rights::SEND),
         SharedAccessKey::new("listen", "listen key", Rights::LISTEN),
-        SharedAccessKey::new("own", "own key", Rights::MANAGE).with_entity("q"),
+        SharedAccessKey::new("own", "own key", Rights::MANAGE).entity("q"),
     ]);
     let harness = Harness::with(|builder| builder.authorizer(keys).create_entities(false)).await;
     for name in ["q", "other"] {

@@ -19,7 +19,7 @@ async fn session(harness: &Harness) -> consign_amqp::client::Session {
     tokio::spawn(harness.server.serve_stream(server));
     let mut engine = consign_amqp::engine::Options::default();
     engine.sasl_client = Some(SaslCredentials::anonymous());
-    let options = Options::new("client").with_timeout(Duration::from_secs(60)).with_engine(engine);
+    let options = Options::new("client").timeout(Duration::from_secs(60)).engine(engine);
     Connection::open(client, options).await.unwrap().begin().await.unwrap()
 }
 

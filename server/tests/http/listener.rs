@@ -18,11 +18,10 @@ use crate::support::{Answer, Harness, request};
 #[tokio::test]
 async fn amqp_over_web_socket_is_an_upgrade() {
     let harness = Harness::with(|builder| builder).await;
-    let connector =
-        Connector::new("127.0.0.1", harness.address.port()).with_web_socket(WebSocketOptions::service_bus());
+    let connector = Connector::new("127.0.0.1", harness.address.port()).web_socket(WebSocketOptions::service_bus());
     let mut engine = consign_amqp::engine::Options::default();
     engine.sasl_client = Some(SaslCredentials::anonymous());
-    let options = Options::new("client").with_timeout(Duration::from_secs(60)).with_engine(engine);
+    let options = Options::new("client").timeout(Duration::from_secs(60)).engine(engine);
     let connection = Connection::open(connector.connect().await.unwrap(), options).await.unwrap();
     let sender = connection.begin().await.unwrap().attach_sender("sender", "orders").await.unwrap();
     let body = consign_amqp::codec::encode(&Data(b"over web socket".to_vec().into())).unwrap();
@@ -62,7 +61,7 @@ async fn a_connection_serves_several_requests() {
 
 #[tokio::test]
 async fn one_connection_over_the_limit_is_closed() {
-    let harness = Harness::with_options(|builder| builder, HttpOptions::default().with_max_connections(1)).await;
+    let harness = Harness::with_options(|builder| builder, HttpOptions::default().max_connections(1)).await;
     let mut first = TcpStream::connect(harness.address).await.unwrap();
     first.write_all(b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n").await.unwrap();
     let mut buffer = [0; 16];

@@ -97,7 +97,7 @@ async fn a_message_is_named_by_its_id_too() {
 async fn subscriptions_and_sub_queues_have_messages() {
     let harness = Harness::new().await;
     let topic = harness.broker().create_topic("t", TopicSettings::default()).unwrap();
-    topic.create_subscription("s", SubscriptionSettings::default().with_max_delivery_count(1)).unwrap();
+    topic.create_subscription("s", SubscriptionSettings::default().max_delivery_count(1)).unwrap();
     harness.send("t", "1").await;
     let locked = harness.call("POST", "/t/Subscriptions/s/messages/head?timeout=0", &[], "").await;
     let location = locked.header("location").unwrap().strip_prefix("http://localhost:5300").unwrap();
@@ -113,7 +113,7 @@ async fn subscriptions_and_sub_queues_have_messages() {
 #[tokio::test]
 async fn sessions_are_not_available() {
     let harness = Harness::new().await;
-    harness.broker().create_queue("sessions", QueueSettings::default().with_sessions(true)).unwrap();
+    harness.broker().create_queue("sessions", QueueSettings::default().requires_session(true)).unwrap();
     let session = [("BrokerProperties", r#"{"SessionId":"s"}"#)];
     assert_eq!(harness.call("POST", "/sessions/messages", &session, "").await.status, 201);
     assert_eq!(harness.call("POST", "/sessions/messages", &[], "").await.status, 400);

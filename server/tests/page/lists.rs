@@ -122,7 +122,7 @@ async fn dead_letters_are_grouped_by_reason_and_first_error() {
 #[tokio::test]
 async fn sessions_and_entities_are_listed() {
     let broker = Broker::new();
-    let queue = broker.create_queue("with-sessions", QueueSettings::default().with_sessions(true)).unwrap();
+    let queue = broker.create_queue("with-sessions", QueueSettings::default().requires_session(true)).unwrap();
     for session in ["blue", "red"] {
         queue.sender().unwrap().send(Message::builder().session_id(session).build("").unwrap()).await.unwrap();
     }

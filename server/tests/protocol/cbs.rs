@@ -28,7 +28,7 @@ impl Authorizer for Keys {
         match token.token {
             "send" => Ok(Grant::new(Rights::SEND)),
             "listen" => Ok(Grant::new(Rights::LISTEN)),
-            "short" => Ok(Grant::new(Rights::SEND | Rights::LISTEN).with_valid_for(Duration::from_secs(30))),
+            "short" => Ok(Grant::new(Rights::SEND | Rights::LISTEN).valid_for(Duration::from_secs(30))),
             _ => Err(Denied::new("the signature is wrong")),
         }
     }
@@ -92,7 +92,7 @@ async fn a_link_needs_the_right_of_a_token_for_its_entity() {
 /// Rules: A-73.
 #[tokio::test(start_paused = true)]
 async fn a_client_without_a_token_has_not_authenticated() {
-    let limits = Limits::default().with_max_connections(1).with_max_unauthenticated(1);
+    let limits = Limits::default().max_connections(1).with_max_unauthenticated(1);
     let harness = Harness::with(|builder| builder.authorizer(Keys).limits(limits));
     let resource_limit = |error: Error| {
         assert_eq!(error.condition().map(Symbol::as_str), Some("amqp:resource-limit-exceeded"));
@@ -113,7 +113,7 @@ async fn a_client_without_a_token_has_not_authenticated() {
     sender(&session, "orders").await;
 
     // With a key there is no token, and the other limit.
-    let plain = engine::Options::default().with_sasl_client(SaslCredentials::plain("name", "right"));
+    let plain = engine::Options::default().sasl_client(SaslCredentials::plain("name", "right"));
     resource_limit(harness.try_connect(plain).await.unwrap_err());
     resource_limit(third.closed().await);
     sender(&session, "orders").await;
@@ -161,7 +161,7 @@ async fn links_are_detached_when_their_token_expires() {
 #[tokio::test(start_paused = true)]
 async fn plain_authenticates_by_a_key() {
     let harness = harness();
-    let options = |key| engine::Options::default().with_sasl_client(SaslCredentials::plain("name", key));
+    let options = |key| engine::Options::default().sasl_client(SaslCredentials::plain("name", key));
     let session = harness.try_connect(options("right")).await.unwrap().begin().await.unwrap();
     sender(&session, "orders").await;
     assert_eq!(refused(try_receiver(&session, "orders").await), "amqp:unauthorized-access");
@@ -170,7 +170,7 @@ async fn plain_authenticates_by_a_key() {
     for mechanism in ["ANONYMOUS", "MSSBCBS", "EXTERNAL"] {
         let mechanism = consign_amqp::value::Symbol::from_static(mechanism);
         let credentials = SaslCredentials { mechanism, ..SaslCredentials::default() };
-        harness.try_connect(engine::Options::default().with_sasl_client(credentials)).await.unwrap();
+        harness.try_connect(engine::Options::default().sasl_client(credentials)).await.unwrap();
     }
 }
 

@@ -104,7 +104,7 @@ async fn a_client_that_sends_nothing_is_disconnected_after_the_handshake_timeout
 /// Rules: A-73.
 #[tokio::test(start_paused = true)]
 async fn strangers_do_not_take_the_places_of_clients() {
-    let limits = Limits::default().with_max_connections(2).with_max_unauthenticated(3);
+    let limits = Limits::default().max_connections(2).with_max_unauthenticated(3);
     let harness = Harness::with(|builder| builder.limits(limits));
     let one = harness.connect().await;
     let mut strangers: Vec<_> = (0..10).map(|_| harness.stream()).collect();
@@ -125,7 +125,7 @@ async fn strangers_do_not_take_the_places_of_clients() {
 /// Rules: A-74.
 #[tokio::test(start_paused = true)]
 async fn one_link_more_in_a_connection_ends_its_session() {
-    let harness = Harness::with(|builder| builder.limits(Limits::default().with_max_connection_links(3)));
+    let harness = Harness::with(|builder| builder.limits(Limits::default().max_connection_links(3)));
     let connection = harness.connect().await;
     let (first, second) = (connection.begin().await.unwrap(), connection.begin().await.unwrap());
     let one = sender(&first, "orders").await;
@@ -143,7 +143,7 @@ async fn one_link_more_in_a_connection_ends_its_session() {
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_over_the_limit_is_told_so() {
-    let harness = Harness::with(|builder| builder.limits(Limits::default().with_max_connections(2)));
+    let harness = Harness::with(|builder| builder.limits(Limits::default().max_connections(2)));
     let (one, other) = (harness.connect().await, harness.connect().await);
     let refused = harness.try_connect(consign_amqp::engine::Options::default()).await.unwrap_err();
     assert_eq!(condition(&refused), "amqp:resource-limit-exceeded");
@@ -157,7 +157,7 @@ async fn a_connection_over_the_limit_is_told_so() {
 /// Attacks: 88.
 #[tokio::test(start_paused = true)]
 async fn links_and_sessions_over_the_limit_end_what_they_are_on() {
-    let limits = Limits::default().with_max_links(2).with_max_sessions(2);
+    let limits = Limits::default().max_links(2).max_sessions(2);
     let harness = Harness::with(|builder| builder.limits(limits));
     let connection = harness.connect().await;
     let session = connection.begin().await.unwrap();

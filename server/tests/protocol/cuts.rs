@@ -26,7 +26,7 @@ fn cut_stream(harness: &Harness, bytes: u64) -> DuplexStream {
 }
 
 async fn connect(harness: &Harness, bytes: u64) -> Result<Connection, Error> {
-    let options = Options::new("client").with_timeout(Duration::from_secs(5));
+    let options = Options::new("client").timeout(Duration::from_secs(5));
     Connection::open(cut_stream(harness, bytes), options).await
 }
 

@@ -29,8 +29,8 @@ async fn a_lost_connection_releases_its_locks_without_a_count() {
 /// Rules: C-03.
 #[tokio::test(start_paused = true)]
 async fn a_lost_connection_counts_where_the_broker_counts_it() {
-    let harness = with(Quirks::default().with_count_on_disconnect(true));
-    let settings = QueueSettings::default().with_sessions(true);
+    let harness = with(Quirks::default().count_on_disconnect(true));
+    let settings = QueueSettings::default().requires_session(true);
     harness.broker().create_queue("sessions", settings).unwrap();
     let session = harness.session().await;
     send(&session, "orders", &["a"]).await;
@@ -50,7 +50,7 @@ async fn a_lost_connection_counts_where_the_broker_counts_it() {
 /// Rules: C-02, S-64.
 #[tokio::test(start_paused = true)]
 async fn locks_hold_until_they_run_out_where_the_broker_holds_them() {
-    let harness = with(Quirks::default().with_on_disconnect(OnDisconnect::HoldUntilExpiry));
+    let harness = with(Quirks::default().on_disconnect(OnDisconnect::HoldUntilExpiry));
     let session = harness.session().await;
     send(&session, "orders", &["a", "b"]).await;
     let mut link = receiver(&session, "orders").await;
@@ -77,8 +77,8 @@ async fn locks_hold_until_they_run_out_where_the_broker_holds_them() {
 /// Rules: C-02, S-76.
 #[tokio::test(start_paused = true)]
 async fn the_lock_of_a_session_ends_with_its_link_in_any_case() {
-    let harness = with(Quirks::default().with_on_disconnect(OnDisconnect::HoldUntilExpiry));
-    let settings = QueueSettings::default().with_sessions(true);
+    let harness = with(Quirks::default().on_disconnect(OnDisconnect::HoldUntilExpiry));
+    let settings = QueueSettings::default().requires_session(true);
     harness.broker().create_queue("orders", settings).unwrap();
     let session = harness.session().await;
     sender(&session, "orders").await.send(of_session("a", "s")).await.unwrap();

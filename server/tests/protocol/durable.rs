@@ -72,7 +72,7 @@ async fn requests_are_answered_when_they_are_on_the_disk() {
     use consign_amqp::value::{Array, Binary, List, Value, ValueType};
 
     let (_folder, harness) = durable();
-    let settings = QueueSettings::default().with_sessions(true);
+    let settings = QueueSettings::default().requires_session(true);
     harness.broker().create_queue("sessions", settings).unwrap();
     let session = harness.session().await;
     send(&session, "orders", &["a"]).await;

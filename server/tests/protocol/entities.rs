@@ -52,7 +52,7 @@ async fn links_that_an_entity_does_not_have_are_refused() {
     let harness = Harness::new();
     let broker = harness.broker();
     broker.create_queue("orders", QueueSettings::default()).unwrap();
-    broker.create_queue("forwards", QueueSettings::default().with_forward_to("orders")).unwrap();
+    broker.create_queue("forwards", QueueSettings::default().forward_to("orders")).unwrap();
     let topic = broker.create_topic("prices", TopicSettings::default()).unwrap();
     topic.create_subscription("audit", SubscriptionSettings::default()).unwrap();
     let session = harness.session().await;
@@ -68,7 +68,7 @@ async fn links_that_an_entity_does_not_have_are_refused() {
 #[tokio::test(start_paused = true)]
 async fn a_partitioned_queue_has_the_partition_of_its_messages() {
     let harness = Harness::new();
-    let settings = QueueSettings::default().with_partitioned(true);
+    let settings = QueueSettings::default().partitioned(true);
     harness.broker().create_queue("orders", settings).unwrap();
     let session = harness.session().await;
     let link = sender(&session, "orders").await;

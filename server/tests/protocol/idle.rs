@@ -25,7 +25,7 @@ async fn connect_through(harness: &Harness) -> (Connection, JoinHandle<()>) {
     tokio::spawn(async move {
         let _ = copy(&mut from_server, &mut to_client).await;
     });
-    let options = Options::new("client").with_engine(engine::Options::default()).with_timeout(LONG);
+    let options = Options::new("client").engine(engine::Options::default()).timeout(LONG);
     (Connection::open(client, options).await.unwrap(), inbound)
 }
 

@@ -291,7 +291,7 @@ async fn messages_are_deleted_in_batches() {
 #[tokio::test(start_paused = true)]
 async fn a_session_receiver_peeks_its_own_session_and_fetches_its_deferred_messages() {
     let harness = Harness::new();
-    let settings = QueueSettings::default().with_sessions(true);
+    let settings = QueueSettings::default().requires_session(true);
     harness.broker().create_queue("orders", settings).unwrap();
     let session = harness.session().await;
     let link = sender(&session, "orders").await;

@@ -219,7 +219,7 @@ async fn no_more_messages_are_locked_than_the_session_window_allows() {
     let harness = Harness::new();
     let session = harness.session().await;
     send(&session, "orders", &["a", "b", "c", "d"]).await;
-    let options = consign_amqp::engine::Options::default().with_incoming_window(2);
+    let options = consign_amqp::engine::Options::default().incoming_window(2);
     let narrow = harness.try_connect(options).await.unwrap().begin().await.unwrap();
     let mut link = receiver(&narrow, "orders").await;
     link.set_credit(4).unwrap();
@@ -235,7 +235,7 @@ async fn no_more_messages_are_locked_than_the_session_window_allows() {
 /// Rules.
 #[tokio::test(start_paused = true)]
 async fn settlements_make_room_for_more_deliveries() {
-    let limits = consign_server::Limits::default().with_max_unsettled(2);
+    let limits = consign_server::Limits::default().max_unsettled(2);
     let harness = Harness::with(|builder| builder.limits(limits));
     let session = harness.session().await;
     send(&session, "orders", &["a", "b", "c", "d", "e"]).await;
@@ -307,7 +307,7 @@ async fn receive_and_delete_is_refused_for_a_receiver_of_smaller_messages() {
     let harness = Harness::new();
     let session = harness.session().await;
     send(&session, "orders", &["a"]).await;
-    let options = consign_amqp::engine::Options::default().with_max_message_size(1_000);
+    let options = consign_amqp::engine::Options::default().max_message_size(1_000);
     let small = harness.try_connect(options).await.unwrap().begin().await.unwrap();
     let outcome = small.attach_receiver_with(delete_attach("orders")).await;
     assert_eq!(refused(outcome), "amqp:link:message-size-exceeded");
@@ -320,7 +320,7 @@ async fn a_message_that_the_receiver_never_takes_is_dead_lettered() {
     let harness = Harness::new();
     let session = harness.session().await;
     send(&session, "orders", &[&"x".repeat(2_000), "small"]).await;
-    let options = consign_amqp::engine::Options::default().with_max_message_size(1_000);
+    let options = consign_amqp::engine::Options::default().max_message_size(1_000);
     let small = harness.try_connect(options).await.unwrap().begin().await.unwrap();
     let mut link = receiver(&small, "orders").await;
     assert_eq!(text_of(&receive(&mut link).await), "small");
@@ -355,7 +355,7 @@ async fn a_link_is_detached_when_its_entity_is_deleted_or_disabled() {
     assert_eq!(error.condition().unwrap(), "amqp:not-found");
 
     let disabled = consign_core::administration::Status::ReceiveDisabled;
-    let settings = QueueSettings::default().with_status(disabled);
+    let settings = QueueSettings::default().status(disabled);
     harness.broker().create_queue("closed", settings).unwrap();
     assert_eq!(refused(try_receiver(&session, "closed").await), "com.microsoft:entity-disabled");
 }

@@ -95,7 +95,7 @@ async fn a_message_survives_the_broker_unchanged() {
 async fn a_message_whose_entity_limits_its_life_to_many_days_is_received() {
     const DAYS: Duration = Duration::from_secs(60 * 86_400);
     let harness = Harness::new();
-    let settings = QueueSettings::default().with_default_time_to_live(DAYS);
+    let settings = QueueSettings::default().default_time_to_live(DAYS);
     harness.broker().create_queue("orders", settings).unwrap();
     let session = harness.session().await;
     send(&session, "orders", &["a"]).await;
@@ -158,7 +158,7 @@ async fn a_batch_is_accepted_as_its_messages() {
 #[tokio::test(start_paused = true)]
 async fn a_batch_is_refused_as_a_whole() {
     let harness = Harness::new();
-    harness.broker().create_queue("orders", QueueSettings::default().with_sessions(true)).unwrap();
+    harness.broker().create_queue("orders", QueueSettings::default().requires_session(true)).unwrap();
     let session = harness.session().await;
     let link = sender(&session, "orders").await;
     let (delivery, payload) = batch(&[of_session("a", "s"), message("b")]);
@@ -184,7 +184,7 @@ async fn a_message_without_an_id_gets_one() {
 #[tokio::test(start_paused = true)]
 async fn a_message_over_the_size_of_its_entity_is_rejected_and_the_link_stays() {
     let harness = Harness::new();
-    harness.broker().create_queue("small", QueueSettings::default().with_max_message_size(1_000)).unwrap();
+    harness.broker().create_queue("small", QueueSettings::default().max_message_size(1_000)).unwrap();
     let session = harness.session().await;
     // The client would refuse to send it otherwise.
     let link = sender(&session, "small").await;
@@ -213,7 +213,7 @@ async fn a_malformed_message_is_rejected_and_the_link_stays() {
 #[tokio::test(start_paused = true)]
 async fn a_full_entity_refuses_messages_by_the_quota() {
     let harness = Harness::new();
-    let settings = QueueSettings::default().with_max_size(2_000);
+    let settings = QueueSettings::default().max_size(2_000);
     harness.broker().create_queue("orders", settings).unwrap();
     let session = harness.session().await;
     let link = sender(&session, "orders").await;
@@ -251,7 +251,7 @@ async fn refusals_of_a_full_entity_are_paced() {
 async fn a_duplicate_is_accepted_and_dropped() {
     let harness = Harness::new();
     let window = std::time::Duration::from_secs(60);
-    let settings = QueueSettings::default().with_duplicate_detection(window);
+    let settings = QueueSettings::default().duplicate_detection(window);
     harness.broker().create_queue("orders", settings).unwrap();
     let session = harness.session().await;
     let link = sender(&session, "orders").await;

@@ -16,7 +16,7 @@ fn peer_filter(link: &ReceiverLink) -> Value {
 
 async fn with_messages(messages: &[(&str, &str)]) -> Harness {
     let harness = Harness::new();
-    let settings = consign_core::administration::QueueSettings::default().with_sessions(true);
+    let settings = consign_core::administration::QueueSettings::default().requires_session(true);
     harness.broker().create_queue("orders", settings).unwrap();
     let session = harness.session().await;
     let link = sender(&session, "orders").await;

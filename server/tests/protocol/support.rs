@@ -81,7 +81,7 @@ impl Harness {
     }
 
     pub(crate) async fn try_connect(&self, engine: engine::Options) -> Result<Connection, Error> {
-        Connection::open(self.stream(), Options::new("client").with_engine(engine).with_timeout(LONG)).await
+        Connection::open(self.stream(), Options::new("client").engine(engine).timeout(LONG)).await
     }
 
     /// A session of a connection of its own. The connection is kept by the session.

@@ -33,8 +33,8 @@ async fn forwarded_messages_say_where_they_come_from() {
     let broker = harness.broker();
     broker.create_queue("all", QueueSettings::default()).unwrap();
     broker.create_queue("dead", QueueSettings::default()).unwrap();
-    broker.create_queue("orders", QueueSettings::default().with_forward_to("all")).unwrap();
-    broker.create_queue("bills", QueueSettings::default().with_forward_dead_letters_to("dead")).unwrap();
+    broker.create_queue("orders", QueueSettings::default().forward_to("all")).unwrap();
+    broker.create_queue("bills", QueueSettings::default().forward_dead_letters_to("dead")).unwrap();
     let session = harness.session().await;
     send(&session, "orders", &["a"]).await;
     let forwarded = read(receive(&mut receiver(&session, "all").await).await);

@@ -45,7 +45,7 @@ use crate::{
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), tower::BoxError> {
-/// let queue = Broker::new().create_queue("orders", QueueSettings::default().with_sessions(true))?;
+/// let queue = Broker::new().create_queue("orders", QueueSettings::default().requires_session(true))?;
 /// for body in ["first", "second"] {
 ///     queue.sender()?.send(Message::builder().session_id("customer-7").build(body)?).await?;
 /// }

@@ -14,7 +14,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use tower::BoxError;
 use tower_service::Service;
 
-pub use self::handle::{NoSession, SessionHandle};
+pub use self::handle::SessionHandle;
 use self::sink::Sink;
 use super::{ConsumerControl, Health, IntoStack, Stats, Undeliverable, control::Control, log::Log};
 use crate::{
@@ -50,7 +50,7 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 3_600);
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), BoxError> {
-/// let queue = Broker::new().create_queue("orders", QueueSettings::default().with_sessions(true))?;
+/// let queue = Broker::new().create_queue("orders", QueueSettings::default().requires_session(true))?;
 /// for body in ["first", "second"] {
 ///     queue.sender()?.send(Message::builder().session_id("customer-7").build(body)?).await?;
 /// }

@@ -67,5 +67,5 @@ mod service;
 
 pub use self::{
     gate::{CircuitCounts, CircuitState},
-    service::{CircuitBreaker, CircuitBreakerLayer, ResponseFuture},
+    service::CircuitBreakerLayer,
 };

@@ -98,12 +98,12 @@ mod future;
 mod memory;
 mod store;
 
+use self::future::ClaimFuture;
 pub use self::{
-    check_in::{StoreClaim, StoreClaimLayer},
-    check_out::{ResolveClaim, ResolveClaimLayer},
+    check_in::StoreClaimLayer,
+    check_out::ResolveClaimLayer,
     claim::{BlobId, Claim, InvalidClaim},
     error::{BlobError, BlobErrorKind, ClaimError},
-    future::ClaimFuture,
     memory::MemoryBlobs,
     store::BlobStore,
 };

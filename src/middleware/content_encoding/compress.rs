@@ -72,7 +72,7 @@ impl<S> Layer<S> for CompressLayer {
 }
 
 /// Compresses bodies; see the [module](super).
-pub type Compress<S> = Rewriting<S, CompressLayer>;
+pub(super) type Compress<S> = Rewriting<S, CompressLayer>;
 
 impl Rewriter for CompressLayer {
     #[inline]

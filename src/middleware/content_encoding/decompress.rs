@@ -72,7 +72,7 @@ fn only_encoding(named: &str) -> Result<Option<&str>, DecompressError> {
 }
 
 /// Decompresses bodies; see the [module](super).
-pub type Decompress<S> = Reading<S, DecompressLayer>;
+pub(super) type Decompress<S> = Reading<S, DecompressLayer>;
 
 impl Reader for DecompressLayer {
     type Error = DecompressError;

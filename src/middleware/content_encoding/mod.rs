@@ -107,8 +107,8 @@ mod inflate;
 mod zstd;
 
 pub use self::{
-    compress::{Compress, CompressLayer},
-    decompress::{Decompress, DecompressLayer},
+    compress::CompressLayer,
+    decompress::DecompressLayer,
     encoding::Encoding,
     error::{DecompressError, DecompressErrorKind},
 };

@@ -16,8 +16,8 @@ use tower_service::Service;
 
 use super::{
     Begin, DedupKey, DedupStore, MakeKey, StoreErrorKind,
+    handle::{Shared, handle, handle_reserved},
     reservation::{self, end, end_later},
-    service::{Shared, handle, handle_reserved},
 };
 use crate::{Disposition, Message};
 

@@ -126,6 +126,7 @@
 
 mod error;
 mod future;
+mod handle;
 mod ids;
 mod key;
 mod layer;
@@ -137,11 +138,9 @@ mod store;
 
 pub use self::{
     error::{StoreError, StoreErrorKind},
-    future::ResponseFuture,
     key::{BodyBytes, DedupKey, MakeKey, OriginalMessageId},
     layer::DedupLayer,
-    memory::{MemoryStore, MemoryToken},
-    service::{CompleteDuplicates, Dedup},
+    memory::MemoryStore,
     stats::DedupStats,
     store::{Begin, DedupStore},
 };

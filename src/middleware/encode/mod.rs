@@ -66,5 +66,5 @@ mod service;
 pub(crate) use self::service::{Outbound, encode_message, encode_value};
 pub use self::{
     outbound::{OutboundBatch, OutboundMessage},
-    service::{EncodeLayer, Encoder, UnknownCodec},
+    service::EncodeLayer,
 };

@@ -9,7 +9,7 @@ use tower_service::Service;
 
 use super::{OutboundBatch, OutboundMessage};
 use crate::{
-    Message,
+    BuildError, BuildErrorKind, Message,
     message::{InvalidArgument, Properties},
     middleware::SendFuture,
     transport::{Batch, ErrorKind, SendError},
@@ -23,12 +23,6 @@ pub struct EncodeLayer<C> {
     content_type: Option<&'static str>,
 }
 
-/// A codec that is named and is not in the set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownCodec {
-    name: &'static str,
-}
-
 impl<C: CodecSet> EncodeLayer<C> {
     /// Writes with the first codec of `codecs`, or as a type writes itself.
     #[must_use]
@@ -40,29 +34,14 @@ impl<C: CodecSet> EncodeLayer<C> {
     /// this stack sends to. A type with a format of its own is written in that.
     ///
     /// Errors: the set has no codec of this name.
-    pub fn codec(self, name: &'static str) -> Result<Self, UnknownCodec> {
-        match self.codecs.content_type_of(name) {
-            Some(content_type) => Ok(Self { codec: Some(name), content_type: Some(content_type), ..self }),
-            None => Err(UnknownCodec { name }),
-        }
+    pub fn codec(self, name: &'static str) -> Result<Self, BuildError> {
+        let Some(content_type) = self.codecs.content_type_of(name) else {
+            let advice = format!("the set has no codec `{name}`: add it, or name one of the set");
+            return Err(BuildError::new(BuildErrorKind::UnknownCodec, advice).named(name));
+        };
+        Ok(Self { codec: Some(name), content_type: Some(content_type), ..self })
     }
 }
-
-impl UnknownCodec {
-    /// Returns the name.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        self.name
-    }
-}
-
-impl fmt::Display for UnknownCodec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the set has no codec `{}`: add it, or name one of the set", self.name)
-    }
-}
-
-impl std::error::Error for UnknownCodec {}
 
 impl<C> Clone for EncodeLayer<C> {
     fn clone(&self) -> Self {

@@ -96,7 +96,7 @@ impl<S> Layer<S> for DecryptLayer {
 }
 
 /// Decrypts bodies; see the [module](super).
-pub type Decrypt<S> = Reading<S, DecryptLayer>;
+pub(super) type Decrypt<S> = Reading<S, DecryptLayer>;
 
 impl Reader for DecryptLayer {
     type Error = DecryptError;

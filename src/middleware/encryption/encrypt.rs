@@ -52,7 +52,7 @@ impl<S> Layer<S> for EncryptLayer {
 }
 
 /// Encrypts bodies; see the [module](super).
-pub type Encrypt<S> = Rewriting<S, EncryptLayer>;
+pub(super) type Encrypt<S> = Rewriting<S, EncryptLayer>;
 
 impl Rewriter for EncryptLayer {
     fn rewrite(&self, mut message: Message) -> Result<Message, SendError> {

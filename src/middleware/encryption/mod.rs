@@ -108,8 +108,8 @@ mod encrypt;
 mod error;
 
 pub use self::{
-    decrypt::{Decrypt, DecryptLayer},
-    encrypt::{Encrypt, EncryptLayer},
+    decrypt::DecryptLayer,
+    encrypt::EncryptLayer,
     error::{DecryptError, DecryptErrorKind},
 };
 use super::keys::Purpose;

@@ -68,7 +68,7 @@ impl<S> Layer<S> for MassTransitLayer {
 }
 
 /// Reads what MassTransit has sent; see the [module](super).
-pub type MassTransit<S> = Reading<S, MassTransitLayer>;
+pub(super) type MassTransit<S> = Reading<S, MassTransitLayer>;
 
 impl Reader for MassTransitLayer {
     type Error = InteropError;

@@ -132,8 +132,4 @@ mod instant;
 mod masstransit;
 mod nservicebus;
 
-pub use self::{
-    error::InteropError,
-    masstransit::{MassTransit, MassTransitLayer},
-    nservicebus::{NServiceBus, NServiceBusLayer},
-};
+pub use self::{error::InteropError, masstransit::MassTransitLayer, nservicebus::NServiceBusLayer};

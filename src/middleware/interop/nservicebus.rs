@@ -66,7 +66,7 @@ impl<S> Layer<S> for NServiceBusLayer {
 }
 
 /// Reads what NServiceBus has sent; see the [module](super).
-pub type NServiceBus<S> = Reading<S, NServiceBusLayer>;
+pub(super) type NServiceBus<S> = Reading<S, NServiceBusLayer>;
 
 impl Reader for NServiceBusLayer {
     type Error = InteropError;
@@ -113,7 +113,7 @@ fn unwrapped(message: Message) -> Result<Message, InteropError> {
     let MessageBody::Data(data) = message.body() else { return Err(InteropError::NotBytes) };
     let data = data.joined();
     // Only the size could exceed a limit, and the body is in memory.
-    let limits = Limits::default().with_bytes(Limits::MAX_BYTES);
+    let limits = Limits::default().bytes(Limits::MAX_BYTES);
     let contents = DataContractBinary::contents(data, &limits).map_err(InteropError::Wrapped)?;
     let contents = match contents {
         Cow::Borrowed(inside) => data.slice_ref(inside),

@@ -1,17 +1,9 @@
 use std::{error, fmt};
 
-use super::JsonSchema;
 use crate::{
     Disposition,
     settlement::{DeadLetterReason, IntoDisposition},
 };
-
-/// A JSON Schema that cannot be compiled. The source has the reason.
-#[derive(Debug)]
-pub struct JsonSchemaError {
-    name: Box<str>,
-    source: Box<jsonschema::ValidationError<'static>>,
-}
 
 /// Why a body does not pass its schema. As a [`Disposition`] it is a dead letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,20 +41,10 @@ pub struct SchemaViolation {
     pub keyword: String,
 }
 
+/// Violations of one body that are kept.
+pub(super) const MAX_VIOLATIONS: usize = 8;
 /// Bytes of a path or a keyword that are kept.
 const PATH: usize = 128;
-
-impl JsonSchemaError {
-    pub(super) fn new(name: Box<str>, source: jsonschema::ValidationError<'static>) -> Self {
-        Self { name, source: Box::new(source) }
-    }
-
-    /// Returns the name of the schema.
-    #[must_use]
-    pub fn schema(&self) -> &str {
-        &self.name
-    }
-}
 
 impl SchemaViolation {
     pub(super) fn new(path: &str, keyword: &str) -> Self {
@@ -91,8 +73,8 @@ impl SchemaViolations {
 
     #[cold]
     pub(super) fn broken(name: &str, mut violations: Vec<SchemaViolation>) -> Self {
-        let has_more = violations.len() > JsonSchema::MAX_VIOLATIONS;
-        violations.truncate(JsonSchema::MAX_VIOLATIONS);
+        let has_more = violations.len() > MAX_VIOLATIONS;
+        violations.truncate(MAX_VIOLATIONS);
         // The validator has them in an order of its own.
         violations.sort_unstable();
         Self { name: name.into(), kind: ViolationsKind::Broken, violations, has_more }
@@ -110,7 +92,7 @@ impl SchemaViolations {
         &self.name
     }
 
-    /// Returns the violations, by path: at most [`JsonSchema::MAX_VIOLATIONS`].
+    /// Returns the violations, by path: at most [`JsonSchema::MAX_VIOLATIONS`](super::JsonSchema::MAX_VIOLATIONS).
     #[must_use]
     pub fn violations(&self) -> &[SchemaViolation] {
         &self.violations
@@ -162,17 +144,5 @@ impl IntoDisposition for SchemaViolations {
             _ => DeadLetterReason::DeserializationFailed,
         };
         Disposition::dead_letter(reason, self.to_string())
-    }
-}
-
-impl fmt::Display for JsonSchemaError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the JSON Schema `{}` cannot be compiled", self.name)
-    }
-}
-
-impl error::Error for JsonSchemaError {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        Some(&*self.source)
     }
 }

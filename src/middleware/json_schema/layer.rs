@@ -26,7 +26,7 @@ enum Schemas {
 }
 
 /// Validates bodies; see the [module](super).
-pub type Validate<S> = Reading<S, JsonSchemaLayer>;
+pub(super) type Validate<S> = Reading<S, JsonSchemaLayer>;
 
 impl JsonSchemaLayer {
     /// Bytes that a body may have by default: 256 KiB.

@@ -66,7 +66,7 @@ mod layer;
 mod schema;
 
 pub use self::{
-    error::{JsonSchemaError, SchemaViolation, SchemaViolations, ViolationsKind},
-    layer::{JsonSchemaLayer, Validate},
+    error::{SchemaViolation, SchemaViolations, ViolationsKind},
+    layer::JsonSchemaLayer,
     schema::JsonSchema,
 };

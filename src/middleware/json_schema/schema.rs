@@ -3,7 +3,8 @@ use std::{fmt, sync::Arc};
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
-use super::{JsonSchemaError, SchemaViolation, SchemaViolations, ViolationsKind};
+use super::{SchemaViolation, SchemaViolations, ViolationsKind, error::MAX_VIOLATIONS};
+use crate::{BuildError, BuildErrorKind};
 
 /// A compiled JSON Schema, and its name. A clone is a reference count.
 #[derive(Clone)]
@@ -16,7 +17,7 @@ struct Compiled {
 
 impl JsonSchema {
     /// The number of violations that are reported of one body.
-    pub const MAX_VIOLATIONS: usize = 8;
+    pub const MAX_VIOLATIONS: usize = MAX_VIOLATIONS;
 
     /// Compiles `schema`. The `name` is for people, who find it in dead letters.
     ///
@@ -24,12 +25,15 @@ impl JsonSchema {
     ///
     /// If it is not a valid schema of its draft, if a `$ref` leads to another document, or if a pattern needs back-references
     /// or look-around.
-    pub fn new(name: impl Into<Box<str>>, schema: &Value) -> Result<Self, JsonSchemaError> {
+    pub fn new(name: impl Into<Box<str>>, schema: &Value) -> Result<Self, BuildError> {
         let name = name.into();
         let options = jsonschema::options().offline().should_validate_formats(false);
         match options.with_pattern_options(PatternOptions::regex()).build(schema) {
             Ok(validator) => Ok(Self(Arc::new(Compiled { name, validator }))),
-            Err(error) => Err(JsonSchemaError::new(name, error)),
+            Err(error) => {
+                let advice = format!("the JSON Schema `{name}` cannot be compiled");
+                Err(BuildError::new(BuildErrorKind::JsonSchema, advice).named(&name).caused_by(error))
+            }
         }
     }
 
@@ -39,7 +43,7 @@ impl JsonSchema {
     ///
     /// As [`new`](Self::new).
     #[cfg(feature = "asyncapi")]
-    pub fn of<T: schemars::JsonSchema>() -> Result<Self, JsonSchemaError> {
+    pub fn of<T: schemars::JsonSchema>() -> Result<Self, BuildError> {
         Self::new(T::schema_name().into_owned(), schemars::schema_for!(T).as_value())
     }
 

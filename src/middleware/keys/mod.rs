@@ -11,7 +11,7 @@
 //! assert_eq!(keys.key(None).map(|key| key.id().to_owned()).as_deref(), Some("2026"));
 //! assert!(keys.key(Some("2025")).is_some());
 //! assert!(keys.key(Some("2024")).is_none());
-//! # Ok::<(), consign::middleware::keys::InvalidKey>(())
+//! # Ok::<(), consign::BuildError>(())
 //! ```
 //!
 //! # Rotation
@@ -30,7 +30,7 @@ mod held;
 mod names;
 mod provider;
 
-pub use self::provider::{InvalidKey, Key, KeyProvider, Keys};
+pub use self::provider::{Key, KeyProvider, Keys};
 pub(crate) use self::{bound::decides, held::Held, names::Names};
 pub(super) use self::{
     bound::{Bound, Purpose},

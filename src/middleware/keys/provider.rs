@@ -1,6 +1,8 @@
-use std::{error, fmt, sync::Arc};
+use std::{fmt, sync::Arc};
 
 use zeroize::Zeroizing;
+
+use crate::{BuildError, BuildErrorKind};
 
 /// A secret and its id. A clone is one reference count; the secret is wiped after the last one.
 #[derive(Clone)]
@@ -18,10 +20,11 @@ impl Key {
     pub const ID_BYTES: usize = 64;
 
     /// A key by this id: 1 to 64 characters of visible US-ASCII, for it travels with each message.
-    pub fn new(id: impl Into<Box<str>>, secret: [u8; Self::BYTES]) -> Result<Self, InvalidKey> {
+    pub fn new(id: impl Into<Box<str>>, secret: [u8; Self::BYTES]) -> Result<Self, BuildError> {
         let (id, secret) = (id.into(), Zeroizing::new(secret));
         if id.is_empty() || id.len() > Self::ID_BYTES || !id.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(InvalidKey(()));
+            let advice = "the id of a key must have 1 to 64 visible US-ASCII characters";
+            return Err(BuildError::new(BuildErrorKind::InvalidKeyId, advice));
         }
         Ok(Self(Arc::new(Inner { id, secret })))
     }
@@ -43,18 +46,6 @@ impl fmt::Debug for Key {
         f.debug_struct("Key").field("id", &self.id()).finish_non_exhaustive()
     }
 }
-
-/// An id that cannot travel: empty, above 64 characters, or with other than visible US-ASCII.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InvalidKey(());
-
-impl fmt::Display for InvalidKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the id of a key must have 1 to 64 visible US-ASCII characters")
-    }
-}
-
-impl error::Error for InvalidKey {}
 
 /// Where keys come from: [`Keys`], a closure `Fn(Option<&str>) -> Option<Key>`, or your own type.
 ///
@@ -81,7 +72,7 @@ impl error::Error for InvalidKey {}
 /// *rotating.0.write().unwrap() = Keys::new(Key::new("2026", [2; Key::BYTES])?).and_old(old);
 /// assert_eq!(rotating.key(None).as_ref().map(Key::id), Some("2026"));
 /// assert!(rotating.key(Some("2025")).is_some());
-/// # Ok::<(), consign::middleware::keys::InvalidKey>(())
+/// # Ok::<(), consign::BuildError>(())
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not provide keys",

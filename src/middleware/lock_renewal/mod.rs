@@ -54,7 +54,11 @@
 //! timer is set, in the future of the call. Nothing is allocated. The table *Layers* of `docs/benchmarks.md` has the
 //! figures.
 
+mod renew;
 mod renewer;
 mod service;
 
-pub use self::service::{LockLost, LockRenewal, LockRenewalLayer, Renew, ResponseFuture};
+pub use self::{
+    renew::{LockLost, Renew},
+    service::LockRenewalLayer,
+};

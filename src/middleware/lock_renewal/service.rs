@@ -1,5 +1,5 @@
 use std::{
-    error, fmt,
+    fmt,
     future::Future,
     pin::Pin,
     sync::Arc,
@@ -11,34 +11,11 @@ use tower::BoxError;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::renewer::{Renewer, Shared};
-use crate::{Disposition, Message, middleware::renewal::Renewal, time::SystemClock, transport::SettleError};
-
-/// Renews the lock of a message: a closure `Fn(&Message) -> Future`, or your own type.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` does not renew locks",
-    note = "give a closure `Fn(&Message) -> impl Future<Output = Result<(), SettleError>>` whose future does not borrow the message, or implement `Renew`"
-)]
-pub trait Renew {
-    /// The future of a renewal.
-    type Future: Future<Output = Result<(), SettleError>>;
-
-    /// Extends the lock to its full duration from now. A lock that is lost is an error of the kind
-    /// [`MessageLockLost`](crate::transport::ErrorKind::MessageLockLost).
-    fn renew(&self, message: &Message) -> Self::Future;
-}
-
-impl<F, Fut> Renew for F
-where
-    F: Fn(&Message) -> Fut,
-    Fut: Future<Output = Result<(), SettleError>>,
-{
-    type Future = Fut;
-
-    fn renew(&self, message: &Message) -> Fut {
-        self(message)
-    }
-}
+use super::{
+    Renew,
+    renewer::{Renewer, Shared},
+};
+use crate::{Disposition, Message, middleware::renewal::Renewal, time::SystemClock};
 
 /// A layer that renews the lock of a message while it is handled; see the [module](super).
 pub struct LockRenewalLayer<N> {
@@ -162,35 +139,5 @@ where
 impl<F, N: Renew> fmt::Debug for ResponseFuture<F, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseFuture").finish_non_exhaustive()
-    }
-}
-
-/// The lock of a message was lost while it was handled, and the handler was cancelled. The message will be, or has been,
-/// delivered again.
-#[derive(Debug)]
-pub struct LockLost(Option<SettleError>);
-
-impl LockLost {
-    /// The lock ran out while a renewal was under way.
-    pub(super) fn unanswered() -> Self {
-        Self(None)
-    }
-}
-
-impl From<SettleError> for LockLost {
-    fn from(error: SettleError) -> Self {
-        Self(Some(error))
-    }
-}
-
-impl fmt::Display for LockLost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the lock of the message was lost while it was handled")
-    }
-}
-
-impl error::Error for LockLost {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        self.0.as_ref().map(|error| error as _)
     }
 }

@@ -55,23 +55,18 @@
 //! A mutex is taken twice for each message, one small allocation is made, and the inner service is cloned.
 
 mod place;
+mod service;
 mod turns;
 
 use std::{
     fmt,
-    future::Future,
     hash::{BuildHasher, Hash, RandomState},
-    pin::Pin,
     sync::Arc,
-    task::{Context, Poll, ready},
 };
 
-use pin_project_lite::pin_project;
-use tower::util::Oneshot;
 use tower_layer::Layer;
-use tower_service::Service;
 
-use self::{place::Place, turns::Turns};
+use self::{service::Partition, turns::Turns};
 use crate::{
     Message,
     pipeline::{Describe, LayerInfo, Side},
@@ -87,14 +82,6 @@ pub struct PartitionLayer {
     name: &'static str,
     key: Arc<KeyHash>,
     concurrency: Option<usize>,
-    turns: Arc<Turns>,
-}
-
-/// Handles messages of one key one at a time; see the [module](self).
-#[derive(Clone)]
-pub struct Partition<S> {
-    inner: S,
-    key: Arc<KeyHash>,
     turns: Arc<Turns>,
 }
 
@@ -161,90 +148,11 @@ impl Describe for PartitionLayer {
     }
 }
 
-impl<S> Service<Message> for Partition<S>
-where
-    S: Service<Message> + Clone,
-{
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = ResponseFuture<S>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, message: Message) -> Self::Future {
-        let place = Place::take(&self.turns, (self.key)(&message));
-        ResponseFuture { place, state: State::Waiting { call: Some((self.inner.clone(), message)) } }
-    }
-}
-
-pin_project! {
-    /// The answer of a call that waits for the messages of its key before it. Dropping it lets the next one start.
-    pub struct ResponseFuture<S>
-    where
-        S: Service<Message>,
-    {
-        #[pin]
-        state: State<S>,
-        // Dropped after the handler.
-        place: Place,
-    }
-}
-
-pin_project! {
-    #[project = StateProj]
-    enum State<S>
-    where
-        S: Service<Message>,
-    {
-        Waiting { call: Option<(S, Message)> },
-        Running { #[pin] handler: Oneshot<S, Message> },
-        Done,
-    }
-}
-
-impl<S: Service<Message>> Future for ResponseFuture<S> {
-    type Output = Result<S::Response, S::Error>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
-        loop {
-            match this.state.as_mut().project() {
-                StateProj::Waiting { call } => {
-                    ready!(this.place.poll(cx));
-                    let Some((service, message)) = call.take() else { return Poll::Pending };
-                    this.state.set(State::Running { handler: Oneshot::new(service, message) });
-                }
-                StateProj::Running { handler } => {
-                    let answer = ready!(handler.poll(cx));
-                    this.state.set(State::Done);
-                    this.place.leave();
-                    return Poll::Ready(answer);
-                }
-                StateProj::Done => return Poll::Pending,
-            }
-        }
-    }
-}
-
 impl fmt::Debug for PartitionLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PartitionLayer")
             .field("by", &self.name)
             .field("concurrency", &self.concurrency)
             .finish_non_exhaustive()
-    }
-}
-
-impl<S> fmt::Debug for Partition<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Partition").finish_non_exhaustive()
-    }
-}
-
-impl<S: Service<Message>> fmt::Debug for ResponseFuture<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResponseFuture").finish_non_exhaustive()
     }
 }

@@ -132,12 +132,13 @@ mod history;
 mod layer;
 
 pub(crate) use self::backoff::Random;
+pub(crate) use self::delayed::Later;
 pub(super) use self::failure::is_transient;
 pub use self::{
     backoff::{Backoff, Jitter},
     counts::RetryCounts,
-    delayed::{DelayPolicy, Later, NoDelay},
-    future::ResponseFuture,
+    delayed::DelayPolicy,
     history::RetryHistory,
-    layer::{Retry, RetryLayer},
+    layer::RetryLayer,
 };
+use self::{delayed::NoDelay, future::ResponseFuture};

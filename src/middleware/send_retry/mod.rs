@@ -67,6 +67,7 @@ mod future;
 mod layer;
 mod service;
 
-pub use self::{future::ResponseFuture, layer::SendRetryLayer, service::SendRetry};
+pub use self::layer::SendRetryLayer;
+use self::{future::ResponseFuture, service::SendRetry};
 #[cfg(doc)]
 use crate::{middleware::retry::Backoff, transport::SendError};

@@ -100,8 +100,8 @@ use sha2::Sha256;
 
 pub use self::{
     error::{VerifyError, VerifyErrorKind},
-    sign::{Sign, SignLayer},
-    verify::{Verify, VerifyLayer},
+    sign::SignLayer,
+    verify::VerifyLayer,
 };
 use super::keys::{Bound, Key, Purpose};
 use crate::message::Properties;

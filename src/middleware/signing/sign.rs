@@ -53,7 +53,7 @@ impl<S> Layer<S> for SignLayer {
 }
 
 /// Signs messages; see the [module](super).
-pub type Sign<S> = Rewriting<S, SignLayer>;
+pub(super) type Sign<S> = Rewriting<S, SignLayer>;
 
 impl Rewriter for SignLayer {
     fn rewrite(&self, mut message: Message) -> Result<Message, SendError> {

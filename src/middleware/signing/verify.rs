@@ -94,7 +94,7 @@ impl<S> Layer<S> for VerifyLayer {
 }
 
 /// Verifies signatures; see the [module](super).
-pub type Verify<S> = Reading<S, VerifyLayer>;
+pub(super) type Verify<S> = Reading<S, VerifyLayer>;
 
 impl Reader for VerifyLayer {
     type Error = VerifyError;

@@ -63,14 +63,15 @@
 pub mod outcome;
 mod receiving;
 mod sending;
+mod service;
 
-use crate::transport::Escaped;
 use std::{fmt, marker::PhantomData, sync::Arc};
 
 use tower_layer::Layer;
 
-pub use self::{receiving::ProcessFuture, sending::SendFuture};
+use self::service::Trace;
 use super::from_fn::{Receiving, Sending};
+use crate::transport::Escaped;
 
 /// A layer that opens a span for each message; see the [module](self).
 pub struct TraceLayer<D> {
@@ -131,25 +132,5 @@ impl<S, D> Layer<S> for TraceLayer<D> {
 
     fn layer(&self, inner: S) -> Trace<S, D> {
         Trace { inner, names: Arc::clone(&self.names), direction: PhantomData }
-    }
-}
-
-/// Opens a span for each message; see the [module](self).
-#[doc(hidden)]
-pub struct Trace<S, D> {
-    inner: S,
-    names: Arc<Names>,
-    direction: PhantomData<fn() -> D>,
-}
-
-impl<S: Clone, D> Clone for Trace<S, D> {
-    fn clone(&self) -> Self {
-        Self { inner: self.inner.clone(), names: Arc::clone(&self.names), direction: PhantomData }
-    }
-}
-
-impl<S: fmt::Debug, D> fmt::Debug for Trace<S, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Trace").field("inner", &self.inner).field("span", &self.names.span).finish_non_exhaustive()
     }
 }

@@ -1,8 +1,9 @@
-use std::{error, fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use super::{Handle, Requester, Settings};
 use crate::{
-    message::{InvalidArgument, Properties},
+    BuildError, BuildErrorKind,
+    message::Properties,
     rpc::{Correlate, Replies, pending::Pending},
     transport::{Capabilities, Capability, ReplySource},
 };
@@ -70,10 +71,13 @@ impl<S> RequesterBuilder<S> {
     /// has to run: `tokio::spawn(async move { replies.run().await })`.
     pub fn build<R: ReplySource>(self, source: R) -> Result<(Requester<S>, Replies<R>), BuildError> {
         if source.address().is_empty() {
-            return Err(BuildError::NoAddress);
+            let advice = "the path of the entity for replies is empty";
+            return Err(BuildError::new(BuildErrorKind::NoReplyAddress, advice));
         }
         if !source.is_exclusive() && source.session_id().is_none() {
-            return Err(BuildError::SharedWithoutSessions);
+            let advice =
+                "a reply entity that others receive from needs sessions: use one of your own, or `ReplySession`";
+            return Err(BuildError::new(BuildErrorKind::SharedWithoutSessions, advice));
         }
         // What is stamped on every request is checked once.
         let mut properties = Properties::new();
@@ -94,45 +98,5 @@ impl<S> RequesterBuilder<S> {
         };
         let handle = Arc::new(Handle { pending: Arc::clone(&pending), settings });
         Ok((Requester { sender: self.sender, handle }, Replies::new(source, pending)))
-    }
-}
-
-/// The error of a requester that cannot be built.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum BuildError {
-    /// The address of the replies is empty, so no responder would answer.
-    NoAddress,
-    /// Others receive from the reply entity too, and it has no sessions that separate the replies: each would take the
-    /// replies of the others.
-    SharedWithoutSessions,
-    /// The timeout or the session's id breaks a rule.
-    Invalid(InvalidArgument),
-}
-
-impl From<InvalidArgument> for BuildError {
-    fn from(invalid: InvalidArgument) -> Self {
-        Self::Invalid(invalid)
-    }
-}
-
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoAddress => f.write_str("the path of the entity for replies is empty"),
-            Self::SharedWithoutSessions => f.write_str(
-                "a reply entity that others receive from needs sessions: use one of your own, or `ReplySession`",
-            ),
-            Self::Invalid(invalid) => fmt::Display::fmt(invalid, f),
-        }
-    }
-}
-
-impl error::Error for BuildError {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        match self {
-            Self::NoAddress | Self::SharedWithoutSessions => None,
-            Self::Invalid(invalid) => Some(invalid),
-        }
     }
 }

@@ -14,10 +14,10 @@ use std::{
 use tokio::time::Instant;
 use tower_service::Service;
 
+use self::{answers::GatherFuture, call::CallFuture};
 pub use self::{
-    answers::{Answers, Gather, GatherFuture},
-    builder::{BuildError, RequesterBuilder},
-    call::CallFuture,
+    answers::{Answers, Gather},
+    builder::RequesterBuilder,
 };
 use super::{
     CallError, CallErrorKind, Correlate,

@@ -8,10 +8,10 @@ use super::{
     senders::Senders, stats::ResponderStats,
 };
 use crate::{
-    Message,
+    BuildError, Message,
     message::EntityPath,
     routing::{
-        Handler, RouteError, Router, RouterBuilder,
+        Handler, Router, RouterBuilder,
         private::{Call, CountRoutes, Fallback, Invoke, NoRoute, OpenEnd, Route},
     },
     rpc::Correlate,
@@ -173,7 +173,7 @@ impl<S, C, P: ReplySenders, R> HandlersBuilder<S, C, P, R> {
     }
 
     /// The responder, or the first subject that two handlers have.
-    pub fn build(self) -> Result<Responder<S, C, P, R>, RouteError>
+    pub fn build(self) -> Result<Responder<S, C, P, R>, BuildError>
     where
         C: CodecSet,
     {

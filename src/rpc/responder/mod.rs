@@ -25,13 +25,12 @@ use pin_project_lite::pin_project;
 use tokio::time::timeout;
 use tower_service::Service;
 
-use self::{answering::Answering, reply::Replying};
+use self::{answering::Answering, replay::Replay, reply::Replying};
 pub use self::{
     builder::{HandlersBuilder, ResponderBuilder},
     format::ACCEPT,
     recorded::{MemoryReplies, RecordedReplies, RecordedReply, ReplyStore},
     refusal::{IntoAnswer, Refusal, Reply},
-    replay::Replay,
     senders::ReplySenders,
     stats::ResponderStats,
 };

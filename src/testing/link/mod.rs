@@ -49,21 +49,21 @@ impl Default for LinkSettings {
 impl LinkSettings {
     /// Sets [`LinkSettings::round_trip`].
     #[must_use]
-    pub fn with_round_trip(mut self, value: Duration) -> Self {
+    pub fn round_trip(mut self, value: Duration) -> Self {
         self.round_trip = value;
         self
     }
 
     /// Sets [`LinkSettings::store`].
     #[must_use]
-    pub fn with_store(mut self, value: Store) -> Self {
+    pub fn store(mut self, value: Store) -> Self {
         self.store = value;
         self
     }
 
     /// Sets [`LinkSettings::faults`].
     #[must_use]
-    pub fn with_faults(mut self, value: Faults) -> Self {
+    pub fn faults(mut self, value: Faults) -> Self {
         self.faults = value;
         self
     }
@@ -88,7 +88,7 @@ impl LinkSettings {
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let queue = TestBroker::new().queue("orders");
 /// let store = Store::OneAtATime(Duration::from_millis(10));
-/// let link = Link::new(LinkSettings::default().with_round_trip(Duration::from_millis(70)).with_store(store));
+/// let link = Link::new(LinkSettings::default().round_trip(Duration::from_millis(70)).store(store));
 /// let sender = link.sender(queue.sender()?);
 ///
 /// let start = Instant::now();

@@ -74,7 +74,7 @@ async fn prepare() -> Anyway<()> {
     let postgres = connect().await?;
     drop_schema(&postgres).await?;
     postgres.migrate().await?;
-    let settings = QueueSettings::default().with_lock_duration(Duration::from_secs(10));
+    let settings = QueueSettings::default().lock_duration(Duration::from_secs(10));
     postgres.create_queue("orders", settings).await?;
     let sender = postgres.sender("orders").await?;
     for number in 0..MESSAGES {

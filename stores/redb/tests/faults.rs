@@ -195,7 +195,7 @@ impl Drop for Held {
 /// was had; `None` if there are not so many awaits.
 async fn run<P: Place>(place: impl FnOnce(&Arc<ManualClock>) -> P, at: u32, stop: Stop) -> Option<u32> {
     let clock = Arc::new(ManualClock::new(Timestamp::from_millis(1_000_000)));
-    let settings = QueueSettings::default().with_lock_duration(LOCK);
+    let settings = QueueSettings::default().lock_duration(LOCK);
     let queue = Broker::with_clock(Arc::clone(&clock)).create_queue("orders", settings).unwrap();
     for _ in 0..2 {
         let message = Message::builder().message_id("a").build("body").unwrap();

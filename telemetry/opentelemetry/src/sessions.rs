@@ -24,7 +24,7 @@ use crate::{
 /// # use tower::{BoxError, service_fn};
 ///
 /// # fn main() -> Result<(), BoxError> {
-/// # let queue = Broker::new().create_queue("orders", QueueSettings::default().with_sessions(true))?;
+/// # let queue = Broker::new().create_queue("orders", QueueSettings::default().requires_session(true))?;
 /// # let handler = service_fn(async |_: Message| Ok::<_, BoxError>(Disposition::Complete));
 /// let telemetry = Telemetry::builder("servicebus").build();
 /// let consumer = SessionConsumer::new(telemetry.sessions("orders", queue.session_acceptor()?), handler);

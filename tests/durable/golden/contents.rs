@@ -43,7 +43,7 @@ pub(super) async fn fill(broker: &Broker, clock: &ManualClock) -> Held {
     // Its number is not given again.
     broker.create_queue("gone", QueueSettings::default()).unwrap();
     broker.delete("gone").unwrap();
-    let disabled = QueueSettings::default().with_status(Status::ReceiveDisabled);
+    let disabled = QueueSettings::default().status(Status::ReceiveDisabled);
     let queue = broker.create_queue("closed", QueueSettings::default()).unwrap();
     send(&queue, "behind a closed door").await;
     broker.update_queue("closed", disabled).unwrap();
@@ -66,15 +66,15 @@ fn broken(description: &'static str) -> DeadLetter {
 /// Every state that a message can be in.
 async fn states(broker: &Broker, clock: &ManualClock, held: &mut Held) {
     let settings = QueueSettings::default()
-        .with_lock_duration(30 * SECOND)
-        .with_max_delivery_count(2)
-        .with_default_time_to_live(30 * DAY)
-        .with_dead_letter_on_expiration(true)
-        .with_max_size(1 << 20)
-        .with_max_message_size(64 << 10)
-        .with_duplicate_detection(7 * DAY)
-        .with_max_duplicate_ids(50)
-        .with_auto_delete_on_idle(90 * DAY);
+        .lock_duration(30 * SECOND)
+        .max_delivery_count(2)
+        .default_time_to_live(30 * DAY)
+        .dead_letter_on_expiration(true)
+        .max_size(1 << 20)
+        .max_message_size(64 << 10)
+        .duplicate_detection(7 * DAY)
+        .max_duplicate_ids(50)
+        .auto_delete_on_idle(90 * DAY);
     let queue = broker.create_queue("Shop/Orders", settings).unwrap();
     let dead = queue.dead_letter();
     for id in ["completed", "deferred", "dead", "dead and deferred", "dead and locked", "worn", "abandoned", "locked"] {
@@ -214,7 +214,7 @@ async fn values(broker: &Broker) {
 }
 
 async fn sessions(broker: &Broker, held: &mut Held) {
-    let queue = broker.create_queue("sessions", QueueSettings::default().with_sessions(true)).unwrap();
+    let queue = broker.create_queue("sessions", QueueSettings::default().requires_session(true)).unwrap();
     let sender = queue.sender().unwrap();
     for (session, body) in [("a", "first"), ("b", "other"), ("a", "second"), ("a", "deferred")] {
         let message = Message::builder().message_id(body).session_id(session).build(body);
@@ -236,13 +236,13 @@ async fn sessions(broker: &Broker, held: &mut Held) {
 }
 
 async fn partitions(broker: &Broker) {
-    let settings = QueueSettings::default().with_partitioned(true);
+    let settings = QueueSettings::default().partitioned(true);
     let queue = broker.create_queue("partitions", settings.clone()).unwrap();
     // Those without a key go round.
     for id in ["first", "second", "third"] {
         send(&queue, id).await;
     }
-    let once = broker.create_queue("once", settings.with_duplicate_detection(600 * SECOND)).unwrap();
+    let once = broker.create_queue("once", settings.duplicate_detection(600 * SECOND)).unwrap();
     for key in ["a", "b", "a"] {
         for queue in [&queue, &once] {
             let message = Message::builder().message_id("same").partition_key(key).build(key);
@@ -254,22 +254,22 @@ async fn partitions(broker: &Broker) {
 
 async fn topics(broker: &Broker) {
     let settings = TopicSettings::default()
-        .with_default_time_to_live(60 * DAY)
-        .with_duplicate_detection(20 * SECOND)
-        .with_max_duplicate_ids(17)
-        .with_max_size(18 << 20)
-        .with_max_message_size(19 << 10)
-        .with_auto_delete_on_idle(90 * DAY);
+        .default_time_to_live(60 * DAY)
+        .duplicate_detection(20 * SECOND)
+        .max_duplicate_ids(17)
+        .max_size(18 << 20)
+        .max_message_size(19 << 10)
+        .auto_delete_on_idle(90 * DAY);
     let topic = broker.create_topic("Prices", settings).unwrap();
     broker.create_queue("sink", QueueSettings::default()).unwrap();
-    let all = topic.create_subscription("All", SubscriptionSettings::default().with_forward_to("sink")).unwrap();
+    let all = topic.create_subscription("All", SubscriptionSettings::default().forward_to("sink")).unwrap();
     let mut settings = SubscriptionSettings::default()
-        .with_lock_duration(21 * SECOND)
-        .with_max_delivery_count(22)
-        .with_default_time_to_live(20 * DAY)
-        .with_dead_letter_on_expiration(true)
-        .with_dead_letter_on_filter_error(true)
-        .with_auto_delete_on_idle(91 * DAY);
+        .lock_duration(21 * SECOND)
+        .max_delivery_count(22)
+        .default_time_to_live(20 * DAY)
+        .dead_letter_on_expiration(true)
+        .dead_letter_on_filter_error(true)
+        .auto_delete_on_idle(91 * DAY);
     let sql = SqlFilter::parse("colour = 'it''s' AND  [a b] > 1.5").unwrap();
     let action = SqlAction::parse("SET a = b; SET sys.Subject = 'changed'; REMOVE colour").unwrap();
     let rule = Rule::new("sql", sql).unwrap().with_action(action);
@@ -289,8 +289,8 @@ async fn topics(broker: &Broker) {
     audit.create_rule(Rule::new("False", Filter::False).unwrap()).unwrap();
     let failing = Rule::new("divides", SqlFilter::parse("1 / divisor = 1").unwrap()).unwrap();
     audit.create_rule(failing).unwrap();
-    settings = SubscriptionSettings::default().with_sessions(true).with_dead_letter_on_filter_error(false);
-    settings = settings.with_status(Status::ReceiveDisabled);
+    settings = SubscriptionSettings::default().requires_session(true).dead_letter_on_filter_error(false);
+    settings = settings.status(Status::ReceiveDisabled);
     topic.create_subscription("by session", settings).unwrap();
     let sender = topic.sender();
     let builder = || Message::builder().session_id("s");
@@ -305,19 +305,19 @@ async fn topics(broker: &Broker) {
 
 /// What was handed over, and what could not be.
 async fn forwards(broker: &Broker) {
-    let closed = QueueSettings::default().with_status(Status::SendDisabled);
+    let closed = QueueSettings::default().status(Status::SendDisabled);
     broker.create_queue("closed to senders", closed).unwrap();
-    let stuck = QueueSettings::default().with_forward_to("closed to senders");
+    let stuck = QueueSettings::default().forward_to("closed to senders");
     send(&broker.create_queue("stuck", stuck).unwrap(), "stuck").await;
-    let mourned = QueueSettings::default().with_forward_dead_letters_to("sink");
+    let mourned = QueueSettings::default().forward_dead_letters_to("sink");
     let queue = broker.create_queue("mourned", mourned).unwrap();
     send(&queue, "mourned").await;
     one(&queue).await.dead_letter(broken("far away")).await.unwrap();
     // The last of a chain that is too long.
-    let last = QueueSettings::default().with_forward_to("sink").with_forward_dead_letters_to("sink");
+    let last = QueueSettings::default().forward_to("sink").forward_dead_letters_to("sink");
     broker.create_queue("hop 4", last).unwrap();
     for hop in (0..4).rev() {
-        let settings = QueueSettings::default().with_forward_to(format!("hop {}", hop + 1));
+        let settings = QueueSettings::default().forward_to(format!("hop {}", hop + 1));
         broker.create_queue(&format!("hop {hop}"), settings).unwrap();
     }
     send(&broker.queue("hop 0").unwrap(), "too far").await;

@@ -66,9 +66,8 @@ impl World {
     fn open(path: &Path, first_id: u64) -> Self {
         Told::Opening.say();
         let broker = Broker::open(path).unwrap();
-        let settings =
-            || QueueSettings::default().with_lock_duration(Duration::from_secs(300)).with_max_delivery_count(2_000);
-        let window = settings().with_duplicate_detection(HOUR);
+        let settings = || QueueSettings::default().lock_duration(Duration::from_secs(300)).max_delivery_count(2_000);
+        let window = settings().duplicate_detection(HOUR);
         for (place, settings) in [(Place::Work, settings()), (Place::Done, settings()), (Place::Once, window)] {
             if broker.queue(place.path()).is_err() {
                 broker.create_queue(place.path(), settings).unwrap();

@@ -6,6 +6,9 @@ use consign_amqp::{
     value::Value,
 };
 
+/// What stands for the path in an address.
+pub(crate) const PATH: &str = "{path}";
+
 /// A broker whose deviations from the protocol are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -59,7 +62,7 @@ impl Product {
 
     /// The address of an entity, with `{path}` for its path.
     pub(crate) const fn address(self) -> &'static str {
-        if self.is_rabbitmq() { "/amq/queue/{path}" } else { crate::options::PATH }
+        if self.is_rabbitmq() { "/amq/queue/{path}" } else { PATH }
     }
 
     /// The form of a path within an address. RabbitMQ reads `%2F` as a slash of the name, and no other escape.

@@ -15,16 +15,16 @@ use consign_core::transport::ErrorKind;
 use crate::{core::Core, error::Failure, options::Sasl, servers::Server};
 
 pub(crate) async fn open(core: &Arc<Core>, server: &Server) -> Result<Connection, Failure> {
-    let connector = Connector::new(server.host.as_str(), server.port).with_timeout(core.options.timeout);
+    let connector = Connector::new(server.host.as_str(), server.port).timeout(core.options.timeout);
     #[cfg(feature = "tls")]
     let connector = match &core.tls {
-        Some(config) => connector.with_tls(Arc::clone(config)),
+        Some(config) => connector.tls(Arc::clone(config)),
         None => connector,
     };
     #[cfg(feature = "websocket")]
     let connector = match &core.options.web_socket {
         // A server may send frames of any size in one message.
-        Some(path) => connector.with_web_socket(WebSocketOptions::new(path).with_max_message_size(16 << 20)),
+        Some(path) => connector.web_socket(WebSocketOptions::new(path).max_message_size(16 << 20)),
         None => connector,
     };
     let stream = connector.connect().await.map_err(|error| unreachable(&error))?;
@@ -62,8 +62,8 @@ fn options(core: &Core, server: &Server) -> client::Options {
     let properties: Map =
         [property("product", "consign"), property("version", env!("CARGO_PKG_VERSION"))].into_iter().collect();
     client::Options::new(core.container.as_str())
-        .with_hostname(hostname)
-        .with_properties(properties)
-        .with_timeout(options.timeout)
-        .with_engine(engine)
+        .hostname(hostname)
+        .properties(properties)
+        .timeout(options.timeout)
+        .engine(engine)
 }

@@ -4,7 +4,8 @@ use consign_core::transport::{BoxFuture, ConnectError, Connector, DynTransport, 
 
 use crate::{
     Amqp10, DeadLetters, Options, Product, Sasl,
-    options::{LONGEST, MOST_PREFETCHED, PATH, is_request_path},
+    broker::PATH,
+    options::{LONGEST, MOST_PREFETCHED, is_request_path},
     servers::{self, Servers},
 };
 

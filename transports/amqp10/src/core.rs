@@ -14,11 +14,12 @@ use parking_lot::Mutex;
 
 use crate::{
     Product,
+    broker::PATH,
     capabilities::capabilities,
     dialer::{self, Dialer, WeakSlot},
     error::Failure,
     numbers::Numbers,
-    options::{Options, PATH, is_request_path},
+    options::{Options, is_request_path},
     servers::Servers,
 };
 

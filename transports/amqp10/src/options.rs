@@ -85,8 +85,6 @@ pub enum Sasl {
 /// Small enough to be added to an instant without an overflow.
 pub(crate) const LONGEST: Duration = Duration::from_secs(24 * 3_600);
 pub(crate) const MOST_PREFETCHED: u32 = 4_096;
-/// What stands for the path in an address.
-pub(crate) const PATH: &str = "{path}";
 
 impl Default for Options {
     fn default() -> Self {

@@ -53,7 +53,7 @@ impl Server for OnProton {
 
     /// A lock ends with its connection.
     fn queue(&self) -> QueueSettings {
-        QueueSettings::default().with_lock_duration(Duration::from_secs(1))
+        QueueSettings::default().lock_duration(Duration::from_secs(1))
     }
 }
 
@@ -79,7 +79,7 @@ impl Server for OnRabbitMq {
 
     /// A lock ends with its connection.
     fn queue(&self) -> QueueSettings {
-        QueueSettings::default().with_lock_duration(Duration::from_secs(1))
+        QueueSettings::default().lock_duration(Duration::from_secs(1))
     }
 
     /// The plugin answers before the queue has written the acknowledgement to its disk.

@@ -57,8 +57,8 @@ async fn amqp_is_transferred_over_web_socket() {
     certificates::server(folder.path());
     let registry = TransportRegistry::new().with(connector());
     for (scheme, is_tls) in [("amqp10", false), ("amqps10", true)] {
-        let acceptor = Acceptor::new().with_web_socket(WebSocketOptions::new("/amqp"));
-        let acceptor = if is_tls { acceptor.with_tls(configuration(folder.path(), false)) } else { acceptor };
+        let acceptor = Acceptor::new().web_socket(WebSocketOptions::new("/amqp"));
+        let acceptor = if is_tls { acceptor.tls(configuration(folder.path(), false)) } else { acceptor };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let host = format!("{scheme}://localhost:{}", listener.local_addr().unwrap().port());
         let server = Server::builder().build();
@@ -92,7 +92,7 @@ async fn a_client_certificate_authenticates_by_external() {
     let folder = tempfile::tempdir().unwrap();
     certificates::server(folder.path());
     certificates::client(folder.path(), "shop");
-    let acceptor = Acceptor::new().with_tls(configuration(folder.path(), true));
+    let acceptor = Acceptor::new().tls(configuration(folder.path(), true));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("amqps10://localhost:{}", listener.local_addr().unwrap().port());
     let (authenticated, mut inits) = mpsc::channel(8);
@@ -128,7 +128,7 @@ async fn a_client_certificate_authenticates_by_external() {
 
 /// Serves a connection that authenticates by `EXTERNAL`.
 async fn serve(stream: consign_amqp::stream::Stream, authenticated: mpsc::Sender<SaslInit>) {
-    let options = engine::Options::default().with_sasl_mechanisms([Symbol::from_static("EXTERNAL")]);
+    let options = engine::Options::default().sasl_mechanisms([Symbol::from_static("EXTERNAL")]);
     let mut connection = Connection::accept(stream, options);
     while let Some(event) = connection.next_event().await {
         match event {

@@ -70,9 +70,9 @@ impl Channels {
 /// Refuses every setting but three, also those that a later version of the settings adds.
 fn check_supported(settings: &QueueSettings) -> Result<(), ManageError> {
     let supported = QueueSettings::default()
-        .with_max_delivery_count(settings.max_delivery_count)
-        .with_max_size(settings.max_size)
-        .with_max_message_size(settings.max_message_size);
+        .max_delivery_count(settings.max_delivery_count)
+        .max_size(settings.max_size)
+        .max_message_size(settings.max_message_size);
     supported.difference(settings).map_or(Ok(()), |setting| Err(unsupported_setting(setting)))
 }
 

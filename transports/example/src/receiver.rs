@@ -76,8 +76,9 @@ impl Receiver for ChannelReceiver {
 
     fn entity_info(&self) -> EntityInfo {
         match self.part {
-            Part::Main => EntityInfo::new(self.queue.path.as_str())
-                .with_max_delivery_count(self.queue.settings.max_delivery_count),
+            Part::Main => {
+                EntityInfo::new(self.queue.path.as_str()).max_delivery_count(self.queue.settings.max_delivery_count)
+            }
             Part::DeadLetters => EntityInfo::new(self.queue.path.dead_letter().as_str()),
         }
     }

@@ -105,7 +105,7 @@ async fn a_lock_has_no_duration_and_is_not_renewed() {
 /// Its lease is used up, so it is abandoned, and a loop of refused settlements ends after the last delivery.
 #[tokio::test]
 async fn a_refused_settlement_abandons() {
-    let (channels, sender, mut receiver) = orders(QueueSettings::default().with_max_delivery_count(2)).await;
+    let (channels, sender, mut receiver) = orders(QueueSettings::default().max_delivery_count(2)).await;
     sender.send(Message::new("a")).await.unwrap();
     for _ in 0..2 {
         let refused = receiver.receive().await.unwrap().defer().await.unwrap_err();
@@ -119,7 +119,7 @@ async fn a_refused_settlement_abandons() {
 
 #[tokio::test]
 async fn counts_and_size_follow_the_messages() {
-    let (channels, sender, mut receiver) = orders(QueueSettings::default().with_max_size(2_000)).await;
+    let (channels, sender, mut receiver) = orders(QueueSettings::default().max_size(2_000)).await;
     for _ in 0..3 {
         sender.send(Message::new("a")).await.unwrap();
     }
@@ -156,8 +156,8 @@ async fn a_deleted_queue_ends_receives_and_settlements() {
 
 #[tokio::test]
 async fn a_declaration_is_compared_with_the_queue() {
-    let (channels, ..) = orders(QueueSettings::default().with_max_delivery_count(3)).await;
-    let same = EntitySettings::from(QueueSettings::default().with_max_delivery_count(3));
+    let (channels, ..) = orders(QueueSettings::default().max_delivery_count(3)).await;
+    let same = EntitySettings::from(QueueSettings::default().max_delivery_count(3));
     channels.declare(&EntityPath::new("Orders").unwrap(), &same).await.unwrap();
     let other = QueueSettings::default().into();
     let refused = channels.declare(&path(), &other).await.unwrap_err();
@@ -171,10 +171,10 @@ async fn a_declaration_is_compared_with_the_queue() {
 #[tokio::test]
 async fn a_setting_that_is_missing_is_refused_by_name() {
     let channels = Channels::new();
-    let lock = QueueSettings::default().with_lock_duration(Duration::from_secs(5));
+    let lock = QueueSettings::default().lock_duration(Duration::from_secs(5));
     let refused = channels.create(&path(), &lock.into()).await.unwrap_err();
     assert!(refused.kind() == ErrorKind::NotSupported && refused.to_string().contains("lock_duration"), "{refused}");
-    let status = QueueSettings::default().with_partitioned(true);
+    let status = QueueSettings::default().partitioned(true);
     let refused = channels.create(&path(), &status.into()).await.unwrap_err();
     assert!(refused.kind() == ErrorKind::NotSupported && refused.to_string().contains("partitioned"), "{refused}");
     let topic = channels.create(&path(), &TopicSettings::default().into()).await.unwrap_err();

@@ -107,7 +107,7 @@ impl Source {
         if self.is_dead_letter() {
             return EntityInfo::new(format!("{path}/$deadletterqueue"));
         }
-        EntityInfo::new(path.as_str()).with_max_delivery_count(self.settings.max_delivery_count)
+        EntityInfo::new(path.as_str()).max_delivery_count(self.settings.max_delivery_count)
     }
 
     pub(crate) fn session_lock(&self) -> Option<&Arc<SessionLock>> {

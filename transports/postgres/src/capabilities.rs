@@ -1,7 +1,11 @@
-use consign_core::transport::Capability;
+use consign_core::transport::{Capabilities, Capability, Level};
+
+pub(crate) const CAPABILITIES: Capabilities = Capabilities::none()
+    .with_each(NATIVE, Level::Native)
+    .with_each(&[Capability::RequestReply, Capability::ReleaseOnDisconnect], Level::Emulated);
 
 /// What the database does itself.
-pub(crate) const NATIVE: &[Capability] = &[
+const NATIVE: &[Capability] = &[
     Capability::Acceptance,
     Capability::Rejection,
     Capability::ReceiveAndDelete,

@@ -3,13 +3,13 @@ use std::{fmt, sync::Arc};
 use consign_core::{
     message::{EntityPath, SequenceNumber},
     time::Timestamp,
-    transport::{Capabilities, Capability, Delivery, ErrorKind, Level, ManageError, ReceiveError, SendError},
+    transport::{Capabilities, Delivery, ErrorKind, ManageError, ReceiveError, SendError},
 };
 use deadpool_postgres::Pool;
 
 use crate::{
     Inner, Options, PostgresLease, PostgresReceiver, PostgresSender, PostgresSession, PostgresSessions, Transaction,
-    capabilities::NATIVE,
+    capabilities::CAPABILITIES,
     database::Database,
     entity::part_of,
     failure::{receive_error, send_error},
@@ -28,9 +28,7 @@ pub struct Postgres {
 impl Postgres {
     /// The capabilities: all native but two. Request and reply takes two queues; and other processes detect a lost connection,
     /// whose messages they redeliver, by an advisory lock.
-    pub const CAPABILITIES: Capabilities = Capabilities::none()
-        .with_each(NATIVE, Level::Native)
-        .with_each(&[Capability::RequestReply, Capability::ReleaseOnDisconnect], Level::Emulated);
+    pub const CAPABILITIES: Capabilities = CAPABILITIES;
 
     pub(crate) fn new(
         database: Database,

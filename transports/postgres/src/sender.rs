@@ -335,7 +335,7 @@ impl Sender for PostgresSender {
     }
 
     fn capabilities(&self) -> Capabilities {
-        crate::Postgres::CAPABILITIES
+        crate::capabilities::CAPABILITIES
     }
 }
 

@@ -20,7 +20,8 @@ use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use crate::{
-    Inner, Postgres, PostgresLease, PostgresReceiver,
+    Inner, PostgresLease, PostgresReceiver,
+    capabilities::CAPABILITIES,
     chores::{Job, Place},
     database::Parameter,
     entity::Entity,
@@ -80,7 +81,7 @@ impl SessionSource for PostgresSessions {
     }
 
     fn entity_info(&self) -> EntityInfo {
-        EntityInfo::new(self.entity.path.as_str()).with_max_delivery_count(self.entity.max_deliveries)
+        EntityInfo::new(self.entity.path.as_str()).max_delivery_count(self.entity.max_deliveries)
     }
 }
 
@@ -93,7 +94,7 @@ impl AcceptSession for PostgresSessions {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Postgres::CAPABILITIES
+        CAPABILITIES
     }
 }
 
@@ -271,7 +272,7 @@ impl Receiver for PostgresSession {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Postgres::CAPABILITIES
+        CAPABILITIES
     }
 
     fn entity_info(&self) -> EntityInfo {

@@ -215,33 +215,33 @@ mod tests {
     fn changed() -> [EntitySettings; 3] {
         let second = Duration::from_secs(1);
         let queue = QueueSettings::default()
-            .with_lock_duration(30 * second)
-            .with_max_delivery_count(3)
-            .with_default_time_to_live(3_600 * second)
-            .with_dead_letter_on_expiration(true)
-            .with_max_size(1 << 20)
-            .with_max_message_size(1 << 10)
-            .with_sessions(true)
-            .with_duplicate_detection(60 * second)
-            .with_forward_to("one")
-            .with_forward_dead_letters_to("two")
-            .with_status(Status::SendDisabled);
+            .lock_duration(30 * second)
+            .max_delivery_count(3)
+            .default_time_to_live(3_600 * second)
+            .dead_letter_on_expiration(true)
+            .max_size(1 << 20)
+            .max_message_size(1 << 10)
+            .requires_session(true)
+            .duplicate_detection(60 * second)
+            .forward_to("one")
+            .forward_dead_letters_to("two")
+            .status(Status::SendDisabled);
         let topic = TopicSettings::default()
-            .with_default_time_to_live(3_600 * second)
-            .with_duplicate_detection(60 * second)
-            .with_max_size(1 << 20)
-            .with_max_message_size(1 << 10)
-            .with_status(Status::ReceiveDisabled);
+            .default_time_to_live(3_600 * second)
+            .duplicate_detection(60 * second)
+            .max_size(1 << 20)
+            .max_message_size(1 << 10)
+            .status(Status::ReceiveDisabled);
         let subscription = SubscriptionSettings::default()
-            .with_lock_duration(30 * second)
-            .with_max_delivery_count(3)
-            .with_default_time_to_live(3_600 * second)
-            .with_dead_letter_on_expiration(true)
-            .with_dead_letter_on_filter_error(false)
-            .with_sessions(true)
-            .with_forward_to("one")
-            .with_forward_dead_letters_to("two")
-            .with_status(Status::Disabled);
+            .lock_duration(30 * second)
+            .max_delivery_count(3)
+            .default_time_to_live(3_600 * second)
+            .dead_letter_on_expiration(true)
+            .dead_letter_on_filter_error(false)
+            .requires_session(true)
+            .forward_to("one")
+            .forward_dead_letters_to("two")
+            .status(Status::Disabled);
         [queue.into(), topic.into(), subscription.into()]
     }
 
@@ -252,7 +252,7 @@ mod tests {
         for settings in changed().into_iter().chain(defaults) {
             assert_eq!(Columns::new(&settings).unwrap().to_settings(), settings);
         }
-        let unlimited = QueueSettings::default().with_max_size(u64::MAX).into();
+        let unlimited = QueueSettings::default().max_size(u64::MAX).into();
         assert_eq!(Columns::new(&unlimited).unwrap().to_settings(), unlimited);
     }
 
@@ -261,17 +261,17 @@ mod tests {
         let idle = Duration::from_secs(600);
         let queue = QueueSettings::default;
         for (settings, kind, name) in [
-            (queue().with_partitioned(true).into(), ErrorKind::NotSupported, "partitioned"),
-            (queue().with_auto_delete_on_idle(idle).into(), ErrorKind::NotSupported, "auto_delete_on_idle"),
-            (queue().with_max_duplicate_ids(5).into(), ErrorKind::NotSupported, "max_duplicate_ids"),
-            (TopicSettings::default().with_partitioned(true).into(), ErrorKind::NotSupported, "partitioned"),
+            (queue().partitioned(true).into(), ErrorKind::NotSupported, "partitioned"),
+            (queue().auto_delete_on_idle(idle).into(), ErrorKind::NotSupported, "auto_delete_on_idle"),
+            (queue().max_duplicate_ids(5).into(), ErrorKind::NotSupported, "max_duplicate_ids"),
+            (TopicSettings::default().partitioned(true).into(), ErrorKind::NotSupported, "partitioned"),
             (
-                SubscriptionSettings::default().with_auto_delete_on_idle(idle).into(),
+                SubscriptionSettings::default().auto_delete_on_idle(idle).into(),
                 ErrorKind::NotSupported,
                 "auto_delete_on_idle",
             ),
-            (queue().with_max_delivery_count(0).into(), ErrorKind::InvalidArgument, "max_delivery_count"),
-            (queue().with_max_delivery_count(u32::MAX).into(), ErrorKind::InvalidArgument, "max_delivery_count"),
+            (queue().max_delivery_count(0).into(), ErrorKind::InvalidArgument, "max_delivery_count"),
+            (queue().max_delivery_count(u32::MAX).into(), ErrorKind::InvalidArgument, "max_delivery_count"),
         ] {
             let error: ManageError = Columns::new(&settings).unwrap_err();
             assert_eq!(error.kind(), kind, "{error}");

@@ -5,7 +5,7 @@ use consign_core::transport::{BoxFuture, ConnectError, Connector, DynTransport, 
 use crate::{
     Options, RabbitMq, address,
     options::{LONGEST, LONGEST_PREFIX, MOST_SENDS},
-    session::MOST_SLOTS,
+    settings::MOST_SLOTS,
 };
 
 /// Returns the connector of RabbitMQ.

@@ -44,6 +44,5 @@ pub use self::{
     reply::DirectReplies,
     sender::{RabbitMqSender, RabbitMqSending},
     session::{RabbitMqSession, SessionAcceptor},
-    settings::QueueSettings,
-    topic::TopicSettings,
+    settings::{QueueSettings, TopicSettings},
 };

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use consign_core::transport::{ErrorKind, ManageError};
 
-use crate::{RabbitMq, session::MOST_SLOTS};
+use crate::{RabbitMq, settings::MOST_SLOTS};
 
 /// The options of a connection: how a [`RabbitMq`] connects, and how long it waits.
 ///

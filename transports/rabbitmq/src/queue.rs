@@ -14,14 +14,12 @@ use crate::{
     arguments::{arguments, quorum},
     client::Shared,
     error::Failure,
+    reply_to::REPLIES,
     session,
     settings::check_path,
     stored::{self, Known},
     topic,
 };
-
-/// The start of the names of reply queues, which have no settings on the server.
-pub(crate) const REPLIES: &str = "consign.replies/";
 
 impl Shared {
     /// Creates the queues of a queue or a subscription. It changes nothing where they are.

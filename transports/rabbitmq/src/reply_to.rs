@@ -3,6 +3,9 @@
 /// The name of the pseudo queue: consumed from, and set as the ReplyTo of a request.
 pub(crate) const QUEUE: &str = "amq.rabbitmq.reply-to";
 
+/// The start of the names of reply queues, which have no settings on the server.
+pub(crate) const REPLIES: &str = "consign.replies/";
+
 const PIECE: usize = 48;
 
 /// Returns the path of a `ReplyTo`. RabbitMQ replaces [`QUEUE`] in a request by a text that is longer than the segments of a

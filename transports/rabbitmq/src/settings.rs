@@ -5,7 +5,19 @@ use consign_core::{
     transport::{Capability, ErrorKind, ManageError, Unsupported},
 };
 
-use crate::{session::MOST_SLOTS, wire::SHORT};
+use crate::wire::SHORT;
+
+/// Sessions are spread over as many buckets, and buckets over slots, so that a topic does not depend on the number of slots of
+/// a subscription.
+pub(crate) const MOST_SLOTS: u16 = 64;
+
+/// The settings of a topic. They are stored on the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TopicSettings {
+    /// The longest that a copy of a message waits, as the sender counts. None.
+    pub default_time_to_live: Option<Duration>,
+}
 
 /// The settings of a queue. They are [stored on the server](crate#administration), where every client finds them.
 #[derive(Clone, Debug, PartialEq, Eq)]

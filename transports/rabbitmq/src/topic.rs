@@ -1,6 +1,6 @@
 //! Topics: a headers exchange, and a queue for each subscription.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use consign_core::{
     message::EntityPath,
@@ -16,7 +16,7 @@ use lapin::{
 use tokio::time::Instant;
 
 use crate::{
-    QueueSettings, RabbitMq,
+    QueueSettings, RabbitMq, TopicSettings,
     client::Shared,
     error::Failure,
     link::Leased,
@@ -24,14 +24,6 @@ use crate::{
     settings::check_path,
     stored::{self, Known},
 };
-
-/// The settings of a topic. They are stored on the server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TopicSettings {
-    /// The longest that a copy of a message waits, as the sender counts. None.
-    pub default_time_to_live: Option<Duration>,
-}
 
 impl RabbitMq {
     /// Creates a topic: a durable headers exchange of that name.

@@ -28,16 +28,16 @@ pub(crate) async fn open(core: &Core) -> Result<Connection, Failure> {
 
 /// Opens a stream to a port of the server, with its handshakes.
 pub(crate) async fn stream(core: &Core, endpoint: &Endpoint, web_socket: bool) -> Result<Stream, Failure> {
-    let connector = Connector::new(endpoint.host.as_str(), endpoint.port).with_timeout(core.options.timeout);
+    let connector = Connector::new(endpoint.host.as_str(), endpoint.port).timeout(core.options.timeout);
     #[cfg(feature = "tls")]
     let connector = match &core.tls {
-        Some(config) => connector.with_tls(Arc::clone(config)),
+        Some(config) => connector.tls(Arc::clone(config)),
         None => connector,
     };
     #[cfg(feature = "websocket")]
     let connector = if web_socket {
         // A server may send frames of any size in one message.
-        connector.with_web_socket(WebSocketOptions::service_bus().with_max_message_size(16 << 20))
+        connector.web_socket(WebSocketOptions::service_bus().max_message_size(16 << 20))
     } else {
         connector
     };
@@ -93,8 +93,8 @@ fn options(core: &Core) -> client::Options {
     let properties: Map =
         [property("product", "consign"), property("version", env!("CARGO_PKG_VERSION"))].into_iter().collect();
     client::Options::new(core.container.as_str())
-        .with_hostname(core.endpoint.host.as_str())
-        .with_properties(properties)
-        .with_timeout(options.timeout)
-        .with_engine(engine)
+        .hostname(core.endpoint.host.as_str())
+        .properties(properties)
+        .timeout(options.timeout)
+        .engine(engine)
 }

@@ -161,14 +161,14 @@ impl SharedAccessKey {
 
     /// Sets how long a token is valid, at least 1 s. An hour by default.
     #[must_use]
-    pub fn with_lifetime(mut self, lifetime: Duration) -> Self {
+    pub fn lifetime(mut self, lifetime: Duration) -> Self {
         self.lifetime = lifetime.max(Duration::from_secs(1));
         self
     }
 
     /// Sets the clock by which tokens expire. A [`SystemClock`] by default.
     #[must_use]
-    pub fn with_clock(mut self, clock: impl Clock) -> Self {
+    pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
         self
     }
@@ -242,7 +242,7 @@ mod tests {
     #[tokio::test]
     async fn a_key_signs_for_its_lifetime_and_a_signature_knows_its_own() {
         let clock = ManualClock::new(Timestamp::from_millis(1_000_500));
-        let key = SharedAccessKey::new("root", "key").with_lifetime(Duration::from_secs(60)).with_clock(clock);
+        let key = SharedAccessKey::new("root", "key").lifetime(Duration::from_secs(60)).clock(clock);
         let token = key.token("sb://h/q").await.unwrap();
         assert_eq!(token.expires_at, Some(Timestamp::from_millis(1_060_000)));
         assert!(token.token.contains("&se=1060&"), "{}", token.token);

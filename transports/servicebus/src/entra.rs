@@ -45,7 +45,7 @@ impl EntraCredential {
 
     /// Sets the scope of the tokens, which clouds of a government may have another one of.
     #[must_use]
-    pub fn with_scope(mut self, scope: impl Into<String>) -> Self {
+    pub fn scope(mut self, scope: impl Into<String>) -> Self {
         self.scope = scope.into();
         self
     }

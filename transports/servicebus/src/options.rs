@@ -203,7 +203,7 @@ impl Options {
 
     pub(crate) async fn open(self, parsed: &ConnectionString) -> Result<ServiceBus, Failure> {
         let credential: Arc<dyn TokenCredential> = match &parsed.secret {
-            Secret::Key { name, key } => Arc::new(SharedAccessKey::new(name, key).with_clock(Arc::clone(&self.clock))),
+            Secret::Key { name, key } => Arc::new(SharedAccessKey::new(name, key).clock(Arc::clone(&self.clock))),
             Secret::Signature(signature) => Arc::new(SharedAccessSignature::new(signature)),
         };
         let endpoint = self.endpoint(parsed.host.clone(), parsed.port, !parsed.is_emulator && !self.is_plain);

@@ -75,7 +75,7 @@ impl Server for OnDisk {
     }
 
     fn queue(&self) -> QueueSettings {
-        QueueSettings::default().with_lock_duration(Duration::from_secs(5)).with_max_delivery_count(1_000)
+        QueueSettings::default().lock_duration(Duration::from_secs(5)).max_delivery_count(1_000)
     }
 
     /// The connections end without a close frame, and the store is opened again.

@@ -50,19 +50,19 @@ impl WebSocketOptions {
     /// Service Bus.
     #[must_use]
     pub fn service_bus() -> Self {
-        Self::new("/$servicebus/websocket").with_subprotocols([Subprotocol::ServiceBus])
+        Self::new("/$servicebus/websocket").subprotocols([Subprotocol::ServiceBus])
     }
 
     /// Sets [`WebSocketOptions::subprotocols`].
     #[must_use]
-    pub fn with_subprotocols(mut self, subprotocols: impl IntoIterator<Item = Subprotocol>) -> Self {
+    pub fn subprotocols(mut self, subprotocols: impl IntoIterator<Item = Subprotocol>) -> Self {
         self.subprotocols = subprotocols.into_iter().collect();
         self
     }
 
     /// Sets [`WebSocketOptions::max_message_size`], in bytes.
     #[must_use]
-    pub const fn with_max_message_size(mut self, size: usize) -> Self {
+    pub const fn max_message_size(mut self, size: usize) -> Self {
         self.max_message_size = size;
         self
     }

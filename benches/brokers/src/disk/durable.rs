@@ -36,7 +36,7 @@ pub(crate) fn open(folder: &Path) -> Result<(Broker, Queue), Error> {
     let broker = Broker::open(folder)?;
     let queue = match broker.queue("bench") {
         Ok(queue) => queue,
-        Err(_) => broker.create_queue("bench", QueueSettings::default().with_max_size(1 << 40))?,
+        Err(_) => broker.create_queue("bench", QueueSettings::default().max_size(1 << 40))?,
     };
     Ok((broker, queue))
 }

@@ -4,14 +4,12 @@ use std::collections::BTreeSet;
 
 #[cfg(feature = "durable")]
 use super::KEPT;
-use super::{Effects, Entry, Store};
+use super::{Effects, Entry, Store, entry::AWAY};
 
 /// It is among the changed entries.
 pub(super) const CHANGED: u8 = 1;
 /// A record of it is on the disk, or is being written.
 pub(super) const WRITTEN: u8 = 2;
-/// Its message is on the disk only.
-pub(super) const AWAY: u8 = 4;
 /// Its message is being fetched.
 #[cfg(feature = "durable")]
 pub(super) const WANTED: u8 = 8;

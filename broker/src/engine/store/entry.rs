@@ -3,7 +3,10 @@ use consign_core::{
     time::Timestamp,
 };
 
-use super::{Part, Ticks, changes::AWAY};
+use super::{Part, Ticks};
+
+/// A mark beside those of `changes`: its message is on the disk only.
+pub(super) const AWAY: u8 = 4;
 
 /// No entry, in a list that is threaded through the entries.
 pub(super) const NIL: u32 = u32::MAX;

@@ -9,7 +9,8 @@ use consign_core::{Message, message::Stored, time::Timestamp};
 use super::{
     Effects, Entry, NEVER, Part, Place, Store,
     bury::mark,
-    changes::{AWAY, CHANGED, EXPIRED, LEADS, WANTED, WRITTEN},
+    changes::{CHANGED, EXPIRED, LEADS, WANTED, WRITTEN},
+    entry::AWAY,
     events::ttl_expired,
     sorted::place,
 };

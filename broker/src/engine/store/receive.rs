@@ -9,10 +9,7 @@ use consign_core::{
 
 use super::{Arrival, Effects, Entry, FIXED_LANES, Now, Part, Place, Store, numbers};
 #[cfg(feature = "durable")]
-use super::{
-    Ticks,
-    changes::{AWAY, LEADS},
-};
+use super::{Ticks, changes::LEADS, entry::AWAY};
 
 /// One locked message and the data to settle it.
 pub(crate) struct Locked {

@@ -7,7 +7,7 @@ use super::*;
 fn the_memory_of_a_burst_is_given_back() {
     const BURST: usize = 10 * KEPT;
     let at = |ticks| Now { ticks, utc: Timestamp::EPOCH };
-    let settings = QueueSettings::default().with_duplicate_detection(std::time::Duration::from_secs(20));
+    let settings = QueueSettings::default().duplicate_detection(std::time::Duration::from_secs(20));
     let mut fx = Effects::default();
     let mut store = Store::new(StoreId { serial: 1, index: 0 }, settings, at(0), Quirks::default());
     for id in 0..BURST {

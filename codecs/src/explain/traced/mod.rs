@@ -8,7 +8,7 @@ use serde::{Deserializer, de::Visitor};
 
 use self::visitor::Watched;
 use super::Trace;
-use crate::formats::Refused;
+use crate::serde_error::Refused;
 
 /// A deserializer that records its place in a [`Trace`].
 pub(super) struct Traced<'t, D> {

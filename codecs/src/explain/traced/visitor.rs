@@ -6,7 +6,7 @@ use super::{
     super::{Place, Step, Trace},
     Key, Traced,
 };
-use crate::formats::Refused;
+use crate::serde_error::Refused;
 
 /// A visitor that passes traced deserializers to the visitor of the type.
 pub(super) struct Watched<'t, V> {

@@ -13,7 +13,7 @@ use super::{
     read::Reader,
     schema::{AvroSchema, Field, Id, Node},
 };
-use crate::{DecodeError, DecodeErrorKind, formats::serde_error::Refused};
+use crate::{DecodeError, DecodeErrorKind, serde_error::Refused};
 
 #[cold]
 fn left_a_part() -> Refused {

@@ -1,6 +1,6 @@
 //! The bytes of a body, from the first to the last.
 
-use crate::{DecodeError, DecodeErrorKind, Limits, Position, formats::serde_error::Refused};
+use crate::{DecodeError, DecodeErrorKind, Limits, Position, serde_error::Refused};
 
 pub(super) struct Input<'de> {
     body: &'de [u8],

@@ -9,8 +9,9 @@ use super::{
 };
 use crate::{
     DecodeErrorKind,
-    formats::{extension::Extension, seconds::Seconds, serde_error::Refused},
+    formats::{extension::Extension, seconds::Seconds},
     instant::INSTANT,
+    serde_error::Refused,
 };
 
 /// One value, of a type of the schema.

@@ -7,7 +7,7 @@ use serde::{
 };
 
 use super::reader::{Head, Reader};
-use crate::{DecodeError, DecodeErrorKind, formats::serde_error::Refused};
+use crate::{DecodeError, DecodeErrorKind, serde_error::Refused};
 
 /// The elements of an array, or the entries of a map.
 pub(super) struct Entries<'r, 'de> {

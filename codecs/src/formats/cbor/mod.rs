@@ -9,7 +9,8 @@ use bytes::BytesMut;
 use serde::{Deserialize, Serialize};
 
 use self::{reader::Reader, write::Writer};
-use super::{empty, serde_error};
+use super::empty;
+use crate::serde_error;
 use crate::{
     Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType, Position,
     explain::{Trace, explain},

@@ -16,9 +16,9 @@ use crate::{
         extension::Extension,
         number::{Integer, Single},
         seconds::Seconds,
-        serde_error::Refused,
     },
     instant::INSTANT,
+    serde_error::Refused,
     transcode::EXACT,
 };
 

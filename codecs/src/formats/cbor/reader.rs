@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use crate::{DecodeError, DecodeErrorKind, Limits, formats::serde_error::Refused};
+use crate::{DecodeError, DecodeErrorKind, Limits, serde_error::Refused};
 
 pub(super) const UNSIGNED: u8 = 0;
 pub(super) const NEGATIVE: u8 = 1;

@@ -14,7 +14,7 @@ use super::{
     document::{Document, Inside, Kind},
     read::Reader,
 };
-use crate::{DecodeError, DecodeErrorKind, formats::serde_error::Refused};
+use crate::{DecodeError, DecodeErrorKind, serde_error::Refused};
 
 /// Returns the next element. Text beside elements is refused, unless it is white space.
 fn next_element(inside: &mut Inside<'_, '_>) -> Result<Option<usize>, Refused> {

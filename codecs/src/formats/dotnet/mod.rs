@@ -18,7 +18,8 @@ use self::{
     document::{Document, Namespace},
     read::Reader,
 };
-use super::{charset, empty, serde_error::Refused};
+use super::{charset, empty};
+use crate::serde_error::Refused;
 use crate::{
     Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Format, Limits, MediaType,
     explain::{Trace, explain},

@@ -26,7 +26,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let url = std::env::args().nth(1).unwrap_or_else(|| "memory:".into());
     let transport = consign_by_url::transports().connect(&url).await?;
     let queue = EntityPath::new(&format!("tour-{:08x}", fastrand::u32(..)))?;
-    let settings = QueueSettings::default().with_sessions(true).into();
+    let settings = QueueSettings::default().requires_session(true).into();
     transport.declare(&queue, &settings).await?;
     show("declare again", transport.declare(&queue, &settings).await);
 

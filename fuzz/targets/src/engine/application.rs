@@ -52,21 +52,21 @@ struct Script<'d> {
 pub(super) fn run(mode: u8, mut source: Source<'_>) {
     let (event_limit, output_limit) = (1 + source.below(16), 1 + source.below(256) * 64);
     let mut options = Options::default()
-        .with_max_frame_size(512 + u32::from(source.byte()) * 6)
-        .with_max_sessions(3)
-        .with_max_links(3)
-        .with_max_unsettled(MAX_UNSETTLED)
-        .with_max_message_size(10_000)
-        .with_incoming_window(1 + u32::from(source.byte() & 31))
-        .with_credit_overrun(4)
-        .with_event_limit(event_limit)
-        .with_output_limit(output_limit)
-        .with_idle_timeout(Duration::from_secs(10));
+        .max_frame_size(512 + u32::from(source.byte()) * 6)
+        .max_sessions(3)
+        .max_links(3)
+        .max_unsettled(MAX_UNSETTLED)
+        .max_message_size(10_000)
+        .incoming_window(1 + u32::from(source.byte() & 31))
+        .credit_overrun(4)
+        .event_limit(event_limit)
+        .output_limit(output_limit)
+        .idle_timeout(Duration::from_secs(10));
     let (is_client, has_sasl, prompt, begun) = (mode & 1 != 0, mode & 2 != 0, mode & 4 == 0, mode & 8 != 0);
     if has_sasl {
         let mechanisms = [Symbol::from_static("PLAIN"), Symbol::from_static("ANONYMOUS")];
-        options = options.with_sasl_client(SaslCredentials::anonymous()).with_sasl_mechanisms(mechanisms);
-        options = options.with_sasl_optional(mode & 16 != 0);
+        options = options.sasl_client(SaslCredentials::anonymous()).sasl_mechanisms(mechanisms);
+        options = options.sasl_optional(mode & 16 != 0);
     }
     let start = if is_client { Connection::client } else { Connection::server };
     let mut script = Script {

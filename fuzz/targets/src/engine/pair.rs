@@ -83,13 +83,13 @@ pub(super) fn run(mut source: Source<'_>) {
 /// A sender does not exceed the receiver's limit of unsettled deliveries if both ends have the same.
 fn options(source: &mut Source<'_>, max_unsettled: usize) -> Options {
     Options::default()
-        .with_max_frame_size(512 + u32::from(source.byte()) * 8)
-        .with_incoming_window(1 + u32::from(source.byte() & 15))
-        .with_max_unsettled(max_unsettled)
-        .with_event_limit(1 + source.below(20))
-        .with_output_limit(1 + source.below(256) * 80)
-        .with_max_sessions(1 + u16::from(source.byte() & 3))
-        .with_max_links(1 + u32::from(source.byte() & 3))
+        .max_frame_size(512 + u32::from(source.byte()) * 8)
+        .incoming_window(1 + u32::from(source.byte() & 15))
+        .max_unsettled(max_unsettled)
+        .event_limit(1 + source.below(20))
+        .output_limit(1 + source.below(256) * 80)
+        .max_sessions(1 + u16::from(source.byte() & 3))
+        .max_links(1 + u32::from(source.byte() & 3))
 }
 
 impl End {

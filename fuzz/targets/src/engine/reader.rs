@@ -31,7 +31,7 @@ impl Reader {
                 assert!(!self.opened, "a SASL frame comes before the open frame");
                 continue;
             }
-            let limits = Limits::default().with_depth(Limits::MAX_DEPTH).with_elements(u32::MAX);
+            let limits = Limits::default().depth(Limits::MAX_DEPTH).elements(u32::MAX);
             let frame = Frame::decode(header, &frame, limits).expect("an engine writes performatives");
             assert!(!self.closed, "{frame:?} after the close frame");
             match frame.performative {

@@ -15,7 +15,7 @@ use consign_http::administration::{Description, Document, Entry, Feed, read};
 
 use super::{
     Http, authorization, body as request_body,
-    namespace::Call,
+    call::Call,
     refusal::{Refusal, XML},
 };
 use crate::auth::Rights;

@@ -14,7 +14,7 @@ use axum::{
 use consign_core::message::{EntityPath, LockToken};
 use uuid::Uuid;
 
-use super::{Http, authorization, namespace::Call, refusal::Refusal};
+use super::{Http, authorization, call::Call, refusal::Refusal};
 use crate::auth::Rights;
 
 /// How long a request waits, unless it has a parameter `timeout`, and the longest that it may wait.

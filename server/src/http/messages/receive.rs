@@ -24,7 +24,7 @@ use consign_http::{EXACT_PROPERTIES, to_response};
 
 use crate::{
     entities::{Creation, Entity, key},
-    http::{Http, namespace::Call, refusal::Refusal},
+    http::{Http, call::Call, refusal::Refusal},
     locks::Lock,
 };
 

@@ -16,7 +16,7 @@ use consign_http::{BATCH_CONTENT_TYPE, from_batch, from_request};
 
 use crate::{
     entities::{Creation, Entity},
-    http::{Http, body as request_body, namespace::Call, refusal::Refusal},
+    http::{Http, body as request_body, call::Call, refusal::Refusal},
 };
 
 /// The most messages of a batch.

@@ -242,7 +242,7 @@ async fn kill(kind: Kind, cycles: u32, mut random: fastrand::Rng) -> Option<Coun
     let queue = EntityPath::new(&bench.name).unwrap();
     let settings = match kind {
         // The relay sends again within this window.
-        Kind::Nats => QueueSettings::default().with_duplicate_detection(Duration::from_secs(600)),
+        Kind::Nats => QueueSettings::default().duplicate_detection(Duration::from_secs(600)),
         _ => QueueSettings::default(),
     };
     target.transport().declare(&queue, &settings.into()).await.unwrap();

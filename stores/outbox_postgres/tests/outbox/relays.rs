@@ -214,7 +214,7 @@ async fn in_the_same_database_one_transaction_sends_and_deletes() {
     let mut bench = Bench::new().await;
     let postgres = Postgres::options().schema(bench.name.as_str()).connect(&support::address()).await.unwrap();
     postgres.migrate().await.unwrap();
-    let settings = QueueSettings::default().with_max_message_size(1_000);
+    let settings = QueueSettings::default().max_message_size(1_000);
     postgres.create_queue("orders", settings).await.unwrap();
     let large = Message::builder().message_id("large").build("x".repeat(2_000)).unwrap();
     bench.add("orders", [message("a"), large, message("b")]).await;

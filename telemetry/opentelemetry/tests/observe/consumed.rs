@@ -78,7 +78,7 @@ async fn a_delivery_counts_once_with_two_observed_receivers_around_it() {
 #[tokio::test(start_paused = true)]
 async fn a_message_of_a_session_counts_once() {
     let bench = Bench::new();
-    let settings = consign::administration::QueueSettings::default().with_sessions(true);
+    let settings = consign::administration::QueueSettings::default().requires_session(true);
     let queue = bench.broker.create_queue("orders", settings).unwrap();
     bench.send(&queue, Message::builder().session_id("customer-7").build("").unwrap()).await;
     let sessions = bench.telemetry.sessions("orders", queue.session_acceptor().unwrap());

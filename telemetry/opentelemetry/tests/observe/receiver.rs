@@ -69,7 +69,7 @@ async fn each_settlement_is_a_span_of_its_own() {
 #[tokio::test(start_paused = true)]
 async fn a_session_has_the_same_spans() {
     let bench = Bench::new();
-    let queue = bench.broker.create_queue("orders", QueueSettings::default().with_sessions(true)).unwrap();
+    let queue = bench.broker.create_queue("orders", QueueSettings::default().requires_session(true)).unwrap();
     let sent = Message::builder().session_id("customer-7").build("").unwrap();
     bench.send(&queue, sent.clone()).await;
     let sessions = || bench.telemetry.sessions("orders", queue.session_acceptor().unwrap());

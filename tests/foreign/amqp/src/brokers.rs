@@ -48,9 +48,9 @@ impl Broker {
 }
 
 fn options(credentials: Option<SaslCredentials>) -> Options {
-    let mut engine = engine::Options::default().with_idle_timeout(IDLE).with_max_message_size(2 << 20);
+    let mut engine = engine::Options::default().idle_timeout(IDLE).max_message_size(2 << 20);
     engine.sasl_client = credentials;
-    Options::new("client").with_timeout(Duration::from_secs(20)).with_engine(engine)
+    Options::new("client").timeout(Duration::from_secs(20)).engine(engine)
 }
 
 type Outcome<'e> = LocalBoxFuture<'e, Result<(), BoxError>>;
@@ -203,8 +203,8 @@ pub(crate) fn web_socket(env: &Environment) -> Outcome<'_> {
     Box::pin(async {
         let broker = Broker::run(env.javascript("rhea_broker.mjs")).await?;
         for subprotocol in [Subprotocol::Amqp, Subprotocol::ServiceBus] {
-            let socket = WebSocketOptions::new("/").with_subprotocols([subprotocol]);
-            let stream = Connector::new("127.0.0.1", broker.port).with_web_socket(socket).connect().await?;
+            let socket = WebSocketOptions::new("/").subprotocols([subprotocol]);
+            let stream = Connector::new("127.0.0.1", broker.port).web_socket(socket).connect().await?;
             let connection = Connection::open(stream, options(Some(SaslCredentials::anonymous()))).await?;
             let session = connection.begin().await?;
             let body: Bytes = (0..1_u32 << 20).map(|n| u8::try_from(n * 31 % 251).unwrap_or_default()).collect();

@@ -78,15 +78,15 @@ impl Environment {
     pub(crate) async fn new(folder: PathBuf) -> Result<Self, BoxError> {
         let mechanisms = ["ANONYMOUS", "PLAIN"].map(Symbol::from_static);
         // With the sections around a body of 1 MiB.
-        let options = Options::default().with_sasl_mechanisms(mechanisms).with_max_message_size(2 << 20);
+        let options = Options::default().sasl_mechanisms(mechanisms).max_message_size(2 << 20);
         let node = Node::with_options(options.clone());
-        let idle = Node::with_options(options.with_idle_timeout(IDLE));
+        let idle = Node::with_options(options.idle_timeout(IDLE));
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
         let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
         let config = ServerConfig::builder().with_no_client_auth();
         let config = config.with_single_cert(vec![made.cert.der().clone()], key.into())?;
         let both = [Subprotocol::Amqp, Subprotocol::ServiceBus];
-        let web_socket = WebSocketOptions::service_bus().with_subprotocols(both);
+        let web_socket = WebSocketOptions::service_bus().subprotocols(both);
         let listen = async |acceptor: Acceptor| {
             let (node, idle) = (node.clone(), idle.clone());
             Ok::<_, BoxError>(Ports {
@@ -97,8 +97,8 @@ impl Environment {
         Ok(Self {
             folder,
             tcp: listen(Acceptor::new()).await?,
-            tls: listen(Acceptor::new().with_tls(Arc::new(config))).await?,
-            web_socket: listen(Acceptor::new().with_web_socket(web_socket)).await?,
+            tls: listen(Acceptor::new().tls(Arc::new(config))).await?,
+            web_socket: listen(Acceptor::new().web_socket(web_socket)).await?,
             certificate: to_hex(made.cert.der()),
             node,
         })

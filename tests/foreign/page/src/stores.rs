@@ -129,7 +129,7 @@ async fn others(broker: &Broker) -> Result<(), Failure> {
     bury(&removed, (0..20).map(|number| ("HandlerFailed", "no stock".to_owned(), json(number)))).await?;
     send(&removed, (0..20).map(json)).await?;
 
-    let sessions = broker.create_queue("carts", QueueSettings::default().with_sessions(true))?;
+    let sessions = broker.create_queue("carts", QueueSettings::default().requires_session(true))?;
     for number in 0..6 {
         let cart = format!("cart-{}", number % 3);
         send(&sessions, [Message::builder().session_id(cart).build(format!("{number}"))?]).await?;

@@ -112,7 +112,7 @@ impl Source {
     pub(super) fn entity_info(&self) -> EntityInfo {
         let info = EntityInfo::new(self.path.as_str());
         if self.place == Place::Entity && self.mode == Mode::PeekLock {
-            return info.with_max_delivery_count(self.core.options.max_delivery_count);
+            return info.max_delivery_count(self.core.options.max_delivery_count);
         }
         info
     }

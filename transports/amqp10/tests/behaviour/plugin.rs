@@ -19,7 +19,7 @@ use super::{SOON, on_rabbitmq::Rabbit};
 async fn session(rabbit: &Rabbit) -> (Connection, Session) {
     let mut engine = engine::Options::default();
     engine.sasl_client = Some(SaslCredentials::plain("guest", "guest"));
-    let options = Options::new("plugin").with_engine(engine).with_timeout(Duration::from_secs(5));
+    let options = Options::new("plugin").engine(engine).timeout(Duration::from_secs(5));
     let connection = Connection::connect(rabbit.socket(), options).await.unwrap();
     let session = connection.begin().await.unwrap();
     (connection, session)

@@ -51,7 +51,7 @@ impl Bench<'_> {
 
     /// Returns the settings of a queue whose locks hold for [`Timing::lock`].
     pub(crate) fn locking(&self) -> QueueSettings {
-        QueueSettings::default().with_lock_duration(self.timing.lock)
+        QueueSettings::default().lock_duration(self.timing.lock)
     }
 
     pub(crate) async fn topic(&self, settings: TopicSettings) -> Result<EntityPath, Failure> {
@@ -84,6 +84,6 @@ impl Bench<'_> {
         let EntitySettings::Queue(settings) = self.transport.settings(queue).await? else {
             return Err(Failure::behaviour(format!("{queue} has not the settings of a queue")));
         };
-        Ok(self.transport.update(queue, &settings.with_status(status).into()).await?)
+        Ok(self.transport.update(queue, &settings.status(status).into()).await?)
     }
 }

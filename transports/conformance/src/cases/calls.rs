@@ -283,7 +283,7 @@ async fn a_session_for_a_queue_without_sessions_is_no_refusal(bench: &Bench<'_>)
 
 async fn a_reply_without_the_session_that_it_needs(bench: &Bench<'_>) -> Verdict {
     let requests = bench.queue(QueueSettings::default()).await?;
-    let replies = bench.queue(QueueSettings::default().with_sessions(true)).await?;
+    let replies = bench.queue(QueueSettings::default().requires_session(true)).await?;
     bench.send(&requests, request(&replies).message_id("m").build("7")?).await?;
     let dead = answering(bench, &requests, &replies, bench.receive_dead(&requests));
     let (dead, stats) = dead.await?;
@@ -336,7 +336,7 @@ impl<S: consign::transport::Session> ReplySource for SessionReplies<S> {
 
 async fn a_requester_has_a_session_of_a_shared_queue(bench: &Bench<'_>) -> Verdict {
     let requests = bench.queue(QueueSettings::default()).await?;
-    let replies = bench.queue(QueueSettings::default().with_sessions(true)).await?;
+    let replies = bench.queue(QueueSettings::default().requires_session(true)).await?;
     let session = bench.accept_session(&replies, "requester-1").await?;
     let source = SessionReplies { session, address: replies.to_string(), id: "requester-1".into() };
     let calls = calling(bench, &requests, source, LONG, async |requester| {

@@ -225,7 +225,7 @@ fn bytes(len: usize) -> Vec<u8> {
 }
 
 async fn a_message_of_a_mebibyte_comes_back_whole(bench: &Bench<'_>) -> Verdict {
-    let spec = QueueSettings::default().with_max_message_size(4 << 20);
+    let spec = QueueSettings::default().max_message_size(4 << 20);
     let queue = bench.queue(spec).await?;
     let body = bytes((1 << 20) + 1);
     bench.send(&queue, Message::new(body.clone())).await?;
@@ -234,7 +234,7 @@ async fn a_message_of_a_mebibyte_comes_back_whole(bench: &Bench<'_>) -> Verdict 
 }
 
 async fn the_largest_message_is_a_setting(bench: &Bench<'_>) -> Verdict {
-    let spec = QueueSettings::default().with_max_message_size(64 << 10);
+    let spec = QueueSettings::default().max_message_size(64 << 10);
     let queue = bench.queue(spec).await?;
     refused(bench.send(&queue, Message::new(bytes((64 << 10) + 1))).await, &[ErrorKind::MessageSizeExceeded])?;
     bench.gone(&queue).await?;
@@ -245,7 +245,7 @@ async fn the_largest_message_is_a_setting(bench: &Bench<'_>) -> Verdict {
 }
 
 async fn properties_count(bench: &Bench<'_>) -> Verdict {
-    let spec = QueueSettings::default().with_max_message_size(64 << 10);
+    let spec = QueueSettings::default().max_message_size(64 << 10);
     let queue = bench.queue(spec).await?;
     let message = || Message::builder().property("large", "x".repeat(30 << 10));
     refused(bench.send(&queue, message().build(bytes(40 << 10))?).await, &[ErrorKind::MessageSizeExceeded])?;

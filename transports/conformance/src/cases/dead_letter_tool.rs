@@ -151,7 +151,7 @@ async fn a_resubmitted_copy_has_a_new_id_and_the_first_one(bench: &Bench<'_>) ->
 }
 
 async fn a_resubmitted_copy_is_no_duplicate(bench: &Bench<'_>) -> Verdict {
-    let queue = bench.queue(QueueSettings::default().with_duplicate_detection(Duration::from_secs(60))).await?;
+    let queue = bench.queue(QueueSettings::default().duplicate_detection(Duration::from_secs(60))).await?;
     bury(bench, &queue, [("a", "Why")]).await?;
     let sender = bench.transport.sender(&queue).await?;
     let dead = tool(bench, &queue);

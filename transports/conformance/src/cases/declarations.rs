@@ -20,7 +20,7 @@ cases! {
 fn twice(bench: &Bench<'_>) -> QueueSettings {
     let settings = QueueSettings::default();
     let has_setting = bench.capabilities().supports(Capability::MaxDeliveryCount);
-    if has_setting { settings.with_max_delivery_count(2) } else { settings }
+    if has_setting { settings.max_delivery_count(2) } else { settings }
 }
 
 /// Declares an entity, which is deleted after the case.
@@ -62,7 +62,7 @@ async fn what_an_entity_holds_stays_when_it_is_declared_again(bench: &Bench<'_>)
 async fn a_declaration_with_another_setting_names_it(bench: &Bench<'_>) -> Verdict {
     let queue = bench.fresh_path()?;
     declare(bench, &queue, twice(bench)).await?;
-    differs(bench, &queue, QueueSettings::default().with_max_delivery_count(3), "max_delivery_count").await?;
+    differs(bench, &queue, QueueSettings::default().max_delivery_count(3), "max_delivery_count").await?;
     // The entity has its first settings.
     bench.send_bodies(&queue, ["a"]).await?;
     for _ in 0..2 {
@@ -75,12 +75,12 @@ async fn a_declaration_with_another_setting_names_it(bench: &Bench<'_>) -> Verdi
 async fn a_topic_and_its_subscription_are_declared(bench: &Bench<'_>) -> Verdict {
     let topic = bench.fresh_path()?;
     let subscription = EntityPath::new(&format!("{topic}/Subscriptions/one"))?;
-    let settings = SubscriptionSettings::default().with_max_delivery_count(2);
+    let settings = SubscriptionSettings::default().max_delivery_count(2);
     for _ in 0..2 {
         declare(bench, &topic, TopicSettings::default()).await?;
         declare(bench, &subscription, settings.clone()).await?;
     }
-    differs(bench, &subscription, settings.with_max_delivery_count(3), "max_delivery_count").await?;
+    differs(bench, &subscription, settings.max_delivery_count(3), "max_delivery_count").await?;
     let as_queue = bench.transport.declare(&topic, &QueueSettings::default().into()).await;
     refused(as_queue, &[ErrorKind::AlreadyExists])?;
     bench.send_bodies(&topic, ["a"]).await?;

@@ -69,7 +69,7 @@ async fn an_abandon_for_a_delay_counts(bench: &Bench<'_>) -> Verdict {
 }
 
 async fn the_last_delivery_is_not_delayed(bench: &Bench<'_>) -> Verdict {
-    let queue = bench.queue(QueueSettings::default().with_max_delivery_count(2)).await?;
+    let queue = bench.queue(QueueSettings::default().max_delivery_count(2)).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     for delay in [Duration::from_millis(1), Duration::from_secs(3_600)] {
         delayed(bench, bench.receive(&queue).await?.abandon_after(delay))?.await?;

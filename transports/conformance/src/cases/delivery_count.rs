@@ -167,7 +167,7 @@ async fn renewal_does_not_count(bench: &Bench<'_>) -> Verdict {
 }
 
 async fn dying_queue(bench: &Bench<'_>, deliveries: u32) -> Result<EntityPath, Failure> {
-    bench.queue(QueueSettings::default().with_max_delivery_count(deliveries)).await
+    bench.queue(QueueSettings::default().max_delivery_count(deliveries)).await
 }
 
 async fn a_message_is_delivered_as_often_as_the_queue_says(bench: &Bench<'_>) -> Verdict {
@@ -192,7 +192,7 @@ async fn one_delivery_may_be_all(bench: &Bench<'_>) -> Verdict {
 }
 
 async fn a_lock_that_ends_may_be_the_last_delivery(bench: &Bench<'_>) -> Verdict {
-    let spec = bench.locking().with_max_delivery_count(2);
+    let spec = bench.locking().max_delivery_count(2);
     let queue = bench.queue(spec).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     bench.receive(&queue).await?.abandon().await?;

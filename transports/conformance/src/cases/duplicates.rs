@@ -38,7 +38,7 @@ cases! {
 const WINDOW: Duration = Duration::from_secs(20);
 
 async fn detecting(bench: &Bench<'_>) -> Result<EntityPath, Failure> {
-    bench.queue(QueueSettings::default().with_duplicate_detection(WINDOW)).await
+    bench.queue(QueueSettings::default().duplicate_detection(WINDOW)).await
 }
 
 fn with_id(id: &'static str, body: &'static str) -> Result<Message, Failure> {
@@ -163,7 +163,7 @@ async fn each_entity_remembers_for_itself(bench: &Bench<'_>) -> Verdict {
 }
 
 async fn a_topic_detects_before_it_copies(bench: &Bench<'_>) -> Verdict {
-    let topic = bench.topic(TopicSettings::default().with_duplicate_detection(WINDOW)).await?;
+    let topic = bench.topic(TopicSettings::default().duplicate_detection(WINDOW)).await?;
     let one = bench.subscription(&topic, "one", SubscriptionSettings::default()).await?;
     bench.send(&topic, with_id("one", "a")?).await?;
     let two = bench.subscription(&topic, "two", SubscriptionSettings::default()).await?;

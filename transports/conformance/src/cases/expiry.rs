@@ -57,7 +57,7 @@ async fn a_message_expires(bench: &Bench<'_>) -> Verdict {
 }
 
 async fn the_shorter_time_to_live_holds(bench: &Bench<'_>) -> Verdict {
-    let queue = bench.queue(QueueSettings::default().with_default_time_to_live(TTL)).await?;
+    let queue = bench.queue(QueueSettings::default().default_time_to_live(TTL)).await?;
     for (own, effective) in [(TTL * 10, TTL), (TTL / 2, TTL / 2)] {
         bench.send(&queue, mortal("a", own)?).await?;
         ensure_eq!(bench.take(&queue).await?.time_to_live(), Some(effective));
@@ -68,7 +68,7 @@ async fn the_shorter_time_to_live_holds(bench: &Bench<'_>) -> Verdict {
 }
 
 async fn without_its_own_a_message_has_the_queue_s(bench: &Bench<'_>) -> Verdict {
-    let queue = bench.queue(QueueSettings::default().with_default_time_to_live(TTL)).await?;
+    let queue = bench.queue(QueueSettings::default().default_time_to_live(TTL)).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
     ensure_eq!(bench.take(&queue).await?.time_to_live(), Some(TTL));
     bench.wait_past(TTL).await;
@@ -124,7 +124,7 @@ async fn an_abandoned_message_expires_at_once(bench: &Bench<'_>) -> Verdict {
 }
 
 async fn a_dead_letter_does_not_expire(bench: &Bench<'_>) -> Verdict {
-    let queue = bench.queue(QueueSettings::default().with_dead_letter_on_expiration(false)).await?;
+    let queue = bench.queue(QueueSettings::default().dead_letter_on_expiration(false)).await?;
     bench.send(&queue, mortal("a", TTL)?).await?;
     bench.receive(&queue).await?.dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "")).await?;
     bench.wait_past(TTL * 2).await;
@@ -146,7 +146,7 @@ async fn a_deferred_message_is_not_fetched_after_its_time(bench: &Bench<'_>) -> 
 }
 
 fn burying() -> QueueSettings {
-    QueueSettings::default().with_dead_letter_on_expiration(true)
+    QueueSettings::default().dead_letter_on_expiration(true)
 }
 
 async fn an_expired_message_is_dead_lettered(bench: &Bench<'_>) -> Verdict {
@@ -170,7 +170,7 @@ async fn the_flag_is_off_by_default(bench: &Bench<'_>) -> Verdict {
 }
 
 async fn a_message_that_expires_while_locked_is_dead_lettered_afterwards(bench: &Bench<'_>) -> Verdict {
-    let queue = bench.queue(bench.locking().with_dead_letter_on_expiration(true)).await?;
+    let queue = bench.queue(bench.locking().dead_letter_on_expiration(true)).await?;
     bench.send(&queue, mortal("a", TTL)?).await?;
     let _held = bench.receive(&queue).await?;
     bench.wait_past(TTL).await;

@@ -33,11 +33,11 @@ cases! {
 }
 
 fn to(destination: &EntityPath) -> QueueSettings {
-    QueueSettings::default().with_forward_to(destination.as_str())
+    QueueSettings::default().forward_to(destination.as_str())
 }
 
 fn burying_in(destination: &EntityPath) -> QueueSettings {
-    QueueSettings::default().with_forward_dead_letters_to(destination.as_str())
+    QueueSettings::default().forward_dead_letters_to(destination.as_str())
 }
 
 /// Creates a destination and a source that forwards to it.
@@ -160,7 +160,7 @@ async fn dead_letters_are_forwarded(bench: &Bench<'_>) -> Verdict {
 
 async fn a_dead_letter_says_where_it_died(bench: &Bench<'_>) -> Verdict {
     let morgue = bench.queue(QueueSettings::default()).await?;
-    let spec = burying_in(&morgue).with_max_delivery_count(1);
+    let spec = burying_in(&morgue).max_delivery_count(1);
     let queue = bench.queue(spec).await?;
     bench.send_bodies(&queue, ["a"]).await?;
     bench.receive(&queue).await?.abandon().await?;
@@ -174,7 +174,7 @@ async fn a_dead_letter_says_where_it_died(bench: &Bench<'_>) -> Verdict {
 async fn a_subscription_forwards_too(bench: &Bench<'_>) -> Verdict {
     let destination = bench.queue(QueueSettings::default()).await?;
     let topic = topic(bench).await?;
-    let forwarding = SubscriptionSettings::default().with_forward_to(destination.as_str());
+    let forwarding = SubscriptionSettings::default().forward_to(destination.as_str());
     bench.subscription(&topic, "forwarding", forwarding).await?;
     let other = bench.subscription(&topic, "other", SubscriptionSettings::default()).await?;
     bench.send_bodies(&topic, ["a", "b"]).await?;
@@ -195,7 +195,7 @@ async fn a_scheduled_message_is_forwarded_when_it_is_due(bench: &Bench<'_>) -> V
 }
 
 async fn the_destination_detects_duplicates(bench: &Bench<'_>) -> Verdict {
-    let spec = QueueSettings::default().with_duplicate_detection(Duration::from_secs(20));
+    let spec = QueueSettings::default().duplicate_detection(Duration::from_secs(20));
     let destination = bench.queue(spec).await?;
     let source = bench.queue(to(&destination)).await?;
     for body in ["a", "b"] {

@@ -79,7 +79,7 @@ async fn a_lock_runs_from_the_receive(bench: &Bench<'_>) -> Verdict {
 
 async fn each_entity_has_its_own_lock_duration(bench: &Bench<'_>) -> Verdict {
     let short = bench.locking_queue().await?;
-    let spec = QueueSettings::default().with_lock_duration(bench.lock() * 2);
+    let spec = QueueSettings::default().lock_duration(bench.lock() * 2);
     let long = bench.queue(spec).await?;
     bench.send_bodies(&short, ["a"]).await?;
     bench.send_bodies(&long, ["b"]).await?;

@@ -112,7 +112,7 @@ async fn nothing_is_sent_to_a_dead_letter_queue(bench: &Bench<'_>) -> Verdict {
 }
 
 async fn a_batch_with_one_bad_message_is_refused_as_a_whole(bench: &Bench<'_>) -> Verdict {
-    let spec = QueueSettings::default().with_max_message_size(64 << 10);
+    let spec = QueueSettings::default().max_message_size(64 << 10);
     let queue = bench.queue(spec).await?;
     let batch = Batch::from(vec![Message::new("a"), Message::new(vec![0; 65 << 10]), Message::new("c")]);
     let sent = bench.transport.sender(&queue).await?.send_batch(batch).await;
@@ -121,7 +121,7 @@ async fn a_batch_with_one_bad_message_is_refused_as_a_whole(bench: &Bench<'_>) -
 }
 
 async fn a_full_queue_refuses(bench: &Bench<'_>) -> Verdict {
-    let spec = QueueSettings::default().with_max_size(1 << 20);
+    let spec = QueueSettings::default().max_size(1 << 20);
     let queue = bench.fresh_path()?;
     detail(bench.create(&queue, spec).await)?;
     let mut stored = 0;
@@ -168,7 +168,7 @@ async fn one_direction_can_be_disabled(bench: &Bench<'_>) -> Verdict {
 
 async fn an_entity_does_not_forward_to_itself(bench: &Bench<'_>) -> Verdict {
     let path = bench.fresh_path()?;
-    let spec = QueueSettings::default().with_forward_to(path.as_str());
+    let spec = QueueSettings::default().forward_to(path.as_str());
     let kinds = [ErrorKind::InvalidArgument, ErrorKind::InvalidOperation];
     refused(bench.create(&path, spec).await, &kinds)?;
     refused(bench.send(&path, Message::new("a")).await, &[ErrorKind::EntityNotFound])

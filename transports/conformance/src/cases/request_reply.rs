@@ -71,7 +71,7 @@ async fn replies_are_distinguished(bench: &Bench<'_>) -> Verdict {
 
 async fn requesters_share_a_queue_by_sessions(bench: &Bench<'_>) -> Verdict {
     let requests = bench.queue(QueueSettings::default()).await?;
-    let replies = bench.queue(QueueSettings::default().with_sessions(true)).await?;
+    let replies = bench.queue(QueueSettings::default().requires_session(true)).await?;
     // A requester waits on its own session before it has messages.
     let mut one = bench.accept_session(&replies, "requester-1").await?;
     let mut two = bench.accept_session(&replies, "requester-2").await?;

@@ -92,7 +92,7 @@ async fn a_retry_is_known_by_its_first_id(bench: &Bench<'_>) -> Verdict {
 }
 
 async fn a_retry_is_no_duplicate(bench: &Bench<'_>) -> Verdict {
-    let queue = bench.queue(QueueSettings::default().with_duplicate_detection(Duration::from_secs(60))).await?;
+    let queue = bench.queue(QueueSettings::default().duplicate_detection(Duration::from_secs(60))).await?;
     failed_once(bench, &queue, service_fn(fails)).await?;
     let again = bench.take(&queue).await?;
     ensure_eq!((text(&again).as_str(), again.original_message_id()), ("a", Some("order-1")));

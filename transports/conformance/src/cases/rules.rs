@@ -48,7 +48,7 @@ async fn filtered(
     name: &str,
     filter: impl Into<Filter>,
 ) -> Result<EntityPath, Failure> {
-    let spec = SubscriptionSettings::default().with_dead_letter_on_filter_error(true);
+    let spec = SubscriptionSettings::default().dead_letter_on_filter_error(true);
     let subscription = bench.subscription(topic, name, spec).await?;
     bench.delete_rule(&subscription, Rule::DEFAULT_NAME).await?;
     bench.create_rule(&subscription, &Rule::new("only", filter)?).await?;

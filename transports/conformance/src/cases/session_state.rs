@@ -103,7 +103,7 @@ async fn messages_do_not_touch_the_state(bench: &Bench<'_>) -> Verdict {
 }
 
 async fn the_state_needs_the_lock(bench: &Bench<'_>) -> Verdict {
-    let queue = bench.queue(bench.locking().with_sessions(true)).await?;
+    let queue = bench.queue(bench.locking().requires_session(true)).await?;
     let old = session(bench, &queue, "one").await?;
     bench.wait_past(bench.lock()).await;
     set(bench, &queue, Some(b"new")).await?;

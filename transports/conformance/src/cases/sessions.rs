@@ -53,7 +53,7 @@ cases! {
 }
 
 pub(super) fn by_session() -> QueueSettings {
-    QueueSettings::default().with_sessions(true)
+    QueueSettings::default().requires_session(true)
 }
 
 pub(super) async fn queue(bench: &Bench<'_>) -> Result<EntityPath, Failure> {
@@ -61,7 +61,7 @@ pub(super) async fn queue(bench: &Bench<'_>) -> Result<EntityPath, Failure> {
 }
 
 async fn locking(bench: &Bench<'_>) -> Result<EntityPath, Failure> {
-    bench.queue(bench.locking().with_sessions(true)).await
+    bench.queue(bench.locking().requires_session(true)).await
 }
 
 /// Sends one message for each pair of a session and a body.

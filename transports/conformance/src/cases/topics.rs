@@ -154,8 +154,8 @@ async fn several_rules_make_one_copy(bench: &Bench<'_>) -> Verdict {
 async fn the_shortest_time_to_live_holds(bench: &Bench<'_>) -> Verdict {
     let (short, long) = (Duration::from_secs(3), Duration::from_secs(300));
     for (message, topic, subscription) in [(short, long, long), (long, short, long), (long, long, short)] {
-        let topic = bench.topic(TopicSettings::default().with_default_time_to_live(topic)).await?;
-        let spec = SubscriptionSettings::default().with_default_time_to_live(subscription);
+        let topic = bench.topic(TopicSettings::default().default_time_to_live(topic)).await?;
+        let spec = SubscriptionSettings::default().default_time_to_live(subscription);
         let subscription = bench.subscription(&topic, "one", spec).await?;
         bench.send(&topic, Message::builder().time_to_live(message).build("a")?).await?;
         ensure_eq!(bench.take(&subscription).await?.time_to_live(), Some(short));
@@ -185,7 +185,7 @@ async fn a_batch_is_copied_in_order(bench: &Bench<'_>) -> Verdict {
 
 async fn each_subscription_has_its_own_last_delivery(bench: &Bench<'_>) -> Verdict {
     let topic = topic(bench).await?;
-    let spec = |deliveries| SubscriptionSettings::default().with_max_delivery_count(deliveries);
+    let spec = |deliveries| SubscriptionSettings::default().max_delivery_count(deliveries);
     let one = bench.subscription(&topic, "one", spec(1)).await?;
     let two = bench.subscription(&topic, "two", spec(2)).await?;
     bench.send_bodies(&topic, ["a"]).await?;
@@ -199,7 +199,7 @@ async fn each_subscription_has_its_own_last_delivery(bench: &Bench<'_>) -> Verdi
 
 async fn a_copy_without_a_session_dies_where_one_is_needed(bench: &Bench<'_>) -> Verdict {
     let topic = topic(bench).await?;
-    let spec = SubscriptionSettings::default().with_sessions(true);
+    let spec = SubscriptionSettings::default().requires_session(true);
     let with = bench.subscription(&topic, "with", spec).await?;
     let without = bench.subscription(&topic, "without", SubscriptionSettings::default()).await?;
     bench.send_bodies(&topic, ["a"]).await?;

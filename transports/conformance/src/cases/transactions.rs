@@ -239,7 +239,7 @@ async fn a_transaction_has_one_entity(bench: &Bench<'_>) -> Verdict {
 }
 
 async fn a_rolled_back_send_is_not_remembered(bench: &Bench<'_>) -> Verdict {
-    let spec = QueueSettings::default().with_duplicate_detection(Duration::from_secs(20));
+    let spec = QueueSettings::default().duplicate_detection(Duration::from_secs(20));
     let queue = bench.queue(spec).await?;
     let message = |body: &'static str| Message::builder().message_id("m-1").build(body);
     let mut transaction = bench.begin().await?;

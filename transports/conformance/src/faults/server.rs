@@ -27,7 +27,7 @@ pub trait Server: Send + Sync + 'static {
 
     /// Returns the settings of the queues. A message must survive many deliveries, and a lost lock should not last long.
     fn queue(&self) -> QueueSettings {
-        QueueSettings::default().with_lock_duration(Duration::from_secs(5)).with_max_delivery_count(1_000)
+        QueueSettings::default().lock_duration(Duration::from_secs(5)).max_delivery_count(1_000)
     }
 
     /// Creates a queue that takes `max_size` bytes. By default it is a queue with that setting.
@@ -37,7 +37,7 @@ pub trait Server: Send + Sync + 'static {
         path: &EntityPath,
         max_size: u64,
     ) -> impl Future<Output = Result<(), ManageError>> + Send {
-        async move { transport.create(path, &QueueSettings::default().with_max_size(max_size).into()).await }
+        async move { transport.create(path, &QueueSettings::default().max_size(max_size).into()).await }
     }
 
     /// Returns whether the server answers a settlement. Otherwise, as in AMQP 0-9-1, a completion may be lost although it

@@ -142,7 +142,7 @@ impl Transport for Little {
 impl Administration for Little {
     async fn create(&self, path: &EntityPath, settings: &EntitySettings) -> Result<(), ManageError> {
         let EntitySettings::Queue(queue) = settings else { return Err(Unsupported::new(Capability::Topics).into()) };
-        match QueueSettings::default().with_lock_duration(queue.lock_duration).difference(queue) {
+        match QueueSettings::default().lock_duration(queue.lock_duration).difference(queue) {
             Some(setting) => Err(unsupported_setting(setting)),
             None => self.broker.create(path, settings).await,
         }

@@ -150,7 +150,7 @@ impl Server for Toy {
 
     /// A lock ends with its connection.
     fn queue(&self) -> QueueSettings {
-        QueueSettings::default().with_lock_duration(Duration::ZERO)
+        QueueSettings::default().lock_duration(Duration::ZERO)
     }
 }
 

@@ -138,7 +138,7 @@ async fn a_receive_mode_decides_whether_a_message_is_settled() {
 
 #[tokio::test]
 async fn a_session_has_state_deferred_messages_and_a_peek_of_its_own() {
-    let Some((transport, path)) = with(QueueSettings::default().with_sessions(true)).await else { return };
+    let Some((transport, path)) = with(QueueSettings::default().requires_session(true)).await else { return };
     let sender = transport.sender(&path).await.unwrap();
     for (session, body) in [("one", "a"), ("other", "x"), ("one", "b")] {
         let message = Message::builder().session_id(session).build(body).unwrap();

@@ -35,9 +35,9 @@ fn entities() -> [(EntityPath, EntitySettings); 3] {
     let subscription = topic.subscription_of("All").expect("it is valid");
     let lock = Duration::from_secs(30);
     [
-        (queue, QueueSettings::default().with_lock_duration(lock).with_duplicate_detection(lock).into()),
-        (topic, TopicSettings::default().with_duplicate_detection(lock).into()),
-        (subscription, SubscriptionSettings::default().with_lock_duration(lock).with_max_delivery_count(3).into()),
+        (queue, QueueSettings::default().lock_duration(lock).duplicate_detection(lock).into()),
+        (topic, TopicSettings::default().duplicate_detection(lock).into()),
+        (subscription, SubscriptionSettings::default().lock_duration(lock).max_delivery_count(3).into()),
     ]
 }
 
@@ -107,13 +107,13 @@ async fn a_declaration_with_another_setting_names_it_and_changes_nothing() {
     }
     let [(queue, EntitySettings::Queue(of_queue)), (topic, of_topic), (subscription, _)] = &entities else { panic!() };
     let minute = Duration::from_secs(60);
-    let of_subscription = |settings: SubscriptionSettings| settings.with_lock_duration(Duration::from_secs(30));
+    let of_subscription = |settings: SubscriptionSettings| settings.lock_duration(Duration::from_secs(30));
     for (path, declared, setting) in [
-        (queue, of_queue.clone().with_lock_duration(minute).into(), "lock_duration"),
-        (queue, of_queue.clone().with_max_delivery_count(9).into(), "max_delivery_count"),
-        (queue, of_queue.clone().with_sessions(true).into(), "requires_session"),
-        (queue, of_queue.clone().with_duplicate_detection(minute).into(), "duplicate_detection"),
-        (queue, QueueSettings::default().with_lock_duration(of_queue.lock_duration).into(), "duplicate_detection"),
+        (queue, of_queue.clone().lock_duration(minute).into(), "lock_duration"),
+        (queue, of_queue.clone().max_delivery_count(9).into(), "max_delivery_count"),
+        (queue, of_queue.clone().requires_session(true).into(), "requires_session"),
+        (queue, of_queue.clone().duplicate_detection(minute).into(), "duplicate_detection"),
+        (queue, QueueSettings::default().lock_duration(of_queue.lock_duration).into(), "duplicate_detection"),
         (queue, of_topic.clone(), "kind"),
         (topic, TopicSettings::default().into(), "duplicate_detection"),
         (topic, of_queue.clone().into(), "kind"),
@@ -121,8 +121,8 @@ async fn a_declaration_with_another_setting_names_it_and_changes_nothing() {
         (
             subscription,
             of_subscription(SubscriptionSettings::default())
-                .with_max_delivery_count(3)
-                .with_dead_letter_on_filter_error(false)
+                .max_delivery_count(3)
+                .dead_letter_on_filter_error(false)
                 .into(),
             "dead_letter_on_filter_error",
         ),
@@ -149,7 +149,7 @@ async fn a_queue_with_settings_that_only_this_transport_has_can_be_declared() {
     own.max_bytes = Some(1 << 20);
     own.max_age = Some(LONG);
     transport.extension::<Nats>().unwrap().create_queue(path.as_str(), own).await.unwrap();
-    let precise = QueueSettings::default().with_lock_duration(Duration::from_nanos(60_000_000_001));
+    let precise = QueueSettings::default().lock_duration(Duration::from_nanos(60_000_000_001));
     for settings in [QueueSettings::default(), precise] {
         transport.declare(&path, &settings.into()).await.unwrap();
     }
@@ -294,22 +294,22 @@ async fn a_setting_that_jetstream_does_not_have_is_refused_by_name_and_nothing_i
     let (path, hour) = (new_path(), Duration::from_secs(3_600));
     let queue = QueueSettings::default;
     let of_queue: [(QueueSettings, &str); 10] = [
-        (queue().with_default_time_to_live(hour), "default_time_to_live"),
-        (queue().with_dead_letter_on_expiration(true), "dead_letter_on_expiration"),
-        (queue().with_max_size(1 << 20), "max_size"),
-        (queue().with_max_message_size(1 << 20), "max_message_size"),
-        (queue().with_max_duplicate_ids(10), "max_duplicate_ids"),
-        (queue().with_partitioned(true), "partitioned"),
-        (queue().with_forward_to("other"), "forward_to"),
-        (queue().with_forward_dead_letters_to("other"), "forward_dead_letters_to"),
-        (queue().with_auto_delete_on_idle(hour), "auto_delete_on_idle"),
-        (queue().with_status(Status::SendDisabled), "status"),
+        (queue().default_time_to_live(hour), "default_time_to_live"),
+        (queue().dead_letter_on_expiration(true), "dead_letter_on_expiration"),
+        (queue().max_size(1 << 20), "max_size"),
+        (queue().max_message_size(1 << 20), "max_message_size"),
+        (queue().max_duplicate_ids(10), "max_duplicate_ids"),
+        (queue().partitioned(true), "partitioned"),
+        (queue().forward_to("other"), "forward_to"),
+        (queue().forward_dead_letters_to("other"), "forward_dead_letters_to"),
+        (queue().auto_delete_on_idle(hour), "auto_delete_on_idle"),
+        (queue().status(Status::SendDisabled), "status"),
     ];
     let mut all: Vec<(EntitySettings, &str)> =
         of_queue.into_iter().map(|(settings, setting)| (settings.into(), setting)).collect();
-    all.push((TopicSettings::default().with_default_time_to_live(hour).into(), "default_time_to_live"));
-    all.push((TopicSettings::default().with_max_size(1 << 20).into(), "max_size"));
-    all.push((SubscriptionSettings::default().with_forward_to("other").into(), "forward_to"));
+    all.push((TopicSettings::default().default_time_to_live(hour).into(), "default_time_to_live"));
+    all.push((TopicSettings::default().max_size(1 << 20).into(), "max_size"));
+    all.push((SubscriptionSettings::default().forward_to("other").into(), "forward_to"));
     for (settings, setting) in &all {
         let path = match settings.kind() {
             EntityKind::Subscription => path.subscription_of("all").unwrap(),
@@ -322,7 +322,7 @@ async fn a_setting_that_jetstream_does_not_have_is_refused_by_name_and_nothing_i
         }
         assert_eq!(transport.settings(&path).await.unwrap_err().kind(), ErrorKind::EntityNotFound);
     }
-    let out_of_range = QueueSettings::default().with_lock_duration(Duration::from_secs(1));
+    let out_of_range = QueueSettings::default().lock_duration(Duration::from_secs(1));
     let error = transport.create(&path, &out_of_range.into()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
     for path in [path.subscription_of("all").unwrap(), path.dead_letter()] {
@@ -351,8 +351,8 @@ async fn an_update_that_changes_a_setting_is_refused() {
     assert_eq!(update(settings.clone()).await, Err(ErrorKind::EntityNotFound));
     transport.declare(&path, &settings.clone().into()).await.unwrap();
     assert_eq!(update(settings.clone()).await, Ok(()));
-    assert_eq!(update(settings.clone().with_max_delivery_count(3)).await, Err(ErrorKind::NotSupported));
-    assert_eq!(update(settings.clone().with_sessions(true)).await, Err(ErrorKind::InvalidOperation));
+    assert_eq!(update(settings.clone().max_delivery_count(3)).await, Err(ErrorKind::NotSupported));
+    assert_eq!(update(settings.clone().requires_session(true)).await, Err(ErrorKind::InvalidOperation));
     let error = transport.update(&path, &TopicSettings::default().into()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidOperation, "{error}");
     assert_eq!(transport.settings(&path).await.unwrap(), settings.into());
@@ -379,7 +379,7 @@ async fn all_entities_of_a_namespace_are_listed_in_the_order_of_their_paths() {
         ("a-b", queue.clone()),
         ("a b", queue.clone()),
         ("events/Subscriptions/b", SubscriptionSettings::default().into()),
-        ("Events/Subscriptions/A", SubscriptionSettings::default().with_sessions(true).into()),
+        ("Events/Subscriptions/A", SubscriptionSettings::default().requires_session(true).into()),
     ] {
         transport.create(&path(text), &settings).await.unwrap();
     }

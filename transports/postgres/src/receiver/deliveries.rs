@@ -107,3 +107,10 @@ async fn bury(inner: &Arc<Inner>, source: &Source, id: i64, lock: Option<Uuid>, 
         log::not_set_aside(source.entity.path.as_str(), id, &failure);
     }
 }
+
+/// Returns how long until something is due, from the microseconds that the database returns. Overdue work is locked by another
+/// transaction, whose end is unknown.
+pub(crate) fn until_due(micros: Option<i64>) -> Option<Duration> {
+    let micros = u64::try_from(micros?).ok().filter(|micros| *micros > 0)?;
+    Some(Duration::from_micros(micros) + Duration::from_millis(1))
+}

@@ -16,9 +16,10 @@ use consign_core::{
 use futures_util::future::join_all;
 use uuid::Uuid;
 
-pub(crate) use self::{deferred::receive_deferred, receive::until_due};
+pub(crate) use self::{deferred::receive_deferred, deliveries::until_due};
 use crate::{
-    Inner, Postgres, PostgresLease,
+    Inner, PostgresLease,
+    capabilities::CAPABILITIES,
     entity::Entity,
     fetch::{Fetch, Locked},
 };
@@ -115,13 +116,13 @@ impl Receiver for PostgresReceiver {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Postgres::CAPABILITIES
+        CAPABILITIES
     }
 
     fn entity_info(&self) -> EntityInfo {
         let info = EntityInfo::new(self.path().as_str());
         match self.source.part {
-            0 => info.with_max_delivery_count(self.source.entity.max_deliveries),
+            0 => info.max_delivery_count(self.source.entity.max_deliveries),
             _ => info,
         }
     }

@@ -1,6 +1,6 @@
 //! A receive that waits for a message.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use consign_core::transport::{ErrorKind, ReceiveError};
 use tokio::time::sleep;
@@ -72,11 +72,4 @@ pub(super) async fn receive(
         .await;
     }
     Ok(Vec::new())
-}
-
-/// Returns how long until something is due, from the microseconds that the database returns. Overdue work is locked by another
-/// transaction, whose end is unknown.
-pub(crate) fn until_due(micros: Option<i64>) -> Option<Duration> {
-    let micros = u64::try_from(micros?).ok().filter(|micros| *micros > 0)?;
-    Some(Duration::from_micros(micros) + Duration::from_millis(1))
 }

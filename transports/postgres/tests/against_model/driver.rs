@@ -262,15 +262,15 @@ pub(crate) fn path_of(at: usize, part: Part) -> String {
 fn real(settings: &Settings) -> QueueSettings {
     let millis = Duration::from_millis;
     let mut real = QueueSettings::default()
-        .with_lock_duration(millis(settings.lock))
-        .with_max_delivery_count(settings.max_deliveries)
-        .with_dead_letter_on_expiration(settings.bury_expired)
-        .with_sessions(settings.sessions);
+        .lock_duration(millis(settings.lock))
+        .max_delivery_count(settings.max_deliveries)
+        .dead_letter_on_expiration(settings.bury_expired)
+        .requires_session(settings.sessions);
     if let Some(ttl) = settings.ttl {
-        real = real.with_default_time_to_live(millis(ttl));
+        real = real.default_time_to_live(millis(ttl));
     }
     if let Some(window) = settings.window {
-        real = real.with_duplicate_detection(millis(window));
+        real = real.duplicate_detection(millis(window));
     }
     real
 }

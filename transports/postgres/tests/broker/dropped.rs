@@ -83,7 +83,7 @@ async fn a_dropped_receiver_gives_back_what_nobody_has_seen() {
 
 #[tokio::test]
 async fn a_dropped_session_is_given_up() {
-    let settings = QueueSettings::default().with_sessions(true);
+    let settings = QueueSettings::default().requires_session(true);
     let Some(fixture) = Fixture::new(settings).await else { return };
     let postgres = &fixture.postgres;
     let message = Message::builder().session_id("one").build("a").unwrap();

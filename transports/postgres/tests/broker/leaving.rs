@@ -208,7 +208,7 @@ async fn a_send_does_not_wait_for_those_of_others() {
 #[tokio::test]
 async fn a_circle_of_forwards_does_not_wait_for_others() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
-    let forwards = QueueSettings::default().with_forward_to(QUEUE);
+    let forwards = QueueSettings::default().forward_to(QUEUE);
     fixture.postgres.create_queue("back", forwards).await.unwrap();
     fixture.run("UPDATE {s}.entities SET forward_to = 'back' WHERE key = 'queue'").await;
     never_stop(&fixture).await;
@@ -223,7 +223,7 @@ async fn a_circle_of_forwards_does_not_wait_for_others() {
 #[tokio::test]
 async fn a_dead_letter_of_a_users_transaction_is_forwarded_at_once() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
-    let settings = QueueSettings::default().with_forward_dead_letters_to(QUEUE);
+    let settings = QueueSettings::default().forward_dead_letters_to(QUEUE);
     fixture.postgres.create_queue("source", settings).await.unwrap();
     let rare = crate::options(&fixture.schema).poll_every(Duration::from_secs(3_600));
     let postgres = rare.connect(&fixture.url).await.unwrap();
@@ -252,9 +252,9 @@ fn patient(fixture: &Fixture) -> Postgres {
 #[tokio::test]
 async fn a_receive_that_has_messages_does_not_wait_for_forwards() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
-    let settings = QueueSettings::default().with_duplicate_detection(Duration::from_secs(3_600));
+    let settings = QueueSettings::default().duplicate_detection(Duration::from_secs(3_600));
     fixture.postgres.create_queue("grave", settings).await.unwrap();
-    let settings = QueueSettings::default().with_dead_letter_on_expiration(true).with_forward_dead_letters_to("grave");
+    let settings = QueueSettings::default().dead_letter_on_expiration(true).forward_dead_letters_to("grave");
     fixture.postgres.create_queue("source", settings).await.unwrap();
     let postgres = patient(&fixture);
     let sender = postgres.sender("source").await.unwrap();

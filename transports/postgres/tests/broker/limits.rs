@@ -37,9 +37,9 @@ async fn a_missing_entity_is_named() {
     let error = Postgres::connect("postgresql://nobody@127.0.0.1:1/nothing").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::CommunicationProblem, "{error}");
     for settings in [
-        QueueSettings::default().with_partitioned(true),
-        QueueSettings::default().with_auto_delete_on_idle(Duration::from_secs(600)),
-        QueueSettings::default().with_max_duplicate_ids(5),
+        QueueSettings::default().partitioned(true),
+        QueueSettings::default().auto_delete_on_idle(Duration::from_secs(600)),
+        QueueSettings::default().max_duplicate_ids(5),
     ] {
         let error = postgres.create_queue("a", settings).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotSupported, "{error}");

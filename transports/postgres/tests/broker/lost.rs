@@ -53,7 +53,7 @@ async fn the_messages_of_a_lost_process_come_back_uncounted() {
 /// So is a session, whose lock would hold for a minute.
 #[tokio::test]
 async fn a_session_of_a_lost_process_goes_on_elsewhere() {
-    let settings = QueueSettings::default().with_sessions(true);
+    let settings = QueueSettings::default().requires_session(true);
     let Some(fixture) = Fixture::new(settings).await else { return };
     let name = format!("{}_session", fixture.schema);
     let postgres = &fixture.postgres;

@@ -138,7 +138,7 @@ async fn a_clock_that_goes_back_changes_no_order() {
 /// Of large messages a receive takes a few.
 #[tokio::test]
 async fn a_receive_has_a_bound_of_bytes() {
-    let settings = QueueSettings::default().with_max_message_size(20 << 20);
+    let settings = QueueSettings::default().max_message_size(20 << 20);
     let Some(fixture) = Fixture::new(settings).await else { return };
     let sender = fixture.postgres.sender(QUEUE).await.unwrap();
     for _ in 0..3 {

@@ -122,7 +122,7 @@ async fn a_lost_lock_is_reported_and_the_transaction_is_left_alone() {
 /// A transaction of the application that outlasts the lock of a session keeps that session to itself, and nobody else waiting.
 #[tokio::test]
 async fn an_open_transaction_keeps_its_session_only() {
-    let Some(fixture) = Fixture::new(QueueSettings::default().with_sessions(true)).await else { return };
+    let Some(fixture) = Fixture::new(QueueSettings::default().requires_session(true)).await else { return };
     let postgres = &fixture.postgres;
     let sender = postgres.sender(QUEUE).await.unwrap();
     let of = |session: &'static str| Message::builder().session_id(session).build("a").unwrap();
@@ -149,7 +149,7 @@ async fn an_open_transaction_keeps_its_session_only() {
 /// A session that is given up while a transaction sets one of its messages aside does not bring it back.
 #[tokio::test]
 async fn a_message_deferred_while_its_session_is_released_stays_deferred() {
-    let Some(fixture) = Fixture::new(QueueSettings::default().with_sessions(true)).await else { return };
+    let Some(fixture) = Fixture::new(QueueSettings::default().requires_session(true)).await else { return };
     let postgres = &fixture.postgres;
     let message = Message::builder().session_id("one").build("a").unwrap();
     postgres.sender(QUEUE).await.unwrap().send(message).await.unwrap();

@@ -19,7 +19,7 @@ use crate::{Fixture, QUEUE, until};
 /// However much expires at once, one statement does a batch of it.
 #[tokio::test]
 async fn mass_expiry_is_done_in_portions() {
-    let settings = QueueSettings::default().with_dead_letter_on_expiration(true);
+    let settings = QueueSettings::default().dead_letter_on_expiration(true);
     let Some(fixture) = Fixture::new(settings).await else { return };
     let sender = fixture.postgres.sender(QUEUE).await.unwrap();
     let message = || Message::builder().time_to_live(Duration::from_secs(3_600)).build("a").unwrap();
@@ -81,7 +81,7 @@ async fn a_connection_that_is_read_only_is_given_up() {
 /// A session that is dropped while another transaction keeps its row is given up later.
 #[tokio::test]
 async fn a_session_that_is_dropped_is_given_up_when_its_row_is_free() {
-    let Some(fixture) = Fixture::new(QueueSettings::default().with_sessions(true)).await else { return };
+    let Some(fixture) = Fixture::new(QueueSettings::default().requires_session(true)).await else { return };
     let mut config: Config = fixture.url.parse().unwrap();
     config.options("-c lock_timeout=50ms");
     let pool = Pool::builder(Manager::new(config, NoTls)).max_size(2).build().unwrap();

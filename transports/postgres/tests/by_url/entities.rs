@@ -12,9 +12,8 @@ use consign::{
 use crate::{Fixture, path};
 
 fn settings() -> EntitySettings {
-    let settings =
-        QueueSettings::default().with_max_delivery_count(3).with_default_time_to_live(Duration::from_secs(60));
-    settings.with_forward_dead_letters_to("Dead").into()
+    let settings = QueueSettings::default().max_delivery_count(3).default_time_to_live(Duration::from_secs(60));
+    settings.forward_dead_letters_to("Dead").into()
 }
 
 #[tokio::test]
@@ -26,9 +25,9 @@ async fn an_entity_is_declared_again_also_by_a_process_that_never_saw_it() {
         transport.declare(&queue, &settings()).await.unwrap();
     }
     let spelled = QueueSettings::default()
-        .with_max_delivery_count(3)
-        .with_default_time_to_live(Duration::from_micros(60_000_900))
-        .with_forward_dead_letters_to("/dead/");
+        .max_delivery_count(3)
+        .default_time_to_live(Duration::from_micros(60_000_900))
+        .forward_dead_letters_to("/dead/");
     other.declare(&path("orders"), &spelled.into()).await.unwrap();
     fixture.end().await;
 }
@@ -42,19 +41,19 @@ async fn a_declaration_with_another_setting_is_refused_by_its_name_and_changes_n
     let subscription = fixture.create("topic/Subscriptions/audit", SubscriptionSettings::default()).await;
     let other = fixture.other().await;
     let same = QueueSettings::default()
-        .with_max_delivery_count(3)
-        .with_default_time_to_live(Duration::from_secs(60))
-        .with_forward_dead_letters_to("dead");
+        .max_delivery_count(3)
+        .default_time_to_live(Duration::from_secs(60))
+        .forward_dead_letters_to("dead");
     for (path, declared, name) in [
-        (&queue, same.clone().with_max_delivery_count(4).into(), "max_delivery_count"),
-        (&queue, same.clone().with_lock_duration(Duration::from_secs(5)).into(), "lock_duration"),
-        (&queue, same.clone().with_status(Status::Disabled).into(), "status"),
-        (&queue, same.clone().with_sessions(true).into(), "requires_session"),
-        (&queue, same.with_forward_dead_letters_to("topic").into(), "forward_dead_letters_to"),
+        (&queue, same.clone().max_delivery_count(4).into(), "max_delivery_count"),
+        (&queue, same.clone().lock_duration(Duration::from_secs(5)).into(), "lock_duration"),
+        (&queue, same.clone().status(Status::Disabled).into(), "status"),
+        (&queue, same.clone().requires_session(true).into(), "requires_session"),
+        (&queue, same.forward_dead_letters_to("topic").into(), "forward_dead_letters_to"),
         (&queue, TopicSettings::default().into(), "kind"),
         (
             &subscription,
-            SubscriptionSettings::default().with_dead_letter_on_filter_error(false).into(),
+            SubscriptionSettings::default().dead_letter_on_filter_error(false).into(),
             "dead_letter_on_filter_error",
         ),
     ] {
@@ -124,8 +123,8 @@ async fn creating_an_entity_that_exists_and_deleting_one_that_does_not_are_refus
 #[tokio::test]
 async fn entities_are_listed_in_the_order_of_their_paths_with_their_settings() {
     let Some(fixture) = Fixture::new().await else { return };
-    let topic = TopicSettings::default().with_duplicate_detection(Duration::from_secs(60));
-    let subscription = SubscriptionSettings::default().with_sessions(true);
+    let topic = TopicSettings::default().duplicate_detection(Duration::from_secs(60));
+    let subscription = SubscriptionSettings::default().requires_session(true);
     fixture.create("prices", topic.clone()).await;
     fixture.create("Orders", QueueSettings::default()).await;
     fixture.create("prices/Subscriptions/audit", subscription.clone()).await;
@@ -150,9 +149,9 @@ async fn settings_that_the_broker_does_not_have_are_refused_without_an_effect() 
     let Some(fixture) = Fixture::new().await else { return };
     let queue = path("orders");
     for (settings, name) in [
-        (QueueSettings::default().with_partitioned(true), "partitioned"),
-        (QueueSettings::default().with_auto_delete_on_idle(Duration::from_secs(600)), "auto_delete_on_idle"),
-        (QueueSettings::default().with_max_duplicate_ids(5), "max_duplicate_ids"),
+        (QueueSettings::default().partitioned(true), "partitioned"),
+        (QueueSettings::default().auto_delete_on_idle(Duration::from_secs(600)), "auto_delete_on_idle"),
+        (QueueSettings::default().max_duplicate_ids(5), "max_duplicate_ids"),
     ] {
         let settings = settings.into();
         for refused in

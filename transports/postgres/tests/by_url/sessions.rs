@@ -19,7 +19,7 @@ fn of_session(id: &'static str, text: &'static str) -> Message {
 #[tokio::test]
 async fn a_session_is_accepted_with_its_messages_and_its_state() {
     let Some(fixture) = Fixture::new().await else { return };
-    let queue = fixture.create("orders", QueueSettings::default().with_sessions(true)).await;
+    let queue = fixture.create("orders", QueueSettings::default().requires_session(true)).await;
     let other = fixture.other().await;
     send(&fixture.transport, &queue, [of_session("a", "1"), of_session("b", "2"), of_session("a", "3")]).await;
     let mut sessions = fixture.transport.sessions(&queue).await.unwrap();
@@ -55,7 +55,7 @@ async fn a_session_is_accepted_with_its_messages_and_its_state() {
 async fn an_entity_without_sessions_has_no_source_of_them() {
     let Some(fixture) = Fixture::new().await else { return };
     let plain = fixture.create("orders", QueueSettings::default()).await;
-    let grouped = fixture.create("grouped", QueueSettings::default().with_sessions(true)).await;
+    let grouped = fixture.create("grouped", QueueSettings::default().requires_session(true)).await;
     for path in [&plain, &grouped.dead_letter()] {
         let error = fixture.transport.sessions(path).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidOperation, "{path}");

@@ -15,12 +15,12 @@ async fn new_settings_are_read_and_applied_by_every_process() {
     let Some(fixture) = Fixture::new().await else { return };
     let (queue, other) = (fixture.create("orders", QueueSettings::default()).await, fixture.other().await);
     let sender = fixture.transport.sender(&queue).await.unwrap();
-    let closed = QueueSettings::default().with_status(Status::SendDisabled).with_max_delivery_count(1);
+    let closed = QueueSettings::default().status(Status::SendDisabled).max_delivery_count(1);
     other.update(&queue, &closed.clone().into()).await.unwrap();
     assert_eq!(fixture.transport.settings(&queue).await.unwrap(), closed.clone().into());
     assert_eq!(sender.send(Message::new("a")).await.unwrap_err().kind(), ErrorKind::EntityDisabled);
 
-    let small = closed.with_status(Status::Active).with_max_size(2_048);
+    let small = closed.status(Status::Active).max_size(2_048);
     other.update(&queue, &small.into()).await.unwrap();
     send(&fixture.transport, &queue, [Message::new("b")]).await;
     // The process is told that the size has changed.
@@ -44,15 +44,15 @@ async fn settings_that_are_fixed_and_another_kind_are_refused() {
     let Some(fixture) = Fixture::new().await else { return };
     let (transport, queue) = (&fixture.transport, fixture.create("orders", QueueSettings::default()).await);
     for (settings, kind, name) in [
-        (QueueSettings::default().with_sessions(true).into(), ErrorKind::InvalidOperation, "requires_session"),
+        (QueueSettings::default().requires_session(true).into(), ErrorKind::InvalidOperation, "requires_session"),
         (
-            QueueSettings::default().with_duplicate_detection(Duration::from_secs(60)).into(),
+            QueueSettings::default().duplicate_detection(Duration::from_secs(60)).into(),
             ErrorKind::InvalidOperation,
             "duplicate_detection",
         ),
-        (QueueSettings::default().with_partitioned(true).into(), ErrorKind::NotSupported, "partitioned"),
-        (QueueSettings::default().with_forward_to("Orders").into(), ErrorKind::InvalidOperation, "itself"),
-        (QueueSettings::default().with_forward_to("nothing").into(), ErrorKind::EntityNotFound, "nothing"),
+        (QueueSettings::default().partitioned(true).into(), ErrorKind::NotSupported, "partitioned"),
+        (QueueSettings::default().forward_to("Orders").into(), ErrorKind::InvalidOperation, "itself"),
+        (QueueSettings::default().forward_to("nothing").into(), ErrorKind::EntityNotFound, "nothing"),
         (TopicSettings::default().into(), ErrorKind::EntityNotFound, "orders"),
     ] {
         let error = transport.update(&queue, &settings).await.unwrap_err();
@@ -71,7 +71,7 @@ async fn a_new_lock_duration_releases_locks_without_a_count() {
     send(&fixture.transport, &queue, [Message::new("a")]).await;
     let mut orders = receiver(&fixture.transport, &queue).await;
     let held = receive(&mut orders).await;
-    let short = QueueSettings::default().with_lock_duration(Duration::from_secs(5));
+    let short = QueueSettings::default().lock_duration(Duration::from_secs(5));
     other.update(&queue, &short.into()).await.unwrap();
     assert_eq!(held.complete().await.unwrap_err().kind(), ErrorKind::MessageLockLost);
     let again = receive(&mut orders).await;
@@ -93,7 +93,7 @@ async fn messages_that_wait_are_forwarded_when_that_is_enabled() {
     let mut orders = receiver(transport, &queue).await;
     let held = receive(&mut orders).await;
     receive(&mut orders).await.abandon().await.unwrap();
-    other.update(&queue, &QueueSettings::default().with_forward_to("Target").into()).await.unwrap();
+    other.update(&queue, &QueueSettings::default().forward_to("Target").into()).await.unwrap();
     drop(held);
     let mut copies = receiver(transport, &target).await;
     for expected in [&b"locked"[..], b"waits"] {

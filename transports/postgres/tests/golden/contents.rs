@@ -49,7 +49,7 @@ fn every() -> Vec<Message> {
 }
 
 pub(crate) async fn fill(postgres: &Postgres) {
-    let settings = QueueSettings::default().with_duplicate_detection(LONG * 30);
+    let settings = QueueSettings::default().duplicate_detection(LONG * 30);
     postgres.create_queue("All", settings).await.unwrap();
     let sender = postgres.sender("all").await.unwrap();
     for message in every() {
@@ -85,14 +85,14 @@ async fn settled(postgres: &Postgres) {
     next().settle(Disposition::Defer(Changes::from(changes()))).await.unwrap();
     sender.schedule(vec![with_id("scheduled")], FAR).await.unwrap();
     sender.send(samples::without_id()).await.unwrap();
-    let once = QueueSettings::default().with_max_delivery_count(1);
+    let once = QueueSettings::default().max_delivery_count(1);
     postgres.create_queue("once", once).await.unwrap();
     postgres.sender("once").await.unwrap().send(every().remove(0)).await.unwrap();
     postgres.receiver("once").await.unwrap().receive_within(LONG).await.unwrap().abandon().await.unwrap();
 }
 
 async fn sessions(postgres: &Postgres) {
-    postgres.create_queue("sessions", QueueSettings::default().with_sessions(true)).await.unwrap();
+    postgres.create_queue("sessions", QueueSettings::default().requires_session(true)).await.unwrap();
     let sender = postgres.sender("sessions").await.unwrap();
     for id in SESSIONS {
         for nth in [1, 2] {
@@ -147,9 +147,9 @@ fn rules() -> [Rule; 4] {
 /// What has the number and the path of another entity.
 async fn forwards(postgres: &Postgres) {
     postgres.create_queue("sink", QueueSettings::default()).await.unwrap();
-    let settings = QueueSettings::default().with_forward_dead_letters_to("sink").with_max_delivery_count(1);
+    let settings = QueueSettings::default().forward_dead_letters_to("sink").max_delivery_count(1);
     postgres.create_queue("mourned", settings).await.unwrap();
-    postgres.create_queue("forwards", QueueSettings::default().with_forward_to("sink")).await.unwrap();
+    postgres.create_queue("forwards", QueueSettings::default().forward_to("sink")).await.unwrap();
     for (path, sunk) in [("forwards", 1), ("mourned", 2)] {
         postgres.sender(path).await.unwrap().send(with_id(path)).await.unwrap();
         if path == "mourned" {

@@ -128,19 +128,19 @@ mod tests {
     #[test]
     fn settings_of_consign_come_back() {
         let queue = QueueSettings::default()
-            .with_lock_duration(Duration::from_secs(5))
-            .with_max_delivery_count(2)
-            .with_default_time_to_live(Duration::from_secs(60))
-            .with_dead_letter_on_expiration(true)
-            .with_max_message_size(1_000)
-            .with_sessions(true);
+            .lock_duration(Duration::from_secs(5))
+            .max_delivery_count(2)
+            .default_time_to_live(Duration::from_secs(60))
+            .dead_letter_on_expiration(true)
+            .max_message_size(1_000)
+            .requires_session(true);
         let subscription = SubscriptionSettings::default()
-            .with_lock_duration(Duration::from_secs(5))
-            .with_max_delivery_count(2)
-            .with_default_time_to_live(Duration::from_secs(60))
-            .with_dead_letter_on_expiration(true)
-            .with_sessions(true);
-        let topic = TopicSettings::default().with_default_time_to_live(Duration::from_secs(60));
+            .lock_duration(Duration::from_secs(5))
+            .max_delivery_count(2)
+            .default_time_to_live(Duration::from_secs(60))
+            .dead_letter_on_expiration(true)
+            .requires_session(true);
+        let topic = TopicSettings::default().default_time_to_live(Duration::from_secs(60));
         let of = |at: &str, settings: EntitySettings| (path(at), settings);
         for (path, settings) in [
             of("q", queue.into()),
@@ -159,21 +159,18 @@ mod tests {
         let queue = QueueSettings::default;
         let hour = Duration::from_secs(3_600);
         let refused: [(&str, EntitySettings); 12] = [
-            ("max_size", queue().with_max_size(1 << 20).into()),
-            ("duplicate_detection", queue().with_duplicate_detection(hour).into()),
-            ("max_duplicate_ids", queue().with_max_duplicate_ids(7).into()),
-            ("partitioned", queue().with_partitioned(true).into()),
-            ("forward_to", queue().with_forward_to("other").into()),
-            ("forward_dead_letters_to", queue().with_forward_dead_letters_to("other").into()),
-            ("auto_delete_on_idle", queue().with_auto_delete_on_idle(hour).into()),
-            ("status", queue().with_status(Status::Disabled).into()),
-            ("max_size", TopicSettings::default().with_max_size(1 << 20).into()),
-            ("max_message_size", TopicSettings::default().with_max_message_size(1_000).into()),
-            ("forward_to", SubscriptionSettings::default().with_forward_to("other").into()),
-            (
-                "dead_letter_on_filter_error",
-                SubscriptionSettings::default().with_dead_letter_on_filter_error(false).into(),
-            ),
+            ("max_size", queue().max_size(1 << 20).into()),
+            ("duplicate_detection", queue().duplicate_detection(hour).into()),
+            ("max_duplicate_ids", queue().max_duplicate_ids(7).into()),
+            ("partitioned", queue().partitioned(true).into()),
+            ("forward_to", queue().forward_to("other").into()),
+            ("forward_dead_letters_to", queue().forward_dead_letters_to("other").into()),
+            ("auto_delete_on_idle", queue().auto_delete_on_idle(hour).into()),
+            ("status", queue().status(Status::Disabled).into()),
+            ("max_size", TopicSettings::default().max_size(1 << 20).into()),
+            ("max_message_size", TopicSettings::default().max_message_size(1_000).into()),
+            ("forward_to", SubscriptionSettings::default().forward_to("other").into()),
+            ("dead_letter_on_filter_error", SubscriptionSettings::default().dead_letter_on_filter_error(false).into()),
         ];
         for (name, settings) in refused {
             let at = if settings.kind() == EntityKind::Subscription { "t/Subscriptions/s" } else { "q" };

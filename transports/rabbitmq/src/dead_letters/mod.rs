@@ -8,7 +8,7 @@ use consign_core::{message::EntityPath, transport::ErrorKind};
 use lapin::types::ShortString;
 use parking_lot::Mutex;
 
-use crate::{client::Shared, error::Failure, log, publisher::Publication, queue::REPLIES, stored};
+use crate::{client::Shared, error::Failure, log, publisher::Publication, reply_to::REPLIES, stored};
 
 /// How many found exchanges are kept. They can be found again.
 const MOST: usize = 4_096;

@@ -34,7 +34,7 @@ impl Source {
         if self.path.is_dead_letter() || !self.settings.is_found() {
             return info;
         }
-        info.with_max_delivery_count(self.settings.max_delivery_count)
+        info.max_delivery_count(self.settings.max_delivery_count)
     }
 
     /// Finds the settings, if that was not done.

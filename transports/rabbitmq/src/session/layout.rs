@@ -16,12 +16,9 @@ use crate::{
     client::Shared,
     error::Failure,
     link::Leased,
+    settings::MOST_SLOTS,
     wire::names,
 };
-
-/// Sessions are spread over as many buckets, and buckets over slots, so that a topic does not depend on the number of slots of
-/// a subscription.
-pub(crate) const MOST_SLOTS: u16 = 64;
 
 /// The bucket of a session, the same in every process: FNV-1a of its id.
 pub(crate) fn bucket(id: &str) -> u16 {

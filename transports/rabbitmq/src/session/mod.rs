@@ -24,7 +24,7 @@ mod work;
 
 pub use self::{acceptor::SessionAcceptor, receiver::RabbitMqSession};
 pub(crate) use self::{
-    layout::{MOST_SLOTS, bucket, declare, declare_exchange, delete, queue, queue_of},
+    layout::{bucket, declare, declare_exchange, delete, queue, queue_of},
     lease::SessionLock,
     slots::Slots,
 };

@@ -9,7 +9,7 @@ use crate::{
     entities::{Entities, Known},
     error::Failure,
     log,
-    queue::REPLIES,
+    reply_to::REPLIES,
 };
 
 impl Entities {

@@ -23,15 +23,12 @@ const ARRAY: &str = "consign:array";
 /// What is decoded of so many bytes. An element has at least a byte. The names of headers of other publishers are symbols, and may
 /// not be ASCII. [`from_amqp`] counts the levels of a message; an array, and each of the values of .NET, is two in the encoding.
 pub(super) fn decoding(size: usize) -> Limits {
-    Limits::default()
-        .with_depth(Limits::MAX_DEPTH)
-        .with_elements(u32::try_from(size).unwrap_or(u32::MAX))
-        .with_utf8_symbols(true)
+    Limits::default().depth(Limits::MAX_DEPTH).elements(u32::try_from(size).unwrap_or(u32::MAX)).utf8_symbols(true)
 }
 
 pub(super) fn encode(parts: &[impl Encode]) -> Result<Bytes, EncodeError> {
     let mut out = Vec::new();
-    let mut encoder = Encoder::new(&mut out).with_full_widths();
+    let mut encoder = Encoder::new(&mut out).full_widths();
     for part in parts {
         encoder.encode(part);
     }

@@ -26,12 +26,12 @@ async fn an_entity_is_declared_twice_and_refused_with_a_difference() {
 
     let hour = Duration::from_secs(3_600);
     for (name, other) in [
-        ("max_delivery_count", settings().with_max_delivery_count(3)),
-        ("lock_duration", settings().with_lock_duration(Duration::from_secs(6))),
-        ("default_time_to_live", settings().with_default_time_to_live(hour)),
-        ("dead_letter_on_expiration", settings().with_dead_letter_on_expiration(true)),
-        ("requires_session", settings().with_sessions(true)),
-        ("max_message_size", settings().with_max_message_size(1_000)),
+        ("max_delivery_count", settings().max_delivery_count(3)),
+        ("lock_duration", settings().lock_duration(Duration::from_secs(6))),
+        ("default_time_to_live", settings().default_time_to_live(hour)),
+        ("dead_letter_on_expiration", settings().dead_letter_on_expiration(true)),
+        ("requires_session", settings().requires_session(true)),
+        ("max_message_size", settings().max_message_size(1_000)),
     ] {
         let refused = transport.declare(&orders, &other.into()).await.unwrap_err();
         assert!(refused.kind() == ErrorKind::AlreadyExists && refused.to_string().contains(name), "{name}: {refused}");
@@ -47,9 +47,9 @@ async fn an_entity_is_declared_twice_and_refused_with_a_difference() {
 async fn another_client_finds_the_settings_and_declares_the_same() {
     let Some(transport) = connect().await else { return };
     let orders = declared(&transport, "orders", settings()).await;
-    let prices = declared(&transport, "prices", TopicSettings::default().with_default_time_to_live(SOON)).await;
+    let prices = declared(&transport, "prices", TopicSettings::default().default_time_to_live(SOON)).await;
     let audit = prices.subscription_of("audit").unwrap();
-    let by_session = SubscriptionSettings::default().with_sessions(true).with_max_delivery_count(3);
+    let by_session = SubscriptionSettings::default().requires_session(true).max_delivery_count(3);
     transport.create(&audit, &by_session.clone().into()).await.unwrap();
 
     let other = connect().await.unwrap();
@@ -57,7 +57,7 @@ async fn another_client_finds_the_settings_and_declares_the_same() {
     assert_eq!(other.settings(&orders.dead_letter()).await.unwrap(), settings().into());
     assert_eq!(other.settings(&audit).await.unwrap(), by_session.clone().into());
     other.declare(&orders, &settings().into()).await.unwrap();
-    other.declare(&prices, &TopicSettings::default().with_default_time_to_live(SOON).into()).await.unwrap();
+    other.declare(&prices, &TopicSettings::default().default_time_to_live(SOON).into()).await.unwrap();
     other.declare(&audit, &by_session.into()).await.unwrap();
     let refused = other.declare(&orders, &queue(QueueSettings::default())).await.unwrap_err();
     assert!(refused.kind() == ErrorKind::AlreadyExists && refused.to_string().contains("lock_duration"), "{refused}");
@@ -74,7 +74,7 @@ async fn clients_that_declare_at_the_same_time_agree_on_one_entity() {
     for round in 0..5 {
         let same = path("same");
         let declaring = others.iter().map(|client| async {
-            let settings = settings().with_sessions(round == 4);
+            let settings = settings().requires_session(round == 4);
             client.declare(&same, &settings.into()).await
         });
         for declared in join_all(declaring).await {
@@ -84,7 +84,7 @@ async fn clients_that_declare_at_the_same_time_agree_on_one_entity() {
         let contested = path("contested");
         let entity = &contested;
         let declaring = others.iter().zip(2_u32..).map(|(client, count)| async move {
-            let settings = settings().with_max_delivery_count(count);
+            let settings = settings().max_delivery_count(count);
             client.declare(entity, &settings.into()).await
         });
         let outcomes = join_all(declaring).await;
@@ -110,7 +110,7 @@ async fn clients_that_declare_at_the_same_time_agree_on_one_entity() {
 async fn unsupported_settings_are_refused_by_name_and_create_nothing() {
     let Some(transport) = connect().await else { return };
     let orders = path("orders");
-    let refused = queue(settings().with_duplicate_detection(Duration::from_secs(60)));
+    let refused = queue(settings().duplicate_detection(Duration::from_secs(60)));
     for error in [
         transport.create(&orders, &refused).await.unwrap_err(),
         transport.declare(&orders, &refused).await.unwrap_err(),
@@ -118,7 +118,7 @@ async fn unsupported_settings_are_refused_by_name_and_create_nothing() {
         let text = error.to_string();
         assert!(error.kind() == ErrorKind::NotSupported && text.contains("duplicate_detection"), "{text}");
     }
-    let out_of_range = queue(settings().with_lock_duration(Duration::from_secs(1)));
+    let out_of_range = queue(settings().lock_duration(Duration::from_secs(1)));
     let error = transport.create(&orders, &out_of_range).await.unwrap_err();
     assert!(error.kind() == ErrorKind::InvalidArgument && error.to_string().contains("lock_duration"), "{error}");
     for missing in [
@@ -145,7 +145,7 @@ async fn a_topic_is_deleted_with_subscriptions_of_other_clients() {
     let creator = connect().await.unwrap();
     let subscriptions: Vec<_> = ["a", "b", "c"].iter().map(|name| prices.subscription_of(name).unwrap()).collect();
     for (path, by_session) in subscriptions.iter().zip([false, false, true]) {
-        let settings = SubscriptionSettings::default().with_sessions(by_session);
+        let settings = SubscriptionSettings::default().requires_session(by_session);
         creator.create(path, &settings.into()).await.unwrap();
     }
     creator.close().await.unwrap();
@@ -158,7 +158,7 @@ async fn a_topic_is_deleted_with_subscriptions_of_other_clients() {
     }
     // Nothing of a rule or a setting is left.
     transport.create(&prices, &TopicSettings::default().into()).await.unwrap();
-    let again = SubscriptionSettings::default().with_max_delivery_count(1);
+    let again = SubscriptionSettings::default().max_delivery_count(1);
     transport.create(&subscriptions[0], &again.into()).await.unwrap();
     transport.close().await.unwrap();
     end(other, &[&subscriptions[0], &prices]).await;

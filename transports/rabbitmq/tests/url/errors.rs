@@ -108,13 +108,13 @@ async fn no_error_of_a_connection_has_the_password() {
 #[tokio::test]
 async fn the_session_slots_of_a_url_are_those_of_what_it_declares() {
     let Some(transport) = connect().await else { return };
-    let bills = declared(&transport, "bills", settings().with_sessions(true)).await;
+    let bills = declared(&transport, "bills", settings().requires_session(true)).await;
     // Two, by the URL: a client with another number finds them by what is stored.
     let rabbit = transport.extension::<consign_rabbitmq::RabbitMq>().unwrap();
     let message = |id: &str| Message::builder().session_id(id.to_owned()).build("a bill").unwrap();
     rabbit.sender(bills.as_str()).unwrap().send(message("a")).await.unwrap();
     let four = registry().connect(&crate::url("session_slots=4")).await.unwrap();
-    four.declare(&bills, &settings().with_sessions(true).into()).await.unwrap();
+    four.declare(&bills, &settings().requires_session(true).into()).await.unwrap();
     four.sender(&bills).await.unwrap().send(message("b")).await.unwrap();
     assert_eq!(transport.counts(&bills).await.unwrap().active, 2);
     four.close().await.unwrap();

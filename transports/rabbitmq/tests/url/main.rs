@@ -43,7 +43,7 @@ fn path(name: &str) -> EntityPath {
 
 /// Settings that are not the defaults.
 fn settings() -> QueueSettings {
-    QueueSettings::default().with_lock_duration(Duration::from_secs(5)).with_max_delivery_count(2)
+    QueueSettings::default().lock_duration(Duration::from_secs(5)).max_delivery_count(2)
 }
 
 async fn declared(transport: &DynTransport, name: &str, settings: impl Into<EntitySettings>) -> EntityPath {

@@ -106,7 +106,7 @@ async fn messages_are_scheduled_and_not_cancelled() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_have_a_state_that_another_client_reads() {
     let Some(transport) = connect().await else { return };
-    let bills = declared(&transport, "bills", settings().with_sessions(true)).await;
+    let bills = declared(&transport, "bills", settings().requires_session(true)).await;
     let refused = transport.receiver(&bills, ReceiveMode::PeekLock).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidOperation);
     let sender = transport.sender(&bills).await.unwrap();
@@ -174,7 +174,7 @@ async fn a_topic_copies_to_subscriptions_through_a_client_that_created_neither()
     let prices = declared(&transport, "prices", TopicSettings::default()).await;
     let (plain, by_session) = (prices.subscription_of("plain").unwrap(), prices.subscription_of("by-session").unwrap());
     transport.create(&plain, &SubscriptionSettings::default().into()).await.unwrap();
-    transport.create(&by_session, &SubscriptionSettings::default().with_sessions(true).into()).await.unwrap();
+    transport.create(&by_session, &SubscriptionSettings::default().requires_session(true).into()).await.unwrap();
 
     let other = connect().await.unwrap();
     let message = Message::builder().session_id("acme").build("42").unwrap();

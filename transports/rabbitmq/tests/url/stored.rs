@@ -44,8 +44,8 @@ async fn a_client_that_only_receives_uses_the_settings_of_the_server() {
 async fn a_client_that_only_sends_keeps_the_order_of_its_calls() {
     const MESSAGES: usize = 200;
     let Some(transport) = connect().await else { return };
-    let settings = settings().with_max_message_size(600);
-    let bills = declared(&transport, "bills", settings.clone().with_sessions(true)).await;
+    let settings = settings().max_message_size(600);
+    let bills = declared(&transport, "bills", settings.clone().requires_session(true)).await;
     let orders = declared(&transport, "orders", settings).await;
 
     // Fewer may be in flight than are sent before the settings are found.

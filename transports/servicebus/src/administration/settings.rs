@@ -75,13 +75,13 @@ mod tests {
     #[test]
     fn settings_are_described_or_refused_by_name() {
         for settings in [
-            QueueSettings::default().with_sessions(true).with_lock_duration(Duration::from_secs(7)).into(),
+            QueueSettings::default().requires_session(true).lock_duration(Duration::from_secs(7)).into(),
             TopicSettings::default().into(),
             EntitySettings::from(SubscriptionSettings::default()),
         ] {
             assert_eq!(read(&describe(&settings).unwrap()).unwrap(), settings);
         }
-        let odd = QueueSettings::default().with_max_size(1_000_000);
+        let odd = QueueSettings::default().max_size(1_000_000);
         let failure = describe(&odd.into()).unwrap_err();
         assert_eq!(failure.kind(), ErrorKind::NotSupported);
         assert!(failure.to_string().contains("max_size"), "{failure}");
@@ -90,9 +90,9 @@ mod tests {
     #[test]
     fn what_is_fixed_is_not_changed() {
         let current = EntitySettings::from(QueueSettings::default());
-        let new = EntitySettings::from(QueueSettings::default().with_sessions(true));
+        let new = EntitySettings::from(QueueSettings::default().requires_session(true));
         assert_eq!(check_fixed(&current, &new).unwrap_err().kind(), ErrorKind::InvalidOperation);
-        check_fixed(&current, &QueueSettings::default().with_max_delivery_count(3).into()).unwrap();
+        check_fixed(&current, &QueueSettings::default().max_delivery_count(3).into()).unwrap();
         let topic = EntitySettings::from(TopicSettings::default());
         assert_eq!(check_fixed(&current, &topic).unwrap_err().kind(), ErrorKind::InvalidOperation);
     }

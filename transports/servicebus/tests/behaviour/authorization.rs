@@ -26,9 +26,9 @@ fn keys(clock: TokioClock) -> SharedAccessKeys {
     let keys = [
         ServerKey::new("root", "s3cret", Rights::MANAGE),
         ServerKey::new("reader", "s3cret of reader", Rights::LISTEN),
-        ServerKey::new("orders", "s3cret of orders", Rights::MANAGE).with_entity("orders"),
+        ServerKey::new("orders", "s3cret of orders", Rights::MANAGE).entity("orders"),
     ];
-    SharedAccessKeys::new(keys).with_clock(clock)
+    SharedAccessKeys::new(keys).clock(clock)
 }
 
 /// A server with keys. Its links may idle.
@@ -39,7 +39,7 @@ fn server() -> InMemory {
 }
 
 async fn connect(server: &InMemory, name: &str, key: &str) -> ServiceBus {
-    let credential = SharedAccessKey::new(name, key).with_clock(server.clock);
+    let credential = SharedAccessKey::new(name, key).clock(server.clock);
     server.connect_with(credential).await
 }
 
@@ -87,9 +87,9 @@ impl TokenCredential for Counted {
 #[tokio::test(start_paused = true)]
 async fn a_token_is_renewed_before_it_expires() {
     let server = server();
-    let orders = create(&server, QueueSettings::default().with_sessions(true)).await;
+    let orders = create(&server, QueueSettings::default().requires_session(true)).await;
     let tokens = Arc::new(AtomicUsize::new(0));
-    let key = SharedAccessKey::new("root", "s3cret").with_clock(server.clock).with_lifetime(Duration::from_secs(600));
+    let key = SharedAccessKey::new("root", "s3cret").clock(server.clock).lifetime(Duration::from_secs(600));
     let service_bus = server.connect_with(Counted(key, Arc::clone(&tokens))).await;
     let session = service_bus.sessions(&orders).await.unwrap().accept("one").await.unwrap();
     for _ in 0..360 {
@@ -128,7 +128,7 @@ async fn a_credential_without_a_token_for_a_while_is_tried_again() {
 async fn a_signature_that_cannot_be_renewed_is_used_until_it_expires() {
     let server = server();
     let orders = create(&server, QueueSettings::default()).await;
-    let key = SharedAccessKey::new("root", "s3cret").with_clock(server.clock).with_lifetime(Duration::from_secs(600));
+    let key = SharedAccessKey::new("root", "s3cret").clock(server.clock).lifetime(Duration::from_secs(600));
     let tokens = Arc::new(AtomicUsize::new(0));
     let signed = Signed(key.token("sb://localhost/").await.unwrap(), Arc::clone(&tokens));
     let service_bus = server.connect_with(signed).await;

@@ -40,7 +40,7 @@ async fn a_receive_that_waits_continues_on_the_next_connection() {
 #[tokio::test(start_paused = true)]
 async fn a_lock_outlives_its_connection() {
     let server = InMemory::new();
-    let orders = create(&server, QueueSettings::default().with_lock_duration(Duration::from_secs(60))).await;
+    let orders = create(&server, QueueSettings::default().lock_duration(Duration::from_secs(60))).await;
     let service_bus = server.connect().await;
     send(&service_bus, &orders, &["completed", "together", "renewed", "dropped"]).await;
     let mut receiver = receiver(&service_bus, &orders).await;
@@ -65,7 +65,7 @@ async fn a_lock_outlives_its_connection() {
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_has_run_out_is_lost_by_token_too() {
     let server = InMemory::new();
-    let orders = create(&server, QueueSettings::default().with_lock_duration(Duration::from_secs(10))).await;
+    let orders = create(&server, QueueSettings::default().lock_duration(Duration::from_secs(10))).await;
     let service_bus = server.connect().await;
     send(&service_bus, &orders, &["a"]).await;
     let held = receiver(&service_bus, &orders).await.receive().await.unwrap();
@@ -79,7 +79,7 @@ async fn a_lock_that_has_run_out_is_lost_by_token_too() {
 #[tokio::test(start_paused = true)]
 async fn a_session_is_lost_with_its_connection() {
     let server = InMemory::new();
-    let orders = create(&server, QueueSettings::default().with_sessions(true)).await;
+    let orders = create(&server, QueueSettings::default().requires_session(true)).await;
     let service_bus = server.connect().await;
     let sender = service_bus.sender(&orders).await.unwrap();
     sender.send(Message::builder().session_id("one").build("a").unwrap()).await.unwrap();

@@ -64,7 +64,7 @@ async fn a_receive_and_delete_that_is_cancelled_loses_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_deferred_message_of_a_dropped_call_stays_deferred() {
     let server = InMemory::new();
-    let orders = create(&server, QueueSettings::default().with_lock_duration(Duration::from_secs(300))).await;
+    let orders = create(&server, QueueSettings::default().lock_duration(Duration::from_secs(300))).await;
     let service_bus = server.connect().await;
     send(&service_bus, &orders, &["a"]).await;
     let held = receiver(&service_bus, &orders).await.receive().await.unwrap();

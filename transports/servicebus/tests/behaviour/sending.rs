@@ -35,7 +35,7 @@ async fn a_batch_is_one_transfer_up_to_the_size_of_a_message() {
 #[tokio::test(start_paused = true)]
 async fn a_batch_with_one_refused_message_is_refused() {
     let server = InMemory::new();
-    let orders = create(&server, QueueSettings::default().with_sessions(true)).await;
+    let orders = create(&server, QueueSettings::default().requires_session(true)).await;
     let service_bus = server.connect().await;
     let sender = service_bus.sender(&orders).await.unwrap();
     let in_session = Message::builder().session_id("one").build("a").unwrap();

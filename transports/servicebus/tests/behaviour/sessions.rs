@@ -15,7 +15,7 @@ use super::{InMemory, create, text};
 #[tokio::test(start_paused = true)]
 async fn sessions_with_messages_or_a_state_are_listed() {
     let server = InMemory::new();
-    let orders = create(&server, QueueSettings::default().with_sessions(true)).await;
+    let orders = create(&server, QueueSettings::default().requires_session(true)).await;
     let service_bus = server.connect().await;
     let sender = service_bus.sender(&orders).await.unwrap();
     for id in 0..250 {
@@ -36,7 +36,7 @@ async fn sessions_with_messages_or_a_state_are_listed() {
 #[tokio::test(start_paused = true)]
 async fn the_next_session_is_waited_for_without_an_end() {
     let server = InMemory::new();
-    let orders = create(&server, QueueSettings::default().with_sessions(true)).await;
+    let orders = create(&server, QueueSettings::default().requires_session(true)).await;
     let service_bus = server.connect().await;
     let mut sessions = service_bus.sessions(&orders).await.unwrap();
     let later = async {
@@ -54,7 +54,7 @@ async fn the_next_session_is_waited_for_without_an_end() {
 #[tokio::test(start_paused = true)]
 async fn an_accept_that_is_cancelled_leaves_no_lock() {
     let server = InMemory::new();
-    let orders = create(&server, QueueSettings::default().with_sessions(true)).await;
+    let orders = create(&server, QueueSettings::default().requires_session(true)).await;
     let service_bus = server.connect().await;
     let mut sessions = service_bus.sessions(&orders).await.unwrap();
     let error = sessions.accept_next_within(Duration::from_secs(1)).await.unwrap_err();

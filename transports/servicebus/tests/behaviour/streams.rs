@@ -56,7 +56,7 @@ async fn exchange(server: &InMemory, service_bus: &ServiceBus) {
 async fn a_certificate_is_checked() {
     let (pem, config) = certify();
     let server = InMemory::new();
-    let port = listen(&server, Acceptor::new().with_tls(config)).await;
+    let port = listen(&server, Acceptor::new().tls(config)).await;
     let text = format!("Endpoint=sb://localhost:{port};{KEY}");
     let error = ServiceBus::connect(&text).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::CommunicationProblem, "{error}");
@@ -76,8 +76,8 @@ async fn amqp_is_transferred_over_web_socket() {
     let (pem, config) = certify();
     for is_tls in [false, true] {
         let server = InMemory::new();
-        let acceptor = Acceptor::new().with_web_socket(WebSocketOptions::service_bus());
-        let acceptor = if is_tls { acceptor.with_tls(Arc::clone(&config)) } else { acceptor };
+        let acceptor = Acceptor::new().web_socket(WebSocketOptions::service_bus());
+        let acceptor = if is_tls { acceptor.tls(Arc::clone(&config)) } else { acceptor };
         let port = listen(&server, acceptor).await;
         let text = format!("Endpoint=sb://localhost:{port};{KEY};UseDevelopmentEmulator={}", !is_tls);
         let options = ServiceBus::options().web_socket(true).certificates(&pem);
@@ -112,7 +112,7 @@ async fn proxy(status: &'static str) -> (String, tokio::task::JoinHandle<String>
 async fn a_proxy_connects_to_the_host() {
     let (pem, config) = certify();
     let server = InMemory::new();
-    let port = listen(&server, Acceptor::new().with_tls(config)).await;
+    let port = listen(&server, Acceptor::new().tls(config)).await;
     let text = format!("Endpoint=sb://localhost:{port};{KEY}");
     let options = || -> Options { ServiceBus::options().certificates(&pem) };
     let (address, head) = proxy("200 OK").await;

@@ -36,7 +36,7 @@ async fn a_connection_that_is_lost_before_the_commit_has_no_effect_on_it() {
 #[tokio::test(start_paused = true)]
 async fn the_locks_of_a_failed_commit_can_be_settled() {
     let server = InMemory::new();
-    let orders = create(&server, QueueSettings::default().with_lock_duration(Duration::from_secs(60))).await;
+    let orders = create(&server, QueueSettings::default().lock_duration(Duration::from_secs(60))).await;
     let service_bus = server.connect().await;
     send(&service_bus, &orders, &["lost", "held"]).await;
     let mut receiver = receiver(&service_bus, &orders).await;
@@ -114,16 +114,16 @@ async fn a_send_via_needs_both_entities_and_the_right_for_them() {
     let server = InMemory::with(|clock, builder| {
         let keys = [
             ServerKey::new("root", "s3cret", Rights::MANAGE),
-            ServerKey::new("orders", "s3cret", Rights::MANAGE).with_entity("orders"),
+            ServerKey::new("orders", "s3cret", Rights::MANAGE).entity("orders"),
         ];
-        builder.authorizer(SharedAccessKeys::new(keys).with_clock(clock))
+        builder.authorizer(SharedAccessKeys::new(keys).clock(clock))
     });
     let orders = create(&server, QueueSettings::default()).await;
     create_all(&server, [("bills", QueueSettings::default().into())]).await;
     for (key, to, expected) in
         [("orders", "bills", ErrorKind::Unauthorized), ("root", "missing", ErrorKind::EntityNotFound)]
     {
-        let service_bus = server.connect_with(SharedAccessKey::new(key, "s3cret").with_clock(server.clock)).await;
+        let service_bus = server.connect_with(SharedAccessKey::new(key, "s3cret").clock(server.clock)).await;
         send(&service_bus, &orders, &["order"]).await;
         let order = receiver(&service_bus, &orders).await.receive().await.unwrap();
         let mut transaction = service_bus.begin().await.unwrap();

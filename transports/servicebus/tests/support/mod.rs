@@ -49,7 +49,7 @@ impl InMemory {
     }
 
     pub(crate) fn with(build: impl FnOnce(TokioClock, Builder) -> Builder) -> Self {
-        let quirks = Quirks::default().with_on_disconnect(OnDisconnect::HoldUntilExpiry);
+        let quirks = Quirks::default().on_disconnect(OnDisconnect::HoldUntilExpiry);
         let clock = TokioClock::new();
         let broker = Broker::with_quirks(clock, quirks);
         let builder = Server::builder().broker(broker).create_entities(false);

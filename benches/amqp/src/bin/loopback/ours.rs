@@ -15,7 +15,7 @@ use crate::{Failure, Server, WINDOW, sample};
 async fn open(server: &Server) -> Result<(Connection, Session), Failure> {
     let mut engine = engine::Options::default();
     engine.sasl_client = Some(SaslCredentials::plain("guest", "guest"));
-    let options = Options::new("loopback").with_engine(engine);
+    let options = Options::new("loopback").engine(engine);
     let connection = Connection::connect(&*server.address, options).await?;
     let session = connection.begin().await?;
     Ok((connection, session))

@@ -21,7 +21,7 @@ pub(crate) fn start() -> Result<String, Failure> {
             address.send(listener.local_addr().expect("an address").to_string()).expect("the main thread");
             while let Ok((stream, _)) = listener.accept().await {
                 stream.set_nodelay(true).expect("a socket");
-                let options = Options::default().with_sasl_mechanisms([Symbol::from_static("PLAIN")]);
+                let options = Options::default().sasl_mechanisms([Symbol::from_static("PLAIN")]);
                 tokio::spawn(serve(Connection::accept(stream, options)));
             }
         });

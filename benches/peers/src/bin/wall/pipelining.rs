@@ -27,9 +27,9 @@ const ROUND_TRIPS: usize = 200;
 pub fn sends_per_second(window: usize, round_trip: Duration) -> u64 {
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
-        let settings = QueueSettings::default().with_max_size(u64::MAX);
+        let settings = QueueSettings::default().max_size(u64::MAX);
         let queue = Broker::new().create_queue("orders", settings).expect("a new queue");
-        let link = Link::new(LinkSettings::default().with_round_trip(round_trip));
+        let link = Link::new(LinkSettings::default().round_trip(round_trip));
         let sender = link.sender(queue.sender().expect("a queue takes messages"));
         let stack = InFlightLayer::new(window).layer(SendService::new(sender));
         // Twice as many are begun, so that it is the layer that bounds them.

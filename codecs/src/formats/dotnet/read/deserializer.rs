@@ -3,7 +3,7 @@
 use serde::de::{Deserializer, Visitor};
 
 use super::Reader;
-use crate::formats::serde_error::Refused;
+use crate::serde_error::Refused;
 
 macro_rules! methods {
     ($($read:ident: $($name:ident)*;)*) => {$($(

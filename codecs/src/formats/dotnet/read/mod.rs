@@ -16,10 +16,8 @@ use super::{
 };
 use crate::{
     DecodeError, DecodeErrorKind,
-    formats::{
-        number::{Integer, Single},
-        serde_error::Refused,
-    },
+    formats::number::{Integer, Single},
+    serde_error::Refused,
 };
 
 /// One element.

@@ -105,7 +105,7 @@ async fn of_thousands_of_faults_none_doubles_or_loses_an_effect() {
 
     let bench = Bench::new().await;
     let queue = Broker::new();
-    let queue = queue.create_queue("orders", QueueSettings::default().with_max_delivery_count(u32::MAX)).unwrap();
+    let queue = queue.create_queue("orders", QueueSettings::default().max_delivery_count(u32::MAX)).unwrap();
     let run = Arc::new(Run { seed, deliveries: Mutex::default(), faults: from_fn(|_| AtomicU64::new(0)) });
     let handler = Arc::new(Handler::new(&bench, AT_ONCE).await);
     let layer = DedupLayer::new(Lossy(bench.store().as_ref().clone()), SCOPE).lease(LEASE);

@@ -72,7 +72,7 @@ impl Peer for Consign {
 
     async fn start(&self, _: usize) -> (ConsignSender, Box<dyn Any>) {
         let Self(ConsignSetup { concurrency, spawns, is_labelled }) = *self;
-        let settings = QueueSettings::default().with_max_size(u64::MAX);
+        let settings = QueueSettings::default().max_size(u64::MAX);
         let queue = Broker::new().create_queue("orders", settings).expect("a new queue");
         let router = Router::new(Codecs::json());
         let running = match (spawns, is_labelled) {

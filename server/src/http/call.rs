@@ -1,0 +1,15 @@
+use axum::http::HeaderMap;
+
+use super::query::Query;
+
+/// The parts of a request that all handlers need.
+pub(super) struct Call {
+    pub(super) headers: HeaderMap,
+    pub(super) query: Query,
+    /// The path, decoded. A token is for it, or for what is above it.
+    pub(super) path: String,
+    /// The URL of the namespace, without a slash at its end.
+    pub(super) base: String,
+    /// The host in it.
+    pub(super) host: String,
+}
