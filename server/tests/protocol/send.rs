@@ -228,7 +228,7 @@ async fn a_full_entity_refuses_messages_by_the_quota() {
 #[tokio::test(start_paused = true)]
 async fn refusals_of_a_full_entity_are_paced() {
     let harness = Harness::new();
-    harness.broker().create_queue("orders", QueueSettings::default().with_max_size(2_000)).unwrap();
+    harness.broker().create_queue("orders", QueueSettings::default().max_size(2_000)).unwrap();
     let session = harness.session().await;
     let link = sender(&session, "orders").await;
     let large = message(&"x".repeat(500));
