@@ -16,7 +16,7 @@ use crate::{
     transport::{BoxFuture, SendError, Sender},
 };
 
-/// [`Resubmit`], [`ResubmitTo`] or [`Purge`].
+/// What a [`Run`](super::Run) does with a dead letter: resubmit it, or purge it.
 pub trait Action<L>: sealed::Sealed + Send + Sync {
     /// The future of a send.
     #[doc(hidden)]

@@ -46,7 +46,7 @@
 //!
 //! # Failure
 //!
-//! On the last delivery, a [`Disposition::Abandon`] or an error of the inner service becomes a dead letter with the reason
+//! On the last delivery, a [`Disposition::Abandon`](crate::Disposition::Abandon) or an error of the inner service becomes a dead letter with the reason
 //! `MaxDeliveryCountExceeded` and the error. A delivery after the last one is dead-lettered before the handler is called: the
 //! process may have ended in the handler each time. An [`Undecodable`](crate::settlement::Undecodable) and a lost lock are
 //! returned unchanged.

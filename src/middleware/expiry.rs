@@ -34,7 +34,7 @@
 //! # Failure
 //!
 //! For a message whose lock has run out the call returns [`LockExpired`], because it cannot be settled. For a message that
-//! has expired it returns [`Disposition::ABANDON`], so that the broker applies its rule for expired messages at once.
+//! has expired it returns [`Disposition::ABANDON`](crate::Disposition::ABANDON), so that the broker applies its rule for expired messages at once.
 //! Neither reaches the inner service, and [`ExpiryLayer::counts`] counts both. Messages in a dead-letter sub-queue do not
 //! expire.
 //!

@@ -20,7 +20,7 @@
 //! # Failure
 //!
 //! Generating random ids cannot fail. An id from a [`MakeMessageId`] is invalid if it is empty or has more than 128 UTF-16
-//! code units. The send then fails as a [`SendError`] of the kind
+//! code units. The send then fails as a [`SendError`](crate::transport::SendError) of the kind
 //! [`InvalidArgument`](crate::transport::ErrorKind::InvalidArgument), and nothing is sent, also of a batch.
 //!
 //! # Order

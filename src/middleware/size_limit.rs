@@ -16,8 +16,8 @@
 //!
 //! # Failure
 //!
-//! If a message, or a batch as a whole, is larger than the limit, the call fails as a [`SendError`] of the kind
-//! [`MessageSizeExceeded`](ErrorKind::MessageSizeExceeded). The error has the size and the limit. The inner service is not
+//! If a message, or a batch as a whole, is larger than the limit, the call fails as a [`SendError`](crate::transport::SendError) of the kind
+//! [`MessageSizeExceeded`](crate::transport::ErrorKind::MessageSizeExceeded). The error has the size and the limit. The inner service is not
 //! called, and nothing of a batch is sent.
 //!
 //! # Order

@@ -61,7 +61,7 @@
 //! | error | type |
 //! |---|---|
 //! | two codecs for one media type, an unused chain, positional codecs in it, unknown names | [`ConfigError`](crate::codecs::ConfigError), when a set is built |
-//! | two routes for one message, and types with wrong names, aliases, versions or codecs | [`RouteError`](crate::routing::RouteError), when a router is built |
+//! | two routes for one message, and types with wrong names, aliases, versions or codecs | [`BuildError`](crate::BuildError), when a router is built |
 //! | layers in a wrong order, twice, or on the wrong side; settings of layers and consumer; types that are sent; properties that affect decoding and are not bound by a signature | [`BuildError`](crate::BuildError), when a pipeline is built |
 //!
 //! Each error is the first violation that is found, has a kind, and says what to change.

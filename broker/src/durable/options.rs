@@ -20,7 +20,7 @@ pub enum Durability {
     },
 }
 
-/// The options to open a broker on a disk: [`Broker::options`].
+/// The options to open a broker on a disk: [`Broker::options`](crate::Broker::options).
 ///
 /// ```no_run
 /// use std::time::Duration;
