@@ -88,7 +88,7 @@ async fn completing_at_the_same_time_deletes_the_lock_row() {
     fixture.end().await;
 }
 
-/// Rules: K-21.
+/// Rules: S-52.
 /// A transaction whose settlement comes too late does not keep the message from those who receive it again.
 #[tokio::test]
 async fn a_settlement_after_the_end_of_the_lock_changes_no_order() {
