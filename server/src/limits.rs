@@ -95,12 +95,12 @@ impl Default for Timeouts {
 }
 
 macro_rules! setters {
-    ($of:ident { $($(#[$doc:meta])* $name:ident $field:ident: $type:ty;)* }) => {
+    ($of:ident { $($field:ident: $type:ty;)* }) => {
         impl $of {
             $(
                 #[doc = concat!("Sets `", stringify!($field), "`.")]
                 #[must_use]
-                pub const fn $name(mut self, value: $type) -> Self {
+                pub const fn $field(mut self, value: $type) -> Self {
                     self.$field = value;
                     self
                 }
@@ -111,29 +111,29 @@ macro_rules! setters {
 
 setters! {
     Limits {
-        max_connections max_connections: usize;
-        with_max_unauthenticated max_unauthenticated: usize;
-        max_sessions max_sessions: u16;
-        max_links max_links: u32;
-        max_connection_links max_connection_links: u32;
-        max_unsettled max_unsettled: usize;
-        max_frame_size max_frame_size: u32;
-        max_message_size max_message_size: u64;
-        with_sender_credit sender_credit: u32;
-        with_max_transactions max_transactions: usize;
-        with_max_tokens max_tokens: usize;
-        with_max_requests max_requests: usize;
+        max_connections: usize;
+        max_unauthenticated: usize;
+        max_sessions: u16;
+        max_links: u32;
+        max_connection_links: u32;
+        max_unsettled: usize;
+        max_frame_size: u32;
+        max_message_size: u64;
+        sender_credit: u32;
+        max_transactions: usize;
+        max_tokens: usize;
+        max_requests: usize;
     }
 }
 
 setters! {
     Timeouts {
-        with_handshake handshake: Duration;
-        with_silence silence: Duration;
-        with_idle_link idle_link: Duration;
-        with_idle_connection idle_connection: Duration;
-        with_new_connection new_connection: Duration;
-        with_authorization authorization: Duration;
-        with_shutdown shutdown: Duration;
+        handshake: Duration;
+        silence: Duration;
+        idle_link: Duration;
+        idle_connection: Duration;
+        new_connection: Duration;
+        authorization: Duration;
+        shutdown: Duration;
     }
 }

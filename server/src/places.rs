@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     fn places() -> Arc<Places> {
-        Places::new(&Limits::default().max_connections(1).with_max_unauthenticated(2))
+        Places::new(&Limits::default().max_connections(1).max_unauthenticated(2))
     }
 
     fn is_evicted(place: &Place) -> bool {

@@ -149,7 +149,7 @@ fn all_settlements_of_a_transaction_free_space_for_its_sends() {
     let measured = namespace.queue("measured");
     send(&measured, body());
     send(&measured, body());
-    let queue = namespace.queue_with("orders", settings().with_max_size(measured.counts().size));
+    let queue = namespace.queue_with("orders", settings().max_size(measured.counts().size));
     send(&queue, body());
     send(&queue, body());
     let mut transaction = namespace.broker.transaction();

@@ -221,7 +221,7 @@ async fn without_delays_of_the_transport_the_consumer_holds_the_message() {
 /// The message is dead-lettered, and nothing is to be redelivered later.
 #[tokio::test(start_paused = true)]
 async fn a_delay_after_the_last_delivery_is_not_waited_for() {
-    let queue = queue(QueueSettings::default().with_max_delivery_count(1));
+    let queue = queue(QueueSettings::default().max_delivery_count(1));
     queue.sender().unwrap().send(Message::new("an order")).await.unwrap();
     let run = tokio::spawn(Consumer::new(queue.receiver(), delayed()).concurrency(1).run());
     within(50, until(|| queue.counts().dead_lettered == 1)).await;

@@ -132,7 +132,7 @@ fn properties_of_an_open_and_an_attach_are_limited() {
         let (violation, _) = closed(&mut peer);
         assert!(matches!(violation, Violation::Frame(_)), "{violation:?}");
 
-        let (mut peer, _) = Peer::begun(Options::default().with_max_frame_size(65_536));
+        let (mut peer, _) = Peer::begun(Options::default().max_frame_size(65_536));
         peer.write_bytes(&with_properties(attach(0, Role::Sender).into(), 13, &properties));
         let (violation, told) = closed(&mut peer);
         assert!(matches!(violation, Violation::Frame(FrameError::Body(_))), "{violation:?}");

@@ -92,7 +92,7 @@ async fn a_link_needs_the_right_of_a_token_for_its_entity() {
 /// Rules: A-73.
 #[tokio::test(start_paused = true)]
 async fn a_client_without_a_token_has_not_authenticated() {
-    let limits = Limits::default().max_connections(1).with_max_unauthenticated(1);
+    let limits = Limits::default().max_connections(1).max_unauthenticated(1);
     let harness = Harness::with(|builder| builder.authorizer(Keys).limits(limits));
     let resource_limit = |error: Error| {
         assert_eq!(error.condition().map(Symbol::as_str), Some("amqp:resource-limit-exceeded"));
@@ -176,7 +176,7 @@ async fn plain_authenticates_by_a_key() {
 
 #[tokio::test(start_paused = true)]
 async fn tokens_of_a_connection_are_bounded() {
-    let limits = consign_server::Limits::default().with_max_tokens(2);
+    let limits = consign_server::Limits::default().max_tokens(2);
     let harness = Harness::with(|builder| builder.authorizer(Keys).limits(limits));
     let session = harness.session().await;
     let mut cbs = Requester::attach(&session, "$cbs").await;

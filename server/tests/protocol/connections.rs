@@ -104,7 +104,7 @@ async fn a_client_that_sends_nothing_is_disconnected_after_the_handshake_timeout
 /// Rules: A-73.
 #[tokio::test(start_paused = true)]
 async fn strangers_do_not_take_the_places_of_clients() {
-    let limits = Limits::default().max_connections(2).with_max_unauthenticated(3);
+    let limits = Limits::default().max_connections(2).max_unauthenticated(3);
     let harness = Harness::with(|builder| builder.limits(limits));
     let one = harness.connect().await;
     let mut strangers: Vec<_> = (0..10).map(|_| harness.stream()).collect();
@@ -200,7 +200,7 @@ async fn a_shutdown_closes_connections_and_refuses_new_ones() {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_connection_is_closed() {
-    let timeouts = Timeouts::default().with_silence(Duration::from_secs(30));
+    let timeouts = Timeouts::default().silence(Duration::from_secs(30));
     let harness = Harness::with(|builder| builder.timeouts(timeouts));
     let connection = harness.connect().await;
     assert_eq!(connection.peer().idle_time_out, Some(15_000));

@@ -360,7 +360,7 @@ async fn answers_that_wait_are_bounded_in_bytes() {
 /// More requests than answers that the client takes.
 #[tokio::test(start_paused = true)]
 async fn answers_wait_for_credit_and_too_many_requests_are_refused() {
-    let limits = consign_server::Limits::default().with_max_requests(3);
+    let limits = consign_server::Limits::default().max_requests(3);
     let harness = Harness::with(|builder| builder.limits(limits));
     let session = harness.session().await;
     let link = sender(&session, "orders/$management").await;

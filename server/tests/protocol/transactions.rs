@@ -230,7 +230,7 @@ async fn a_transaction_is_on_one_entity_unless_it_sends_via_it() {
 
 #[tokio::test(start_paused = true)]
 async fn transactions_of_a_connection_are_bounded() {
-    let limits = consign_server::Limits::default().with_max_transactions(2);
+    let limits = consign_server::Limits::default().max_transactions(2);
     let harness = Harness::with(|builder| builder.limits(limits));
     let session = harness.session().await;
     let control = coordinator(&session).await;

@@ -34,8 +34,8 @@ fn keys(clock: TokioClock) -> SharedAccessKeys {
 /// A server with keys. Its links may idle.
 fn server() -> InMemory {
     let day = Duration::from_secs(86_400);
-    let timeouts = Timeouts::default().with_idle_link(day).with_idle_connection(day).with_new_connection(day);
-    InMemory::with(|clock, builder| builder.authorizer(keys(clock)).timeouts(timeouts.with_authorization(day)))
+    let timeouts = Timeouts::default().idle_link(day).idle_connection(day).new_connection(day);
+    InMemory::with(|clock, builder| builder.authorizer(keys(clock)).timeouts(timeouts.authorization(day)))
 }
 
 async fn connect(server: &InMemory, name: &str, key: &str) -> ServiceBus {
