@@ -135,7 +135,7 @@ async fn topics_rules_sessions_and_ids_survive() {
 async fn a_session_state_that_was_cleared_stays_cleared() {
     let disk = Disk::new();
     let (broker, _) = disk.open();
-    let queue = broker.create_queue("sessions", QueueSettings::default().with_sessions(true)).unwrap();
+    let queue = broker.create_queue("sessions", QueueSettings::default().requires_session(true)).unwrap();
     let session = queue.accept_session("s").unwrap();
     session.set_state(Some(Bytes::from_static(b"state"))).await.unwrap();
     session.set_state(None).await.unwrap();

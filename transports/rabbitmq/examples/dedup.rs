@@ -31,7 +31,7 @@ async fn main() -> Result<(), BoxError> {
     let url = std::env::var("CONSIGN_RABBITMQ").unwrap_or("amqp://guest:guest@127.0.0.1:5672/%2f".into());
     let rabbit = RabbitMq::connect(&url).await?;
     let queue = format!("dedup-{}", std::process::id());
-    let settings = QueueSettings::default().with_max_delivery_count(5);
+    let settings = QueueSettings::default().max_delivery_count(5);
     rabbit.declare(&EntityPath::new(&queue)?, &settings.into()).await?;
 
     // A producer that has sent again because it got no answer: the MessageId is the same.

@@ -13,7 +13,7 @@ use crate::{Fixture, LOCKS_END, QUEUE, options};
 const NEVER: Duration = Duration::from_secs(3_600);
 
 fn by_session() -> QueueSettings {
-    QueueSettings::default().with_sessions(true)
+    QueueSettings::default().requires_session(true)
 }
 
 impl Fixture {
@@ -85,7 +85,7 @@ async fn the_state_of_a_session_needs_its_lock_and_can_be_cleared() {
 /// The message is dead-lettered, and nothing is to be redelivered later.
 #[tokio::test]
 async fn a_delay_after_the_last_delivery_is_not_waited_for() {
-    let Some(fixture) = Fixture::new(QueueSettings::default().with_max_delivery_count(1)).await else { return };
+    let Some(fixture) = Fixture::new(QueueSettings::default().max_delivery_count(1)).await else { return };
     fixture.postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
     let delivery = fixture.postgres.receiver(QUEUE).await.unwrap().receive().await.unwrap();
     delivery.abandon_after(NEVER).unwrap().await.unwrap();
