@@ -65,15 +65,4 @@ pub use self::plugin::{Plugin, PluginCodec, Visit};
 pub use self::postcard::Postcard;
 #[cfg(feature = "protobuf")]
 pub use self::protobuf::Protobuf;
-#[cfg(any(
-    feature = "avro",
-    feature = "json",
-    feature = "msgpack",
-    feature = "cbor",
-    feature = "bincode",
-    feature = "postcard",
-    feature = "erased",
-    feature = "dotnet",
-    feature = "amqp-value"
-))]
 pub use self::{raw::Raw, text::Text};
