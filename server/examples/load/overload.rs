@@ -140,7 +140,11 @@ async fn receive(address: SocketAddr, rate: u64, until: Instant) -> Result<u64, 
         received += 1;
         if rate < u64::MAX {
             let due = Duration::from_millis(received * 1_000 / rate.max(1));
-            sleep(due.saturating_sub(began.elapsed())).await;
+            let ahead = due.saturating_sub(began.elapsed());
+            // A timer waits for a millisecond at least.
+            if ahead >= Duration::from_millis(1) {
+                sleep(ahead).await;
+            }
         }
     }
 }

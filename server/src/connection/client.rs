@@ -73,8 +73,6 @@ enum Phase {
 pub(crate) enum Done {
     /// The broker has decided on deliveries of a client.
     Sent { link: LinkId, delivery: DeliveryId, settled: bool, state: DeliveryState },
-    /// The broker has refused a delivery because the entity is full.
-    Full { link: LinkId, delivery: DeliveryId, settled: bool, state: DeliveryState },
     /// The broker has settled deliveries to a client.
     Settled { link: LinkId, deliveries: Vec<DeliveryId>, settled: bool, state: DeliveryState },
     /// The broker has completed deliveries to a client, except those that failed, by their place.
@@ -187,7 +185,6 @@ impl Client {
     pub(crate) fn done(&mut self, engine: &mut Engine, done: Done) {
         match done {
             Done::Sent { link, delivery, settled, state } => self.sent(engine, link, delivery, settled, &state),
-            Done::Full { link, delivery, settled, state } => self.full(engine, link, delivery, settled, state),
             Done::Settled { link, deliveries, settled, state } => {
                 if !settled {
                     // The link may be detached meanwhile.

@@ -1,6 +1,6 @@
 //! Links on which a client sends messages.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use consign_amqp::{
     engine::{Connection as Engine, Delivery, DeliveryId, LinkId},
@@ -8,7 +8,6 @@ use consign_amqp::{
 };
 use consign_broker::QueueSender;
 use consign_core::transport::{Batch, ErrorKind, SendError, Sender};
-use tokio::time::{Instant, sleep};
 
 use super::{Kind, Link};
 use crate::{
@@ -17,11 +16,6 @@ use crate::{
     log::warn_of,
     messages::{self, Sent},
 };
-
-/// How long the refusal of a message to a full entity is held back, if the client was refused another [shortly](SHORTLY)
-/// before. Otherwise clients that try again at once take the time of those that empty the entity.
-const DELAY: Duration = Duration::from_millis(100);
-const SHORTLY: Duration = Duration::from_secs(1);
 
 /// A link on which a client sends messages to an entity.
 pub(crate) struct Incoming {
@@ -32,19 +26,11 @@ pub(crate) struct Incoming {
     used: u32,
     /// Deliveries that are not answered.
     unanswered: u32,
-    /// When the entity was full last.
-    full_at: Option<Instant>,
 }
 
 impl Incoming {
     pub(super) fn new(sender: QueueSender, entity: Arc<str>, max_message_size: u64) -> Self {
-        Self { sender, entity, max_message_size, used: 0, unanswered: 0, full_at: None }
-    }
-
-    /// Notes that the entity is full, and returns whether it was a short time ago.
-    fn is_full_again(&mut self) -> bool {
-        let now = Instant::now();
-        self.full_at.replace(now).is_some_and(|before| now - before < SHORTLY)
+        Self { sender, entity, max_message_size, used: 0, unanswered: 0 }
     }
 
     /// Gives credit again, up to the full one. In halves, so that not every message is followed by a flow.
@@ -67,7 +53,6 @@ impl Client {
         incoming.unanswered += 1;
         let (sender, max) = (incoming.sender.clone(), incoming.max_message_size);
         let done = move |state| Done::Sent { link, delivery: id, settled, state };
-        let full = move |state| Done::Full { link, delivery: id, settled, state };
         if self.is_closing() {
             let failure = Failure::new(ErrorKind::ServiceBusy, "the server shuts down");
             return self.done(engine, done(failure.rejected()));
@@ -94,33 +79,12 @@ impl Client {
             Sent::One(message) => sender.send(message),
             Sent::Batch(messages) => sender.send_batch(Batch::from(messages)),
         };
-        self.call(engine, sending, move |outcome: Result<(), SendError>| match outcome {
-            Ok(()) => done(Accepted {}.into()),
-            Err(error) if error.kind() == ErrorKind::QuotaExceeded => full(Failure::from(error).rejected()),
-            Err(error) => done(Failure::from(error).rejected()),
+        self.call(engine, sending, move |outcome: Result<(), SendError>| {
+            done(match outcome {
+                Ok(()) => Accepted {}.into(),
+                Err(error) => Failure::from(error).rejected(),
+            })
         });
-    }
-
-    /// Answers a delivery to a full entity: later, if the client goes on sending to it.
-    pub(crate) fn full(
-        &mut self,
-        engine: &mut Engine,
-        link: LinkId,
-        delivery: DeliveryId,
-        settled: bool,
-        state: DeliveryState,
-    ) {
-        let is_again = match self.links.get_mut(&link) {
-            Some(Link { kind: Kind::Incoming(incoming), .. }) => incoming.is_full_again(),
-            _ => false,
-        };
-        if !is_again {
-            return self.sent(engine, link, delivery, settled, &state);
-        }
-        self.calls.push(Box::pin(async move {
-            sleep(DELAY).await;
-            Done::Sent { link, delivery, settled, state }
-        }));
     }
 
     /// Answers a delivery, and gives credit for another.
