@@ -33,7 +33,7 @@ impl TypeTable {
             }
             check_versions(of)?;
             if let Some(codec) = of.codec.filter(|codec| !has_codec(codec)) {
-                let advice = format!("`{}` is written by `{codec}`, which is no codec of the set: add it", of.name);
+                let advice = format!("`{}` is written by `{codec}`, which is not a codec of the set: add it", of.name);
                 return Err(BuildError::new(Kind::UnknownCodec, advice));
             }
         }

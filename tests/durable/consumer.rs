@@ -43,8 +43,9 @@ async fn completions_are_on_the_disk_when_the_consumer_ends() {
     assert!(flush.poll(&mut Context::from_waker(noop_waker_ref())).is_ready());
 }
 
-/// The last handler of the first messages closes the broker, and blocks until the store is free.
-#[tokio::test]
+/// The last handler of the first messages closes the broker, and blocks until the store is free. The time is paused, so that no
+/// handler counts as slow.
+#[tokio::test(start_paused = true)]
 async fn completions_that_the_disk_does_not_have_are_not_counted() {
     const FIRST: u64 = 16;
     let folder = tempfile::tempdir().unwrap();
@@ -61,9 +62,8 @@ async fn completions_that_the_disk_does_not_have_are_not_counted() {
     let consumer = Consumer::new(queue.receiver(), handler).concurrency(usize::try_from(FIRST).unwrap());
     let stats = consumer.stats();
     consumer.run().await.unwrap_err();
-    // The first one is completed alone, for nothing is known of the handler. On a busy machine it counts as slow, and so is the next.
-    assert_eq!((stats.handled(), stats.completed() + stats.settle_failed()), (FIRST, FIRST));
-    assert!((1..FIRST).contains(&stats.completed()), "{}", stats.completed());
+    // The first one is completed alone, for nothing is known of the handler.
+    assert_eq!((stats.handled(), stats.completed(), stats.settle_failed()), (FIRST, 1, FIRST - 1));
     drop(broker);
     let broker = Broker::open(folder.path()).unwrap();
     assert_eq!(broker.queue("orders").unwrap().counts().active as u64, MESSAGES - stats.completed());

@@ -122,7 +122,10 @@ fn properties_that_are_none_or_the_same_are_refused() {
 /// Rules: J-10.
 #[test]
 fn a_codec_that_the_set_has_not_is_refused() {
-    refused::<NoCodec>(BuildErrorKind::UnknownCodec, "`a` is written by `xml`, which is no codec of the set: add it");
+    refused::<NoCodec>(
+        BuildErrorKind::UnknownCodec,
+        "`a` is written by `xml`, which is not a codec of the set: add it",
+    );
 }
 
 #[track_caller]

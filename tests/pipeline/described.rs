@@ -144,7 +144,7 @@ codecs
 fn a_description_is_data_too() {
     let router = Router::new(Codecs::json()).types(async |_: Event| {}).route("raw", Ignore);
     let error = router.build().unwrap_err();
-    assert_eq!(error.to_string(), "`order.shipped` is written by `msgpack`, which is no codec of the set: add it");
+    assert_eq!(error.to_string(), "`order.shipped` is written by `msgpack`, which is not a codec of the set: add it");
 
     let router = Router::new(codecs()).types(async |_: Event| {}).route("raw", Ignore).build().unwrap();
     let pipeline = Pipeline::receiving("orders").consumer(&settings()).layer(RetryLayer::new()).router(router).unwrap();

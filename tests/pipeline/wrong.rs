@@ -235,7 +235,7 @@ fn types_that_no_codec_encodes() {
 #[test]
 fn types_whose_codec_is_not_there() {
     let built = Pipeline::sending("q").sends::<Event>().layer(EncodeLayer::new(Codecs::json())).service(sender!());
-    let says = "`order.shipped` is written by `msgpack`, which is no codec of the set: add it";
+    let says = "`order.shipped` is written by `msgpack`, which is not a codec of the set: add it";
     refused(built, Kind::UnknownCodec, says);
 }
 

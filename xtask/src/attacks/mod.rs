@@ -72,7 +72,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let mut problems = malformed;
     problems.extend(check(&groups, &tests));
     // A page that cannot be read is to be written, as an outdated one.
-    if read(PAGE).unwrap_or_default() != page {
+    if !read(PAGE).is_ok_and(|current| current == page) {
         problems.push(Problem::PageOutdated);
     }
     let all = || groups.iter().flat_map(|group| &group.attack);

@@ -103,7 +103,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let mut problems = problems(&assigned.guarantee, &read(README)?, &cases, &levels);
     problems.extend(missing_tests(&assigned.guarantee)?);
     // A page that cannot be read is to be written, as an outdated one.
-    if read(PAGE).unwrap_or_default() != page {
+    if !read(PAGE).is_ok_and(|current| current == page) {
         problems.push(Problem::PageOutdated);
     }
     let (yes, no) = (

@@ -100,7 +100,7 @@ mod tests {
             features: Vec::new(),
             is_macro: false,
         });
-        let page = "| `consign` | yes | applications |\n| `consign-core` | no | nobody |";
+        let page = "| `consign` | yes | applications |\n| `consign-core` | no | other crates |";
         assert_eq!(without_row(&crates, page), ["consign-core: docs/versions-and-stability.md has no row for it"]);
     }
 
