@@ -11,7 +11,6 @@ use consign::{
     consumer::Settings,
     message_types::MessageTypes,
     middleware::{
-        dead_letter::DeadLetterLayer,
         encode::EncodeLayer,
         json_schema::{JsonSchema, JsonSchemaLayer},
     },
@@ -78,7 +77,6 @@ fn receiving() -> Result<PipelineDescription, BoxError> {
     let pipeline = Pipeline::receiving("warehouse")
         .destination("shop/orders")
         .consumer(&Settings::new().concurrency(32))
-        .layer(DeadLetterLayer::new())
         .layer(validate)
         .router(router)?;
     Ok(pipeline.describe().clone())

@@ -15,8 +15,6 @@ use consign::{
     message::SequenceNumber,
     message_types::MessageTypes,
     middleware::{
-        catch_panic::CatchPanicLayer,
-        dead_letter::DeadLetterLayer,
         encode::{EncodeLayer, OutboundMessage},
         message_id::MessageIdLayer,
     },
@@ -152,8 +150,6 @@ async fn main() -> Result<(), BoxError> {
     let settings = Settings::new().concurrency(4);
     let pipeline = Pipeline::receiving("orders")
         .consumer(&settings)
-        .layer(DeadLetterLayer::new())
-        .layer(CatchPanicLayer::new())
         .router(Router::with_state(codecs()?, Arc::clone(&log)).types(handle).build()?)?;
     println!("{}\n", pipeline.describe());
     let dead = DeadLetters::new(queue.dead_letter());

@@ -3,8 +3,8 @@
 //! A set of codecs reads a body with the codec of its ContentType. If that codec fails, the codecs of a fallback chain that
 //! you define are tried in order. A message that none of them can read is dead-lettered with the reason and the codecs that
 //! were tried. The message model is that of Azure Service Bus. `broker` is an embedded broker, in memory or on a disk; the
-//! crate `consign-server` serves it to clients of the Azure SDKs. Transport crates for RabbitMQ, NATS JetStream, PostgreSQL and
-//! AMQP 1.0 implement the traits of [`transport`]. The layers also work around a client of your own.
+//! crate `consign-server` serves it to clients of the Azure SDKs. Transport crates for Azure Service Bus, RabbitMQ, NATS
+//! JetStream, PostgreSQL and AMQP 1.0 implement the traits of [`transport`]. The layers also work around a client of your own.
 //!
 //! # Quick start
 //!

@@ -6,7 +6,7 @@
 //! use consign::{
 //!     codecs::Codecs,
 //!     consumer::Settings,
-//!     middleware::{catch_panic::CatchPanicLayer, dead_letter::DeadLetterLayer, retry::RetryLayer},
+//!     middleware::retry::RetryLayer,
 //!     pipeline::Pipeline,
 //!     routing::{Body, Router},
 //! };
@@ -15,8 +15,6 @@
 //! let router = Router::new(Codecs::json()).route("order.created", async |Body(_): Body<u64>| {}).build()?;
 //! let pipeline = Pipeline::receiving("orders")
 //!     .consumer(&Settings::new().concurrency(8).lock(Duration::from_secs(60)))
-//!     .layer(DeadLetterLayer::new())
-//!     .layer(CatchPanicLayer::new())
 //!     .layer(RetryLayer::new().immediate(2))
 //!     .other("timeout", TimeoutLayer::new(Duration::from_secs(5)))
 //!     .router(router)?;
@@ -26,10 +24,8 @@
 //! orders, receiving
 //! consumer: 8 at once, prefetch 0, locks of 60s, renewed for 300s, drains for 30s, operations within 60s
 //! layers, outer to inner
-//!   1 dead_letter
-//!   2 catch_panic
-//!   3 retry: immediate 2
-//!   4 timeout
+//!   1 retry: immediate 2
+//!   2 timeout
 //! routes
 //!   subject \"order.created\"
 //!   others: dead letter, UnknownMessageType

@@ -28,7 +28,7 @@ pub(crate) async fn place(jetstream: &Context, subject: &str, order: (&str, u64)
 }
 
 pub(crate) async fn consume(jetstream: &Context, consumer: &PullConsumer, dead: &str) -> Result<(), BoxError> {
-    // The last delivery that the server allows is a dead letter. A message without a limit is delivered for ever.
+    // The last delivery that the server allows is a dead letter. Without `max_deliver` the layer's default applies.
     let limit = u32::try_from(consumer.cached_info().config.max_deliver).unwrap_or(DeliveryLimitLayer::DEFAULT);
     let layers = ServiceBuilder::new().layer(DeadLetterLayer::new()).layer(DeliveryLimitLayer::new(limit));
     let router = Router::new(Codecs::json()).fallback(priced).build()?;

@@ -8,8 +8,6 @@ use consign::{
     consumer::{Consumer, Settings},
     message::EntityPath,
     middleware::{
-        catch_panic::CatchPanicLayer,
-        dead_letter::DeadLetterLayer,
         dedup::{DedupLayer, MemoryStore},
         retry::{Backoff, DelayPolicy, RetryLayer},
     },
@@ -47,8 +45,6 @@ async fn main() -> Result<(), BoxError> {
     let settings = Settings::new().concurrency(32).drain_timeout(Duration::from_secs(20));
     let pipeline = Pipeline::receiving("orders")
         .consumer(&settings)
-        .layer(DeadLetterLayer::new())
-        .layer(CatchPanicLayer::new())
         .layer(RetryLayer::new().immediate(1).delayed(delays))
         .layer(dedup)
         .router(Router::new(Codecs::json()).route("order.placed", placed).build()?)?;

@@ -21,6 +21,9 @@ async fn publish(channel: &Channel, to: [&str; 2], message: (BasicProperties, by
     let sent = async { channel.basic_publish(to[0].into(), to[1].into(), options, &body, properties).await?.await };
     match sent.await {
         Ok(Confirmation::Ack(None)) => Ok(()),
+        Ok(Confirmation::NotRequested) => {
+            Err(SendError::new(ErrorKind::InvalidOperation).with_detail("call confirm_select on the channel first"))
+        }
         Ok(_) => Err(SendError::new(ErrorKind::EntityNotFound).with_detail("no queue has taken the message")),
         Err(error) => Err(SendError::new(ErrorKind::CommunicationProblem).with_source(error)),
     }
