@@ -46,9 +46,9 @@ pub(crate) enum Command {
     DeadLetters(Box<DeadLetters>),
     /// Report which codec reads a body, and why others do not
     Decode(Decode),
-    /// Write the messages of an entity as lines of JSON, and keep them
+    /// Write the messages of an entity as JSON Lines, and keep them
     Export(Export),
-    /// Send the messages of lines of JSON
+    /// Send the messages of a file of JSON Lines
     Import(Import),
     /// Check, compact, back up and salvage the store of a file: URL
     #[command(subcommand)]
@@ -95,24 +95,24 @@ pub(crate) struct Serve {
     /// The private key of the certificate in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// Send keys and messages without encryption also beyond loopback
+    /// Allow unencrypted TCP on other addresses than loopback
     #[arg(long)]
     pub(crate) allow_plain_tcp: bool,
-    /// The key of the page and of /metrics, at least 16 bytes, is the content of a file
+    /// File with the operator key, at least 16 bytes, for the web UI and /metrics
     ///
-    /// Beyond loopback, and with shared access keys, the page and the metrics are served only with it.
+    /// Beyond loopback, and with shared access keys, the web UI and the metrics are served only with it.
     #[arg(long, value_name = "FILE")]
     pub(crate) operator_key: Option<PathBuf>,
-    /// Do not serve the page
-    #[arg(long)]
+    /// Do not serve the web UI
+    #[arg(long = "no-web-ui", alias = "no-page")]
     pub(crate) no_page: bool,
-    /// How long a resubmission or a removal of the page waits, and can be undone
+    /// How long a resubmission or a removal in the web UI waits, and can be undone
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = values::duration)]
     pub(crate) undo_window: Duration,
-    /// Keep the jobs of the page that have not ended in a file; by default it is beside the folder of --data
+    /// File of the background jobs of the web UI that have not ended; by default beside the folder of --data
     #[arg(long, value_name = "FILE")]
     pub(crate) jobs: Option<PathBuf>,
-    /// Serve the page alone, over the broker of a URL, such as that of RabbitMQ, NATS, PostgreSQL or a store
+    /// Serve the web UI alone, over the broker of a URL, such as that of RabbitMQ, NATS, PostgreSQL or a store
     ///
     /// No broker of this program is served. memory: is refused, because it would be empty. Beyond loopback it needs
     /// --operator-key and --allow-plain-tcp, for a proxy with TLS.

@@ -26,7 +26,7 @@ pub(crate) enum Store {
     Compact(Check),
     /// Write a consistent copy to a new folder
     Backup(Backup),
-    /// Write the messages of a damaged store as lines of JSON
+    /// Write the messages of a damaged store as JSON Lines
     Salvage(Salvage),
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Target {
 #[derive(Clone, Debug, Default, Args)]
 #[expect(clippy::struct_field_names, reason = "options are named after them")]
 pub(crate) struct ClientTls {
-    /// Trust the certificates of authorities in a file in PEM, besides those of the system
+    /// CA certificates in a PEM file, trusted in addition to those of the system
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
     /// The certificate of the client with its chain, in PEM

@@ -34,6 +34,10 @@ fn entities_are_created_listed_changed_and_deleted() {
     shell.ok(&["entities", "update", "orders", "--time-to-live", "none", "--dead-letter-on-expiration=false"]);
     let settings = shell.json(&["entities", "show", "orders"])[0]["settings"].clone();
     assert_eq!((&settings["time_to_live"], &settings["dead_letter_on_expiration"]), (&json!(null), &json!(false)));
+    shell.ok(&["entities", "update", "orders", "--dead-letter-on-expiration", "true"]);
+    assert_eq!(shell.json(&["entities", "show", "orders"])[0]["settings"]["dead_letter_on_expiration"], true);
+    shell.ok(&["entities", "update", "--dead-letter-on-expiration", "false", "orders"]);
+    assert_eq!(shell.json(&["entities", "show", "orders"])[0]["settings"]["dead_letter_on_expiration"], false);
 
     let dry = shell.ok(&["entities", "delete", "orders"]);
     assert!(dry.starts_with("would delete queue orders: 0 active"), "{dry}");

@@ -28,8 +28,8 @@ A case is *not run* if it needs another capability that the transport does not h
 *embedded* is the embedded broker in memory, *durable* the embedded broker on a disk, and *example* the transport of
 [Writing a transport](writing-a-transport.md). *amqp10* is the transport for AMQP 1.0, without `Options::scheduling`, on a broker
 of Qpid Proton, and *amqp10-rabbitmq* the same on RabbitMQ 3 with the plugin `rabbitmq_amqp1_0`. *servicebus* is the transport for
-Azure Service Bus on `consign-server`, which holds the locks of a lost connection as the hosted service does; the suite was not run on
-the hosted service. The README of each transport gives the reasons and the costs:
+Azure Service Bus on `consign-server` with `OnDisconnect::HoldUntilExpiry`, so that it holds the locks of a lost connection as the
+hosted service does; the suite was not run on the hosted service. The README of each transport gives the reasons and the costs:
 [amqp10](../transports/amqp10/README.md), [nats](../transports/nats/README.md), [postgres](../transports/postgres/README.md),
 [rabbitmq](../transports/rabbitmq/README.md), [servicebus](../transports/servicebus/README.md).
 ";

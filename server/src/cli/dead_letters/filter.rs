@@ -44,11 +44,11 @@ pub(crate) struct FilterOptions {
     /// Enqueued longer ago than this
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     older_than: Option<Duration>,
-    /// Enqueued before this instant
-    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    /// Enqueued before this time
+    #[arg(long, value_name = "TIMESTAMP", value_parser = instant)]
     before: Option<Timestamp>,
-    /// Enqueued at this instant or later
-    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    /// Enqueued at this time or later
+    #[arg(long, value_name = "TIMESTAMP", value_parser = instant)]
     since: Option<Timestamp>,
 }
 

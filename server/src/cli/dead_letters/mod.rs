@@ -38,7 +38,7 @@ pub(crate) enum DeadLetters {
     Edit(Edit),
     /// Convert the bodies of dead letters to another format, send them again, and remove them
     Transcode(Transcode),
-    /// Write dead letters as lines of JSON, and keep them
+    /// Write dead letters as JSON Lines, and keep them
     Export(Export),
     /// Remove dead letters
     Purge(Purge),

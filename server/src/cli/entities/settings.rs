@@ -26,22 +26,22 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "DURATION", value_parser = optional_duration)]
     time_to_live: Option<OptionalDuration>,
     /// Whether an expired message is dead-lettered
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     dead_letter_on_expiration: Option<bool>,
     /// Whether a message for which a rule fails is dead-lettered; subscriptions
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     dead_letter_on_filter_error: Option<bool>,
     /// Whether the entity requires sessions; fixed when it is created
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     sessions: Option<bool>,
-    /// How long a MessageId is remembered: 20 s to 7 d, or none; queues and topics
+    /// How long a MessageId is remembered: 20 s to 7 d, or none, which is fixed when it is created; queues and topics
     #[arg(long, value_name = "DURATION", value_parser = optional_duration)]
     duplicate_detection: Option<OptionalDuration>,
     /// The maximum number of remembered ids; queues and topics
     #[arg(long, value_name = "COUNT")]
     max_duplicate_ids: Option<usize>,
     /// Whether the entity has partitions; fixed when it is created; queues and topics
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     partitioned: Option<bool>,
     /// The size of the entity in bytes; queues and topics
     #[arg(long, value_name = "BYTES")]

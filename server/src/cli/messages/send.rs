@@ -42,8 +42,8 @@ pub(crate) struct Send {
     /// The standard input is one body, not lines
     #[arg(long, conflicts_with_all = ["body", "file"])]
     whole: bool,
-    /// Schedule the messages for an instant
-    #[arg(long, value_name = "INSTANT", value_parser = instant, conflicts_with = "delay")]
+    /// Schedule the messages for this time
+    #[arg(long, value_name = "TIMESTAMP", value_parser = instant, conflicts_with = "delay")]
     at: Option<Timestamp>,
     /// Schedule the messages after a time
     #[arg(long, value_name = "DURATION", value_parser = duration)]

@@ -20,7 +20,13 @@ fn name(argument: &Arg) -> String {
     let values: Vec<_> = argument.get_value_names().unwrap_or_default().iter().map(ToString::to_string).collect();
     let Some(long) = argument.get_long() else { return values.join(" ") };
     let short = argument.get_short().map(|short| format!("-{short}, ")).unwrap_or_default();
-    let values = if argument.get_action().takes_values() { format!(" {}", values.join(" ")) } else { String::new() };
+    let values = values.join(" ");
+    let is_optional = argument.get_num_args().is_some_and(|range| range.min_values() == 0);
+    let values = match (argument.get_action().takes_values(), is_optional) {
+        (true, true) => format!(" [{values}]"),
+        (true, false) => format!(" {values}"),
+        (false, _) => String::new(),
+    };
     format!("{short}--{long}{values}")
 }
 
