@@ -4,72 +4,82 @@
 //! curl --json '{"id":1}' http://127.0.0.1:3000/orders
 //! curl http://127.0.0.1:3000/health
 //! ```
-use std::path::Path;
-
 use axum::{Json, extract, http::StatusCode, routing};
 use consign::{
     administration::QueueSettings,
-    broker::Broker,
+    broker::{Broker, Queue},
     codecs::Codecs,
     consumer::Consumer,
-    middleware::{catch_panic::CatchPanicLayer, dead_letter::DeadLetterLayer},
     publisher::Publisher,
     routing::{Body, Router},
     settlement::Transient,
     supervisor::Supervisor,
-    transport::SendError,
 };
 use serde::{Deserialize, Serialize};
-use tower::{BoxError, ServiceBuilder};
+use tokio::{net::TcpListener, sync::oneshot};
+use tower::BoxError;
 
 #[derive(Serialize, Deserialize)]
 struct Order {
     id: u64,
 }
 
-/// `202 Accepted` when the order is on the disk. A client that repeats the request sends the same MessageId.
-async fn place(
-    extract::State(orders): extract::State<Publisher>,
-    Json(order): Json<Order>,
-) -> Result<StatusCode, (StatusCode, String)> {
-    let message = orders.message("order.placed").message_id(format!("order-{}", order.id));
-    let unavailable = |error: SendError| (StatusCode::SERVICE_UNAVAILABLE, error.to_string());
-    message.send(&order).await.map(|()| StatusCode::ACCEPTED).map_err(unavailable)
+/// The state of axum's handlers. Clones share one publisher.
+#[derive(Clone)]
+struct App {
+    orders: Publisher,
 }
 
+/// `202 Accepted` when the order is on the disk. A client that repeats its request sends the same MessageId.
+/// `app.orders.publish("order.placed", &order)` is shorter, and sends a random one.
+async fn place(
+    extract::State(app): extract::State<App>,
+    Json(order): Json<Order>,
+) -> Result<StatusCode, (StatusCode, String)> {
+    let message = app.orders.message("order.placed").message_id(format!("order-{}", order.id));
+    match message.send(&order).await {
+        Ok(()) => Ok(StatusCode::ACCEPTED),
+        Err(error) => Err((StatusCode::SERVICE_UNAVAILABLE, error.to_string())),
+    }
+}
+
+/// Runs in the background, once or more for each order.
 async fn placed(Body(order): Body<Order>) -> Result<(), Transient> {
     println!("order {}", order.id);
     Ok(())
 }
 
-/// The routes of the service, and what runs beside them.
-fn service(store: &Path) -> Result<(axum::Router, Supervisor, Broker), BoxError> {
-    let broker = Broker::open(store)?;
-    let queue = broker.declare_queue("orders", QueueSettings::default())?;
+/// The routes, and the consumer that runs beside them.
+fn service(queue: Queue) -> Result<(axum::Router, Supervisor), BoxError> {
     let orders = Publisher::builder(Codecs::json()).build(queue.sender()?);
 
     let router = Router::new(Codecs::json()).route("order.placed", placed).build()?;
-    let stack = ServiceBuilder::new().layer(DeadLetterLayer::new()).layer(CatchPanicLayer::new()).service(router);
-    let consumer = move || Consumer::new(queue.receiver(), stack.clone()).concurrency(16);
-    let supervisor = Supervisor::new().consumer("orders", consumer);
+    // A closure: the supervisor makes the consumer again if it fails.
+    let supervisor = Supervisor::new().consumer("orders", move || Consumer::new(queue.receiver(), router.clone()));
 
     let health = supervisor.health();
     let routes = axum::Router::new()
         .route("/orders", routing::post(place))
         .route("/health", routing::get(async move || Json(health.snapshot())))
-        .with_state(orders);
-    Ok((routes, supervisor, broker))
+        .with_state(App { orders });
+    Ok((routes, supervisor))
 }
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
-    let (routes, supervisor, broker) = service(Path::new("orders.store"))?;
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:3000").await?;
-    let server = tokio::spawn(axum::serve(listener, routes).into_future());
+    let broker = Broker::open("orders.store")?;
+    // Creates the queue at the first start, and checks its settings at the next ones.
+    let (routes, supervisor) = service(broker.declare_queue("orders", QueueSettings::default())?)?;
 
-    // SIGTERM or Ctrl-C drains the consumer. Requests are accepted until then.
+    let (stop, stopped) = oneshot::channel::<()>();
+    let listener = TcpListener::bind("127.0.0.1:3000").await?;
+    let http = axum::serve(listener, routes).with_graceful_shutdown(async { _ = stopped.await });
+    let http = tokio::spawn(http.into_future());
+
+    // Returns after SIGTERM or Ctrl-C, when the handlers have ended.
     supervisor.run_until_signal().await?;
-    server.abort();
+    drop(stop);
+    http.await??;
     broker.close().await?;
     Ok(())
 }
@@ -80,12 +90,12 @@ async fn an_order_is_accepted_and_handled() -> Result<(), BoxError> {
     use tower::ServiceExt as _;
 
     let folder = tempfile::tempdir()?;
-    let (routes, supervisor, broker) = service(folder.path())?;
+    let queue = Broker::open(folder.path())?.declare_queue("orders", QueueSettings::default())?;
+    let (routes, supervisor) = service(queue.clone())?;
     let request =
         Request::post("/orders").header("content-type", "application/json").body(Body::from(r#"{"id":1}"#))?;
     assert_eq!(routes.clone().oneshot(request).await?.status(), StatusCode::ACCEPTED);
 
-    let queue = broker.queue("orders")?;
     assert_eq!(queue.counts().active, 1);
     let empty = async {
         while queue.counts().active + queue.counts().locked > 0 {

@@ -1,6 +1,6 @@
 //! A handler takes a body that borrows from the message.
 //!
-//! Own the data (`sku: String`), or take `Payload<C>` and decode from it. The text of an error about lifetimes cannot be set, but the trait that it names can.
+//! Own the data (`sku: String`), or take `Payload<C>` and decode from it.
 
 use consign::{
     codecs::Codecs,

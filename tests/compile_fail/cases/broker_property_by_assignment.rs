@@ -1,6 +1,6 @@
 //! A property that the broker sets is assigned.
 //!
-//! Remove the assignment. The text of the error for a missing field cannot be set.
+//! Remove the assignment.
 
 use consign::{Message, message::SequenceNumber};
 

@@ -1,6 +1,6 @@
 //! The message of a delivery is read after the settlement.
 //!
-//! Take the message before: `let Delivery { message, lease } = delivery;`. The text of the error for a moved value cannot be set.
+//! Take the message before: `let Delivery { message, lease } = delivery;`.
 
 use consign::{broker::QueueLease, transport::Delivery};
 

@@ -1,6 +1,6 @@
 //! The future of a send is not awaited.
 //!
-//! Await it. The first line of this lint is fixed; the note says what may be lost.
+//! Await the future. The note names what may be lost.
 
 #![deny(unused_must_use)]
 

@@ -1,6 +1,6 @@
 //! A lease settles twice.
 //!
-//! Settle once: `settle` consumes the lease. The text of the error for a moved value cannot be set.
+//! Settle once: `settle` consumes the lease.
 
 use consign::{
     Disposition,

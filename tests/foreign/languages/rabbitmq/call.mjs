@@ -7,6 +7,7 @@ const channel = await connection.createChannel();
 const call = randomUUID();
 const replied = new Promise((resolve, reject) => {
   setTimeout(reject, 5000, new Error("no reply")).unref();
+  channel.on("return", () => reject(new Error(`there is no queue ${queue}`)));
   // RabbitMQ passes replies straight to this channel. There is no queue to delete.
   channel.consume("amq.rabbitmq.reply-to", (reply) => {
     if (reply?.properties.correlationId === call) resolve(reply);
@@ -18,8 +19,9 @@ channel.sendToQueue(queue, Buffer.from(number), {
   correlationId: call,
   replyTo: "amq.rabbitmq.reply-to",
   expiration: 5000,
+  mandatory: true,
 });
 const reply = await replied;
-const fault = reply.properties.headers["x-fault"];
+const fault = reply.properties.headers?.["x-fault"];
 console.log(fault ? `fault ${fault}` : `reply ${JSON.parse(reply.content)}`);
 await connection.close();

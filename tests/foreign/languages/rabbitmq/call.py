@@ -18,8 +18,13 @@ def replied(_channel, _method, properties, body):
     channel.stop_consuming()
 
 
+def returned(_channel, _method, _properties, _body):
+    sys.exit(f"there is no queue {queue}")
+
+
 # RabbitMQ passes replies straight to this channel. There is no queue to delete.
 channel.basic_consume("amq.rabbitmq.reply-to", replied, auto_ack=True)
+channel.add_on_return_callback(returned)
 request = pika.BasicProperties(
     type="half",
     content_type="application/json",
@@ -27,7 +32,7 @@ request = pika.BasicProperties(
     reply_to="amq.rabbitmq.reply-to",
     expiration="5000",
 )
-channel.basic_publish("", queue, number, request)
-connection.call_later(5, channel.stop_consuming)
+channel.basic_publish("", queue, number, request, mandatory=True)
+connection.call_later(5, lambda: sys.exit("no reply"))
 channel.start_consuming()
 connection.close()
