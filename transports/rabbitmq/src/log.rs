@@ -73,7 +73,7 @@ pub(crate) fn malformed(entity: &str, malformed: &Malformed) {
 pub(crate) fn no_settings(path: &EntityPath) {
     if let Some(suppressed) = log_limit(path.as_str(), "NoSettings") {
         let entity = tracing::field::display(Escaped(path.as_str()));
-        tracing::warn!(target: TARGET, entity, suppressed, "the entity has no settings on the server: the defaults apply. Declare it, or set them by RabbitMq::know");
+        tracing::warn!(target: TARGET, entity, suppressed, "the entity has no settings on the server: the defaults apply. Declare it, or set them by RabbitMq::register_queue");
     }
 }
 

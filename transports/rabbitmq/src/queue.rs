@@ -99,7 +99,7 @@ impl RabbitMq {
         let mut arguments = quorum();
         arguments.insert("x-expires".into(), AMQPValue::LongInt(expires));
         self.0.declare(&path, arguments.into()).await?;
-        self.know(&path, QueueSettings::default())?;
+        self.register_queue(&path, QueueSettings::default())?;
         Ok(path)
     }
 

@@ -60,7 +60,7 @@ impl RabbitMq {
 
     /// Registers the settings of a queue that another program created, which has no settings on the server. Settings that
     /// RabbitMQ stores are not compared.
-    pub fn know(&self, path: &str, settings: QueueSettings) -> Result<(), ManageError> {
+    pub fn register_queue(&self, path: &str, settings: QueueSettings) -> Result<(), ManageError> {
         settings.check()?;
         self.0.entities.register(&check_path(path)?, Known::Queue(Arc::new(settings)));
         Ok(())
@@ -73,7 +73,7 @@ impl RabbitMq {
     /// # Errors
     ///
     /// A path that is not allowed; [`InvalidArgument`](ErrorKind::InvalidArgument) for a name of more than 255 bytes.
-    pub fn know_dead_letter_exchange(
+    pub fn register_dead_letter_exchange(
         &self,
         path: &str,
         exchange: &str,
@@ -87,7 +87,7 @@ impl RabbitMq {
     }
 
     /// Registers a topic that another program created, with its settings.
-    pub fn know_topic(&self, path: &str, settings: TopicSettings) -> Result<(), ManageError> {
+    pub fn register_topic(&self, path: &str, settings: TopicSettings) -> Result<(), ManageError> {
         self.0.entities.register(&check_path(path)?, Known::Topic(settings.default_time_to_live));
         Ok(())
     }

@@ -41,7 +41,7 @@ pub(crate) async fn of_pika(env: &Environment) -> Result<(), BoxError> {
     (settings.requires_session, settings.session_slots) = (true, SLOTS);
     env.rabbit.create_queue(&queue, settings.clone()).await?;
     let other = RabbitMq::connect(&env.rabbit_url).await?;
-    other.know(&queue, settings)?;
+    other.register_queue(&queue, settings)?;
     let all = All::default();
     let consumers = [consume(&env.rabbit, &queue, &all)?, consume(&other, &queue, &all)?];
     let arguments =

@@ -93,7 +93,7 @@ pub(crate) async fn find(client: &Shared, path: &EntityPath) -> Result<Option<De
 fn none(why: &str) -> Failure {
     let detail = format!(
         "the queue is of another program, and its dead-letter exchange is not known: {why}. Set `x-dead-letter-exchange` of the \
-         queue, or call RabbitMq::know_dead_letter_exchange. The message is redelivered"
+         queue, or call RabbitMq::register_dead_letter_exchange. The message is redelivered"
     );
     Failure::new(ErrorKind::InvalidOperation, detail)
 }

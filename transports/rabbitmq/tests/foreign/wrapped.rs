@@ -211,16 +211,16 @@ async fn without_an_exchange_a_dead_letter_is_refused_and_nothing_is_created() {
         let mut receiver = rabbit.receiver(&theirs.queue).unwrap();
         let refused = receiver.receive_within(SOON).await.unwrap().dead_letter(why()).await.unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::InvalidOperation);
-        assert!(refused.to_string().contains("RabbitMq::know_dead_letter_exchange"), "{refused}");
+        assert!(refused.to_string().contains("RabbitMq::register_dead_letter_exchange"), "{refused}");
         assert_eq!(theirs.ready(&format!("{}/$deadletterqueue", theirs.queue)).await, None);
 
         // It is redelivered, and goes where the program says.
-        rabbit.know_dead_letter_exchange(&theirs.queue, &theirs.exchange, Some("registered")).unwrap();
+        rabbit.register_dead_letter_exchange(&theirs.queue, &theirs.exchange, Some("registered")).unwrap();
         receiver.receive_within(SOON).await.unwrap().dead_letter(why()).await.unwrap();
         drop(receiver);
         assert_dead(&theirs, "registered").await;
     }
-    let long = connected.know_dead_letter_exchange(&theirs.queue, &"x".repeat(256), None);
+    let long = connected.register_dead_letter_exchange(&theirs.queue, &"x".repeat(256), None);
     assert_eq!(long.unwrap_err().kind(), ErrorKind::InvalidArgument);
     connected.close().await;
     theirs.end().await;

@@ -231,13 +231,13 @@ async fn invalid_ways_to_accept_sessions_are_refused() {
     let queue = &bench.queue;
     // One that goes by another number of slots, or knows of none, finds nothing, and sends nothing to the wrong place.
     let other = support::options().connect(&support::address()).await.unwrap();
-    other.know(queue, by_session(4)).unwrap();
+    other.register_queue(queue, by_session(4)).unwrap();
     let message = || Message::builder().session_id("a").build("1").unwrap();
     assert_eq!(other.sender(queue).unwrap().send(message()).await.unwrap_err().kind(), ErrorKind::EntityNotFound);
     assert_eq!(other.accept_session(queue, "a").await.unwrap_err().kind(), ErrorKind::EntityNotFound);
     let mut acceptor = other.session_acceptor(queue).unwrap();
     assert_eq!(acceptor.accept_next_within(SOON).await.unwrap_err().kind(), ErrorKind::EntityNotFound);
-    other.know(queue, QueueSettings::default()).unwrap();
+    other.register_queue(queue, QueueSettings::default()).unwrap();
     assert_eq!(other.sender(queue).unwrap().send(message()).await.unwrap_err().kind(), ErrorKind::EntityNotFound);
     assert_eq!(other.accept_session(queue, "a").await.unwrap_err().kind(), ErrorKind::InvalidOperation);
     other.close().await;
@@ -255,7 +255,7 @@ async fn invalid_ways_to_accept_sessions_are_refused() {
     }
     let connection = Connection::connect(&support::address(), ConnectionProperties::default()).await.unwrap();
     let wrapped = RabbitMq::wrap(connection.create_channel().await.unwrap());
-    wrapped.know(queue, by_session(2)).unwrap();
+    wrapped.register_queue(queue, by_session(2)).unwrap();
     assert_eq!(wrapped.accept_session(queue, "a").await.unwrap_err().kind(), ErrorKind::InvalidOperation);
     connection.close(200, "OK".into()).await.unwrap();
     bench.end().await;

@@ -113,7 +113,7 @@ async fn a_queue_without_settings_has_the_defaults_and_one_warning() {
         delivery.lease.release().await.unwrap();
     }
     let logged = lines.of("consign::rabbitmq");
-    let expected = "WARN consign::rabbitmq: the entity has no settings on the server: the defaults apply. Declare it, or set them by RabbitMq::know";
+    let expected = "WARN consign::rabbitmq: the entity has no settings on the server: the defaults apply. Declare it, or set them by RabbitMq::register_queue";
     assert!(logged.len() == 1 && logged[0].starts_with(expected) && logged[0].contains(orders.as_str()), "{logged:?}");
     assert_eq!(transport.settings(&orders).await.unwrap_err().kind(), ErrorKind::NotSupported);
     // It is a classic queue: what is declared here is not.
