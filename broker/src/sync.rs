@@ -13,9 +13,9 @@ pub(crate) use parking_lot::Mutex;
 #[cfg(feature = "durable")]
 pub(crate) mod atomic {
     #[cfg(shuttle)]
-    pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    pub(crate) use shuttle::sync::atomic::{AtomicU64, Ordering};
     #[cfg(not(shuttle))]
-    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
 }
 
 #[cfg(shuttle)]

@@ -19,7 +19,7 @@ use crate::{
     panics,
     sync::{
         Condvar, Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
 };
 
@@ -38,7 +38,6 @@ pub(crate) struct Commits {
     /// Commits that changed the disk, and how long all of them took.
     written: AtomicU64,
     written_nanos: AtomicU64,
-    compacts: AtomicBool,
     failure: OnceLock<StorageError>,
     /// The tasks that wait for each batch, so that a commit wakes those of its batch and looks at no others.
     waiting: Mutex<BTreeMap<u64, Slab<Waker>>>,
@@ -118,15 +117,20 @@ impl Commits {
     /// Returns the commit to wait for until everything that has happened is on the disk, if there is one.
     pub(crate) fn pending(self: &Arc<Self>) -> Option<Commit> {
         let batch = self.begun.load(Ordering::Acquire);
-        let is_done = self.done.load(Ordering::Acquire) >= batch && self.failure.get().is_none();
+        let is_done = self.is_done(batch) && self.failure.get().is_none();
         (!is_done).then(|| Commit { commits: Arc::clone(self), batch, place: None, requests: true })
     }
 
     fn outcome(&self, batch: u64) -> Option<Result<(), StorageError>> {
-        if self.done.load(Ordering::Acquire) >= batch {
+        if self.is_done(batch) {
             return Some(Ok(()));
         }
         self.failure.get().map(|failure| Err(failure.clone()))
+    }
+
+    /// Whether everything up to this batch is on the disk.
+    pub(crate) fn is_done(&self, batch: u64) -> bool {
+        self.done.load(Ordering::Acquire) >= batch
     }
 
     /// The last batch that has a change.
@@ -143,15 +147,6 @@ impl Commits {
     /// Returns a commit that is ready at once, if nothing is written any more.
     pub(crate) fn failed(self: &Arc<Self>) -> Option<Commit> {
         self.failure.get().map(|_| self.last())
-    }
-
-    /// Requests a compaction of the journal with the batch that is being filled.
-    pub(crate) fn request_compaction(&self) {
-        self.compacts.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn takes_compaction(&self) -> bool {
-        self.compacts.swap(false, Ordering::Relaxed)
     }
 
     /// Ends the writer after one more batch. The returned commit is ready then.
@@ -177,10 +172,11 @@ impl Commits {
         self.work.lock().last.take()
     }
 
-    /// Waits until there is something to write, `most` at most; `false` if this is the last time.
+    /// Waits until there is something to write, `most` at most, or not at all if that is zero; `false` if this is the last
+    /// time.
     pub(crate) fn wait_for_work(&self, most: Duration) -> bool {
         let mut work = self.work.lock();
-        while !work.is_there && !work.is_closing {
+        while !most.is_zero() && !work.is_there && !work.is_closing {
             if self.has_work.wait_for(&mut work, most).timed_out() {
                 break;
             }

@@ -55,8 +55,9 @@ pub(crate) trait Journal: Send {
     /// Makes all commits survive a power loss, and closes the file.
     fn close(self: Box<Self>) -> Result<(), StorageError>;
 
-    /// Returns unused space to the disk.
-    fn compact(&mut self) -> Result<(), StorageError>;
+    /// Does a part of a compaction, which returns unused space to the disk. `true` at its end. Between the parts the
+    /// journal is used as always. After an error the next call begins again.
+    fn compact(&mut self) -> Result<bool, StorageError>;
 
     /// Returns a reader of the committed records, for use while other threads commit.
     fn reader(&self) -> Arc<dyn Reader>;

@@ -92,15 +92,23 @@ pub(super) fn restore(options: &OpenOptions, mut journal: Box<dyn Journal>) -> R
     engine.set_ahead(Arc::clone(&clock.ahead));
     recovery.messages = messages;
     recovery.took = options.clock.now().elapsed.saturating_sub(started);
-    let commits = Arc::new(Commits::default());
+    let (commits, compactions) = (Arc::new(Commits::default()), Arc::new(Commits::default()));
     let delay = match options.durability {
         Durability::Durable => options.group_delay,
         Durability::Relaxed { max_delay } => max_delay,
     };
     let (open, is_open) = watch::channel(());
     let reader = journal.reader();
-    let recorder = Recorder::new(Arc::clone(&commits), options.durability, identity, recovery, reader, is_open);
+    let recorder = Recorder::new(
+        Arc::clone(&commits),
+        Arc::clone(&compactions),
+        options.durability,
+        identity,
+        recovery,
+        reader,
+        is_open,
+    );
     let shared = Arc::new(Shared::on_disk(Arc::new(clock), Arc::clone(&options.clock), engine, recorder));
-    let writer = Writer::new(journal, commits, Arc::downgrade(&shared), open, delay);
+    let writer = Writer::new(journal, commits, compactions, Arc::downgrade(&shared), open, delay);
     Ok((Broker { shared }, writer))
 }

@@ -53,7 +53,7 @@ impl Journal for Panicking {
         Box::new(self.journal).close()
     }
 
-    fn compact(&mut self) -> Result<(), StorageError> {
+    fn compact(&mut self) -> Result<bool, StorageError> {
         self.journal.compact()
     }
 

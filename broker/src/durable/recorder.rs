@@ -23,6 +23,8 @@ use crate::{
 /// The state of a broker on a disk besides its engine.
 pub(crate) struct Recorder {
     pub(super) commits: Arc<Commits>,
+    /// The compactions that were requested, counted as batches are.
+    compactions: Arc<Commits>,
     /// The batch that changes are for. It is changed where the engine is locked.
     filling: AtomicU64,
     /// Whether a call waits for the disk.
@@ -38,6 +40,7 @@ pub(crate) struct Recorder {
 impl Recorder {
     pub(super) fn new(
         commits: Arc<Commits>,
+        compactions: Arc<Commits>,
         durability: Durability,
         identity: Identity,
         recovery: Recovery,
@@ -46,7 +49,7 @@ impl Recorder {
     ) -> Self {
         let fetcher = Fetcher::new(reader, Arc::clone(&commits));
         let (filling, writer) = (AtomicU64::new(1), Mutex::new(None));
-        Self { commits, filling, durability, writer, is_open, identity, recovery, fetcher }
+        Self { commits, compactions, filling, durability, writer, is_open, identity, recovery, fetcher }
     }
 
     pub(super) fn set_writer(&self, writer: JoinHandle<()>) {
@@ -78,8 +81,13 @@ impl Recorder {
 
     /// Requests a compaction, as if there were changes. Called where the engine is locked.
     pub(crate) fn compact(&self) {
-        self.commits.request_compaction();
+        self.compactions.begin(self.compactions.begun() + 1);
         self.note();
+    }
+
+    /// Returns what to wait for until the compactions that were requested have ended.
+    pub(crate) fn compacted(&self) -> Option<Commit> {
+        self.compactions.pending()
     }
 
     /// Takes the batch that was being filled. Called where the engine is locked.

@@ -37,9 +37,9 @@ impl Broker {
         }
     }
 
-    /// Returns the space of removed messages to the disk. Nothing is written meanwhile, so calls wait for it. It
-    /// takes as long as writing the contents that have to move. A full disk may not have enough space for it; then it
-    /// stops, and logs that.
+    /// Returns the space of removed messages to the disk. It takes as long as writing the contents that have to move.
+    /// Other calls continue meanwhile: it writes a MiB at a time, with commits in between. A full disk may not have
+    /// enough space for it; then it stops, and logs that. It also ends when the broker is closed, with an error.
     pub fn compact(&self) -> Acknowledged<(), StorageError> {
         self.shared.compact()
     }

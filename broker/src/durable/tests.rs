@@ -366,6 +366,41 @@ async fn a_full_disk_is_compacted_as_far_as_its_space_allows() {
     assert_eq!((queue.counts().deferred, queue.counts().active), (kept, 1));
 }
 
+/// Rules: D-283.
+#[tokio::test]
+async fn calls_continue_while_the_store_is_compacted() {
+    let disk = SimulatedDisk::new();
+    let journal = LogJournal::at(Box::new(disk.clone()), LogOptions::default()).unwrap();
+    let (broker, mut writer) = restore(&OpenOptions::new(), Box::new(journal)).unwrap();
+    let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
+    let mut step = || writer.step(Arc::clone(&broker.shared)).unwrap();
+    let mut kept = Vec::new();
+    for nth in 0..200 {
+        drop(queue.sender().unwrap().send(Message::new(vec![7; 100_000])));
+        step();
+        let delivery = queue.receiver().receive().await.unwrap();
+        if nth % 4 > 0 {
+            drop(delivery.complete())
+        } else {
+            kept.push(delivery)
+        }
+        step();
+    }
+    let full = segments(&disk);
+    let (mut compacts, mut sent) = (std::pin::pin!(broker.compact()), 0);
+    while compacts.as_mut().now_or_never().is_none() {
+        let mut send = std::pin::pin!(queue.sender().unwrap().send(Message::new("meanwhile")));
+        assert!(send.as_mut().now_or_never().is_none());
+        step();
+        assert!(send.now_or_never().is_some_and(|sent| sent.is_ok()), "it waits for one commit");
+        sent += 1;
+    }
+    assert!(sent > 4, "{sent} parts");
+    assert!(segments(&disk) < full / 2, "{full} bytes became {}", segments(&disk));
+    let broker = open_with_writer(&disk.power_loss(&mut Rng::with_seed(1)));
+    assert_eq!(broker.queue("orders").unwrap().counts().active, kept.len() + sent);
+}
+
 #[tokio::test]
 async fn opening_stays_within_the_memory_budget() {
     const BUDGET: usize = 64 << 10;

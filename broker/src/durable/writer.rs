@@ -17,6 +17,9 @@ use crate::{
 pub(super) struct Writer {
     journal: Box<dyn Journal>,
     commits: Arc<Commits>,
+    /// The compactions, and up to which one the compaction counts that is being done.
+    compactions: Arc<Commits>,
+    compacting: Option<u64>,
     shared: Weak<Shared>,
     /// Dropped when the journal is closed.
     open: watch::Sender<()>,
@@ -44,18 +47,32 @@ impl Writer {
     pub(super) fn new(
         journal: Box<dyn Journal>,
         commits: Arc<Commits>,
+        compactions: Arc<Commits>,
         shared: Weak<Shared>,
         open: watch::Sender<()>,
         delay: Duration,
     ) -> Self {
         let (taken, batch) = (Taken::default(), Batch::default());
-        Self { journal, commits, shared, open, delay, taken, batch, is_full: false, passed_over: 0, stamped: 0 }
+        Self {
+            journal,
+            commits,
+            compactions,
+            compacting: None,
+            shared,
+            open,
+            delay,
+            taken,
+            batch,
+            is_full: false,
+            passed_over: 0,
+            stamped: 0,
+        }
     }
 
     /// Writes until the broker is closed, or dropped, or the disk fails. After a panic nothing is written any more.
     pub(super) fn run(mut self) {
         let written = caught("writer", || self.write_on());
-        let Self { journal, commits, shared, open, .. } = self;
+        let Self { journal, commits, compactions, shared, open, .. } = self;
         // A caller that sees the broker closed can open it.
         let closed = caught("writer", || journal.close());
         drop(open);
@@ -64,7 +81,8 @@ impl Writer {
         if ended.kind() != StorageErrorKind::Closed {
             tracing::error!(error = %ended, "the writer failed: all calls fail until the store is opened again");
         }
-        commits.fail(ended);
+        commits.fail(ended.clone());
+        compactions.fail(ended);
         if let Some(shared) = shared.upgrade() {
             shared.wake_all();
         }
@@ -72,8 +90,12 @@ impl Writer {
 
     fn write_on(&mut self) -> Result<(), StorageError> {
         loop {
-            let goes_on = self.commits.wait_for_work(if self.is_full { Self::FULL } else { Self::STAMP });
-            if goes_on && !self.delay.is_zero() {
+            let goes_on = self.commits.wait_for_work(match self.compacting {
+                Some(_) => Duration::ZERO,
+                None if self.is_full => Self::FULL,
+                None => Self::STAMP,
+            });
+            if goes_on && self.compacting.is_none() && !self.delay.is_zero() {
                 self.commits.linger(self.delay);
             }
             if let Some(shared) = self.shared.upgrade() {
@@ -92,7 +114,8 @@ impl Writer {
     /// Reports to the engine when the disk is full, and when it no longer is.
     fn check_disk(&mut self) {
         self.passed_over += 1;
-        if self.is_full && !self.batch.is_empty() && self.passed_over < Self::PASSED_OVER {
+        let has_more = !self.batch.is_empty() || self.compacting.is_some();
+        if self.is_full && has_more && self.passed_over < Self::PASSED_OVER {
             return;
         }
         self.passed_over = 0;
@@ -112,7 +135,30 @@ impl Writer {
         drop(shared);
         self.write(number)?;
         self.page_out(&written);
+        self.compact_on()?;
         self.check_disk();
+        Ok(())
+    }
+
+    /// Does a part of a compaction, if one was requested. Between the parts, commits go on.
+    fn compact_on(&mut self) -> Result<(), StorageError> {
+        let requested = self.compactions.begun();
+        if self.compacting.is_none() && !self.compactions.is_done(requested) {
+            self.compacting = Some(requested);
+        }
+        let Some(compaction) = self.compacting else { return Ok(()) };
+        let has_ended = match self.journal.compact() {
+            // Compaction needs space itself. The stored data is unchanged.
+            Err(full) if full.kind() == StorageErrorKind::Full => {
+                tracing::warn!("the store was not compacted: there is no disk space");
+                true
+            }
+            outcome => outcome?,
+        };
+        if has_ended {
+            self.compacting = None;
+            self.compactions.finish(compaction);
+        }
         Ok(())
     }
 
@@ -188,15 +234,6 @@ impl Writer {
                 self.journal.commit(&without_dead_letters(&self.batch)?, true)?;
             }
             self.commit_timed()?;
-        }
-        if self.commits.takes_compaction() {
-            match self.journal.compact() {
-                // Compaction needs space itself. The stored data is unchanged.
-                Err(full) if full.kind() == StorageErrorKind::Full => {
-                    tracing::warn!("the store was not compacted: there is no disk space");
-                }
-                outcome => outcome?,
-            }
         }
         self.commits.finish(number);
         Ok(())

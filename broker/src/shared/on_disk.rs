@@ -111,11 +111,10 @@ impl Shared {
     }
 
     pub(crate) fn compact(&self) -> Acknowledged<(), StorageError> {
-        if let Some(recorder) = &self.recorder {
-            self.with(|_| recorder.compact());
-            recorder.request();
-        }
-        self.flushed()
+        let Some(recorder) = &self.recorder else { return Acknowledged::ready(self.check_open()) };
+        self.with(|_| recorder.compact());
+        recorder.request();
+        Acknowledged::when(recorder.compacted(), self.check_open())
     }
 
     pub(crate) async fn close(&self) -> Result<(), StorageError> {

@@ -165,28 +165,41 @@ impl LogJournal {
         }
     }
 
-    /// Empties all segments that have space to return, and frees them.
-    pub(super) fn compact_all(&mut self) -> Result<(), StorageError> {
+    /// Does a part of a compaction, which empties all segments that have space to return, and frees them. `true` at the
+    /// end.
+    pub(super) fn compact_on(&mut self) -> Result<bool, StorageError> {
+        let Some(below) = self.compacts_below else { return self.begin_compaction() };
+        if self.cursor.is_none() {
+            let chosen = self.shared.state.read().emptiest(below);
+            let Some(chosen) = chosen else { return self.end_compaction() };
+            self.empty(chosen);
+        }
+        self.append(&Batch::default(), Self::TOGETHER, false)?;
+        if self.cursor.is_none() {
+            self.reclaim()?;
+        }
+        Ok(false)
+    }
+
+    /// Has what is copied go into new segments.
+    fn begin_compaction(&mut self) -> Result<bool, StorageError> {
         self.prepare()?;
-        let Some(is_begun) = self.active.as_ref().map(|active| active.end > 0) else { return Ok(()) };
+        let Some(is_begun) = self.active.as_ref().map(|active| active.end > 0) else { return Ok(true) };
         self.remove_spare()?;
         self.cursor = None;
         self.next_size = self.options.smallest;
         if is_begun {
             self.roll(0)?;
         }
-        let Some(below) = self.active.as_ref().map(|active| active.number) else { return Ok(()) };
-        loop {
-            let chosen = self.shared.state.read().emptiest(below);
-            let Some(chosen) = chosen else { break };
-            self.empty(chosen);
-            while self.cursor.is_some() {
-                self.append(&Batch::default(), Self::TOGETHER, false)?;
-            }
-            self.reclaim()?;
-        }
+        self.compacts_below = self.active.as_ref().map(|active| active.number);
+        Ok(self.compacts_below.is_none())
+    }
+
+    fn end_compaction(&mut self) -> Result<bool, StorageError> {
         self.reclaim()?;
         self.remove_spare()?;
-        self.sync()
+        self.sync()?;
+        self.compacts_below = None;
+        Ok(true)
     }
 }

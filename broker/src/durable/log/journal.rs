@@ -67,6 +67,8 @@ pub(crate) struct LogJournal {
     pub(super) cursor: Option<Cursor>,
     /// Bytes that the next entry to be copied needs in a segment.
     pub(super) wanted: u32,
+    /// While the store is compacted: the segments before this one are emptied.
+    pub(super) compacts_below: Option<u32>,
     /// Where there was no segment to be emptied: bytes in use, below which one is looked for again.
     pub(super) rest: Option<u64>,
     /// Whether the reserve was given up since it was last taken.
@@ -135,6 +137,7 @@ impl LogJournal {
             next_size: grown.clamp(options.smallest, options.largest),
             cursor: None,
             wanted: 0,
+            compacts_below: None,
             rest: None,
             is_full,
         })
@@ -289,12 +292,14 @@ impl Journal for LogJournal {
         closed
     }
 
-    /// Returns the space of removed records to the disk. It moves records; readers continue meanwhile.
-    ///
-    /// In a full disk it may fail as [`Full`](StorageErrorKind::Full), which is not final.
-    fn compact(&mut self) -> Result<(), StorageError> {
+    /// Moves records; readers continue meanwhile. On a full disk it may fail as [`Full`](StorageErrorKind::Full), which
+    /// is not final.
+    fn compact(&mut self) -> Result<bool, StorageError> {
         self.shared.check()?;
-        self.compact_all().inspect_err(|error| self.shared.fail(error))
+        self.compact_on().inspect_err(|error| {
+            self.compacts_below = None;
+            self.shared.fail(error);
+        })
     }
 
     fn reader(&self) -> Arc<dyn Reader> {

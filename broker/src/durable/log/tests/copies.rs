@@ -60,7 +60,7 @@ fn compaction_returns_space() {
     journal.commit(&remove, true).unwrap();
     let size = || fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().metadata().unwrap().len()).sum::<u64>();
     let before = size();
-    journal.compact().unwrap();
+    while !journal.compact().unwrap() {}
     assert!(size() < before / 4, "{before} bytes became {}", size());
     assert_eq!(Model::of(&mut journal).unwrap(), Model::default());
 }
