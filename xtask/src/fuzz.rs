@@ -19,8 +19,21 @@ use crate::error::Error;
 use crate::options::{Output, positive};
 use crate::workspace::{cargo, for_each_line, root, run as run_command};
 
-/// The targets, and their longest inputs in bytes. A script of an engine has more to do for each byte.
-const TARGETS: [(&str, u32); 3] = [("codec", 4_096), ("message", 4_096), ("engine", 1_024)];
+/// The targets, and their longest inputs in bytes. A script has more to do for each byte.
+const TARGETS: [(&str, u32); 12] = [
+    ("codec", 4_096),
+    ("message", 4_096),
+    ("engine", 1_024),
+    ("content_type", 300),
+    ("formats", 4_096),
+    ("chain", 2_048),
+    ("rules", 1_024),
+    ("http", 4_096),
+    ("headers", 2_048),
+    ("envelopes", 4_096),
+    ("dedup", 1_024),
+    ("store", 2_048),
+];
 const TOOLCHAIN: &str = "nightly";
 /// The test that calls a target with files.
 const REPLAY: &str = "every_kept_input_passes";

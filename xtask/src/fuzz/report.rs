@@ -63,7 +63,7 @@ impl fmt::Display for Report {
         let findings = findings.len();
         write!(
             f,
-            "{target:<8} {executions:>12} executions {per_second:>8} exec/s {peak_rss_mib:>6} MiB {findings:>3} finding(s)"
+            "{target:<12} {executions:>12} executions {per_second:>8} exec/s {peak_rss_mib:>6} MiB {findings:>3} finding(s)"
         )
     }
 }

@@ -1,4 +1,6 @@
-//! Builds the seeds from what Qpid Proton and rhea have written.
+//! Builds the seeds of the targets of AMQP from what Qpid Proton and rhea have written, and the others from texts.
+
+mod texts;
 
 use consign_amqp::{
     codec,
@@ -64,7 +66,8 @@ pub(crate) fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
     match target {
         "codec" => VALUES.iter().map(|id| ((*id).to_owned(), vector(id))).collect(),
         "message" => messages(),
-        _ => scripts(),
+        "engine" => scripts(),
+        _ => texts::seeds(target),
     }
 }
 
