@@ -1,12 +1,20 @@
+#[cfg(all(test, consign_loom))]
+mod explored;
+
+#[cfg(not(all(test, consign_loom)))]
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::Arc,
     task::{Wake, Waker},
 };
 
+#[cfg(not(all(test, consign_loom)))]
 use futures_util::task::AtomicWaker;
+#[cfg(all(test, consign_loom))]
+use loom::{
+    future::AtomicWaker,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+};
 
 /// Which slots were woken since the driver last looked. One bit a slot, so that the driver polls only those.
 #[derive(Debug)]
@@ -34,7 +42,10 @@ impl WokenSet {
     }
 
     pub(super) fn register(&self, driver: &Waker) {
+        #[cfg(not(all(test, consign_loom)))]
         self.driver.register(driver);
+        #[cfg(all(test, consign_loom))]
+        self.driver.register_by_ref(driver);
     }
 
     #[inline]
