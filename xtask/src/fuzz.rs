@@ -37,6 +37,8 @@ const TARGETS: [(&str, u32); 12] = [
 const TOOLCHAIN: &str = "nightly";
 /// The test that calls a target with files.
 const REPLAY: &str = "every_kept_input_passes";
+/// A file system in memory, where there is one.
+const MEMORY: &str = "/dev/shm";
 /// The largest allocation and the memory of the process, and the seconds of one input.
 const LIMITS: [&str; 3] = ["-malloc_limit_mb=64", "-rss_limit_mb=2048", "-timeout=10"];
 
@@ -121,6 +123,10 @@ fn fuzz(target: &'static str, longest: u32, seconds: u64) -> Result<Report, Erro
     let dictionary = format!("fuzz/dictionaries/{target}.dict");
     if root().join(&dictionary).exists() {
         command.arg(format!("-dict={dictionary}"));
+    }
+    // The target of stores writes 16 MiB for each input.
+    if Path::new(MEMORY).is_dir() {
+        command.env("TMPDIR", MEMORY);
     }
     // Of the shell that called this: the nightly toolchain builds into a folder of its own.
     command.env_remove("CARGO_TARGET_DIR").stdout(Stdio::null()).stderr(Stdio::piped());

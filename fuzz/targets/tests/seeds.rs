@@ -1,7 +1,7 @@
 //! Calls each target with each file of `fuzz/seeds`, on any toolchain.
 //!
 //! `cargo xtask fuzz --replay FILE` sets `CONSIGN_FUZZ_TARGET` and `CONSIGN_FUZZ_INPUT`, a file or a folder that is read instead.
-//! `CONSIGN_WRITE_SEEDS=1` writes the seeds anew from the vectors of `consign-amqp`.
+//! `CONSIGN_WRITE_SEEDS=1` writes the seeds anew.
 #![allow(clippy::unwrap_used)]
 
 mod build;
@@ -63,7 +63,7 @@ fn every_kept_input_passes() {
 }
 
 #[test]
-fn seeds_are_the_vectors_of_the_codec_and_small() {
+fn seeds_are_as_they_are_built_and_small() {
     let mut bytes = 0;
     for (name, _) in TARGETS {
         for (id, input) in build::seeds(name) {
