@@ -71,6 +71,7 @@
 //! [`Supervisor`](crate::supervisor). To handle messages of one key one after the other, use a
 //! [`PartitionLayer`](crate::middleware::partition).
 
+mod apply_control;
 mod buffered_receiver;
 mod cause;
 mod completion_batch;
