@@ -16,8 +16,9 @@ use consign_core::{
 use tokio::sync::Mutex;
 
 use crate::{
-    authorization::{Claim, Wire},
+    authorization::Wire,
     capabilities::CAPABILITIES,
+    claim::Claim,
     core::Core,
     error::Failure,
     log,
