@@ -115,7 +115,7 @@ use tower_service::Service;
 use self::options::Options;
 pub use self::{
     control::ConsumerControl,
-    error::{ConsumeError, ConsumeErrorKind},
+    error::ConsumeError,
     health::{ConsumerFailure, ConsumerSnapshot, ConsumerState, Health},
     into_stack::IntoStack,
     run::ConsumerRun,

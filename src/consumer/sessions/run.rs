@@ -136,7 +136,7 @@ where
                 Next::Accepted(Err(error)) => {
                     self.health.failed(ConsumerFailure::Receive(error.kind()));
                     self.log.receive_failed(&self.source.entity_info(), Receiving::Sessions, &error, None);
-                    failure = failure.or(Some(ConsumeError::receive(error)));
+                    failure = failure.or(Some(ConsumeError::Receive(error)));
                 }
             }
             self.health.is(ConsumerState::Draining);

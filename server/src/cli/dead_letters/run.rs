@@ -101,7 +101,7 @@ fn report(
     let failures: Vec<_> = report
         .failures
         .iter()
-        .map(|failure| json!({ "sequence_number": failure.sequence_number.get(), "error": failure.error.to_string() }))
+        .map(|failure| json!({ "sequence_number": failure.sequence_number().get(), "error": failure.to_string() }))
         .collect();
     let Report { matching, skipped, resubmitted, purged, stopped_at_hop_limit, missed, end, .. } = report;
     let mut parts = vec![format!("{resubmitted} resubmitted, {purged} purged, {} failed", failures.len())];
