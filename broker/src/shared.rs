@@ -1,3 +1,4 @@
+mod direct;
 #[cfg(feature = "durable")]
 mod on_disk;
 
@@ -36,7 +37,7 @@ pub(super) struct Shared {
     state: Mutex<State>,
     /// Makes the lock numbers of this broker unlike those of any other.
     locks: u128,
-    pub(super) has_direct: AtomicBool,
+    has_direct: AtomicBool,
     /// Whether a call panicked within the engine.
     is_poisoned: AtomicBool,
     #[cfg(feature = "durable")]
@@ -46,7 +47,7 @@ pub(super) struct Shared {
 pub(super) struct State {
     pub(super) engine: Engine,
     pub(super) waiters: Waiters,
-    pub(super) direct: Direct,
+    direct: Direct,
     /// Engines in which a call panicked. They are dropped last, because the user may own what they hold.
     abandoned: Vec<Engine>,
 }

@@ -9,6 +9,7 @@ pub mod auth;
 #[cfg_attr(docsrs, doc(cfg(feature = "config")))]
 pub mod config;
 mod connection;
+mod coordinator;
 mod entities;
 mod errors;
 #[cfg(feature = "http")]
@@ -29,6 +30,7 @@ pub mod operations;
 pub mod page;
 mod places;
 mod server;
+mod shared;
 mod transactions;
 
 #[cfg(any(feature = "operations", feature = "page"))]

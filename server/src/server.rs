@@ -17,6 +17,7 @@ use crate::{
     limits::{Limits, Timeouts},
     locks::Locks,
     places::Places,
+    shared::Shared,
 };
 
 /// How many connections are told at a time that there are too many of those that have not authenticated. More are dropped.
@@ -39,22 +40,6 @@ pub struct Builder {
     limits: Limits,
     timeouts: Timeouts,
     create_entities: bool,
-}
-
-/// What the connections of a server share.
-pub(crate) struct Shared {
-    pub(crate) broker: Broker,
-    pub(crate) authorizer: Arc<dyn Authorizer>,
-    pub(crate) limits: Limits,
-    pub(crate) timeouts: Timeouts,
-    pub(crate) create_entities: bool,
-    /// Names the server to its clients.
-    pub(crate) container_id: Str,
-    pub(crate) shutdown: watch::Sender<bool>,
-    /// The messages that clients have locked.
-    pub(crate) locks: Locks,
-    pub(crate) places: Arc<Places>,
-    pub(crate) refusals: Semaphore,
 }
 
 impl Server {

@@ -77,7 +77,7 @@ where
         let info = self.incoming.receiver.entity_info();
         if !error.is_retryable() {
             self.options.log.receive_failed(&info, Receiving::Messages, &error, None);
-            self.begin_drain(Some(ConsumeError::receive(error)));
+            self.begin_drain(Some(ConsumeError::Receive(error)));
             return;
         }
         let (pause, until) = self.incoming.pause();
@@ -151,7 +151,7 @@ where
     #[cold]
     fn stack_failed(&mut self, error: BoxError) -> Poll<bool> {
         self.report().stack_failed(&error);
-        self.begin_drain(Some(ConsumeError::service(error)));
+        self.begin_drain(Some(ConsumeError::Service(error)));
         Poll::Ready(false)
     }
 

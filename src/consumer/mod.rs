@@ -71,6 +71,7 @@
 //! [`Supervisor`](crate::supervisor). To handle messages of one key one after the other, use a
 //! [`PartitionLayer`](crate::middleware::partition).
 
+mod apply_control;
 mod buffered_receiver;
 mod cause;
 mod completion_batch;
@@ -114,7 +115,7 @@ use tower_service::Service;
 use self::options::Options;
 pub use self::{
     control::ConsumerControl,
-    error::{ConsumeError, ConsumeErrorKind},
+    error::ConsumeError,
     health::{ConsumerFailure, ConsumerSnapshot, ConsumerState, Health},
     into_stack::IntoStack,
     run::ConsumerRun,

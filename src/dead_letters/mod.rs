@@ -108,7 +108,7 @@ pub use self::{
     explained::Explained,
     filter::DeadLetterFilter,
     queue::{DeadLetterQueue, EntityDeadLetters},
-    report::{ActionError, ActionErrorKind, FailedAction, Report, RunError, RunOutcome},
+    report::{ActionError, ActionErrorKind, Report, RunError, RunOutcome},
     resubmit_to::ResubmitGuarantee,
     run::Run,
     transcode::TranscodeError,

@@ -27,7 +27,7 @@ pub struct Report {
     /// Another receiver has them locked, or they are gone by now. It is counted at the end.
     pub missed: u64,
     /// The failures, at most [`Report::MAX_FAILURES`].
-    pub failures: Vec<FailedAction>,
+    pub failures: Vec<ActionError>,
     /// The reason why the run ended.
     pub end: RunOutcome,
 }
@@ -44,7 +44,7 @@ impl fmt::Display for Report {
         write!(f, "{matching} matching, {examined} examined: {resubmitted} resubmitted, {purged} purged, ")?;
         write!(f, "{skipped} skipped, {stopped_at_hop_limit} at the hop limit, {missed} missed, ")?;
         write!(f, "{} failed; {end}", failures.len())?;
-        failures.iter().try_for_each(|failure| write!(f, "\n  {failure}"))
+        failures.iter().try_for_each(|failure| write!(f, "\n  #{}: {failure}", failure.sequence_number))
     }
 }
 
@@ -74,25 +74,10 @@ impl fmt::Display for RunOutcome {
     }
 }
 
-/// A dead letter that stays.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct FailedAction {
-    /// Its number.
-    pub sequence_number: SequenceNumber,
-    /// The error because of which the dead letter stays.
-    pub error: ActionError,
-}
-
-impl fmt::Display for FailedAction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "#{}: {}", self.sequence_number, self.error)
-    }
-}
-
-/// An operation on one dead letter that failed.
+/// An operation on one dead letter that failed. The dead letter stays.
 #[derive(Debug)]
 pub struct ActionError {
+    sequence_number: SequenceNumber,
     kind: ActionErrorKind,
     source: BoxError,
 }
@@ -118,19 +103,35 @@ pub enum ActionErrorKind {
 
 impl ActionError {
     pub(super) fn change(source: impl Into<BoxError>) -> Self {
-        Self { kind: ActionErrorKind::Change, source: source.into() }
+        Self { sequence_number: SequenceNumber::default(), kind: ActionErrorKind::Change, source: source.into() }
     }
 
     pub(super) fn send(source: SendError) -> Self {
-        Self { kind: ActionErrorKind::Send, source: source.into() }
+        Self { sequence_number: SequenceNumber::default(), kind: ActionErrorKind::Send, source: source.into() }
     }
 
     pub(super) fn settle(source: SettleError, copied: bool) -> Self {
-        Self { kind: ActionErrorKind::Settle { copied }, source: source.into() }
+        Self {
+            sequence_number: SequenceNumber::default(),
+            kind: ActionErrorKind::Settle { copied },
+            source: source.into(),
+        }
     }
 
     pub(super) fn transaction(source: SettleError) -> Self {
-        Self { kind: ActionErrorKind::Transaction, source: source.into() }
+        Self { sequence_number: SequenceNumber::default(), kind: ActionErrorKind::Transaction, source: source.into() }
+    }
+
+    /// Sets the number of the dead letter.
+    pub(super) fn of(mut self, sequence_number: SequenceNumber) -> Self {
+        self.sequence_number = sequence_number;
+        self
+    }
+
+    /// Returns the number of the dead letter.
+    #[must_use]
+    pub fn sequence_number(&self) -> SequenceNumber {
+        self.sequence_number
     }
 
     /// Returns the kind of the error.

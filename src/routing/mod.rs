@@ -142,7 +142,7 @@ pub(crate) use self::router::RouterFuture;
 pub use self::{
     context::Context,
     describe::RouterDescription,
-    extension::{Extension, MissingExtension},
+    extension::Extension,
     extract::{Body, FromMessage, NotReceived, Payload, RawBody},
     handler::Handler,
     property::{CorrelationId, MessageId, MissingProperty, ReplyTo, ReplyToSessionId, SessionId, Subject},

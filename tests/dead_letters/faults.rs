@@ -104,14 +104,9 @@ async fn one_whose_copy_is_refused_stays_and_the_others_go() {
     let sender = link(faults).sender(copies.accepting());
     let report = bench.dead().resubmit(DeadLetterFilter::all(), sender).run().await.unwrap();
     assert_eq!((report.resubmitted, report.failures.len(), report.missed), (3, 2, 0));
-    let failed: BTreeSet<_> = report.failures.iter().map(|failure| failure.sequence_number.get()).collect();
+    let failed: BTreeSet<_> = report.failures.iter().map(|failure| failure.sequence_number().get()).collect();
     assert_eq!(failed, BTreeSet::from([2, 4]));
-    assert!(
-        report
-            .failures
-            .iter()
-            .all(|failure| failure.error.kind() == ActionErrorKind::Send && !failure.error.is_copied())
-    );
+    assert!(report.failures.iter().all(|failure| failure.kind() == ActionErrorKind::Send && !failure.is_copied()));
     assert_free(&bench, 2);
 
     let again = bench.dead().resubmit(DeadLetterFilter::all(), copies.accepting()).run().await.unwrap();
@@ -146,7 +141,7 @@ async fn a_lost_settlement_makes_the_next_run_send_a_copy_with_the_same_first_id
     let dead = linked(&bench, Faults::seeded(1).deliveries(1.0, lost));
     let report = dead.resubmit(DeadLetterFilter::all(), copies.accepting()).run().await.unwrap();
     let [failure] = &report.failures[..] else { panic!("{report}") };
-    assert!(failure.error.is_copied() && report.resubmitted == 1, "{report}");
+    assert!(failure.is_copied() && report.resubmitted == 1, "{report}");
     copies.assert_sent_count(1);
     assert_eq!(bench.queue.dead_letters().len(), 1);
 
@@ -169,7 +164,7 @@ async fn failed_removals_end_a_purge() {
     let report =
         linked(&bench, Faults::seeded(1).deliveries(1.0, lost)).purge(DeadLetterFilter::all()).run().await.unwrap();
     assert_eq!((report.purged, report.failures.len(), report.end), (0, 3, RunOutcome::Done));
-    assert!(report.failures.iter().all(|failure| failure.error.kind() == ActionErrorKind::Settle { copied: false }));
+    assert!(report.failures.iter().all(|failure| failure.kind() == ActionErrorKind::Settle { copied: false }));
     assert_eq!(bench.queue.dead_letters().len(), 3);
 }
 

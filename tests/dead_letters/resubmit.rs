@@ -121,7 +121,7 @@ async fn a_copy_that_is_too_large_stays_until_an_edit_shrinks_it() {
     bench.bury(message, OTHER).await;
     let (dead, sender) = (bench.dead(), || bench.queue.sender().unwrap());
     let report = dead.resubmit(DeadLetterFilter::all(), sender()).run().await.unwrap();
-    assert_eq!((report.resubmitted, report.failures[0].error.kind()), (0, ActionErrorKind::Send));
+    assert_eq!((report.resubmitted, report.failures[0].kind()), (0, ActionErrorKind::Send));
     let edited = dead.resubmit(DeadLetterFilter::all(), sender()).edit(|properties, _| {
         let application = properties.application_properties_mut();
         drop((application.remove("0"), application.remove("1")));
@@ -294,7 +294,7 @@ async fn an_edit_changes_the_copy_alone_and_a_failed_one_sends_nothing() {
     assert_ne!(copy.message_id(), Some("stolen"));
     assert_eq!(copy.application_properties().get(RESUBMIT_COUNT), Some(&PropertyValue::U32(1)));
     let [failure] = &report.failures[..] else { panic!("one") };
-    assert_eq!((failure.sequence_number.get(), failure.error.kind()), (2, ActionErrorKind::Change));
+    assert_eq!((failure.sequence_number().get(), failure.kind()), (2, ActionErrorKind::Change));
     let [left] = &bench.queue.dead_letters()[..] else { panic!("one") };
     assert_eq!((left.subject(), left.payload()), (Some("bad"), Some(&b"old"[..])));
 }

@@ -69,7 +69,7 @@ async fn a_refused_copy_leaves_its_dead_letter_unlocked_and_uncounted() {
     });
     let report = run.run().await.unwrap();
     assert_eq!((report.resubmitted, report.failures.len(), report.missed), (2, 1, 0));
-    let error = &report.failures[0].error;
+    let error = &report.failures[0];
     assert_eq!(error.kind(), ActionErrorKind::Transaction);
     assert!(error.to_string().starts_with("not resubmitted: "), "{error}");
     let source = std::error::Error::source(error).unwrap().downcast_ref::<SettleError>().unwrap();

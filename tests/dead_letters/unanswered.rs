@@ -117,7 +117,7 @@ async fn an_unanswered_call_is_a_failure_in_the_report() {
     let run = dead.purge(DeadLetterFilter::all().reason(OTHER.as_str())).run();
     let report = timeout(3 * TIMEOUT, run).await.expect("the run ends").unwrap();
     assert_eq!((report.matching, report.skipped, report.failures.len()), (3, 2, 3));
-    let kinds: Vec<_> = report.failures.iter().map(|failure| failure.error.kind()).collect();
+    let kinds: Vec<_> = report.failures.iter().map(|failure| failure.kind()).collect();
     assert_eq!(kinds, [ActionErrorKind::Settle { copied: false }; 3]);
     let left = bench.queue.dead_letter().counts();
     assert_eq!((left.active, left.locked), (2, 0), "each release has its effect");
@@ -127,7 +127,7 @@ async fn an_unanswered_call_is_a_failure_in_the_report() {
     let run = dead.resubmit(DeadLetterFilter::all(), never).run();
     let report = timeout(2 * TIMEOUT, run).await.expect("the run ends").unwrap();
     assert_eq!((report.resubmitted, report.failures.len()), (0, 2));
-    let source = std::error::Error::source(&report.failures[0].error).unwrap();
+    let source = std::error::Error::source(&report.failures[0]).unwrap();
     assert_eq!(source.downcast_ref::<SendError>().unwrap().kind(), ErrorKind::ServiceTimeout);
 }
 

@@ -3,9 +3,10 @@
 use consign::{
     BuildErrorKind, Disposition, Message,
     message::{MessageBody, Value as AmqpValue},
-    middleware::json_schema::{JsonSchema, JsonSchemaLayer, ViolationsKind},
+    middleware::json_schema::{JsonSchema, JsonSchemaLayer},
     pipeline::Pipeline,
     routing::{Handler as _, RawBody, Router},
+    settlement::DeadLetterReason,
 };
 use serde_json::{Value, json};
 use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
@@ -70,7 +71,7 @@ async fn the_description_is_bounded_and_has_no_value_of_the_body() {
     let many: Value = (0..100).map(|at| (format!("{at}-{}", "k".repeat(10_000)), json!(["secret"]))).collect();
     let violations = order().validate(many.to_string().as_bytes()).unwrap_err();
     assert_eq!((violations.violations().len(), violations.has_more()), (JsonSchema::MAX_VIOLATIONS, true));
-    assert_eq!((violations.schema(), violations.kind()), ("order", ViolationsKind::Broken));
+    assert_eq!((violations.schema(), violations.reason()), ("order", DeadLetterReason::DeserializationFailed));
     let text = violations.to_string();
     assert!(text.len() < 2_000 && text.ends_with("; and more") && !text.contains("secret"), "{text}");
     let debug = format!("{violations:?}");

@@ -5,9 +5,9 @@ use std::process::ExitStatus;
 
 use plotters::drawing::DrawingAreaErrorKind;
 
-use crate::attacks::Problem as AttackProblem;
-use crate::fuzz::Finding;
-use crate::guarantees::Problem as GuaranteeProblem;
+use crate::attacks::problem::Problem as AttackProblem;
+use crate::fuzz::finding::Finding;
+use crate::guarantees::problem::Problem as GuaranteeProblem;
 use crate::spec::Problem;
 
 /// The failure to draw a plot.

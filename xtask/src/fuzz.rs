@@ -3,6 +3,7 @@
 //! What libFuzzer keeps goes to `fuzz/corpus`, which is not committed, and a finding to `fuzz/artifacts`. The kept inputs are in
 //! `fuzz/seeds`.
 
+pub(crate) mod finding;
 mod report;
 
 use std::ffi::OsString;
@@ -56,14 +57,6 @@ pub(crate) struct Options {
     pub(crate) replay: Option<Option<PathBuf>>,
     #[command(flatten)]
     pub(crate) output: Output,
-}
-
-/// An input with which a target fails.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Finding {
-    pub(crate) target: &'static str,
-    /// Its path inside the workspace.
-    pub(crate) file: String,
 }
 
 pub(crate) fn run(options: &Options) -> Result<(), Error> {

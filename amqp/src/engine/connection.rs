@@ -2,7 +2,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use super::{
     CommandError, Event, Options, Reason, Violation,
-    input::Phase,
+    phase::Phase,
     session::{Channel, Session},
     time::Timers,
     writer::Writer,

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 
-use super::{Connection, LinkId, SessionId, Violation, sasl::SaslState, session::Channel};
+use super::{Connection, LinkId, SessionId, Violation, phase::Phase, session::Channel};
 use crate::{
     frame::{Frame, FrameHeader},
     types::{Performative, SaslFrame},
@@ -10,18 +10,6 @@ use crate::{
 
 /// The largest frame before the peer has opened the connection.
 const MAX_FRAME_BEFORE_OPEN: u32 = 4_096;
-
-/// What is expected of the peer.
-#[derive(Debug)]
-pub(super) enum Phase {
-    /// A protocol header, before the authentication or after it.
-    Header {
-        authenticated: bool,
-    },
-    Sasl(SaslState),
-    Frames,
-    Closed,
-}
 
 /// What [`Connection::receive`] waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

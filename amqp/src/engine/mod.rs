@@ -33,6 +33,7 @@ mod input;
 mod link;
 mod options;
 mod output;
+mod phase;
 mod sasl;
 mod session;
 mod time;

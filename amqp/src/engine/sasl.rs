@@ -1,35 +1,14 @@
 //! Authentication by SASL. The server's application decides; the engine checks the order of the frames.
 
-use super::{CommandError, Connection, Event, Reason, Violation, input::Phase};
+use super::{
+    CommandError, Connection, Event, Reason, Violation,
+    phase::{Phase, SaslState},
+};
 use crate::{
     frame::ProtocolHeader,
     types::{SaslChallenge, SaslCode, SaslFrame, SaslInit, SaslMechanisms, SaslOutcome, SaslResponse},
     value::Binary,
 };
-
-/// Which SASL frame comes next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SaslState {
-    /// A client waits for the mechanisms.
-    Mechanisms,
-    /// A server waits for the client's selection.
-    Init,
-    /// A server waits for its application.
-    Decision,
-    /// A server waits for the response to a challenge.
-    Response,
-    /// A client waits for a challenge or the outcome.
-    Outcome,
-    /// A client waits for its application.
-    Answer,
-}
-
-impl SaslState {
-    /// Whether the application has to act before the next frame is read.
-    pub(super) const fn is_blocked(self) -> bool {
-        matches!(self, Self::Decision | Self::Answer)
-    }
-}
 
 impl Connection {
     /// Accepts or refuses the client's credentials: a server's answer to [`Event::SaslInit`] or [`Event::SaslResponse`].

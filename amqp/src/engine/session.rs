@@ -3,6 +3,7 @@ use super::{
     link::{Handle, Link},
     tracker::Tracker,
     window::Windows,
+    writer::Writer,
 };
 use crate::types::{Begin, End, Error};
 
@@ -58,6 +59,11 @@ impl Session {
     pub(super) fn link_mut(&mut self, link: LinkId) -> Option<&mut Link> {
         let slot = self.links.get_mut(usize::try_from(link.handle).ok()?)?.as_deref_mut()?;
         (slot.id == link).then_some(slot)
+    }
+
+    /// The link of a command.
+    pub(super) fn live_link(&mut self, link: LinkId) -> Result<&mut Link, CommandError> {
+        self.link_mut(link).filter(|link| !link.is_detaching()).ok_or(CommandError::UnknownLink)
     }
 
     /// Forgets the links and deliveries of a session that ends.
@@ -141,16 +147,21 @@ impl Connection {
     }
 
     /// The session of a command, and the writer.
-    pub(super) fn session_mut(
-        &mut self,
-        id: SessionId,
-    ) -> Result<(&mut Session, &mut super::writer::Writer), CommandError> {
+    pub(super) fn session_mut(&mut self, id: SessionId) -> Result<(&mut Session, &mut Writer), CommandError> {
         self.frames_allowed()?;
         let slot = self.sessions.get_mut(usize::from(id.channel)).and_then(Option::as_deref_mut);
         match slot.filter(|session| session.id == id && !session.ending) {
             Some(session) => Ok((session, &mut self.out)),
             None => Err(CommandError::UnknownSession),
         }
+    }
+
+    /// The session of a link, whether or not the link is there.
+    pub(super) fn link_session(&mut self, link: LinkId) -> Result<(&mut Session, &mut Writer), CommandError> {
+        self.session_mut(link.session).map_err(|error| match error {
+            CommandError::UnknownSession => CommandError::UnknownLink,
+            error => error,
+        })
     }
 
     pub(super) fn session(&self, id: SessionId) -> Option<&Session> {

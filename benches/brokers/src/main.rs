@@ -35,7 +35,7 @@ mod servers;
 use std::{path::PathBuf, process::ExitCode};
 
 use contestant::{Entrant, Error, Part, Place, Unexpected};
-use disk::{durable, fjall, floor, redb, segments, space, sqlite};
+use disk::{durable, fjall, floor, handed, redb, segments, space, sqlite};
 use servers::{consign, nats, postgres, rabbitmq};
 
 /// The first of those that take part is the one that the others stand beside.
@@ -46,7 +46,7 @@ const ENTRANTS: &[Entrant] = &[
     Entrant { name: "consign-nats", part: Part::Transports, is_here: false, enter: consign::enter_nats },
     Entrant { name: "consign-postgres", part: Part::Transports, is_here: false, enter: consign::enter_postgres },
     Entrant { name: "floor", part: Part::Both, is_here: true, enter: floor::enter },
-    Entrant { name: "floor-handed", part: Part::Disk, is_here: true, enter: floor::enter_handed },
+    Entrant { name: "floor-handed", part: Part::Disk, is_here: true, enter: handed::enter },
     Entrant { name: "append", part: Part::Disk, is_here: true, enter: floor::enter_append },
     Entrant { name: "redb", part: Part::Disk, is_here: true, enter: redb::enter },
     Entrant { name: "redb-quick", part: Part::Disk, is_here: true, enter: redb::enter_quick_repair },

@@ -6,7 +6,7 @@ use consign_core::{
     administration::QueueSettings,
     message::{Stored, limits},
     time::Timestamp,
-    transport::{ErrorKind, SendError, SessionRequired},
+    transport::{ErrorKind, SendError},
 };
 
 use super::{
@@ -196,7 +196,7 @@ fn admits(entity: &Entity, arrival: &Arrival) -> Result<(), SendError> {
     }
     check_message(settings, arrival)?;
     if settings.requires_session && arrival.message.properties().session_id().is_none() {
-        return Err(SessionRequired.into());
+        return Err(SendError::session_required());
     }
     Ok(())
 }

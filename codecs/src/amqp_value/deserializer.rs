@@ -2,13 +2,10 @@ use std::{cell::Cell, error, fmt};
 
 use serde::{
     Deserialize,
-    de::{self, Expected, Unexpected, Visitor, value::SeqDeserializer},
+    de::{self, Expected, Unexpected},
 };
 
-use super::{
-    Node, Scalar, View,
-    access::{Elements, Entries, Variant},
-};
+use super::{Node, View};
 use crate::{
     DecodeError, DecodeErrorKind, Limits,
     explain::{Trace, explain},
@@ -121,7 +118,7 @@ impl de::Error for Error {
 
 impl<'b, 'de, N: Node<'de>> Deserializer<'b, N> {
     /// The value without its descriptors, and its depth.
-    fn undescribed(self) -> Result<(View<'de, N>, &'b Budget, usize), Error> {
+    pub(super) fn undescribed(self) -> Result<(View<'de, N>, &'b Budget, usize), Error> {
         let Self { mut node, budget, mut depth } = self;
         loop {
             match node.view() {
@@ -135,166 +132,9 @@ impl<'b, 'de, N: Node<'de>> Deserializer<'b, N> {
     }
 }
 
-fn deeper(budget: &Budget, depth: usize) -> Result<usize, Error> {
+/// The depth of a value inside one of this depth.
+pub(super) fn deeper(budget: &Budget, depth: usize) -> Result<usize, Error> {
     if depth < budget.depth { Ok(depth + 1) } else { Err(budget.exceeded(DecodeErrorKind::Depth)) }
-}
-
-fn any<'de, N: Node<'de>, V: Visitor<'de>>(
-    view: View<'de, N>,
-    budget: &Budget,
-    depth: usize,
-    visitor: V,
-) -> Result<V::Value, Error> {
-    let scalar = match view {
-        View::Scalar(scalar) => scalar,
-        View::List(list) => return visitor.visit_seq(Elements { list, budget, depth: deeper(budget, depth)? }),
-        View::Map(map) => return visitor.visit_map(Entries::new(map, budget, deeper(budget, depth)?)),
-        View::Described(node) => {
-            return de::Deserializer::deserialize_any(
-                Deserializer { node, budget, depth: deeper(budget, depth)? },
-                visitor,
-            );
-        }
-    };
-    match scalar {
-        Scalar::Null => visitor.visit_unit(),
-        Scalar::Boolean(value) => visitor.visit_bool(value),
-        Scalar::Ubyte(value) => visitor.visit_u8(value),
-        Scalar::Ushort(value) => visitor.visit_u16(value),
-        Scalar::Uint(value) => visitor.visit_u32(value),
-        Scalar::Ulong(value) => visitor.visit_u64(value),
-        Scalar::Byte(value) => visitor.visit_i8(value),
-        Scalar::Short(value) => visitor.visit_i16(value),
-        Scalar::Int(value) => visitor.visit_i32(value),
-        Scalar::Long(value) | Scalar::Timestamp(value) => visitor.visit_i64(value),
-        Scalar::Float(value) => visitor.visit_f32(value),
-        Scalar::Double(value) => visitor.visit_f64(value),
-        Scalar::Char(value) => visitor.visit_char(value),
-        Scalar::String(text) | Scalar::Symbol(text) => visitor.visit_borrowed_str(text),
-        Scalar::Binary(bytes) | Scalar::Decimal(bytes) => visitor.visit_borrowed_bytes(bytes),
-        Scalar::Uuid(uuid) => visitor.visit_str(hyphenated(&uuid, &mut [0; 36])),
-    }
-}
-
-/// The text of a UUID, in lower case.
-fn hyphenated<'t>(uuid: &[u8; 16], text: &'t mut [u8; 36]) -> &'t str {
-    let digit = |nibble: u8| if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 };
-    let mut digits = uuid.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
-    for (at, place) in text.iter_mut().enumerate() {
-        *place = if matches!(at, 8 | 13 | 18 | 23) { b'-' } else { digits.next().unwrap_or_default() };
-    }
-    str::from_utf8(text).unwrap_or_default()
-}
-
-macro_rules! as_any {
-    ($($name:ident)*) => {$(
-        fn $name<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-            self.deserialize_any(visitor)
-        }
-    )*};
-}
-
-impl<'de, N: Node<'de>> de::Deserializer<'de> for Deserializer<'_, N> {
-    type Error = Error;
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        let (view, budget, depth) = self.undescribed()?;
-        any(view, budget, depth, visitor)
-    }
-
-    as_any! {
-        deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128 deserialize_u8
-        deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128 deserialize_f32 deserialize_f64 deserialize_char
-        deserialize_str deserialize_string deserialize_unit deserialize_map deserialize_identifier
-    }
-
-    fn deserialize_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self.undescribed()? {
-            (View::Scalar(Scalar::Uuid(uuid)), ..) => visitor.visit_bytes(&uuid),
-            (view, budget, depth) => any(view, budget, depth, visitor),
-        }
-    }
-
-    fn deserialize_byte_buf<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.deserialize_bytes(visitor)
-    }
-
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self.undescribed()? {
-            (View::Scalar(Scalar::Uuid(uuid)), ..) => visitor.visit_seq(SeqDeserializer::new(uuid.into_iter())),
-            (View::Scalar(Scalar::Binary(bytes) | Scalar::Decimal(bytes)), ..) => {
-                visitor.visit_seq(SeqDeserializer::new(bytes.iter().copied()))
-            }
-            (view, budget, depth) => any(view, budget, depth, visitor),
-        }
-    }
-
-    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Error> {
-        self.deserialize_seq(visitor)
-    }
-
-    fn deserialize_tuple_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: usize,
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        self.deserialize_seq(visitor)
-    }
-
-    fn deserialize_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        self.deserialize_any(visitor)
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self.node.view() {
-            View::Scalar(Scalar::Null) => visitor.visit_none(),
-            _ => visitor.visit_some(self),
-        }
-    }
-
-    fn deserialize_unit_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Error> {
-        self.deserialize_any(visitor)
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        let (view, budget, depth) = self.undescribed()?;
-        let variant = match view {
-            View::Scalar(Scalar::String(name) | Scalar::Symbol(name)) => Variant::unit(name, budget, depth),
-            View::Map(mut pairs) => match (pairs.next(), pairs.next()) {
-                (Some((name, data)), None) => {
-                    budget.element()?;
-                    Variant::with_data(name, data, budget, deeper(budget, depth)?)
-                }
-                _ => return Err(de::Error::invalid_value(Unexpected::Map, &"a map with one entry")),
-            },
-            view => return any(view, budget, depth, visitor),
-        };
-        visitor.visit_enum(variant)
-    }
-
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        // The value is in memory, and nothing of it is read.
-        visitor.visit_unit()
-    }
-
-    fn is_human_readable(&self) -> bool {
-        false
-    }
 }
 
 /// Text that is a key in place of a value.

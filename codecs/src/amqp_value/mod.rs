@@ -25,6 +25,7 @@
 mod access;
 mod deserializer;
 mod node;
+mod read;
 mod serializer;
 
 pub use self::{

@@ -51,7 +51,7 @@ pub use self::{
     pass_through::PassThrough,
     properties::Properties,
     received::{LockToken, MessageState, Received, SequenceNumber},
-    trace_context::{MalformedTrace, TraceContext},
+    trace_context::TraceContext,
     value::{PropertyValue, Value},
 };
 #[doc(hidden)]

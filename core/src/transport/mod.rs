@@ -43,7 +43,7 @@ pub use self::{
         DynTransportBuilder,
     },
     entity_info::EntityInfo,
-    error::{ErrorKind, ManageError, ReceiveError, SendError, SessionRequired, SettleError},
+    error::{ErrorKind, ManageError, ReceiveError, SendError, SettleError},
     escaped::Escaped,
     from_async::{AsyncReceiver, FromAsync, Stop},
     lease::{Delivery, Lease},

@@ -21,9 +21,9 @@ use super::{idle::Idle, rights::Held, wakes::Wakes};
 use crate::{
     errors::Failure,
     links::{Kind, Link},
-    nodes::Reply,
+    nodes::reply::Reply,
     places::Place,
-    server::Shared,
+    shared::Shared,
     transactions::{Discharged, Transactions},
 };
 

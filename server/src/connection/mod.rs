@@ -1,11 +1,12 @@
 //! One connection of a client: its task, its state, its time.
 
 mod admission;
-mod client;
+pub(crate) mod client;
 mod events;
 mod handshake;
 mod idle;
 mod rights;
+mod times;
 mod wakes;
 
 use std::{pin::pin, sync::Arc};
@@ -26,7 +27,7 @@ pub(crate) use self::{
     client::{Client, Done},
     wakes::LinkWake,
 };
-use crate::{places::Place, server::Shared};
+use crate::{places::Place, shared::Shared};
 
 /// The mechanisms that are offered, in the order of the hosted service.
 const MECHANISMS: [&str; 4] = ["MSSBCBS", "ANONYMOUS", "PLAIN", "EXTERNAL"];

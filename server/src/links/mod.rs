@@ -16,7 +16,10 @@ pub(crate) use self::{
     outgoing::{Outgoing, Source},
     session::{Accepting, Wanted},
 };
-use crate::{auth::Rights, entities::Entity, nodes::Waiting};
+use crate::{
+    auth::Rights,
+    nodes::{node::Node, reply::Waiting},
+};
 
 /// A link of a client.
 pub(crate) struct Link {
@@ -41,26 +44,6 @@ pub(crate) enum Kind {
     Replies(Replies),
     /// The client declares and discharges transactions.
     Coordinator,
-}
-
-/// A node that answers requests.
-#[derive(Clone, Debug)]
-pub(crate) enum Node {
-    /// `$cbs`.
-    Cbs,
-    /// `$management` of an entity.
-    Management { entity: Entity, key: Arc<str> },
-}
-
-impl Node {
-    /// Returns whether an answer of `other` may go to a link of this node.
-    fn is(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Cbs, Self::Cbs) => true,
-            (Self::Management { key, .. }, Self::Management { key: other, .. }) => key == other,
-            _ => false,
-        }
-    }
 }
 
 /// A link on which a client receives answers.

@@ -11,7 +11,7 @@ use consign_core::{
     },
 };
 
-use super::Shared;
+use super::{Shared, text};
 
 /// Messages of one page.
 pub(super) const PAGE: usize = 50;
@@ -66,9 +66,10 @@ impl Filter<'_> {
         ];
         let is_in = |text: &str| text.contains(self.text);
         fields.into_iter().flatten().any(is_in)
-            || message.application_properties().iter().any(|(name, value)| {
-                is_in(name) || value.as_str().map_or_else(|| is_in(&super::views::value(value)), is_in)
-            })
+            || message
+                .application_properties()
+                .iter()
+                .any(|(name, value)| is_in(name) || value.as_str().map_or_else(|| is_in(&text::value(value)), is_in))
     }
 }
 

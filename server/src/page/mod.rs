@@ -39,13 +39,13 @@
 mod body;
 mod browse;
 mod error;
-mod events;
 mod groups;
 mod guard;
 mod hex;
 mod jobs;
 mod live;
 mod pretty;
+mod text;
 mod views;
 
 use std::{fmt, io, path::PathBuf, sync::Arc, time::Duration};

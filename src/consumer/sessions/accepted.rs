@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use super::receiver::Shared;
+use super::shared::Shared;
 use crate::transport::Session;
 
 /// The session that has had nothing to do for the longest time.

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use super::receiver::Shared;
+use super::shared::Shared;
 use crate::{
     Disposition,
     message::LockToken,

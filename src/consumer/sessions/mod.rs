@@ -7,6 +7,7 @@ mod lease;
 mod receiver;
 mod registry;
 mod run;
+mod shared;
 mod sink;
 
 use std::{fmt, sync::Arc, time::Duration};

@@ -1,28 +1,22 @@
 use std::{
     future::Future,
     pin::Pin,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-    task::{Context, Poll, Waker},
+    sync::{Arc, atomic::AtomicUsize},
+    task::{Context, Poll},
     time::Duration,
 };
 
-use bytes::Bytes;
-use futures_util::task::AtomicWaker;
 use tokio::time::{Instant, Sleep};
 
 use super::{
     super::log::Log,
     lease::{Renewing, SessionLease},
-    registry::{self, HeldSession, Registered},
+    registry,
+    shared::Shared,
 };
 use crate::{
     consumer::{Health, Stats, health::ConsumerFailure, options::Options},
-    transport::{
-        BoxFuture, Delivery, EntityInfo, ErrorKind, ReceiveError, Receiver, Session, SettleError, deadline::Timed,
-    },
+    transport::{Delivery, EntityInfo, ErrorKind, ReceiveError, Receiver, Session, deadline::Timed},
 };
 
 /// How long a session stays without a message before it can be closed for one that waits. The next message may be on its
@@ -47,133 +41,17 @@ pub(super) struct SessionReceiver<Q: Session> {
     log: Log,
 }
 
-/// What the receiver and the leases of one session have in common.
-pub(super) struct Shared<Q> {
-    locked: Mutex<Locked<Q>>,
-    id: Arc<str>,
-    /// How handlers find it.
-    registered: Registered,
-    is_done: AtomicBool,
-    /// Whether it is done when no handler runs.
-    is_closing: AtomicBool,
-    /// Wakes the receiver while it waits for messages.
-    waits: AtomicWaker,
-    /// Since when the session could be closed for another one, and how to wake its receiver.
-    spare: Mutex<Option<(Instant, Waker)>>,
-    /// How many sessions of the consumer could be closed.
-    spares: Arc<AtomicUsize>,
-    /// How long the broker may take to answer a call of a handler.
-    operation: Duration,
-}
-
-impl<Q: Session> HeldSession for Shared<Q> {
-    fn id(&self) -> &Arc<str> {
-        &self.id
-    }
-
-    fn operation_timeout(&self) -> Duration {
-        self.operation
-    }
-
-    fn state(&self) -> BoxFuture<Result<Option<Bytes>, SettleError>> {
-        Box::pin(self.locked().session.state())
-    }
-
-    fn set_state(&self, state: Option<Bytes>) -> BoxFuture<Result<(), SettleError>> {
-        Box::pin(self.locked().session.set_state(state))
-    }
-}
-
-struct Locked<Q> {
-    session: Q,
-    lock: Duration,
-    /// When the lock was taken, or renewed.
-    at: Instant,
-}
-
-impl<Q: Session> Shared<Q> {
-    fn locked(&self) -> MutexGuard<'_, Locked<Q>> {
-        self.locked.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn renew(&self) -> Q::Renew {
-        self.locked().session.renew()
-    }
-
-    /// The lock was renewed by a request that was sent then.
-    pub(super) fn renewed(&self, asked_at: Instant) {
-        self.locked().at = asked_at;
-    }
-
-    pub(super) fn is_done(&self) -> bool {
-        self.is_done.load(Ordering::Acquire)
-    }
-
-    fn set_spare(&self, spare: Option<(Instant, Waker)>) -> Option<(Instant, Waker)> {
-        let mut present = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        match (present.is_some(), spare.is_some()) {
-            (false, true) => self.spares.fetch_add(1, Ordering::Relaxed),
-            (true, false) => self.spares.fetch_sub(1, Ordering::Relaxed),
-            _ => 0,
-        };
-        std::mem::replace(&mut *present, spare)
-    }
-
-    /// Since when the session has nothing to do, if it could be closed for another one.
-    pub(super) fn spare_since(&self) -> Option<Instant> {
-        self.spare.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|(since, _)| *since)
-    }
-
-    /// Ends a session that has nothing to do. No message is received from it from now on.
-    pub(super) fn retire(&self) {
-        let spare = self.set_spare(None);
-        self.locked().session.stop();
-        self.is_done.store(true, Ordering::Release);
-        if let Some((_, waker)) = spare {
-            waker.wake();
-        }
-    }
-
-    /// Whether it ends soon, or has ended.
-    pub(super) fn is_closing(&self) -> bool {
-        self.is_done() || self.is_closing.load(Ordering::Acquire)
-    }
-
-    /// Ends the session when no handler runs.
-    pub(super) fn close_when_idle(&self) {
-        self.is_closing.store(true, Ordering::Release);
-        self.waits.wake();
-    }
-
-    pub(super) fn into_session(self) -> Q {
-        self.locked.into_inner().unwrap_or_else(PoisonError::into_inner).session
-    }
-}
-
 impl<Q: Session> SessionReceiver<Q> {
     pub(super) fn new(session: Q, idle: Duration, options: &Options, spares: Arc<AtomicUsize>) -> Self {
-        let lock = session.lock_duration().min(super::LONGEST);
-        let id = session.session_id().into();
-        let locked = Mutex::new(Locked { session, lock, at: Instant::now() });
         let operation = options.operation;
-        let shared = registry::register(|registered| Shared {
-            locked,
-            id,
-            registered,
-            operation,
-            is_done: AtomicBool::new(false),
-            is_closing: AtomicBool::new(false),
-            waits: AtomicWaker::new(),
-            spare: Mutex::new(None),
-            spares,
-        });
+        let shared = registry::register(|registered| Shared::new(session, registered, operation, spares));
         Self {
             shared,
             idle,
             renews: !options.renewal.is_zero(),
             received: Vec::new(),
             renewing: None,
-            operation: options.operation,
+            operation,
             stats: options.stats.clone(),
             health: options.health.clone(),
             empty_since: None,
@@ -190,8 +68,7 @@ impl<Q: Session> SessionReceiver<Q> {
     /// Nothing more is received from this session.
     fn finish(&mut self, cx: &Context<'_>) {
         self.stop();
-        drop(self.shared.set_spare(None));
-        self.shared.is_done.store(true, Ordering::Release);
+        self.shared.finish();
         // The driver looks at it when it is polled the next time.
         cx.waker().wake_by_ref();
     }

@@ -23,7 +23,8 @@ use super::{
     SessionConsumer,
     accepted::{close_surplus, spare, working},
     accepting::Accepting,
-    receiver::{self, SessionReceiver},
+    receiver::SessionReceiver,
+    shared::Shared,
 };
 use crate::{
     Disposition, Message,
@@ -64,7 +65,7 @@ where
         let mut accepting = Accepting::default();
         let mut sessions = FuturesUnordered::new();
         let spares = Arc::new(AtomicUsize::new(0));
-        let mut accepted: Vec<Weak<receiver::Shared<A::Session>>> = Vec::new();
+        let mut accepted: Vec<Weak<Shared<A::Session>>> = Vec::new();
         let mut failure = None;
         let mut end = pin!(None);
         self.log.learn(&self.source.entity_info());
@@ -135,7 +136,7 @@ where
                 Next::Accepted(Err(error)) => {
                     self.health.failed(ConsumerFailure::Receive(error.kind()));
                     self.log.receive_failed(&self.source.entity_info(), Receiving::Sessions, &error, None);
-                    failure = failure.or(Some(ConsumeError::receive(error)));
+                    failure = failure.or(Some(ConsumeError::Receive(error)));
                 }
             }
             self.health.is(ConsumerState::Draining);

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::{
     super::{
-        ActionError, DeadLetterFilter, Explained, FailedAction, Report, RunOutcome,
+        ActionError, DeadLetterFilter, Explained, Report, RunOutcome,
         action::{Action, Refused, Step},
         no_dead_letter,
     },
@@ -131,7 +131,7 @@ impl<'r, L: Lease> Pass<'r, L> {
     pub(super) fn finished(&mut self, finished: Finished<L>) {
         let Finished { number, copied, copied_before, result, lease } = finished;
         self.report.resubmitted += u64::from(copied);
-        let failed_before = self.report.failures.iter().position(|failure| failure.sequence_number == number);
+        let failed_before = self.report.failures.iter().position(|failure| failure.sequence_number() == number);
         if let Some(failed) = failed_before {
             self.report.failures.remove(failed);
         }
@@ -169,6 +169,6 @@ impl<'r, L: Lease> Pass<'r, L> {
     }
 
     fn failed(&mut self, sequence_number: SequenceNumber, error: ActionError) {
-        self.report.failures.push(FailedAction { sequence_number, error });
+        self.report.failures.push(error.of(sequence_number));
     }
 }

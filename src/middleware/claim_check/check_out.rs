@@ -35,7 +35,7 @@ impl<B: BlobStore> ResolveClaimLayer<B> {
     /// What the message claims, if it does.
     fn claim(&self, message: &Message) -> Result<Option<Claim>, ClaimError> {
         let Some(claim) = Claim::of(message) else { return Ok(None) };
-        let claim = claim.map_err(ClaimError::Invalid)?;
+        let claim = claim?;
         if message.body().size() > 0 {
             return Err(ClaimError::WithBody);
         }

@@ -1,8 +1,9 @@
-use std::{error, fmt, str::FromStr};
+use std::{fmt, str::FromStr};
 
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
+use super::error::ClaimError;
 use crate::{
     Message,
     message::{PropertyValue, random_id::random_uuid},
@@ -46,9 +47,9 @@ impl Claim {
 
     /// The claim of a message: `None` without one.
     #[must_use]
-    pub fn of(message: &Message) -> Option<Result<Self, InvalidClaim>> {
+    pub fn of(message: &Message) -> Option<Result<Self, ClaimError>> {
         let claim = message.application_properties().get(Self::PROPERTY)?;
-        Some(claim.as_str().ok_or(InvalidClaim(())).and_then(str::parse))
+        Some(claim.as_str().ok_or(ClaimError::Invalid).and_then(str::parse))
     }
 
     /// Under which id the body is stored.
@@ -87,32 +88,20 @@ impl From<Claim> for PropertyValue {
 }
 
 impl FromStr for Claim {
-    type Err = InvalidClaim;
+    type Err = ClaimError;
 
     /// One spelling for each claim: digits in lower case, a length without a sign or leading zeros.
-    fn from_str(text: &str) -> Result<Self, InvalidClaim> {
+    fn from_str(text: &str) -> Result<Self, ClaimError> {
         let read = || {
             let (id, rest) = text.strip_prefix("1:")?.split_once(':')?;
             let (length, digest) = rest.split_once(':')?;
             let claim = Self { id: BlobId(unhex(id)?), length: length.parse().ok()?, digest: unhex(digest)? };
             (claim.to_string() == text).then_some(claim)
         };
-        read().ok_or(InvalidClaim(()))
+        read().ok_or(ClaimError::Invalid)
     }
 }
 
 fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
     HEXLOWER.decode(text.as_bytes()).ok()?.try_into().ok()
 }
-
-/// A text that is no claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InvalidClaim(());
-
-impl fmt::Display for InvalidClaim {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the claim is malformed")
-    }
-}
-
-impl error::Error for InvalidClaim {}

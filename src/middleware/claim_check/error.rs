@@ -1,6 +1,5 @@
 use std::{error, fmt};
 
-use super::claim::InvalidClaim;
 use crate::{
     Disposition,
     settlement::{DeadLetterReason, IntoDisposition},
@@ -94,7 +93,7 @@ impl From<BlobError> for SendError {
 #[non_exhaustive]
 pub enum ClaimError {
     /// It is malformed.
-    Invalid(InvalidClaim),
+    Invalid,
     /// There is a body beside it.
     WithBody,
     /// It is for more bytes than the layer reads.
@@ -124,7 +123,7 @@ impl ClaimError {
 impl fmt::Display for ClaimError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Invalid(error) => fmt::Display::fmt(error, f),
+            Self::Invalid => f.write_str("the claim is malformed"),
             Self::WithBody => f.write_str("the message has both a claim and a body"),
             Self::TooLarge { length, limit } => write!(f, "the claim is for {length} bytes, the limit is {limit}"),
             Self::Blob(error) => fmt::Display::fmt(error, f),
@@ -136,7 +135,6 @@ impl fmt::Display for ClaimError {
 impl error::Error for ClaimError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
-            Self::Invalid(error) => Some(error),
             Self::Blob(error) => Some(error),
             _ => None,
         }

@@ -102,7 +102,7 @@ use self::future::ClaimFuture;
 pub use self::{
     check_in::StoreClaimLayer,
     check_out::ResolveClaimLayer,
-    claim::{BlobId, Claim, InvalidClaim},
+    claim::{BlobId, Claim},
     error::{BlobError, BlobErrorKind, ClaimError},
     memory::MemoryBlobs,
     store::BlobStore,

@@ -15,9 +15,8 @@ pub struct DecompressError {
 }
 
 /// The kind of an error in an encoded body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum DecompressErrorKind {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DecompressErrorKind {
     /// An encoding that is unknown, or that the layer is not configured to read.
     Encoding,
     /// More than one encoding.
@@ -45,9 +44,8 @@ pub enum DecompressErrorKind {
 }
 
 impl DecompressErrorKind {
-    /// Returns the code in a trail: the name of the variant.
-    #[must_use]
-    pub const fn code(self) -> &'static str {
+    /// The code in a trail.
+    const fn code(self) -> &'static str {
         match self {
             Self::Encoding => "Encoding",
             Self::Nested => "Nested",
@@ -66,12 +64,6 @@ impl DecompressError {
     #[cold]
     pub(super) fn new(kind: DecompressErrorKind, encoding: &str) -> Self {
         Self { kind, encoding: encoding.chars().take(64).flat_map(char::escape_debug).collect() }
-    }
-
-    /// Returns the kind of the error.
-    #[must_use]
-    pub fn kind(&self) -> DecompressErrorKind {
-        self.kind
     }
 
     /// Returns the code under which the message is dead-lettered.

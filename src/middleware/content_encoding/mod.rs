@@ -106,12 +106,7 @@ mod inflate;
 #[cfg(feature = "zstd")]
 mod zstd;
 
-pub use self::{
-    compress::CompressLayer,
-    decompress::DecompressLayer,
-    encoding::Encoding,
-    error::{DecompressError, DecompressErrorKind},
-};
+pub use self::{compress::CompressLayer, decompress::DecompressLayer, encoding::Encoding, error::DecompressError};
 
 /// How many times its compressed size a body may have, unless a receiver says otherwise.
 const RATIO: usize = 100;

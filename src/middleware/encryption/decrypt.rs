@@ -1,10 +1,7 @@
 use chacha20poly1305::{KeyInit, XChaCha20Poly1305, aead::AeadInOut};
 use tower_layer::Layer;
 
-use super::{
-    EncryptLayer, NONCE, PURPOSE, TAG, VERSION, XCHACHA,
-    error::{DecryptError, DecryptErrorKind as Kind},
-};
+use super::{EncryptLayer, NONCE, PURPOSE, TAG, VERSION, XCHACHA, error::DecryptError};
 use crate::{
     Message,
     message::{MessageBody, PropertyValue},
@@ -51,31 +48,31 @@ impl DecryptLayer {
         let algorithm = properties.get(EncryptLayer::ALGORITHM);
         let id = properties.get(EncryptLayer::KEY_ID);
         if algorithm.is_none() && id.is_none() {
-            return if self.allow_plaintext { Ok(message) } else { Err(DecryptError::new(Kind::NotEncrypted)) };
+            return if self.allow_plaintext { Ok(message) } else { Err(DecryptError::NotEncrypted) };
         }
         let algorithm = algorithm.and_then(PropertyValue::as_str).unwrap_or_default();
         match algorithm.split_once(':') {
             Some((VERSION, XCHACHA)) => {}
-            Some((VERSION, _)) => return Err(DecryptError::new(Kind::Algorithm)),
-            _ => return Err(DecryptError::new(Kind::Version)),
+            Some((VERSION, _)) => return Err(DecryptError::Algorithm),
+            _ => return Err(DecryptError::Version),
         }
         let id = id.and_then(PropertyValue::as_str).unwrap_or_default();
         let key = self.keys.named(id);
-        let key = key.ok_or_else(|| DecryptError::new(Kind::UnknownKey).with(id))?;
-        let refused = |kind| DecryptError::new(kind).with(key.id());
+        let key = key.ok_or_else(|| DecryptError::unknown_key(id))?;
+        let not_authentic = || DecryptError::not_authentic(key.id());
 
-        let MessageBody::Data(data) = message.body() else { return Err(refused(Kind::NotBytes)) };
+        let MessageBody::Data(data) = message.body() else { return Err(DecryptError::NotBytes) };
         let body = data.joined();
-        let (nonce, rest) = body.split_first_chunk::<NONCE>().ok_or_else(|| refused(Kind::TooShort))?;
-        let (sealed, tag) = rest.split_last_chunk::<TAG>().ok_or_else(|| refused(Kind::TooShort))?;
+        let (nonce, rest) = body.split_first_chunk::<NONCE>().ok_or(DecryptError::TooShort)?;
+        let (sealed, tag) = rest.split_last_chunk::<TAG>().ok_or(DecryptError::TooShort)?;
         let mut plain = sealed.to_vec();
-        let bound = Bound::new(&PURPOSE, key.id(), message.properties()).ok_or_else(|| refused(Kind::NotAuthentic))?;
+        let bound = Bound::new(&PURPOSE, key.id(), message.properties()).ok_or_else(not_authentic)?;
         XChaCha20Poly1305::new(key.secret().into())
             .decrypt_inout_detached(nonce.into(), bound.as_bytes(), plain.as_mut_slice().into(), tag.into())
-            .map_err(|_| refused(Kind::NotAuthentic))?;
+            .map_err(|_| not_authentic())?;
 
         if let Some(name) = PURPOSE.missing(self.required.as_slice(), message.properties()) {
-            return Err(DecryptError::new(Kind::NotBound).with(name));
+            return Err(DecryptError::not_bound(name));
         }
 
         let mut message = message.with_body(plain);

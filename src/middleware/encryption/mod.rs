@@ -107,11 +107,7 @@ mod decrypt;
 mod encrypt;
 mod error;
 
-pub use self::{
-    decrypt::DecryptLayer,
-    encrypt::EncryptLayer,
-    error::{DecryptError, DecryptErrorKind},
-};
+pub use self::{decrypt::DecryptLayer, encrypt::EncryptLayer, error::DecryptError};
 use super::keys::Purpose;
 
 /// What the property says: the version of the format, and the only algorithm.

@@ -14,10 +14,8 @@ pub struct SchemaViolations {
     has_more: bool,
 }
 
-/// The kind of a failed validation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ViolationsKind {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ViolationsKind {
     /// The body breaks the schema.
     Broken,
     /// The body is not JSON, or is nested too deeply.
@@ -80,10 +78,14 @@ impl SchemaViolations {
         Self { name: name.into(), kind: ViolationsKind::Broken, violations, has_more }
     }
 
-    /// Returns the kind.
+    /// Returns the code under which the message is dead-lettered.
     #[must_use]
-    pub fn kind(&self) -> ViolationsKind {
-        self.kind
+    pub fn reason(&self) -> DeadLetterReason {
+        match self.kind {
+            ViolationsKind::TooLarge => DeadLetterReason::LimitExceeded,
+            ViolationsKind::ContentType => DeadLetterReason::UnsupportedContentType,
+            _ => DeadLetterReason::DeserializationFailed,
+        }
     }
 
     /// Returns the name of the schema.
@@ -138,11 +140,6 @@ impl error::Error for SchemaViolations {}
 impl IntoDisposition for SchemaViolations {
     #[cold]
     fn into_disposition(self) -> Disposition {
-        let reason = match self.kind {
-            ViolationsKind::TooLarge => DeadLetterReason::LimitExceeded,
-            ViolationsKind::ContentType => DeadLetterReason::UnsupportedContentType,
-            _ => DeadLetterReason::DeserializationFailed,
-        };
-        Disposition::dead_letter(reason, self.to_string())
+        Disposition::dead_letter(self.reason(), self.to_string())
     }
 }

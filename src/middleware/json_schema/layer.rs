@@ -2,7 +2,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use tower_layer::Layer;
 
-use super::{JsonSchema, SchemaViolations, ViolationsKind};
+use super::{JsonSchema, SchemaViolations, error::ViolationsKind};
 use crate::{
     Message,
     message::MessageBody,

@@ -66,7 +66,7 @@ mod layer;
 mod schema;
 
 pub use self::{
-    error::{SchemaViolation, SchemaViolations, ViolationsKind},
+    error::{SchemaViolation, SchemaViolations},
     layer::JsonSchemaLayer,
     schema::JsonSchema,
 };

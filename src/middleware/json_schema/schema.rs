@@ -3,7 +3,10 @@ use std::{fmt, sync::Arc};
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 
-use super::{SchemaViolation, SchemaViolations, ViolationsKind, error::MAX_VIOLATIONS};
+use super::{
+    SchemaViolation, SchemaViolations,
+    error::{MAX_VIOLATIONS, ViolationsKind},
+};
 use crate::{BuildError, BuildErrorKind};
 
 /// A compiled JSON Schema, and its name. A clone is a reference count.

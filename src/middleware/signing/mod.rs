@@ -98,11 +98,7 @@ mod verify;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-pub use self::{
-    error::{VerifyError, VerifyErrorKind},
-    sign::SignLayer,
-    verify::VerifyLayer,
-};
+pub use self::{error::VerifyError, sign::SignLayer, verify::VerifyLayer};
 use super::keys::{Bound, Key, Purpose};
 use crate::message::Properties;
 

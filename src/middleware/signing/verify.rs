@@ -2,11 +2,7 @@ use data_encoding::HEXLOWER;
 use hmac::Mac;
 use tower_layer::Layer;
 
-use super::{
-    ALGORITHM, DIGEST, PURPOSE, SignLayer, VERSION,
-    error::{VerifyError, VerifyErrorKind as Kind},
-    mac,
-};
+use super::{ALGORITHM, DIGEST, PURPOSE, SignLayer, VERSION, error::VerifyError, mac};
 use crate::{
     Message,
     message::{MessageBody, PropertyValue},
@@ -53,27 +49,27 @@ impl VerifyLayer {
         let properties = message.application_properties();
         let (signature, id) = (properties.get(SignLayer::SIGNATURE), properties.get(SignLayer::KEY_ID));
         if signature.is_none() && id.is_none() {
-            return if self.allow_unsigned { Ok(message) } else { Err(VerifyError::new(Kind::NotSigned)) };
+            return if self.allow_unsigned { Ok(message) } else { Err(VerifyError::NotSigned) };
         }
         let signature = signature.and_then(PropertyValue::as_str).unwrap_or_default();
         let (version, signature) = signature.split_once(':').unwrap_or_default();
         if version != VERSION {
-            return Err(VerifyError::new(Kind::Version));
+            return Err(VerifyError::Version);
         }
         let Some((ALGORITHM, digits)) = signature.split_once(':') else {
-            return Err(VerifyError::new(Kind::Algorithm));
+            return Err(VerifyError::Algorithm);
         };
         let id = id.and_then(PropertyValue::as_str).unwrap_or_default();
         let key = self.keys.named(id);
-        let key = key.ok_or_else(|| VerifyError::new(Kind::UnknownKey).with(id))?;
-        let refused = |kind| VerifyError::new(kind).with(key.id());
+        let key = key.ok_or_else(|| VerifyError::unknown_key(id))?;
+        let not_authentic = || VerifyError::not_authentic(key.id());
 
-        let signature = unhex(digits).ok_or_else(|| refused(Kind::NoSignature))?;
-        let MessageBody::Data(data) = message.body() else { return Err(refused(Kind::NotBytes)) };
-        let mac = mac(&key, message.properties(), data.joined()).ok_or_else(|| refused(Kind::NotAuthentic))?;
-        mac.verify_slice(&signature).map_err(|_| refused(Kind::NotAuthentic))?;
+        let signature = unhex(digits).ok_or(VerifyError::NoSignature)?;
+        let MessageBody::Data(data) = message.body() else { return Err(VerifyError::NotBytes) };
+        let mac = mac(&key, message.properties(), data.joined()).ok_or_else(not_authentic)?;
+        mac.verify_slice(&signature).map_err(|_| not_authentic())?;
         if let Some(name) = PURPOSE.missing(self.required.as_slice(), message.properties()) {
-            return Err(VerifyError::new(Kind::NotBound).with(name));
+            return Err(VerifyError::not_bound(name));
         }
 
         let mut message = message;

@@ -16,11 +16,11 @@ use crate::{
     Product,
     broker::PATH,
     capabilities::capabilities,
-    dialer::{self, Dialer, WeakSlot},
     error::Failure,
     numbers::Numbers,
     options::{Options, is_request_path},
     servers::Servers,
+    slot::{self, WeakSlot},
 };
 
 pub(crate) struct Core {
@@ -33,15 +33,16 @@ pub(crate) struct Core {
     pub(crate) numbers: Numbers,
     /// Those that may have a connection.
     pub(crate) dialers: Mutex<Vec<WeakSlot>>,
-    product: OnceLock<Product>,
+    /// That of the options, or of the first connection.
+    pub(crate) product: OnceLock<Product>,
     clock: SystemClock,
     last_link: AtomicU64,
     is_closed: AtomicBool,
 }
 
 impl Core {
-    /// Connects for the first time.
-    pub(crate) async fn open(options: Options, servers: Servers) -> Result<(Arc<Self>, Dialer), Failure> {
+    /// Checks the options. It opens no connection.
+    pub(crate) fn new(options: Options, servers: Servers) -> Result<Arc<Self>, Failure> {
         for address in options.address.iter().chain(&options.dead_letter_address) {
             if !address.contains(PATH) {
                 return Err(Failure::new(ErrorKind::InvalidArgument, "an address of entities contains `{path}`"));
@@ -63,7 +64,7 @@ impl Core {
             return Err(Failure::new(ErrorKind::NotSupported, detail));
         }
         let container = options.name.clone().unwrap_or_else(|| format!("consign-{:016x}", fastrand::u64(..)));
-        let core = Arc::new(Self {
+        Ok(Arc::new(Self {
             product: options.product.map_or_else(OnceLock::new, OnceLock::from),
             options,
             servers,
@@ -75,11 +76,7 @@ impl Core {
             clock: SystemClock::new(),
             last_link: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
-        });
-        let dialer = Dialer::new(&core);
-        let connection = dialer.connection().await?;
-        core.product.get_or_init(|| Product::of(&connection.peer()));
-        Ok((core, dialer))
+        }))
     }
 
     pub(crate) fn product(&self) -> Product {
@@ -129,7 +126,7 @@ impl Core {
         self.is_closed.store(true, Ordering::Release);
         let dialers = std::mem::take(&mut *self.dialers.lock());
         let slots: Vec<_> = dialers.iter().filter_map(WeakSlot::upgrade).collect();
-        let closing = slots.iter().map(|slot| dialer::close(slot));
+        let closing = slots.iter().map(|slot| slot::close(slot));
         futures_util::future::join_all(closing).await.into_iter().collect()
     }
 }

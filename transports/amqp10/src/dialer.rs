@@ -1,15 +1,12 @@
 //! A connection that is opened again when it is lost.
 
-use std::{
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use consign_amqp::client::Connection;
 use consign_core::transport::ErrorKind;
 use tokio::{sync::Mutex, time::Instant};
 
-use crate::{connect, core::Core, error::Failure, log};
+use crate::{Product, connect, core::Core, error::Failure, log, options::Options, servers::Servers, slot::Slot};
 
 /// A connection, which several links may share. Clones share it.
 #[derive(Clone)]
@@ -18,21 +15,16 @@ pub(crate) struct Dialer {
     slot: Arc<Mutex<Slot>>,
 }
 
-/// The connection of a [`Dialer`], and how it was reached.
-#[derive(Default)]
-pub(crate) struct Slot {
-    connection: Option<Connection>,
-    /// The server that was connected last.
-    server: usize,
-    /// Attempts that have failed since.
-    failures: u32,
-    not_before: Option<Instant>,
-    has_connected: bool,
-}
-
-pub(crate) type WeakSlot = Weak<Mutex<Slot>>;
-
 impl Dialer {
+    /// Connects for the first time.
+    pub(crate) async fn first(options: Options, servers: Servers) -> Result<(Arc<Core>, Self), Failure> {
+        let core = Core::new(options, servers)?;
+        let dialer = Self::new(&core);
+        let connection = dialer.connection().await?;
+        core.product.get_or_init(|| Product::of(&connection.peer()));
+        Ok((core, dialer))
+    }
+
     pub(crate) fn new(core: &Arc<Core>) -> Self {
         let slot = Arc::default();
         let mut dialers = core.dialers.lock();
@@ -111,15 +103,6 @@ impl Dialer {
 pub(crate) fn pause((first, longest): (Duration, Duration), failures: u32) -> Duration {
     let pause = first.saturating_mul(1 << failures.min(16)).min(longest);
     pause.mul_f64(0.5 + fastrand::f64() / 2.0)
-}
-
-/// Closes the connection of a dialer.
-pub(crate) async fn close(slot: &Mutex<Slot>) -> Result<(), Failure> {
-    let connection = slot.lock().await.connection.take();
-    match connection {
-        Some(connection) if !connection.is_closed() => Ok(connection.close().await?),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

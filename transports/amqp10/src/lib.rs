@@ -15,6 +15,7 @@ mod receiver;
 mod replies;
 mod sender;
 mod servers;
+mod slot;
 #[cfg(feature = "tls")]
 mod tls;
 mod transport;

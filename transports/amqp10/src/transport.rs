@@ -45,7 +45,7 @@ impl Amqp10 {
     }
 
     pub(crate) async fn open(options: Options, servers: Servers) -> Result<Self, Failure> {
-        let (core, dialer) = Core::open(options, servers).await?;
+        let (core, dialer) = Dialer::first(options, servers).await?;
         Ok(Self { core, dialer })
     }
 

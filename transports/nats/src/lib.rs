@@ -32,6 +32,7 @@ mod read;
 mod receiver;
 mod reply;
 mod reply_subjects;
+mod request_times;
 mod returned;
 mod rules;
 mod sender;

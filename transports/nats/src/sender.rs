@@ -6,9 +6,7 @@ use consign_core::{
     Message,
     message::EntityPath,
     settlement::DeadLetter,
-    transport::{
-        Batch, BoxFuture, Capabilities, Capability, ErrorKind, SendError, Sender, SessionRequired, Unsupported,
-    },
+    transport::{Batch, BoxFuture, Capabilities, Capability, ErrorKind, SendError, Sender, Unsupported},
 };
 
 use crate::{
@@ -129,7 +127,7 @@ impl Target {
         }
         let subject = match message.session_id() {
             Some(id) if self.requires_session => format!("{}.{}", self.subject, wire::token(id)),
-            None if self.requires_session => return Err(SessionRequired.into()),
+            None if self.requires_session => return Err(SendError::session_required()),
             _ => self.subject.clone(),
         };
         let reply = self.replies.as_ref().and_then(|replies| replies.take_reply_to(&mut message));

@@ -1,6 +1,6 @@
 use std::{error, fmt};
 
-use consign_core::transport::{ErrorKind, ManageError, ReceiveError, SendError, SessionRequired, SettleError};
+use consign_core::transport::{ErrorKind, ManageError, ReceiveError, SendError, SettleError};
 use deadpool_postgres::{HookError, PoolError};
 use tokio_postgres::{Error, error::SqlState};
 
@@ -156,7 +156,7 @@ macro_rules! into_operation_error {
         impl From<Failure> for $error {
             fn from(failure: Failure) -> Self {
                 $(if failure.state() == Some($state) {
-                    return $own.into();
+                    return $own;
                 })?
                 let (kind, retryable) = failure.kind();
                 let error = Self::new(kind).with_detail(failure.detail());
@@ -176,7 +176,7 @@ macro_rules! into_operation_error {
 
 into_operation_error! {
     // `send.sql` uses it for nothing else.
-    SendError, "CN409" is SessionRequired;
+    SendError, "CN409" is SendError::session_required();
     ReceiveError;
     SettleError;
     ManageError;

@@ -17,7 +17,7 @@ use tokio::sync::OnceCell;
 use crate::{
     arguments::quorum,
     cancels::Cancels,
-    dead_letters::DeadLetterExchanges,
+    dead_letters::exchanges::DeadLetterExchanges,
     delays::Delays,
     entities::Entities,
     error::Failure,

@@ -6,7 +6,7 @@ use lapin::types::ShortString;
 use crate::{
     Options, QueueSettings, RabbitMqReceiver, RabbitMqSender, TopicSettings,
     client::Shared,
-    dead_letters::DeadLetterExchange,
+    dead_letters::exchanges::DeadLetterExchange,
     entities::Known,
     link::Link,
     publisher::Publisher,

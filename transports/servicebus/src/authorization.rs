@@ -20,11 +20,11 @@ use consign_core::{
     time::{Clock, Timestamp},
 };
 use parking_lot::Mutex;
-use tokio::{sync::Mutex as AsyncMutex, task::JoinHandle};
+use tokio::sync::Mutex as AsyncMutex;
 
 use crate::{
     AccessToken, TokenCredential,
-    core::Core,
+    claim::Claim,
     error::Failure,
     log,
     management::Management,
@@ -60,33 +60,28 @@ pub(crate) struct Wire {
     timeout: Duration,
 }
 
-/// The permission to use an entity over a connection. Its token is renewed as long as there is one.
-pub(crate) struct Claim {
-    renewal: Option<JoinHandle<()>>,
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        if let Some(renewal) = &self.renewal {
-            renewal.abort();
-        }
-    }
-}
-
 impl Wire {
-    pub(crate) fn new(connection: Connection, core: &Core) -> Arc<Self> {
+    /// `container` is the name of the AMQP container, `timeout` that of each request.
+    pub(crate) fn new(
+        connection: Connection,
+        host: String,
+        container: String,
+        credential: Arc<dyn TokenCredential>,
+        clock: Arc<dyn Clock>,
+        timeout: Duration,
+    ) -> Arc<Self> {
         Arc::new(Self {
             connection,
             nodes: AsyncMutex::default(),
             cbs: AsyncMutex::default(),
             claims: Mutex::default(),
             management: Mutex::default(),
-            credential: Arc::clone(&core.credential),
-            clock: Arc::clone(&core.options.clock),
-            host: core.endpoint.host.clone(),
-            container: core.container.clone(),
+            credential,
+            clock,
+            host,
+            container,
             last_link: AtomicU64::new(0),
-            timeout: core.options.timeout,
+            timeout,
         })
     }
 

@@ -15,11 +15,7 @@ use consign_amqp::{
 use consign_core::transport::ErrorKind;
 use tokio::net::TcpStream;
 
-use crate::{
-    core::{Core, Endpoint},
-    error::Failure,
-    options::Io,
-};
+use crate::{core::Core, endpoint::Endpoint, error::Failure, options::Io};
 
 pub(crate) async fn open(core: &Core) -> Result<Connection, Failure> {
     let stream = stream(core, &core.endpoint, core.options.web_socket).await?;

@@ -1,7 +1,6 @@
-//! What all senders and receivers of a transport share: its connection, which is opened again when it is lost.
+//! What all senders and receivers of a transport share.
 
 use std::{
-    fmt,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -15,9 +14,8 @@ use tokio::{sync::Mutex, time::Instant};
 use crate::{
     TokenCredential,
     authorization::Wire,
-    connect,
+    endpoint::Endpoint,
     error::Failure,
-    log,
     options::Options,
     proxy::{self, Proxy},
 };
@@ -31,32 +29,24 @@ pub(crate) struct Core {
     pub(crate) proxy: Option<Proxy>,
     /// The name of the AMQP container.
     pub(crate) container: String,
-    slot: Mutex<Slot>,
+    pub(crate) slot: Mutex<Slot>,
     last_link: AtomicU64,
     is_closed: AtomicBool,
 }
 
-/// Where the server is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Endpoint {
-    pub(crate) host: String,
-    pub(crate) port: u16,
-    pub(crate) is_tls: bool,
-}
-
 /// The connection, and how it was reached.
 #[derive(Default)]
-struct Slot {
-    wire: Option<Arc<Wire>>,
+pub(crate) struct Slot {
+    pub(crate) wire: Option<Arc<Wire>>,
     /// Attempts that have failed since the last connection.
-    failures: u32,
-    not_before: Option<Instant>,
-    has_connected: bool,
+    pub(crate) failures: u32,
+    pub(crate) not_before: Option<Instant>,
+    pub(crate) has_connected: bool,
 }
 
 impl Core {
-    /// Connects for the first time.
-    pub(crate) async fn open(
+    /// Checks the options. It opens no connection.
+    pub(crate) fn new(
         options: Options,
         endpoint: Endpoint,
         credential: Arc<dyn TokenCredential>,
@@ -75,7 +65,7 @@ impl Core {
         let invalid_proxy = || Failure::new(ErrorKind::InvalidArgument, proxy::FORM);
         let proxy = options.proxy.as_deref().map(|url| Proxy::parse(url).ok_or_else(invalid_proxy)).transpose()?;
         let container = options.name.clone().unwrap_or_else(|| format!("consign-{:016x}", fastrand::u64(..)));
-        let core = Arc::new(Self {
+        Ok(Arc::new(Self {
             options,
             endpoint,
             credential,
@@ -86,9 +76,7 @@ impl Core {
             slot: Mutex::default(),
             last_link: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
-        });
-        core.wire().await?;
-        Ok(core)
+        }))
     }
 
     /// Returns where the server has HTTP.
@@ -111,49 +99,6 @@ impl Core {
         format!("{entity}-{}-{}", self.container, self.last_link.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Returns the connection, and opens it if there is none. An attempt continues when no caller waits for it.
-    pub(crate) async fn wire(self: &Arc<Self>) -> Result<Arc<Wire>, Failure> {
-        let this = Arc::clone(self);
-        let opening = tokio::spawn(async move { this.connected().await });
-        opening.await.unwrap_or_else(|_| Err(Failure::new(ErrorKind::General, "the task of the connection has ended")))
-    }
-
-    async fn connected(self: &Arc<Self>) -> Result<Arc<Wire>, Failure> {
-        let mut slot = self.slot.lock().await;
-        if self.is_closed() {
-            return Err(Failure::closed());
-        }
-        if let Some(wire) = slot.wire.as_ref().filter(|wire| !wire.connection.is_closed()) {
-            return Ok(Arc::clone(wire));
-        }
-        slot.wire = None;
-        if let Some(not_before) = slot.not_before.take() {
-            tokio::time::sleep_until(not_before).await;
-        }
-        let server = self.endpoint.to_string();
-        match connect::open(self).await {
-            Ok(connection) => {
-                if slot.has_connected {
-                    log::connected(&server, slot.failures);
-                }
-                let wire = Wire::new(connection, self);
-                *slot = Slot { wire: Some(Arc::clone(&wire)), failures: 0, not_before: None, has_connected: true };
-                if self.is_closed() {
-                    slot.wire = None;
-                    return Err(Failure::closed());
-                }
-                Ok(wire)
-            }
-            Err(failure) => {
-                let pause = self.pause(slot.failures);
-                slot.failures = slot.failures.saturating_add(1);
-                slot.not_before = Some(Instant::now() + pause);
-                log::not_connected(&server, &failure, pause);
-                Err(failure)
-            }
-        }
-    }
-
     /// The pause after so many failures before the last one, with a random part.
     pub(crate) fn pause(&self, failures: u32) -> Duration {
         let (first, longest) = self.options.backoff;
@@ -174,11 +119,5 @@ impl Core {
             Some(wire) if !wire.connection.is_closed() => Ok(wire.connection.clone().close().await?),
             _ => Ok(()),
         }
-    }
-}
-
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.host, self.port)
     }
 }

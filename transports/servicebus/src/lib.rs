@@ -5,19 +5,23 @@
 mod administration;
 mod authorization;
 mod capabilities;
+mod claim;
 mod connect;
 mod connection_string;
 mod connector;
 mod core;
 mod credential;
+mod endpoint;
 #[cfg(feature = "azure-core")]
 mod entra;
 mod error;
 mod log;
+mod manage;
 mod management;
 mod options;
 mod proxy;
 mod receiver;
+mod reconnect;
 mod requests;
 mod retry;
 mod rules;

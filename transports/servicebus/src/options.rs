@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::{
     ConnectionString, ServiceBus, SharedAccessKey, SharedAccessSignature, TokenCredential,
     connection_string::{Secret, authority},
-    core::Endpoint,
+    endpoint::Endpoint,
     error::Failure,
 };
 

@@ -6,7 +6,7 @@ use consign_core::{
 };
 use consign_rules::Rule;
 
-use crate::{ServiceBus, management, retry::Effect};
+use crate::{ServiceBus, retry::Effect};
 
 impl ServiceBus {
     /// Creates a rule of a subscription, over AMQP.
@@ -17,9 +17,8 @@ impl ServiceBus {
     /// subscription.
     pub async fn create_rule(&self, subscription: &EntityPath, rule: &Rule) -> Result<(), ManageError> {
         check(subscription)?;
-        let adding = management::call(&self.core, subscription, Effect::Once, |management| async move {
-            management.add_rule(rule).await
-        });
+        let adding =
+            self.core.manage(subscription, Effect::Once, |management| async move { management.add_rule(rule).await });
         Ok(adding.await?)
     }
 
@@ -30,9 +29,9 @@ impl ServiceBus {
     /// `EntityNotFound` without the subscription or the rule.
     pub async fn delete_rule(&self, subscription: &EntityPath, name: &str) -> Result<(), ManageError> {
         check(subscription)?;
-        let removing = management::call(&self.core, subscription, Effect::Once, |management| async move {
-            management.remove_rule(name).await
-        });
+        let removing = self
+            .core
+            .manage(subscription, Effect::Once, |management| async move { management.remove_rule(name).await });
         Ok(removing.await?)
     }
 
@@ -43,9 +42,8 @@ impl ServiceBus {
     /// `EntityNotFound`, and `NotSupported` for a rule that consign does not have.
     pub async fn rules(&self, subscription: &EntityPath) -> Result<Vec<Rule>, ManageError> {
         check(subscription)?;
-        let listing = management::call(&self.core, subscription, Effect::Repeatable, |management| async move {
-            management.rules().await
-        });
+        let listing =
+            self.core.manage(subscription, Effect::Repeatable, |management| async move { management.rules().await });
         let mut rules = listing.await?;
         rules.sort_by(|one, other| one.name().cmp(other.name()));
         Ok(rules)

@@ -11,13 +11,14 @@ use consign_amqp::{
 use consign_core::{
     Message,
     message::EntityPath,
-    transport::{Batch, BoxFuture, Capabilities, ErrorKind, PresettledSender, SendError, Sender, SessionRequired},
+    transport::{Batch, BoxFuture, Capabilities, ErrorKind, PresettledSender, SendError, Sender},
 };
 use tokio::sync::Mutex;
 
 use crate::{
-    authorization::{Claim, Wire},
+    authorization::Wire,
     capabilities::CAPABILITIES,
+    claim::Claim,
     core::Core,
     error::Failure,
     log,
@@ -147,7 +148,7 @@ pub(crate) fn refused(failure: Failure, lacks_session: bool) -> SendError {
     if failure.kind() != ErrorKind::InvalidOperation || !lacks_session || !names_session() {
         return failure.into();
     }
-    let error = SendError::from(SessionRequired);
+    let error = SendError::session_required();
     match failure.condition() {
         Some(condition) => error.with_condition(condition.to_owned()),
         None => error,

@@ -15,9 +15,10 @@ use crate::{
     Options, ServiceBusLease, ServiceBusReceiver, ServiceBusSender, ServiceBusSession, ServiceBusSessions,
     ServiceBusTransaction, TokenCredential,
     capabilities::CAPABILITIES,
-    core::{Core, Endpoint},
+    core::Core,
+    endpoint::Endpoint,
     error::Failure,
-    management::{self, Locked},
+    management::Locked,
     receiver::{ByToken, Mode, Source, duration},
     retry::Effect,
     sender::refused,
@@ -56,7 +57,9 @@ impl ServiceBus {
         endpoint: Endpoint,
         credential: Arc<dyn TokenCredential>,
     ) -> Result<Self, Failure> {
-        Ok(Self { core: Core::open(options, endpoint, credential).await? })
+        let core = Core::new(options, endpoint, credential)?;
+        core.wire().await?;
+        Ok(Self { core })
     }
 
     /// Closes the connection. The next call opens another one: for tests of lost connections, and after a change of the network.
@@ -117,9 +120,9 @@ impl PeekMessages for ServiceBus {
         if max == 0 {
             return Ok(Vec::new());
         }
-        let peeking = management::call(&self.core, path, Effect::Repeatable, |management| async move {
-            management.peek(from, max, None).await
-        });
+        let peeking = self
+            .core
+            .manage(path, Effect::Repeatable, |management| async move { management.peek(from, max, None).await });
         let source = Source::new(&self.core, path.clone(), Mode::PeekLock);
         Ok(peeked(&source, peeking.await?))
     }
@@ -144,9 +147,9 @@ impl ScheduleMessages for ServiceBus {
         if entries.is_empty() {
             return Ok(Vec::new());
         }
-        let scheduling = management::call(&self.core, path, Effect::Once, |management| async move {
-            management.schedule(entries.clone(), None).await
-        });
+        let scheduling = self
+            .core
+            .manage(path, Effect::Once, |management| async move { management.schedule(entries.clone(), None).await });
         scheduling.await.map_err(|failure| refused(failure, lacks_session))
     }
 
@@ -154,9 +157,9 @@ impl ScheduleMessages for ServiceBus {
         if numbers.is_empty() {
             return Ok(());
         }
-        let cancelling = management::call(&self.core, path, Effect::Once, |management| async move {
-            management.cancel_scheduled(numbers).await
-        });
+        let cancelling = self
+            .core
+            .manage(path, Effect::Once, |management| async move { management.cancel_scheduled(numbers).await });
         Ok(cancelling.await?)
     }
 }
@@ -173,7 +176,7 @@ impl ReceiveDeferred for ServiceBus {
         let (core, path, numbers) = (Arc::clone(&self.core), path.clone(), numbers.to_vec());
         let receiving = async move {
             let numbers = &numbers[..];
-            let locked = management::call(&core, &path, Effect::Once, |management| async move {
+            let locked = core.manage(&path, Effect::Once, |management| async move {
                 management.receive_deferred(numbers, None).await
             });
             let locked = locked.await?;
@@ -232,7 +235,7 @@ impl PurgeMessages for ServiceBus {
         let mut purged = 0;
         while purged < max {
             let count = (max - purged).min(MAX_DELETED);
-            let deleting = management::call(&self.core, path, Effect::Repeatable, |management| async move {
+            let deleting = self.core.manage(path, Effect::Repeatable, |management| async move {
                 management.delete_messages(count, before).await
             });
             match deleting.await? {

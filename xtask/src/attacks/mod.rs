@@ -3,7 +3,7 @@
 //! A test names its inputs by `/// Attacks: 7, 12.` in its doc comment. `docs/attacks.md` is the page that is made of both.
 
 mod page;
-mod problem;
+pub(crate) mod problem;
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::json;
 
-pub(crate) use self::problem::Problem;
+use self::problem::Problem;
 use crate::error::Error;
 use crate::options::Output;
 use crate::source::Source;

@@ -2,7 +2,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use super::Finding;
+use super::finding::Finding;
 
 /// What libFuzzer prints about one target.
 #[derive(Debug)]

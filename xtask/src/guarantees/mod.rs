@@ -4,7 +4,7 @@
 
 mod cases;
 mod page;
-mod problem;
+pub(crate) mod problem;
 mod readme;
 mod transports;
 
@@ -14,7 +14,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::json;
 
-pub(crate) use self::problem::Problem;
+use self::problem::Problem;
 use self::{cases::Cases, readme::sentences, transports::Levels};
 use crate::error::Error;
 use crate::options::Output;

@@ -4,7 +4,7 @@ mod receiver;
 mod sender;
 
 pub(super) use self::{receiver::Receiver, sender::Sender};
-use super::{CommandError, Connection, LinkId, session::Session, writer::Writer};
+use super::LinkId;
 use crate::{types::Role, value::Str};
 
 /// What the peer uses a handle for.
@@ -70,22 +70,5 @@ impl Link {
 
     pub(super) const fn is_detaching(&self) -> bool {
         matches!(self.state, LinkState::Detaching { .. })
-    }
-}
-
-impl Connection {
-    /// The session of a link, whether or not the link is there.
-    pub(super) fn link_session(&mut self, link: LinkId) -> Result<(&mut Session, &mut Writer), CommandError> {
-        self.session_mut(link.session).map_err(|error| match error {
-            CommandError::UnknownSession => CommandError::UnknownLink,
-            error => error,
-        })
-    }
-}
-
-impl Session {
-    /// The link of a command.
-    pub(super) fn live_link(&mut self, link: LinkId) -> Result<&mut Link, CommandError> {
-        self.link_mut(link).filter(|link| !link.is_detaching()).ok_or(CommandError::UnknownLink)
     }
 }

@@ -1,9 +1,6 @@
 use std::{fs::File, io::Write, os::unix::fs::FileExt};
 
-use crate::{
-    contestant::{Contestant, Entered, Place, SIZE, Step, body},
-    disk::handed::Handed,
-};
+use crate::contestant::{Contestant, Entered, Place, SIZE, Step, body};
 
 /// The least that a durable queue has to do: write the same bytes to a file, and call `fdatasync` after each window. A
 /// completion is a record of 16 bytes.
@@ -28,14 +25,6 @@ pub(crate) fn enter(place: Place<'_>) -> Step<'_, Entered> {
     })
 }
 
-/// The same on a thread of its own, which is woken for each window and wakes the task that waits.
-pub(crate) fn enter_handed(place: Place<'_>) -> Step<'_, Entered> {
-    Box::pin(async move {
-        let settings = "the floor on a thread of its own: what it takes to hand a window over".into();
-        Ok(Entered { contestant: Box::new(Handed::new(Floor::preallocated(place)?)?), settings })
-    })
-}
-
 /// A file that grows with each window.
 pub(crate) fn enter_append(place: Place<'_>) -> Step<'_, Entered> {
     Box::pin(async move {
@@ -47,7 +36,8 @@ pub(crate) fn enter_append(place: Place<'_>) -> Step<'_, Entered> {
 }
 
 impl Floor {
-    fn preallocated(place: Place<'_>) -> std::io::Result<Self> {
+    /// A floor on a file of zeros that is on the disk.
+    pub(super) fn preallocated(place: Place<'_>) -> std::io::Result<Self> {
         std::fs::create_dir_all(place.folder)?;
         let mut file = File::create_new(place.folder.join("floor"))?;
         let zeros = vec![0; 1 << 20];

@@ -7,7 +7,7 @@ use std::{
 use tokio::sync::oneshot;
 
 use crate::{
-    contestant::{Contestant, Error, Step, Unexpected},
+    contestant::{Contestant, Entered, Error, Place, Step, Unexpected},
     disk::floor::Floor,
 };
 
@@ -23,8 +23,16 @@ struct Work {
     done: oneshot::Sender<io::Result<()>>,
 }
 
+/// A file of zeros, on a thread of its own, which is woken for each window and wakes the task that waits.
+pub(crate) fn enter(place: Place<'_>) -> Step<'_, Entered> {
+    Box::pin(async move {
+        let settings = "the floor on a thread of its own: what it takes to hand a window over".into();
+        Ok(Entered { contestant: Box::new(Handed::new(Floor::preallocated(place)?)?), settings })
+    })
+}
+
 impl Handed {
-    pub(crate) fn new(floor: Floor) -> io::Result<Self> {
+    fn new(floor: Floor) -> io::Result<Self> {
         let (work, works) = sync_channel(1);
         let thread = thread::Builder::new().name("floor".into()).spawn(move || write(floor, &works))?;
         Ok(Self { work, thread })

@@ -3,7 +3,7 @@
 pub(crate) mod durable;
 pub(crate) mod fjall;
 pub(crate) mod floor;
-mod handed;
+pub(crate) mod handed;
 pub(crate) mod redb;
 pub(crate) mod segments;
 pub(crate) mod space;

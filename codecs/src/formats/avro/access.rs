@@ -10,7 +10,7 @@ use serde::{
 
 use super::{
     input::Input,
-    read::Reader,
+    reader::Reader,
     schema::{AvroSchema, Field, Id, Node},
 };
 use crate::{DecodeError, DecodeErrorKind, serde_error::Refused};

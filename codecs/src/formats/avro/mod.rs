@@ -4,6 +4,7 @@ mod access;
 mod containers;
 mod input;
 mod read;
+mod reader;
 mod schema;
 mod write;
 mod write_error;
@@ -12,7 +13,7 @@ use bytes::BytesMut;
 use serde::{Deserialize, Serialize};
 
 pub use self::schema::{AvroSchema, AvroSchemaError, AvroSchemaErrorKind};
-use self::{input::Input, read::Reader, write::MARKER, write_error::WriteError};
+use self::{input::Input, reader::Reader, write::MARKER, write_error::WriteError};
 use super::empty;
 use crate::{
     Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType, Position,

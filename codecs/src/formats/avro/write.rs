@@ -7,7 +7,6 @@ use serde::ser::Serialize;
 use serde_json::Value;
 
 use super::{
-    containers::{Fields, Items, Sequence},
     schema::{AvroSchema, Id, Node, Unit},
     write_error::{WriteError, refused},
 };
@@ -189,35 +188,6 @@ impl<'o, 's> Writer<'o, 's> {
         }
         self.out.put_slice(bytes);
         Ok(())
-    }
-
-    fn sequence(mut self, count: Option<usize>) -> Result<Sequence<'o, 's>, WriteError> {
-        let chosen = self.choose("a sequence", |node| match node {
-            Node::Array(_) => Some(0),
-            Node::Bytes => Some(1),
-            Node::Fixed(fixed) if count.is_none_or(|count| count == fixed.size) => Some(2),
-            _ => None,
-        })?;
-        match (chosen.node, chosen.schema) {
-            (Node::Array(items), Some(schema)) => {
-                Ok(Sequence::Items(Items::begin(self.out, schema, *items, self.levels, count)?))
-            }
-            (Node::Fixed(fixed), _) => Ok(Sequence::Bytes(self.out, Vec::new(), Some(fixed.size))),
-            _ => Ok(Sequence::Bytes(self.out, Vec::new(), None)),
-        }
-    }
-
-    fn record(mut self, name: &str) -> Result<Fields<'o, 's>, WriteError> {
-        // A record of another name is the next best, if it is the only one.
-        let chosen = self.choose("a struct", |node| match node {
-            Node::Record(_) if node.label() == name => Some(0),
-            Node::Record(_) => Some(1),
-            _ => None,
-        })?;
-        let (Node::Record(record), Some(schema)) = (chosen.node, chosen.schema) else {
-            return Err(refused("a struct in place of another type"));
-        };
-        Fields::begin(self.out, schema, record, self.levels)
     }
 }
 

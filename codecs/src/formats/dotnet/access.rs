@@ -12,7 +12,7 @@ use serde::{
 
 use super::{
     document::{Document, Inside, Kind},
-    read::Reader,
+    reader::Reader,
 };
 use crate::{DecodeError, DecodeErrorKind, serde_error::Refused};
 

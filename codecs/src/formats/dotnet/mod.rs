@@ -5,6 +5,7 @@ mod base64_text;
 mod binary;
 mod document;
 mod read;
+mod reader;
 mod time;
 mod value;
 mod xml;
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use self::{
     document::{Document, Namespace},
-    read::Reader,
+    reader::Reader,
 };
 use super::{charset, empty};
 use crate::serde_error::Refused;

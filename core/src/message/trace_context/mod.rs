@@ -3,9 +3,9 @@
 mod traceparent;
 mod tracestate;
 
-use std::{error, fmt};
+use std::fmt;
 
-use super::{InvalidArgument, Properties, PropertyValue};
+use super::{Field, InvalidArgument, Problem, Properties, PropertyValue};
 
 /// The trace context of a message: that of the span that sent it, by [W3C Trace
 /// Context](https://www.w3.org/TR/trace-context/). It needs no library of tracing.
@@ -59,10 +59,14 @@ impl TraceContext {
     /// Reads a `traceparent`. Of a version after 00 the part is read that version 00 has. Error: not two hexadecimal digits
     /// in lower case, 32, 16 and two more with `-` between; a version ff; an id that is zero; anything after that in
     /// version 00.
-    pub fn parse(traceparent: &str) -> Result<Self, MalformedTrace> {
-        let (trace_id, span_id, flags) = traceparent::parse(traceparent.as_bytes()).ok_or(MalformedTrace(()))?;
+    pub fn parse(traceparent: &str) -> Result<Self, InvalidArgument> {
+        Self::read(traceparent).ok_or_else(|| malformed(Self::TRACEPARENT))
+    }
+
+    fn read(traceparent: &str) -> Option<Self> {
+        let (trace_id, span_id, flags) = traceparent::parse(traceparent.as_bytes())?;
         // What other bits mean a later version says.
-        Self::new(trace_id, span_id, flags & Self::SAMPLED != 0).ok_or(MalformedTrace(()))
+        Self::new(trace_id, span_id, flags & Self::SAMPLED != 0)
     }
 
     /// Adds what vendors add, a list of `key=value`. A state that breaks the grammar, names a key twice or has more
@@ -77,17 +81,16 @@ impl TraceContext {
     /// neither. The value is text, or the bytes of text, as some AMQP 0-9-1 clients write it. Without either,
     /// `MT-Activity-Id` of MassTransit is read where it has the form of a `traceparent`. Error: the first of them is
     /// malformed, or not text. A malformed `tracestate` is left out.
-    pub fn of(properties: &Properties) -> Result<Option<Self>, MalformedTrace> {
+    pub fn of(properties: &Properties) -> Result<Option<Self>, InvalidArgument> {
         let application = properties.application_properties();
         if application.is_empty() {
             return Ok(None);
         }
-        let parent = application.get(Self::TRACEPARENT).or_else(|| application.get(Self::DIAGNOSTIC_ID));
-        let Some(parent) = parent else {
-            let activity = application.get(Self::ACTIVITY_ID).and_then(text);
-            return Ok(activity.and_then(|activity| Self::parse(activity).ok()));
+        let names = [Self::TRACEPARENT, Self::DIAGNOSTIC_ID];
+        let Some((name, parent)) = names.into_iter().find_map(|name| Some((name, application.get(name)?))) else {
+            return Ok(application.get(Self::ACTIVITY_ID).and_then(text).and_then(Self::read));
         };
-        let read = Self::parse(text(parent).ok_or(MalformedTrace(()))?)?;
+        let read = text(parent).and_then(Self::read).ok_or_else(|| malformed(name))?;
         Ok(Some(match application.get(Self::TRACESTATE).and_then(text) {
             Some(tracestate) => read.with_state(tracestate),
             None => read,
@@ -167,17 +170,10 @@ impl fmt::Display for TraceContext {
     }
 }
 
-/// A text that is no `traceparent`. It does not quote it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MalformedTrace(());
-
-impl fmt::Display for MalformedTrace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the trace context is malformed")
-    }
+#[cold]
+fn malformed(property: &str) -> InvalidArgument {
+    InvalidArgument::new(Field::application_property(property), Problem::Malformed)
 }
-
-impl error::Error for MalformedTrace {}
 
 fn text(value: &PropertyValue) -> Option<&str> {
     match value {
@@ -270,14 +266,14 @@ mod tests {
         assert_eq!(read(&[("x", PARENT)]), Ok(None));
         assert_eq!(read(&[("Diagnostic-Id", PARENT)]), Ok(Some(PARENT.into())));
         assert_eq!(read(&[("traceparent", PARENT), ("Diagnostic-Id", "|old.1.")]), Ok(Some(PARENT.into())));
-        assert_eq!(read(&[("Diagnostic-Id", "|old.1.")]), Err(MalformedTrace(())));
-        assert_eq!(read(&[("traceparent", ""), ("Diagnostic-Id", PARENT)]), Err(MalformedTrace(())));
+        assert_eq!(read(&[("Diagnostic-Id", "|old.1.")]), Err(malformed("Diagnostic-Id")));
+        assert_eq!(read(&[("traceparent", ""), ("Diagnostic-Id", PARENT)]), Err(malformed("traceparent")));
         assert_eq!(read(&[("MT-Activity-Id", PARENT)]), Ok(Some(PARENT.into())));
         assert_eq!(read(&[("MT-Activity-Id", "|old.1.")]), Ok(None));
-        assert_eq!(read(&[("MT-Activity-Id", PARENT), ("Diagnostic-Id", "x")]), Err(MalformedTrace(())));
+        assert_eq!(read(&[("MT-Activity-Id", PARENT), ("Diagnostic-Id", "x")]), Err(malformed("Diagnostic-Id")));
         let mut number = Properties::new();
         number.application_properties_mut().insert("traceparent", 7_i32);
-        assert_eq!(TraceContext::of(&number), Err(MalformedTrace(())));
+        assert_eq!(TraceContext::of(&number), Err(malformed("traceparent")));
     }
 
     /// Rules: O-01.
@@ -289,7 +285,7 @@ mod tests {
         let read = TraceContext::of(&bytes).unwrap().unwrap();
         assert_eq!((read.to_string().as_str(), read.state()), (PARENT, Some("a=1")));
         bytes.application_properties_mut().insert("traceparent", bytes::Bytes::from_static(b"\xff"));
-        assert_eq!(TraceContext::of(&bytes), Err(MalformedTrace(())));
+        assert_eq!(TraceContext::of(&bytes), Err(malformed("traceparent")));
     }
 
     /// Rules: O-01.

@@ -9,7 +9,7 @@ mod tracking;
 use std::{borrow::Cow, convert::Infallible, error, fmt};
 
 use self::failure::{BoxError, Failure};
-pub use self::{kind::ErrorKind, session_required::SessionRequired};
+pub use self::kind::ErrorKind;
 use crate::{message::InvalidArgument, time::Timestamp};
 
 macro_rules! operation_error {

@@ -2,11 +2,9 @@ use std::{error, fmt};
 
 use super::{ErrorKind, SendError};
 
-/// The entity requires sessions, and the message has no `SessionId`. Transports refuse such a message with it: it
-/// converts into a [`SendError`] of the kind [`ErrorKind::InvalidOperation`], which
-/// [reports it](SendError::is_session_required).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SessionRequired;
+/// The source by which an error is recognized.
+#[derive(Debug)]
+struct SessionRequired;
 
 impl fmt::Display for SessionRequired {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -16,14 +14,15 @@ impl fmt::Display for SessionRequired {
 
 impl error::Error for SessionRequired {}
 
-impl From<SessionRequired> for SendError {
-    #[cold]
-    fn from(error: SessionRequired) -> Self {
-        Self::new(ErrorKind::InvalidOperation).with_detail(error.to_string()).with_source(error)
-    }
-}
-
 impl SendError {
+    /// Creates the error with which a transport refuses a message without a `SessionId` for an entity that requires sessions.
+    /// Its kind is [`ErrorKind::InvalidOperation`].
+    #[cold]
+    #[must_use]
+    pub fn session_required() -> Self {
+        Self::new(ErrorKind::InvalidOperation).with_detail(SessionRequired.to_string()).with_source(SessionRequired)
+    }
+
     /// Returns whether the message was refused because its entity requires sessions and it has no `SessionId`.
     #[must_use]
     pub fn is_session_required(&self) -> bool {

@@ -10,7 +10,7 @@ use consign::{
 };
 use tower::BoxError;
 
-use super::{Source, run::RunOptions};
+use super::{Source, run_options::RunOptions};
 use crate::cli::{
     body,
     failure::Failure,

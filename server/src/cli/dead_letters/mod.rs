@@ -4,6 +4,7 @@ mod change;
 mod filter;
 mod list;
 mod run;
+mod run_options;
 
 use clap::{Args, Subcommand};
 use consign::{
@@ -16,7 +17,7 @@ use self::{
     change::{Edit, Transcode},
     filter::FilterOptions,
     list::{Export, Group, List, Show},
-    run::RunOptions,
+    run_options::{Limits, RunOptions},
 };
 use super::{
     failure::Failure,
@@ -69,7 +70,7 @@ pub(crate) struct Purge {
     #[command(flatten)]
     source: Source,
     #[command(flatten)]
-    run: run::Limits,
+    run: Limits,
 }
 
 impl DeadLetters {

@@ -1,12 +1,10 @@
 //! Runs over the dead letters: `resubmit`, `edit`, `transcode` and `purge`.
 
-use clap::Args;
 use consign::{
     Message,
     dead_letters::{
         Action, EntityDeadLetters, Explained, MAX_HOPS, Report, ResubmitGuarantee, Run, RunError, RunOutcome,
     },
-    message::EntityPath,
     transport::{DynLease, DynTransport, Escaped},
 };
 use serde_json::json;
@@ -16,40 +14,15 @@ use super::{
         failure::{Exit, Failure},
         output::Output,
         progress::Progress,
-        target::entity,
-        values::rate,
     },
     Source,
     change::Changes,
     list::all,
+    run_options::{Limits, RunOptions},
 };
 
 /// How many dead letters a dry run prints.
 const PRINTED: u64 = 20;
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Run")]
-pub(crate) struct RunOptions {
-    /// The entity to send to; by default the queue of the dead letters
-    #[arg(long, value_name = "ENTITY", value_parser = entity)]
-    to: Option<EntityPath>,
-    #[command(flatten)]
-    limits: Limits,
-}
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Run")]
-pub(crate) struct Limits {
-    /// Do it; otherwise the command prints what it would do
-    #[arg(long, visible_alias = "yes")]
-    apply: bool,
-    /// The most dead letters a second
-    #[arg(long, value_name = "COUNT", value_parser = rate)]
-    rate: Option<f64>,
-    /// How many dead letters are handled at once; 1 keeps their order
-    #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1_024))]
-    concurrency: u16,
-}
 
 /// Sends copies of dead letters, with changes, and removes them.
 pub(super) async fn resubmit(
@@ -128,7 +101,7 @@ fn report(
     let failures: Vec<_> = report
         .failures
         .iter()
-        .map(|failure| json!({ "sequence_number": failure.sequence_number.get(), "error": failure.error.to_string() }))
+        .map(|failure| json!({ "sequence_number": failure.sequence_number().get(), "error": failure.to_string() }))
         .collect();
     let Report { matching, skipped, resubmitted, purged, stopped_at_hop_limit, missed, end, .. } = report;
     let mut parts = vec![format!("{resubmitted} resubmitted, {purged} purged, {} failed", failures.len())];

@@ -148,7 +148,7 @@ async fn follow<A: consign::dead_letters::Action<DynLease>>(
         Err(error) => (error.report(), Some(error.receive_error().to_string())),
     };
     for failure in &report.failures {
-        progress.fail(failure.to_string());
+        progress.fail(format!("#{}: {failure}", failure.sequence_number()));
     }
     for _ in 0..report.stopped_at_hop_limit {
         progress.fail(format!("it was resubmitted {MAX_HOPS} times already"));

@@ -8,11 +8,12 @@ use axum::{
 use consign_core::{message::SequenceNumber, transport::Capability};
 use serde::Deserialize;
 
-use super::{Answer, Frame, entities::Head, entity, messages::Row, page, time};
+use super::{Answer, Frame, entities::Head, entity, messages::Row, page};
 use crate::page::{
     Shared,
     groups::{self, Group},
     guard::Session,
+    text::time,
 };
 
 #[derive(Deserialize)]

@@ -12,11 +12,12 @@ use consign_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, Frame, page, rate};
+use super::{Answer, Frame, page};
 use crate::page::{
     Shared,
     guard::Session,
     live::{EntityView, View, is_received_from, points},
+    text::rate,
 };
 
 /// Entities of one page.

@@ -11,7 +11,7 @@ use consign::dead_letters::Explained;
 use consign_core::{Message, message::SequenceNumber};
 use serde::Deserialize;
 
-use super::{Answer, Frame, entities::Head, entity, messages::state_name, page, time, value};
+use super::{Answer, Frame, entities::Head, entity, messages::state_name, page};
 use crate::page::{
     Shared,
     body::{self, Shown},
@@ -19,6 +19,7 @@ use crate::page::{
     error::PageError,
     guard::Session,
     hex,
+    text::{time, value},
 };
 
 #[derive(Deserialize)]

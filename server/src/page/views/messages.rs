@@ -11,11 +11,12 @@ use consign_core::{
 };
 use serde::Deserialize;
 
-use super::{Answer, Frame, entities::Head, entity, page, time};
+use super::{Answer, Frame, entities::Head, entity, page};
 use crate::page::{
     Shared, body,
     browse::{self, Filter},
     guard::Session,
+    text::time,
 };
 
 #[derive(Deserialize)]

@@ -4,7 +4,8 @@ mod actions;
 mod assets;
 mod dead_letters;
 mod edit;
-pub(super) mod entities;
+mod entities;
+mod events;
 mod jobs;
 mod login;
 mod message;
@@ -20,12 +21,9 @@ use axum::{
     response::{Html, Redirect},
     routing::{get, post},
 };
-use consign_core::{
-    message::{EntityPath, PropertyValue},
-    time::Timestamp,
-};
+use consign_core::message::EntityPath;
 
-use super::{Shared, error::PageError, events, guard::Session};
+use super::{Shared, error::PageError, guard::Session};
 
 pub(super) type Answer = Result<Html<String>, PageError>;
 
@@ -72,41 +70,4 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
 /// The entity of a path in an address.
 fn entity(path: &str) -> Result<EntityPath, PageError> {
     Ok(EntityPath::new(path)?)
-}
-
-/// A time for people, in UTC.
-fn time(at: Timestamp) -> String {
-    if at == Timestamp::MAX { "never".to_owned() } else { at.to_string() }
-}
-
-/// Messages in a second. Empty where they are not counted.
-pub(super) fn rate(rate: Option<f64>) -> String {
-    match rate {
-        None => String::new(),
-        Some(rate) if rate < 10.0 => format!("{rate:.1}"),
-        Some(rate) => format!("{rate:.0}"),
-    }
-}
-
-/// The value of an application property as text.
-pub(super) fn value(value: &PropertyValue) -> String {
-    match value {
-        PropertyValue::String(text) | PropertyValue::Uri(text) => text.to_string(),
-        PropertyValue::Bytes(bytes) => super::hex::digits(&bytes[..bytes.len().min(256)]),
-        PropertyValue::Uuid(bytes) => uuid::Uuid::from_bytes(*bytes).to_string(),
-        PropertyValue::DateTime(at) => at.to_string(),
-        PropertyValue::Bool(value) => value.to_string(),
-        PropertyValue::Char(value) => value.to_string(),
-        PropertyValue::U8(number) => number.to_string(),
-        PropertyValue::U16(number) => number.to_string(),
-        PropertyValue::U32(number) => number.to_string(),
-        PropertyValue::U64(number) => number.to_string(),
-        PropertyValue::I8(number) => number.to_string(),
-        PropertyValue::I16(number) => number.to_string(),
-        PropertyValue::I32(number) => number.to_string(),
-        PropertyValue::I64(number) => number.to_string(),
-        PropertyValue::F32(number) => number.to_string(),
-        PropertyValue::F64(number) => number.to_string(),
-        other => format!("{other:?}"),
-    }
 }

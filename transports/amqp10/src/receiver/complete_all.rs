@@ -7,7 +7,7 @@ use consign_core::transport::{BoxFuture, CompleteAll, SettleError};
 use futures_util::future::join_all;
 
 use super::{
-    lease::Held,
+    held::Held,
     settle::{self, Settling},
 };
 

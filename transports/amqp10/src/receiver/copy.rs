@@ -9,7 +9,7 @@ use consign_core::{
     transport::{ErrorKind, SettleError},
 };
 
-use super::lease::Held;
+use super::held::Held;
 use crate::{
     error::Failure,
     wire::{self, Stamp},

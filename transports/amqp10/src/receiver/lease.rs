@@ -4,9 +4,8 @@ use std::{
     time::Duration,
 };
 
-use consign_amqp::engine::DeliveryId;
 use consign_core::{
-    Disposition, Message,
+    Disposition,
     settlement::Changes,
     time::Timestamp,
     transport::{BoxFuture, Capability, CompleteAll, ErrorKind, Lease, SettleError, Unsupported},
@@ -16,8 +15,8 @@ use tokio::runtime::Handle;
 use super::{
     complete_all::complete_all,
     copy,
+    held::Held,
     settle::{self, Settling},
-    source::Origin,
 };
 use crate::log;
 
@@ -35,17 +34,6 @@ enum Right {
     Reply,
     /// The lease was used.
     Used,
-}
-
-/// A locked delivery.
-pub(super) struct Held {
-    pub(super) origin: Arc<Origin>,
-    pub(super) id: DeliveryId,
-    pub(super) message: Message,
-    pub(super) number: u64,
-    pub(super) enqueued: Timestamp,
-    /// Deliveries that have failed before this one.
-    pub(super) failed: u32,
 }
 
 impl Amqp10Lease {

@@ -2,7 +2,9 @@
 
 mod complete_all;
 mod copy;
+mod held;
 mod lease;
+mod live;
 mod quiesce;
 mod settle;
 mod source;
@@ -25,8 +27,8 @@ use tokio::{runtime::Handle, sync::oneshot};
 pub use self::lease::Amqp10Lease;
 pub(crate) use self::source::{Mode, Place, Source};
 use self::{
+    live::Live,
     quiesce::{Quiesced, quiesce},
-    source::Live,
 };
 use crate::{error::Failure, log};
 

@@ -15,7 +15,8 @@ use tokio::sync::oneshot;
 
 use super::{
     lease::Amqp10Lease,
-    source::{Live, Mode, Source},
+    live::Live,
+    source::{Mode, Source},
 };
 use crate::log;
 

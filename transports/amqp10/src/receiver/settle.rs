@@ -13,7 +13,7 @@ use consign_core::{
     transport::{BoxFuture, ErrorKind, SettleError},
 };
 
-use super::{copy, lease::Held, source::Origin};
+use super::{copy, held::Held, source::Origin};
 use crate::{error::Failure, log, options::DeadLetters, sender::Amqp10Sender};
 
 pub(super) type Settling = BoxFuture<Result<(), SettleError>>;

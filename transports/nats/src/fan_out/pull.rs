@@ -9,7 +9,7 @@ use futures_util::{FutureExt, StreamExt};
 use tokio::time::{Instant, timeout};
 
 use super::{AT_ONCE, Running, copying::Hand};
-use crate::{error::Fault, log, pending_requests::EXPIRES, read};
+use crate::{error::Fault, log, read, request_times::EXPIRES};
 
 /// How often a task checks that it has users and a connection, and repeats its request if another task had its turn.
 const TICK: Duration = Duration::from_millis(250);

@@ -18,7 +18,7 @@ use crate::{
     held::Held,
     jobs::{Job, JobPlace, LastLock},
     lease::NatsLease,
-    pending_requests::EXPIRES,
+    request_times::EXPIRES,
     source::Place,
 };
 

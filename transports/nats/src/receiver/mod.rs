@@ -30,7 +30,8 @@ use crate::{
     jobs::{Job, JobPlace},
     lease::NatsLease,
     log,
-    pending_requests::{EXPIRES, PendingRequest},
+    pending_requests::PendingRequest,
+    request_times::EXPIRES,
     source::Source,
 };
 

@@ -11,7 +11,8 @@ use super::NatsReceiver;
 use crate::{
     error::Fault,
     jobs::Job,
-    pending_requests::{Asked, GRACE, LONGEST, PendingRequest},
+    pending_requests::{Asked, PendingRequest},
+    request_times::{GRACE, LONGEST},
     source::Place,
 };
 

@@ -8,7 +8,7 @@ use lapin::{
     types::{AMQPValue, FieldTable, ShortString},
 };
 
-use super::DeadLetterExchange;
+use super::exchanges::DeadLetterExchange;
 use crate::{client::Shared, error::Failure, link::Leased};
 
 const EXCHANGE: &str = "x-dead-letter-exchange";

@@ -14,7 +14,7 @@ use consign_core::{
     message::{EntityPath, SequenceNumber},
     settlement::DeadLetter,
     time::Timestamp,
-    transport::{self, Batch, Capabilities, Capability, ErrorKind, Level, SendError, SessionRequired, Unsupported},
+    transport::{self, Batch, Capabilities, Capability, ErrorKind, Level, SendError, Unsupported},
 };
 use futures_util::future::join_all;
 
@@ -103,10 +103,12 @@ impl RabbitMqSender {
         };
         let place: Cow<'_, str> = match target {
             Target::Reply(address) => address.as_str().into(),
-            Target::Queue(settings) if settings.requires_session => {
-                session::queue_of(&self.0.path, message.session_id().ok_or(SessionRequired)?, settings.session_slots)
-                    .into()
-            }
+            Target::Queue(settings) if settings.requires_session => session::queue_of(
+                &self.0.path,
+                message.session_id().ok_or_else(SendError::session_required)?,
+                settings.session_slots,
+            )
+            .into(),
             Target::Queue(_) | Target::Topic(_) => self.0.path.as_str().into(),
         };
         let number = self.0.shared.numbers.next(now);

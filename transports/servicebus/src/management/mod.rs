@@ -5,24 +5,21 @@ mod messages;
 mod rules;
 mod sessions;
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use consign_amqp::{
     message::ApplicationProperties,
     value::{Binary, Map},
 };
-use consign_core::message::EntityPath;
 
 pub(crate) use self::{
     disposition::{Settled, lock_lost},
     messages::Locked,
 };
 use crate::{
-    authorization::Claim,
-    core::Core,
+    claim::Claim,
     error::Failure,
     requests::{Reply, Request, Requests},
-    retry::{Effect, retry},
 };
 
 /// The links to the management node of one entity, over one connection.
@@ -62,24 +59,6 @@ impl Management {
         }
         self.requests.call(Request { properties, body: body.into(), txn_id }).await
     }
-}
-
-/// Calls the management node of an entity, on the connection that there is.
-pub(crate) async fn call<T, F>(
-    core: &Arc<Core>,
-    path: &EntityPath,
-    effect: Effect,
-    operation: impl Fn(Arc<Management>) -> F + Send + Sync,
-) -> Result<T, Failure>
-where
-    F: Future<Output = Result<T, Failure>> + Send,
-{
-    let operation = &operation;
-    retry(core, effect, || async move {
-        let management = core.wire().await?.management(path).await?;
-        operation(management).await
-    })
-    .await
 }
 
 fn missing(field: &'static str) -> Failure {

@@ -2,6 +2,7 @@
 
 mod complete_all;
 mod lease;
+mod live;
 mod quiesce;
 mod settle;
 mod source;
@@ -23,11 +24,11 @@ use tokio::{runtime::Handle, sync::oneshot};
 
 pub use self::lease::ServiceBusLease;
 use self::quiesce::{Quiesced, quiesce};
-pub(crate) use self::source::Live;
 pub(crate) use self::{
     lease::{Right, removed},
+    live::{Live, Wanted, attach, duration},
     settle::{ByToken, OnLink, outcome},
-    source::{Mode, Source, Wanted, attach, duration},
+    source::{Mode, Source},
 };
 use crate::{
     capabilities::CAPABILITIES,

@@ -196,10 +196,11 @@ impl ByToken {
 
     async fn settle_now(&self, disposition: &Disposition) -> Result<(), Failure> {
         // A settlement that had its effect would fail the second time.
-        management::call(&self.core, &self.path, Effect::Once, |management| async move {
-            management.update_disposition(self.settled(), disposition, None).await
-        })
-        .await
+        self.core
+            .manage(&self.path, Effect::Once, |management| async move {
+                management.update_disposition(self.settled(), disposition, None).await
+            })
+            .await
     }
 
     /// A deferred message stays deferred. Otherwise there is no operation for it, and the message is abandoned.
@@ -229,10 +230,13 @@ impl ByToken {
     }
 
     pub(super) async fn renew(&self) -> Result<Timestamp, Failure> {
-        management::call(&self.core, &self.path, Effect::Repeatable, |management| async move {
-            management.renew_lock(self.settled()).await
-        })
-        .await
+        self.core
+            .manage(
+                &self.path,
+                Effect::Repeatable,
+                |management| async move { management.renew_lock(self.settled()).await },
+            )
+            .await
     }
 }
 

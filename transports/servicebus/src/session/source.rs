@@ -15,7 +15,6 @@ use crate::{
     capabilities::CAPABILITIES,
     core::Core,
     error::Failure,
-    management,
     receiver::{Live, Mode, Source, Wanted, attach},
     retry::{Effect, retry},
 };
@@ -34,8 +33,7 @@ impl ServiceBusSessions {
         if path.is_sub_queue() {
             return Err(Failure::new(ErrorKind::InvalidOperation, "a sub-queue has no sessions"));
         }
-        let listing =
-            management::call(core, path, Effect::Repeatable, |management| async move { management.sessions(0).await });
+        let listing = core.manage(path, Effect::Repeatable, |management| async move { management.sessions(0).await });
         match listing.await {
             // The accept says more.
             Err(failure) if matches!(failure.kind(), ErrorKind::General | ErrorKind::NotSupported) => {}
@@ -80,9 +78,9 @@ impl ServiceBusSessions {
         let mut all = Vec::new();
         loop {
             let skip = all.len();
-            let page = management::call(&self.core, &self.path, Effect::Repeatable, |management| async move {
-                management.sessions(skip).await
-            });
+            let page = self
+                .core
+                .manage(&self.path, Effect::Repeatable, |management| async move { management.sessions(skip).await });
             let page = page.await?;
             if page.is_empty() {
                 return Ok(all);

@@ -35,22 +35,6 @@ struct Parsed {
 }
 
 impl AvroSchema {
-    /// Parses a schema from its JSON, such as the contents of an `.avsc` file.
-    ///
-    /// # Errors
-    ///
-    /// [`AvroSchemaError`] with the path of the attribute that breaks a rule of Avro.
-    pub fn parse(json: &str) -> Result<Self, AvroSchemaError> {
-        let value: Value =
-            serde_json::from_str(json).map_err(|_| AvroSchemaError::new(AvroSchemaErrorKind::Syntax, ""))?;
-        let (nodes, root) = parse::parse(&value)?;
-        let canonical = canonical::form(&nodes, root);
-        let fingerprint = canonical::fingerprint(canonical.as_bytes());
-        let schema = Self(Arc::new(Parsed { nodes, root, canonical, fingerprint }));
-        parse::check_defaults(&schema)?;
-        Ok(schema)
-    }
-
     /// Returns the full name of the outermost type, if it is a record, an enum or a fixed.
     #[must_use]
     pub fn name(&self) -> Option<&str> {

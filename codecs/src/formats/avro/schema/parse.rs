@@ -1,23 +1,40 @@
 //! From JSON to the types of a schema.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use bytes::BytesMut;
 use serde_json::{Map, Value};
 
 use super::{
-    AvroSchema, AvroSchemaError, AvroSchemaErrorKind as Kind, Enumeration, Field, Fixed, Id, Node, Record, Unit,
+    AvroSchema, AvroSchemaError, AvroSchemaErrorKind as Kind, Enumeration, Field, Fixed, Id, Node, Parsed, Record,
+    Unit, canonical,
 };
 use crate::formats::avro::write;
 
-pub(super) fn parse(schema: &Value) -> Result<(Vec<Node>, Id), AvroSchemaError> {
-    let mut parser = Parser { nodes: Vec::new(), names: HashMap::new() };
-    let root = parser.node(schema, "", &Path::Root)?;
-    Ok((parser.nodes, root))
+impl AvroSchema {
+    /// Parses a schema from its JSON, such as the contents of an `.avsc` file.
+    ///
+    /// # Errors
+    ///
+    /// [`AvroSchemaError`] with the path of the attribute that breaks a rule of Avro.
+    pub fn parse(json: &str) -> Result<Self, AvroSchemaError> {
+        let value: Value = serde_json::from_str(json).map_err(|_| AvroSchemaError::new(Kind::Syntax, ""))?;
+        let mut parser = Parser { nodes: Vec::new(), names: HashMap::new() };
+        let root = parser.node(&value, "", &Path::Root)?;
+        let nodes = parser.nodes;
+        let canonical = canonical::form(&nodes, root);
+        let fingerprint = canonical::fingerprint(canonical.as_bytes());
+        let schema = Self(Arc::new(Parsed { nodes, root, canonical, fingerprint }));
+        check_defaults(&schema)?;
+        Ok(schema)
+    }
 }
 
 /// Writes each default once, which the writer may do for each value.
-pub(super) fn check_defaults(schema: &AvroSchema) -> Result<(), AvroSchemaError> {
+fn check_defaults(schema: &AvroSchema) -> Result<(), AvroSchemaError> {
     for node in schema.nodes() {
         let Node::Record(record) = node else { continue };
         for field in &record.fields {

@@ -2,7 +2,7 @@
 
 use serde::de::{Deserializer, Visitor};
 
-use super::Reader;
+use super::super::reader::Reader;
 use crate::serde_error::Refused;
 
 macro_rules! methods {

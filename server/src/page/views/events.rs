@@ -14,11 +14,8 @@ use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
-use super::{
-    Shared,
-    error::PageError,
-    views::entities::{Row, selected},
-};
+use super::entities::{Row, selected};
+use crate::page::{Shared, error::PageError, jobs::Shown};
 
 /// Most streams at a time.
 static STREAMS: Semaphore = Semaphore::const_new(64);
@@ -35,7 +32,7 @@ pub(super) struct Watched {
 #[derive(Serialize)]
 struct Update {
     entities: Vec<Row>,
-    jobs: Vec<super::jobs::Shown>,
+    jobs: Vec<Shown>,
 }
 
 pub(super) async fn events(State(shared): State<Arc<Shared>>, Query(watched): Query<Watched>) -> Response {

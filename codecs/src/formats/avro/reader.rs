@@ -1,0 +1,80 @@
+//! A value in a body, and how its bytes are found.
+
+use super::{
+    input::Input,
+    schema::{AvroSchema, Id, Node},
+};
+use crate::{DecodeErrorKind, serde_error::Refused};
+
+/// One value, of a type of the schema.
+pub(super) struct Reader<'i, 'de, 's> {
+    pub(super) input: &'i mut Input<'de>,
+    pub(super) schema: &'s AvroSchema,
+    pub(super) id: Id,
+}
+
+impl<'de, 's> Reader<'_, 'de, 's> {
+    /// Returns the type of the value: of a union, the branch that the body selects.
+    pub(super) fn node(&mut self) -> Result<&'s Node, Refused> {
+        if let Node::Union(branches) = self.schema.node(self.id) {
+            let branch = self.input.index()?;
+            self.id = *branches.get(branch).ok_or_else(|| self.input.refuse(DecodeErrorKind::Syntax))?;
+        }
+        Ok(self.schema.node(self.id))
+    }
+
+    /// Reads the contents of a container.
+    pub(super) fn inside<T>(mut self, read: impl FnOnce(&mut Self) -> Result<T, Refused>) -> Result<T, Refused> {
+        self.input.enter()?;
+        let value = read(&mut self)?;
+        self.input.leave();
+        Ok(value)
+    }
+
+    pub(super) fn symbol(&mut self, symbols: &'s [String]) -> Result<&'s str, Refused> {
+        let index = self.input.index()?;
+        symbols.get(index).map(String::as_str).ok_or_else(|| self.input.refuse(DecodeErrorKind::Syntax))
+    }
+
+    /// Reads over a value that the type does not take.
+    pub(super) fn skip(mut self) -> Result<(), Refused> {
+        let node = self.node()?;
+        match node {
+            Node::Null => {}
+            Node::Boolean => drop(self.input.boolean()?),
+            Node::Int => drop(self.input.int()?),
+            Node::Long(_) => drop(self.input.long()?),
+            Node::Float => drop(self.input.array::<4>()?),
+            Node::Double => drop(self.input.array::<8>()?),
+            Node::Bytes | Node::String => drop(self.input.bytes()?),
+            Node::Fixed(fixed) => drop(self.input.take(fixed.size)?),
+            Node::Enum(of) => drop(self.symbol(&of.symbols)?),
+            Node::Union(_) => return Err(self.input.refuse(DecodeErrorKind::Syntax)),
+            Node::Array(id) | Node::Map(id) => {
+                return self.inside(|reader| {
+                    let has_keys = matches!(node, Node::Map(_));
+                    loop {
+                        let count = reader.input.block()?;
+                        if count == 0 {
+                            return Ok(());
+                        }
+                        for _ in 0..count {
+                            if has_keys {
+                                reader.input.bytes()?;
+                            }
+                            Reader { input: reader.input, schema: reader.schema, id: *id }.skip()?;
+                        }
+                    }
+                });
+            }
+            Node::Record(record) => {
+                return self.inside(|reader| {
+                    record.fields.iter().try_for_each(|field| {
+                        Reader { input: reader.input, schema: reader.schema, id: field.id }.skip()
+                    })
+                });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,93 @@
+//! Ends idle links and connections, and rights that have expired.
+
+use consign_amqp::{
+    engine::Connection as Engine,
+    types::{Error, condition},
+};
+use tokio::time::Instant;
+
+use super::{client::Client, rights::FAR};
+use crate::{errors::Failure, links::Link};
+
+impl Client {
+    /// Notes that there is no link, if so.
+    pub(crate) fn check_alone(&mut self) {
+        if self.links.values().all(|link| link.kind.is_cbs()) {
+            self.idle.alone_since.get_or_insert(Instant::now());
+            self.times_changed();
+        }
+    }
+
+    /// Returns when [`Client::keep_time`] is to be called.
+    pub(super) fn due(&self) -> Instant {
+        self.idle.due
+    }
+
+    /// Has the times looked at again, as something has changed that may be due earlier.
+    pub(crate) fn times_changed(&mut self) {
+        self.idle.due = Instant::now();
+    }
+
+    /// Ends what is idle or has lost its rights, and sets the timer.
+    pub(super) fn keep_time(&mut self, engine: &mut Engine, now: Instant) {
+        let far = now.checked_add(FAR).unwrap_or(now);
+        self.idle.due = far;
+        if self.is_closing() {
+            return;
+        }
+        if self.held.expire(now) {
+            self.detach_unauthorized(engine, now);
+        }
+        self.expire_transactions(now);
+        let timeouts = self.shared.timeouts.clone();
+        if self.held.needs_token(now) {
+            let since = *self.idle.unauthorized_since.get_or_insert(now);
+            if now.duration_since(since) >= timeouts.authorization {
+                let text = format!("No token was put for {} seconds.", timeouts.authorization.as_secs());
+                return self.close(engine, Error::new(condition::UNAUTHORIZED_ACCESS, text));
+            }
+        } else {
+            self.idle.unauthorized_since = None;
+        }
+        let is_idle = |link: &Link| {
+            !link.kind.is_cbs() && !link.kind.is_waiting() && now.duration_since(link.active) >= timeouts.idle_link
+        };
+        let idle: Vec<_> = self.links.iter().filter(|(_, link)| is_idle(link)).map(|(id, _)| *id).collect();
+        for link in idle {
+            let text = format!("The link was idle for {} seconds.", timeouts.idle_link.as_secs());
+            let failure = Failure { condition: condition::DETACH_FORCED, status: 408, description: text.into() };
+            self.detach(engine, link, failure);
+        }
+        let limit = if self.idle.was_used { timeouts.idle_connection } else { timeouts.new_connection };
+        let alone_until = self.idle.alone_since.and_then(|since| since.checked_add(limit));
+        if alone_until.is_some_and(|until| until <= now) {
+            let text = format!("The connection had no link for {} seconds.", limit.as_secs());
+            return self.close(engine, Error::new(condition::CONNECTION_FORCED, text));
+        }
+        let next_idle = self.links.values().filter(|link| !link.kind.is_cbs()).filter_map(|link| {
+            let from = if link.kind.is_waiting() { now } else { link.active };
+            from.checked_add(timeouts.idle_link)
+        });
+        let token_until = self.idle.unauthorized_since.and_then(|since| since.checked_add(timeouts.authorization));
+        let times = next_idle
+            .chain(alone_until)
+            .chain(token_until)
+            .chain(self.held.next_expiry())
+            .chain(self.transactions.next_expiry());
+        self.idle.due = times.min().unwrap_or(far).min(far);
+    }
+
+    fn detach_unauthorized(&mut self, engine: &mut Engine, now: Instant) {
+        let lost = self.links.iter().filter_map(|(id, link)| {
+            let (entity, needed) = link.kind.needs()?;
+            let rights = self.held.of(entity, now);
+            let lost = needed.map_or(rights == crate::auth::Rights::NONE, |needed| !rights.contains(needed));
+            lost.then(|| (*id, entity.clone()))
+        });
+        for (link, entity) in lost.collect::<Vec<_>>() {
+            let mut failure = Failure::unauthorized("Send, Listen", &entity);
+            failure.description = format!("ExpiredToken: the token for '{entity}' has expired.").into();
+            self.detach(engine, link, failure);
+        }
+    }
+}

@@ -1,0 +1,28 @@
+use std::sync::Arc;
+
+use consign_amqp::value::Str;
+use consign_broker::Broker;
+use tokio::sync::{Semaphore, watch};
+
+use crate::{
+    auth::Authorizer,
+    limits::{Limits, Timeouts},
+    locks::Locks,
+    places::Places,
+};
+
+/// What the connections of a server share.
+pub(crate) struct Shared {
+    pub(crate) broker: Broker,
+    pub(crate) authorizer: Arc<dyn Authorizer>,
+    pub(crate) limits: Limits,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) create_entities: bool,
+    /// Names the server to its clients.
+    pub(crate) container_id: Str,
+    pub(crate) shutdown: watch::Sender<bool>,
+    /// The messages that clients have locked.
+    pub(crate) locks: Locks,
+    pub(crate) places: Arc<Places>,
+    pub(crate) refusals: Semaphore,
+}

@@ -1,0 +1,176 @@
+//! The attached link of a receiver.
+
+use std::{
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use consign_amqp::{
+    client::{ReceiverLink, Session},
+    engine,
+    types::{self, Attach, SenderSettleMode, Target, condition},
+};
+use consign_core::{
+    message::{Received, SequenceNumber},
+    settlement::DeadLetter,
+    time::Timestamp,
+    transport::{Delivery, ErrorKind},
+};
+
+use super::{
+    held::Held,
+    lease::Amqp10Lease,
+    source::{Mode, Origin, Place, Source},
+};
+use crate::{dialer, error::Failure, log, wire};
+
+/// An attached link.
+pub(super) struct Live {
+    link: ReceiverLink,
+    pub(super) session: Session,
+    origin: Arc<Origin>,
+    /// The deliveries that may still arrive.
+    credit: u32,
+}
+
+impl Source {
+    /// Attaches a link, after a pause if `fruitless` attaches before brought no delivery.
+    pub(super) async fn attach(self: &Arc<Self>, fruitless: u32) -> Result<Live, Failure> {
+        if fruitless > 1 {
+            tokio::time::sleep(dialer::pause(self.core.options.backoff, fruitless - 2)).await;
+        }
+        if self.place == Place::Dynamic && fruitless > 0 {
+            let why = "the address of the replies ended with its connection";
+            return Err(Failure::new(ErrorKind::CommunicationProblem, why).for_good());
+        }
+        let connection = self.dialer.connection().await?;
+        let session = connection.begin().await?;
+        let mut source = types::Source::default();
+        if self.place == Place::Dynamic {
+            source.dynamic = true;
+        } else {
+            source.address = Some(self.address.as_str().into());
+        }
+        let attach = Attach {
+            name: self.core.link_name("receiver").into(),
+            snd_settle_mode: match self.mode {
+                Mode::PeekLock => SenderSettleMode::Unsettled,
+                Mode::ReceiveAndDelete => SenderSettleMode::Settled,
+            },
+            source: Some(Box::new(source)),
+            target: Some(Target { address: Some(self.core.container.as_str().into()), ..Target::default() }.into()),
+            max_message_size: Some(self.core.options.max_message_size),
+            ..Attach::default()
+        };
+        let link = session.attach_receiver_with(attach).await?;
+        if self.mode == Mode::ReceiveAndDelete && link.peer().snd_settle_mode != SenderSettleMode::Settled {
+            let why = "the broker does not send settled messages: use the mode peek-lock";
+            return Err(Failure::new(ErrorKind::NotSupported, why));
+        }
+        let origin = Arc::new(Origin { settler: link.settler(), source: Arc::clone(self) });
+        Ok(Live { link, session, origin, credit: 0 })
+    }
+
+    /// Attaches and detaches a link without credit. The broker answers after everything that it did before for the session.
+    pub(super) async fn barrier(&self, session: &Session) -> Result<(), Failure> {
+        let name = self.core.link_name("barrier");
+        session.attach_receiver(name, self.address.as_str()).await?.detach().await?;
+        Ok(())
+    }
+}
+
+impl Live {
+    pub(super) fn dynamic_address(&self) -> Option<String> {
+        let source = self.link.peer().source.as_ref()?;
+        source.address.as_ref().map(|address| address.as_str().to_owned())
+    }
+
+    /// Whether a delivery may still arrive.
+    pub(super) fn may_receive(&self) -> bool {
+        self.credit > 0
+    }
+
+    /// Has the broker send `max` messages, and `ahead` more.
+    pub(super) fn ask_for(&mut self, max: usize, ahead: u32) -> Result<(), Failure> {
+        let credit = u32::try_from(max).unwrap_or(u32::MAX).saturating_add(ahead).min(MOST_CREDIT);
+        if self.credit != credit {
+            self.link.set_credit(credit)?;
+            self.credit = credit;
+        }
+        Ok(())
+    }
+
+    /// Gives no more credit, and waits until no delivery can arrive any longer.
+    pub(super) async fn take_credit_back(&mut self) -> Result<(), Failure> {
+        let source = Arc::clone(&self.origin.source);
+        if source.core.product().drains() {
+            self.link.drain().await?;
+        } else {
+            self.link.set_credit(0)?;
+            // The first one may pass deliveries that are on their way.
+            source.barrier(&self.session).await?;
+            source.barrier(&self.session).await?;
+        }
+        self.credit = 0;
+        Ok(())
+    }
+
+    /// Detaches the link.
+    pub(super) async fn detach(self) {
+        // It is over either way.
+        let _ = self.link.detach().await;
+    }
+
+    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Delivery<Amqp10Lease>, Failure>> {
+        let raw = match ready!(self.link.poll_recv(cx)) {
+            Ok(raw) => raw,
+            Err(error) => {
+                let is_deleted = error.condition() == Some(&condition::RESOURCE_DELETED);
+                let failure = Failure::from(error);
+                return Poll::Ready(Err(if is_deleted { failure.for_good() } else { failure }));
+            }
+        };
+        self.credit = self.credit.saturating_sub(1);
+        Poll::Ready(Ok(self.origin.deliver(raw)))
+    }
+}
+
+/// The most messages that are requested at once: the engine tracks no more unsettled deliveries of a session.
+const MOST_CREDIT: u32 = 8_192;
+
+impl Origin {
+    /// Decodes a delivery. One that is not a message is delivered as bytes, for the application to dead-letter.
+    fn deliver(self: &Arc<Self>, raw: engine::Delivery) -> Delivery<Amqp10Lease> {
+        let source = &self.source;
+        let (mut message, facts) = wire::read(raw.payload.into_bytes());
+        let facts = facts.unwrap_or_else(|error| {
+            log::failed(&source.path, "a message cannot be decoded: it is delivered as bytes", &error);
+            wire::Facts::default()
+        });
+        let counted = if source.core.product().counts() { facts.failed_at_broker } else { 0 };
+        let failed = facts.failed.saturating_add(counted);
+        let enqueued = facts.enqueued.unwrap_or_else(|| source.core.now());
+        let mut received = Received::new(SequenceNumber::new(facts.number), enqueued, failed.saturating_add(1));
+        let time_to_live = message.time_to_live().filter(|_| !source.is_dead());
+        received.expires_at = time_to_live.map_or(Timestamp::MAX, |ttl| enqueued.saturating_add(ttl));
+        received.dead_lettered = source.is_dead();
+        if !source.is_dead() {
+            // Another program may have set them.
+            DeadLetter::remove_reason(&mut message);
+        }
+        let message = message.with_received(received);
+        let lease = if raw.settled {
+            Amqp10Lease::removed(source.place == Place::Dynamic)
+        } else {
+            Amqp10Lease::held(Held {
+                origin: Arc::clone(self),
+                id: raw.id,
+                message: message.clone(),
+                number: facts.number,
+                enqueued,
+                failed,
+            })
+        };
+        Delivery { message, lease }
+    }
+}
