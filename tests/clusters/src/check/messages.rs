@@ -1,0 +1,73 @@
+//! The messages of one queue: none is lost, invented or duplicated.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{Allowed, Counts, History, Kind, Violation};
+use crate::history::{Queue, What};
+
+#[derive(Default)]
+struct Message {
+    attempts: usize,
+    is_acknowledged: bool,
+    deliveries: u64,
+    /// The stored copies that were delivered.
+    copies: HashSet<Option<u64>>,
+    /// The copy of the last delivery, and those whose completion was confirmed.
+    last: Option<u64>,
+    completed: HashSet<Option<u64>>,
+    is_redelivered: bool,
+}
+
+pub(super) fn check(
+    history: &History<'_>,
+    queue: Queue,
+    allowed: Allowed,
+    violations: &mut Vec<Violation>,
+    counts: &mut Counts,
+) {
+    let mut messages: HashMap<&str, Message> = HashMap::new();
+    let mut unknown = 0;
+    for event in history.events {
+        match &event.what {
+            What::Sending { queue: to, id } if *to == queue => messages.entry(id).or_default().attempts += 1,
+            What::Sent { queue: to, id } if *to == queue => messages.entry(id).or_default().is_acknowledged = true,
+            What::Unsent { queue: to, is_unknown, .. } if *to == queue => unknown += u64::from(*is_unknown),
+            What::Delivered { queue: from, id, sequence, .. } if *from == queue => {
+                let message = messages.entry(id).or_default();
+                message.deliveries += 1;
+                message.is_redelivered |= message.completed.contains(sequence);
+                message.copies.insert(*sequence);
+                message.last = *sequence;
+            }
+            What::Completed { queue: from, id, .. } if *from == queue => {
+                let message = messages.entry(id).or_default();
+                message.completed.insert(message.last);
+            }
+            _ => {}
+        }
+    }
+    let mut count = |name: &str, by: u64| *counts.entry(name.into()).or_default() += by;
+    count("sends of unknown outcome", unknown);
+    for (id, message) in messages {
+        let id = || format!("{queue:?} {id}");
+        count("acknowledged", u64::from(message.is_acknowledged));
+        count("delivered", message.deliveries);
+        if message.is_acknowledged && message.deliveries == 0 {
+            violations.push(Violation::new(Kind::Lost, id()));
+        }
+        if message.attempts == 0 {
+            violations.push(Violation::new(Kind::Unexpected, id()));
+        }
+        let explained = if queue == Queue::Detected { 1 } else { message.attempts };
+        if message.copies.len() > explained {
+            let copies = message.copies.len();
+            violations.push(Violation::new(Kind::Duplicated, format!("{}: {copies} copies, {explained} sends", id())));
+        }
+        if message.is_redelivered {
+            count("redelivered after completion", 1);
+            if !allowed.redelivery_after_completion {
+                violations.push(Violation::new(Kind::Redelivered, id()));
+            }
+        }
+    }
+}
