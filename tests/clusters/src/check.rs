@@ -17,6 +17,9 @@ use crate::history::{Event, Queue, What};
 /// What a transport documents, and so is no violation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowed {
+    /// The server may acknowledge a message and not store it. It is told from a message that is stored and does not come by the
+    /// sequence numbers, which have no gaps.
+    pub(crate) unstored_sends: bool,
     /// A message whose completion was confirmed may be delivered again.
     pub(crate) redelivery_after_completion: bool,
     /// A completion has no answer of the broker: it does not show who holds a session.
@@ -41,7 +44,7 @@ pub(crate) enum Kind {
     TwoHolders,
     /// A message has two effects.
     DoubleEffect,
-    /// An acknowledged message has no effect.
+    /// A message that was delivered has no effect.
     NoEffect,
     /// An effect of a message that was not sent.
     UnexpectedEffect,
@@ -111,13 +114,13 @@ pub(crate) fn check(history: &History<'_>, allowed: Allowed) -> (Vec<Violation>,
     (violations, counts)
 }
 
-/// Each message of the queue with effects has one, if its send was acknowledged.
+/// Each message of the queue with effects has one, if it was delivered.
 fn effects(history: &History<'_>, violations: &mut Vec<Violation>) {
-    let (mut sending, mut sent) = (HashSet::new(), HashSet::new());
+    let (mut sending, mut delivered) = (HashSet::new(), HashSet::new());
     for event in history.events {
         match &event.what {
             What::Sending { queue: Queue::Work, id } => drop(sending.insert(id)),
-            What::Sent { queue: Queue::Work, id } => drop(sent.insert(id)),
+            What::Delivered { queue: Queue::Work, id, .. } => drop(delivered.insert(id)),
             _ => {}
         }
     }
@@ -129,7 +132,7 @@ fn effects(history: &History<'_>, violations: &mut Vec<Violation>) {
             violations.push(Violation::new(Kind::UnexpectedEffect, id));
         }
     }
-    let without = sent.into_iter().filter(|id| !history.effects.contains_key(*id));
+    let without = delivered.into_iter().filter(|id| !history.effects.contains_key(*id));
     violations.extend(without.map(|id| Violation::new(Kind::NoEffect, id)));
 }
 

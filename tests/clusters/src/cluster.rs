@@ -12,6 +12,7 @@ use std::{
 
 use consign_conformance::faults::Proxy;
 use tokio::{
+    net::TcpStream,
     process::Command,
     time::{Instant, sleep},
 };
@@ -66,7 +67,8 @@ impl Cluster {
         }
         let mut command = Command::new(SCRIPT);
         command.args([servers.name(), "--base", &base.to_string(), "--through", &through.join(" ")]);
-        let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().await?;
+        let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let output = started.wait_with_output().await?;
         let printed = String::from_utf8_lossy(&output.stdout);
         let value = |name: &str| {
             let line = printed.lines().find_map(|line| line.strip_prefix(&format!("export {name}=")));
@@ -81,6 +83,16 @@ impl Cluster {
     /// The port of a node for clients.
     pub(crate) fn port(&self, node: usize) -> u16 {
         self.base + 1 + u16::try_from(node).unwrap_or_default()
+    }
+
+    /// Whether each node takes connections.
+    pub(crate) async fn listens(&self) -> bool {
+        for node in 0..self.servers.nodes() {
+            if TcpStream::connect(local(self.port(node))).await.is_err() {
+                return false;
+            }
+        }
+        true
     }
 
     pub(crate) fn folder(&self, node: usize) -> PathBuf {

@@ -59,7 +59,7 @@ impl Plan {
         Self {
             fault: faults[random.usize(..faults.len())],
             by_silence: random.bool(),
-            lasts: Duration::from_millis(random.u64(500..8_000)),
+            lasts: Duration::from_millis(random.u64(500..6_000)),
             of_leader: random.u8(..10) < 7,
             node: random.usize(..nodes),
         }

@@ -38,32 +38,79 @@ pub(crate) enum Queue {
 #[serde(tag = "what", rename_all = "snake_case")]
 pub(crate) enum What {
     /// A send begins; the same id may be sent again.
-    Sending { queue: Queue, id: String },
+    Sending {
+        queue: Queue,
+        id: String,
+    },
     /// It was acknowledged.
-    Sent { queue: Queue, id: String },
+    Sent {
+        queue: Queue,
+        id: String,
+    },
     /// It failed. Unless the outcome is known, the message may be stored.
-    Unsent { queue: Queue, id: String, is_unknown: bool, error: String },
+    Unsent {
+        queue: Queue,
+        id: String,
+        is_unknown: bool,
+        error: String,
+    },
     /// A message has arrived; `sequence` distinguishes two stored copies of one id.
-    Delivered { queue: Queue, id: String, sequence: Option<u64>, hold: Option<u64> },
+    Delivered {
+        queue: Queue,
+        id: String,
+        sequence: Option<u64>,
+        hold: Option<u64>,
+    },
     /// Its completion begins.
-    Completing { queue: Queue, id: String, hold: Option<u64> },
+    Completing {
+        queue: Queue,
+        id: String,
+        hold: Option<u64>,
+    },
     /// Its completion was confirmed.
-    Completed { queue: Queue, id: String, hold: Option<u64> },
+    Completed {
+        queue: Queue,
+        id: String,
+        hold: Option<u64>,
+    },
     /// Its completion failed, or its answer did not come.
-    Uncompleted { queue: Queue, id: String, error: String },
+    Uncompleted {
+        queue: Queue,
+        id: String,
+        error: String,
+    },
     /// A session is locked; `hold` is the number of this lock.
-    Accepted { session: String, hold: u64 },
+    Accepted {
+        session: String,
+        hold: u64,
+    },
     /// The holder gives the lock back, or was told that it is lost.
-    Released { session: String, hold: u64 },
-    Calling { call: String },
+    Released {
+        session: String,
+        hold: u64,
+    },
+    Calling {
+        call: String,
+    },
     /// The reply to a call, and whether it was that of this call.
-    Answered { call: String, is_right: bool },
+    Answered {
+        call: String,
+        is_right: bool,
+    },
     /// A call that failed, for instance at its deadline.
-    Unanswered { call: String, error: String },
+    Unanswered {
+        call: String,
+        error: String,
+    },
     /// A part of the client that has to run has ended.
-    Stopped { part: String, error: String },
+    Stopped {
+        part: String,
+        error: String,
+    },
     /// A call that did not end long after its deadline.
-    Hung { part: String },
+    Hung {
+        part: String,
+    },
 }
 
 /// The history of one client.

@@ -20,6 +20,7 @@ mod workload;
 
 use std::{path::PathBuf, process::ExitCode};
 
+use tokio::signal::unix::{SignalKind, signal};
 use tower::BoxError;
 
 use crate::{run::Run, servers::Servers, workload::Client};
@@ -57,7 +58,13 @@ async fn run(options: &[String]) -> Result<ExitCode, BoxError> {
         seed: value(options, "--seed")?.parse()?,
         folder: PathBuf::from(value(options, "--history")?),
     };
-    let report = run.run().await?;
+    let mut terminated = signal(SignalKind::terminate())?;
+    // What was started is stopped when it is dropped.
+    let report = tokio::select! {
+        report = run.run() => report?,
+        _ = terminated.recv() => return Err("terminated".into()),
+        _ = tokio::signal::ctrl_c() => return Err("interrupted".into()),
+    };
     if options.iter().any(|option| option == "--json") {
         println!("{}", report.json(transport));
     } else {

@@ -37,7 +37,12 @@ const SLACK: u64 = 100;
 /// The value that this share of all is not above.
 pub(crate) fn percentile(values: &mut [u64], share: f64) -> u64 {
     values.sort_unstable();
-    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "few values")]
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "few values"
+    )]
     let index = ((values.len() as f64 * share).ceil() as usize).saturating_sub(1);
     values.get(index).copied().unwrap_or_default()
 }

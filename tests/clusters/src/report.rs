@@ -95,8 +95,7 @@ impl Report {
         page.push('\n');
         let counts: Vec<_> = self.counts().iter().map(|(name, times)| format!("{name} {times}")).collect();
         let _ = writeln!(page, "{}", counts.join(", "));
-        let violations: Vec<_> =
-            self.violations().iter().map(|(kind, times)| format!("{kind:?} {times}")).collect();
+        let violations: Vec<_> = self.violations().iter().map(|(kind, times)| format!("{kind:?} {times}")).collect();
         let violations = if violations.is_empty() { "none".into() } else { violations.join(", ") };
         let _ = writeln!(page, "violations: {violations}");
         page

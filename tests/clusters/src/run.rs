@@ -34,8 +34,10 @@ use crate::{
 const ROUND: usize = 10;
 /// How long the cluster may take to be complete after a fault, and then each kind of work to go on.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long the last messages may take: as long as locks and leases of clients that were killed, several times.
-const DRAINING: Duration = Duration::from_secs(90);
+/// How long no message may come before the last ones: as long as locks and leases of clients that were killed, several times.
+const DRAINING: Duration = Duration::from_secs(60);
+/// The violations of a kind that are printed.
+const SHOWN: u64 = 5;
 const POSTGRES: &str = "postgresql://consign_test:consign_test@127.0.0.1:5432/consign_test";
 
 pub(crate) struct Run {
@@ -64,8 +66,7 @@ impl Run {
             // Each round has its own numbers, so that one that is repeated has the same.
             let mut random = fastrand::Rng::with_seed(self.seed.wrapping_add(number));
             let left = ROUND.min(self.faults - report.faults());
-            let plans: Vec<_> =
-                (0..left).map(|_| Plan::random(&mut random, &faults, self.servers.nodes())).collect();
+            let plans: Vec<_> = (0..left).map(|_| Plan::random(&mut random, &faults, self.servers.nodes())).collect();
             let round = self.round(&cluster, number, plans, &mut random).await?;
             eprintln!("round {number}: violations {:?}, {:?}", round.violations, round.counts);
             report.add(&self.folder, round)?;
@@ -100,8 +101,9 @@ impl Run {
             }
             sleep(Duration::from_millis(random.u64(500..2_000))).await;
             let node = node(cluster, &plan, &stage).await;
-            eprintln!("round {number}: {} of {} for {:?}", plan.fault.name(), NODES[node], plan.lasts);
             let from = clock.now();
+            let (fault, seconds) = (plan.fault.name(), from / 1_000);
+            eprintln!("round {number}: {seconds} s: {fault} of {} for {:?}", NODES[node], plan.lasts);
             if plan.fault == Fault::Skew {
                 clients.skew(random).await?;
             } else {
@@ -123,8 +125,11 @@ impl Run {
         violations.extend(found);
         let mut round = Round { number, counts, ..Round::default() };
         for violation in &violations {
-            eprintln!("round {number}: {violation}");
-            *round.violations.entry(violation.kind).or_default() += 1;
+            let times = round.violations.entry(violation.kind).or_default();
+            *times += 1;
+            if *times <= SHOWN {
+                eprintln!("round {number}: {violation}");
+            }
         }
         for (fault, node, from, to) in injected {
             round.faults.push(Injected { fault, node, pause_ms: pauses::longest(&events, from, to) });
@@ -178,13 +183,13 @@ async fn drain(progress: &mut Progress, clients: &mut Clients) -> Result<(), Box
     clients.end_producers().await;
     // A send or a call that has begun ends.
     sleep(Duration::from_secs(6)).await;
-    let began = Instant::now();
-    loop {
-        progress.read(&clients.numbers())?;
-        if progress.waiting() == 0 || began.elapsed() > DRAINING {
-            break;
-        }
+    let (mut since, mut waiting) = (Instant::now(), usize::MAX);
+    while waiting > 0 && since.elapsed() < DRAINING {
         sleep(Duration::from_millis(200)).await;
+        progress.read(&clients.numbers())?;
+        if progress.waiting() < waiting {
+            (since, waiting) = (Instant::now(), progress.waiting());
+        }
     }
     sleep(Duration::from_secs(3)).await;
     Ok(())

@@ -69,6 +69,7 @@ impl Servers {
     /// What the README of the transport says of it.
     pub(crate) fn allowed(self) -> Allowed {
         Allowed {
+            unstored_sends: self == Self::Nats,
             redelivery_after_completion: self != Self::Postgres,
             unanswered_completions: self == Self::RabbitMq,
         }
@@ -81,15 +82,8 @@ impl Servers {
     pub(crate) fn faults(self) -> &'static [Fault] {
         const OF_ALL: [Fault; 6] =
             [Fault::Kill, Fault::Pause, Fault::Partition, Fault::Restart, Fault::Rolling, Fault::Skew];
-        const OF_POSTGRES: [Fault; 7] = [
-            Fault::Failover,
-            Fault::Kill,
-            Fault::Pause,
-            Fault::Partition,
-            Fault::Restart,
-            Fault::Rolling,
-            Fault::Skew,
-        ];
+        const OF_POSTGRES: [Fault; 7] =
+            [Fault::Failover, Fault::Kill, Fault::Pause, Fault::Partition, Fault::Restart, Fault::Rolling, Fault::Skew];
         if self == Self::Postgres { &OF_POSTGRES } else { &OF_ALL }
     }
 
@@ -124,6 +118,9 @@ impl Cluster {
 
     /// Whether all nodes take part again.
     pub(crate) async fn is_complete(&self) -> bool {
+        if !self.listens().await {
+            return false;
+        }
         let complete = match self.servers {
             Servers::Nats => nats::is_complete(self).await,
             Servers::RabbitMq => rabbitmq::is_complete(self).await,

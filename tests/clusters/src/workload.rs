@@ -22,8 +22,8 @@ use tokio::{
 };
 use tower::BoxError;
 
-pub(crate) use self::{effects::tables, pace::chain};
 use self::pace::retried;
+pub(crate) use self::{effects::tables, pace::chain};
 use crate::history::{Queue, Recorder};
 
 /// What a client is started with.

@@ -46,6 +46,8 @@ pub(super) fn check(
             _ => {}
         }
     }
+    let undelivered = undelivered(&messages);
+    let mut lost = Vec::new();
     let mut count = |name: &str, by: u64| *counts.entry(name.into()).or_default() += by;
     count("sends of unknown outcome", unknown);
     for (id, message) in messages {
@@ -53,7 +55,7 @@ pub(super) fn check(
         count("acknowledged", u64::from(message.is_acknowledged));
         count("delivered", message.deliveries);
         if message.is_acknowledged && message.deliveries == 0 {
-            violations.push(Violation::new(Kind::Lost, id()));
+            lost.push(Violation::new(Kind::Lost, id()));
         }
         if message.attempts == 0 {
             violations.push(Violation::new(Kind::Unexpected, id()));
@@ -70,4 +72,15 @@ pub(super) fn check(
             }
         }
     }
+    let unstored = if allowed.unstored_sends { lost.len().saturating_sub(undelivered) } else { 0 };
+    count("acknowledged and not stored", unstored as u64);
+    violations.extend(lost.into_iter().skip(unstored));
+}
+
+/// The numbers of stored messages that did not come.
+fn undelivered(messages: &HashMap<&str, Message>) -> usize {
+    let numbers: HashSet<u64> =
+        messages.values().flat_map(|message| message.copies.iter().copied().flatten()).collect();
+    let highest = numbers.iter().max().copied().unwrap_or_default();
+    usize::try_from(highest).unwrap_or(usize::MAX) - numbers.len()
 }

@@ -35,8 +35,7 @@ pub(super) async fn create(
 
 /// The streams of the cluster, by any of its nodes.
 async fn streams(cluster: &Cluster) -> Result<Vec<Info>, BoxError> {
-    let addresses: Vec<_> =
-        (0..NODES.len()).map(|node| format!("nats://127.0.0.1:{}", cluster.port(node))).collect();
+    let addresses: Vec<_> = (0..NODES.len()).map(|node| format!("nats://127.0.0.1:{}", cluster.port(node))).collect();
     let options = ConnectOptions::new().connection_timeout(Duration::from_secs(2));
     let client = options.connect(addresses).await?;
     let jetstream = jetstream::new(client);
@@ -58,5 +57,5 @@ pub(super) async fn is_complete(cluster: &Cluster) -> Result<bool, BoxError> {
             members.leader.is_some() && followers + 1 == NODES.len()
         })
     };
-    Ok(!streams.is_empty() && streams.iter().all(is_current))
+    Ok(streams.iter().all(is_current))
 }

@@ -82,7 +82,8 @@ pub(super) async fn call(part: Part) {
             return;
         }
         let ended = (&mut replies).await;
-        let error = ended.map_or_else(|error| chain(&error), |ended| ended.err().map(|error| chain(&error)).unwrap_or_default());
+        let error = ended
+            .map_or_else(|error| chain(&error), |ended| ended.err().map(|error| chain(&error)).unwrap_or_default());
         recorder.record(What::Stopped { part: "replies".into(), error });
     }
 }

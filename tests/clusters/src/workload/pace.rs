@@ -11,7 +11,7 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(5);
 /// A call that takes this much longer hangs: a stopped process, a reconnection and a busy machine are not more than that.
 const GRACE: Duration = Duration::from_secs(55);
 /// Between two calls that succeed.
-pub(super) const PAUSE: Duration = Duration::from_millis(25);
+pub(super) const PAUSE: Duration = Duration::from_millis(150);
 /// After one that has failed.
 pub(super) const RETRY: Duration = Duration::from_millis(100);
 

@@ -20,8 +20,8 @@ use crate::history::{Queue, What};
 /// The sessions of one client's messages.
 const SESSIONS: usize = 3;
 /// How long a session is held at most, and without a message: less than its lock, which is not renewed.
-const HELD: Duration = Duration::from_secs(2);
-const IDLE: Duration = Duration::from_millis(500);
+const HELD: Duration = Duration::from_secs(4);
+const IDLE: Duration = Duration::from_millis(1_500);
 
 pub(super) async fn produce(part: Part) {
     let sender = &sending::sender(&part, Queue::Sessions).await;
@@ -45,7 +45,7 @@ pub(super) async fn consume(part: Part) {
     let path = part.queue(Queue::Sessions);
     let mut source = retried(&part.recorder, "sessions", || part.transport.sessions(&path)).await;
     loop {
-        let accepted = timeout(IDLE * 10, poll_fn(|cx| source.poll_accept(cx))).await;
+        let accepted = timeout(IDLE * 4, poll_fn(|cx| source.poll_accept(cx))).await;
         match accepted {
             Ok(Ok(session)) => hold(&part, session).await,
             Ok(Err(error)) => {
