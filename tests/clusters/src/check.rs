@@ -20,6 +20,8 @@ pub(crate) struct Allowed {
     /// The server may acknowledge a message and not store it. It is told from a message that is stored and does not come by the
     /// sequence numbers, which have no gaps.
     pub(crate) unstored_sends: bool,
+    /// The server may store a message twice although it detects duplicates, when its leader changes.
+    pub(crate) undetected_duplicates: bool,
     /// A message whose completion was confirmed may be delivered again.
     pub(crate) redelivery_after_completion: bool,
     /// A completion has no answer of the broker: it does not show who holds a session.

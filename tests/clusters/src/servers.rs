@@ -70,6 +70,7 @@ impl Servers {
     pub(crate) fn allowed(self) -> Allowed {
         Allowed {
             unstored_sends: self == Self::Nats,
+            undetected_duplicates: self == Self::Nats,
             redelivery_after_completion: self != Self::Postgres,
             unanswered_completions: self == Self::RabbitMq,
         }

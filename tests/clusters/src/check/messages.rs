@@ -60,7 +60,13 @@ pub(super) fn check(
         if message.attempts == 0 {
             violations.push(Violation::new(Kind::Unexpected, id()));
         }
-        let explained = if queue == Queue::Detected { 1 } else { message.attempts };
+        let mut explained = message.attempts;
+        if queue == Queue::Detected {
+            count("stored twice", u64::from(message.copies.len() > 1));
+            if !allowed.undetected_duplicates {
+                explained = 1;
+            }
+        }
         if message.copies.len() > explained {
             let copies = message.copies.len();
             violations.push(Violation::new(Kind::Duplicated, format!("{}: {copies} copies, {explained} sends", id())));

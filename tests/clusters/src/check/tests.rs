@@ -2,12 +2,20 @@
 
 use super::*;
 
-const STRICT: Allowed =
-    Allowed { unstored_sends: false, redelivery_after_completion: false, unanswered_completions: false };
+const STRICT: Allowed = Allowed {
+    unstored_sends: false,
+    undetected_duplicates: false,
+    redelivery_after_completion: false,
+    unanswered_completions: false,
+};
 
 /// What a transport may document, but for the completions.
-const ALLOWING: Allowed =
-    Allowed { unstored_sends: true, redelivery_after_completion: true, unanswered_completions: false };
+const ALLOWING: Allowed = Allowed {
+    unstored_sends: true,
+    undetected_duplicates: true,
+    redelivery_after_completion: true,
+    unanswered_completions: false,
+};
 
 /// A history without violations: two messages for each queue, a session with two holders one after the other, and a call.
 fn clean() -> Vec<What> {
@@ -112,7 +120,9 @@ fn more_copies_than_sends_are_duplicates() {
     assert_eq!(kinds(with([again(), delivered(Queue::Work, "1-1", 3, None)])), [], "it was sent twice");
     // Where the broker detects duplicates, a second send explains no copy.
     let again = What::Sending { queue: Queue::Detected, id: "1-1".into() };
-    assert_eq!(kinds(with([again, delivered(Queue::Detected, "1-1", 3, None)])), [Kind::Duplicated]);
+    let twice = || with([again.clone(), delivered(Queue::Detected, "1-1", 3, None)]);
+    assert_eq!(kinds(twice()), [Kind::Duplicated]);
+    assert_eq!(kinds_with(twice(), &EFFECTS, &[], ALLOWING), [], "its transport documents it");
 }
 
 #[test]
