@@ -22,6 +22,8 @@ pub(crate) struct Allowed {
     pub(crate) unstored_sends: bool,
     /// The server may store a message twice although it detects duplicates, when its leader changes.
     pub(crate) undetected_duplicates: bool,
+    /// The servers may refuse a session until they are restarted.
+    pub(crate) stuck_sessions: bool,
     /// A message whose completion was confirmed may be delivered again.
     pub(crate) redelivery_after_completion: bool,
     /// A completion has no answer of the broker: it does not show who holds a session.

@@ -117,6 +117,12 @@ impl Run {
             violations.push(Violation::new(Kind::Hung, format!("after {:?}: {missing}", injected.last())));
         }
         drain(&mut progress, &mut clients).await?;
+        let stuck = progress.waiting() as u64;
+        if stuck > 0 && self.servers.allowed().stuck_sessions {
+            eprintln!("round {number}: {stuck} messages do not come: the servers are restarted");
+            restart(cluster).await?;
+            drain(&mut progress, &mut clients).await?;
+        }
         let killed = clients.end().await;
         let effects = stage.end().await?;
         let events = history::read(&folder)?;
@@ -124,6 +130,7 @@ impl Run {
         let (found, counts) = check(&history, self.servers.allowed());
         violations.extend(found);
         let mut round = Round { number, counts, ..Round::default() };
+        round.counts.insert("not received before a restart".into(), stuck);
         for violation in &violations {
             let times = round.violations.entry(violation.kind).or_default();
             *times += 1;
@@ -176,6 +183,16 @@ async fn goes_on(progress: &mut Progress, clients: &Clients, clock: Clock) -> Re
         }
         sleep(Duration::from_millis(100)).await;
     }
+}
+
+/// Restarts one node after the other.
+async fn restart(cluster: &Cluster) -> Result<(), BoxError> {
+    for node in 0..cluster.servers.nodes() {
+        cluster.terminate(node).await?;
+        cluster.run(node)?;
+        complete(cluster).await?;
+    }
+    Ok(())
 }
 
 /// Ends the producers, and waits until all messages have come, and for a while for those that come again.

@@ -71,6 +71,7 @@ impl Servers {
         Allowed {
             unstored_sends: self == Self::Nats,
             undetected_duplicates: self == Self::Nats,
+            stuck_sessions: self == Self::Nats,
             redelivery_after_completion: self != Self::Postgres,
             unanswered_completions: self == Self::RabbitMq,
         }

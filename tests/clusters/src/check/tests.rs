@@ -5,6 +5,7 @@ use super::*;
 const STRICT: Allowed = Allowed {
     unstored_sends: false,
     undetected_duplicates: false,
+    stuck_sessions: false,
     redelivery_after_completion: false,
     unanswered_completions: false,
 };
@@ -13,6 +14,7 @@ const STRICT: Allowed = Allowed {
 const ALLOWING: Allowed = Allowed {
     unstored_sends: true,
     undetected_duplicates: true,
+    stuck_sessions: true,
     redelivery_after_completion: true,
     unanswered_completions: false,
 };
