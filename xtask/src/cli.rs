@@ -3,9 +3,9 @@
 use clap::{Parser, Subcommand as Subcommands};
 
 use crate::{
-    api, attacks, bench, clusters, conformance, deny, error::Error, faults, features, foreign, fuzz, guarantees, guide, kill,
-    latency, load, model, nightly, options::Output, package, power_loss, random, recovery, sabotage, semver, shuttle,
-    space, spec,
+    api, attacks, bench, clusters, conformance, deny, error::Error, faults, features, foreign, fuzz, guarantees, guide,
+    kill, latency, load, model, nightly, options::Output, package, power_loss, random, recovery, sabotage, semver,
+    shuttle, space, spec,
 };
 
 /// Run the longer checks and the benchmarks of this workspace

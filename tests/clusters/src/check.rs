@@ -16,6 +16,7 @@ use crate::history::{Event, Queue, What};
 
 /// What a transport documents, and so is no violation.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a sentence of a README")]
 pub(crate) struct Allowed {
     /// The server may acknowledge a message and not store it. It is told from a message that is stored and does not come by the
     /// sequence numbers, which have no gaps.
