@@ -51,13 +51,13 @@ impl Cluster {
         let mut epmds = Vec::new();
         let mut through = Vec::new();
         if servers == Servers::RabbitMq {
-            for node in 0..nodes {
+            for (node, name) in NODES.iter().enumerate() {
                 let ports = (0..nodes).map(|to| {
                     let port = proxies.get(&(node, to)).map_or(servers.peer_port(to), |proxy| proxy.address().port());
                     (NODES[to].to_owned(), port)
                 });
                 let epmd = Epmd::start(ports.collect()).await?;
-                through.push(format!("{}={}", NODES[node], epmd.port()));
+                through.push(format!("{name}={}", epmd.port()));
                 epmds.push(epmd);
             }
         } else {

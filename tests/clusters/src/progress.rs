@@ -42,7 +42,9 @@ impl Progress {
             let whole = text.rfind('\n').map_or(0, |end| end + 1);
             *offset += whole as u64;
             let events: Vec<Event> = text[..whole].lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-            events.into_iter().for_each(|event| self.add(event));
+            for event in events {
+                self.add(event);
+            }
         }
         Ok(())
     }
