@@ -3,9 +3,9 @@
 use clap::{Parser, Subcommand as Subcommands};
 
 use crate::{
-    api, attacks, bench, conformance, deny, error::Error, faults, features, foreign, fuzz, guarantees, guide, kill,
-    latency, load, model, nightly, options::Output, package, power_loss, random, recovery, sabotage, semver, shuttle,
-    space, spec,
+    api, attacks, bench, clusters, conformance, deny, error::Error, faults, features, foreign, fuzz, guarantees, guide,
+    kill, latency, load, model, nightly, options::Output, package, power_loss, random, recovery, sabotage, semver,
+    shuttle, space, spec,
 };
 
 /// Run the longer checks and the benchmarks of this workspace
@@ -22,7 +22,7 @@ pub(crate) struct CommandLine {
 const PURPOSES: &str = "\
 By purpose:
   before a commit       features, spec, guarantees, attacks, deny, package --quick, guide
-  brokers and clients   conformance, foreign, faults
+  brokers and clients   conformance, foreign, faults, clusters
   the embedded broker   model, shuttle, kill, power-loss, recovery, sabotage, space, latency
   untrusted input       fuzz, random
   cost of a message     guard, growth, memory, load, bench
@@ -36,6 +36,8 @@ enum Subcommand {
     Attacks(attacks::Options),
     /// Measure this library beside others and write docs/benchmarks.md (requires valgrind)
     Bench(bench::Options),
+    /// Inject faults into clusters of NATS, RabbitMQ and PostgreSQL under a workload, and check its history
+    Clusters(clusters::Options),
     /// Run the conformance suite on one transport and write its column of docs/conformance.md
     Conformance(conformance::Options),
     /// Check bans, licences and sources of the dependencies, and advisories if their database is present
@@ -95,6 +97,7 @@ impl CommandLine {
             Subcommand::Api(options) => api::run(options),
             Subcommand::Attacks(options) => attacks::run(options),
             Subcommand::Bench(options) => bench::run(options),
+            Subcommand::Clusters(options) => clusters::run(options),
             Subcommand::Conformance(options) => conformance::run(options),
             Subcommand::Deny => deny::run(),
             Subcommand::Faults(options) => faults::run(options),

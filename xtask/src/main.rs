@@ -5,6 +5,7 @@ mod api;
 mod attacks;
 mod bench;
 mod cli;
+mod clusters;
 mod conformance;
 mod deny;
 mod error;

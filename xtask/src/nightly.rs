@@ -58,6 +58,7 @@ const PARTS: &[Part] = &[
     part("faults-rabbitmq", &["faults", "--transport", "rabbitmq"]),
     part("faults-postgres", &["faults", "--transport", "postgres"]),
     part("faults-servicebus", &["faults", "--transport", "servicebus"]),
+    part("clusters", &["clusters", "--faults", "40"]),
     part("servicebus", &["foreign", "--suite", "servicebus", "--all"]),
     part("load", &["load"]),
     part("bench", &["bench", "--quick"]),
