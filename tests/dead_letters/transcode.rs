@@ -44,7 +44,7 @@ async fn refused(from: &'static str, body: impl Into<MessageBody>, to: &str) -> 
     let shown = body.codec_view().map(|body| body.escape_ascii().to_string());
     let (mut report, copies) = transcoded(from, body, to).await;
     assert!(copies.is_empty() && report.failures.len() == 1, "{from} to {to}: {shown:?} {report}");
-    let error = report.failures.remove(0).error;
+    let error = report.failures.remove(0);
     assert_eq!(error.kind(), ActionErrorKind::Change);
     *error.into_source().downcast().unwrap()
 }
