@@ -13,7 +13,7 @@ pub(super) struct Reader<'i, 'de, 's> {
     pub(super) id: Id,
 }
 
-impl<'de, 's> Reader<'_, 'de, 's> {
+impl<'s> Reader<'_, '_, 's> {
     /// Returns the type of the value: of a union, the branch that the body selects.
     pub(super) fn node(&mut self) -> Result<&'s Node, Refused> {
         if let Node::Union(branches) = self.schema.node(self.id) {

@@ -18,7 +18,7 @@ use crate::{
     serde_error::Refused,
 };
 
-impl<'d, 'de> Reader<'d, 'de> {
+impl<'de> Reader<'_, 'de> {
     fn any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
         match self.content()? {
             Content::Nil => visitor.visit_unit(),
