@@ -41,13 +41,12 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let mut failed = None;
     for transport in TRANSPORTS.iter().filter(|name| options.transport.as_ref().is_none_or(|only| only == *name)) {
         eprintln!("replay: cargo xtask clusters --transport {transport} --faults {faults} --seed {seed}");
-        let folder = match &options.history {
-            Some(folder) => folder.join(transport),
-            None => {
-                let folder = root().join("target/clusters").join(transport);
-                remove(&folder)?;
-                folder
-            }
+        let folder = if let Some(folder) = &options.history {
+            folder.join(transport)
+        } else {
+            let folder = root().join("target/clusters").join(transport);
+            remove(&folder)?;
+            folder
         };
         // cargo runs the program in the root of the workspace.
         let folder = std::path::absolute(&folder).map_err(|source| Error::Read { path: folder.clone(), source })?;

@@ -69,8 +69,9 @@ impl Servers {
     /// What the README of the transport says of it.
     pub(crate) fn allowed(self) -> Allowed {
         Allowed {
-            unstored_sends: self == Self::Nats,
-            undetected_duplicates: self == Self::Nats,
+            // No README says so: it is a violation until plain clients of the server show it.
+            unstored_sends: false,
+            undetected_duplicates: false,
             stuck_sessions: self == Self::Nats,
             redelivery_after_completion: self != Self::Postgres,
             unanswered_completions: self == Self::RabbitMq,

@@ -78,9 +78,9 @@ pub(super) fn check(
             }
         }
     }
-    let unstored = if allowed.unstored_sends { lost.len().saturating_sub(undelivered) } else { 0 };
+    let unstored = lost.len().saturating_sub(undelivered);
     count("acknowledged and not stored", unstored as u64);
-    violations.extend(lost.into_iter().skip(unstored));
+    violations.extend(lost.into_iter().skip(if allowed.unstored_sends { unstored } else { 0 }));
 }
 
 /// The numbers of stored messages that did not come.
