@@ -12,7 +12,7 @@ use consign::{
     Disposition, Message,
     administration::QueueSettings,
     broker::{Queue, QueueLease, QueueReceiver},
-    dead_letters::{ActionErrorKind, DeadLetterFilter, DeadLetterQueue, DeadLetters},
+    dead_letters::{ActionError, ActionErrorKind, DeadLetterFilter, DeadLetterQueue, DeadLetters},
     message::SequenceNumber,
     time::Timestamp,
     transport::{BoxFuture, Delivery, ErrorKind, Lease, ReceiveError, Receiver, SendError, SettleError},
@@ -117,7 +117,7 @@ async fn an_unanswered_call_is_a_failure_in_the_report() {
     let run = dead.purge(DeadLetterFilter::all().reason(OTHER.as_str())).run();
     let report = timeout(3 * TIMEOUT, run).await.expect("the run ends").unwrap();
     assert_eq!((report.matching, report.skipped, report.failures.len()), (3, 2, 3));
-    let kinds: Vec<_> = report.failures.iter().map(|failure| failure.kind()).collect();
+    let kinds: Vec<_> = report.failures.iter().map(ActionError::kind).collect();
     assert_eq!(kinds, [ActionErrorKind::Settle { copied: false }; 3]);
     let left = bench.queue.dead_letter().counts();
     assert_eq!((left.active, left.locked), (2, 0), "each release has its effect");

@@ -380,9 +380,9 @@ async fn calls_continue_while_the_store_is_compacted() {
         step();
         let delivery = queue.receiver().receive().await.unwrap();
         if nth % 4 > 0 {
-            drop(delivery.complete())
+            drop(delivery.complete());
         } else {
-            kept.push(delivery)
+            kept.push(delivery);
         }
         step();
     }

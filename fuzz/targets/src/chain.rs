@@ -40,7 +40,8 @@ fn same_trail(trail: &Trail) {
 fn codecs(data: &[u8]) -> Codecs<impl consign_codecs::CodecSet> {
     let all =
         Codecs::builder().with(Json::default()).with(MessagePack).with(Cbor).with(Bincode::default()).with(Postcard);
-    let chain = if data.len() % 2 == 0 { &["json", "msgpack", "cbor"][..] } else { &["cbor", "json", "postcard"] };
+    let chain =
+        if data.len().is_multiple_of(2) { &["json", "msgpack", "cbor"][..] } else { &["cbor", "json", "postcard"] };
     let all = all.fallback(chain.iter().copied()).allow_positional("postcard").on_failed(Policy::Chain);
     all.build().expect("the chain is allowed")
 }

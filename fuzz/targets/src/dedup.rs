@@ -105,7 +105,7 @@ pub fn dedup(data: &[u8]) {
                     }
                 };
                 if choice > 2 {
-                    drop(tokens.swap_remove(at));
+                    tokens.swap_remove(at);
                 }
             }
         }

@@ -21,7 +21,7 @@ static AVRO: LazyLock<Avro> = LazyLock::new(|| Avro::new(AvroSchema::parse(SCHEM
 /// Decodes bytes by one of the codecs, as any value and as a struct. The first byte chooses the codec.
 ///
 /// # Panics
-/// What is decoded exceeds a limit, is decoded again as something else, or differs from what serde_json or rmp-serde reads.
+/// What is decoded exceeds a limit, is decoded again as something else, or differs from what `serde_json` or `rmp-serde` reads.
 pub fn formats(data: &[u8]) {
     let Some((choice, body)) = data.split_first() else { return };
     let limits = match choice >> 6 {
