@@ -137,7 +137,7 @@ fn a_batch_is_checked_in_before_any_of_it_is_sent() {
 fn a_claim_has_one_spelling_and_is_no_address() {
     let claim = Claim::new(BlobId::random(), b"abc");
     let text = claim.to_string();
-    assert_eq!(text.parse(), Ok(claim));
+    assert_eq!(text.parse::<Claim>().unwrap(), claim);
     assert!(text.ends_with(":3:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"), "{text}");
     let digest = &text[text.len() - 64..];
     let id = claim.id();
