@@ -8,13 +8,7 @@ use uuid::Uuid;
 
 use super::{Deliveries, Source};
 use crate::{
-    Inner, PostgresLease,
-    chores::Place,
-    database::Parameter,
-    dead_letter,
-    failure::Failure,
-    log,
-    row::Stored,
+    Inner, PostgresLease, chores::Place, database::Parameter, dead_letter, failure::Failure, log, row::Stored,
     settle::Token,
 };
 
