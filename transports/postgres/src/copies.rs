@@ -148,7 +148,7 @@ impl Copy {
         let parameters: [Parameter<'_>; 11] = [
             (&subscription, Type::INT8),
             (&properties, Type::TEXT),
-            (&body, Type::BYTEA),
+            (&&*body, Type::BYTEA),
             (&size, Type::INT4),
             (&session, Type::BYTEA),
             (&ttl, Type::INT8),

@@ -94,8 +94,21 @@ impl PostgresLease {
     }
 
     fn run(self, action: Result<Action, SettleError>) -> BoxFuture<Result<(), SettleError>> {
+        let token = self.token();
+        if let (Ok(action), Ok(token)) = (&action, &token)
+            && action.is_complete()
+            && token.session.is_none()
+        {
+            // Many of these are created at once, and the other future has some kilobytes.
+            let (token, inner) = (*token, Arc::clone(&self.inner));
+            return Box::pin(async move {
+                let completed = inner.complete(token).await;
+                self.forget();
+                completed
+            });
+        }
         Box::pin(async move {
-            let token = self.token()?;
+            let token = token?;
             let action = match action {
                 Ok(action) => action,
                 Err(refused) => {
@@ -105,11 +118,6 @@ impl PostgresLease {
                 }
             };
             let inner = Arc::clone(&self.inner);
-            if action.is_complete() && token.session.is_none() {
-                let completed = inner.complete(token).await;
-                self.forget();
-                return completed;
-            }
             let settled = inner
                 .database
                 .with(async |client| settle(&inner.database.on(client), &inner.schema, &token, &action).await)

@@ -1,5 +1,6 @@
 //! Messages for an insert.
 
+use bytes::Bytes;
 use consign_core::{
     Message,
     settlement::DeadLetter,
@@ -20,7 +21,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct Prepared {
     properties: String,
-    body: Vec<u8>,
+    body: Bytes,
     pub(crate) size: i32,
     id: Vec<u8>,
     session: Option<Vec<u8>>,
@@ -67,7 +68,7 @@ impl Prepared {
         self
     }
 
-    pub(crate) fn into_parts(self) -> (String, Vec<u8>, i32, Option<Vec<u8>>, Option<i64>) {
+    pub(crate) fn into_parts(self) -> (String, Bytes, i32, Option<Vec<u8>>, Option<i64>) {
         (self.properties, self.body, self.size, self.session, self.ttl)
     }
 }
@@ -98,7 +99,7 @@ pub(crate) async fn insert<C: Connection>(
     let sql =
         format!("SELECT id, ids, firsts FROM {}.send($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", schema.identifier);
     let properties: Vec<&str> = messages.iter().map(|message| message.properties.as_str()).collect();
-    let bodies: Vec<&[u8]> = messages.iter().map(|message| message.body.as_slice()).collect();
+    let bodies: Vec<&[u8]> = messages.iter().map(|message| &*message.body).collect();
     let sizes: Vec<i32> = messages.iter().map(|message| message.size).collect();
     let ids = some(messages.iter().map(|message| has_window.then_some(message.id.as_slice())));
     let sessions = some(messages.iter().map(|message| message.session.as_deref()));

@@ -49,6 +49,11 @@ impl<'r> FromSql<'r> for Instant {
     }
 }
 
+/// Reads an instant of the database.
+pub(crate) fn instant(row: &Row, column: usize) -> Result<Option<Timestamp>, Error> {
+    Ok(row.try_get::<_, Option<Instant>>(column)?.map(|Instant(at)| at))
+}
+
 fn number(number: i64) -> SequenceNumber {
     SequenceNumber::new(number.cast_unsigned())
 }

@@ -3,7 +3,7 @@
 DROP FUNCTION {s}.receive(bigint, smallint, integer, bigint, integer, uuid, bytea, uuid);
 
 -- Locks up to p_max messages for p_holder under p_token, or deletes them if p_token is null; of several no more than have
--- p_bytes. The first row says when there may be more, and the others come in no order.
+-- p_bytes. The first row says when there may be more, or that it is `enqueued` now, and the others come in no order.
 CREATE FUNCTION {s}.receive(
     p_entity bigint, p_part smallint, p_session bytea, p_session_token uuid, p_max integer, p_bytes bigint,
     p_holder integer, p_token uuid
@@ -19,12 +19,12 @@ SET plan_cache_mode = force_generic_plan
 AS $$
 #variable_conflict use_column
 DECLARE
-    e {s}.entities := {s}.entity(p_entity);
+    e {s}.entities;
     t timestamptz;
     v_until timestamptz;
     v_is_plain boolean;
     -- Those that have rows of their own.
-    v_ids bigint[];
+    v_ids bigint[] := '{}';
     v_bytes bigint := 0;
     -- The others: ids without a gap, the number before each run, and what is left of the last batch.
     v_runs bigint[] := '{}';
@@ -39,9 +39,13 @@ DECLARE
     v_locked bigint;
     v_are_others boolean;
     v_found bigint;
+    v_setting text;
     b record;
 BEGIN
-    IF e.status IN (1, 4) THEN
+    SELECT own.* INTO e FROM {s}.entities AS own WHERE own.id = p_entity;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'no such entity' USING ERRCODE = 'CN404';
+    ELSIF e.status IN (1, 4) THEN
         RAISE EXCEPTION '%', e.path USING ERRCODE = 'CN423';
     END IF;
     IF e.kind = 1 THEN
@@ -53,27 +57,81 @@ BEGIN
     IF p_token IS NOT NULL THEN
         -- A lock need not outlive the server: without it the message is redelivered. Nor need a number: the same messages get
         -- the same numbers.
-        PERFORM set_config('synchronous_commit', 'off', true);
+        v_setting := set_config('synchronous_commit', 'off', true);
     END IF;
     leaving := false;
     more := false;
+    v_is_plain := p_part = 0 AND {s}.is_plain(e);
     t := {s}.now();
-    IF {s}.is_due(e.id, t) THEN
+    IF v_is_plain THEN
+        -- Most receives find batches alone, and nothing that is due: what the statements below ask one after the other.
+        FOR b IN
+            SELECT
+                n.last, first.id, first.count, first.taken, first.size,
+                EXISTS (
+                    SELECT FROM {s}.messages AS m WHERE m.entity = e.id AND m.part = 0 AND m.state = 1
+                ) OR EXISTS (
+                    SELECT FROM {s}.messages AS m WHERE m.entity = e.id AND m.state = 0
+                ) OR EXISTS (
+                    SELECT FROM {s}.messages AS m
+                    WHERE m.entity = e.id AND m.due < 'infinity' AND m.due <= t AND m.state > 0
+                ) OR EXISTS (
+                    SELECT FROM {s}.locks AS l WHERE l.entity = e.id AND l.until <= t
+                ) OR EXISTS (
+                    SELECT FROM {s}.batches AS d WHERE d.entity = e.id AND d.due < 'infinity' AND d.due <= t
+                ) AS are_others
+            FROM {s}.numbers AS n, {s}.batches AS first
+            WHERE n.entity = e.id AND first.entity = e.id ORDER BY first.id
+        LOOP
+            EXIT WHEN b.are_others;
+            v_last := b.last;
+            v_taken := least(b.count - b.taken, p_max - v_count);
+            v_runs := v_runs || (b.id + b.taken);
+            v_counts := v_counts || v_taken;
+            v_before := v_before || (v_last + v_count);
+            v_count := v_count + v_taken;
+            v_size := greatest(v_size, b.size);
+            IF b.taken + v_taken < b.count THEN
+                v_rest := b.id;
+                v_taken := b.taken + v_taken;
+                EXIT;
+            END IF;
+            v_batches := v_batches || b.id;
+            EXIT WHEN v_count >= p_max;
+        END LOOP;
+        IF v_count > 0 THEN
+            -- One at a time gives numbers. If none has since, none has taken of these batches.
+            SELECT last INTO v_locked FROM {s}.numbers WHERE entity = e.id FOR UPDATE;
+            IF v_locked = v_last THEN
+                t := {s}.now();
+                v_until := t + e.lock_ms * interval '1 millisecond';
+            ELSE
+                v_runs := '{}';
+                v_counts := '{}';
+                v_before := '{}';
+                v_batches := '{}';
+                v_rest := NULL;
+                v_count := 0;
+                v_size := 0;
+            END IF;
+        END IF;
+    END IF;
+    IF v_count = 0 AND {s}.is_due(e.id, t) THEN
         SELECT a.leaving, a.more_due INTO leaving, more FROM {s}.advance(e) AS a;
         IF more THEN
             RETURN NEXT;
             RETURN;
         END IF;
     END IF;
-    v_is_plain := p_part = 0 AND {s}.is_plain(e);
     -- Copies may be dead letters when they arrive.
     IF NOT v_is_plain AND (p_part = 0 AND {s}.has_arrived(e.id) OR e.kind = 2 AND {s}.has_others(e.id)) THEN
         SELECT a.leaving, a.more_due OR a.more_new INTO leaving, more FROM {s}.advance(e) AS a;
     END IF;
-    IF v_is_plain THEN
+    IF v_is_plain AND v_count = 0 THEN
         SELECT last INTO v_last FROM {s}.numbers WHERE entity = e.id;
     END IF;
     FOR attempt IN 1 .. 3 LOOP
+        EXIT WHEN v_count > 0;
         t := {s}.now();
         v_until := t + e.lock_ms * interval '1 millisecond';
         IF p_session IS NOT NULL THEN
@@ -176,10 +234,13 @@ BEGIN
         RETURN;
     END IF;
     more := false;
+    enqueued := t;
     RETURN NEXT;
     IF v_count > 0 THEN
         UPDATE {s}.numbers SET last = v_last + v_count WHERE entity = e.id;
-        DELETE FROM {s}.batches WHERE entity = e.id AND id = ANY (v_batches);
+        IF v_batches <> '{}' THEN
+            DELETE FROM {s}.batches WHERE entity = e.id AND id = ANY (v_batches);
+        END IF;
         IF v_rest IS NOT NULL THEN
             DELETE FROM {s}.batches WHERE entity = e.id AND id = v_rest AND count = v_taken;
             UPDATE {s}.batches SET taken = v_taken WHERE entity = e.id AND id = v_rest;
@@ -195,6 +256,16 @@ BEGIN
         ELSE
             INSERT INTO {s}.locks (token, entity, until, holder, number, ids, counts)
             VALUES (p_token, e.id, v_until, p_holder, v_last + 1, v_runs, v_counts);
+        END IF;
+        IF p_token IS NOT NULL AND cardinality(v_runs) = 1 THEN
+            RETURN QUERY
+                SELECT
+                    NULL::bigint, false, false,
+                    m.id, v_last + m.id - v_runs[1] + 1, m.origin, m.enqueued, m.expires, v_until, m.failures,
+                    m.part, m.state, m.ttl_ms, m.reason, m.description, m.source, m.properties, m.body
+                FROM {s}.messages AS m
+                WHERE m.id >= v_runs[1] AND m.id < v_runs[1] + v_counts[1] AND m.state < 0;
+        ELSIF p_token IS NOT NULL THEN
             RETURN QUERY
                 SELECT
                     NULL::bigint, false, false,

@@ -97,7 +97,7 @@ SET plan_cache_mode = force_generic_plan
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_tokens uuid[] := ARRAY(SELECT DISTINCT token FROM unnest(p_tokens) AS asked (token));
+    v_tokens uuid[];
     l {s}.locks;
     v_shared bigint[];
     v_ids bigint[];
@@ -108,6 +108,27 @@ DECLARE
     v_is_open boolean;
     v_is_whole boolean;
 BEGIN
+    IF cardinality(p_ids) = 1 THEN
+        -- As the loop below does, in fewer statements.
+        SELECT own.* INTO l FROM {s}.locks AS own WHERE own.token = p_tokens[1];
+        v_is_whole := l.counts = '{1}' AND l.ids = p_ids;
+        IF FOUND AND (v_is_whole OR {s}.position_of(p_ids[1], l.ids, l.counts) IS NOT NULL) THEN
+            DELETE FROM {s}.messages AS m USING {s}.entities AS e
+            WHERE m.id = p_ids[1] AND m.state < 0 AND l.until > {s}.now() AND e.id = l.entity AND e.status NOT IN (1, 4);
+            IF FOUND THEN
+                IF NOT v_is_whole THEN
+                    PERFORM FROM {s}.locks AS own WHERE own.token = l.token FOR UPDATE;
+                END IF;
+                IF v_is_whole OR NOT {s}.is_shared(l) THEN
+                    DELETE FROM {s}.locks AS own WHERE own.token = l.token;
+                END IF;
+                RETURN;
+            END IF;
+        END IF;
+        v_tokens := p_tokens;
+    ELSE
+        v_tokens := ARRAY(SELECT DISTINCT token FROM unnest(p_tokens) AS asked (token));
+    END IF;
     FOR l IN SELECT * FROM {s}.locks WHERE token = ANY (v_tokens) ORDER BY token LOOP
         SELECT e.status NOT IN (1, 4) INTO v_is_open FROM {s}.entities AS e WHERE e.id = l.entity;
         CONTINUE WHEN v_is_open IS NOT TRUE;

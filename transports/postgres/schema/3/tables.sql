@@ -5,9 +5,13 @@
 -- An id is 1,024 times the number of its send, and the position in that.
 CREATE SEQUENCE {s}.sends;
 SELECT setval(format('%I.sends', {l})::regclass, last_value + 1) FROM {s}.arrivals;
-CREATE FUNCTION {s}.next_id() RETURNS bigint LANGUAGE plpgsql AS $$
+-- The sequence is a constant in it: a name would be looked up by each send.
+DO $$
 BEGIN
-    RETURN nextval(format('%I.sends', {l})::regclass) << 10;
+    EXECUTE format(
+        'CREATE FUNCTION %I.next_id() RETURNS bigint LANGUAGE sql AS %L', {l},
+        format('SELECT nextval(%L::regclass) << 10', format('%I.sends', {l}))
+    );
 END $$;
 
 DROP INDEX {s}.messages_number, {s}.messages_due;

@@ -36,9 +36,12 @@ pub(super) fn shape(body: &MessageBody) -> Shape {
     }
 }
 
-pub(super) fn write(body: &MessageBody) -> Result<(Shape, Vec<u8>), Unwritable> {
+pub(super) fn write(body: &MessageBody) -> Result<(Shape, Bytes), Unwritable> {
     let bytes = match body {
-        MessageBody::Data(data) => data.sections().concat(),
+        MessageBody::Data(data) => match data.sections() {
+            [one] => one.clone(),
+            several => several.concat().into(),
+        },
         MessageBody::Value(value) => json(&any(value)?)?,
         MessageBody::Sequence(sequences) => {
             let all = sequences.iter().map(|values| values.iter().map(any).collect::<Result<Vec<_>, _>>());
@@ -49,8 +52,8 @@ pub(super) fn write(body: &MessageBody) -> Result<(Shape, Vec<u8>), Unwritable> 
 }
 
 /// Strings, numbers and lists of them have a form in JSON.
-fn json(value: &impl Serialize) -> Result<Vec<u8>, Unwritable> {
-    serde_json::to_vec(value).map_err(|_| Unwritable::UnknownType)
+fn json(value: &impl Serialize) -> Result<Bytes, Unwritable> {
+    serde_json::to_vec(value).map(Bytes::from).map_err(|_| Unwritable::UnknownType)
 }
 
 pub(super) fn read(shape: Shape, bytes: Vec<u8>) -> Result<MessageBody, Unreadable> {

@@ -8,6 +8,7 @@ mod properties;
 
 use std::{borrow::Cow, fmt};
 
+use bytes::Bytes;
 use consign_core::{
     Message,
     message::{InvalidArgument, Properties, PropertyValue, Value, limits},
@@ -29,7 +30,7 @@ fn any(value: &Value) -> Result<Any<'_>, Unwritable> {
 #[derive(Clone, Debug)]
 pub(crate) struct Written {
     pub(crate) properties: String,
-    pub(crate) body: Vec<u8>,
+    pub(crate) body: Bytes,
 }
 
 /// Returns properties and body of a message for a row.

@@ -82,23 +82,22 @@ struct Rest<'a> {
 }
 
 pub(super) fn write(properties: &Properties, body: Shape) -> Result<String, Unwritable> {
-    let text = |value: Option<&'_ str>| value.map(|value| Cow::Owned(value.to_owned()));
     let ttl = properties.time_to_live().map(|ttl| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
     let application = properties.application_properties().iter();
     let application = application.map(|(key, value)| (Cow::Borrowed(key), Simple::new(Cow::Borrowed(value))));
     let head = Head {
-        message_id: text(properties.message_id()),
+        message_id: properties.message_id().map(Cow::Borrowed),
         message_id_stamped: properties.is_message_id_stamped(),
-        content_type: text(properties.content_type()),
-        correlation_id: text(properties.correlation_id()),
-        subject: text(properties.subject()),
-        reply_to: text(properties.reply_to()),
-        session_id: text(properties.session_id()),
+        content_type: properties.content_type().map(Cow::Borrowed),
+        correlation_id: properties.correlation_id().map(Cow::Borrowed),
+        subject: properties.subject().map(Cow::Borrowed),
+        reply_to: properties.reply_to().map(Cow::Borrowed),
+        session_id: properties.session_id().map(Cow::Borrowed),
         time_to_live_ms: ttl,
-        reply_to_session_id: text(properties.reply_to_session_id()),
-        partition_key: text(properties.partition_key()),
-        transaction_partition_key: text(properties.transaction_partition_key()),
-        to: text(properties.to()),
+        reply_to_session_id: properties.reply_to_session_id().map(Cow::Borrowed),
+        partition_key: properties.partition_key().map(Cow::Borrowed),
+        transaction_partition_key: properties.transaction_partition_key().map(Cow::Borrowed),
+        to: properties.to().map(Cow::Borrowed),
         scheduled_enqueue_time: properties.scheduled_enqueue_time().map(Timestamp::as_millis),
         application: application.collect(),
         rest: properties.pass_through().map(Rest::of).transpose()?.map(Box::new),

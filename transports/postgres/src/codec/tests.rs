@@ -9,7 +9,7 @@ use super::*;
 
 fn round_trip(message: &Message) -> Message {
     let Written { properties, body } = write(message).unwrap();
-    read(&properties, body).unwrap()
+    read(&properties, body.to_vec()).unwrap()
 }
 
 /// Rules: U-12.

@@ -15,7 +15,7 @@ use crate::{
     chores::{Job, Place},
     database::Parameter,
     failure::Failure,
-    row::COLUMNS,
+    row::{COLUMN_COUNT, COLUMNS, instant},
 };
 
 /// Locks deferred messages: all of them, or none.
@@ -38,7 +38,7 @@ pub(crate) async fn receive_deferred(
         None => (None, None),
     };
     let sql = inner.sql(&format!(
-        "SELECT {COLUMNS}, {{s}}.ms({{s}}.now()) FROM {{s}}.receive_deferred($1, $2, $3, $4, $5, $6, $7) AS delivery"
+        "SELECT {COLUMNS}, {{s}}.now() FROM {{s}}.receive_deferred($1, $2, $3, $4, $5, $6, $7) AS delivery"
     ));
     let parameters: [Parameter<'_>; 7] = [
         (&source.entity.id, Type::INT8),
@@ -54,7 +54,9 @@ pub(crate) async fn receive_deferred(
     asked.is_answered = answer.as_ref().is_ok() || !answer.as_ref().is_err_and(Failure::is_of_connection);
     drop(asked);
     let rows = answer?;
-    deliveries(inner, source, Some(lock), &rows, 0, &mut places).await.map_err(|error| Failure::from(error).into())
+    let unreadable = |error: tokio_postgres::Error| ReceiveError::from(Failure::from(error));
+    let now = rows.first().map(|row| instant(row, COLUMN_COUNT)).transpose().map_err(unreadable)?.flatten();
+    deliveries(inner, source, Some(lock), (&rows, 0), now, &mut places).await.map_err(unreadable)
 }
 
 /// Releases the messages that a call may have locked that was dropped, or whose answer is lost.

@@ -8,33 +8,26 @@ use uuid::Uuid;
 
 use super::{Deliveries, Source};
 use crate::{
-    Inner, PostgresLease,
-    chores::Place,
-    database::Parameter,
-    dead_letter,
-    failure::Failure,
-    log,
-    row::{COLUMN_COUNT, Stored},
+    Inner, PostgresLease, chores::Place, database::Parameter, dead_letter, failure::Failure, log, row::Stored,
     settle::Token,
 };
 
 /// Returns how long a lock holds that was taken just before `now`. The entity may have been changed since its lookup: a renewal
 /// by a longer duration would come too late.
-fn lock_duration(known: Duration, until: Option<Timestamp>, now: Option<i64>) -> Duration {
+fn lock_duration(known: Duration, until: Option<Timestamp>, now: Option<Timestamp>) -> Duration {
     const ELAPSED: Duration = Duration::from_secs(1);
     let (Some(until), Some(now)) = (until, now) else { return known };
-    let left = Duration::from_millis(u64::try_from(until.as_millis() - now).unwrap_or(0));
+    let left = Duration::from_millis(u64::try_from(until.as_millis() - now.as_millis()).unwrap_or(0));
     if left + ELAPSED < known { left } else { known }
 }
 
-/// Returns the deliveries of rows, which have the time of the database after the columns of a message. An unreadable row is
-/// dead-lettered with that reason.
+/// Returns the deliveries of rows that were locked just before `now`. An unreadable row is dead-lettered with that reason.
 pub(super) async fn deliveries(
     inner: &Arc<Inner>,
     source: &Source,
     lock: Option<Uuid>,
-    rows: &[Row],
-    skip: usize,
+    (rows, skip): (&[Row], usize),
+    now: Option<Timestamp>,
     places: &mut Vec<Place>,
 ) -> Result<Deliveries, tokio_postgres::Error> {
     let mut deliveries = Vec::with_capacity(rows.len());
@@ -52,7 +45,7 @@ pub(super) async fn deliveries(
             (Some(lock), Some(place)) => {
                 let token = Token { entity: source.entity.id, id, lock, session };
                 let until = message.received().filter(|_| session.is_none()).and_then(|received| received.locked_until);
-                let duration = lock_duration(source.entity.lock, until, row.try_get(skip + COLUMN_COUNT)?);
+                let duration = lock_duration(source.entity.lock, until, now);
                 PostgresLease::new(Arc::clone(inner), token, place, message.clone(), duration)
             }
             _ => PostgresLease::deleted(Arc::clone(inner), message.clone()),

@@ -12,6 +12,7 @@ use crate::{
     chores::{Job, Place},
     database::Parameter,
     failure::Failure,
+    row::instant,
 };
 
 /// A receive of this many bytes takes no further message.
@@ -40,7 +41,7 @@ pub(super) async fn lock(
         Some((session, lock)) => (Some(session), Some(lock)),
         None => (None, None),
     };
-    let sql = inner.sql("SELECT *, {s}.ms({s}.now()) FROM {s}.receive($1, $2, $3, $4, $5, $6, $7, $8)");
+    let sql = inner.sql("SELECT * FROM {s}.receive($1, $2, $3, $4, $5, $6, $7, $8)");
     let parameters: [Parameter<'_>; 8] = [
         (&source.entity.id, Type::INT8),
         (&source.part, Type::INT2),
@@ -63,7 +64,8 @@ pub(super) async fn lock(
     };
     let unreadable = |error: tokio_postgres::Error| ReceiveError::from(Failure::from(error));
     let wait: Option<i64> = first.try_get(0).map_err(unreadable)?;
-    let mut deliveries = deliveries(inner, source, lock, rows, 3, places).await.map_err(unreadable)?;
+    let now = instant(first, 6).map_err(unreadable)?;
+    let mut deliveries = deliveries(inner, source, lock, (rows, 3), now, places).await.map_err(unreadable)?;
     deliveries.sort_unstable_by_key(|delivery| delivery.message.received().map(|received| received.sequence_number));
     let is_leaving: bool = first.try_get(1).map_err(unreadable)?;
     let is_more: bool = first.try_get(2).map_err(unreadable)?;
