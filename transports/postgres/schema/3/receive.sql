@@ -301,7 +301,7 @@ BEGIN
     END IF;
 END $$;
 
--- Locks deferred messages: all, or none.
+-- Locks deferred messages: all, in the order of their numbers here, or none.
 CREATE OR REPLACE FUNCTION {s}.receive_deferred(
     p_entity bigint, p_part smallint, p_numbers bigint[], p_holder integer, p_token uuid,
     p_session bytea, p_session_token uuid
@@ -336,7 +336,7 @@ BEGIN
         -- One that is locked for a moment is not missing.
         ORDER BY id FOR UPDATE
     );
-    IF cardinality(v_ids) < (SELECT count(DISTINCT n) FROM unnest(p_numbers) AS n) THEN
+    IF cardinality(v_ids) < cardinality(p_numbers) THEN
         RAISE EXCEPTION 'not all of them are deferred here' USING ERRCODE = 'CN410';
     END IF;
     RETURN QUERY
@@ -345,5 +345,5 @@ BEGIN
                 state = 4, token = p_token, holder = p_holder,
                 due = CASE WHEN p_session IS NULL THEN v_until ELSE 'infinity' END
             WHERE id = ANY (v_ids) RETURNING m.number, {s}.show(m, v_until) AS shown
-        ) SELECT (shown).* FROM locked ORDER BY number;
+        ) SELECT (shown).* FROM locked ORDER BY array_position(p_numbers, number);
 END $$;
