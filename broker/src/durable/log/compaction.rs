@@ -7,6 +7,7 @@ use super::{
         StorageError,
         journal::{Batch, Table},
     },
+    cursor::Cursor,
     damage::{at, damaged},
     entry::{self, Change},
     frame::SECTOR,
@@ -14,38 +15,6 @@ use super::{
     journal::LogJournal,
     writer::frame_of_one,
 };
-
-/// How far a segment is emptied.
-#[derive(Debug)]
-pub(super) struct Cursor {
-    frames: Frames,
-    /// Where its frames end, and where the next one begins.
-    end: u32,
-    next: u32,
-    /// The frame that is being read: its records, where they begin in the segment, and how many bytes of them are done.
-    records: Vec<u8>,
-    start: u32,
-    done: usize,
-    is_over: bool,
-}
-
-impl Cursor {
-    pub(super) fn segment(&self) -> u32 {
-        self.frames.segment
-    }
-
-    /// Reads the next frame. `false` at the end.
-    fn read_on(&mut self) -> Result<bool, StorageError> {
-        if self.next >= self.end {
-            self.is_over = true;
-            return Ok(false);
-        }
-        let found = self.frames.read(self.next, &mut self.records)?;
-        let found = found.map_err(|what| damaged(at(self.frames.segment, self.next, what)))?;
-        (self.next, self.start, self.done) = (found.end, found.records, 0);
-        Ok(true)
-    }
-}
 
 impl LogJournal {
     /// Bytes that are copied with each commit, beside twice the size of its batch.

@@ -6,12 +6,12 @@ use super::{
         disk::{Folder, RealFolder, Storage},
         journal::{Batch, Journal, Reader, Table, Visit},
     },
+    active::{Active, Spare},
     ahead::Ahead,
     builder::Builder,
-    compaction::Cursor,
-    damage::{at, damaged, failed, unknown},
+    cursor::Cursor,
+    damage::{at, damaged, failed},
     files,
-    frame::PAGE,
     frames::Frames,
     head::Head,
     place::Place,
@@ -73,25 +73,6 @@ pub(crate) struct LogJournal {
     pub(super) rest: Option<u64>,
     /// Whether the reserve was given up since it was last taken.
     pub(super) is_full: bool,
-}
-
-/// The segment that is written to.
-#[derive(Debug)]
-pub(super) struct Active {
-    pub(super) number: u32,
-    pub(super) file: Arc<dyn Storage>,
-    pub(super) size: u32,
-    /// Where the next frame begins.
-    pub(super) end: u32,
-    /// The bytes before it in the same page, which are written again with it.
-    pub(super) tail: Vec<u8>,
-}
-
-#[derive(Debug)]
-pub(super) struct Spare {
-    pub(super) number: u32,
-    pub(super) file: Arc<dyn Storage>,
-    pub(super) size: u32,
 }
 
 impl LogJournal {
@@ -219,22 +200,6 @@ impl LogJournal {
 
     pub(super) fn backup_to(&self, to: Box<dyn Folder>) -> Result<(), StorageError> {
         self.shared.backup_to(to)
-    }
-}
-
-impl Active {
-    pub(super) fn sync(&self) -> Result<(), StorageError> {
-        self.file.sync().map_err(|error| unknown("syncing", &files::segment(self.number), error))
-    }
-
-    /// The last segment of an opened store.
-    fn last(state: &State, store: u64) -> Result<Option<Self>, StorageError> {
-        let Some((&number, last)) = state.segments.last_key_value() else { return Ok(None) };
-        let (file, size, end) = (Arc::clone(&last.file), last.size, last.end);
-        let mut tail = vec![0; (end % PAGE) as usize];
-        let frames = Frames { file: Arc::clone(&file), store, segment: number, size };
-        frames.bytes(end - end % PAGE, &mut tail)?;
-        Ok(Some(Self { number, file, size, end, tail }))
     }
 }
 

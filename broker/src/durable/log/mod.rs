@@ -16,13 +16,16 @@
 //! | `frame`, `entry`, `builder`, `frames` | the bytes of a commit, written and read |
 //! | `index`, `state` | where values are, and which segments are needed |
 //! | `scan` | reads the log when a store is opened |
-//! | `writer`, `segments`, `ahead`, `compaction` | commits, new and freed segments, the one that is filled ahead, copies |
+//! | `active`, `ahead`, `cursor` | the segment that is written to, the one that is filled ahead, the one that is emptied |
+//! | `journal`, `writer`, `segments`, `spare`, `compaction` | the journal: commits, new and freed segments, the spare one, copies |
 //! | `shared`, `backup`, `salvage` | readers, copies of a store, and what is left of a damaged one |
 
+mod active;
 mod ahead;
 mod backup;
 mod builder;
 mod compaction;
+mod cursor;
 mod damage;
 mod entry;
 mod files;
@@ -36,6 +39,7 @@ mod salvage;
 mod scan;
 mod segments;
 mod shared;
+mod spare;
 mod state;
 #[cfg(test)]
 mod tests;

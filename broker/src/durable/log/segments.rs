@@ -4,11 +4,12 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     super::{StorageError, StorageErrorKind, disk::Storage},
+    active::{Active, Spare},
     ahead::AHEAD,
     damage::damaged,
     frame::{PAGE, SECTOR},
     head::{Extent, Head},
-    journal::{Active, LogJournal, Spare},
+    journal::LogJournal,
     shared::extents,
     state::Segment,
 };

@@ -7,7 +7,7 @@ use super::{
     entry::{Change, HEAD, SPAN},
     files,
     frame::{HEADER, Header, PAGE, SECTOR, Spot, padded},
-    journal::{Active, LogJournal},
+    journal::LogJournal,
 };
 use crate::sabotage::Defect;
 
@@ -149,28 +149,6 @@ impl LogJournal {
             }
             outcome => outcome,
         }
-    }
-}
-
-impl Active {
-    /// Where the page begins that the next frame begins in.
-    fn page(&self) -> u32 {
-        self.end - self.end % PAGE
-    }
-
-    /// Whether a frame of this length fits, and a mark after it.
-    pub(super) fn fits(&self, length: u32) -> bool {
-        let end = self.end.checked_add(length).and_then(|end| end.checked_add(SECTOR));
-        end.is_some_and(|end| end <= self.size)
-    }
-
-    /// Moves the end behind a frame that was written, with these bytes from the start of its page on.
-    fn advance(&mut self, length: u32, bytes: &[u8]) {
-        let page = self.page();
-        self.end += length;
-        let (from, to) = (self.page() - page, self.end - page);
-        self.tail.clear();
-        self.tail.extend_from_slice(&bytes[from as usize..to as usize]);
     }
 }
 
