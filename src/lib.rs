@@ -1,4 +1,5 @@
-//! A tower-based messaging library: a handler is a [`tower_service::Service`] from a [`Message`] to a [`Disposition`].
+//! A tower-based messaging library: routers, handlers and layers form a [`tower_service::Service`] from a [`Message`] to a
+//! [`Disposition`].
 //!
 //! A set of codecs reads a body with the codec of its ContentType. If that codec fails, the codecs of a fallback chain that
 //! you define are tried in order. A message that none of them can read is dead-lettered with the reason and the codecs that
@@ -106,7 +107,8 @@
 //!
 //! # Feature flags
 //!
-//! A feature only adds; none changes a type or a behaviour.
+//! A feature only adds. One changes a behaviour: with `amqp-value`, a body that is an AMQP value is decoded instead of
+//! dead-lettered.
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
