@@ -34,6 +34,7 @@ pub(super) enum DecompressErrorKind {
         limit: usize,
     },
     /// A window of zstd above 2 GiB.
+    #[cfg_attr(not(feature = "zstd"), expect(dead_code, reason = "only zstd has windows"))]
     Window,
     /// Not well-formed.
     Syntax,
