@@ -3,7 +3,7 @@
 use consign_amqp::{
     codec,
     engine::{Connection as Engine, Delivery, DeliveryId, LinkId},
-    message::{BodyKind, EncodedMessage},
+    message::EncodedMessage,
     types::{Accepted, Declare, Declared, DeliveryState, Discharge, condition},
     value::Binary,
 };
@@ -33,11 +33,10 @@ enum Request {
 impl Request {
     fn decode(payload: bytes::Bytes) -> Result<Self, Failure> {
         let message = EncodedMessage::split(payload).map_err(malformed)?;
-        if message.body_kind() != Some(BodyKind::Value) {
+        let Some(value) = message.value().map_err(malformed)? else {
             return Err(Failure::argument("a request to the coordinator is a value"));
-        }
-        let value = message.value().map_err(malformed)?.unwrap_or_default().0;
-        let encoded = codec::encode(&value).map_err(|error| Failure::argument(error.to_string()))?;
+        };
+        let encoded = codec::encode(&value.0).map_err(|error| Failure::argument(error.to_string()))?;
         if codec::decode::<Declare>(&encoded).is_ok() {
             return Ok(Self::Declare);
         }

@@ -1,10 +1,10 @@
 //! Messages between the wire and the broker.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use bytes::{BufMut, Bytes, BytesMut};
 use consign_amqp::{
-    codec,
+    codec::{self, EncodeError},
     mapping::{self, Direction, InboundMessage, MappingError, annotation},
     message::{
         Annotations, BATCH_FORMAT, Batch, BatchError, Body, Data, DeliveryAnnotations, EncodedMessage, Sections,
@@ -60,6 +60,45 @@ fn of_batch(error: BatchError) -> Failure {
     }
 }
 
+/// Why a message has no encoding that a client could decode.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Unencodable {
+    /// A property or the body is not AMQP 1.0.
+    Mapping(MappingError),
+    /// It is too long, or nested too deeply.
+    Encoding(EncodeError),
+}
+
+impl fmt::Display for Unencodable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mapping(error) => error.fmt(f),
+            Self::Encoding(error) => error.fmt(f),
+        }
+    }
+}
+
+impl From<MappingError> for Unencodable {
+    fn from(error: MappingError) -> Self {
+        Self::Mapping(error)
+    }
+}
+
+impl From<EncodeError> for Unencodable {
+    fn from(error: EncodeError) -> Self {
+        Self::Encoding(error)
+    }
+}
+
+impl From<Unencodable> for Failure {
+    fn from(error: Unencodable) -> Self {
+        match error {
+            Unencodable::Mapping(error) => error.into(),
+            Unencodable::Encoding(error) => Self::argument(error.to_string()),
+        }
+    }
+}
+
 /// Encodes a message that a client receives: the chunks of the payload. A large body is not copied.
 ///
 /// A lock token is of peek-lock. A message of a session has no lock of its own.
@@ -67,7 +106,7 @@ pub(crate) fn encode_delivery(
     message: &Message,
     token: Option<LockToken>,
     in_session: bool,
-) -> Result<Vec<Bytes>, MappingError> {
+) -> Result<Vec<Bytes>, Unencodable> {
     let mut sections = mapping::to_sections(message, Direction::Deliver)?;
     show_time_to_live(message, &mut sections);
     if let Some(token) = token {
@@ -78,14 +117,14 @@ pub(crate) fn encode_delivery(
     if in_session && let Some(annotations) = &mut sections.message_annotations {
         annotations.0.0.retain(|(name, _)| *name != annotation::LOCKED_UNTIL);
     }
-    Ok(chunks(sections))
+    Ok(chunks(sections)?)
 }
 
 /// Encodes a message that a client peeks, or fetches by sequence number, in one piece.
-pub(crate) fn encode_whole(message: &Message, direction: Direction) -> Result<Bytes, MappingError> {
+pub(crate) fn encode_whole(message: &Message, direction: Direction) -> Result<Bytes, Unencodable> {
     let mut sections = mapping::to_sections(message, direction)?;
     show_time_to_live(message, &mut sections);
-    Ok(codec::encode(&sections).unwrap_or_default())
+    Ok(codec::encode(&sections)?)
 }
 
 /// Sets when the message expires in relation to its creation. Clients take the difference as the time to live, as one
@@ -105,21 +144,21 @@ fn show_time_to_live(message: &Message, sections: &mut Sections) {
     }
 }
 
-fn chunks(mut sections: Sections) -> Vec<Bytes> {
+fn chunks(mut sections: Sections) -> Result<Vec<Bytes>, EncodeError> {
     let large = match &mut sections.body {
         Body::Data(data) if data.iter().any(|section| section.len() >= SMALL) => std::mem::take(data),
-        _ => return vec![codec::encode(&sections).unwrap_or_default()],
+        _ => return Ok(vec![codec::encode(&sections)?]),
     };
     let footer = sections.footer.take();
     let mut chunks = Vec::with_capacity(large.len() * 2 + 1);
-    let mut head = BytesMut::from(&*codec::encode(&sections).unwrap_or_default());
+    let mut head = BytesMut::from(&*codec::encode(&sections)?);
     for section in large {
         head.put_slice(&[0x00, 0x53, Data::DESCRIPTOR]);
         if let Ok(length) = u8::try_from(section.len()) {
             head.put_slice(&[0xa0, length]);
         } else {
             head.put_u8(0xb0);
-            head.put_u32(u32::try_from(section.len()).unwrap_or(u32::MAX));
+            head.put_u32(u32::try_from(section.len()).map_err(|_| EncodeError::TooLong)?);
         }
         if section.len() < SMALL {
             head.put_slice(&section);
@@ -129,12 +168,12 @@ fn chunks(mut sections: Sections) -> Vec<Bytes> {
         }
     }
     if let Some(footer) = footer {
-        head.put_slice(&codec::encode(&footer).unwrap_or_default());
+        head.put_slice(&codec::encode(&footer)?);
     }
     if !head.is_empty() {
         chunks.push(head.freeze());
     }
-    chunks
+    Ok(chunks)
 }
 
 /// Returns the delivery tag of a lock token: the bytes of a .NET GUID.
@@ -145,6 +184,7 @@ pub(crate) fn tag(token: LockToken) -> Bytes {
 #[cfg(test)]
 mod tests {
     use consign_amqp::message::Footer;
+    use consign_core::message::Value as CoreValue;
 
     use super::*;
 
@@ -170,10 +210,34 @@ mod tests {
                 footer: Some(Footer(footer)),
                 ..Sections::default()
             };
-            let pieces = chunks(sections.clone());
+            let pieces = chunks(sections.clone()).unwrap();
             assert!(pieces.iter().any(|piece| piece.as_ptr() == large.as_ptr()));
             assert_eq!(pieces.concat(), codec::encode(&sections).unwrap());
         }
+    }
+
+    /// The mapping allows a value in a footer as many levels as the codec, and the footer has levels of its own.
+    #[test]
+    fn a_message_that_cannot_be_encoded_is_an_error_and_not_empty() {
+        let nested = |levels| (0..levels).fold(CoreValue::List(Vec::new()), |value, _| CoreValue::List(vec![value]));
+        let with_footer = |levels| {
+            let mut message = Message::new(vec![7; 10_000]);
+            message.properties_mut().pass_through_mut().footer.push(("f".into(), nested(levels)));
+            message
+        };
+        let mut too_deep = 0;
+        for levels in 50..70 {
+            let message = with_footer(levels);
+            match encode_delivery(&message, None, false) {
+                Ok(chunks) => assert_eq!(encode_whole(&message, Direction::Deliver).unwrap(), chunks.concat()),
+                Err(refused) => {
+                    too_deep += usize::from(refused == Unencodable::Encoding(EncodeError::TooDeep));
+                    assert!(encode_whole(&message, Direction::Peek).is_err());
+                }
+            }
+        }
+        assert!((1..10).contains(&too_deep), "{too_deep} pass the mapping only");
+        assert!(encode_whole(&Message::new(nested(70)), Direction::Peek).is_err());
     }
 
     /// Also of a batch.

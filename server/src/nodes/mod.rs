@@ -14,7 +14,7 @@ use consign_core::transport::ErrorKind;
 
 use self::{
     node::Node,
-    reply::{Reply, ReplyTo, Response, Waiting},
+    reply::{Reply, ReplyTo, Response},
     request::Request,
 };
 use crate::{
@@ -113,7 +113,14 @@ impl Client {
             self.requests = self.requests.saturating_sub(1);
             return;
         };
-        let waiting = Waiting { to: reply.to.clone(), payload: reply.encode() };
+        let waiting = match reply.encode() {
+            Ok(waiting) => waiting,
+            Err(error) => {
+                tracing::warn!(%error, "an answer is not sent: it cannot be encoded");
+                self.requests = self.requests.saturating_sub(1);
+                return;
+            }
+        };
         self.reply_bytes += waiting.payload.len();
         replies.waiting().push_back(waiting);
         self.send_replies(engine, id);
@@ -137,10 +144,16 @@ impl Client {
                     self.reply_bytes = self.reply_bytes.saturating_sub(size);
                     let text = format!("The answer has {size} bytes, and the client accepts {max} bytes.");
                     let failure = Failure::new(ErrorKind::MessageSizeExceeded, text);
-                    let to = waiting.to;
-                    let payload = Reply::new(to.clone(), Err(failure)).encode();
-                    self.reply_bytes += payload.len();
-                    replies.waiting().push_front(Waiting { to, payload });
+                    match Reply::new(waiting.to, Err(failure)).encode() {
+                        Ok(waiting) => {
+                            self.reply_bytes += waiting.payload.len();
+                            replies.waiting().push_front(waiting);
+                        }
+                        Err(error) => {
+                            tracing::warn!(%error, "an answer is not sent: it cannot be encoded");
+                            self.requests = self.requests.saturating_sub(1);
+                        }
+                    }
                 }
                 // It goes on with a credit, or with the window of the session.
                 Err(_) => {

@@ -1,9 +1,11 @@
 use consign_amqp::{
-    codec,
+    codec::{self, EncodeError},
     engine::SessionId,
     message::{ApplicationProperties, Body, Header, MessageId, Properties, Sections},
     value::{Str, Value},
 };
+
+use consign_core::transport::ErrorKind;
 
 use super::node::Node;
 use crate::errors::Failure;
@@ -61,7 +63,17 @@ impl Response {
 }
 
 impl Reply {
-    pub(super) fn encode(self) -> bytes::Bytes {
+    /// Encodes the answer. One that cannot be encoded becomes an error that says so.
+    pub(super) fn encode(self) -> Result<Waiting, EncodeError> {
+        let to = self.to.clone();
+        let payload = self.encode_as_is().or_else(|error| {
+            let failure = Failure::new(ErrorKind::General, format!("The answer cannot be encoded: {error}."));
+            Self::new(to.clone(), Err(failure)).encode_as_is()
+        })?;
+        Ok(Waiting { to, payload })
+    }
+
+    fn encode_as_is(self) -> Result<bytes::Bytes, EncodeError> {
         let Self { to, outcome } = self;
         let mut properties = ApplicationProperties::default();
         // The two nodes have keys of their own.
@@ -87,6 +99,6 @@ impl Reply {
             body: Body::Value(body),
             ..Sections::default()
         };
-        codec::encode(&sections).unwrap_or_default()
+        codec::encode(&sections)
     }
 }
