@@ -46,12 +46,13 @@ const NAMES: [&str; 12] = [
 /// An event is written as another one.
 pub fn envelopes(data: &[u8]) {
     let mut source = Source::new(data);
-    let content_type = source.pick(&CONTENT_TYPES).unwrap_or_default();
+    let content_type = CONTENT_TYPES[source.below(CONTENT_TYPES.len())];
     let mut builder = Message::builder().content_type(content_type);
     for _ in 0..source.below(8) {
         let (name, value) = (source.below(24), source.below(48));
         let (name, value) = (String::from_utf8_lossy(source.bytes(name)), String::from_utf8_lossy(source.bytes(value)));
-        let name = source.pick(&NAMES).filter(|name| !name.is_empty()).map_or_else(|| name.into_owned(), str::to_owned);
+        let known = NAMES[source.below(NAMES.len())];
+        let name = if known.is_empty() { name.into_owned() } else { known.to_owned() };
         builder = builder.property(name, value.into_owned());
     }
     let Ok(message) = builder.build(source.bytes(usize::MAX).to_vec()) else { return };

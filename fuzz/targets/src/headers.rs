@@ -48,7 +48,7 @@ pub fn headers(data: &[u8]) {
 
 fn name(source: &mut Source<'_>) -> String {
     if source.flag() {
-        return source.pick(&NAMES).unwrap_or_default().to_owned();
+        return NAMES[source.below(NAMES.len())].to_owned();
     }
     text(source)
 }

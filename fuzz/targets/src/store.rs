@@ -70,7 +70,7 @@ fn write(folder: &Path, source: &mut Source<'_>) {
         let at = end as usize;
         segment[at..at + HEADER].copy_from_slice(&header(end, commit, &records));
         segment[at + HEADER..at + HEADER + records.len()].copy_from_slice(&records);
-        end += u32::try_from(whole).unwrap_or(u32::MAX);
+        end += u32::try_from(whole).expect("a few records");
         commit += 1;
     }
     let is_closed = source.flag();
@@ -108,10 +108,10 @@ fn records(source: &mut Source<'_>, frame: u32) -> Vec<u8> {
             let length = source.below(300);
             source.bytes(length).to_vec()
         };
-        let offset = frame + u32::try_from(HEADER + records.len()).unwrap_or(0);
+        let offset = frame + u32::try_from(HEADER + records.len()).expect("a few records");
         let mut head = vec![table | if is_removal { 0x80 } else { 0 }];
-        head.extend(u16::try_from(key.len()).unwrap_or(0).to_le_bytes());
-        head.extend(u32::try_from(value.len()).unwrap_or(0).to_le_bytes());
+        head.extend(u16::try_from(key.len()).expect("a short key").to_le_bytes());
+        head.extend(u32::try_from(value.len()).expect("a short value").to_le_bytes());
         let place = [1_u32.to_le_bytes(), offset.to_le_bytes()].concat();
         let checksum = crc32fast::hash(&[&place[..], &head, &key, &value].concat());
         records.extend([&head[..], &checksum.to_le_bytes(), &key, &value].concat());
@@ -127,7 +127,7 @@ fn header(offset: u32, commit: u64, records: &[u8]) -> Vec<u8> {
     header.extend(offset.to_le_bytes());
     header.extend(commit.to_le_bytes());
     header.extend((commit - 1).to_le_bytes());
-    header.extend(u32::try_from(records.len()).unwrap_or(0).to_le_bytes());
+    header.extend(u32::try_from(records.len()).expect("a few records").to_le_bytes());
     header.extend(crc32fast::hash(records).to_le_bytes());
     header.extend([0; 12]);
     header.extend(crc32fast::hash(&header).to_le_bytes());
