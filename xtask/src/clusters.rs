@@ -57,12 +57,15 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
             command.arg("--json");
         }
         let mut text = String::new();
-        let ended = for_each_line(&mut command, |line| {
+        let mut ended = for_each_line(&mut command, |line| {
             text.push_str(line);
             text.push('\n');
         });
         if options.output.json {
-            object.insert((*transport).into(), serde_json::from_str(&text).unwrap_or_default());
+            match serde_json::from_str(&text) {
+                Ok(report) => drop(object.insert((*transport).into(), report)),
+                Err(error) => ended = ended.and(Err(Error::Report(error))),
+            }
         } else {
             print!("{text}");
         }

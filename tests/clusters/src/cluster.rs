@@ -82,7 +82,7 @@ impl Cluster {
 
     /// The port of a node for clients.
     pub(crate) fn port(&self, node: usize) -> u16 {
-        self.base + 1 + u16::try_from(node).unwrap_or_default()
+        self.base + 1 + u16::try_from(node).expect("a node of three")
     }
 
     /// Whether each node takes connections.

@@ -70,7 +70,7 @@ fn answer(name: &[u8], ports: &[(String, u16)]) -> Vec<u8> {
     let mut answer = vec![b'w', 0];
     answer.extend(port.to_be_bytes());
     answer.extend([77, 0, 0, 6, 0, 5]);
-    answer.extend(u16::try_from(name.len()).unwrap_or_default().to_be_bytes());
+    answer.extend(u16::try_from(name.len()).expect("a name of one letter").to_be_bytes());
     answer.extend(name);
     answer.extend([0, 0]);
     answer

@@ -138,14 +138,17 @@ impl Recorder {
 }
 
 /// Reads the histories of all clients in a folder, in the order of time.
+///
+/// The last line of a process that was killed may be incomplete. An error: any other line that is no event.
 pub(crate) fn read(folder: &Path) -> io::Result<Vec<Event>> {
     let mut events = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("client-")) {
-            for line in fs::read_to_string(path)?.lines() {
-                // The last line of a process that was killed may be torn.
-                events.extend(serde_json::from_str::<Event>(line));
+            let text = fs::read_to_string(path)?;
+            let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+            for line in whole.lines() {
+                events.push(serde_json::from_str::<Event>(line)?);
             }
         }
     }
@@ -164,5 +167,20 @@ mod tests {
         let line = serde_json::to_string(&event).unwrap();
         assert!(line.contains(r#""what":"delivered","queue":"sessions""#), "{line}");
         assert_eq!(serde_json::from_str::<Event>(&line).unwrap(), event);
+    }
+
+    #[test]
+    fn only_an_incomplete_last_line_is_left_out() {
+        let folder = std::env::temp_dir().join(format!("consign-history-{:016x}", fastrand::u64(..)));
+        fs::create_dir_all(&folder).unwrap();
+        let line = r#"{"at":1,"client":0,"what":"calling","call":"9"}"#;
+        let read_with = |end: &str| {
+            fs::write(folder.join("client-0.jsonl"), format!("{line}\n{line}\n{end}")).unwrap();
+            read(&folder)
+        };
+        assert_eq!(read_with(&line[..20]).unwrap().len(), 2);
+        let refused = read_with(&format!("{}\n{line}\n", &line[..20]));
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 }

@@ -41,9 +41,8 @@ impl Progress {
             file.read_to_string(&mut text)?;
             let whole = text.rfind('\n').map_or(0, |end| end + 1);
             *offset += whole as u64;
-            let events: Vec<Event> = text[..whole].lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-            for event in events {
-                self.add(event);
+            for line in text[..whole].lines() {
+                self.add(serde_json::from_str(line)?);
             }
         }
         Ok(())

@@ -46,7 +46,8 @@ impl Report {
     pub(crate) fn read(folder: &Path) -> io::Result<Self> {
         let path = folder.join(Self::FILE);
         let text = if path.exists() { fs::read_to_string(path)? } else { String::new() };
-        Ok(Self { rounds: text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect() })
+        let rounds = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+        Ok(Self { rounds })
     }
 
     pub(crate) fn add(&mut self, folder: &Path, round: Round) -> io::Result<()> {

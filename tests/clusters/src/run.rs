@@ -195,7 +195,7 @@ async fn restart(cluster: &Cluster) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Ends the producers, and waits until all messages have come, and for a while for those that come again.
+/// Ends the producers, and waits until all messages were received, then a few seconds for redelivered ones.
 async fn drain(progress: &mut Progress, clients: &mut Clients) -> Result<(), BoxError> {
     clients.end_producers().await;
     // A send or a call that has begun ends.

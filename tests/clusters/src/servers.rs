@@ -49,7 +49,7 @@ impl Servers {
     /// The port at which other nodes reach one.
     pub(crate) fn peer_port(self, node: usize) -> u16 {
         let first = if self == Self::Postgres { 1 } else { 11 };
-        self.base() + first + u16::try_from(node).unwrap_or_default()
+        self.base() + first + u16::try_from(node).expect("a node of three")
     }
 
     /// The URL for clients, with what differs from the defaults.

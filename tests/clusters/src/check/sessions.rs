@@ -40,7 +40,7 @@ fn holders(history: &History<'_>, allowed: Allowed, violations: &mut Vec<Violati
     let mut last: HashMap<&str, (u64, u64)> = HashMap::new();
     let mut sessions: HashMap<u64, &str> = HashMap::new();
     let mut begun: HashMap<u64, u64> = HashMap::new();
-    let mut found: HashMap<u64, u64> = HashMap::new();
+    let mut found: HashMap<(&str, u64), u64> = HashMap::new();
     for event in history.events {
         match &event.what {
             What::Accepted { session, hold } => {
@@ -54,7 +54,7 @@ fn holders(history: &History<'_>, allowed: Allowed, violations: &mut Vec<Violati
                 let Some(session) = sessions.get(hold).copied() else { continue };
                 match last.get(session) {
                     Some(&(other, since)) if other != *hold && begun.contains_key(hold) && event.at > since + SLACK => {
-                        *found.entry(*hold).or_default() += 1;
+                        *found.entry((session, *hold)).or_default() += 1;
                     }
                     Some((other, _)) if other == hold => {}
                     _ => drop(last.insert(session, (*hold, event.at))),
@@ -63,20 +63,19 @@ fn holders(history: &History<'_>, allowed: Allowed, violations: &mut Vec<Violati
             }
             What::Completing { hold: Some(hold), .. } => drop(begun.insert(*hold, event.at)),
             What::Completed { hold: Some(hold), .. } if !allowed.unanswered_completions => {
-                let session = sessions.get(hold).copied();
-                if let Some(&(other, since)) = session.and_then(|session| last.get(session))
+                if let Some(session) = sessions.get(hold).copied()
+                    && let Some(&(other, since)) = last.get(session)
                     && let Some(began) = begun.get(hold)
                     && other != *hold
                     && *began > since + SLACK
                 {
-                    *found.entry(*hold).or_default() += 1;
+                    *found.entry((session, *hold)).or_default() += 1;
                 }
             }
             _ => {}
         }
     }
-    for (hold, times) in found {
-        let session = sessions.get(&hold).copied().unwrap_or_default();
+    for ((session, hold), times) in found {
         let what = format!("{session}: the holder {hold} acted {times} time(s) when another one had it");
         violations.push(Violation::new(Kind::TwoHolders, what));
     }
