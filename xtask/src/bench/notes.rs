@@ -41,8 +41,8 @@ const POSTGRES: &str = "`skip-locked` writes nothing when it receives: a row is 
      connection serves one handler at a time. `pgmq` writes each row when it is received. This library writes a row when it \
      is sent and deletes it when it is completed, and beside it one row for each send and one for each receive. That is half \
      of the WAL of `pgmq` in windows of 64 and 512, and in windows of 64 the server takes nine tenths of its instructions \
-     (callgrind). What does not depend on the window is dearer, as windows of 1 show: 360,000 instructions for a send and \
-     1,620,000 for a cycle, beside 74,000 and 446,000. A send looks up the entity and its limits, and stores the message in a \
+     (callgrind). The fixed cost of a call is higher, as windows of 1 show: 360,000 instructions for a send and 1,620,000 for a \
+     cycle, beside 74,000 and 446,000. A send looks up the entity and its limits, and stores the message in a \
      table with eight indexes, seven of them partial, which are a third of its instructions. A receive looks for what is due, \
      gives numbers without gaps, and stores a lock. In the client each message is a call of its own with an id, and its \
      properties are written and read as JSON.";
