@@ -5,6 +5,7 @@ use std::{
         Arc, Weak,
         atomic::{AtomicU64, Ordering},
     },
+    task::{Context, Waker},
     time::Duration,
 };
 
@@ -83,6 +84,29 @@ impl Leased {
     /// Returns the settled deliveries of the channel, if this crate settles all of them.
     pub(crate) fn settled(&self) -> Option<&Arc<parking_lot::Mutex<SettledTags>>> {
         self.settled.as_ref()
+    }
+
+    /// Ends an operation at its deadline, and closes the channel then: the answer may still come, and with it messages that
+    /// are read by nothing. A channel that was wrapped stays open.
+    pub(crate) async fn within<T>(
+        &self,
+        deadline: Duration,
+        what: &'static str,
+        operation: impl Future<Output = lapin::Result<T>>,
+    ) -> Result<T, Failure> {
+        let result = within(deadline, what, operation).await;
+        if result.as_ref().is_err_and(|failure| failure.kind() == ErrorKind::ServiceTimeout) {
+            if self.connection.is_none() {
+                log::unanswered(what, deadline);
+            }
+            let leased = self.clone();
+            let mut closing = Box::pin(async move { leased.close(deadline).await });
+            // From the first poll on the channel is not used any more.
+            if closing.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+                tokio::spawn(closing);
+            }
+        }
+        result
     }
 
     /// Closes the channel, unless it was wrapped.

@@ -50,6 +50,20 @@ pub(crate) fn connected(uri: &AMQPUri, failures: u32) {
     }
 }
 
+/// An operation on a channel of the user has no answer. `what` is from a closed list.
+pub(crate) fn unanswered(what: &'static str, deadline: Duration) {
+    if let Some(suppressed) = log_limit(what, "Unanswered") {
+        let after_ms = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
+        tracing::warn!(
+            target: TARGET,
+            what,
+            after_ms,
+            suppressed,
+            "the broker did not answer: messages may stay locked until the wrapped channel is closed"
+        );
+    }
+}
+
 /// An operation on an entity failed and continues by itself. `what` is from a closed list.
 pub(crate) fn failed(path: &EntityPath, what: &'static str, error: &impl fmt::Display) {
     if let Some(suppressed) = log_limit(path.as_str(), what) {

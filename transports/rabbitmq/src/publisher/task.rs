@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     alarm::Alarm,
-    error::{Failure, within},
+    error::Failure,
     link::{Leased, Link},
     reply_to,
 };
@@ -175,12 +175,12 @@ async fn open(link: Arc<Link>, until: Instant, replies: Option<mpsc::Sender<Cons
     let opening = async {
         let leased = link.channel().await?;
         let selecting = leased.channel.confirm_select(ConfirmSelectOptions::default());
-        within(link.deadline(), "confirm.select", selecting).await?;
+        leased.within(link.deadline(), "confirm.select", selecting).await?;
         if let Some(replies) = replies {
             let options = BasicConsumeOptions { no_ack: true, ..BasicConsumeOptions::default() };
             let none = FieldTable::default();
             let consuming = leased.channel.basic_consume(reply_to::QUEUE.into(), "".into(), options, none);
-            let consumer = within(link.deadline(), "basic.consume", consuming).await?;
+            let consumer = leased.within(link.deadline(), "basic.consume", consuming).await?;
             // There may be no receiver of replies any more.
             let _ = replies.try_send(consumer);
         }

@@ -25,13 +25,7 @@ use super::{
     settling::lost,
     state::{Shared, State, Subscription},
 };
-use crate::{
-    alarm::Alarm,
-    cancels::Turn,
-    error::{Failure, within},
-    link::Leased,
-    wire,
-};
+use crate::{alarm::Alarm, cancels::Turn, error::Failure, link::Leased, wire};
 
 /// The operation in progress on the channel. No other begins before it ends.
 type Step = Pin<Box<dyn Future<Output = Stepped> + Send>>;
@@ -215,7 +209,7 @@ async fn try_subscribe(
     let consuming = channel.basic_consume(shared.source.path.as_str().into(), tag(id), options, FieldTable::default());
     // Both are sent before either is answered, in this order.
     let both = async { futures_util::future::try_join(limiting, consuming).await };
-    let ((), consumer) = within(link.deadline(), "basic.consume", both).await?;
+    let ((), consumer) = leased.within(link.deadline(), "basic.consume", both).await?;
     drop(turn);
     Ok((leased, consumer))
 }
@@ -240,7 +234,7 @@ fn end(shared: &Arc<Shared>, subscription: Subscription, turn: Turn) -> Step {
             }
             Ok(())
         };
-        if let Err(failure) = within(deadline, "basic.cancel", ending).await {
+        if let Err(failure) = origin.leased.within(deadline, "basic.cancel", ending).await {
             return Stepped::Failed(failure);
         }
         drop(turn);
@@ -278,7 +272,7 @@ fn restore(
             }
             for _ in 0..fetched {
                 let fetching = leased.channel.basic_get(shared.source.path.as_str().into(), BasicGetOptions::default());
-                match within(shared.client.link.deadline(), "basic.get", fetching).await? {
+                match leased.within(shared.client.link.deadline(), "basic.get", fetching).await? {
                     Some(message) => all.push(numbered(&fetched_from, &message.delivery)),
                     None => break,
                 }
@@ -327,7 +321,8 @@ fn arrive(shared: &Arc<Shared>, leased: &mut Option<Leased>, turn: &mut Option<T
         Stepped::Restored => {}
         Stepped::Failed(failure) => {
             *leased = leased.take().filter(|leased| leased.channel.status().connected());
-            state.spare.clear();
+            // Those of a channel that is closed return to the queue without it.
+            state.spare.drain(..).for_each(|(origin, delivery)| give_back(Ticket::new(origin, &delivery)));
             state.asked = None;
             // The next receive gets the error, even if none waited.
             if !state.is_ended {

@@ -1,0 +1,86 @@
+//! A server that answers too late.
+
+mod support;
+
+use std::time::Duration;
+
+use consign::{
+    Message,
+    transport::{ErrorKind, ReceiverExt, Sender},
+};
+use consign_conformance::faults::Proxy;
+use consign_rabbitmq::{QueueSettings, RabbitMq, RabbitMqReceiver};
+
+const SOON: Duration = Duration::from_secs(20);
+
+struct Late {
+    direct: RabbitMq,
+    proxy: Proxy,
+    behind: RabbitMq,
+    queue: String,
+}
+
+impl Late {
+    /// Connects to the server, and to the same one behind a proxy, with a short timeout.
+    async fn connect() -> Option<Self> {
+        let direct = support::connect(support::options()).await?;
+        let url = support::address();
+        let (credentials, rest) = url.split_once('@').expect("an address with credentials");
+        let (server, host) = rest.split_once('/').expect("an address with a virtual host");
+        let server = tokio::net::lookup_host(server).await.expect("an address").next().expect("an address");
+        let proxy = Proxy::to(server).await.expect("a free port");
+        let options = support::options().timeout(Duration::from_millis(500));
+        let behind = options.connect(&format!("{credentials}@{}/{host}", proxy.address())).await.expect("a server");
+        let queue = support::unique("late");
+        direct.create_queue(&queue, QueueSettings::default()).await.expect("a new queue");
+        Some(Self { direct, proxy, behind, queue })
+    }
+
+    /// Returns a receiver that has a channel, and no subscription.
+    async fn receiver(&self) -> RabbitMqReceiver {
+        let mut receiver = self.behind.receiver(&self.queue).unwrap();
+        self.send("first").await;
+        receiver.receive_within(SOON).await.unwrap().complete().await.unwrap();
+        receiver.stopped().await;
+        receiver
+    }
+
+    async fn send(&self, body: &'static str) {
+        self.direct.sender(&self.queue).unwrap().send(Message::new(body)).await.unwrap();
+    }
+
+    /// Receives the message after the late answer has come.
+    async fn receives(self, mut receiver: RabbitMqReceiver) {
+        self.proxy.freeze(false);
+        let received = receiver.receive_within(SOON).await.expect("a message that is not locked by the late answer");
+        received.complete().await.unwrap();
+        self.direct.delete(&self.queue).await.unwrap();
+        self.behind.close().await;
+        self.direct.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_subscription_that_is_answered_late_takes_no_message() {
+    let Some(late) = Late::connect().await else { return };
+    let mut receiver = late.receiver().await;
+    late.proxy.freeze(true);
+    late.send("a").await;
+    let error = receiver.receive_within(SOON).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ServiceTimeout, "{error:?}");
+    late.receives(receiver).await;
+}
+
+#[tokio::test]
+async fn a_subscription_whose_end_is_answered_late_takes_no_message() {
+    let Some(late) = Late::connect().await else { return };
+    let mut receiver = late.receiver().await;
+    // It subscribes, and the queue is empty.
+    assert!(receiver.receive_within(Duration::from_millis(300)).await.is_err());
+    late.proxy.freeze(true);
+    late.send("a").await;
+    receiver.stopped().await;
+    let error = receiver.receive_within(SOON).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ServiceTimeout, "{error:?}");
+    late.receives(receiver).await;
+}
