@@ -41,18 +41,21 @@ fn any<'de, N: Node<'de>, V: Visitor<'de>>(
         Scalar::Char(value) => visitor.visit_char(value),
         Scalar::String(text) | Scalar::Symbol(text) => visitor.visit_borrowed_str(text),
         Scalar::Binary(bytes) | Scalar::Decimal(bytes) => visitor.visit_borrowed_bytes(bytes),
-        Scalar::Uuid(uuid) => visitor.visit_str(hyphenated(&uuid, &mut [0; 36])),
+        Scalar::Uuid(uuid) => visitor.visit_string(hyphenated(uuid)),
     }
 }
 
 /// The text of a UUID, in lower case.
-fn hyphenated<'t>(uuid: &[u8; 16], text: &'t mut [u8; 36]) -> &'t str {
-    let digit = |nibble: u8| if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 };
-    let mut digits = uuid.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
-    for (at, place) in text.iter_mut().enumerate() {
-        *place = if matches!(at, 8 | 13 | 18 | 23) { b'-' } else { digits.next().unwrap_or_default() };
+fn hyphenated(uuid: [u8; 16]) -> String {
+    let digit = |nibble: u8| char::from(if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 });
+    let mut text = String::with_capacity(36);
+    for (at, byte) in uuid.into_iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        text.extend([digit(byte >> 4), digit(byte & 15)]);
     }
-    str::from_utf8(text).unwrap_or_default()
+    text
 }
 
 macro_rules! as_any {
