@@ -38,23 +38,23 @@ impl Late {
 
     /// Returns a receiver that has a channel, and no subscription.
     async fn receiver(&self) -> RabbitMqReceiver {
-        let mut receiver = self.behind.receiver(&self.queue).unwrap();
+        let mut receiver = self.behind.receiver(&self.queue).expect("a name");
         self.send("first").await;
-        receiver.receive_within(SOON).await.unwrap().complete().await.unwrap();
+        receiver.receive_within(SOON).await.expect("a message").complete().await.expect("a lock");
         receiver.stopped().await;
         receiver
     }
 
     async fn send(&self, body: &'static str) {
-        self.direct.sender(&self.queue).unwrap().send(Message::new(body)).await.unwrap();
+        self.direct.sender(&self.queue).expect("a name").send(Message::new(body)).await.expect("a queue");
     }
 
     /// Receives the message after the late answer has come.
     async fn receives(self, mut receiver: RabbitMqReceiver) {
         self.proxy.freeze(false);
         let received = receiver.receive_within(SOON).await.expect("a message that is not locked by the late answer");
-        received.complete().await.unwrap();
-        self.direct.delete(&self.queue).await.unwrap();
+        received.complete().await.expect("a lock");
+        self.direct.delete(&self.queue).await.expect("a queue");
         self.behind.close().await;
         self.direct.close().await;
     }
