@@ -144,7 +144,7 @@ pub(crate) fn read(folder: &Path) -> io::Result<Vec<Event>> {
     let mut events = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        if path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("client-")) {
+        if path.extension().is_some_and(|extension| extension == "jsonl") {
             let text = fs::read_to_string(path)?;
             let whole = text.rfind('\n').map_or("", |end| &text[..end]);
             for line in whole.lines() {
@@ -173,6 +173,7 @@ mod tests {
     fn only_an_incomplete_last_line_is_left_out() {
         let folder = std::env::temp_dir().join(format!("consign-history-{:016x}", fastrand::u64(..)));
         fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("client-0.log"), "not an event\n").unwrap();
         let line = r#"{"at":1,"client":0,"what":"calling","call":"9"}"#;
         let read_with = |end: &str| {
             fs::write(folder.join("client-0.jsonl"), format!("{line}\n{line}\n{end}")).unwrap();
