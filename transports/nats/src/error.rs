@@ -21,6 +21,14 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
+    /// Another message of the subject was stored since, or, in a cluster, is being stored.
+    pub(crate) fn is_wrong_last_sequence(&self) -> bool {
+        matches!(
+            self.code,
+            Some(ErrorCode::STREAM_WRONG_LAST_SEQUENCE | ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT)
+        )
+    }
+
     pub(crate) fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
         Self { kind, code: None, detail: detail.into(), is_no_responders: false }
     }
@@ -142,3 +150,17 @@ macro_rules! into_operation_error {
 }
 
 into_operation_error!(SendError, ReceiveError, SettleError, ManageError);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In a cluster the leader has a code of its own for a message that is not stored yet.
+    #[test]
+    fn both_codes_of_a_wrong_last_sequence_are_known() {
+        for (code, is_wrong) in [(10071, true), (10164, true), (10070, false)] {
+            let fault = Fault { code: Some(ErrorCode(code)), ..Fault::new(ErrorKind::General, "") };
+            assert_eq!(fault.is_wrong_last_sequence(), is_wrong, "{code}");
+        }
+    }
+}

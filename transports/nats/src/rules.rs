@@ -2,7 +2,7 @@
 
 use std::{convert::Infallible, sync::Arc};
 
-use async_nats::{HeaderMap, jetstream::ErrorCode};
+use async_nats::HeaderMap;
 use consign_core::{
     transport::{ErrorKind, ManageError},
     wire::text,
@@ -75,7 +75,7 @@ impl Stored {
         let mut headers = HeaderMap::new();
         headers.insert(async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, self.at.to_string());
         match inner.publish(&beside.rules(), headers, payload.into()).await {
-            Err(fault) if fault.code == Some(ErrorCode::STREAM_WRONG_LAST_SEQUENCE) => Ok(false),
+            Err(fault) if fault.is_wrong_last_sequence() => Ok(false),
             written => written.map(|_| true),
         }
     }

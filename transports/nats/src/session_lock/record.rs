@@ -1,7 +1,7 @@
 //! The stored record of a session: its holder, the end of the lock, and the state, in one message. A write names the one that
 //! it replaces, so of two writers one fails.
 
-use async_nats::{HeaderMap, jetstream::ErrorCode};
+use async_nats::HeaderMap;
 use bytes::Bytes;
 use consign_core::time::Timestamp;
 
@@ -60,7 +60,7 @@ impl Record {
                 self.stored = stored.seq;
                 Ok(true)
             }
-            Err(fault) if fault.code == Some(ErrorCode::STREAM_WRONG_LAST_SEQUENCE) => Ok(false),
+            Err(fault) if fault.is_wrong_last_sequence() => Ok(false),
             Err(fault) => Err(fault),
         }
     }
