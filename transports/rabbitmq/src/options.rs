@@ -59,6 +59,9 @@ impl Default for Options {
 impl Options {
     /// Sets how long any one step may take: a connection, a declaration, a send until its confirm, a settlement until it is
     /// written. A longer step fails with `ServiceTimeout`. 30 s; 1 ms to a day.
+    ///
+    /// A receiver whose subscription is not answered in that time closes its channel: the locks of its deliveries are lost, and
+    /// the messages are redelivered.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout.clamp(Duration::from_millis(1), LONGEST);
         self
