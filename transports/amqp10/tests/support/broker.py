@@ -191,8 +191,7 @@ class Broker(Handler):
         elif wait > 0:
             self.last_due += 1
             insort(self.due, (message.due, self.last_due, address, message))
-            # A timer may be early.
-            container.schedule(wait + 0.01, self)
+            container.schedule(wait, self)
             delivery.update(Delivery.ACCEPTED)
         elif queue.append(message):
             delivery.update(Delivery.ACCEPTED)
@@ -212,6 +211,9 @@ class Broker(Handler):
             _, _, address, message = self.due.pop(0)
             if address in self.queues and self.queues[address].append(message):
                 self.deliver(address)
+        # A timer is early when the clock is set back.
+        if self.due:
+            event.container.schedule((self.due[0][0] - now) / 1000 + 0.01, self)
 
     def put_back(self, address, message):
         if address in self.queues:
