@@ -21,16 +21,16 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    /// Another message of the subject was stored since, or, in a cluster, is being stored.
+    pub(crate) fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
+        Self { kind, code: None, detail: detail.into(), is_no_responders: false }
+    }
+
+    /// Returns whether another message of the subject was stored since, or, in a cluster, is being stored.
     pub(crate) fn is_wrong_last_sequence(&self) -> bool {
         matches!(
             self.code,
             Some(ErrorCode::STREAM_WRONG_LAST_SEQUENCE | ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT)
         )
-    }
-
-    pub(crate) fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
-        Self { kind, code: None, detail: detail.into(), is_no_responders: false }
     }
 
     /// The subject has no responder: either the entity is missing, or no server leads it yet, as while a cluster elects one. A

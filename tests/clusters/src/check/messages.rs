@@ -87,7 +87,6 @@ pub(super) fn check(
 fn undelivered(messages: &HashMap<&str, Message>) -> usize {
     let numbers: HashSet<u64> =
         messages.values().flat_map(|message| message.copies.iter().copied().flatten()).collect();
-    // They begin at 1.
     let stored = numbers.iter().max().map_or(0, |highest| usize::try_from(*highest).unwrap_or(usize::MAX));
-    stored.saturating_sub(numbers.len())
+    stored.checked_sub(numbers.len()).expect("sequence numbers that begin at 1")
 }

@@ -211,7 +211,7 @@ class Broker(Handler):
             _, _, address, message = self.due.pop(0)
             if address in self.queues and self.queues[address].append(message):
                 self.deliver(address)
-        # A timer is early when the clock is set back.
+        # A timer may be early, as when the clock is set back.
         if self.due:
             event.container.schedule((self.due[0][0] - now) / 1000 + 0.01, self)
 
