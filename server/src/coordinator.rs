@@ -36,7 +36,7 @@ impl Request {
         let Some(value) = message.value().map_err(malformed)? else {
             return Err(Failure::argument("a request to the coordinator is a value"));
         };
-        let encoded = codec::encode(&value.0).map_err(|error| Failure::argument(error.to_string()))?;
+        let encoded = codec::encode(&value.0)?;
         if codec::decode::<Declare>(&encoded).is_ok() {
             return Ok(Self::Declare);
         }

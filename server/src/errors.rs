@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use consign_amqp::{
+    codec::EncodeError,
     mapping::{MappingError, MappingErrorKind},
     types::{DeliveryState, Error, Rejected, condition},
     value::{Str, Symbol},
@@ -92,6 +93,12 @@ impl From<MappingError> for Failure {
             failure.condition = condition::DECODE_ERROR;
         }
         failure
+    }
+}
+
+impl From<EncodeError> for Failure {
+    fn from(error: EncodeError) -> Self {
+        Self::argument(error.to_string())
     }
 }
 

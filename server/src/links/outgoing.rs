@@ -23,6 +23,7 @@ use rustc_hash::FxBuildHasher;
 use super::{Kind, Link};
 use crate::{
     connection::{Client, LinkWake},
+    errors::Failure,
     locks::{Lock, Locks},
     log::warn_of,
     messages,
@@ -150,9 +151,9 @@ impl Outgoing {
         let in_session = self.session.is_some();
         let payload = match messages::encode_delivery(&message, Some(token), in_session) {
             Ok(payload) => payload,
-            Err(error) => {
+            Err(Failure { description: error, .. }) => {
                 warn_of!("NotDeliverable", entity = &*self.entity, %error, "a message cannot be sent, and is dead-lettered");
-                return bury(lease, error.to_string());
+                return bury(lease, error.into_owned());
             }
         };
         let transfer = OutboundDelivery { tag: messages::tag(token).into(), ..OutboundDelivery::default() };
@@ -176,7 +177,7 @@ impl Outgoing {
     fn send_removed(&mut self, engine: &mut Engine, id: LinkId, message: Message) {
         let payload = match messages::encode_delivery(&message, None, self.session.is_some()) {
             Ok(payload) => payload,
-            Err(error) => {
+            Err(Failure { description: error, .. }) => {
                 let message_id = message.message_id();
                 warn_of!("Lost", entity = &*self.entity, message_id, %error, "a removed message cannot be sent, and is lost");
                 return;

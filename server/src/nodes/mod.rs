@@ -21,6 +21,7 @@ use crate::{
     connection::{Client, Done},
     errors::Failure,
     links::{Kind, Link},
+    log::warn_of,
 };
 
 /// The size up to which an answer is an error, which is not replaced by another.
@@ -116,7 +117,7 @@ impl Client {
         let waiting = match reply.encode() {
             Ok(waiting) => waiting,
             Err(error) => {
-                tracing::warn!(%error, "an answer is not sent: it cannot be encoded");
+                warn_of!("NotAnswered", %error, "an answer is not sent: it cannot be encoded");
                 self.requests = self.requests.saturating_sub(1);
                 return;
             }
@@ -150,7 +151,7 @@ impl Client {
                             replies.waiting().push_front(waiting);
                         }
                         Err(error) => {
-                            tracing::warn!(%error, "an answer is not sent: it cannot be encoded");
+                            warn_of!("NotAnswered", %error, "an answer is not sent: it cannot be encoded");
                             self.requests = self.requests.saturating_sub(1);
                         }
                     }

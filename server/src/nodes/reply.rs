@@ -4,7 +4,6 @@ use consign_amqp::{
     message::{ApplicationProperties, Body, Header, MessageId, Properties, Sections},
     value::{Str, Value},
 };
-
 use consign_core::transport::ErrorKind;
 
 use super::node::Node;
@@ -63,42 +62,64 @@ impl Response {
 }
 
 impl Reply {
-    /// Encodes the answer. One that cannot be encoded becomes an error that says so.
     pub(super) fn encode(self) -> Result<Waiting, EncodeError> {
-        let to = self.to.clone();
-        let payload = self.encode_as_is().or_else(|error| {
-            let failure = Failure::new(ErrorKind::General, format!("The answer cannot be encoded: {error}."));
-            Self::new(to.clone(), Err(failure)).encode_as_is()
-        })?;
+        let Self { to, outcome } = self;
+        let payload = encode(&to.node, to.correlation_id.as_ref(), outcome)?;
         Ok(Waiting { to, payload })
     }
+}
 
-    fn encode_as_is(self) -> Result<bytes::Bytes, EncodeError> {
-        let Self { to, outcome } = self;
-        let mut properties = ApplicationProperties::default();
-        // The two nodes have keys of their own.
-        let (status_key, description_key, condition_key) = match to.node {
-            Node::Cbs => ("status-code", "status-description", "error-condition"),
-            Node::Management { .. } => ("statusCode", "statusDescription", "errorCondition"),
-        };
-        let (status, description, condition, body) = match outcome {
-            Ok(Response { status, description, body }) => (status, Str::from_static(description), None, body),
-            Err(Failure { condition, status, description }) => {
-                (status, Str::from(&*description), Some(condition), Value::Null)
-            }
-        };
-        properties.push(Str::from_static(status_key), i32::from(status));
-        properties.push(Str::from_static(description_key), description);
-        if let Some(condition) = condition {
-            properties.push(Str::from_static(condition_key), condition);
+/// Encodes an answer. One that cannot be encoded becomes an error that says so.
+fn encode(
+    node: &Node,
+    correlation_id: Option<&MessageId>,
+    outcome: Result<Response, Failure>,
+) -> Result<bytes::Bytes, EncodeError> {
+    codec::encode(&sections(node, correlation_id, outcome)).or_else(|error| {
+        let failure = Failure::new(ErrorKind::General, format!("The answer cannot be encoded: {error}."));
+        codec::encode(&sections(node, correlation_id, Err(failure)))
+    })
+}
+
+fn sections(node: &Node, correlation_id: Option<&MessageId>, outcome: Result<Response, Failure>) -> Sections {
+    let mut properties = ApplicationProperties::default();
+    // The two nodes have keys of their own.
+    let (status_key, description_key, condition_key) = match node {
+        Node::Cbs => ("status-code", "status-description", "error-condition"),
+        Node::Management { .. } => ("statusCode", "statusDescription", "errorCondition"),
+    };
+    let (status, description, condition, body) = match outcome {
+        Ok(Response { status, description, body }) => (status, Str::from_static(description), None, body),
+        Err(Failure { condition, status, description }) => {
+            (status, Str::from(&*description), Some(condition), Value::Null)
         }
-        let sections = Sections {
-            header: Some(Header::default()),
-            properties: Some(Properties { correlation_id: to.correlation_id, ..Properties::default() }),
-            application_properties: Some(properties),
-            body: Body::Value(body),
-            ..Sections::default()
-        };
-        codec::encode(&sections)
+    };
+    properties.push(Str::from_static(status_key), i32::from(status));
+    properties.push(Str::from_static(description_key), description);
+    if let Some(condition) = condition {
+        properties.push(Str::from_static(condition_key), condition);
+    }
+    Sections {
+        header: Some(Header::default()),
+        properties: Some(Properties { correlation_id: correlation_id.cloned(), ..Properties::default() }),
+        application_properties: Some(properties),
+        body: Body::Value(body),
+        ..Sections::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use consign_amqp::{message::EncodedMessage, value::List};
+
+    use super::*;
+
+    #[test]
+    fn an_answer_that_cannot_be_encoded_becomes_an_error_and_is_not_empty() {
+        let nested = (0..100).fold(Value::Null, |value, _| List(vec![value]).into());
+        let payload = encode(&Node::Cbs, None, Ok(Response::ok(nested))).unwrap();
+        let answer = EncodedMessage::split(payload).unwrap();
+        let properties = answer.application_properties().unwrap().unwrap();
+        assert_eq!(properties.get("status-code"), Some(&Value::from(500)));
     }
 }
