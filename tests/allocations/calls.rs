@@ -63,15 +63,22 @@ impl World {
         Self { rng, requester, broker, requests, queues, late: Vec::new(), cancelled: 0, timed_out: 0 }
     }
 
+    /// Gives the tables a size that no later round exceeds: more calls, and more late replies.
+    async fn warm_up(&mut self) {
+        let late = || Message::builder().correlation_id("of no call").build("a reply").expect("a valid message");
+        self.late = (0..4 * AT_ONCE).map(|_| late()).collect();
+        self.round(4 * AT_ONCE).await;
+    }
+
     async fn run(&mut self, calls: usize) {
         for _ in 0..calls.div_ceil(AT_ONCE) {
-            self.round().await;
+            self.round(AT_ONCE).await;
         }
     }
 
     /// Some calls that are answered, answered twice, late, or not at all, and of which some are given up.
-    async fn round(&mut self) {
-        let mut calls: Vec<_> = (0..AT_ONCE).map(|_| self.call()).collect();
+    async fn round(&mut self, at_once: usize) {
+        let mut calls: Vec<_> = (0..at_once).map(|_| self.call()).collect();
         self.cancel(&mut calls, 8);
         let mut left = self.queues[0].counts().active;
         while left > 0 {
@@ -159,6 +166,7 @@ fn random_cancellation_and_late_replies_leave_no_bytes() {
     let _replay = Replay(seed, calls);
     block_on(async {
         let mut world = World::new(seed);
+        world.warm_up().await;
         world.run(calls).await;
         let before = LIVE.get();
         world.run(calls).await;
