@@ -1,9 +1,12 @@
+use std::time::Duration;
+
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls, Statement};
 
 use super::variable;
 use crate::{
     contestant::{Contestant, Entered, Error, Place, Step, Unexpected, body, body_of},
+    exchange::{Left, exchange},
     processes::port_of,
 };
 
@@ -12,13 +15,23 @@ pub(crate) const ADDRESS: &str = "postgresql://consign_test:consign_test@127.0.0
 
 /// A table of PostgreSQL as a queue.
 struct Postgres {
+    link: Link,
+    /// One for each sender and each receiver that work at the same time.
+    links: Vec<Link>,
+    table: String,
+    body: Vec<u8>,
+}
+
+/// How long a receiver waits that found nothing.
+const IDLE: Duration = Duration::from_millis(1);
+
+/// A connection with the statements of a table.
+struct Link {
     client: Client,
     connection: JoinHandle<()>,
-    table: String,
     insert: Statement,
     receive: Statement,
     delete: Statement,
-    body: Vec<u8>,
     /// Whether a message is locked by its row, in the transaction that handles it; else by a time in the row.
     holds_transaction: bool,
 }
@@ -34,12 +47,7 @@ pub(crate) fn enter_timed(place: Place<'_>) -> Step<'_, Entered> {
 }
 
 async fn entered(place: Place<'_>, holds_transaction: bool) -> Result<Entered, Error> {
-    let address = variable("CONSIGN_POSTGRES", ADDRESS);
-    let (client, connection) = tokio_postgres::connect(&address, NoTls).await?;
-    let connection = tokio::spawn(async move {
-        // The next query returns the error.
-        let _ = connection.await;
-    });
+    let (client, connection) = connect().await?;
     let mut settings = Vec::new();
     for name in ["server_version", "fsync", "synchronous_commit"] {
         let row = client.query_one(&format!("SHOW {name}"), &[]).await?;
@@ -55,21 +63,63 @@ async fn entered(place: Place<'_>, holds_transaction: bool) -> Result<Entered, E
     if !holds_transaction {
         client.batch_execute(&format!("CREATE INDEX ON {table} (visible)")).await?;
     }
-    let insert = client.prepare(&format!("INSERT INTO {table} (body) SELECT unnest($1::bytea[])")).await?;
-    let receive = if holds_transaction {
-        format!("SELECT id, body FROM {table} ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED")
-    } else {
-        format!(
-            "UPDATE {table} SET visible = clock_timestamp() + interval '5 min', deliveries = deliveries + 1
-             WHERE id = ANY (ARRAY(SELECT id FROM {table} WHERE visible <= clock_timestamp()
-                                   ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED))
-             RETURNING id, body"
-        )
-    };
-    let receive = client.prepare(&receive).await?;
-    let delete = client.prepare(&format!("DELETE FROM {table} WHERE id = ANY ($1)")).await?;
-    let contestant = Postgres { client, connection, table, insert, receive, delete, body: body(), holds_transaction };
+    let link = Link::new(client, connection, &table, holds_transaction).await?;
+    let contestant = Postgres { link, links: Vec::new(), table, body: body() };
     Ok(Entered { contestant: Box::new(contestant), settings: format!("PostgreSQL, {}", settings.join(", ")) })
+}
+
+async fn connect() -> Result<(Client, JoinHandle<()>), Error> {
+    let (client, connection) = tokio_postgres::connect(&variable("CONSIGN_POSTGRES", ADDRESS), NoTls).await?;
+    let connection = tokio::spawn(async move {
+        // The next query returns the error.
+        let _ = connection.await;
+    });
+    Ok((client, connection))
+}
+
+impl Link {
+    async fn new(
+        client: Client,
+        connection: JoinHandle<()>,
+        table: &str,
+        holds_transaction: bool,
+    ) -> Result<Self, Error> {
+        let insert = client.prepare(&format!("INSERT INTO {table} (body) SELECT unnest($1::bytea[])")).await?;
+        let receive = if holds_transaction {
+            format!("SELECT id, body FROM {table} ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED")
+        } else {
+            format!(
+                "UPDATE {table} SET visible = clock_timestamp() + interval '5 min', deliveries = deliveries + 1
+                 WHERE id = ANY (ARRAY(SELECT id FROM {table} WHERE visible <= clock_timestamp()
+                                       ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED))
+                 RETURNING id, body"
+            )
+        };
+        let receive = client.prepare(&receive).await?;
+        let delete = client.prepare(&format!("DELETE FROM {table} WHERE id = ANY ($1)")).await?;
+        Ok(Self { client, connection, insert, receive, delete, holds_transaction })
+    }
+
+    async fn send(&self, bodies: &[&[u8]]) -> Result<(), Error> {
+        self.client.execute(&self.insert, &[&bodies]).await?;
+        Ok(())
+    }
+
+    /// Receives and removes up to `max` messages, and returns how many there were.
+    async fn take(&self, max: usize) -> Result<usize, Error> {
+        if self.holds_transaction {
+            self.client.batch_execute("BEGIN").await?;
+        }
+        let rows = self.client.query(&self.receive, &[&i64::try_from(max)?]).await?;
+        let ids: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
+        if !ids.is_empty() {
+            self.client.execute(&self.delete, &[&ids]).await?;
+        }
+        if self.holds_transaction {
+            self.client.batch_execute("COMMIT").await?;
+        }
+        Ok(ids.len())
+    }
 }
 
 impl Contestant for Postgres {
@@ -81,27 +131,47 @@ impl Contestant for Postgres {
         port_of(&variable("CONSIGN_POSTGRES", ADDRESS))
     }
 
-    fn send(&mut self, window: usize) -> Step<'_> {
+    /// Each sender and each receiver has a connection, and does one message after the other.
+    fn exchange(&mut self, tasks: usize, messages: usize) -> Step<'_> {
         Box::pin(async move {
-            let bodies = vec![&*self.body; window];
-            self.client.execute(&self.insert, &[&bodies]).await?;
+            while self.links.len() < 2 * tasks {
+                let (client, connection) = connect().await?;
+                self.links.push(Link::new(client, connection, &self.table, self.link.holds_transaction).await?);
+            }
+            let (senders, receivers) = self.links.split_at(tasks);
+            let (body, left) = (&*self.body, Left::new(messages));
+            let sending = senders.iter().take(tasks).enumerate().map(|(nth, link)| async move {
+                for _ in (nth..messages).step_by(tasks) {
+                    link.send(&[body]).await?;
+                }
+                Ok::<_, Error>(())
+            });
+            let receiving = receivers.iter().take(tasks).map(|link| async {
+                loop {
+                    if link.take(1).await? == 0 {
+                        tokio::time::sleep(IDLE).await;
+                    } else {
+                        left.take();
+                    }
+                }
+            });
+            exchange(sending, receiving, &left).await?;
+            for link in receivers.iter().filter(|link| link.holds_transaction) {
+                // The last query of each was given up.
+                link.client.batch_execute("ROLLBACK").await?;
+            }
             Ok(())
         })
     }
 
+    fn send(&mut self, window: usize) -> Step<'_> {
+        Box::pin(async move { self.link.send(&vec![&*self.body; window]).await })
+    }
+
     fn take(&mut self, window: usize) -> Step<'_> {
         Box::pin(async move {
-            if self.holds_transaction {
-                self.client.batch_execute("BEGIN").await?;
-            }
-            let rows = self.client.query(&self.receive, &[&i64::try_from(window)?]).await?;
-            if rows.len() != window {
+            if self.link.take(window).await? != window {
                 return Err(Unexpected("a message is missing").into());
-            }
-            let ids: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
-            self.client.execute(&self.delete, &[&ids]).await?;
-            if self.holds_transaction {
-                self.client.batch_execute("COMMIT").await?;
             }
             Ok(())
         })
@@ -109,8 +179,10 @@ impl Contestant for Postgres {
 
     fn end(self: Box<Self>) -> Step<'static> {
         Box::pin(async move {
-            self.client.batch_execute(&format!("DROP TABLE {}", self.table)).await?;
-            self.connection.abort();
+            self.link.client.batch_execute(&format!("DROP TABLE {}", self.table)).await?;
+            for link in self.links.iter().chain([&self.link]) {
+                link.connection.abort();
+            }
             Ok(())
         })
     }
