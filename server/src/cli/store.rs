@@ -20,7 +20,7 @@ use super::{
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Store {
-    /// Read the whole store and report damages; nothing is written
+    /// Read the whole store and report damage; nothing is written
     Check(Check),
     /// Return the space of removed messages to the disk
     Compact(Check),
@@ -105,7 +105,7 @@ impl Store {
 fn report(what: &'static str, salvaged: &Salvaged, out: &mut Output) -> Result<(), Failure> {
     let Salvaged { messages, records, expected, damages, .. } = salvaged;
     let of = expected.map(|expected| format!(" of {expected}")).unwrap_or_default();
-    out.line(format_args!("{messages} messages {what}, {records}{of} records are good, {} damages", damages.len()))?;
+    out.line(format_args!("{messages} messages {what}, {records}{of} records are good, {} errors", damages.len()))?;
     for damage in damages {
         out.line(format_args!("  {}", Escaped(damage)))?;
     }

@@ -109,9 +109,12 @@
 //!
 //! # Order
 //!
-//! Inside of lock renewal and of expiry. Outside of timeout, which then applies to one attempt, of catch panic, whose error
-//! is transient, and of the handler. The inner service has to be `Clone`; each attempt uses an instance that was made ready
-//! for it.
+//! Inside of lock renewal and of expiry. The inner service has to be `Clone`; each attempt uses an instance that was made
+//! ready for it.
+//!
+//! A timeout outside of this layer bounds all attempts of a delivery. A timeout inside bounds one attempt. Outside of this
+//! layer, catch panic fails the delivery at the first panic. Inside, a panic is a failed attempt, which is
+//! retried.
 //!
 //! Layers that recognise messages by their first id, such as duplicate detection, are inside. There they get the failure,
 //! forget the id, and accept the first copy that succeeds. Outside they would get a completed message when the copy is

@@ -20,7 +20,8 @@ A cell begins with the level that the transport declares:
 - *emulated*: the transport does it on top of the broker. The numbers are those of *native*.
 - *unsupported, refused*: the call returned `NotSupported` with this capability, in that many cases.
 - *unsupported, tried*: the capability is a promise about other calls, so there is no call to refuse. The cell has the
-  number of cases that were run; at least one of them shows that the promise does not hold.
+  number of cases that were run. At least one of them fails, unless the capability is listed
+  [below](#unsupported-by-declaration).
 - *unsupported, not tested*: see [below](#unsupported-by-declaration).
 
 A case is *not run* if it needs another capability that the transport does not have.
@@ -32,6 +33,11 @@ Azure Service Bus on `consign-server` with `OnDisconnect::HoldUntilExpiry`, so t
 hosted service does; the suite was not run on the hosted service. The README of each transport gives the reasons and the costs:
 [amqp10](../transports/amqp10/README.md), [nats](../transports/nats/README.md), [postgres](../transports/postgres/README.md),
 [rabbitmq](../transports/rabbitmq/README.md), [servicebus](../transports/servicebus/README.md).
+";
+
+const CRASHES: &str = "
+K-37 on *embedded* and *durable* is about a receiver that is dropped in a running process: its deliveries are abandoned, which
+increments DeliveryCount. For a crash of the process, see [Crashes and DeliveryCount](operating.md#crashes-and-deliverycount).
 ";
 
 const NOTES: &str = "
@@ -191,6 +197,7 @@ fn render(columns: &[Column], notes: &[[String; 3]]) -> String {
         let cells = columns.iter().map(|(_, cells)| cells[index].as_str());
         text += &line([capability.id(), capability.title()].into_iter().chain(cells).collect());
     }
+    text += CRASHES;
     if !notes.is_empty() {
         text += NOTES;
         text.extend(notes.iter().map(|note| line(note.iter().map(String::as_str).collect())));
