@@ -2,13 +2,13 @@
 
 mod support;
 
-use std::time::Duration;
+use std::{future::poll_fn, task::Poll, time::Duration};
 
 use consign::{
     Message,
-    transport::{ErrorKind, ReceiverExt, Sender},
+    transport::{ErrorKind, Receiver, ReceiverExt, Sender},
 };
-use consign_conformance::faults::Proxy;
+use consign_conformance::faults::{Direction, How, Proxy, Trip};
 use consign_rabbitmq::{QueueSettings, RabbitMq, RabbitMqReceiver};
 
 const SOON: Duration = Duration::from_secs(20);
@@ -83,4 +83,29 @@ async fn a_subscription_whose_end_is_answered_late_takes_no_message() {
     let error = receiver.receive_within(SOON).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ServiceTimeout, "{error:?}");
     late.receives(receiver).await;
+}
+
+/// As `select!` in a loop polls it, and `join_all`.
+#[tokio::test]
+async fn a_receiver_that_is_polled_before_the_answer_subscribes_once() {
+    let Some(late) = Late::connect().await else { return };
+    let mut receiver = late.receiver().await;
+    // More than it takes to subscribe once.
+    late.proxy.arm(Trip { direction: Direction::ToServer, steps: 8, how: How::Before });
+    let mut out = Vec::new();
+    for _ in 0..200 {
+        poll_fn(|cx| {
+            assert!(receiver.poll_receive(cx, 1, &mut out).is_pending());
+            Poll::Ready(())
+        })
+        .await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert!(late.proxy.disarm(), "it subscribed again and again");
+    late.send("a").await;
+    let received = receiver.receive_within(SOON).await.expect("a message");
+    received.complete().await.expect("a lock");
+    late.direct.delete(&late.queue).await.expect("a queue");
+    late.behind.close().await;
+    late.direct.close().await;
 }

@@ -50,6 +50,8 @@ pub(super) struct State {
     pub(super) subscription: Option<Subscription>,
     /// A subscription with this much credit is to replace the present one.
     pub(super) asked: Option<usize>,
+    /// The credit of the subscription that is being made.
+    pub(super) subscribing: Option<usize>,
     /// The result of the next poll.
     pub(super) failure: Option<Failure>,
     /// Requested messages of a subscription that has ended.
@@ -317,12 +319,10 @@ impl State {
         if self.asked == Some(wanted) {
             return false;
         }
-        match &self.subscription {
+        let present = self.subscription.as_ref().map(|present| present.credit.saturating_sub(present.unsettled));
+        match present.or(self.subscribing) {
             None => true,
-            Some(subscription) => {
-                let open = subscription.credit.saturating_sub(subscription.unsettled);
-                open == 0 || open * 2 <= wanted
-            }
+            Some(open) => open == 0 || open * 2 <= wanted,
         }
     }
 

@@ -151,6 +151,7 @@ fn next_step(
         state.wake();
         return None;
     }
+    state.subscribing = Some(credit);
     let usable = leased.filter(|leased| leased.channel.status().connected()).cloned();
     Some(subscribe(Arc::clone(shared), usable, credit))
 }
@@ -298,6 +299,7 @@ fn numbered(origin: &Arc<Origin>, delivery: &Delivery) -> (u64, Ticket) {
 
 fn arrive(shared: &Arc<Shared>, leased: &mut Option<Leased>, turn: &mut Option<Turn>, stepped: Stepped) {
     let mut state = shared.state();
+    state.subscribing = None;
     match stepped {
         Stepped::Subscribed(subscription) => {
             *leased = Some(subscription.origin.leased.clone());
