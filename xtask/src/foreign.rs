@@ -93,7 +93,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     for suite in suites(options.suite.as_deref()) {
         let more: &[&[&str]] = if is_all { suite.all_builds } else { &[] };
         for parameters in suite.builds.iter().chain(more) {
-            build(cargo(["build", "--quiet", "--target-dir", "target"]).args(*parameters))?;
+            build(cargo(["build", "--locked", "--quiet", "--target-dir", "target"]).args(*parameters))?;
         }
         let mut program = Command::new(root().join("target/debug").join(suite.program));
         program.arg(folder.trim()).args(options.output.json.then_some("--json"));

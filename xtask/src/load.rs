@@ -35,7 +35,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
         command.args(["--only", only]);
     }
     if options.only.as_deref().is_none_or(|only| only == "cpu") {
-        let acceptor = ["--manifest-path", "tests/foreign/fe2o3/Cargo.toml", "--bin", "acceptor"];
+        let acceptor = ["--locked", "--manifest-path", "tests/foreign/fe2o3/Cargo.toml", "--bin", "acceptor"];
         build(cargo(["build", "--quiet", "--release", "--target-dir", "target"]).args(acceptor))?;
         command.arg("--acceptor").arg(built("acceptor"));
     }
