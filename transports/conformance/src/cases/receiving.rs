@@ -17,6 +17,8 @@ cases! {
         a_dropped_delivery_is_not_delivered_again,
         /// Rules: S-24.
         only_what_is_delivered_is_removed,
+        /// Rules: S-29.
+        what_arrives_for_a_stopped_receive_is_not_lost,
         /// Rules: S-50.
         a_message_of_receive_and_delete_cannot_be_settled [LockRenewal, Deferral],
         /// Rules: M-09.
@@ -80,6 +82,27 @@ async fn only_what_is_delivered_is_removed(bench: &Bench<'_>) -> Verdict {
     let mut left = [text(&bench.take(&queue).await?), text(&bench.take(&queue).await?)];
     left.sort();
     ensure_eq!(left, ["b", "c"]);
+    bench.gone(&queue).await
+}
+
+/// The messages may have been removed from the queue by then.
+async fn what_arrives_for_a_stopped_receive_is_not_lost(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
+    let mut receiver = deleting(bench, &queue).await?;
+    for max in [5, 1] {
+        let polled = receiver.poll_receive(&mut Context::from_waker(Waker::noop()), max, &mut Vec::new());
+        ensure!(polled.is_pending(), "a receive of an empty queue does not wait");
+        bench.wait(bench.margin()).await;
+        bench.send_bodies(&queue, ["a", "b"]).await?;
+        bench.wait(bench.margin()).await;
+        let stopped = timeout(bench.arrival(), receiver.stopped()).await;
+        ensure!(stopped.is_ok(), "a stopped receiver does not end");
+        let (one, two) = (bench.receive_by(&mut receiver).await?, bench.receive_by(&mut receiver).await?);
+        let mut bodies = texts([&one.message, &two.message]);
+        bodies.sort_unstable();
+        ensure_eq!(bodies, ["a", "b"]);
+    }
+    drop(receiver);
     bench.gone(&queue).await
 }
 
