@@ -169,7 +169,8 @@ async fn a_path_or_subprotocol_that_the_server_does_not_speak_is_refused() {
         (path, &["binary", "AMQPWSB10", "amqp"], Ok("AMQPWSB10")),
         ("/$servicebus/websocket?a=b", &["amqp"], Ok("amqp")),
         ("/", &["amqp"], Err(404)),
-        ("/$servicebus/websocket/", &["amqp"], Err(404)),
+        ("/$servicebus/websocket/", &["amqp"], Ok("amqp")),
+        ("/$servicebus/websocket/a", &["amqp"], Err(404)),
         (path, &["mqtt"], Err(400)),
         (path, &[], Err(400)),
     ] {

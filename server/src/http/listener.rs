@@ -3,7 +3,7 @@
 use std::{io, pin::pin, sync::Arc};
 
 use axum::{Router, extract::Request};
-use consign_amqp::stream::{Stream, WebSocketOptions};
+use consign_amqp::stream::Stream;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
@@ -17,7 +17,7 @@ use super::{
     framing::{Framed, Framing},
     router,
     stall::Stall,
-    web_socket::Upgrade,
+    web_socket::{self, Upgrade},
 };
 use crate::{Server, log::warn_of};
 
@@ -65,7 +65,7 @@ impl Listener {
         if let Some(upgrade) = upgrade.take()
             && let Ok(upgraded) = upgrade.await
         {
-            let stream = WebSocketOptions::service_bus().upgraded(TokioIo::new(upgraded)).await;
+            let stream = web_socket::options().upgraded(TokioIo::new(upgraded)).await;
             self.server.serve_stream(stream).await;
         }
     }

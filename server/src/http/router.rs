@@ -16,8 +16,9 @@ use crate::Server;
 /// that of an entity.
 pub(crate) fn router(server: &Server, options: &HttpOptions) -> Router {
     let http = Http { server: server.clone(), options: options.clone(), locks: Delivered::default() };
-    Router::new()
-        .route(web_socket::PATH, any(web_socket::upgrade))
+    web_socket::PATHS
+        .into_iter()
+        .fold(Router::new(), |router, path| router.route(path, any(web_socket::upgrade)))
         .fallback(namespace::handle)
         .with_state(Arc::new(http))
         .merge(options.routes.clone())

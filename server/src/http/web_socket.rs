@@ -11,11 +11,17 @@ use axum::{
     extract::Request,
     response::{IntoResponse, Response},
 };
-use consign_amqp::stream::WebSocketOptions;
+use consign_amqp::stream::{Subprotocol, WebSocketOptions};
 use hyper::upgrade::OnUpgrade;
 use parking_lot::Mutex;
 
-pub(super) const PATH: &str = "/$servicebus/websocket";
+/// With a slash for Azure.Messaging.ServiceBus (.NET).
+pub(super) const PATHS: [&str; 2] = ["/$servicebus/websocket", "/$servicebus/websocket/"];
+
+/// The SDKs offer the subprotocol of the service; the documentation of azservicebus (Go) has a client that offers `amqp`.
+pub(super) fn options() -> WebSocketOptions {
+    WebSocketOptions::service_bus().subprotocols([Subprotocol::ServiceBus, Subprotocol::Amqp])
+}
 
 /// Where a handler leaves the upgrade of its connection. The task of the connection serves it.
 #[derive(Clone, Default)]
@@ -45,7 +51,7 @@ impl Upgrade {
 
 /// Answers the upgrade of a client.
 pub(super) async fn upgrade(Extension(upgrade): Extension<Upgrade>, mut request: Request) -> Response {
-    let answered = WebSocketOptions::service_bus().answer(&request);
+    let answered = options().answer(&request);
     if answered.is_ok() {
         upgrade.put(hyper::upgrade::on(&mut request));
     }

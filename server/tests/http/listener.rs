@@ -4,7 +4,7 @@ use consign_amqp::{
     client::{Connection, Connector, Options},
     engine::SaslCredentials,
     message::Data,
-    stream::WebSocketOptions,
+    stream::{Subprotocol, WebSocketOptions},
 };
 use consign_server::http::HttpOptions;
 use tokio::{
@@ -29,6 +29,19 @@ async fn amqp_over_web_socket_is_an_upgrade() {
     assert_eq!(harness.receive("orders").await.text(), "over web socket");
     harness.server.shutdown().await;
     connection.closed().await;
+}
+
+/// The path of Azure.Messaging.ServiceBus (.NET), and the subprotocol of a client of azservicebus (Go).
+#[tokio::test]
+async fn a_slash_behind_the_path_and_the_subprotocol_amqp_are_accepted() {
+    let harness = Harness::with(|builder| builder).await;
+    for (path, subprotocol) in
+        [("/$servicebus/websocket/", Subprotocol::ServiceBus), ("/$servicebus/websocket", Subprotocol::Amqp)]
+    {
+        let connector = Connector::new("127.0.0.1", harness.address.port())
+            .web_socket(WebSocketOptions::new(path).subprotocols([subprotocol]));
+        connector.connect().await.unwrap();
+    }
 }
 
 #[tokio::test]

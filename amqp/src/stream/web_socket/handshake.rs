@@ -45,7 +45,7 @@ where
 {
     #[expect(clippy::result_large_err, reason = "the type is tungstenite's")]
     let answer = |request: &Request, mut response: Response| -> Result<Response, ErrorResponse> {
-        if request.uri().path() != path(options) {
+        if !is_for(options, request.uri().path()) {
             return Err(refusal(StatusCode::NOT_FOUND));
         }
         let Some(subprotocol) = choose(request.headers(), &options.subprotocols) else {
@@ -73,7 +73,7 @@ impl WebSocketOptions {
             *response.status_mut() = status;
             response
         };
-        if request.uri().path() != path(self) {
+        if !is_for(self, request.uri().path()) {
             return Err(refuse(StatusCode::NOT_FOUND));
         }
         let mut response = create_response_with_body(request, || ()).map_err(|_| refuse(StatusCode::BAD_REQUEST))?;
@@ -97,8 +97,10 @@ impl WebSocketOptions {
 }
 
 /// The path of a server, without a query.
-fn path(options: &WebSocketOptions) -> &str {
-    options.path.split('?').next().unwrap_or_default()
+/// Whether a request has the path of the options. Azure.Messaging.ServiceBus (.NET) writes a slash behind it.
+fn is_for(options: &WebSocketOptions, path: &str) -> bool {
+    let own = options.path.split('?').next().unwrap_or_default();
+    path.trim_end_matches('/') == own.trim_end_matches('/')
 }
 
 /// The first offer of the client that the server speaks.
