@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use consign_amqp::{
     engine::{Connection as Engine, LinkId},
     types::Attach,
-    value::{Map, Symbol, Value},
+    value::{Described, Map, Symbol, Value},
 };
 use consign_broker::{Queue, SessionAcceptor, SessionReceiver};
 use consign_core::{
@@ -72,6 +72,17 @@ pub(super) fn wanted(filter: Option<&Map>) -> Result<Option<Wanted>, Failure> {
         Value::Null => Ok(Some(Wanted::Next)),
         Value::String(id) => Ok(Some(Wanted::Named(id.as_str().to_owned()))),
         _ => Err(Failure::argument("a session filter is a string, or null for the next session")),
+    }
+}
+
+/// Returns the id of the session in the form of the request: a client reads no other one.
+fn answered(filter: Option<&Map>, id: &str) -> Value {
+    match filter.and_then(|filter| filter.get(FILTER)) {
+        Some(Value::Described(described)) => {
+            let descriptor = described.descriptor.clone();
+            Value::Described(Box::new(Described { descriptor, value: id.into() }))
+        }
+        _ => id.into(),
     }
 }
 
@@ -154,9 +165,9 @@ impl Client {
     ) {
         let id: Arc<str> = session.session_id().into();
         if let Some(source) = attach.source.as_deref_mut() {
-            // The value is a plain string, whatever the client sent.
+            let value = answered(source.filter.as_ref(), &id);
             let mut filter = Map::default();
-            filter.push(Symbol::from_static(FILTER), &*id);
+            filter.push(Symbol::from_static(FILTER), value);
             source.filter = Some(filter);
         }
         let mut properties = Map::default();
@@ -173,8 +184,6 @@ impl Client {
 
 #[cfg(test)]
 mod tests {
-    use consign_amqp::value::Described;
-
     use super::*;
 
     fn filter(value: Value) -> Map {
