@@ -160,6 +160,15 @@ impl Queue {
     /// scheduled message once at most. Errors: [`InvalidOperation`](ErrorKind::InvalidOperation) on a partitioned
     /// entity, [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub fn delete_messages(&self, max: usize, enqueued_before: Option<Timestamp>) -> Acknowledged<usize, ManageError> {
+        self.delete_from(Source::Part(self.part), max, enqueued_before)
+    }
+
+    pub(super) fn delete_from(
+        &self,
+        source: Source,
+        max: usize,
+        enqueued_before: Option<Timestamp>,
+    ) -> Acknowledged<usize, ManageError> {
         match self.settings() {
             Ok(settings) if !settings.partitioned => {}
             Ok(_) => {
@@ -169,9 +178,9 @@ impl Queue {
             Err(refused) => return Acknowledged::ready(Err(refused)),
         }
         let (now, max) = (self.shared.now(), max.min(Self::MAX_DELETED));
-        let (store, part) = (self.store, self.part);
+        let store = self.store;
         let deleted =
-            self.shared.with_answer(|state| state.engine.delete_messages(now, store, part, max, enqueued_before));
+            self.shared.with_answer(|state| state.engine.delete_messages(now, store, source, max, enqueued_before));
         self.shared.acknowledge(Ok(deleted))
     }
 

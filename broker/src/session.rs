@@ -12,8 +12,8 @@ use consign_core::{
     message::{Field, InvalidArgument, Problem, SequenceNumber, limits},
     time::Timestamp,
     transport::{
-        AcceptSession, Capabilities, Delivery, EntityInfo, ErrorKind, ReceiveError, ReceiveMode, Receiver, Session,
-        SessionSource, SettleError,
+        AcceptSession, Capabilities, Delivery, EntityInfo, ErrorKind, ManageError, ReceiveError, ReceiveMode, Receiver,
+        Session, SessionSource, SettleError,
     },
 };
 
@@ -237,6 +237,11 @@ impl SessionReceiver {
         let (now, store, source) = (self.queue.shared.now(), self.queue.store, self.source());
         let peeked = self.queue.shared.with(|state| state.engine.peek(now, store, source, from, max));
         self.queue.shared.here(peeked)
+    }
+
+    /// Removes messages of this session as [`Queue::delete_messages`] does. Removes none once the lock is lost.
+    pub fn delete_messages(&self, max: usize, enqueued_before: Option<Timestamp>) -> Acknowledged<usize, ManageError> {
+        self.queue.delete_from(self.source(), max, enqueued_before)
     }
 
     /// Returns whether messages were removed that a poll has not returned yet: [`QueueReceiver::is_removing`](super::QueueReceiver::is_removing).

@@ -159,14 +159,14 @@ impl Engine {
         &mut self,
         now: Now,
         id: StoreId,
-        part: Part,
+        source: Source,
         max: usize,
         before: Option<Timestamp>,
     ) -> usize {
         self.advance(now);
         let Some(entity) = entity_mut(&mut self.entities, id) else { return 0 };
         entity.store.touch(now);
-        entity.store.delete(part, max, before, &mut self.fx)
+        entity.store.delete(source, max, before, &mut self.fx)
     }
 
     pub(crate) fn counts(&mut self, now: Now, id: StoreId, part: Part) -> Counts {

@@ -287,6 +287,27 @@ async fn messages_are_deleted_in_batches() {
     assert_eq!(harness.broker().queue("orders").unwrap().counts().active, 1);
 }
 
+/// Rules: G-33.
+#[tokio::test(start_paused = true)]
+async fn a_session_receiver_deletes_the_messages_of_its_session_alone() {
+    let harness = Harness::new();
+    let settings = QueueSettings::default().requires_session(true);
+    harness.broker().create_queue("orders", settings).unwrap();
+    let session = harness.session().await;
+    let link = sender(&session, "orders").await;
+    for (body, id) in [("a", "one"), ("b", "two"), ("c", "one")] {
+        link.send(of_session(body, id)).await.unwrap();
+    }
+    let held = session_receiver(&session, "orders", Some("two")).await;
+    let mut manage = Requester::attach(&session, "orders/$management").await;
+    for (id, expected) in [("two", (200, 2)), ("two", (200, 2)), ("one", (410, 2))] {
+        let request = fields([("message-count", 10_i32.into()), ("session-id", id.into())]);
+        let status = manage.call("com.microsoft:batch-delete-messages", request).await.status();
+        assert_eq!((status, harness.broker().queue("orders").unwrap().counts().active), expected, "{id}");
+    }
+    drop(held);
+}
+
 /// Rules: N-13, T-34.
 #[tokio::test(start_paused = true)]
 async fn a_session_receiver_peeks_its_own_session_and_fetches_its_deferred_messages() {

@@ -102,7 +102,7 @@ impl Store {
     /// Removes up to `max` messages that are neither locked nor scheduled, the oldest first.
     pub(in super::super) fn delete(
         &mut self,
-        part: Part,
+        source: Source,
         max: usize,
         before: Option<Timestamp>,
         fx: &mut super::Effects,
@@ -111,7 +111,7 @@ impl Store {
             let is_free = matches!(entry.place, Place::Ready | Place::Deferred);
             is_free && before.is_none_or(|before| entry.enqueued < before)
         };
-        let mut keys = self.found(Source::Part(part), SequenceNumber::new(0), max, is_wanted);
+        let mut keys = self.found(source, SequenceNumber::new(0), max, is_wanted);
         keys.sort_unstable_by_key(|&key| self.entries[key as usize].order);
         keys.truncate(max);
         for &key in &keys {

@@ -52,7 +52,7 @@ impl Client {
             "add-rule" => rules::add(&self.shared.broker, entity, request).map(Some),
             "remove-rule" => rules::remove(&self.shared.broker, entity, request).map(Some),
             "enumerate-rules" => rules::enumerate(&self.shared.broker, entity, request).map(Some),
-            "batch-delete-messages" => self.delete_messages(engine, entity, request, to.clone()),
+            "batch-delete-messages" => self.delete_messages(engine, entity, key, request, to.clone()),
             "" => Err(Failure::argument("the request has no operation")),
             other => {
                 Err(Failure::new(ErrorKind::NotSupported, format!("The operation '{PREFIX}{other}' is not known.")))
