@@ -101,8 +101,9 @@ impl QueueDescription {
         self.apply(&QueueSettings::default(), true)
     }
 
-    /// Returns the settings of a queue that is updated to this description. `ForwardTo` and `ForwardDeadLetteredMessagesTo` are
-    /// removed if they are not set. Another field that is not set keeps its value.
+    /// Returns the settings of a queue that is updated to this description. If they are not set,
+    /// `ForwardTo` and `ForwardDeadLetteredMessagesTo` are removed, and `DefaultMessageTimeToLive` and `AutoDeleteOnIdle`
+    /// are unlimited. Another field that is not set keeps its value.
     ///
     /// # Errors
     /// Those of [`to_settings`](Self::to_settings), and a field that is fixed when a queue is created and differs.

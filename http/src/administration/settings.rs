@@ -45,24 +45,32 @@ pub(super) fn sizes(
 
 /// Sets each of these settings if the description has its field.
 macro_rules! set {
-    ($description:ident => $settings:ident: $($field:ident => $setting:ident $(by $convert:path)?,)*) => {$(
+    ($description:ident => $settings:ident: $($field:ident => $setting:ident,)*) => {$(
         if let Some(value) = $description.$field {
-            $settings.$setting = $($convert)?(value);
+            $settings.$setting = value;
         }
     )*};
 }
 pub(super) use set;
+
+/// Sets the durations that are unlimited if the description has none: the SDK for .NET leaves them out then.
+macro_rules! set_limits {
+    ($description:ident => $settings:ident) => {
+        $settings.default_time_to_live = $description.default_message_time_to_live.and_then(settings::limited);
+        $settings.auto_delete_on_idle = $description.auto_delete_on_idle.and_then(settings::limited);
+    };
+}
+pub(super) use set_limits;
 
 /// Sets what queues and subscriptions have in common.
 macro_rules! set_received {
     ($description:ident => $settings:ident, $is_new:ident) => {
         settings::set!($description => $settings:
             lock_duration => lock_duration,
-            default_message_time_to_live => default_time_to_live by settings::limited,
-            auto_delete_on_idle => auto_delete_on_idle by settings::limited,
             dead_lettering_on_message_expiration => dead_letter_on_expiration,
             status => status,
         );
+        settings::set_limits!($description => $settings);
         if let Some(count) = $description.max_delivery_count {
             $settings.max_delivery_count = settings::count("MaxDeliveryCount", count)?;
         }

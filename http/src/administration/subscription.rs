@@ -80,8 +80,9 @@ impl SubscriptionDescription {
         self.apply(&SubscriptionSettings::default(), true)
     }
 
-    /// Returns the settings of a subscription that is updated to this description. `ForwardTo` and `ForwardDeadLetteredMessagesTo`
-    /// are removed if they are not set. Another field that is not set keeps its value. `DefaultRuleDescription` has no effect.
+    /// Returns the settings of a subscription that is updated to this description. If they are not set,
+    /// `ForwardTo` and `ForwardDeadLetteredMessagesTo` are removed, and `DefaultMessageTimeToLive` and `AutoDeleteOnIdle`
+    /// are unlimited. Another field that is not set keeps its value. `DefaultRuleDescription` has no effect.
     ///
     /// # Errors
     /// Those of [`to_settings`](Self::to_settings), and a field that is fixed when a subscription is created and differs.

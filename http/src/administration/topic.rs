@@ -87,7 +87,8 @@ impl TopicDescription {
         self.apply(&TopicSettings::default(), true)
     }
 
-    /// Returns the settings of a topic that is updated to this description. A field that is not set keeps its value.
+    /// Returns the settings of a topic that is updated to this description. `DefaultMessageTimeToLive` and `AutoDeleteOnIdle` are
+    /// unlimited if they are not set. Another field that is not set keeps its value.
     ///
     /// # Errors
     /// Those of [`to_settings`](Self::to_settings), and a field that is fixed when a topic is created and differs.
@@ -110,11 +111,8 @@ impl TopicDescription {
         let mut settings = current.clone();
         let (size, message_size) = (self.max_size_in_megabytes, self.max_message_size_in_kilobytes);
         settings::sizes(size, message_size, &mut settings.max_size, &mut settings.max_message_size)?;
-        settings::set!(self => settings:
-            default_message_time_to_live => default_time_to_live by settings::limited,
-            auto_delete_on_idle => auto_delete_on_idle by settings::limited,
-            status => status,
-        );
+        settings::set!(self => settings: status => status,);
+        settings::set_limits!(self => settings);
         settings::fixed("EnablePartitioning", self.enable_partitioning, &mut settings.partitioned, is_new)?;
         settings.duplicate_detection = settings::duplicate_detection(
             self.requires_duplicate_detection,

@@ -117,6 +117,21 @@ fn an_update_removes_the_forwarding_that_it_lacks() {
     assert_eq!(description.update(&current).unwrap().forward_to.as_deref(), Some("a/b"));
 }
 
+/// The SDK for .NET leaves both out where they are unlimited.
+#[test]
+fn an_update_without_a_time_to_live_and_an_idle_time_has_no_limit() {
+    let minute = Duration::from_secs(60);
+    let current = QueueSettings::default().default_time_to_live(minute).auto_delete_on_idle(minute * 5);
+    let updated = QueueDescription::default().update(&current).unwrap();
+    assert_eq!((updated.default_time_to_live, updated.auto_delete_on_idle), (None, None));
+    let current = TopicSettings::default().default_time_to_live(minute).auto_delete_on_idle(minute * 5);
+    let updated = TopicDescription::default().update(&current).unwrap();
+    assert_eq!((updated.default_time_to_live, updated.auto_delete_on_idle), (None, None));
+    let current = SubscriptionSettings::default().default_time_to_live(minute).auto_delete_on_idle(minute * 5);
+    let updated = SubscriptionDescription::default().update(&current).unwrap();
+    assert_eq!((updated.default_time_to_live, updated.auto_delete_on_idle), (None, None));
+}
+
 #[test]
 fn rules_are_kept() {
     let values = [
