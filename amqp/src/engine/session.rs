@@ -5,7 +5,7 @@ use super::{
     window::Windows,
     writer::Writer,
 };
-use crate::types::{Begin, End, Error};
+use crate::types::{Begin, End, Error, condition};
 
 /// What the peer uses a channel for.
 #[derive(Clone, Copy, Debug)]
@@ -182,13 +182,13 @@ impl Connection {
             return Err(Violation::ChannelInUse { channel });
         }
         let by_peer = begin.remote_channel.is_none();
+        let mut is_refused = false;
         let local = if let Some(local) = begin.remote_channel {
             local
         } else {
-            let max = self.options.max_sessions;
-            if self.sessions.iter().flatten().filter(|session| session.by_peer).count() >= usize::from(max) {
-                return Err(Violation::Sessions { max });
-            }
+            // Those that wait for the end of the peer are bounded by the highest channel.
+            let live = self.sessions.iter().flatten().filter(|session| session.by_peer && !session.ending).count();
+            is_refused = live >= usize::from(self.options.max_sessions);
             let answer = Begin::default();
             self.start_session(answer, Some(channel)).map_err(|_| Violation::ChannelsExhausted)?.channel
         };
@@ -201,10 +201,22 @@ impl Connection {
         if let Some(entry) = self.channels.get_mut(index) {
             *entry = Channel::Live(local);
         }
-        if !session.ending {
+        if is_refused {
+            self.refuse_session(local);
+        } else if !session.ending {
             self.events.push_back(Event::Begun { session: session.id, begin, by_peer });
         }
         Ok(())
+    }
+
+    /// Ends a session of the peer that is one more than the limit, and does not report it. Other sessions go on.
+    fn refuse_session(&mut self, local: u16) {
+        let Some(session) = self.sessions.get_mut(usize::from(local)).and_then(Option::as_deref_mut) else { return };
+        let text = format!("more than {} sessions", self.options.max_sessions);
+        let error = Error::new(condition::RESOURCE_LIMIT_EXCEEDED, text);
+        let _ = self.out.frame(local, &End { error: Some(error) }.into());
+        session.ending = true;
+        session.reported = true;
     }
 
     /// Opens the incoming windows of which half is used. The peer cannot rely on that while one input is read, so that one input with
