@@ -21,6 +21,8 @@ use crate::{
 };
 
 const FILTER: &str = "com.microsoft:session-filter";
+/// An option of the SDK for .NET.
+const NON_EXCLUSIVE: &str = "com.microsoft:non-exclusive-session-filter";
 const LOCKED_UNTIL: &str = "com.microsoft:locked-until-utc";
 const TIMEOUT: &str = "com.microsoft:timeout";
 
@@ -63,6 +65,9 @@ impl Accepting {
 
 /// Reads the session filter. None if there is none: the link is not for a session.
 pub(super) fn wanted(filter: Option<&Map>) -> Result<Option<Wanted>, Failure> {
+    if filter.is_some_and(|filter| filter.get(NON_EXCLUSIVE).is_some()) {
+        return Err(Failure::new(ErrorKind::NotSupported, "A session has one receiver: it cannot be accepted by several."));
+    }
     let Some(value) = filter.and_then(|filter| filter.get(FILTER)) else { return Ok(None) };
     let value = match value {
         Value::Described(described) => &described.value,
@@ -206,6 +211,9 @@ mod tests {
         }
         assert_eq!(wanted(Some(&filter("".into()))).unwrap(), Some(Wanted::Named(String::new())));
         wanted(Some(&filter(1_i32.into()))).unwrap_err();
+        let shared = Map(vec![(Symbol::from_static(NON_EXCLUSIVE).into(), "s".into())]);
+        let refused = wanted(Some(&shared)).unwrap_err().error();
+        assert_eq!(refused.condition.as_str(), "amqp:not-implemented");
     }
 
     /// Rules: G-52.
