@@ -66,7 +66,10 @@ impl Accepting {
 /// Reads the session filter. None if there is none: the link is not for a session.
 pub(super) fn wanted(filter: Option<&Map>) -> Result<Option<Wanted>, Failure> {
     if filter.is_some_and(|filter| filter.get(NON_EXCLUSIVE).is_some()) {
-        return Err(Failure::new(ErrorKind::NotSupported, "A session has one receiver: it cannot be accepted by several."));
+        return Err(Failure::new(
+            ErrorKind::NotSupported,
+            "A session has one receiver: it cannot be accepted by several.",
+        ));
     }
     let Some(value) = filter.and_then(|filter| filter.get(FILTER)) else { return Ok(None) };
     let value = match value {
