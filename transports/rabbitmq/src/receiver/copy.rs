@@ -7,7 +7,10 @@ use consign_core::{
     transport::SendError,
 };
 
-use super::{delivered::Held, source::Source};
+use super::{
+    delivered::{Held, too_large},
+    source::Source,
+};
 use crate::{
     publisher::{Publication, Route},
     wire::{self, Expiration, Stamp},
@@ -49,16 +52,27 @@ pub(crate) fn moved(held: &Held, queue: &str, now: Timestamp) -> Result<Publicat
     copy(held, &held.message, queue, held.facts.failed, expiration)
 }
 
-/// Returns the copy for the dead-letter queue.
+/// Returns the copy for the dead-letter queue. If the reason does not fit beside the properties, the copy has the reason
+/// `HeaderSizeExceeded`, and the properties as the headers that they came as: it must not be redelivered without end.
 pub(crate) fn dead(
     held: &Held,
     source: &Source,
     failed: u32,
     dead_letter: DeadLetter,
 ) -> Result<Publication, SendError> {
-    let mut message = held.message.clone();
-    dead_letter.write_to(message.properties_mut().application_properties_mut());
-    copy(held, &message, source.path.dead_letter().as_str(), failed, Expiration::Never)
+    const SMALLER: [usize; 4] = [40 << 10, 24 << 10, 8 << 10, 0];
+    let copy_of = |mut message: Message, dead_letter: DeadLetter| {
+        dead_letter.write_to(message.properties_mut().application_properties_mut());
+        copy(held, &message, source.path.dead_letter().as_str(), failed, Expiration::Never)
+    };
+    copy_of(held.message.clone(), dead_letter).or_else(|refused| {
+        let smaller = SMALLER.into_iter().map(|bytes| {
+            let mut smaller = held.message.clone();
+            smaller.properties_mut().fit_within(bytes);
+            smaller
+        });
+        smaller.flat_map(|smaller| copy_of(smaller, too_large())).next().ok_or(refused)
+    })
 }
 
 fn copy(

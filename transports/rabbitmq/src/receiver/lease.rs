@@ -163,7 +163,7 @@ impl transport::Lease for RabbitMqLease {
                 Ok(()) => lock.leave(Action::DeadLetter(dead_letter)),
             },
             Disposition::Defer(_) => {
-                drop(lock.give_back());
+                drop(lock.leave(Action::Abandon(Changes::NONE)));
                 RabbitMqSettle::err(Unsupported::new(Capability::Deferral).into())
             }
         }

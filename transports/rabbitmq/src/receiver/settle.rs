@@ -103,9 +103,13 @@ async fn replace_by(copy: Result<Publication, SendError>, held: Held, shared: &S
     match published {
         Ok(()) => ack(held, shared).await,
         Err(failure) => {
-            // A message that can go nowhere is not redelivered at once.
-            if matches!(failure.kind(), ErrorKind::InvalidOperation | ErrorKind::EntityNotFound) {
-                log::failed(&shared.source.path, "a message was not dead-lettered: it is redelivered", &failure);
+            // A message whose copy no queue takes, as one that is full, is not redelivered at once.
+            if !held.ticket.is_lost() {
+                log::failed(
+                    &shared.source.path,
+                    "the copy of a message was not stored: it is redelivered after a second",
+                    &failure,
+                );
                 tokio::time::sleep(UNROUTABLE).await;
             }
             let _ = give_back(held, shared).await;

@@ -143,7 +143,7 @@ impl Slot {
         if held.facts.expires_at.is_some_and(|at| at <= now) {
             return self.expire(state, id, held, done);
         }
-        held.facts.failed += 1;
+        held.facts.failed = held.facts.failed.saturating_add(1);
         if held.facts.failed >= self.source.settings.max_delivery_count {
             let description = format!("delivered {} times", held.facts.failed);
             let mut dead_letter = DeadLetter::new(DeadLetterReason::MaxDeliveryCountExceeded, description);

@@ -55,7 +55,7 @@ impl SessionLock {
                 RabbitMqSettle::left(answer)
             }
             Disposition::Defer(_) => {
-                self.slot.state().put_back(&self.id, held);
+                self.slot.fail(&mut self.slot.state(), &self.id, held, Changes::NONE, None);
                 RabbitMqSettle::err(Unsupported::new(Capability::Deferral).into())
             }
         }

@@ -155,6 +155,9 @@ impl Note {
     }
 }
 
+/// A record with a later version is of no client of this crate.
+const LAST_VERSION: u64 = 1 << 62;
+
 fn parse(properties: &BasicProperties, payload: Bytes) -> Option<(String, u64, Record)> {
     let headers = properties.headers().as_ref()?.inner();
     let AMQPValue::LongString(id) = headers.get(names::SESSION_ID)? else { return None };
@@ -164,9 +167,11 @@ fn parse(properties: &BasicProperties, payload: Bytes) -> Option<(String, u64, R
     if let Some(AMQPValue::FieldTable(failures)) = headers.get(names::FAILURES) {
         for (number, count) in failures {
             if let (Ok(number), AMQPValue::LongLongInt(count)) = (number.as_str().parse(), count) {
-                record.failures.insert(number, u32::try_from(*count).unwrap_or(u32::MAX - 1));
+                record.failures.insert(number, u32::try_from(*count).unwrap_or(u32::MAX).min(u32::MAX - 1));
             }
         }
     }
-    Some((str::from_utf8(id.as_bytes()).ok()?.to_owned(), version.cast_unsigned(), record))
+    // Any program that may publish writes records.
+    let version = u64::try_from(*version).ok().filter(|version| *version <= LAST_VERSION)?;
+    Some((str::from_utf8(id.as_bytes()).ok()?.to_owned(), version, record))
 }

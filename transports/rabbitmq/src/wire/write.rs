@@ -71,7 +71,8 @@ pub(crate) struct Written {
 /// The largest `expiration`: RabbitMQ, Time-To-Live and Expiration, has timers of 32 bits.
 const MAX_EXPIRATION: u128 = u32::MAX as u128;
 const PERSISTENT: u8 = 2;
-/// Bytes of headers that a copy has at most: RabbitMQ's frames have 128 KiB, and the other parts are in the same frame.
+/// Bytes of headers that a message has at most: RabbitMQ's frames have 128 KiB, and the other parts are in the same frame. With a
+/// larger one RabbitMQ closes the connection.
 const MAX_HEADERS: usize = 124 << 10;
 
 pub(crate) fn write(message: &Message, stamp: &Stamp) -> Result<Written, SendError> {
@@ -164,6 +165,11 @@ pub(crate) fn write(message: &Message, stamp: &Stamp) -> Result<Written, SendErr
         insert(&mut headers, names::BODY, text(body::SECTIONS));
     }
     if !headers.is_empty() {
+        let size: usize = headers.iter().map(|(name, value)| nested::size(name.as_str(), value)).sum();
+        if size > MAX_HEADERS {
+            let detail = format!("the headers have {size} bytes, and RabbitMQ's frames take {MAX_HEADERS}");
+            return Err(SendError::new(ErrorKind::MessageSizeExceeded).with_detail(detail));
+        }
         out = out.with_headers(FieldTable::from(headers));
     }
     Ok(Written { properties: out, payload })
