@@ -11,6 +11,7 @@ mod log;
 mod lost;
 mod order;
 mod outbox;
+mod removed;
 mod replies;
 #[path = "../support/server.rs"]
 mod server;
