@@ -16,6 +16,7 @@ mod replies;
 #[path = "../support/server.rs"]
 mod server;
 mod stack;
+mod times;
 mod upkeep;
 
 use std::{future::Future, time::Duration};
