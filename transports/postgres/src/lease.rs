@@ -183,7 +183,6 @@ impl Lease for PostgresLease {
         })
     }
 
-    /// At most 49 days.
     fn abandon_after(self, changes: Changes, delay: Duration) -> Result<Self::Settle, Self> {
         if !self.can_be_delayed() {
             return Err(self);
@@ -192,7 +191,6 @@ impl Lease for PostgresLease {
         Ok(self.run(action))
     }
 
-    /// At most 49 days.
     fn release_after(self, delay: Duration) -> Result<Self::Settle, Self> {
         if !self.can_be_delayed() {
             return Err(self);

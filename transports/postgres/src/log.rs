@@ -41,6 +41,19 @@ pub(crate) fn not_swept(schema: &str, failure: &Failure) {
     }
 }
 
+/// Messages that were received and deleted have no receiver.
+pub(crate) fn lost(entity: &str, messages: usize) {
+    if messages > 0
+        && let Some(suppressed) = log_limit(entity, "Lost")
+    {
+        let entity = display(Escaped(entity));
+        tracing::warn!(
+            target: TARGET, entity, messages, suppressed,
+            "a receiver in the mode receive-and-delete was dropped: messages that had arrived are lost"
+        );
+    }
+}
+
 /// An unreadable row becomes a dead letter.
 pub(crate) fn unreadable(entity: &str, id: i64, why: &str) {
     if let Some(suppressed) = log_limit(entity, "Unreadable") {

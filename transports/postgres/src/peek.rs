@@ -2,11 +2,7 @@
 
 use std::sync::Arc;
 
-use consign_core::{
-    Message,
-    message::SequenceNumber,
-    transport::{ErrorKind, ReceiveError},
-};
+use consign_core::{Message, message::SequenceNumber, transport::ReceiveError};
 use tokio_postgres::types::Type;
 
 use crate::{
@@ -17,6 +13,7 @@ use crate::{
 };
 
 /// Returns up to `max` messages from sequence number `from` on, of a session if one is given, and then forwards those that leave.
+/// A row whose properties cannot be read is a message without them.
 pub(crate) async fn peek(
     inner: &Arc<Inner>,
     entity: i64,
@@ -43,9 +40,9 @@ pub(crate) async fn peek(
     let mut messages = Vec::with_capacity(rows.len());
     for row in rows {
         let stored = Stored::read(&row, 2, false).map_err(Failure::from)?;
-        messages.push(stored.message.map_err(|error| {
-            ReceiveError::new(ErrorKind::Serialization).with_detail(format!("row {}: {error}", stored.id))
-        })?);
+        // One that cannot be read hides no other.
+        let message = stored.message.or_else(|_| Stored::bare(&row, 2));
+        messages.push(message.map_err(Failure::from)?);
     }
     if is_leaving {
         crate::pump::try_pump(inner, entity).await;

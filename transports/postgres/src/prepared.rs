@@ -56,9 +56,10 @@ impl Prepared {
             size,
             id: message.message_id().unwrap_or_default().as_bytes().to_vec(),
             session: message.session_id().map(|id| id.as_bytes().to_vec()),
-            at: message.scheduled_enqueue_time().map(Timestamp::as_millis),
+            // Earlier times have passed, and the server has none before 4713 BC.
+            at: message.scheduled_enqueue_time().filter(|at| *at > Timestamp::EPOCH).map(Timestamp::as_millis),
             // Beyond that it never expires.
-            ttl: message.time_to_live().map(millis).filter(|&ttl| ttl < 253_402_300_799_999),
+            ttl: message.time_to_live().map(millis).filter(|&ttl| ttl < Timestamp::MAX.as_millis()),
         })
     }
 

@@ -61,53 +61,72 @@ fn number(number: i64) -> SequenceNumber {
 impl Stored {
     /// Reads a row with these columns, after `skip` others. `delivered` counts this delivery.
     pub(crate) fn read(row: &Row, skip: usize, delivered: bool) -> Result<Self, Error> {
-        let (failures, part, state): (i32, i16, i16) =
-            (row.try_get(skip + 6)?, row.try_get(skip + 7)?, row.try_get(skip + 8)?);
-        let failures = u32::try_from(failures).unwrap_or(0);
-        let Instant(enqueued) = row.try_get(skip + 3)?;
-        let mut received = Received::new(
-            number(row.try_get::<_, Option<i64>>(skip + 1)?.unwrap_or_default()),
-            enqueued,
-            if delivered { failures.saturating_add(1) } else { failures },
-        );
-        received.enqueued_sequence_number = number(row.try_get(skip + 2)?);
-        received.expires_at = row.try_get::<_, Instant>(skip + 4)?.0;
-        received.locked_until = row.try_get::<_, Option<Instant>>(skip + 5)?.map(|Instant(until)| until);
-        received.dead_lettered = part == 1;
-        received.state = match state {
-            3 | 4 => MessageState::Deferred,
-            5 => MessageState::Scheduled,
-            _ => MessageState::Active,
-        };
-        if received.state == MessageState::Scheduled {
-            // Its time to live begins when it is active.
-            received.expires_at = Timestamp::MAX;
-        }
-        if delivered {
-            received.state = MessageState::Active;
-        }
-        let ttl: Option<i64> = row.try_get(skip + 9)?;
-        let (reason, description, source): (Option<&str>, Option<&str>, Option<&str>) =
-            (row.try_get(skip + 10)?, row.try_get(skip + 11)?, row.try_get(skip + 12)?);
+        let (received, ttl) = (received(row, skip, delivered)?, row.try_get::<_, Option<i64>>(skip + 9)?);
         let message = codec::read(row.try_get(skip + 13)?, row.try_get(skip + 14)?);
         let message = message.and_then(|mut message| {
-            let properties = message.properties_mut();
             if let Some(ttl) = ttl.and_then(|ttl| u64::try_from(ttl).ok()).map(Duration::from_millis)
-                && properties.time_to_live() != Some(ttl)
+                && message.time_to_live() != Some(ttl)
             {
-                properties.set_time_to_live(ttl)?;
+                message.properties_mut().set_time_to_live(ttl)?;
             }
-            for (key, value) in [(DeadLetter::REASON, reason), (DeadLetter::DESCRIPTION, description)] {
-                if let Some(value) = value {
-                    properties.application_properties_mut().insert(key, value);
-                }
-            }
-            let message = message.with_received(received);
-            Ok(match source {
-                Some(source) => message.with_dead_letter_source(source),
-                None => message,
-            })
+            Ok(message)
         });
-        Ok(Self { id: row.try_get(skip)?, part, message })
+        let message = match message {
+            Ok(message) => Ok(marked(message, row, skip, received)?),
+            Err(unreadable) => Err(unreadable),
+        };
+        Ok(Self { id: row.try_get(skip)?, part: row.try_get(skip + 7)?, message })
     }
+
+    /// Reads a row whose properties cannot be read, so that it can be peeked: its body, and what the other columns say.
+    pub(crate) fn bare(row: &Row, skip: usize) -> Result<Message, Error> {
+        let body: Vec<u8> = row.try_get(skip + 14)?;
+        marked(Message::new(body), row, skip, received(row, skip, false)?)
+    }
+}
+
+/// What the broker says of a row. `delivered` counts this delivery.
+fn received(row: &Row, skip: usize, delivered: bool) -> Result<Received, Error> {
+    let (failures, part, state): (i32, i16, i16) =
+        (row.try_get(skip + 6)?, row.try_get(skip + 7)?, row.try_get(skip + 8)?);
+    let failures = u32::try_from(failures).unwrap_or(0);
+    let Instant(enqueued) = row.try_get(skip + 3)?;
+    let mut received = Received::new(
+        number(row.try_get::<_, Option<i64>>(skip + 1)?.unwrap_or_default()),
+        enqueued,
+        if delivered { failures.saturating_add(1) } else { failures },
+    );
+    received.enqueued_sequence_number = number(row.try_get(skip + 2)?);
+    received.expires_at = row.try_get::<_, Instant>(skip + 4)?.0;
+    received.locked_until = row.try_get::<_, Option<Instant>>(skip + 5)?.map(|Instant(until)| until);
+    received.dead_lettered = part == 1;
+    received.state = match state {
+        3 | 4 => MessageState::Deferred,
+        5 => MessageState::Scheduled,
+        _ => MessageState::Active,
+    };
+    if received.state == MessageState::Scheduled {
+        // Its time to live begins when it is active.
+        received.expires_at = Timestamp::MAX;
+    }
+    if delivered {
+        received.state = MessageState::Active;
+    }
+    Ok(received)
+}
+
+/// Adds what the broker says of a row: why and where it was dead-lettered, and the facts of its receipt.
+fn marked(mut message: Message, row: &Row, skip: usize, received: Received) -> Result<Message, Error> {
+    let (reason, description, source): (Option<&str>, Option<&str>, Option<&str>) =
+        (row.try_get(skip + 10)?, row.try_get(skip + 11)?, row.try_get(skip + 12)?);
+    for (key, value) in [(DeadLetter::REASON, reason), (DeadLetter::DESCRIPTION, description)] {
+        if let Some(value) = value {
+            message.properties_mut().application_properties_mut().insert(key, value);
+        }
+    }
+    let message = message.with_received(received);
+    Ok(match source {
+        Some(source) => message.with_dead_letter_source(source),
+        None => message,
+    })
 }

@@ -6,6 +6,7 @@ use consign_core::{
     Disposition, Message,
     message::{Properties, limits},
     settlement::{DeadLetter, DeadLetterReason},
+    time::Timestamp,
     transport::{ErrorKind, SettleError},
 };
 use tokio_postgres::types::Type;
@@ -177,7 +178,9 @@ pub(crate) async fn settle<C: Connection>(
         Some((text, size)) => (Some(text), Some(size)),
         None => (None, None),
     };
-    let delay = action.delay.map(|delay| i64::try_from(delay.as_millis()).unwrap_or(i64::MAX).min(i64::from(u32::MAX)));
+    // A sum with a time of the server is in its range.
+    let longest = Timestamp::MAX.as_millis();
+    let delay = action.delay.map(|delay| i64::try_from(delay.as_millis()).unwrap_or(longest).min(longest));
     let parameters: [Parameter<'_>; 8] = [
         (&token.entity, Type::INT8),
         (&token.id, Type::INT8),

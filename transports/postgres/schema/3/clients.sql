@@ -1,5 +1,10 @@
 -- Functions for clients without this crate, as before.
 
+-- The UTF-16 code units of a text. A character that takes two of them has four bytes.
+CREATE FUNCTION {s}.client_units(p_text text) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+    SELECT coalesce(sum(CASE WHEN octet_length(c) = 4 THEN 2 ELSE 1 END), 0) FROM unnest(string_to_array(p_text, NULL)) AS c
+$$;
+
 CREATE OR REPLACE FUNCTION {s}.client_send(p_path text, p_body bytea, p_properties jsonb DEFAULT '{}') RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -24,10 +29,15 @@ BEGIN
         ELSIF jsonb_typeof(v_value) <> 'string' THEN
             RAISE EXCEPTION '% is text', v_name USING ERRCODE = '22023';
         ELSIF v_name IN ('message_id', 'session_id', 'reply_to_session_id', 'partition_key')
-            AND char_length(v_value #>> '{}') > 128 THEN
-            RAISE EXCEPTION '% has at most 128 characters', v_name USING ERRCODE = '22023';
+            AND {s}.client_units(v_value #>> '{}') > 128 THEN
+            RAISE EXCEPTION '% has at most 128 UTF-16 code units', v_name USING ERRCODE = '22023';
         END IF;
     END LOOP;
+    IF v_id = '' THEN
+        RAISE EXCEPTION 'message_id is empty' USING ERRCODE = '22023';
+    ELSIF v_head ->> 'partition_key' <> v_head ->> 'session_id' THEN
+        RAISE EXCEPTION 'partition_key differs from session_id' USING ERRCODE = '22023';
+    END IF;
     IF jsonb_typeof(v_application) <> 'object' THEN
         RAISE EXCEPTION 'application is an object' USING ERRCODE = '22023';
     END IF;

@@ -1,5 +1,6 @@
 mod deferred;
 mod deliveries;
+mod kept;
 mod lock;
 mod receive;
 
@@ -11,18 +12,13 @@ use std::{
 
 use consign_core::{
     message::EntityPath,
-    transport::{BoxFuture, Capabilities, Delivery, EntityInfo, Lease, ReceiveError, Receiver},
+    transport::{Capabilities, Delivery, EntityInfo, ReceiveError, Receiver},
 };
-use futures_util::future::join_all;
 use uuid::Uuid;
 
+use self::kept::{Answer, Kept};
 pub(crate) use self::{deferred::receive_deferred, deliveries::until_due};
-use crate::{
-    Inner, PostgresLease,
-    capabilities::CAPABILITIES,
-    entity::Entity,
-    fetch::{Fetch, Locked},
-};
+use crate::{Inner, PostgresLease, capabilities::CAPABILITIES, entity::Entity, fetch::Fetch};
 
 /// The source of messages.
 #[derive(Clone, Debug)]
@@ -37,18 +33,13 @@ pub(crate) struct Source {
 
 pub(crate) type Deliveries = Vec<Delivery<PostgresLease>>;
 
-impl Locked for Deliveries {
-    fn give_back(self) -> BoxFuture<()> {
-        // Each begins when it is called. What was received and deleted has nothing to release.
-        let releases: Vec<_> = self.into_iter().map(|delivery| delivery.lease.release()).collect();
-        Box::pin(async { drop(join_all(releases).await) })
-    }
-}
-
 /// Receives from a queue, a subscription, or a dead-letter sub-queue.
 ///
 /// A message is locked in the database when it is fetched, never ahead, and no more than the caller has requested. A dropped
 /// receive releases the messages that it has locked, without counting the delivery.
+///
+/// In the mode receive-and-delete, messages that were removed for a receive that was cancelled are returned by the next receive.
+/// Those that a dropped receiver has are lost, and a `WARN` has their number.
 ///
 /// When the connection is lost a receive fails as [`CommunicationProblem`](consign_core::transport::ErrorKind::CommunicationProblem) or
 /// [`ServiceTimeout`](consign_core::transport::ErrorKind::ServiceTimeout), which is retryable: the next call connects again, after 25 ms at first and
@@ -61,14 +52,20 @@ impl Locked for Deliveries {
 pub struct PostgresReceiver {
     inner: Arc<Inner>,
     pub(crate) source: Arc<Source>,
-    fetch: Fetch<Deliveries>,
+    fetch: Fetch<Answer>,
     /// Messages that a caller had requested and then did not take, the oldest last.
     spare: Deliveries,
+    /// In the mode receive-and-delete, those of cancelled calls.
+    kept: Option<Arc<Kept>>,
 }
 
 impl PostgresReceiver {
     pub(crate) fn new(inner: Arc<Inner>, source: Source) -> Self {
-        Self { inner, source: Arc::new(source), fetch: Fetch::new(), spare: Vec::new() }
+        let mut receiver = Self { inner, source: Arc::new(source), fetch: Fetch::new(), spare: Vec::new(), kept: None };
+        if receiver.source.deletes {
+            receiver.kept = Some(Kept::new(receiver.path().as_str().to_owned()));
+        }
+        receiver
     }
 
     /// Returns the path of the entity.
@@ -91,11 +88,22 @@ impl Receiver for PostgresReceiver {
         out: &mut Vec<Delivery<PostgresLease>>,
     ) -> Poll<Result<usize, ReceiveError>> {
         let max = max.max(1);
+        if let Some(kept) = &self.kept
+            && self.spare.is_empty()
+        {
+            // A cancelled call may still receive messages, which come before those of another call.
+            ready!(self.fetch.poll_stopped(cx));
+            self.spare = kept.take();
+            self.spare.reverse();
+        }
         if self.spare.is_empty() {
-            let (inner, source) = (&self.inner, &self.source);
-            let fetched =
-                self.fetch.poll(cx, |call| receive::receive(Arc::clone(inner), Arc::clone(source), max, call));
-            self.spare = ready!(fetched)?;
+            let (inner, source, kept) = (&self.inner, &self.source, &self.kept);
+            let fetched = self.fetch.poll(cx, |call| {
+                let receiving = receive::receive(Arc::clone(inner), Arc::clone(source), max, call);
+                let kept = kept.clone();
+                async move { Ok(Answer { deliveries: receiving.await?, kept }) }
+            });
+            self.spare = ready!(fetched)?.deliveries;
             self.spare.reverse();
         }
         let taken = self.spare.len().min(max);
@@ -106,8 +114,8 @@ impl Receiver for PostgresReceiver {
 
     fn stop(&mut self) {
         self.fetch.stop();
-        if !self.spare.is_empty() {
-            self.fetch.release(std::mem::take(&mut self.spare));
+        if self.kept.is_none() && !self.spare.is_empty() {
+            self.fetch.release(Answer { deliveries: std::mem::take(&mut self.spare), kept: None });
         }
     }
 
@@ -131,6 +139,9 @@ impl Receiver for PostgresReceiver {
 impl Drop for PostgresReceiver {
     fn drop(&mut self) {
         self.stop();
+        if let Some(kept) = &self.kept {
+            kept.close(self.spare.len());
+        }
     }
 }
 

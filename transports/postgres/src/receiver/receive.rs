@@ -5,7 +5,7 @@ use std::sync::Arc;
 use consign_core::transport::{ErrorKind, ReceiveError};
 use tokio::time::sleep;
 
-use super::{Deliveries, Source, lock::lock};
+use super::{Deliveries, Source, kept::Answer, lock::lock};
 use crate::{
     Inner,
     fetch::Call,
@@ -20,7 +20,7 @@ pub(super) async fn receive(
     inner: Arc<Inner>,
     source: Arc<Source>,
     max: usize,
-    call: Arc<Call<Deliveries>>,
+    call: Arc<Call<Answer>>,
 ) -> Result<Deliveries, ReceiveError> {
     let max = max.min(BATCH);
     // A session has one receiver.

@@ -1,9 +1,10 @@
 use std::time::Duration;
 
 use consign::{
-    Message,
+    Disposition, Message,
     administration::{Counts, QueueSettings},
-    message::Value,
+    message::{SequenceNumber, Value},
+    settlement::{DeadLetter, DeadLetterReason},
     transport::{ErrorKind, ReceiverExt, Sender},
 };
 use consign_postgres::Postgres;
@@ -65,6 +66,21 @@ async fn an_unreadable_row_is_dead_lettered() {
     let row = client.query_one(&sql, &[]).await.unwrap();
     assert!(row.get::<_, &str>(0) == "DeserializationFailed" && row.get::<_, &str>(1).contains("sections"));
     drop(client);
+    // It can be peeked, and hides none behind it.
+    sender.send(Message::new("worse")).await.unwrap();
+    let worse = receiver.receive_within(Duration::from_secs(10)).await.unwrap();
+    worse
+        .settle(Disposition::DeadLetter(Box::new(DeadLetter::new(
+            DeadLetterReason::Application("Worse".into()),
+            "as said",
+        ))))
+        .await
+        .unwrap();
+    let dead = postgres.peek("queue/$DeadLetterQueue", SequenceNumber::new(0), 10).await.unwrap();
+    let shown: Vec<_> = dead.iter().map(|dead| (dead.payload(), dead.dead_letter_reason())).collect();
+    assert_eq!(shown, [(Some(&b"bad"[..]), Some("DeserializationFailed")), (Some(b"worse"), Some("Worse"))]);
+    assert!(dead[0].dead_letter_description().is_some_and(|text| text.contains("sections")), "{dead:?}");
+    assert_eq!(dead[0].received().map(|it| (it.sequence_number.get(), it.dead_lettered)), Some((1, true)));
     fixture.end().await;
 }
 

@@ -11,10 +11,12 @@ mod log;
 mod lost;
 mod order;
 mod outbox;
+mod removed;
 mod replies;
 #[path = "../support/server.rs"]
 mod server;
 mod stack;
+mod times;
 mod upkeep;
 
 use std::{future::Future, time::Duration};

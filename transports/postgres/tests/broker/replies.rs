@@ -111,6 +111,10 @@ async fn a_client_in_sql_is_told_what_it_did_wrong() {
         ("queue", r#"{"subject": 5}"#, "subject is text"),
         ("queue", r#"{"time_to_live_ms": 0}"#, "time_to_live_ms"),
         ("queue", r#"{"application": {"list": []}}"#, "an application property is"),
+        ("queue", r#"{"message_id": ""}"#, "message_id is empty"),
+        ("queue", &format!(r#"{{"message_id": "{}"}}"#, "🦀".repeat(65)), "at most 128 UTF-16 code units"),
+        ("queue", &format!(r#"{{"session_id": "{}"}}"#, "a".repeat(129)), "at most 128 UTF-16 code units"),
+        ("queue", r#"{"session_id": "a", "partition_key": "b"}"#, "partition_key differs"),
         ("other", "{}", "no such entity: other"),
         ("queue/$DeadLetterQueue", "{}", "sub-queue"),
     ] {
@@ -118,6 +122,12 @@ async fn a_client_in_sql_is_told_what_it_did_wrong() {
         let message = error.as_db_error().unwrap().message();
         assert!(message.contains(cause), "{message}");
     }
-    drop(client);
+    // At the limit the message can be read.
+    let id = "🦀".repeat(64);
+    let properties = format!(r#"{{"message_id": "{id}", "session_id": "é", "partition_key": "é"}}"#);
+    client.query(&send, &[&"queue", &properties]).await.unwrap();
+    let delivery = fixture.postgres.receiver(QUEUE).await.unwrap().receive_within(LONG).await.unwrap();
+    assert_eq!(delivery.message.message_id(), Some(&*id));
+    drop((client, delivery));
     fixture.end().await;
 }
