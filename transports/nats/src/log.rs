@@ -29,3 +29,11 @@ pub(crate) fn failed(entity: &str, what: &'static str, error: &impl fmt::Display
         tracing::warn!(target: TARGET, entity, error, suppressed, "{what}");
     }
 }
+
+/// Messages that were acknowledged, and that no receive has returned.
+pub(crate) fn removed(entity: &str, messages: usize) {
+    if let Some(suppressed) = log_limit(entity, "Removed") {
+        let entity = tracing::field::display(Escaped(entity));
+        tracing::warn!(target: TARGET, entity, messages, suppressed, "a receiver in the mode receive-and-delete was dropped: messages that it had acknowledged may be lost");
+    }
+}
