@@ -14,6 +14,7 @@ mod reconnection;
 mod sealed;
 #[path = "../conformance/server.rs"]
 mod server;
+mod session_search;
 mod sessions;
 mod settlement;
 mod shutdown;
