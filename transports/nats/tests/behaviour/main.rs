@@ -7,6 +7,7 @@ mod entities;
 mod foreign;
 mod headers;
 mod inbox;
+mod large_dead_letters;
 mod log;
 mod own;
 mod plain;
