@@ -27,6 +27,7 @@ use crate::{
     fan_outs::FanOuts,
     jobs::{self, Job, JobPlace},
     link::{Link, Watching},
+    log,
     options::{self, Options},
     read::stored_at,
     returned::Returned,
@@ -175,12 +176,7 @@ impl Inner {
         if !synced {
             let can = self.client.is_server_compatible(2, 10, 0);
             let remedy = if can { "`sync_interval: always`" } else { "a server from 2.10 on, or replicas" };
-            tracing::warn!(
-                server = %info.server_name,
-                version = %info.version,
-                "the server may acknowledge a message before it is on the disk: a power loss may lose messages of the last two \
-                 minutes. Configure {remedy}, and then set Options::server_syncs, because no client can read the setting"
-            );
+            log::unsynced(&info.server_name, &info.version, remedy);
         }
         Ok(())
     }

@@ -176,7 +176,7 @@ impl Original<'_> {
     fn dead(&self, rule: &str, message: &Message, mut dead_letter: DeadLetter) -> Copy {
         dead_letter.fit(message.properties());
         let encoded = dead_letter::encode(message, &dead_letter, &self.foreign(), self.target.max_payload).ok();
-        // Its own properties may leave no space for the reason, or may be unreadable.
+        // A value may have a type that this transport does not support.
         let (headers, payload) = encoded.unwrap_or_else(|| (self.kept(), self.message.payload.clone()));
         self.copy(&format!("-dead{rule}"), Place::DeadLetters, headers, payload)
     }

@@ -2,23 +2,41 @@
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
-use consign_core::{Message, settlement::DeadLetter, transport::SettleError};
+use consign_core::{
+    Message,
+    settlement::{DeadLetter, DeadLetterReason},
+    transport::SettleError,
+};
 
 use crate::{error::Fault, wire};
 
 /// Bytes that are reserved of the largest message of a server: for the reason of a dead letter.
 pub(crate) const ROOM_FOR_REASON: usize = 16 << 10;
 
-/// Returns the message with the properties of a dead letter.
-pub(crate) fn marked(message: &Message, dead_letter: &DeadLetter) -> Result<Message, SettleError> {
-    let mut message = message.clone();
-    dead_letter.clone().write_to(message.properties_mut().application_properties_mut());
-    message.check()?;
-    Ok(message)
+/// Returns the message with the properties of a dead letter. If these exceed the limits, the reason is `HeaderSizeExceeded`
+/// instead, without the changes. A reason alone stays: the largest properties of the message are removed for it.
+fn marked(message: &Message, dead_letter: &DeadLetter) -> Message {
+    let written = |dead_letter: DeadLetter| {
+        let mut message = message.clone();
+        dead_letter.write_to(message.properties_mut().application_properties_mut());
+        message
+    };
+    let is_reason_alone = dead_letter.changes.is_empty() && dead_letter.description.is_empty();
+    let mut marked = written(dead_letter.clone());
+    if !is_reason_alone && marked.check().is_err() {
+        marked = written(header_size_exceeded());
+    }
+    marked.properties_mut().fit();
+    marked
+}
+
+fn header_size_exceeded() -> DeadLetter {
+    let text = "The properties of the message exceed 65534 bytes.";
+    DeadLetter::new(DeadLetterReason::HeaderSizeExceeded, text)
 }
 
 /// Encodes a dead letter with its original headers. If a stream does not take that many, the message loses those that exceed
-/// its limits, and then its largest properties: it must not be redelivered without end.
+/// its limits, then its largest properties, and then the dead letter itself is replaced: it must not be redelivered without end.
 pub(crate) fn encode(
     message: &Message,
     dead_letter: &DeadLetter,
@@ -30,12 +48,11 @@ pub(crate) fn encode(
         let size = wire::size(headers) + wire::ROOM_FOR_OWN;
         size <= wire::MAX_HEADERS && size + payload.len() <= max_payload
     };
-    let encoded = |message: &Message| {
-        let message = marked(message, dead_letter)?;
-        wire::encode_copy(&message, came)
+    let encoded = |message: &Message, dead_letter: &DeadLetter| {
+        wire::encode_copy(&marked(message, dead_letter), came)
             .map_err(|error| SettleError::from(Fault::new(error.kind(), error.to_string())))
     };
-    let (headers, payload) = encoded(message)?;
+    let (headers, payload) = encoded(message, dead_letter)?;
     let mut all = headers.clone();
     wire::add_unread(came, message, &mut all);
     if fits(&all, &payload) {
@@ -44,12 +61,14 @@ pub(crate) fn encode(
     if fits(&headers, &payload) {
         return Ok((headers, payload));
     }
-    for bytes in SMALLER {
-        let mut smaller = message.clone();
-        smaller.properties_mut().fit_within(bytes);
-        let (headers, payload) = encoded(&smaller)?;
-        if fits(&headers, &payload) {
-            return Ok((headers, payload));
+    for dead_letter in [dead_letter, &header_size_exceeded()] {
+        for bytes in SMALLER {
+            let mut smaller = message.clone();
+            smaller.properties_mut().fit_within(bytes);
+            let (headers, payload) = encoded(&smaller, dead_letter)?;
+            if fits(&headers, &payload) {
+                return Ok((headers, payload));
+            }
         }
     }
     Ok((headers, payload))

@@ -14,7 +14,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use crate::link::Watching;
+use crate::{link::Watching, log, source::Source};
 
 /// A job of the task.
 pub(crate) enum Job {
@@ -45,12 +45,17 @@ pub(crate) trait LastLock: Send + Sync {
 }
 
 impl Job {
-    /// A settlement of what the application has dropped.
-    pub(crate) fn dropped(settlement: impl Future<Output = Result<(), SettleError>> + Send + 'static) -> Self {
+    /// A settlement of what the application has dropped. `what` is the line if it fails.
+    pub(crate) fn dropped(
+        source: Arc<Source>,
+        what: &'static str,
+        settlement: impl Future<Output = Result<(), SettleError>> + Send + 'static,
+    ) -> Self {
         Self::Settle(Box::pin(async move {
-            if let Err(error) = settlement.await {
-                // The lock ends by itself.
-                tracing::debug!(%error, "a dropped delivery could not be released");
+            if let Err(error) = settlement.await
+                && !error.is_lock_lost()
+            {
+                log::failed(&source.settings.path, what, &error);
             }
         }))
     }

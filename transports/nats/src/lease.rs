@@ -180,10 +180,13 @@ impl Lease for NatsLease {
 impl Drop for NatsLease {
     fn drop(&mut self) {
         if let State::Held { held, place, seen } = std::mem::replace(&mut self.state, State::Used) {
+            let source = Arc::clone(&held.source);
             place.send(if seen {
-                Job::dropped(settle::abandon(held, Changes::NONE, None))
+                let what = "a dropped message was not abandoned: it is redelivered when its lock ends";
+                Job::dropped(source, what, settle::abandon(held, Changes::NONE, None))
             } else {
-                Job::dropped(settle::release(held, None))
+                let what = "a message was not released: it is redelivered when its lock ends";
+                Job::dropped(source, what, settle::release(held, None))
             });
         }
     }

@@ -21,11 +21,34 @@ pub(crate) fn connected(entity: &str) {
     }
 }
 
+/// The server may acknowledge a message that is not on its disk.
+pub(crate) fn unsynced(server: &str, version: &str, remedy: &'static str) {
+    if let Some(suppressed) = log_limit(server, "Unsynced") {
+        let (server, version) = (tracing::field::display(Escaped(server)), tracing::field::display(Escaped(version)));
+        tracing::warn!(
+            target: TARGET,
+            server,
+            version,
+            suppressed,
+            "the server may acknowledge a message before it is on the disk: a power loss may lose messages of the last two \
+             minutes. Configure {remedy}, and then set Options::server_syncs, because no client can read the setting"
+        );
+    }
+}
+
 /// An operation on an entity failed and continues by itself. `what` is from a closed list.
 pub(crate) fn failed(entity: &str, what: &'static str, error: &impl fmt::Display) {
     if let Some(suppressed) = log_limit(entity, what) {
         let error = error.to_string();
         let (entity, error) = (tracing::field::display(Escaped(entity)), tracing::field::display(Escaped(&error)));
         tracing::warn!(target: TARGET, entity, error, suppressed, "{what}");
+    }
+}
+
+/// Messages that were acknowledged, and that no receive has returned.
+pub(crate) fn removed(entity: &str, messages: usize) {
+    if let Some(suppressed) = log_limit(entity, "Removed") {
+        let entity = tracing::field::display(Escaped(entity));
+        tracing::warn!(target: TARGET, entity, messages, suppressed, "a receiver in the mode receive-and-delete was dropped: messages that it had acknowledged may be lost");
     }
 }

@@ -124,7 +124,6 @@ pub(crate) async fn bury(held: &Held, dead_letter: DeadLetter) -> Result<(), Set
             return Err(SettleError::new(ErrorKind::InvalidArgument).with_detail(why));
         }
     }
-    dead_letter::marked(&held.message, &dead_letter)?;
     held.take()?;
     move_to_dead(held, &dead_letter).await
 }

@@ -62,13 +62,8 @@ pub(super) async fn run(running: Arc<Running>) {
                 break;
             }
             Err(fault) => {
-                if failures == 0 {
-                    log::failed(
-                        &running.target.stream,
-                        "the copies of a subscription wait in their topic: it is tried again",
-                        &fault,
-                    );
-                }
+                let what = "the copies of a subscription wait in their topic: it is tried again";
+                log::failed(&running.target.settings.path, what, &fault);
                 // Messages that are here are redelivered to the next task when their time is over.
                 if running.ends(false) {
                     return;

@@ -11,7 +11,7 @@ use consign_core::transport::{BoxFuture, Delivery, ErrorKind, Lease, ReceiveErro
 use futures_util::{Stream, StreamExt};
 use tokio::time::Instant;
 
-use super::{NatsReceiver, PATIENCE};
+use super::{NatsReceiver, PATIENCE, removed::Removed};
 use crate::{
     deliver::{self, Arrival},
     error::Fault,
@@ -80,11 +80,11 @@ impl NatsReceiver {
 
     fn place(&mut self, message: async_nats::Message, until: Instant, place: JobPlace) -> Result<(), ReceiveError> {
         let source = Arc::clone(&self.source);
-        let deletes = self.deletes;
+        let removed = self.deletes.then(|| self.removed.clone());
         if deliver::is_simple(&source, message.reply.as_ref()) {
             let (held, malformed) = deliver::simple(&source, message, until)?;
             let max = source.settings.max_delivery_count;
-            if malformed.is_none() && !deletes && held.count <= max && self.preparing.is_empty() {
+            if malformed.is_none() && removed.is_none() && held.count <= max && self.preparing.is_empty() {
                 self.is_ready(delivery(held, place));
                 return Ok(());
             }
@@ -94,11 +94,11 @@ impl NatsReceiver {
                     None => deliver::bury_exhausted(held).await,
                 }
             };
-            self.preparing.push_back(prepare(arriving, place, deletes));
+            self.preparing.push_back(prepare(arriving, place, removed));
             return Ok(());
         }
         let arriving = async move { deliver::arrive(&source, message, until).await };
-        self.preparing.push_back(prepare(arriving, place, deletes));
+        self.preparing.push_back(prepare(arriving, place, removed));
         Ok(())
     }
 
@@ -144,7 +144,7 @@ pub(super) type Preparing = BoxFuture<Result<Option<Delivery<NatsLease>>, Fault>
 fn prepare(
     arriving: impl Future<Output = Result<Arrival, Fault>> + Send + 'static,
     place: JobPlace,
-    deletes: bool,
+    removed: Option<Removed>,
 ) -> Preparing {
     let prepared = tokio::spawn(async move {
         Ok::<_, Fault>(match arriving.await? {
@@ -154,22 +154,25 @@ fn prepare(
     });
     Box::pin(async move {
         let prepared = prepared.await.map_err(|error| Fault::new(ErrorKind::General, error.to_string()))?;
-        match prepared? {
-            Some(prepared) if deletes => remove(prepared).await.map(Some),
-            prepared => Ok(prepared),
+        match (prepared?, removed) {
+            (Some(prepared), Some(removed)) => remove(prepared, &removed).await.map(Some),
+            (prepared, _) => Ok(prepared),
         }
     })
 }
 
 /// Removes a message before it is dispatched.
-async fn remove(delivery: Delivery<NatsLease>) -> Result<Delivery<NatsLease>, Fault> {
+async fn remove(delivery: Delivery<NatsLease>, removed: &Removed) -> Result<Delivery<NatsLease>, Fault> {
     let Delivery { mut message, lease } = delivery;
     if let Some(mut received) = message.received().copied() {
         received.locked_until = None;
         message = message.with_received(received);
     }
-    let removed = lease.settle(consign_core::Disposition::Complete).await;
-    removed.map_err(|error| Fault::new(error.kind(), error.to_string()))?;
+    removed.add();
+    if let Err(error) = lease.settle(consign_core::Disposition::Complete).await {
+        removed.subtract(1);
+        return Err(Fault::new(error.kind(), error.to_string()));
+    }
     Ok(Delivery { message, lease: NatsLease::removed() })
 }
 

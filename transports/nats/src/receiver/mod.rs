@@ -1,4 +1,5 @@
 mod arrival;
+mod removed;
 mod request;
 
 use std::{
@@ -22,8 +23,8 @@ use tokio::{
     time::{Instant, Sleep, sleep},
 };
 
-use self::arrival::Preparing;
 pub(crate) use self::arrival::delivery;
+use self::{arrival::Preparing, removed::Removed};
 use crate::{
     Nats,
     error::Fault,
@@ -46,6 +47,7 @@ use crate::{
 pub struct NatsReceiver {
     source: Arc<Source>,
     deletes: bool,
+    removed: Removed,
     subscriber: Option<Subscriber>,
     inbox: String,
     /// The request that is being sent.
@@ -99,6 +101,9 @@ impl Nats {
     /// Creates a receiver in receive-and-delete mode: each message is acknowledged, and the server has confirmed that,
     /// before it is dispatched.
     ///
+    /// A message whose receive is dropped meanwhile is returned by the next receive. If the receiver is dropped before that, the
+    /// message may be lost, and a WARN line has the number of such messages.
+    ///
     /// # Errors
     ///
     /// Those of [`receiver`](Self::receiver).
@@ -122,6 +127,7 @@ impl NatsReceiver {
         let now = Instant::now();
         Self {
             deletes,
+            removed: Removed::default(),
             subscriber: None,
             inbox: source.inner.client.new_inbox(),
             asking: None,
@@ -272,6 +278,9 @@ impl Receiver for NatsReceiver {
                         .drain(..taken)
                         .map(|Delivery { message, lease }| Delivery { message, lease: lease.handed_out() }),
                 );
+                if self.deletes {
+                    self.removed.subtract(taken);
+                }
                 return Poll::Ready(Ok(taken));
             }
             if has_taken {
@@ -335,9 +344,14 @@ impl Receiver for NatsReceiver {
     }
 }
 
-/// Releases messages that were not dispatched. Those of a session are dropped with its consumer.
+/// Releases messages that were not dispatched. Those of a session are dropped with its consumer, and those that the server has
+/// removed are lost.
 impl Drop for NatsReceiver {
     fn drop(&mut self) {
+        let removed = self.removed.count();
+        if removed > 0 {
+            log::removed(&self.source.settings.path, removed);
+        }
         if self.source.session_lock().is_none() {
             self.park();
         }

@@ -12,7 +12,11 @@ use consign_core::{
     transport::{AcceptSession, BoxFuture, Capabilities, EntityInfo, ErrorKind, ReceiveError, SessionSource},
 };
 use futures_util::StreamExt;
-use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
+use tokio::{
+    sync::{Notify, oneshot},
+    task::JoinHandle,
+    time::timeout,
+};
 
 use super::{NatsSession, accept};
 use crate::{Nats, error::Fault, session_lock, source::Source};
@@ -87,33 +91,56 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Waits until another holder releases a lock. Holders write their records all the time.
-async fn given_up_by_another(locks: &mut async_nats::Subscriber) {
-    while let Some(written) = locks.next().await {
-        if session_lock::is_free(written.headers.as_ref()) {
-            return;
-        }
+/// Reads the sent messages as they arrive: a subscription buffers unread messages with their payloads.
+async fn watch_sent(sent: &mut async_nats::Subscriber, changed: &Notify) {
+    while sent.next().await.is_some() {
+        changed.notify_one();
     }
-    std::future::pending::<()>().await;
+    // The connection is closed.
+    changed.notify_one();
 }
 
-async fn search(entity: Arc<Source>, mut given_up: oneshot::Receiver<()>) -> Result<NatsSession, ReceiveError> {
+/// Reads the records of the locks, for those that another holder releases. Holders write their records all the time.
+async fn watch_locks(locks: &mut async_nats::Subscriber, changed: &Notify) {
+    while let Some(written) = locks.next().await {
+        if session_lock::is_free(written.headers.as_ref()) {
+            changed.notify_one();
+        }
+    }
+}
+
+async fn search(entity: Arc<Source>, given_up: oneshot::Receiver<()>) -> Result<NatsSession, ReceiveError> {
     let broken = |error: async_nats::SubscribeError| Fault::new(ErrorKind::CommunicationProblem, error.to_string());
-    let inner = Arc::clone(&entity.inner);
+    let inner = &entity.inner;
     // Subscribe first, then search: so no message in between is missed.
     let mut sent = inner.client.subscribe(entity.subjects.clone()).await.map_err(broken)?;
     let mut locks = inner.client.subscribe(entity.beside.any_session()).await.map_err(broken)?;
+    let changed = Notify::new();
+    let watching = async {
+        tokio::join!(watch_sent(&mut sent, &changed), watch_locks(&mut locks, &changed));
+        std::future::pending().await
+    };
+    tokio::select! {
+        found = find(&entity, given_up, &changed) => found,
+        never = watching => never,
+    }
+}
+
+async fn find(
+    entity: &Arc<Source>,
+    mut given_up: oneshot::Receiver<()>,
+    changed: &Notify,
+) -> Result<NatsSession, ReceiveError> {
     loop {
-        if inner.is_closed() {
+        if entity.inner.is_closed() {
             return Err(Fault::closed().into());
         }
-        if let Some(session) = accept::accept_oldest(&entity).await? {
+        if let Some(session) = accept::accept_oldest(entity).await? {
             return Ok(session);
         }
         tokio::select! {
             _ = &mut given_up => return Err(ReceiveError::new(ErrorKind::ServiceTimeout)),
-            _ = sent.next() => {}
-            () = given_up_by_another(&mut locks) => {}
+            () = changed.notified() => {}
             () = tokio::time::sleep(AGAIN) => {}
         }
     }

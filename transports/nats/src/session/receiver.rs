@@ -153,7 +153,8 @@ impl Drop for NatsSession {
     fn drop(&mut self) {
         if let Some(place) = self.place.take() {
             let session_lock = Arc::clone(&self.session_lock);
-            place.send(Job::dropped(async move { session_lock.close().await }));
+            let what = "a dropped session was not closed: it is accepted again when its lock ends";
+            place.send(Job::dropped(Arc::clone(&self.source), what, async move { session_lock.close().await }));
         }
     }
 }

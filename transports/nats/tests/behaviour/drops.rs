@@ -11,6 +11,7 @@ use consign::{
     message::EntityPath,
     transport::{Delivery, ErrorKind, ReceiveDeferred, ReceiverExt, Sender},
 };
+use consign_conformance::log::Lines;
 use consign_nats::{NatsLease, NatsReceiver, QueueSettings};
 
 use crate::{LONG, queue};
@@ -149,4 +150,35 @@ async fn a_fetch_of_what_was_deferred_may_be_dropped_at_any_poll() {
         consign::transport::Lease::release(delivery.lease).await.unwrap();
     }
     nats.delete(&path).await.unwrap();
+}
+
+/// Rules: T-90.
+#[tokio::test]
+async fn an_acknowledged_message_of_a_dropped_receiver_is_logged() {
+    let mut logged = 0;
+    for polls in 0.. {
+        let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
+        nats.sender(&path).await.unwrap().send(Message::new("a")).await.unwrap();
+        let mut receiver = nats.receive_and_delete(&path).await.unwrap();
+        let (lines, guard) = Lines::capture();
+        let received = receive_for(&mut receiver, polls).await;
+        drop(receiver);
+        drop(guard);
+        let lines = lines.of("consign::nats");
+        if received.is_some() {
+            assert!(lines.is_empty(), "{lines:?}");
+        } else if lines.is_empty() {
+            // With a lock of a minute: what was orphaned does not come.
+            nats.receiver(&path).await.unwrap().receive_within(LONG).await.unwrap().complete().await.unwrap();
+        } else {
+            let is_said = lines[0].contains("acknowledged may be lost") && lines[0].contains("messages=1");
+            assert!(is_said && lines[0].contains(&format!("entity={path}")), "{lines:?}");
+            logged += 1;
+        }
+        nats.delete(&path).await.unwrap();
+        if received.is_some() {
+            break;
+        }
+    }
+    assert!(logged > 0);
 }

@@ -1,13 +1,15 @@
-//! What this transport logs of its connection.
+//! What this transport logs.
 
 use std::time::Duration;
 
 use consign::{
     Message,
+    message::EntityPath,
     transport::{ReceiverExt, Sender},
 };
 use consign_conformance::{faults::Proxy, log::Lines};
-use consign_nats::{Nats, QueueSettings};
+use consign_nats::{Nats, QueueSettings, SubscriptionSettings, TopicSettings, async_nats::jetstream};
+use futures_util::TryStreamExt;
 use tokio::time::timeout;
 
 use crate::{LONG, queue, server};
@@ -24,14 +26,87 @@ async fn no_line_and_no_error_has_the_password_of_the_address() {
     assert!(!shown.contains("s3cret"), "{shown}");
 }
 
+/// A proxy to the server.
+async fn proxy() -> Proxy {
+    let url = server::url().expect("a server");
+    let address = url.rsplit_once("//").map_or(&*url, |(_, address)| address);
+    let mut addresses = tokio::net::lookup_host(address).await.expect("an address");
+    Proxy::to(addresses.find(std::net::SocketAddr::is_ipv4).expect("an address")).await.expect("a proxy")
+}
+
+/// Waits for a number of lines that begin with a text.
+async fn logged(lines: &Lines, begin: &str, count: usize) -> Vec<String> {
+    let begin = format!("WARN {TARGET}: {begin}");
+    let found = async {
+        loop {
+            let found: Vec<_> = lines.of(TARGET).into_iter().filter(|line| line.starts_with(&begin)).collect();
+            if found.len() >= count {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(LONG, found).await.unwrap_or_else(|_| panic!("{count} lines {begin:?}: {:?}", lines.all()))
+}
+
+#[tokio::test]
+async fn a_server_that_may_not_sync_is_logged() {
+    let Some(url) = server::url() else { return };
+    let (lines, _guard) = Lines::capture();
+    Nats::options().namespace("test").connect(&url).await.unwrap();
+    let line = &logged(&lines, "the server may acknowledge a message before it is on the disk", 1).await[0];
+    assert!(line.contains("server=") && line.contains("version="), "{line}");
+}
+
+#[tokio::test]
+async fn each_failure_to_make_copies_is_logged_with_the_subscription() {
+    let Some(url) = server::url() else { return };
+    let nats = Nats::options().namespace("test").server_syncs().connect(&url).await.unwrap();
+    let topic = format!("t{:016x}", fastrand::u64(..));
+    nats.create_topic(&topic, TopicSettings::default()).await.unwrap();
+    nats.create_subscription(&topic, "one", SubscriptionSettings::default()).await.unwrap();
+    let path = EntityPath::new(&topic).and_then(|topic| topic.subscription_of("one")).unwrap();
+    let context = jetstream::new(nats.client().clone());
+    let prefix = format!("test_{topic}=2F");
+    let names: Vec<_> = context.stream_names().try_collect().await.unwrap();
+    let stream = names.iter().find(|name| name.starts_with(&prefix) && !name.ends_with("_x")).unwrap();
+    let mut config = context.get_stream(stream).await.unwrap().cached_info().config.clone();
+    config.max_message_size = 1;
+    context.update_stream(config).await.unwrap();
+
+    let (lines, _guard) = Lines::capture();
+    nats.sender(&topic).await.unwrap().send(Message::new("too large")).await.unwrap();
+    let mut receiver = nats.receiver(path.as_str()).await.unwrap();
+    let receiving = receiver.receive_within(LONG);
+    let lines = tokio::select! {
+        _ = receiving => panic!("the stream takes no copy"),
+        lines = logged(&lines, "the copies of a subscription wait in their topic", 2) => lines,
+    };
+    assert!(lines.iter().all(|line| line.contains(&format!("entity={path} "))), "{lines:?}");
+    nats.delete(&topic).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_dropped_message_that_is_not_abandoned_is_logged() {
+    let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
+    nats.sender(&path).await.unwrap().send(Message::new("a")).await.unwrap();
+    let proxy = proxy().await;
+    let options = Nats::options().namespace("test").server_syncs().timeout(Duration::from_secs(1));
+    let frozen = options.connect(&format!("nats://{}", proxy.address())).await.unwrap();
+    let delivery = frozen.receiver(&path).await.unwrap().receive_within(LONG).await.unwrap();
+    let (lines, _guard) = Lines::capture();
+    proxy.freeze(true);
+    drop(delivery);
+    let line = &logged(&lines, "a dropped message was not abandoned", 1).await[0];
+    assert!(line.contains(&format!("entity={path} ")) && line.contains("error="), "{line}");
+    nats.delete(&path).await.unwrap();
+}
+
 /// Rules: O-279.
 #[tokio::test]
 async fn a_connection_that_is_lost_and_made_again_is_logged() {
     let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
-    let url = server::url().unwrap();
-    let address = url.rsplit_once("//").map_or(&*url, |(_, address)| address);
-    let address = tokio::net::lookup_host(address).await.unwrap().find(std::net::SocketAddr::is_ipv4).unwrap();
-    let proxy = Proxy::to(address).await.unwrap();
+    let proxy = proxy().await;
     let by_proxy = format!("nats://ledger:s3cret@{}", proxy.address());
     let broken = Nats::options().namespace("test").server_syncs().connect(&by_proxy).await.unwrap();
     let mut receiver = broken.receiver(&path).await.unwrap();

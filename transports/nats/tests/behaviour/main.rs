@@ -7,6 +7,7 @@ mod entities;
 mod foreign;
 mod headers;
 mod inbox;
+mod large_dead_letters;
 mod log;
 mod own;
 mod plain;
@@ -14,6 +15,7 @@ mod reconnection;
 mod sealed;
 #[path = "../conformance/server.rs"]
 mod server;
+mod session_search;
 mod sessions;
 mod settlement;
 mod shutdown;
