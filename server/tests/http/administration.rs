@@ -88,6 +88,25 @@ async fn topics_subscriptions_and_rules_are_administered() {
     }
 }
 
+/// Rules: HT-21.
+#[tokio::test]
+async fn a_rule_has_its_name_from_the_document_if_the_path_has_none() {
+    let harness = Harness::new().await;
+    let topic = harness.broker().create_topic("t", TopicSettings::default()).unwrap();
+    let subscription = topic.create_subscription("s", SubscriptionSettings::default()).unwrap();
+    subscription.delete_rule("$Default").unwrap();
+    let put = async |path: &str, name: &str| {
+        let body = document(RuleDescription::new(name, FilterDescription::True));
+        harness.call("PUT", path, &[], &body).await.status
+    };
+    for path in ["/t/Subscriptions/s/Rules/", "/t/subscriptions/s/rules"] {
+        assert_eq!(put(path, "$Default").await, 201);
+        assert_eq!(put(path, "$Default").await, 409);
+        assert_eq!(put(path, "").await, 400);
+        subscription.delete_rule("$Default").unwrap();
+    }
+}
+
 /// Rules: HT-22.
 #[tokio::test]
 async fn lists_have_pages() {

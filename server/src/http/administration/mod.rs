@@ -155,6 +155,12 @@ impl Request<'_> {
             (Resource::Rule(subscription, name), Description::Rule(rule)) => {
                 self.put_rule(subscription, name, &rule)?
             }
+            // The Azure SDK for Go names its default rule in the document alone.
+            (Resource::Rules(subscription), Description::Rule(rule)) => {
+                let name = rule.name.as_deref().filter(|name| !name.is_empty());
+                let name = name.ok_or_else(|| Refusal::bad_request("The rule has no name."))?;
+                self.put_rule(subscription, name, &rule)?
+            }
             _ => return Err(Refusal::bad_request("The path and the description are of different kinds.")),
         };
         Ok(entry(if self.is_update { StatusCode::OK } else { StatusCode::CREATED }, &written))
