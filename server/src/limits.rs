@@ -14,11 +14,11 @@ pub struct Limits {
     ///
     /// One more closes the oldest of them, with `amqp:resource-limit-exceeded` if it is open.
     pub max_unauthenticated: usize,
-    /// The most sessions of a connection, 1 to 32,768. 1,024 by default.
+    /// The most sessions of a connection, 1 to 32,768. 5,000 by default, and 256 until the client has authenticated.
     pub max_sessions: u16,
     /// The most links of a session, 1 to 32,768. 256 by default.
     pub max_links: u32,
-    /// The most links of a connection, at least 1. 2,048 by default.
+    /// The most links of a connection, at least 1. 5,000 by default, and 1,024 until the client has authenticated.
     pub max_connection_links: u32,
     /// The most unsettled deliveries of a session in each direction, at least 1. 8,192 by default.
     pub max_unsettled: usize,
@@ -66,10 +66,9 @@ impl Default for Limits {
         Self {
             max_connections: 5_000,
             max_unauthenticated: 1_000,
-            // The SDKs for .NET and Go have a session for each link and each management link.
-            max_sessions: 1_024,
+            max_sessions: 5_000,
             max_links: 256,
-            max_connection_links: 2_048,
+            max_connection_links: 5_000,
             max_unsettled: 8_192,
             max_frame_size: 65_536,
             max_message_size: (100 << 20) + (64 << 10),

@@ -36,6 +36,9 @@ pub struct Connection {
     /// Whether a session has an incoming window that is to be opened again.
     pub(super) window_low: bool,
     pub(super) peer_channel_max: u16,
+    /// The most sessions and links of the peer: those of the options, or fewer.
+    pub(super) session_limit: u16,
+    pub(super) link_limit: u32,
     /// Tells sessions and links apart that follow one another in the same place.
     pub(super) serial: u32,
     /// By the channel of this end.
@@ -71,6 +74,8 @@ impl Connection {
         let options = options.clamped();
         Self {
             timers: Timers::new(now, &options),
+            session_limit: options.max_sessions,
+            link_limit: options.max_connection_links,
             options,
             is_client,
             phase: Phase::Header { authenticated: false },
@@ -87,6 +92,13 @@ impl Connection {
             sessions: Vec::new(),
             channels: Vec::new(),
         }
+    }
+
+    /// Sets how many sessions and links of the connection the peer may have from now on, at most
+    /// [`Options::max_sessions`] and [`Options::max_connection_links`]. What it has already stays.
+    pub fn limit_peer(&mut self, sessions: u16, links: u32) {
+        self.session_limit = sessions.min(self.options.max_sessions);
+        self.link_limit = links.min(self.options.max_connection_links);
     }
 
     /// Returns the next event.

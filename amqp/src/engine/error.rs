@@ -49,6 +49,11 @@ pub enum Violation {
     },
     /// The peer accepts too few channels for the answer to its begin.
     ChannelsExhausted,
+    /// More sessions of the peer than [`Options::max_sessions`](super::Options::max_sessions).
+    Sessions {
+        /// The most that are accepted.
+        max: u16,
+    },
     /// A handle above the highest that was announced.
     Handle {
         /// The handle.
@@ -125,7 +130,7 @@ impl Violation {
             Self::Window => condition::WINDOW_VIOLATION,
             Self::Credit => condition::TRANSFER_LIMIT_EXCEEDED,
             Self::MessageSize { .. } => condition::MESSAGE_SIZE_EXCEEDED,
-            Self::Links { .. } | Self::Unsettled { .. } => condition::RESOURCE_LIMIT_EXCEEDED,
+            Self::Sessions { .. } | Self::Links { .. } | Self::Unsettled { .. } => condition::RESOURCE_LIMIT_EXCEEDED,
         }
     }
 }
@@ -151,6 +156,7 @@ impl fmt::Display for Violation {
             Self::HandleInUse { handle } => write!(f, "handle {handle} is in use"),
             Self::UnattachedHandle { handle } => write!(f, "handle {handle} has no link"),
             Self::HandlesExhausted => f.write_str("begin.handle-max is too low for the answer to an attach"),
+            Self::Sessions { max } => write!(f, "more than {max} sessions"),
             Self::Links { max } => write!(f, "more than {max} links"),
             Self::TransferToSender { handle } => write!(f, "a transfer to the sending link of handle {handle}"),
             Self::Window => f.write_str("more transfers than the incoming window of the session"),

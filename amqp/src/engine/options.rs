@@ -18,7 +18,8 @@ pub struct Options {
     pub max_frame_size: u32,
     /// The most sessions that the peer may begin, and the most that this end may begin, 1 to 32,768. 256 by default.
     ///
-    /// One more of the peer is ended with `amqp:resource-limit-exceeded`, and is not reported.
+    /// One more of the peer is ended with `amqp:resource-limit-exceeded`. As many more whose end it does not confirm close the
+    /// connection with that condition.
     ///
     /// Both kinds take a channel of each end, so that twice as many channels are announced. For the same reason this end begins at
     /// most as many sessions as half of the peer's channels.

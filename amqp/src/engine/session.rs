@@ -5,7 +5,7 @@ use super::{
     window::Windows,
     writer::Writer,
 };
-use crate::types::{Begin, End, Error, condition};
+use crate::types::{Begin, End, Error};
 
 /// What the peer uses a channel for.
 #[derive(Clone, Copy, Debug)]
@@ -182,13 +182,19 @@ impl Connection {
             return Err(Violation::ChannelInUse { channel });
         }
         let by_peer = begin.remote_channel.is_none();
-        let mut is_refused = false;
+        let mut is_over = false;
         let local = if let Some(local) = begin.remote_channel {
             local
         } else {
-            // Those that wait for the end of the peer are bounded by the highest channel.
-            let live = self.sessions.iter().flatten().filter(|session| session.by_peer && !session.ending).count();
-            is_refused = live >= usize::from(self.options.max_sessions);
+            let max = usize::from(self.session_limit);
+            let of_peer = self.sessions.iter().flatten().filter(|session| session.by_peer);
+            let (live, all) =
+                of_peer.fold((0, 0), |(live, all), session| (live + usize::from(!session.ending), all + 1));
+            // Those that have ended stay until the peer confirms it.
+            if all >= max * 2 {
+                return Err(Violation::Sessions { max: self.session_limit });
+            }
+            is_over = live >= max;
             let answer = Begin::default();
             self.start_session(answer, Some(channel)).map_err(|_| Violation::ChannelsExhausted)?.channel
         };
@@ -201,22 +207,13 @@ impl Connection {
         if let Some(entry) = self.channels.get_mut(index) {
             *entry = Channel::Live(local);
         }
-        if is_refused {
-            self.refuse_session(local);
+        if is_over {
+            let id = session.id;
+            self.end_for(id, Violation::Sessions { max: self.session_limit });
         } else if !session.ending {
             self.events.push_back(Event::Begun { session: session.id, begin, by_peer });
         }
         Ok(())
-    }
-
-    /// Ends a session of the peer that is one more than the limit, and does not report it. Other sessions go on.
-    fn refuse_session(&mut self, local: u16) {
-        let Some(session) = self.sessions.get_mut(usize::from(local)).and_then(Option::as_deref_mut) else { return };
-        let text = format!("more than {} sessions", self.options.max_sessions);
-        let error = Error::new(condition::RESOURCE_LIMIT_EXCEEDED, text);
-        let _ = self.out.frame(local, &End { error: Some(error) }.into());
-        session.ending = true;
-        session.reported = true;
     }
 
     /// Opens the incoming windows of which half is used. The peer cannot rely on that while one input is read, so that one input with

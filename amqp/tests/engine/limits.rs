@@ -77,7 +77,7 @@ fn sessions_and_links_of_this_end_are_limited_by_both_ends() {
 /// Rules.
 /// Attacks: 88.
 #[test]
-fn one_session_more_of_the_peer_is_ended_and_the_others_go_on() {
+fn one_session_more_of_the_peer_is_ended_alone() {
     let mut peer = Peer::opened(Options::default().max_sessions(2));
     peer.engine.begin(Begin::default()).unwrap();
     peer.write(0, begin());
@@ -88,27 +88,39 @@ fn one_session_more_of_the_peer_is_ended_and_the_others_go_on() {
     peer.write(2, begin());
     assert_eq!(peer.events().len(), 2);
     peer.frames();
-    let refused = |peer: &mut Peer, channel| {
-        peer.write(channel, begin());
-        assert_eq!(peer.events(), []);
-        let frames = peer.frames();
-        let [(_, Performative::Begin(_), _), (_, Performative::End(end), _)] = &frames[..] else {
-            panic!("{frames:?}")
-        };
-        let error = end.error.as_ref().expect("an error");
-        assert_eq!(error.condition, condition::RESOURCE_LIMIT_EXCEEDED);
+    peer.write(3, begin());
+    let events = peer.events();
+    let [Event::Ended { reason: Reason::Violation(violation), .. }] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(**violation, Violation::Sessions { max: 2 });
+    let frames = peer.frames();
+    let [(_, Performative::Begin(answer), _), (_, Performative::End(end), _)] = &frames[..] else {
+        panic!("{frames:?}")
     };
-    // One that the peer has not ended takes no place of a session, and a channel.
-    refused(&mut peer, 3);
+    assert_eq!(answer.remote_channel, Some(3));
+    assert_eq!(end.error.as_ref().unwrap().condition, condition::RESOURCE_LIMIT_EXCEEDED);
+    // It takes no place of another one, and the others go on.
     peer.write(3, End::default());
-    assert_eq!(peer.events(), []);
-    refused(&mut peer, 3);
-    peer.write(2, End::default());
+    peer.write(0, End::default());
+    peer.write(3, begin());
+    let events = peer.events();
+    assert!(matches!(events[..], [Event::Ended { .. }, Event::Begun { .. }]), "{events:?}");
+}
+
+/// Rules.
+/// Attacks: 88.
+#[test]
+fn sessions_over_the_limit_whose_end_is_not_confirmed_close_the_connection() {
+    let mut peer = Peer::opened(Options::default().max_sessions(3));
+    peer.engine.limit_peer(1, 1);
+    for channel in 0..2 {
+        peer.write(channel, begin());
+    }
+    assert_eq!(peer.events().len(), 2);
     peer.write(2, begin());
-    assert!(matches!(peer.events()[..], [Event::Ended { .. }, Event::Begun { .. }]));
-    // No channel is left.
-    peer.write(4, begin());
-    assert!(matches!(peer.events()[..], [Event::Closed { reason: Reason::Violation(_) }]));
+    let events = peer.events();
+    let [Event::Closed { reason: Reason::Violation(violation) }] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(**violation, Violation::Sessions { max: 1 });
+    assert_eq!(violation.condition(), condition::RESOURCE_LIMIT_EXCEEDED);
 }
 
 /// Rules.

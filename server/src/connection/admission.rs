@@ -9,6 +9,15 @@ use tokio::time::Instant;
 use super::client::Client;
 use crate::log::warn_of;
 
+/// The most sessions and links of a connection that has not authenticated: their memory is for anyone who can connect.
+const UNAUTHENTICATED: (u16, u32) = (256, 1_024);
+
+/// Limits a client until it is admitted.
+pub(super) fn limit(engine: &mut Engine) {
+    let (sessions, links) = UNAUTHENTICATED;
+    engine.limit_peer(sessions, links);
+}
+
 impl Client {
     pub(super) fn is_authenticated(&self) -> bool {
         self.place.is_authenticated()
@@ -16,7 +25,12 @@ impl Client {
 
     /// Counts an open connection as authenticated if the client has a right, or closes it if there are too many.
     pub(crate) fn admit(&mut self, engine: &mut Engine) {
-        if !self.held.has_right(Instant::now()) || self.place.authenticate() {
+        if !self.held.has_right(Instant::now()) {
+            return;
+        }
+        let limits = &self.shared.limits;
+        if self.place.authenticate() {
+            engine.limit_peer(limits.max_sessions, limits.max_connection_links);
             return;
         }
         let limit = self.shared.limits.max_connections;

@@ -52,6 +52,7 @@ where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let mut connection = Connection::accept(stream, options(shared));
+    connection.command(admission::limit);
     let evicted = place.evicted();
     let mut refusal = None;
     let mut client = Client::new(Arc::clone(shared), place, Instant::now());

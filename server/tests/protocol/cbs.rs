@@ -63,6 +63,26 @@ async fn tokens_are_accepted_for_development() {
     assert_eq!(cbs.call("put-token", "token").await.status(), 400);
 }
 
+/// Attacks: 88.
+#[tokio::test(start_paused = true)]
+async fn a_client_has_few_sessions_until_it_has_a_right() {
+    let harness = harness();
+    let connection = harness.try_connect(engine::Options::default().max_sessions(1_000)).await.unwrap();
+    let mut sessions = Vec::new();
+    for _ in 0..256 {
+        sessions.push(connection.begin().await.unwrap());
+    }
+    let refused = match connection.begin().await {
+        Ok(session) => session.attach_sender("sender", "$cbs").await.map(drop),
+        Err(error) => Err(error),
+    };
+    assert_eq!(self::refused(refused), "amqp:resource-limit-exceeded");
+    let mut cbs = Requester::attach(&sessions[0], "$cbs").await;
+    assert_eq!(put(&mut cbs, "sb://host/orders", "send").await.status(), 202);
+    let more = connection.begin().await.unwrap();
+    sender(&more, "orders").await;
+}
+
 /// Rules: G-04, G-06.
 /// Attacks: 80.
 #[tokio::test(start_paused = true)]

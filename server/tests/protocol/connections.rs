@@ -154,6 +154,18 @@ async fn a_connection_over_the_limit_is_told_so() {
     drop(other);
 }
 
+/// Some clients begin two sessions for each sender or receiver.
+#[tokio::test(start_paused = true)]
+async fn a_connection_has_hundreds_of_sessions_and_links() {
+    let harness = Harness::new();
+    let connection = harness.try_connect(consign_amqp::engine::Options::default().max_sessions(2_000)).await.unwrap();
+    let mut links = Vec::new();
+    for _ in 0..1_100 {
+        links.push(sender(&connection.begin().await.unwrap(), "orders").await);
+    }
+    links.last().unwrap().send(message("a")).await.unwrap();
+}
+
 /// Attacks: 88.
 #[tokio::test(start_paused = true)]
 async fn links_and_sessions_over_the_limit_end_what_they_are_on() {

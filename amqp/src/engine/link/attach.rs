@@ -133,8 +133,7 @@ impl Connection {
             }
             id
         } else {
-            let limits =
-                [(session.peer_links, self.options.max_links), (of_connection, self.options.max_connection_links)];
+            let limits = [(session.peer_links, self.options.max_links), (of_connection, self.link_limit)];
             if let Some((_, max)) = limits.into_iter().find(|(links, max)| links >= max) {
                 return Err(Fault::Session(session.id, Violation::Links { max }));
             }
