@@ -74,6 +74,17 @@ pub(crate) fn failed(path: &EntityPath, what: &'static str, error: &impl fmt::Di
     }
 }
 
+pub(crate) fn wrong_slot(path: &EntityPath, queue: &str) {
+    if let Some(suppressed) = log_limit(path.as_str(), "WrongSlot") {
+        let (entity, queue) =
+            (tracing::field::display(Escaped(path.as_str())), tracing::field::display(Escaped(queue)));
+        tracing::warn!(
+            target: TARGET, entity, queue, suppressed,
+            "another client publishes messages of sessions to a wrong slot: they are moved. Correct its slot, see the README"
+        );
+    }
+}
+
 /// A message is delivered without a part, or with its payload as bytes.
 pub(crate) fn malformed(entity: &str, malformed: &Malformed) {
     let Malformed { part, cause } = malformed;

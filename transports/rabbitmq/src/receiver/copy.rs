@@ -4,7 +4,7 @@ use consign_core::{
     Message,
     settlement::{Changes, DeadLetter},
     time::Timestamp,
-    transport::SendError,
+    transport::{ErrorKind, SendError},
 };
 
 use super::{
@@ -66,6 +66,9 @@ pub(crate) fn dead(
         copy(held, &message, source.path.dead_letter().as_str(), failed, Expiration::Never)
     };
     copy_of(held.message.clone(), dead_letter).or_else(|refused| {
+        if !matches!(refused.kind(), ErrorKind::InvalidArgument | ErrorKind::MessageSizeExceeded) {
+            return Err(refused);
+        }
         let smaller = SMALLER.into_iter().map(|bytes| {
             let mut smaller = held.message.clone();
             smaller.properties_mut().fit_within(bytes);

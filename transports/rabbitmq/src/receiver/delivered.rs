@@ -162,7 +162,8 @@ impl Held {
     /// Returns the metadata of a dispatched delivery.
     pub(crate) fn received(&self, is_dead: bool) -> Received {
         let facts = &self.facts;
-        let mut received = Received::new(SequenceNumber::new(facts.number), facts.enqueued, facts.failed + 1);
+        let mut received =
+            Received::new(SequenceNumber::new(facts.number), facts.enqueued, facts.failed.saturating_add(1));
         received.expires_at = if is_dead { Timestamp::MAX } else { facts.expires_at.unwrap_or(Timestamp::MAX) };
         received.dead_lettered = is_dead;
         received.delivery_tag = NonZeroU64::new(self.ticket.tag);

@@ -18,7 +18,7 @@ use super::{
 use crate::{client, dead_letters, error::Failure, log, publisher::Publication};
 
 /// The pause before a message is released whose copy no queue takes.
-const UNROUTABLE: Duration = Duration::from_secs(1);
+pub(crate) const UNROUTABLE: Duration = Duration::from_secs(1);
 
 /// Settles. If a copy cannot be published the message is released unchanged.
 pub(super) async fn run(job: Job, shared: Arc<Shared>) {

@@ -21,7 +21,7 @@ use crate::{
     receiver::{
         copy,
         delivered::Held,
-        settle::{publish, written},
+        settle::{UNROUTABLE, publish, written},
     },
 };
 
@@ -69,7 +69,7 @@ async fn write(slot: &Slot, id: &str, channel: &Channel, undo: impl FnOnce(&mut 
 }
 
 /// Dead-letters a message. A failure in between leaves two messages, never none. If no copy can be published the message is the
-/// next one again.
+/// next one again after a pause.
 async fn bury(slot: &Slot, id: &str, held: Held, dead_letter: DeadLetter) -> Result<(), SettleError> {
     if held.ticket.is_lost() {
         return Err(SettleError::new(ErrorKind::SessionLockLost));
@@ -82,6 +82,7 @@ async fn bury(slot: &Slot, id: &str, held: Held, dead_letter: DeadLetter) -> Res
     match published {
         Ok(()) => ack(slot, id, held).await,
         Err(failure) => {
+            tokio::time::sleep(UNROUTABLE).await;
             slot.state().put_back(id, held);
             Err(failure.into())
         }

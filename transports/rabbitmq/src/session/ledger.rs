@@ -175,3 +175,28 @@ fn parse(properties: &BasicProperties, payload: Bytes) -> Option<(String, u64, R
     let version = u64::try_from(*version).ok().filter(|version| *version <= LAST_VERSION)?;
     Some((str::from_utf8(id.as_bytes()).ok()?.to_owned(), version, record))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(version: i64, failures: i64) -> BasicProperties {
+        let mut counts = FieldTable::default();
+        counts.insert("7".into(), AMQPValue::LongLongInt(failures));
+        let mut headers = FieldTable::default();
+        headers.insert(names::SESSION_ID.into(), AMQPValue::LongString("a".into()));
+        headers.insert(names::VERSION.into(), AMQPValue::LongLongInt(version));
+        headers.insert(names::FAILURES.into(), AMQPValue::FieldTable(counts));
+        BasicProperties::default().with_headers(headers)
+    }
+
+    /// Another program may write any record.
+    #[test]
+    fn numbers_of_a_record_leave_room_for_one_more() {
+        let failures = |count| parse(&record(1, count), Bytes::new()).expect("a record").2.failures[&7];
+        assert_eq!([3, -1, i64::from(u32::MAX), i64::MAX].map(failures), [3, u32::MAX - 1, u32::MAX - 1, u32::MAX - 1]);
+        for version in [-1, i64::MIN, i64::MAX] {
+            assert!(parse(&record(version, 0), Bytes::new()).is_none(), "{version}");
+        }
+    }
+}

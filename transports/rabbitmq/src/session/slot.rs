@@ -25,6 +25,7 @@ use super::{
 use crate::{
     client,
     error::Failure,
+    log,
     receiver::{
         Source,
         delivered::{Held, too_large},
@@ -171,10 +172,7 @@ impl Slot {
         }
         if layout::slot_of(&id, self.slots()) != self.index {
             if !std::mem::replace(&mut state.has_warned, true) {
-                tracing::warn!(
-                    queue = self.queue(),
-                    "another client publishes messages of sessions to a wrong slot: they are moved. Correct its slot, see the README"
-                );
+                log::wrong_slot(&self.source.path, &self.queue());
             }
             state.jobs.push(Job::new(&id, Work::Move(held)));
             self.changed.notify_one();

@@ -165,14 +165,20 @@ pub(crate) fn write(message: &Message, stamp: &Stamp) -> Result<Written, SendErr
         insert(&mut headers, names::BODY, text(body::SECTIONS));
     }
     if !headers.is_empty() {
-        let size: usize = headers.iter().map(|(name, value)| nested::size(name.as_str(), value)).sum();
-        if size > MAX_HEADERS {
-            let detail = format!("the headers have {size} bytes, and RabbitMQ's frames take {MAX_HEADERS}");
-            return Err(SendError::new(ErrorKind::MessageSizeExceeded).with_detail(detail));
-        }
+        check_size(&headers)?;
         out = out.with_headers(FieldTable::from(headers));
     }
     Ok(Written { properties: out, payload })
+}
+
+/// Returns the size of headers that a frame takes.
+fn check_size(headers: &Headers) -> Result<usize, SendError> {
+    let size = headers.iter().map(|(name, value)| nested::size(name.as_str(), value)).sum();
+    if size > MAX_HEADERS {
+        let detail = format!("the headers have {size} bytes, and RabbitMQ's frames take {MAX_HEADERS}");
+        return Err(SendError::new(ErrorKind::MessageSizeExceeded).with_detail(detail));
+    }
+    Ok(size)
 }
 
 /// The shorter of two times, if there is one.
@@ -337,7 +343,7 @@ pub(crate) fn again(
     }
     // The smallest first: the properties of a message are one frame.
     unread.sort_unstable_by_key(|(size, ..)| *size);
-    let mut size: usize = headers.inner().iter().map(|(name, value)| nested::size(name.as_str(), value)).sum();
+    let mut size = check_size(headers.inner())?;
     for (more, name, value) in unread {
         size += more;
         if size > MAX_HEADERS {
