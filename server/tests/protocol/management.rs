@@ -4,7 +4,6 @@ use consign_amqp::{
     message::{Annotations, MessageAnnotations, Sections},
     value::{Array, Binary, List, Map, Symbol, Timestamp, Uuid, Value, ValueType},
 };
-use consign_core::administration::QueueSettings;
 
 use crate::support::*;
 
@@ -290,14 +289,8 @@ async fn messages_are_deleted_in_batches() {
 /// Rules: G-33.
 #[tokio::test(start_paused = true)]
 async fn a_session_receiver_deletes_the_messages_of_its_session_alone() {
-    let harness = Harness::new();
-    let settings = QueueSettings::default().requires_session(true);
-    harness.broker().create_queue("orders", settings).unwrap();
+    let harness = with_messages(&[("a", "one"), ("b", "two"), ("c", "one")]).await;
     let session = harness.session().await;
-    let link = sender(&session, "orders").await;
-    for (body, id) in [("a", "one"), ("b", "two"), ("c", "one")] {
-        link.send(of_session(body, id)).await.unwrap();
-    }
     let held = session_receiver(&session, "orders", Some("two")).await;
     let mut manage = Requester::attach(&session, "orders/$management").await;
     for (id, expected) in [("two", (200, 2)), ("two", (200, 2)), ("one", (410, 2))] {
@@ -311,14 +304,8 @@ async fn a_session_receiver_deletes_the_messages_of_its_session_alone() {
 /// Rules: N-13, T-34.
 #[tokio::test(start_paused = true)]
 async fn a_session_receiver_peeks_its_own_session_and_fetches_its_deferred_messages() {
-    let harness = Harness::new();
-    let settings = QueueSettings::default().requires_session(true);
-    harness.broker().create_queue("orders", settings).unwrap();
+    let harness = with_messages(&[("a", "one"), ("b", "two"), ("c", "one")]).await;
     let session = harness.session().await;
-    let link = sender(&session, "orders").await;
-    for (body, id) in [("a", "one"), ("b", "two"), ("c", "one")] {
-        link.send(of_session(body, id)).await.unwrap();
-    }
     let mut link = session_receiver(&session, "orders", Some("one")).await;
     let delivery = receive(&mut link).await;
     settle(&link, &delivery, deferred()).await;

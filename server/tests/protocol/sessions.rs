@@ -14,18 +14,6 @@ fn peer_filter(link: &ReceiverLink) -> Value {
     filter.get("com.microsoft:session-filter").unwrap().clone()
 }
 
-async fn with_messages(messages: &[(&str, &str)]) -> Harness {
-    let harness = Harness::new();
-    let settings = consign_core::administration::QueueSettings::default().requires_session(true);
-    harness.broker().create_queue("orders", settings).unwrap();
-    let session = harness.session().await;
-    let link = sender(&session, "orders").await;
-    for (body, id) in messages {
-        assert_eq!(link.send(of_session(body, id)).await.unwrap(), Some(accepted()));
-    }
-    harness
-}
-
 /// Rules: G-50, G-51, G-52, N-03, N-06.
 #[tokio::test(start_paused = true)]
 async fn a_named_session_is_locked_also_if_it_is_empty() {

@@ -363,3 +363,16 @@ impl Requester {
 pub(crate) fn fields<const N: usize>(fields: [(&str, Value); N]) -> Map {
     fields.into_iter().map(|(name, value)| (Value::from(name), value)).collect()
 }
+
+/// A queue with sessions, and these messages: a body and the id of a session.
+pub(crate) async fn with_messages(messages: &[(&str, &str)]) -> Harness {
+    let harness = Harness::new();
+    let settings = consign_core::administration::QueueSettings::default().requires_session(true);
+    harness.broker().create_queue("orders", settings).unwrap();
+    let session = harness.session().await;
+    let link = sender(&session, "orders").await;
+    for (body, id) in messages {
+        assert_eq!(link.send(of_session(body, id)).await.unwrap(), Some(accepted()));
+    }
+    harness
+}

@@ -46,7 +46,7 @@ async fn headers_that_exceed_a_frame_are_refused_and_the_connection_stays() {
 
 /// Rules: S-92.
 #[tokio::test]
-async fn a_dead_letter_without_room_for_its_reason_is_not_redelivered_without_end() {
+async fn a_dead_letter_whose_reason_does_not_fit_is_not_redelivered_without_end() {
     let Some((rabbit, queue)) = queue(deliveries(1)).await else { return };
     // 54 bytes less than the limit: a MessageId fits, and a reason does not.
     let value = "x".repeat(16_290);

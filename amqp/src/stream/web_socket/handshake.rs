@@ -99,7 +99,7 @@ impl WebSocketOptions {
 /// The path of a server, without a query.
 /// Whether a request has the path of the options. Azure.Messaging.ServiceBus (.NET) writes a slash behind it.
 fn is_for(options: &WebSocketOptions, path: &str) -> bool {
-    let own = options.path.split('?').next().unwrap_or_default();
+    let own = options.path.split_once('?').map_or(&*options.path, |(path, _)| path);
     path.trim_end_matches('/') == own.trim_end_matches('/')
 }
 

@@ -32,31 +32,38 @@ impl Locked for Answer {
 /// returns them.
 pub(super) struct Kept {
     path: String,
-    /// `None` once the receiver is dropped.
-    deliveries: Mutex<Option<Deliveries>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    deliveries: Deliveries,
+    /// Whether the receiver is dropped.
+    is_closed: bool,
 }
 
 impl Kept {
     pub(super) fn new(path: String) -> Arc<Self> {
-        Arc::new(Self { path, deliveries: Mutex::new(Some(Vec::new())) })
+        Arc::new(Self { path, state: Mutex::default() })
     }
 
     fn add(&self, more: Deliveries) {
-        let mut deliveries = self.deliveries.lock();
-        if let Some(deliveries) = &mut *deliveries {
-            deliveries.extend(more);
-        } else {
+        let mut state = self.state.lock();
+        if state.is_closed {
             log::lost(&self.path, more.len());
+        } else {
+            state.deliveries.extend(more);
         }
     }
 
     pub(super) fn take(&self) -> Deliveries {
-        self.deliveries.lock().as_mut().map(std::mem::take).unwrap_or_default()
+        std::mem::take(&mut self.state.lock().deliveries)
     }
 
     /// Reports the messages that are lost with their receiver: these, `spare` others, and those that a call in flight receives.
     pub(super) fn close(&self, spare: usize) {
-        let deliveries = self.deliveries.lock().take().unwrap_or_default();
-        log::lost(&self.path, deliveries.len() + spare);
+        let mut state = self.state.lock();
+        state.is_closed = true;
+        log::lost(&self.path, std::mem::take(&mut state.deliveries).len() + spare);
     }
 }

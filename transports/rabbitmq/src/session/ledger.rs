@@ -192,7 +192,7 @@ mod tests {
 
     /// Another program may write any record.
     #[test]
-    fn numbers_of_a_record_leave_room_for_one_more() {
+    fn numbers_of_a_record_can_be_incremented() {
         let failures = |count| parse(&record(1, count), Bytes::new()).expect("a record").2.failures[&7];
         assert_eq!([3, -1, i64::from(u32::MAX), i64::MAX].map(failures), [3, u32::MAX - 1, u32::MAX - 1, u32::MAX - 1]);
         for version in [-1, i64::MIN, i64::MAX] {
