@@ -35,12 +35,7 @@ impl Cause {
     /// The last delivery has failed for this cause. Returns the dead letter with it.
     pub(super) fn last(received: &Received, changes: Changes) -> (Self, DeadLetter) {
         let error = changes.cause().unwrap_or("the handler abandoned the message");
-        let count = received.delivery_count;
-        let description = format!(
-            "Message could not be consumed after {count} delivery attempts. The last error: {}",
-            Escaped(error)
-        );
-        let mut letter = DeadLetter::new(DeadLetterReason::MaxDeliveryCountExceeded, description);
+        let mut letter = DeadLetter::max_delivery_count_exceeded(received.delivery_count, Some(error));
         let cause = Self { error: error.into(), is_last: true, ..Self::dead_letter(&letter) };
         letter.changes = changes.into_properties().into();
         (cause, letter)

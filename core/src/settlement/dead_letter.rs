@@ -4,6 +4,7 @@ use super::Changes;
 use crate::{
     Message,
     message::{ApplicationProperties, Properties, limits},
+    transport::Escaped,
 };
 
 /// The reason, description and properties with which a message is dead-lettered. It travels in the application properties
@@ -137,6 +138,24 @@ impl DeadLetter {
     #[must_use]
     pub fn new(reason: DeadLetterReason, description: impl Into<Cow<'static, str>>) -> Self {
         Self { reason, description: description.into(), changes: Changes::NONE }
+    }
+
+    /// A message that has been delivered as often as its entity allows. `error` is why the last delivery failed.
+    #[must_use]
+    pub fn max_delivery_count_exceeded(deliveries: impl Into<u64>, error: Option<&str>) -> Self {
+        let deliveries = deliveries.into();
+        let mut description = format!("Message could not be consumed after {deliveries} delivery attempts.");
+        if let Some(error) = error {
+            description.push_str(" The last error: ");
+            description.push_str(&Escaped(error).to_string());
+        }
+        Self::new(DeadLetterReason::MaxDeliveryCountExceeded, description)
+    }
+
+    /// A message whose time to live is over.
+    #[must_use]
+    pub fn ttl_expired() -> Self {
+        Self::new(DeadLetterReason::TtlExpired, "The message expired and was dead lettered.")
     }
 
     /// Writes the changes, the reason and the description into the properties of the message. A reason and a description that

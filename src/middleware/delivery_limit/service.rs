@@ -13,8 +13,7 @@ use super::delivery;
 use crate::{
     Disposition, Message,
     middleware::retry::is_transient,
-    settlement::{Changes, DeadLetter, DeadLetterReason, cause_of},
-    transport::Escaped,
+    settlement::{Changes, DeadLetter, cause_of},
 };
 
 /// Limits the deliveries of a message; see the [module](super).
@@ -104,12 +103,7 @@ fn settle_last(delivery: u64, result: Result<Disposition, BoxError>) -> Result<D
 
 #[cold]
 fn dead_letter(deliveries: u64, cause: &dyn fmt::Display, changes: Changes) -> Disposition {
-    let cause = cause.to_string();
-    let description = format!(
-        "Message could not be consumed after {deliveries} delivery attempts. The last error: {}",
-        Escaped(&cause)
-    );
-    let mut letter = DeadLetter::new(DeadLetterReason::MaxDeliveryCountExceeded, description);
+    let mut letter = DeadLetter::max_delivery_count_exceeded(deliveries, Some(&cause.to_string()));
     letter.changes = changes.into_properties().into();
     Disposition::DeadLetter(Box::new(letter))
 }

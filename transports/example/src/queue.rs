@@ -11,7 +11,7 @@ use consign_core::{
     Disposition, Message,
     administration::{Counts, QueueSettings},
     message::{EntityPath, Field, InvalidArgument, Problem, Received, SequenceNumber, limits},
-    settlement::{DeadLetter, DeadLetterReason},
+    settlement::DeadLetter,
     time::{Clock, SystemClock, Timestamp},
     transport::{Capability, ErrorKind, ReceiveError, SendError, SettleError, Unsupported},
 };
@@ -249,8 +249,7 @@ impl Queue {
         if entry.failures < self.settings.max_delivery_count {
             return part;
         }
-        let description = format!("{} of {} deliveries failed", entry.failures, self.settings.max_delivery_count);
-        let mut dead_letter = DeadLetter::new(DeadLetterReason::MaxDeliveryCountExceeded, description);
+        let mut dead_letter = DeadLetter::max_delivery_count_exceeded(entry.failures, None);
         dead_letter.fit(entry.message.properties());
         dead_letter.write_to(entry.message.properties_mut().application_properties_mut());
         Part::DeadLetters

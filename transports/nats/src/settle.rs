@@ -7,7 +7,7 @@ use bytes::Bytes;
 use consign_core::{
     Disposition, Message,
     message::{ApplicationProperties, limits},
-    settlement::{Changes, DeadLetter, DeadLetterReason},
+    settlement::{Changes, DeadLetter},
     transport::{ErrorKind, SettleError},
 };
 
@@ -130,7 +130,7 @@ pub(crate) async fn bury(held: &Held, dead_letter: DeadLetter) -> Result<(), Set
 
 /// Dead-letters the message after its last delivery.
 pub(crate) async fn buried_by_count(held: &Held, changes: ApplicationProperties) -> Result<(), SettleError> {
-    let mut dead_letter = exhausted(&held.source);
+    let mut dead_letter = DeadLetter::max_delivery_count_exceeded(held.count, None);
     dead_letter.changes = changes.into();
     dead_letter.fit(held.message.properties());
     move_to_dead(held, &dead_letter).await
@@ -153,7 +153,7 @@ async fn move_to_dead(held: &Held, dead_letter: &DeadLetter) -> Result<(), Settl
 /// Dead-letters an undelivered message, because the holder of its session has lost it once too often.
 pub(crate) async fn bury_stored(source: &Source, read: Read, note: &Note) -> Result<(), Fault> {
     let refused = |error: SettleError| Fault::new(error.kind(), error.to_string());
-    let mut dead_letter = exhausted(source);
+    let mut dead_letter = DeadLetter::max_delivery_count_exceeded(note.failed, None);
     dead_letter.changes = note.changes.clone().into();
     dead_letter.fit(read.message.properties());
     let encoded = dead_letter::encode(&read.message, &dead_letter, &read.foreign, source.inner.client.max_payload());
@@ -166,11 +166,6 @@ pub(crate) async fn bury_stored(source: &Source, read: Read, note: &Note) -> Res
     source.inner.remove(&source.stream, read.number).await?;
     note.remove(&source.inner, &source.beside).await;
     Ok(())
-}
-
-fn exhausted(source: &Source) -> DeadLetter {
-    let why = format!("{} deliveries have failed", source.settings.max_delivery_count);
-    DeadLetter::new(DeadLetterReason::MaxDeliveryCountExceeded, why)
 }
 
 /// Defers as a dead letter is made: stores a copy under its number, and terminates the message. One that was deferred already

@@ -55,8 +55,7 @@ impl Store {
 
     pub(super) fn bury_undeliverable(&mut self, key: u32, fx: &mut Effects) {
         let deliveries = self.entries[key as usize].failures;
-        let description = format!("Message could not be consumed after {deliveries} delivery attempts.");
-        self.bury(key, deliveries, DeadLetter::new(DeadLetterReason::MaxDeliveryCountExceeded, description), fx);
+        self.bury(key, deliveries, DeadLetter::max_delivery_count_exceeded(deliveries, None), fx);
     }
 
     /// Returns a message to be forwarded: its part, and the message itself.

@@ -1,4 +1,4 @@
-use consign_core::settlement::{DeadLetter, DeadLetterReason};
+use consign_core::settlement::DeadLetter;
 
 use super::{Arrival, Effects, NEVER, Now, Part, Place, Store, Ticks, sorted::place, ticks};
 
@@ -133,7 +133,7 @@ impl Store {
                 self.bury_away(key, deliveries, fx);
                 return;
             }
-            self.bury(key, deliveries, ttl_expired(), fx);
+            self.bury(key, deliveries, DeadLetter::ttl_expired(), fx);
         } else {
             let expired = self.remove(key, fx);
             fx.note().dropped.push(expired.message);
@@ -165,8 +165,4 @@ impl Store {
             }
         }
     }
-}
-
-pub(super) fn ttl_expired() -> DeadLetter {
-    DeadLetter::new(DeadLetterReason::TtlExpired, "The message expired and was dead lettered.")
 }

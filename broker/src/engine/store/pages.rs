@@ -4,14 +4,13 @@
 //! all that orders and counts it. A requested message is fetched and returned by [`Store::page_in`]. Until then a
 //! receiver waits as if there were none, and a message to be forwarded waits for those before it.
 
-use consign_core::{Message, message::Stored, time::Timestamp};
+use consign_core::{Message, message::Stored, settlement::DeadLetter, time::Timestamp};
 
 use super::{
     Effects, Entry, NEVER, Part, Place, Store,
     bury::mark,
     changes::{CHANGED, EXPIRED, LEADS, WANTED, WRITTEN},
     entry::AWAY,
-    events::ttl_expired,
     sorted::place,
 };
 use crate::engine::effects::Wanted;
@@ -64,7 +63,7 @@ impl Store {
             let before = entry.size;
             entry.size = entry.size.saturating_sub(size_of_expiry(fx));
             entry.message.clear_dead_letter_source();
-            mark(&mut entry.message, &mut entry.size, ttl_expired(), fx);
+            mark(&mut entry.message, &mut entry.size, DeadLetter::ttl_expired(), fx);
             let after = entry.size;
             self.resized(before, after, fx);
             self.changed(key, fx);
@@ -239,12 +238,12 @@ impl Store {
 /// Returns the bytes that a message grows by when it shows that it has expired.
 fn size_of_expiry(fx: &mut Effects) -> u64 {
     let mut size = 0;
-    mark(&mut Stored::new(Message::new("")), &mut size, ttl_expired(), fx);
+    mark(&mut Stored::new(Message::new("")), &mut size, DeadLetter::ttl_expired(), fx);
     size
 }
 
 /// Marks a peeked message as expired.
 pub(crate) fn say_expired(message: &mut Stored) {
     message.clear_dead_letter_source();
-    mark(message, &mut 0, ttl_expired(), &mut Effects::default());
+    mark(message, &mut 0, DeadLetter::ttl_expired(), &mut Effects::default());
 }

@@ -247,7 +247,8 @@ async fn the_dead_letter_says_so(bench: &Bench<'_>) -> Verdict {
     bench.send_bodies(&queue, ["a"]).await?;
     bench.receive(&queue).await?.abandon().await?;
     let dead = bench.take(&queue.dead_letter()).await?;
-    ensure_eq!(why(&dead).0, "MaxDeliveryCountExceeded");
+    let description = "Message could not be consumed after 1 delivery attempts.";
+    ensure_eq!(why(&dead), ("MaxDeliveryCountExceeded", description));
     ensure!(facts(&dead)?.dead_lettered, "the message does not say that it was dead-lettered");
     Ok(())
 }

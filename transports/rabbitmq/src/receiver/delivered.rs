@@ -5,7 +5,7 @@ use std::{num::NonZeroU64, sync::Arc};
 use bytes::Bytes;
 use consign_core::{
     Message,
-    message::{Properties, Received, SequenceNumber, limits},
+    message::{Received, SequenceNumber, limits},
     settlement::{DeadLetter, DeadLetterReason},
     time::Timestamp,
     transport::ErrorKind,
@@ -142,18 +142,15 @@ impl Held {
             DeadLetter::remove_reason(&mut message);
         } else if message.dead_letter_reason().is_none() {
             // A message that the broker has dead-lettered has no reason of its own.
-            let reason = match facts.is_expired {
-                true => Some(DeadLetterReason::TtlExpired),
+            let dead_letter = match facts.is_expired {
+                true => Some(DeadLetter::ttl_expired()),
                 false if source.settings.requires_session && message.session_id().is_none() => {
-                    Some(DeadLetterReason::SessionIdIsNull)
+                    Some(DeadLetter::new(DeadLetterReason::SessionIdIsNull, ""))
                 }
                 false => None,
             };
-            if let Some(reason) = reason {
-                message
-                    .properties_mut()
-                    .application_properties_mut()
-                    .insert(Properties::DEAD_LETTER_REASON, reason.as_str());
+            if let Some(dead_letter) = dead_letter {
+                dead_letter.write_to(message.properties_mut().application_properties_mut());
             }
         }
         Self { ticket, raw: properties, payload, routing_key, message, facts, until }

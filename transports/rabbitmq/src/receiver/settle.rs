@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use consign_core::{
-    settlement::{Changes, DeadLetter, DeadLetterReason},
+    settlement::{Changes, DeadLetter},
     transport::{ErrorKind, SendError, SettleError},
 };
 
@@ -53,15 +53,14 @@ async fn settle(held: Held, action: Action, shared: &Shared) -> Result<(), Settl
             if !settings.dead_letter_on_expiration {
                 return ack(held, shared).await;
             }
-            let dead_letter = DeadLetter::new(DeadLetterReason::TtlExpired, "");
+            let dead_letter = DeadLetter::ttl_expired();
             replace_by(copy::dead(&held, source, held.facts.failed, dead_letter), held, shared).await
         }
         Action::GiveBack | Action::Expire => give_back(held, shared).await,
         Action::Abandon(changes) | Action::AbandonAfter(changes, _)
             if held.facts.failed + 1 >= settings.max_delivery_count =>
         {
-            let description = format!("delivered {} times", held.facts.failed + 1);
-            let mut dead_letter = DeadLetter::new(DeadLetterReason::MaxDeliveryCountExceeded, description);
+            let mut dead_letter = DeadLetter::max_delivery_count_exceeded(held.facts.failed + 1, None);
             dead_letter.changes = changes;
             dead_letter.fit(held.message.properties());
             replace_by(copy::dead(&held, source, held.facts.failed + 1, dead_letter), held, shared).await

@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use consign_core::{
-    settlement::{Changes, DeadLetter, DeadLetterReason},
+    settlement::{Changes, DeadLetter},
     time::Timestamp,
     transport::{Delivery, ErrorKind, ReceiveError, SettleError},
 };
@@ -145,8 +145,7 @@ impl Slot {
         }
         held.facts.failed = held.facts.failed.saturating_add(1);
         if held.facts.failed >= self.source.settings.max_delivery_count {
-            let description = format!("delivered {} times", held.facts.failed);
-            let mut dead_letter = DeadLetter::new(DeadLetterReason::MaxDeliveryCountExceeded, description);
+            let mut dead_letter = DeadLetter::max_delivery_count_exceeded(held.facts.failed, None);
             dead_letter.changes = changes;
             dead_letter.fit(held.message.properties());
             let work = Work::DeadLetter(held, Box::new(dead_letter));
@@ -172,7 +171,7 @@ impl Slot {
     /// Records that the time to live of a message is over.
     pub(super) fn expire(&self, state: &mut State, id: &str, held: Held, done: Done) {
         let work = if self.source.settings.dead_letter_on_expiration {
-            Work::DeadLetter(held, Box::new(DeadLetter::new(DeadLetterReason::TtlExpired, "")))
+            Work::DeadLetter(held, Box::new(DeadLetter::ttl_expired()))
         } else {
             Work::Drop(held)
         };
