@@ -102,6 +102,20 @@ async fn a_request_that_comes_twice_is_answered_twice_with_equal_bytes() {
     }
 }
 
+/// Rules: W-21.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_came_too_late_is_no_first_one() {
+    let served = serve(recorded(), Faults::none());
+    let mut late = request().build("7").unwrap();
+    late.properties_mut().set_timeout(Duration::ZERO);
+    served.send(late).await;
+    sleep(seconds(10)).await;
+    assert_eq!((served.stats.expired(), served.runs()), (1, 0));
+    served.send(request().build("7").unwrap()).await;
+    sleep(seconds(10)).await;
+    assert_eq!((served.runs(), served.stats.answered(), served.stats.unrecorded()), (1, 1, 0));
+}
+
 /// Rules: W-15.
 #[tokio::test(start_paused = true)]
 async fn the_reply_goes_where_the_duplicate_wants_it() {

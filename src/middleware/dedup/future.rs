@@ -18,6 +18,7 @@ use super::{
     Begin, DedupKey, DedupStore, MakeKey, StoreErrorKind,
     handle::{Shared, handle, handle_reserved},
     reservation::{self, end, end_later},
+    unhandled::Unhandled,
 };
 use crate::{Disposition, Message};
 
@@ -73,6 +74,7 @@ struct Held<St: DedupStore, K> {
     shared: Arc<Shared<St, K>>,
     token: Option<St::Token>,
     handled: bool,
+    unhandled: Option<Unhandled>,
 }
 
 impl<S: Service<Message>, St: DedupStore, K, D> ResponseFuture<S, St, K, D> {
@@ -114,7 +116,7 @@ where
                         renewal.poll(held, cx);
                         return Poll::Pending;
                     };
-                    held.end(matches!(answer, Ok(Disposition::Complete)));
+                    held.end(matches!(answer, Ok(Disposition::Complete)) && !held.is_unhandled());
                     state.set(State::Over);
                     return Poll::Ready(answer.map_err(Into::into));
                 }
@@ -143,13 +145,14 @@ where
 {
     #[inline]
     fn begin(self, cx: &mut Context<'_>) -> Result<State<S, St, K, D>, BoxError> {
-        let Self { mut inner, shared, duplicates, message } = self;
+        let Self { mut inner, shared, duplicates, mut message } = self;
         let Some(token) = shared.reserve_at_once(&message) else {
             return Ok(State::Boxed { answer: Box::pin(handle(inner, shared, duplicates, message)) });
         };
-        let mut held = Held { shared, token: Some(token), handled: false };
+        let mut held = Held { shared, token: Some(token), handled: false, unhandled: None };
         match inner.poll_ready(cx) {
             Poll::Ready(Ok(())) => {
+                held.unhandled = Unhandled::watch(&mut message);
                 held.shared.ids.stats.count_handled();
                 Ok(State::Handling { handler: inner.call(message), held, renewal: Renewal::Never })
             }
@@ -199,6 +202,11 @@ impl<St: DedupStore, K: MakeKey> Shared<St, K> {
 }
 
 impl<St: DedupStore, K> Held<St, K> {
+    #[inline]
+    fn is_unhandled(&self) -> bool {
+        self.unhandled.as_ref().is_some_and(Unhandled::is_marked)
+    }
+
     /// Commits the id, or forgets it.
     #[inline]
     fn end(&mut self, handled: bool) {

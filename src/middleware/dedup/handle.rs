@@ -16,6 +16,7 @@ use super::{
     DedupStore, MakeKey,
     ids::{Ids, Verdict},
     reservation::Reservation,
+    unhandled::Unhandled,
 };
 use crate::{Disposition, Message, settlement::Changes};
 
@@ -68,7 +69,7 @@ pub(super) async fn handle_reserved<S, St, K>(
     mut inner: S,
     shared: &Shared<St, K>,
     reservation: Reservation<'_, St>,
-    message: Message,
+    mut message: Message,
 ) -> Result<Disposition, BoxError>
 where
     S: Service<Message, Response = Disposition>,
@@ -77,6 +78,7 @@ where
 {
     let Shared { ids, is_broken } = shared;
     ids.stats.count_handled();
+    let unhandled = Unhandled::watch(&mut message);
     // Asked once without a future for it: most services are ready at once.
     let is_ready = match poll_fn(|cx| Poll::Ready(inner.poll_ready(cx))).await {
         Poll::Ready(Err(error)) => {
@@ -92,7 +94,8 @@ where
     } else {
         reservation.keep(ids.times.lease, Box::pin(call(inner, is_broken, message))).await
     };
-    if let Ok(Disposition::Complete) = answer {
+    let is_handled = !unhandled.as_ref().is_some_and(Unhandled::is_marked);
+    if matches!(answer, Ok(Disposition::Complete)) && is_handled {
         reservation.commit().await;
     } else {
         reservation.forget().await;

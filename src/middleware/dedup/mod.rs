@@ -135,7 +135,9 @@ mod reservation;
 mod service;
 mod stats;
 mod store;
+mod unhandled;
 
+pub(crate) use self::unhandled::Unhandled;
 pub use self::{
     error::{StoreError, StoreErrorKind},
     key::{BodyBytes, DedupKey, MakeKey, OriginalMessageId},

@@ -72,7 +72,7 @@ impl<P: ReplySenders> Replying<P> {
                 return Disposition::Complete;
             }
             Err(error) => {
-                self.not_recorded(&error);
+                self.not_replayed(&error);
                 return Disposition::Abandon(Changes::because("the store of recorded replies failed"));
             }
         };

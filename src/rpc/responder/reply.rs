@@ -6,7 +6,7 @@ use super::{ReplySenders, address::Addresses, recorded::Record, senders::Senders
 use crate::{
     Disposition, Message,
     message::{EntityPath, InvalidArgument, MessageBody, Properties, TraceContext, random_id::random_id},
-    middleware::dedup::StoreError,
+    middleware::dedup::{StoreError, Unhandled},
     rpc::{Correlate, Fault},
     settlement::{Changes, DeadLetterReason, cause_of},
     time::{Clock, Timestamp},
@@ -98,6 +98,7 @@ impl<P: ReplySenders> Replying<P> {
                 let is_over = deadline <= self.clock.now().utc;
                 is_over.then(|| {
                     self.stats.count_expired();
+                    Unhandled::mark(request);
                     Disposition::Complete
                 })
             }
@@ -156,10 +157,19 @@ impl<P: ReplySenders> Replying<P> {
         }
     }
 
+    /// The request is handled, and its id is committed.
     #[cold]
     pub(super) fn not_recorded(&self, error: &StoreError) {
         if let Some(suppressed) = log_limit("rpc", "RepliesNotRecorded") {
-            tracing::warn!(%error, suppressed, "the store of recorded replies failed: a duplicate request is handled again");
+            tracing::warn!(%error, suppressed, "a reply was not recorded: a duplicate of its request gets no reply");
+        }
+        self.stats.count_record_failed();
+    }
+
+    #[cold]
+    pub(super) fn not_replayed(&self, error: &StoreError) {
+        if let Some(suppressed) = log_limit("rpc", "RepliesNotRead") {
+            tracing::warn!(%error, suppressed, "a recorded reply was not read: the duplicate request is abandoned");
         }
         self.stats.count_record_failed();
     }
