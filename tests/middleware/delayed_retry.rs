@@ -408,7 +408,7 @@ async fn a_transport_that_delays_messages_is_sent_no_copy() {
     let mut message = message("m");
     for (failures, delay) in [(1, SECOND), (2, 2 * SECOND)] {
         let Disposition::Abandon(changes) = fails.clone().oneshot(message.clone()).await.unwrap() else { panic!() };
-        assert_eq!(changes.delay(), Some(delay));
+        assert_eq!((changes.delay(), changes.cause()), (Some(delay), Some("away")));
         // The transport keeps the changes.
         message.properties_mut().application_properties_mut().merge(changes.into_properties());
         let history = RetryHistory::of(message.properties()).unwrap();

@@ -11,7 +11,7 @@ use std::{borrow::Cow, fmt, time::Duration};
 pub use self::cause::cause_of;
 pub use self::dead_letter::{DeadLetter, DeadLetterReason};
 pub use self::unreadable::UnreadableMessage;
-use crate::message::ApplicationProperties;
+use crate::message::{ApplicationProperties, PropertyValue};
 
 /// The outcome of handling a message. The protocol has these four and no more.
 #[derive(Clone, Debug, PartialEq)]
@@ -141,6 +141,14 @@ impl Changes {
     pub fn coded(code: &'static str, cause: impl Into<Box<str>>) -> Self {
         let cause = Some(Cause { code, text: cause.into() });
         Self(Some(Box::new(Inner { cause, ..Inner::default() })))
+    }
+
+    /// Replaces or adds one property.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_property(mut self, name: &'static str, value: impl Into<PropertyValue>) -> Self {
+        self.0.get_or_insert_default().properties.insert(name, value);
+        self
     }
 
     /// The code of the cause.

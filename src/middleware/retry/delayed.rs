@@ -151,7 +151,7 @@ impl<X> DelayPolicy<X> {
     }
 
     /// Sets how long the broker may take to accept a copy: by default 60 seconds, at least a millisecond and at most a year.
-    /// If it has not accepted one by then, the failure of the handler is passed on.
+    /// If it has not accepted one by then, the message is abandoned after the delay.
     #[must_use]
     pub fn operation_timeout(mut self, timeout: Duration) -> Self {
         self.operation = deadline::clamped(timeout);
@@ -215,7 +215,7 @@ impl<X: Sender> Later for DelayPolicy<X> {
             tracing::warn!(suppressed, "a message has no space for its retry history: it is abandoned without one");
         }
         counts.count_not_sent();
-        Plan::Delay(failure.changes().clone(), delay)
+        Plan::Delay(failure.to_changes(), delay)
     }
 
     fn settings(&self) -> Vec<(&'static str, String)> {
@@ -274,13 +274,13 @@ fn with_history(message: &Message, failure: &HandlerFailure, mut history: RetryH
     if !is_whole {
         history.last_error.clear();
     }
-    let mut changes = failure.changes().clone().into_properties();
+    let changes = failure.to_changes();
     if is_whole || fits(&history) {
-        changes.insert(RetryHistory::PROPERTY, history.to_property());
+        changes.with_property(RetryHistory::PROPERTY, history.to_property())
     } else {
         tracing::warn!("a message has no space for its retry history: counting its failures begins again");
+        changes
     }
-    Changes::from(changes)
 }
 
 /// When the message expires: by the broker, or else by what its sender set.

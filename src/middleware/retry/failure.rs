@@ -34,11 +34,15 @@ impl HandlerFailure {
 
     /// The message is abandoned so that it is delivered again after `delay`.
     pub(super) fn into_delayed(self, delay: Duration) -> Disposition {
-        let changes = match self {
-            Self::Abandon(changes) => changes,
-            Self::Error(error) => Changes::because(error.to_string()),
-        };
-        Disposition::Abandon(changes.after(delay))
+        Disposition::Abandon(self.to_changes().after(delay))
+    }
+
+    /// The changes of the failure, with its cause.
+    pub(super) fn to_changes(&self) -> Changes {
+        match self {
+            Self::Abandon(changes) => changes.clone(),
+            Self::Error(error) => Changes::because(cause_of(&**error)),
+        }
     }
 
     /// The answer, as it was.

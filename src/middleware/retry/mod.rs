@@ -61,6 +61,8 @@
 //! | NATS | native | `nak` with a delay | 1 ns, no limit |
 //! | PostgreSQL | native | the row, visible again when it is due | 1 ms, 49 days |
 //! | RabbitMQ | emulated | a scheduled copy | 64 ms, 49 days |
+//! | Azure Service Bus | emulated | a scheduled copy | 1 ms, no limit of this crate |
+//! | AMQP 1.0, if the broker schedules messages | emulated | a scheduled copy | 1 ms, that of the broker |
 //! | a transport without delays and schedules | unsupported | refused | |
 //!
 //! If the transport supports it *natively*, the layer abandons the message with a delay
@@ -102,8 +104,8 @@
 //! one.
 //!
 //! Without delayed retries the last failure is returned unchanged. This also applies to a dead letter, whose copy would
-//! leave the sub-queue; to a message that has expired while it was locked; and to one whose properties have no space for a
-//! history. If the inner service fails to become ready for a further attempt, that error is returned.
+//! leave the sub-queue, and to a message that has expired while it was locked. A message whose properties have no space for a
+//! history is abandoned after the delay without one. If the inner service fails to become ready for a further attempt, that error is returned.
 //!
 //! The lock of the message runs meanwhile. After a call is dropped there is no further attempt.
 //!
