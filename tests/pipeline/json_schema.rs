@@ -2,6 +2,7 @@
 
 use consign::{
     BuildErrorKind, Disposition, Message,
+    codecs::{Codec, Json},
     message::{MessageBody, Value as AmqpValue},
     middleware::json_schema::{JsonSchema, JsonSchemaLayer},
     pipeline::Pipeline,
@@ -43,6 +44,20 @@ fn dead_letter(disposition: Disposition) -> (String, String) {
 
 fn typed(content_type: &str, body: &'static str) -> Message {
     Message::builder().content_type(content_type.to_owned()).build(body).unwrap()
+}
+
+/// Rules: H-250.
+#[tokio::test]
+async fn it_reads_what_the_json_codec_reads() {
+    let layer = JsonSchemaLayer::new(order());
+    let types = Json::default().media_types().iter().filter(|of| !of.is_suffix()).map(|of| of.as_str());
+    for content_type in types.chain(["application/json ; charset=utf-8", "APPLICATION/Vnd.Order+JSON", "", " "]) {
+        let (valid, broken) = (typed(content_type, r#"{"count":1}"#), typed(content_type, r#"{"count":0}"#));
+        assert_eq!(answer(&layer, valid).await, Disposition::Complete, "{content_type:?}");
+        assert_eq!(dead_letter(answer(&layer, broken).await).0, "DeserializationFailed", "{content_type:?}");
+    }
+    let marked = typed("application/json", "\u{feff}{\"count\":1}");
+    assert_eq!(answer(&layer, marked).await, Disposition::Complete, "a byte order mark");
 }
 
 /// Rules: H-250.

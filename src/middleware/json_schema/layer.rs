@@ -1,5 +1,6 @@
 use std::{collections::HashMap, sync::Arc};
 
+use consign_codecs::ContentType;
 use tower_layer::Layer;
 
 use super::{JsonSchema, SchemaViolations, error::ViolationsKind};
@@ -7,7 +8,6 @@ use crate::{
     Message,
     message::MessageBody,
     middleware::{Reader, Reading},
-    mime::{self, Mime},
     pipeline::{Describe, LayerInfo, Side},
 };
 
@@ -24,6 +24,9 @@ enum Schemas {
     All(JsonSchema),
     BySubject(HashMap<Box<str>, JsonSchema>),
 }
+
+/// Those of the JSON codec, whose feature this layer does not need.
+const MEDIA_TYPES: [&str; 4] = ["application/json", "text/json", "application/x-json", "text/x-json"];
 
 /// Validates bodies; see the [module](super).
 pub(super) type Validate<S> = Reading<S, JsonSchemaLayer>;
@@ -84,7 +87,7 @@ impl JsonSchemaLayer {
             },
         };
         let refused = |kind| Err(SchemaViolations::new(schema.name(), kind));
-        if !message.content_type().is_none_or(is_json) {
+        if !is_json(message.content_type()) {
             return if self.allows_others { Ok(()) } else { refused(ViolationsKind::ContentType) };
         }
         match message.body() {
@@ -101,8 +104,11 @@ impl JsonSchemaLayer {
     }
 }
 
-fn is_json(content_type: &str) -> bool {
-    content_type.parse::<Mime>().is_ok_and(|of| of.subtype() == mime::JSON || of.suffix() == Some(mime::JSON))
+/// Whether the JSON codec reads it. Without a ContentType it does.
+fn is_json(content_type: Option<&str>) -> bool {
+    let Some(text) = content_type.filter(|text| !text.trim().is_empty()) else { return true };
+    let declared = ContentType::parse(text);
+    declared.suffix() == Some("json") || declared.essence().is_some_and(|essence| MEDIA_TYPES.contains(&essence))
 }
 
 impl<S> Layer<S> for JsonSchemaLayer {

@@ -62,6 +62,7 @@ impl JsonSchema {
     ///
     /// If it is not JSON, or breaks the schema.
     pub fn validate(&self, body: &[u8]) -> Result<(), SchemaViolations> {
+        let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
         let Ok(value) = serde_json::from_slice(body) else {
             return Err(SchemaViolations::new(self.name(), ViolationsKind::NotJson));
         };
