@@ -137,6 +137,7 @@ fn property(value: &RawValue) -> PropertyValue {
         Null(()),
         Bool(bool),
         Integer(i64),
+        Large(u64),
         Float(f64),
         String(Box<str>),
     }
@@ -149,6 +150,7 @@ fn property(value: &RawValue) -> PropertyValue {
         Ok(Scalar::Null(())) => PropertyValue::Null,
         Ok(Scalar::Bool(value)) => PropertyValue::Bool(value),
         Ok(Scalar::Integer(value)) => PropertyValue::I64(value),
+        Ok(Scalar::Large(value)) => PropertyValue::U64(value),
         Ok(Scalar::Float(value)) => PropertyValue::F64(value),
         Ok(Scalar::String(value)) => PropertyValue::String(value),
         Err(_) => PropertyValue::String(value.get().into()),

@@ -87,7 +87,7 @@ impl Reader for MassTransitLayer {
         let mut message = message;
         found.fill(message.properties_mut())?;
         carry_trace(message.properties_mut());
-        Ok(without_mark(message))
+        self.in_time(without_mark(message))
     }
 }
 
@@ -117,7 +117,11 @@ impl MassTransitLayer {
         if could_be_sent {
             properties.check()?;
         }
-        let message = message.with_body(inner);
+        self.in_time(message.with_body(inner))
+    }
+
+    /// Checks when the message expires by its properties.
+    fn in_time(&self, message: Message) -> Result<Message, InteropError> {
         match expiration(message.application_properties()) {
             Some(at) => self.deadline.check(message, at),
             None => Ok(message),

@@ -33,8 +33,8 @@
 //! ```
 //!
 //! Each layer reads the messages of its library and passes every other message on unchanged. It sets only properties that
-//! the message does not have, and never those of the broker. All headers of the other library become application
-//! properties, so nothing is lost.
+//! the message does not have, and never those of the broker. Each header of the other library becomes an application property,
+//! unless the message has one of that name.
 //!
 //! # MassTransit
 //!

@@ -153,6 +153,26 @@ async fn the_destination_is_where_the_message_goes() {
 
 /// Rules: H-131.
 #[tokio::test]
+async fn a_message_without_an_envelope_expires_too() {
+    let mut message = Message::new("{}");
+    for (name, value) in [("MT-MessageType", "urn:message:Shop:A"), ("MT-Expiration-Time", "2026-02-03T04:06:06.789Z")]
+    {
+        message.properties_mut().application_properties_mut().insert(name, value);
+    }
+    assert!(received(message.clone(), at(SENT)).await.is_ok());
+    assert_eq!(reason(received(message, at(SENT + 100 * MINUTE)).await), DeadLetterReason::TtlExpired);
+}
+
+/// Rules: H-81.
+#[tokio::test]
+async fn a_large_integer_is_not_rounded() {
+    let body = r#"{"messageType":["a"],"message":1,"headers":{"Large":18446744073709551615}}"#;
+    let message = received(enveloped(body), at(SENT)).await.unwrap();
+    assert_eq!(message.application_properties().get("Large"), Some(&PropertyValue::U64(u64::MAX)));
+}
+
+/// Rules: H-131.
+#[tokio::test]
 async fn a_message_expires_by_its_senders_time() {
     for message in [enveloped(ENVELOPE), with_headers(PUBLISH, b"{}")] {
         assert!(received(message.clone(), at(SENT + MINUTE - 1)).await.is_ok());
