@@ -295,7 +295,7 @@ impl Log {
     /// The message was held outside of the slots.
     #[cold]
     pub(super) fn held_lost(&mut self, info: &EntityInfo, message: Option<&Message>) {
-        let text = "the lock ended while another consumer handled the same id: the message will be redelivered";
+        let text = "the lock ended while the message was held: the message will be redelivered";
         self.write(info, message, &Line::warn("LockLost", text));
     }
 
@@ -349,6 +349,16 @@ impl Log {
     pub(super) fn stack_failed(&mut self, info: &EntityInfo, error: &(dyn std::error::Error + 'static)) {
         let line = Line::warn("StackFailed", "the stack failed to become ready: the consumer stops");
         self.write(info, None, &Line { error: Some(&cause_of(error)), ..line });
+    }
+
+    /// The shutdown has ended while so many sessions were open.
+    #[cold]
+    pub(super) fn sessions_overdue(&mut self, info: &EntityInfo, sessions: usize) {
+        let reason = "SessionNotClosed";
+        if let Some(entity) = self.admit(reason, info) {
+            tracing::warn!(target: TARGET, entity = &*entity, reason, sessions,
+                "sessions were not closed before the shutdown ended: they are free when their locks end");
+        }
     }
 
     /// The drain timeout has passed while so many handlers ran.

@@ -1,13 +1,17 @@
 //! How a consumer says that it is.
 
-use std::{convert::Infallible, future::pending};
+use std::{
+    convert::Infallible,
+    future::pending,
+    task::{Context, Poll},
+};
 
 use consign::{
     Disposition, Message,
     administration::QueueSettings,
     broker::Broker,
     consumer::{Consumer, ConsumerFailure, ConsumerState, SessionConsumer},
-    transport::{ErrorKind, Sender},
+    transport::{ErrorKind, ReceiveError, Sender, SessionSource},
 };
 use tokio::time::sleep;
 use tower::{BoxError, service_fn};
@@ -91,6 +95,27 @@ async fn the_last_failure_is_shown_by_its_kind() {
         (receive.to_string(), settle.to_string()),
         ("receive: ServiceBusy".into(), "settle: ServiceTimeout".into())
     );
+}
+
+/// A source that never has a session.
+struct Busy;
+
+impl SessionSource for Busy {
+    type Session = <consign::broker::SessionAcceptor as SessionSource>::Session;
+
+    fn poll_accept(&mut self, _: &mut Context<'_>) -> Poll<Result<Self::Session, ReceiveError>> {
+        Poll::Ready(Err(ReceiveError::new(ErrorKind::ServiceBusy)))
+    }
+}
+
+/// Rules: J-63.
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_not_accepted_is_a_failure_too() {
+    let handler = service_fn(|_: Message| async { Ok::<_, Infallible>(Disposition::Complete) });
+    let consumer = SessionConsumer::new(Busy, handler);
+    let health = consumer.health();
+    within(60, consumer.run_until(sleep(seconds(5)))).await.unwrap();
+    assert_eq!(health.snapshot().last_failure, Some(ConsumerFailure::Receive(ErrorKind::ServiceBusy)));
 }
 
 /// Rules: J-64.

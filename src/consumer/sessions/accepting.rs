@@ -7,7 +7,10 @@ use std::{
 
 use tokio::time::{Instant, Sleep};
 
-use super::super::log::{Log, Receiving};
+use super::super::{
+    health::{ConsumerFailure, Health},
+    log::{Log, Receiving},
+};
 use crate::transport::{ReceiveError, SessionSource};
 
 /// Accepting, with a pause after a failure that may pass: 100 ms, doubled each time up to 10 s.
@@ -22,6 +25,7 @@ impl Accepting {
         &mut self,
         source: &mut A,
         log: &mut Log,
+        health: &Health,
         cx: &mut Context<'_>,
     ) -> Poll<Result<A::Session, ReceiveError>> {
         loop {
@@ -34,6 +38,7 @@ impl Accepting {
                     source.stop();
                     let pause = Duration::from_millis(100 << self.failures.min(7)).min(Duration::from_secs(10));
                     self.failures += 1;
+                    health.failed(ConsumerFailure::Receive(error.kind()));
                     log.receive_failed(&source.entity_info(), Receiving::Sessions, &error, Some(pause));
                     self.pause = Some(Box::pin(tokio::time::sleep_until(Instant::now() + pause)));
                 }

@@ -2,6 +2,7 @@
 
 use std::{
     future::{Future, pending, poll_fn},
+    panic::resume_unwind,
     pin::{Pin, pin},
     sync::{
         Arc, Weak,
@@ -50,7 +51,7 @@ where
     S: Service<Message, Response = Disposition> + Clone,
     S::Error: Into<BoxError>,
 {
-    /// Runs until accepting or the stack fails for good.
+    /// Runs until accepting, a session or the stack fails for good. A lost session lock is not such a failure.
     pub async fn run(self) -> Result<Stats, ConsumeError> {
         self.run_until(pending::<()>()).await
     }
@@ -104,15 +105,12 @@ where
                     self.source.stop();
                     return Poll::Pending;
                 }
-                accepting.poll(&mut self.source, &mut self.log, cx).map(Next::Accepted)
+                accepting.poll(&mut self.source, &mut self.log, &self.health, cx).map(Next::Accepted)
             });
             match next.await {
                 Next::Drained => return failure.map_or(Ok(self.stats), Err),
                 Next::Overdue => {
-                    tracing::warn!(
-                        sessions = sessions.len(),
-                        "sessions were not closed before the shutdown ended: they are free when their locks end"
-                    );
+                    self.log.sessions_overdue(&self.source.entity_info(), sessions.len());
                     for _ in 0..sessions.len() {
                         self.stats.count_timed_out();
                     }
@@ -163,7 +161,14 @@ where
             health: self.health.of_part(),
             control: Control::new(1),
             log: self.log.of_part(),
-            undeliverable: sink.map(|sink| Box::new(move |message| sink.call(message)) as _),
+            undeliverable: sink.map(|sink| {
+                Box::new(move |message| {
+                    if sink.call(message) {
+                        // The panic was reported where it happened. Whoever calls this writes the log line.
+                        resume_unwind(Box::new("on_undeliverable panicked"));
+                    }
+                }) as _
+            }),
         }
     }
 }

@@ -26,14 +26,15 @@ impl Sink {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn call(&self, undeliverable: Undeliverable) {
+    /// Returns whether a call panicked.
+    pub(super) fn call(&self, undeliverable: Undeliverable) -> bool {
         self.state().waiting.push_back(undeliverable);
+        let mut has_panicked = false;
         while let Some((mut call, undeliverable)) = self.take() {
-            if caught(|| call(undeliverable)).is_none() {
-                tracing::warn!("on_undeliverable panicked: the message is lost");
-            }
+            has_panicked |= caught(|| call(undeliverable)).is_none();
             self.state().call = Some(call);
         }
+        has_panicked
     }
 
     /// The function and what to call it with, unless another caller has it, who goes on until nothing waits.
