@@ -178,6 +178,7 @@ impl Gate {
                 inner.state = State::Closed;
                 self.is_closed.store(true, Ordering::Release);
                 self.counts.closed.fetch_add(1, Ordering::Relaxed);
+                tracing::info!("a handler has succeeded: the circuit is closed, and messages are handled again");
             }
             Outcome::Failure => self.open(&mut inner),
             Outcome::Nothing => inner.state = State::HalfOpen { probes: probes.saturating_sub(1) },

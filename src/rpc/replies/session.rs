@@ -13,6 +13,7 @@ use crate::transport::ReplySource;
 use crate::transport::{
     AcceptSession, Capabilities, Delivery, EntityInfo, ErrorKind, ReceiveError, Receiver, Session,
     deadline::{self, OPERATION_TIMEOUT, Timed, Unanswered},
+    log_limit,
 };
 
 /// One session of an entity that several requesters share for their replies: each has a session of its own, and its
@@ -181,6 +182,12 @@ impl<A: AcceptSession> Receiver for ReplySession<A> {
                             Err(error) if error.kind() == ErrorKind::SessionLockLost => {}
                             other => return Poll::Ready(other),
                         }
+                    }
+                    if let Some(suppressed) = log_limit("rpc", "ReplySessionLost") {
+                        tracing::warn!(
+                            suppressed,
+                            "the lock of the session for replies was lost: it is accepted again"
+                        );
                     }
                     pause(Self::PAUSE / 10)
                 }
