@@ -2,7 +2,7 @@ use std::{error, fmt};
 
 use consign_codecs::EncodeError;
 
-use super::Fault;
+use super::{Fault, FaultCode};
 use crate::{message::InvalidArgument, settlement::Undecodable, transport::SendError};
 
 type BoxError = Box<dyn error::Error + Send + Sync>;
@@ -123,6 +123,8 @@ impl CallError {
     pub fn is_retryable(&self) -> bool {
         match &*self.0 {
             Cause::Send(error) => error.is_retryable(),
+            // No service is subscribed yet.
+            Cause::Fault(fault) => matches!(fault.code(), FaultCode::Application(code) if &**code == "NoResponders"),
             _ => matches!(
                 self.kind(),
                 CallErrorKind::TooManyRequests | CallErrorKind::Timeout | CallErrorKind::Disconnected
@@ -130,7 +132,9 @@ impl CallError {
         }
     }
 
-    /// Returns whether the request may have been handled although the call failed.
+    /// Returns whether nothing tells if the request was handled. It is `false` for a [fault](CallErrorKind::Fault) and for a
+    /// reply that [cannot be decoded](CallErrorKind::Undecodable), because these answer the request: its handler may have had
+    /// effects, which a second call repeats.
     #[must_use]
     pub fn is_outcome_unknown(&self) -> bool {
         match &*self.0 {
