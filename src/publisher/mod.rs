@@ -153,7 +153,7 @@ impl<C: CodecSet> Publisher<C> {
     }
 
     /// Encodes values and sends them under this subject, as one transfer: the broker accepts all of them or none, except on
-    /// NATS and RabbitMQ; see [`Sender::send_batch`]. Without values nothing is sent.
+    /// NATS, RabbitMQ and AMQP 1.0; see [`Sender::send_batch`]. Without values nothing is sent.
     ///
     /// # Errors
     ///

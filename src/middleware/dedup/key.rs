@@ -84,6 +84,9 @@ impl MakeKey for OriginalMessageId {
 
 /// The bytes of the body, for senders that have no ids: two messages with the same body are one, whatever their properties
 /// say. A store keeps their [digest](DedupKey::digest), not them. An empty body, and one that is not bytes, is no key.
+///
+/// The body is the one that was received: an encrypted one differs each time, and one that a
+/// [claim check](crate::middleware::claim_check) has stored elsewhere is empty. Such messages need a key of their properties.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BodyBytes;
 

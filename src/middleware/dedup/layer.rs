@@ -74,7 +74,8 @@ impl<St, K, D> DedupLayer<St, K, D> {
     }
 
     /// Sets how long a call waits for a store that fails, and, where no consumer holds the message, for an id that is being
-    /// handled elsewhere: by default [`DedupLayer::WAIT`]. A message that has waited for so long is abandoned, which costs a
+    /// handled elsewhere: by default [`DedupLayer::WAIT`]. It is no deadline for one call of the store: a
+    /// [`DedupStore`](super::DedupStore) has to answer, or fail, in time by itself. A message that has waited for so long is abandoned, which costs a
     /// delivery. A message that a consumer holds is held until its id is free.
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> Self {

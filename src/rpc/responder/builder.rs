@@ -62,14 +62,14 @@ impl<P: ReplySenders> ResponderBuilder<P> {
     pub const KEPT: usize = Senders::<P>::KEPT;
 
     /// Dead-letters requests that cannot be answered, before a handler sees them: without a `ReplyTo` as
-    /// `MissingReplyTo`, without an id as `MissingProperty`. Otherwise such a request is handled: a value without a
-    /// reply address is counted, and the `SequenceNumber` stands in for the id.
+    /// `MissingReplyTo`, without an id as `MissingProperty`. Otherwise a request without a `ReplyTo` is handled, and what
+    /// its handler returns is counted as unwanted. One with a `ReplyTo` and without an id is dead-lettered in both cases.
     pub fn strict(mut self) -> Self {
         self.replying.is_strict = true;
         self
     }
 
-    /// Sets the `CorrelationId` of replies, by default [`Correlate::MessageId`]. A request that was sent again under a
+    /// Sets the `CorrelationId` of replies, by default [`Correlate::MessageIdOrCorrelationId`]. A request that was sent again under a
     /// new id has its first one in the property `x-original-message-id`, which then counts as its `MessageId`.
     pub fn correlate(mut self, by: Correlate) -> Self {
         self.replying.correlate = by;
