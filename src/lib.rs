@@ -107,8 +107,8 @@
 //!
 //! # Feature flags
 //!
-//! A feature only adds. One changes a behaviour: with `amqp-value`, a body that is an AMQP value is decoded instead of
-//! dead-lettered.
+//! Features are additive, with one exception: `amqp-value` changes how bodies that are AMQP values are handled. They are
+//! decoded instead of dead-lettered.
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
@@ -116,7 +116,7 @@
 //! | `embedded` | yes | the embedded broker in memory: `broker` |
 //! | `durable` | | the embedded broker on a disk: `broker::Broker::open` |
 //! | `msgpack`, `cbor`, `postcard`, `bincode`, `protobuf` | | these codecs; `postcard` and `bincode` are positional (their bytes contain no types and no field names) and can be in a fallback chain only with `allow_positional` |
-//! | `avro` | | `codecs::Avro`: Avro by schemas of yours, in the single-object encoding |
+//! | `avro` | | `codecs::Avro`: Avro with your own schemas, in the single-object encoding |
 //! | `dotnet` | | `codecs::DataContractBinary`, `codecs::DataContractXml`: read bodies of .NET's `DataContractSerializer` |
 //! | `erased` | | `codecs::Plugin`: codecs as trait objects, chosen at run time |
 //! | `amqp-value` | | bodies that are AMQP values are decoded, and not dead-lettered: `amqp_value` |

@@ -15,7 +15,8 @@ pub(crate) struct PropertyOptions {
     /// The ContentType
     #[arg(long, value_name = "TYPE")]
     content_type: Option<String>,
-    /// The MessageId; with several messages, -1, -2 and so on are appended
+    /// The MessageId; with several bodies or files, and for each line of the standard input, -1, -2 and so on are
+    /// appended
     #[arg(long, value_name = "ID")]
     message_id: Option<String>,
     /// The subject
