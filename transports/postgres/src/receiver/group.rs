@@ -21,6 +21,9 @@ use crate::{
     fetch::{Call, Work},
 };
 
+/// The maximum of messages of one statement.
+pub(super) const BATCH: usize = 1_000;
+
 /// What the receivers of a group have in common: the entity, its part, whether messages are deleted, and how long a lock of the
 /// entity held when it was looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -87,7 +90,7 @@ impl Group {
         Arc::new(Self { source, state: Mutex::default(), changed: Arc::default() })
     }
 
-    /// Receives 1 to `max` messages, not before that instant. `kept` is where they go if they are deleted and the call is
+    /// Receives 1 to `max` messages, and no more than [`BATCH`], not before that instant. `kept` is where they go if they are deleted and the call is
     /// cancelled.
     pub(super) fn join(
         self: &Arc<Self>,
@@ -100,7 +103,7 @@ impl Group {
         let work = Work::new(Arc::clone(&call));
         let is_running = {
             let mut state = self.state.lock();
-            state.waiting.push_back(Waiting { work, max, not_before, kept, is_asked: false });
+            state.waiting.push_back(Waiting { work, max: max.min(BATCH), not_before, kept, is_asked: false });
             state.has_joined = true;
             std::mem::replace(&mut state.is_running, true)
         };
@@ -230,12 +233,18 @@ impl Running {
 
     /// Reports a failure to all calls for which the last statement was to receive.
     pub(super) fn fail(&self, error: ReceiveError) {
-        let failed: VecDeque<Waiting> = {
+        let mut failed: VecDeque<Waiting> = {
             let mut state = self.group.state.lock();
             let (failed, others) = std::mem::take(&mut state.waiting).into_iter().partition(|one| one.is_asked);
             state.waiting = others;
             failed
         };
+        if failed.len() == 1
+            && let Some(only) = failed.pop_front()
+        {
+            only.work.end(Err(error));
+            return;
+        }
         let error = Arc::new(error);
         for one in failed {
             let detail = error.description().unwrap_or_default().to_owned();

@@ -6,13 +6,10 @@ use consign_core::transport::{ErrorKind, ReceiveError};
 use tokio::time::{sleep, sleep_until};
 
 use super::{
-    group::{Next, Running},
+    group::{BATCH, Next, Running},
     lock::lock,
 };
 use crate::Inner;
-
-/// The maximum of messages of one statement.
-const BATCH: usize = 1_000;
 
 pub(super) async fn run(inner: Arc<Inner>, mut running: Running) {
     loop {

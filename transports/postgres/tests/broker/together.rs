@@ -117,7 +117,7 @@ async fn what_waiting_receivers_want_is_received_by_one_statement() {
 async fn receivers_share_out_what_is_there() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let [mut one, mut two, mut three] = fixture.receivers().await;
-    let (one, two, three) = (waiting!(one, 100), waiting!(two, 1), waiting!(three, 100));
+    let (one, two, three) = (waiting!(one, usize::MAX), waiting!(two, 1), waiting!(three, usize::MAX));
     fixture.send_all(&["a", "b", "c", "d", "e", "f", "g", "h"]).await;
     let (one, two, three) = tokio::join!(received(one), received(two), received(three));
     assert_eq!(bodies(&one), [b"a", b"b", b"c", b"d"]);
