@@ -10,6 +10,7 @@ use std::{
 use consign_core::transport::{BoxFuture, ErrorKind, ReceiveError};
 use parking_lot::Mutex;
 use tokio::{
+    runtime::Handle,
     sync::Notify,
     time::{Instant, sleep_until},
 };
@@ -30,23 +31,50 @@ pub(crate) struct Fetch<T: Locked> {
     failures: u32,
     /// When the next call may start. A caller with a shorter deadline advances with each call.
     not_before: Option<Instant>,
+    /// Whether the last call has ended without an answer.
+    is_repeated: bool,
 }
 
 /// A call in flight.
 pub(crate) struct Call<T> {
     state: Mutex<State<T>>,
-    unwanted: Notify,
+    unwanted: Arc<Notify>,
 }
 
 struct State<T> {
     is_wanted: bool,
     answer: Option<Result<T, ReceiveError>>,
-    /// Whether a cancelled call has ended and its answer is released.
+    /// Whether nothing works on it any more: the answer of a cancelled call is released.
     is_over: bool,
     waker: Option<Waker>,
 }
 
-impl<T> Call<T> {
+impl<T: Locked> Call<T> {
+    /// Creates a call. Its cancellation is signalled to `unwanted`.
+    pub(crate) fn new(unwanted: Arc<Notify>) -> Arc<Self> {
+        let state = State { is_wanted: true, answer: None, is_over: false, waker: None };
+        Arc::new(Self { state: Mutex::new(state), unwanted })
+    }
+
+    /// Creates a call that a task of its own runs, not before that instant.
+    pub(crate) fn spawn<F>(not_before: Option<Instant>, start: impl FnOnce(Arc<Self>) -> F) -> Arc<Self>
+    where
+        F: Future<Output = Result<T, ReceiveError>> + Send + 'static,
+    {
+        let call = Self::new(Arc::default());
+        let (begun, work) = (start(Arc::clone(&call)), Work::new(Arc::clone(&call)));
+        tokio::spawn(async move {
+            if let Some(instant) = not_before {
+                work.0.pause(sleep_until(instant)).await;
+            }
+            let answer = begun.await;
+            if let Some(release) = work.end(answer) {
+                release.await;
+            }
+        });
+        call
+    }
+
     pub(crate) fn is_wanted(&self) -> bool {
         self.state.lock().is_wanted
     }
@@ -60,26 +88,38 @@ impl<T> Call<T> {
     }
 }
 
-impl<T: Locked> Call<T> {
-    /// Returns the release of an answer that no caller waits for.
-    fn end(&self, answer: Result<T, ReceiveError>) -> Option<BoxFuture<()>> {
-        let mut state = self.state.lock();
-        if !state.is_wanted {
-            drop(state);
-            return answer.ok().map(Locked::give_back);
-        }
-        state.answer = Some(answer);
-        let waker = state.waker.take();
-        drop(state);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-        None
+/// What works on a call. Dropped, it leaves no lock of a cancelled call; one that is wanted and has no answer is made again by
+/// its caller.
+pub(crate) struct Work<T: Locked>(Arc<Call<T>>);
+
+impl<T: Locked> Work<T> {
+    pub(crate) fn new(call: Arc<Call<T>>) -> Self {
+        Self(call)
     }
 
-    /// Records that a cancelled call has left no lock.
-    fn is_over(&self) {
-        let mut state = self.state.lock();
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.0.is_wanted()
+    }
+
+    /// Returns the release of an answer that no caller waits for: the work ends with that.
+    pub(crate) fn end(self, answer: Result<T, ReceiveError>) -> Option<BoxFuture<()>> {
+        let mut state = self.0.state.lock();
+        if state.is_wanted {
+            state.answer = Some(answer);
+            return None;
+        }
+        drop(state);
+        let release = answer.ok()?.give_back();
+        Some(Box::pin(async move {
+            release.await;
+            drop(self);
+        }))
+    }
+}
+
+impl<T: Locked> Drop for Work<T> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
         state.is_over = true;
         let waker = state.waker.take();
         drop(state);
@@ -91,31 +131,29 @@ impl<T: Locked> Call<T> {
 
 impl<T: Locked> Fetch<T> {
     pub(crate) const fn new() -> Self {
-        Self { call: None, stopped: Vec::new(), releases: Vec::new(), failures: 0, not_before: None }
+        Self {
+            call: None,
+            stopped: Vec::new(),
+            releases: Vec::new(),
+            failures: 0,
+            not_before: None,
+            is_repeated: false,
+        }
     }
 
-    /// Returns the answer of the call in flight, or of one that `start` starts.
-    pub(crate) fn poll<F>(
+    /// Returns the answer of the call in flight, or of one that `start` starts, not before that instant.
+    pub(crate) fn poll(
         &mut self,
         cx: &mut Context<'_>,
-        start: impl FnOnce(Arc<Call<T>>) -> F,
-    ) -> Poll<Result<T, ReceiveError>>
-    where
-        F: Future<Output = Result<T, ReceiveError>> + Send + 'static,
-    {
-        if self.call.is_none() {
-            self.begin(start);
-        }
-        let Some(call) = &self.call else { return Poll::Pending };
-        let mut state = call.state.lock();
-        match state.answer.take() {
-            None => {
-                state.waker = Some(cx.waker().clone());
-                Poll::Pending
-            }
-            Some(answer) => {
+        start: impl Fn(Option<Instant>) -> Arc<Call<T>>,
+    ) -> Poll<Result<T, ReceiveError>> {
+        loop {
+            let call = self.call.get_or_insert_with(|| start(self.not_before));
+            let mut state = call.state.lock();
+            if let Some(answer) = state.answer.take() {
                 drop(state);
                 self.call = None;
+                self.is_repeated = false;
                 (self.failures, self.not_before) = match &answer {
                     Err(error) if error.is_retryable() => {
                         let failures = self.failures.saturating_add(1);
@@ -123,30 +161,20 @@ impl<T: Locked> Fetch<T> {
                     }
                     _ => (0, None),
                 };
-                Poll::Ready(answer)
+                return Poll::Ready(answer);
+            }
+            if !state.is_over {
+                state.waker = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
+            drop(state);
+            self.call = None;
+            // The runtime that it ran in has ended, which need not be that of the caller. Or it has panicked.
+            if std::mem::replace(&mut self.is_repeated, true) || Handle::try_current().is_err() {
+                self.is_repeated = false;
+                return Poll::Ready(Err(ReceiveError::new(ErrorKind::General).with_detail("the call was dropped")));
             }
         }
-    }
-
-    fn begin<F>(&mut self, start: impl FnOnce(Arc<Call<T>>) -> F)
-    where
-        F: Future<Output = Result<T, ReceiveError>> + Send + 'static,
-    {
-        let state = State { is_wanted: true, answer: None, is_over: false, waker: None };
-        let call = Arc::new(Call { state: Mutex::new(state), unwanted: Notify::new() });
-        let (begun, not_before) = (start(Arc::clone(&call)), self.not_before);
-        let running = Arc::clone(&call);
-        tokio::spawn(async move {
-            let guard = Guard(running);
-            if let Some(instant) = not_before {
-                guard.0.pause(sleep_until(instant)).await;
-            }
-            let answer = begun.await;
-            if let Some(release) = guard.0.end(answer) {
-                release.await;
-            }
-        });
-        self.call = Some(call);
     }
 
     /// Records that no caller waits for the call any more.
@@ -190,23 +218,6 @@ impl<T: Locked> Fetch<T> {
 impl<T: Locked> Drop for Fetch<T> {
     fn drop(&mut self) {
         self.stop();
-    }
-}
-
-/// Answers for a call that panicked, or whose runtime ends.
-struct Guard<T: Locked>(Arc<Call<T>>);
-
-impl<T: Locked> Drop for Guard<T> {
-    fn drop(&mut self) {
-        let has_ended = {
-            let state = self.0.state.lock();
-            state.answer.is_some() || !state.is_wanted
-        };
-        // The caller may have taken the answer already, and then this one is ignored.
-        if !has_ended {
-            drop(self.0.end(Err(ReceiveError::new(ErrorKind::General).with_detail("the call was dropped"))));
-        }
-        self.0.is_over();
     }
 }
 

@@ -1,4 +1,4 @@
-//! Idle receivers of one source in one process: one of them polls for all.
+//! Acceptors of sessions of one entity in one process that have found none: one of them polls for all.
 
 use std::{
     collections::{HashMap, VecDeque, hash_map::Entry},
@@ -8,45 +8,36 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-/// A source of messages or sessions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Key {
-    /// An entity, its part, and whether messages are deleted.
-    Messages(i64, i16, bool),
-    /// The sessions of an entity that no receiver holds.
-    Sessions(i64),
-}
-
-/// The receivers that have found nothing, by source. A source is here as long as one of them polls.
+/// Those that have found nothing, by entity. An entity is here as long as one of them polls.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Idle(Arc<Mutex<HashMap<Key, Waiting>>>);
+pub(crate) struct Idle(Arc<Mutex<HashMap<i64, Waiting>>>);
 
-/// Those that wait for their turn, or for a message.
+/// Those that wait for their turn, or for a session.
 type Waiting = VecDeque<oneshot::Sender<Option<Turn>>>;
 
-/// The turn of the receiver that polls. Dropped, it is that of the next.
+/// The turn of the acceptor that polls. Dropped, it is that of the next.
 #[derive(Debug)]
 pub(crate) struct Turn {
     idle: Idle,
-    key: Key,
+    entity: i64,
     /// Whether it was passed on.
     is_over: bool,
 }
 
-/// What an idle receiver is to do.
+/// What an idle acceptor is to do.
 pub(crate) enum Joined {
     /// Poll for all.
     Polls(Turn),
-    /// Wait until it is its turn, or there may be a message for it too.
+    /// Wait until it is its turn, or there may be a session for it too.
     Waits(oneshot::Receiver<Option<Turn>>),
 }
 
 impl Idle {
-    pub(crate) fn join(&self, key: Key) -> Joined {
-        match self.0.lock().entry(key) {
+    pub(crate) fn join(&self, entity: i64) -> Joined {
+        match self.0.lock().entry(entity) {
             Entry::Vacant(first) => {
                 first.insert(VecDeque::new());
-                Joined::Polls(Turn { idle: self.clone(), key, is_over: false })
+                Joined::Polls(Turn { idle: self.clone(), entity, is_over: false })
             }
             Entry::Occupied(mut others) => {
                 let (wake, woken) = oneshot::channel();
@@ -61,10 +52,10 @@ impl Idle {
         }
     }
 
-    /// Has one more receiver look, besides the one that polls: there may be more messages.
-    pub(crate) fn wake_one(&self, key: Key) {
+    /// Has one more acceptor look, besides the one that polls: there may be more sessions.
+    pub(crate) fn wake_one(&self, entity: i64) {
         let mut all = self.0.lock();
-        let Some(others) = all.get_mut(&key) else { return };
+        let Some(others) = all.get_mut(&entity) else { return };
         while let Some(next) = others.pop_front() {
             if next.send(None).is_ok() {
                 return;
@@ -78,13 +69,13 @@ impl Drop for Turn {
         if self.is_over {
             return;
         }
-        let mut turn = Self { idle: self.idle.clone(), key: self.key, is_over: false };
+        let mut turn = Self { idle: self.idle.clone(), entity: self.entity, is_over: false };
         loop {
             let next = {
                 let mut all = self.idle.0.lock();
-                let next = all.get_mut(&self.key).and_then(VecDeque::pop_front);
+                let next = all.get_mut(&self.entity).and_then(VecDeque::pop_front);
                 if next.is_none() {
-                    all.remove(&self.key);
+                    all.remove(&self.entity);
                 }
                 next
             };
@@ -103,7 +94,7 @@ impl Drop for Turn {
 mod tests {
     use super::*;
 
-    const KEY: Key = Key::Messages(1, 0, false);
+    const ENTITY: i64 = 1;
 
     fn waits(joined: Joined) -> oneshot::Receiver<Option<Turn>> {
         match joined {
@@ -113,21 +104,22 @@ mod tests {
     }
 
     #[test]
-    fn one_receiver_polls_and_its_turn_passes_on() {
+    fn one_acceptor_polls_and_its_turn_passes_on() {
         let idle = Idle::default();
-        let Joined::Polls(first) = idle.join(KEY) else { panic!("none polls") };
-        let Joined::Polls(_) = idle.join(Key::Sessions(1)) else { panic!("another source has a turn of its own") };
-        let (mut second, third, mut fourth) = (waits(idle.join(KEY)), waits(idle.join(KEY)), waits(idle.join(KEY)));
-        idle.wake_one(KEY);
+        let Joined::Polls(first) = idle.join(ENTITY) else { panic!("none polls") };
+        let Joined::Polls(_) = idle.join(2) else { panic!("another entity has a turn of its own") };
+        let (mut second, third, mut fourth) =
+            (waits(idle.join(ENTITY)), waits(idle.join(ENTITY)), waits(idle.join(ENTITY)));
+        idle.wake_one(ENTITY);
         assert!(second.try_recv().unwrap().is_none());
         // A cancelled call is passed over.
         drop(third);
         drop(first);
         let turn = fourth.try_recv().unwrap().unwrap();
-        let fifth = waits(idle.join(KEY));
-        // The turn of a receiver that is gone is not lost.
+        let fifth = waits(idle.join(ENTITY));
+        // The turn of an acceptor that is gone is not lost.
         drop(turn);
         drop(fifth);
-        assert!(matches!(idle.join(KEY), Joined::Polls(_)));
+        assert!(matches!(idle.join(ENTITY), Joined::Polls(_)));
     }
 }

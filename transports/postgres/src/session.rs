@@ -27,7 +27,7 @@ use crate::{
     entity::Entity,
     failure::Failure,
     fetch::{Call, Fetch, Locked},
-    idle::{Joined, Key},
+    idle::Joined,
     receiver::{self, Source},
 };
 
@@ -73,7 +73,7 @@ impl SessionSource for PostgresSessions {
 
     fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<Result<PostgresSession, ReceiveError>> {
         let (inner, entity) = (&self.inner, &self.entity);
-        self.fetch.poll(cx, |call| next(Arc::clone(inner), entity.clone(), call))
+        self.fetch.poll(cx, |not_before| Call::spawn(not_before, |call| next(Arc::clone(inner), entity.clone(), call)))
     }
 
     fn stop(&mut self) {
@@ -159,7 +159,7 @@ async fn next(
 ) -> Result<PostgresSession, ReceiveError> {
     let token = Uuid::new_v4();
     let sql = inner.sql("SELECT session, wait_us, leaving, more, lock_ms FROM {s}.next_session($1, $2, $3)");
-    let (key, mut turn) = (Key::Sessions(entity.id), None);
+    let mut turn = None;
     while call.is_wanted() {
         let (place, holder) = (place(&inner).await?, inner.holder().await);
         let mut news = inner.hub.watch(entity.id);
@@ -179,7 +179,7 @@ async fn next(
             crate::pump::pump_soon(&inner, entity.id);
         }
         if let Some(session) = session {
-            inner.idle.wake_one(key);
+            inner.idle.wake_one(entity.id);
             let lock = Lock { entity: entity.id, session, token, place: Some(place) };
             return PostgresSession::new(inner, entity, lock, millis);
         }
@@ -188,7 +188,7 @@ async fn next(
             continue;
         }
         if turn.is_none() {
-            match inner.idle.join(key) {
+            match inner.idle.join(entity.id) {
                 Joined::Polls(own) => turn = Some(own),
                 Joined::Waits(woken) => {
                     call.pause(async { turn = woken.await.ok().flatten() }).await;
@@ -347,7 +347,7 @@ impl Session for PostgresSession {
         &mut self,
         numbers: &[SequenceNumber],
     ) -> Result<Vec<Delivery<PostgresLease>>, ReceiveError> {
-        receiver::receive_deferred(&self.inner, &self.receiver.source, numbers).await
+        receiver::receive_deferred(&self.inner, self.receiver.source(), numbers).await
     }
 
     async fn peek(&mut self, max: usize) -> Result<Vec<Message>, ReceiveError> {

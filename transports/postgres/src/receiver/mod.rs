@@ -1,8 +1,10 @@
 mod deferred;
 mod deliveries;
+mod group;
 mod kept;
 mod lock;
 mod receive;
+mod shares;
 
 use std::{
     fmt,
@@ -16,8 +18,11 @@ use consign_core::{
 };
 use uuid::Uuid;
 
-use self::kept::{Answer, Kept};
-pub(crate) use self::{deferred::receive_deferred, deliveries::until_due};
+pub(crate) use self::{deferred::receive_deferred, deliveries::until_due, group::Groups};
+use self::{
+    group::Group,
+    kept::{Answer, Kept},
+};
 use crate::{Inner, PostgresLease, capabilities::CAPABILITIES, entity::Entity, fetch::Fetch};
 
 /// The source of messages.
@@ -35,11 +40,14 @@ pub(crate) type Deliveries = Vec<Delivery<PostgresLease>>;
 
 /// Receives from a queue, a subscription, or a dead-letter sub-queue.
 ///
-/// A message is locked in the database when it is fetched, never ahead, and no more than the caller has requested. A dropped
-/// receive releases the messages that it has locked, without counting the delivery.
+/// A message is locked in the database when it is fetched, never ahead, and no more than callers have requested. Receivers of one
+/// entity and mode that wait at the same time, in one process, are served by one statement. If there are fewer messages than they
+/// want, these are shared out equally. A failure of the statement is that of all of them.
 ///
-/// In the mode receive-and-delete, messages that were removed for a receive that was cancelled are returned by the next receive.
-/// Those that a dropped receiver has are lost, and a `WARN` has their number.
+/// Messages that were locked for a dropped receive go to others that wait, or are released, without counting the delivery.
+///
+/// In the mode receive-and-delete, messages that were removed for a receive that was cancelled go to others that wait, or are
+/// returned by the next receive. Those that a dropped receiver has are lost, and a `WARN` has their number.
 ///
 /// When the connection is lost a receive fails as [`CommunicationProblem`](consign_core::transport::ErrorKind::CommunicationProblem) or
 /// [`ServiceTimeout`](consign_core::transport::ErrorKind::ServiceTimeout), which is retryable: the next call connects again, after 25 ms at first and
@@ -51,7 +59,7 @@ pub(crate) type Deliveries = Vec<Delivery<PostgresLease>>;
 /// [`InvalidOperation`](consign_core::transport::ErrorKind::InvalidOperation) on an entity that requires sessions.
 pub struct PostgresReceiver {
     inner: Arc<Inner>,
-    pub(crate) source: Arc<Source>,
+    group: Arc<Group>,
     fetch: Fetch<Answer>,
     /// Messages that a caller had requested and then did not take, the oldest last.
     spare: Deliveries,
@@ -61,19 +69,24 @@ pub struct PostgresReceiver {
 
 impl PostgresReceiver {
     pub(crate) fn new(inner: Arc<Inner>, source: Source) -> Self {
-        let mut receiver = Self { inner, source: Arc::new(source), fetch: Fetch::new(), spare: Vec::new(), kept: None };
-        if receiver.source.deletes {
+        let group = inner.groups.of(source);
+        let mut receiver = Self { inner, group, fetch: Fetch::new(), spare: Vec::new(), kept: None };
+        if receiver.source().deletes {
             receiver.kept = Some(Kept::new(receiver.path().as_str().to_owned()));
         }
         receiver
     }
 
+    pub(crate) fn source(&self) -> &Source {
+        &self.group.source
+    }
+
     /// Returns the path of the entity.
     #[must_use]
     pub fn path(&self) -> EntityPath {
-        match self.source.part {
-            0 => self.source.entity.path.clone(),
-            _ => self.source.entity.path.dead_letter(),
+        match self.source().part {
+            0 => self.source().entity.path.clone(),
+            _ => self.source().entity.path.dead_letter(),
         }
     }
 }
@@ -97,12 +110,8 @@ impl Receiver for PostgresReceiver {
             self.spare.reverse();
         }
         if self.spare.is_empty() {
-            let (inner, source, kept) = (&self.inner, &self.source, &self.kept);
-            let fetched = self.fetch.poll(cx, |call| {
-                let receiving = receive::receive(Arc::clone(inner), Arc::clone(source), max, call);
-                let kept = kept.clone();
-                async move { Ok(Answer { deliveries: receiving.await?, kept }) }
-            });
+            let (inner, group, kept) = (&self.inner, &self.group, &self.kept);
+            let fetched = self.fetch.poll(cx, |not_before| group.join(inner, max, not_before, kept.clone()));
             self.spare = ready!(fetched)?.deliveries;
             self.spare.reverse();
         }
@@ -129,8 +138,8 @@ impl Receiver for PostgresReceiver {
 
     fn entity_info(&self) -> EntityInfo {
         let info = EntityInfo::new(self.path().as_str());
-        match self.source.part {
-            0 => info.max_delivery_count(self.source.entity.max_deliveries),
+        match self.source().part {
+            0 => info.max_delivery_count(self.source().entity.max_deliveries),
             _ => info,
         }
     }

@@ -1,75 +1,70 @@
-//! A receive that waits for a message.
+//! The task that receives for a group, as long as a call waits.
 
 use std::sync::Arc;
 
 use consign_core::transport::{ErrorKind, ReceiveError};
-use tokio::time::sleep;
+use tokio::time::{sleep, sleep_until};
 
-use super::{Deliveries, Source, kept::Answer, lock::lock};
-use crate::{
-    Inner,
-    fetch::Call,
-    idle::{Joined, Key},
+use super::{
+    group::{BATCH, Next, Running},
+    lock::lock,
 };
+use crate::Inner;
 
-/// The maximum of messages of one receive.
-const BATCH: usize = 1_000;
-
-/// Receives 1 to `max` messages, waiting for the first, or none if the call is cancelled.
-pub(super) async fn receive(
-    inner: Arc<Inner>,
-    source: Arc<Source>,
-    max: usize,
-    call: Arc<Call<Answer>>,
-) -> Result<Deliveries, ReceiveError> {
-    let max = max.min(BATCH);
-    // A session has one receiver.
-    let key = Key::Messages(source.entity.id, source.part, source.deletes);
-    let (is_shared, mut turn) = (source.session.is_none(), None);
-    while call.is_wanted() {
+pub(super) async fn run(inner: Arc<Inner>, mut running: Running) {
+    loop {
+        let wanted = match running.next() {
+            Next::Receive(max) => max.min(BATCH),
+            Next::Wait(instant) => {
+                running.changed_or(sleep_until(instant)).await;
+                continue;
+            }
+            Next::End => return,
+        };
+        let (entity, deletes) = (running.source().entity.id, running.source().deletes);
         let holder = inner.holder().await;
-        // A locked delivery has a place for the job of its drop. While a receiver waits for a message, it
-        // holds no place that another needs.
+        // A locked delivery has a place for the job of its drop. While receivers wait for a message, they hold no place that
+        // another needs.
         let mut places = Vec::new();
-        if !source.deletes {
-            call.pause(async { places = inner.chores.places(max).await }).await;
-            if places.is_empty() {
-                if !call.is_wanted() {
-                    break;
-                }
-                return Err(ReceiveError::new(ErrorKind::General).with_detail("the runtime is shutting down"));
+        if !deletes {
+            match running.while_wanted(inner.chores.places(wanted)).await {
+                Some(reserved) => places = reserved,
+                None => continue,
             }
         }
-        let free = if source.deletes { max } else { places.len() };
-        let mut news = inner.hub.watch(source.entity.id);
-        let fetched = lock(&inner, &source, free, holder, &mut places).await?;
-        if !fetched.deliveries.is_empty() {
-            if is_shared && fetched.deliveries.len() == free {
-                inner.idle.wake_one(key);
+        let asked = running.ask().min(BATCH);
+        if asked == 0 {
+            continue;
+        }
+        if !deletes && places.is_empty() {
+            running.fail(ReceiveError::new(ErrorKind::General).with_detail("the runtime is shutting down"));
+            continue;
+        }
+        let max = if deletes { asked } else { asked.min(places.len()) };
+        let mut news = inner.hub.watch(entity);
+        let fetched = match lock(&inner, running.source(), max, holder, &mut places).await {
+            Ok(fetched) => fetched,
+            Err(error) => {
+                running.fail(error);
+                continue;
             }
-            return Ok(fetched.deliveries);
+        };
+        drop(places);
+        if !fetched.deliveries.is_empty() {
+            running.give_out(fetched.deliveries);
+            continue;
         }
         if fetched.is_more {
             continue;
         }
-        drop(places);
-        if is_shared && turn.is_none() {
-            match inner.idle.join(key) {
-                Joined::Polls(own) => turn = Some(own),
-                Joined::Waits(woken) => {
-                    call.pause(async { turn = woken.await.ok().flatten() }).await;
-                    continue;
-                }
-            }
-        }
         let wait = fetched.wait.map_or(inner.options.poll, |due| due.min(inner.options.poll));
-        call.pause(async {
-            tokio::select! {
-                _ = news.changed() => {}
-                () = sleep(wait) => {}
-            }
-        })
-        .await;
+        running
+            .pause(async {
+                tokio::select! {
+                    _ = news.changed() => {}
+                    () = sleep(wait) => {}
+                }
+            })
+            .await;
     }
-    Ok(Vec::new())
 }

@@ -17,6 +17,7 @@ mod replies;
 mod server;
 mod stack;
 mod times;
+mod together;
 mod upkeep;
 
 use std::{future::Future, time::Duration};
