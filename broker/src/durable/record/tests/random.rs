@@ -165,9 +165,12 @@ fn rules(random: &mut Rng) -> RuleSet {
     for index in 0..random.usize(0..4) {
         let rule = Rule::new(format!("{index}"), filter(random)).unwrap();
         let action = format!("SET a = {};REMOVE b", random.i32(..));
-        let action = |random: &mut Rng| match random.bool() {
-            true => SqlAction::parse(&action).unwrap(),
-            false => SqlAction::parse_with("SET a = @p", parameters(random)).unwrap(),
+        let action = |random: &mut Rng| {
+            if random.bool() {
+                SqlAction::parse(&action).unwrap()
+            } else {
+                SqlAction::parse_with("SET a = @p", parameters(random)).unwrap()
+            }
         };
         let rule = match maybe(random, action) {
             Some(action) => rule.with_action(action),
