@@ -51,6 +51,7 @@ impl Parameters {
     }
 
     /// Returns the parameters in the order in which they were given.
+    #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &PropertyValue)> {
         self.0.iter().map(|(name, value)| (&**name, value))
     }
