@@ -43,10 +43,11 @@
 //!             | property IS [NOT] NULL | EXISTS ( property )
 //!             | expression [NOT] IN ( expression, ... )
 //!             | expression [NOT] LIKE expression [ESCAPE expression]
-//! expression := constant | property | newid() | property ( expression ) | p ( expression ) | ( expression )
+//! expression := constant | parameter | property | newid() | property ( expression ) | p ( expression ) | ( expression )
 //!             | expression (+ | - | * | / | %) expression | (+ | -) expression
 //! property   := [sys. | user.] name          user is meant where nothing is said
 //! name       := letter (letter | digit | _)* | [any text, ] doubled] | "any text, " doubled"
+//! parameter  := @name                        its value is given beside the text
 //! constant   := 42 | 4.2 | 4.2E1 | TRUE | FALSE | NULL | 'text, '' doubled'
 //! action     := SET property = expression | REMOVE property, one after the other, with or without ;
 //! ```
@@ -82,6 +83,6 @@ pub use self::{
     manage::{DynRules, ManageRules},
     rule::Rule,
     set::{RuleSet, RuleSetError},
-    sql::{ParseError, ParseErrorKind, SqlAction, SqlFilter},
+    sql::{Parameters, ParseError, ParseErrorKind, SqlAction, SqlFilter},
     written::WrittenRule,
 };

@@ -4,7 +4,7 @@ use consign_core::message::PropertyValue;
 use serde::{Deserialize, Serialize};
 use tower::BoxError;
 
-use super::{CorrelationFilter, Filter, Rule, SqlAction, SqlFilter};
+use super::{CorrelationFilter, Filter, Parameters, Rule, SqlAction, SqlFilter};
 
 /// A rule as a transport stores it with serde. `V` is what it makes of a value, for formats differ in what they can say.
 ///
@@ -23,8 +23,13 @@ use super::{CorrelationFilter, Filter, Rule, SqlAction, SqlFilter};
 pub struct WrittenRule<V> {
     name: String,
     filter: WrittenFilter<V>,
+    /// Of an SQL filter.
+    #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
+    parameters: Vec<(String, V)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     action: Option<String>,
+    #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
+    action_parameters: Vec<(String, V)>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -68,8 +73,19 @@ impl<V> WrittenRule<V> {
                 WrittenFilter::Correlation { system, properties: values.collect::<Result<_, E>>()? }
             }
         };
-        let action = rule.action().map(|action| action.as_str().to_owned());
-        Ok(Self { name: rule.name().to_owned(), filter, action })
+        let mut written = |parameters: &Parameters| {
+            let written = parameters.iter().map(|(name, value)| Ok((name.to_owned(), write(value)?)));
+            written.collect::<Result<Vec<_>, E>>()
+        };
+        let parameters = match rule.filter() {
+            Filter::Sql(filter) => written(filter.parameters())?,
+            _ => Vec::new(),
+        };
+        let (action, action_parameters) = match rule.action() {
+            Some(action) => (Some(action.as_str().to_owned()), written(action.parameters())?),
+            None => (None, Vec::new()),
+        };
+        Ok(Self { name: rule.name().to_owned(), filter, parameters, action, action_parameters })
     }
 
     /// The rule that was written, with its values by `read`. Errors: those of `read`; and a name, an expression or a filter
@@ -78,7 +94,9 @@ impl<V> WrittenRule<V> {
         let filter: Filter = match self.filter {
             WrittenFilter::True => Filter::True,
             WrittenFilter::False => Filter::False,
-            WrittenFilter::Sql(text) => SqlFilter::parse(&text)?.into(),
+            WrittenFilter::Sql(text) => {
+                SqlFilter::parse_with(&text, read_parameters(self.parameters, &mut read)?)?.into()
+            }
             WrittenFilter::Correlation { mut system, properties } => {
                 let mut filter = CorrelationFilter::builder();
                 macro_rules! add {
@@ -97,10 +115,21 @@ impl<V> WrittenRule<V> {
         };
         let rule = Rule::new(self.name, filter)?;
         Ok(match self.action {
-            Some(action) => rule.with_action(SqlAction::parse(&action)?),
+            Some(action) => {
+                let parameters = read_parameters(self.action_parameters, &mut read)?;
+                rule.with_action(SqlAction::parse_with(&action, parameters)?)
+            }
             None => rule,
         })
     }
+}
+
+fn read_parameters<V>(
+    parameters: Vec<(String, V)>,
+    read: &mut impl FnMut(V) -> Result<PropertyValue, BoxError>,
+) -> Result<Parameters, BoxError> {
+    let parameters = parameters.into_iter().map(|(name, value)| Ok((name, read(value)?)));
+    Ok(Parameters::new(parameters.collect::<Result<Vec<_>, BoxError>>()?)?)
 }
 
 #[cfg(test)]
@@ -133,12 +162,19 @@ mod tests {
             .property("k", "v");
         let action = SqlAction::parse("SET n = n + 1; REMOVE b").unwrap();
         let sql = Filter::from(SqlFilter::parse("n > 1").unwrap());
+        let parameters = |value: &str| Parameters::new([("@p".to_owned(), value.into())]).unwrap();
+        let with = SqlFilter::parse_with("n = @p", parameters("v")).unwrap();
+        let with_action = SqlAction::parse_with("SET n = @P", parameters("w")).unwrap();
         for (rule, expected) in [
             (Rule::new("a", Filter::True).unwrap(), r#"{"name":"a","filter":"true"}"#),
             (Rule::new("a", Filter::False).unwrap(), r#"{"name":"a","filter":"false"}"#),
             (
                 Rule::new("a", sql).unwrap().with_action(action),
                 r#"{"name":"a","filter":{"sql":"n > 1"},"action":"SET n = n + 1; REMOVE b"}"#,
+            ),
+            (
+                Rule::new("a", with).unwrap().with_action(with_action),
+                r#"{"name":"a","filter":{"sql":"n = @p"},"parameters":[["@p","v"]],"action":"SET n = @P","action_parameters":[["@p","w"]]}"#,
             ),
             (
                 Rule::new("a", correlation.build().unwrap()).unwrap(),

@@ -131,6 +131,15 @@ impl Entity {
         };
         size.unwrap_or(QueueSettings::default().max_message_size) as u64
     }
+
+    /// Returns the size of the largest message that a receiver gets. The topic of a subscription limits it.
+    pub(crate) fn max_delivery_size(&self, broker: &Broker) -> u64 {
+        let path = self.path().parent();
+        match path.subscription().and_then(|(topic, _)| broker.topic(topic).ok()) {
+            Some(topic) => Self::Topic(topic).max_message_size(),
+            None => self.max_message_size(),
+        }
+    }
 }
 
 /// Returns the key by which paths are compared.

@@ -70,10 +70,10 @@ pub(crate) fn encode_delivery(
 ) -> Result<Vec<Bytes>, Failure> {
     let mut sections = mapping::to_sections(message, Direction::Deliver)?;
     show_time_to_live(message, &mut sections);
+    // Clients expect the section also if it is empty.
+    let annotations = sections.delivery_annotations.get_or_insert_with(|| DeliveryAnnotations(Annotations::default()));
     if let Some(token) = token {
-        let token = Uuid(*token.as_bytes());
-        let annotations = Annotations(vec![(Symbol::from_static(annotation::LOCK_TOKEN), token.into())]);
-        sections.delivery_annotations = Some(DeliveryAnnotations(annotations));
+        annotations.0.push(Symbol::from_static(annotation::LOCK_TOKEN), Uuid(*token.as_bytes()));
     }
     if in_session && let Some(annotations) = &mut sections.message_annotations {
         annotations.0.0.retain(|(name, _)| *name != annotation::LOCKED_UNTIL);

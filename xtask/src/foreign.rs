@@ -21,9 +21,11 @@ struct Suite {
     all_builds: &'static [&'static [&'static str]],
     /// In `target/debug`.
     program: &'static str,
+    /// A script of Python that runs beside the program, in place of it. Such a suite runs only by its name: it takes long.
+    script: Option<&'static str>,
 }
 
-const SUITES: [Suite; 7] = [
+const SUITES: [Suite; 8] = [
     Suite {
         name: "amqp",
         builds: &[
@@ -32,12 +34,14 @@ const SUITES: [Suite; 7] = [
         ],
         all_builds: &[],
         program: "examples/foreign-amqp",
+        script: None,
     },
     Suite {
         name: "codecs",
         builds: &[&["--manifest-path", "tests/foreign/codecs/Cargo.toml"]],
         all_builds: &[],
         program: "foreign-codecs",
+        script: None,
     },
     // With the features of `scripts/test`, so that nothing is built again.
     Suite {
@@ -45,24 +49,28 @@ const SUITES: [Suite; 7] = [
         builds: &[&["--workspace", "--features", "full", "--example", "foreign-formats"]],
         all_builds: &[],
         program: "examples/foreign-formats",
+        script: None,
     },
     Suite {
         name: "languages",
         builds: &[&["--workspace", "--features", "full", "--example", "foreign-languages"]],
         all_builds: &[],
         program: "examples/foreign-languages",
+        script: None,
     },
     Suite {
         name: "page",
         builds: &[&["--workspace", "--features", "full", "--example", "foreign-page", "--bin", "consign"]],
         all_builds: &[],
         program: "examples/foreign-page",
+        script: None,
     },
     Suite {
         name: "peers",
         builds: &[&["--workspace", "--features", "full", "--example", "foreign-peers"]],
         all_builds: &[],
         program: "examples/foreign-peers",
+        script: None,
     },
     Suite {
         name: "servicebus",
@@ -72,6 +80,14 @@ const SUITES: [Suite; 7] = [
             &["--manifest-path", "tests/foreign/fe2o3/Cargo.toml", "--bin", "servicebus"],
         ],
         program: "examples/foreign-servicebus",
+        script: None,
+    },
+    Suite {
+        name: "servicebus-upstream",
+        builds: &[&["--workspace", "--features", "full", "--bin", "consign"]],
+        all_builds: &[],
+        program: "consign",
+        script: Some("tests/foreign/servicebus/upstream/run.py"),
     },
 ];
 
@@ -95,8 +111,19 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
         for parameters in suite.builds.iter().chain(more) {
             build(cargo(["build", "--locked", "--quiet", "--target-dir", "target"]).args(*parameters))?;
         }
-        let mut program = Command::new(root().join("target/debug").join(suite.program));
-        program.arg(folder.trim()).args(options.output.json.then_some("--json"));
+        let path = root().join("target/debug").join(suite.program);
+        let mut program = match suite.script {
+            Some(script) => {
+                let mut python = Command::new(format!("{}/venv/bin/python", folder.trim()));
+                python.arg(root().join(script)).arg(folder.trim()).arg(path);
+                python
+            }
+            None => {
+                let mut program = Command::new(path);
+                program.arg(folder.trim()).args(options.output.json.then_some("--json"));
+                program
+            }
+        };
         if is_all {
             program.env("CONSIGN_SERVICEBUS", "all");
         }
@@ -105,9 +132,9 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     Ok(())
 }
 
-/// One suite, or all of them.
+/// One suite, or all of them that do not take long.
 fn suites(only: Option<&str>) -> impl Iterator<Item = &'static Suite> {
-    SUITES.iter().filter(move |suite| only.is_none_or(|only| only == suite.name))
+    SUITES.iter().filter(move |suite| only.map_or(suite.script.is_none(), |only| only == suite.name))
 }
 
 #[cfg(test)]
@@ -121,6 +148,7 @@ mod tests {
     fn suites_are_found_by_name() {
         let names = |only| suites(only).map(|suite| suite.name).collect::<Vec<_>>();
         assert_eq!(names(Some("codecs")), ["codecs"]);
+        assert_eq!(names(Some("servicebus-upstream")), ["servicebus-upstream"]);
         assert_eq!(names(None), ["amqp", "codecs", "formats", "languages", "page", "peers", "servicebus"]);
         assert!(CommandLine::try_parse_from(["xtask", "foreign", "--suite", "codecs"]).is_ok());
         assert!(CommandLine::try_parse_from(["xtask", "foreign", "--suite", "codec"]).is_err());

@@ -60,6 +60,7 @@ const PARTS: &[Part] = &[
     part("faults-servicebus", &["faults", "--transport", "servicebus"]),
     part("clusters", &["clusters", "--faults", "40"]),
     part("servicebus", &["foreign", "--suite", "servicebus", "--all"]),
+    part("servicebus-upstream", &["foreign", "--suite", "servicebus-upstream"]),
     part("load", &["load"]),
     part("bench", &["bench", "--quick"]),
 ];

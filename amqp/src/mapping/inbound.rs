@@ -2,8 +2,8 @@ use std::{borrow::Cow, time::Duration};
 
 use consign_core::{
     message::{
-        LockToken, Message, MessageBody, MessageState, PassThrough, Properties as CoreProperties, Received,
-        SequenceNumber, Value as CoreValue,
+        LockToken, Message, MessageBody, MessageState, PassThrough, Properties as CoreProperties, PropertyValue,
+        Received, SequenceNumber, Value as CoreValue,
     },
     time::Timestamp as Instant,
 };
@@ -12,6 +12,7 @@ use super::{
     Direction, MappingError, MappingErrorKind, annotation,
     error::Place,
     id::type_annotation,
+    outbound::FIELDS,
     value::{from_amqp, property_from_amqp},
 };
 use crate::{
@@ -41,7 +42,11 @@ impl InboundMessage {
     /// # Errors
     /// [`MappingErrorKind::Malformed`] if a section is malformed, and the errors of [`InboundMessage::from_sections`].
     pub fn decode(message: &EncodedMessage, direction: Direction) -> Result<Self, MappingError> {
-        let sections = Sections::decode(message).map_err(MappingError::malformed)?;
+        let mut sections = Sections::decode(message).map_err(MappingError::malformed)?;
+        if direction == Direction::Send && sections.delivery_annotations.is_none() {
+            let at_the_end = message.delivery_annotations_at_the_end();
+            sections.delivery_annotations = at_the_end.map_err(MappingError::malformed)?;
+        }
         Self::from_sections(sections, direction)
     }
 
@@ -82,6 +87,10 @@ impl InboundMessage {
         {
             set_annotation(&mut properties, PassThrough::ABSOLUTE_EXPIRY_TIME, expiry.into());
         }
+        let delivery_annotations = delivery_annotations.unwrap_or(DeliveryAnnotations(Annotations::default())).0;
+        if direction == Direction::Send {
+            keep(&delivery_annotations, &body, &mut properties)?;
+        }
         let mut message = Message::from_parts(properties, message_body(body)?);
         if let Some(received) = received {
             message = message.with_received(received);
@@ -89,7 +98,6 @@ impl InboundMessage {
         if let Some(source) = known.dead_letter_source {
             message = message.with_dead_letter_source(&source);
         }
-        let delivery_annotations = delivery_annotations.unwrap_or(DeliveryAnnotations(Annotations::default())).0;
         Ok(Self { message, delivery_count: header.delivery_count, delivery_annotations })
     }
 
@@ -165,6 +173,22 @@ fn owned(text: &Str) -> Cow<'static, str> {
     text.as_str().to_owned().into()
 }
 
+/// Keeps what a message has no place for, and what the receiver gets. A lock token is of another delivery.
+fn keep(sent: &Annotations, body: &Body, properties: &mut CoreProperties) -> Result<(), MappingError> {
+    let mut kept = Vec::new();
+    for (name, value) in sent.0.iter().filter(|(name, _)| *name != annotation::LOCK_TOKEN) {
+        let value = from_amqp(value.clone(), Place::new(Section::DeliveryAnnotations, name), Limits::MAX_DEPTH - 1)?;
+        kept.push((name.as_str().into(), value));
+    }
+    if !kept.is_empty() {
+        set_annotation(properties, PassThrough::DELIVERY_ANNOTATIONS, CoreValue::Map(kept));
+    }
+    if matches!(body, Body::Data(sections) if sections.is_empty()) {
+        set_annotation(properties, PassThrough::NO_BODY, CoreValue::Simple(PropertyValue::Null));
+    }
+    Ok(())
+}
+
 fn set_annotation(properties: &mut CoreProperties, name: &'static str, value: CoreValue) {
     properties.pass_through_mut().annotations.push((name.into(), value));
 }
@@ -237,9 +261,7 @@ fn annotations(
         let is_of_sender =
             [annotation::PARTITION_KEY, annotation::VIA_PARTITION_KEY, annotation::SCHEDULED_ENQUEUE_TIME]
                 .contains(&name);
-        let reserved =
-            [PassThrough::MESSAGE_ID_TYPE, PassThrough::CORRELATION_ID_TYPE, PassThrough::ABSOLUTE_EXPIRY_TIME];
-        if reserved.contains(&name) {
+        if FIELDS.contains(&name) {
             return Err(place.error(MappingErrorKind::Reserved));
         }
         if is_of_broker && direction == Direction::Send {
@@ -267,10 +289,10 @@ fn one(key: &Symbol, value: &Value, properties: &mut CoreProperties, known: &mut
     let place = Place::annotation(key);
     match key.as_str() {
         annotation::PARTITION_KEY => {
-            properties.set_partition_key(string(value, place)?).map_err(|cause| place.invalid(cause))?;
+            properties.set_partition_key(key_text(value, place)?).map_err(|cause| place.invalid(cause))?;
         }
         annotation::VIA_PARTITION_KEY => {
-            properties.set_transaction_partition_key(string(value, place)?).map_err(|cause| place.invalid(cause))?;
+            properties.set_transaction_partition_key(key_text(value, place)?).map_err(|cause| place.invalid(cause))?;
         }
         annotation::SCHEDULED_ENQUEUE_TIME => {
             properties.set_scheduled_enqueue_time(instant(value, place)?);
@@ -304,6 +326,14 @@ fn wrong(place: Place<'_>, expected: &'static str, found: &Value) -> MappingErro
 
 fn string(value: &Value, place: Place<'_>) -> Result<String, MappingError> {
     value.as_str().map(str::to_owned).ok_or_else(|| wrong(place, "string", value))
+}
+
+/// A client of the Azure SDK for Python that sends a received message again writes its texts as bytes.
+fn key_text(value: &Value, place: Place<'_>) -> Result<String, MappingError> {
+    match value {
+        Value::Binary(bytes) => str::from_utf8(&bytes.0).map(str::to_owned).map_err(|_| wrong(place, "string", value)),
+        _ => string(value, place),
+    }
 }
 
 fn instant(value: &Value, place: Place<'_>) -> Result<Instant, MappingError> {

@@ -23,7 +23,7 @@
 //! | header | `durable`, `priority`, `first-acquirer` | [`PassThrough`], unless it is the default of AMQP 1.0 |
 //! | header | `ttl` | the time to live |
 //! | header | `delivery-count` | [`InboundMessage::delivery_count`]; [`Received::delivery_count`] on a received message |
-//! | delivery annotations | all | [`InboundMessage::delivery_annotations`] |
+//! | delivery annotations | all | [`InboundMessage::delivery_annotations`]; of a sender [`PassThrough::DELIVERY_ANNOTATIONS`] too, but no lock token |
 //! | message annotations | `x-opt-partition-key`, `x-opt-via-partition-key`, `x-opt-scheduled-enqueue-time` | the property of that name |
 //! | message annotations | those of [`annotation`] that a broker sets | [`Received`], and the dead-letter source |
 //! | message annotations | others | [`PassThrough::annotations`] |
@@ -32,7 +32,7 @@
 //! | properties | `absolute-expiry-time` | [`Received::expires_at`]; otherwise [`PassThrough::ABSOLUTE_EXPIRY_TIME`] |
 //! | properties | `user-id`, `content-encoding`, `creation-time`, `group-sequence` | [`PassThrough`] |
 //! | application properties | all | application properties of the same type |
-//! | body | data, value, sequence sections | [`MessageBody`] of the same kind; no section is one empty data section |
+//! | body | data, value, sequence sections | [`MessageBody`] of the same kind; no section is one empty data section, and [`PassThrough::NO_BODY`] on a message of a sender |
 //! | footer | all | [`PassThrough::footer`] |
 //!
 //! A received message has [`Received`] if it has the annotation `x-opt-sequence-number`. Without it the annotations of a broker are
@@ -55,10 +55,12 @@
 //! [`Message`]: consign_core::message::Message
 //! [`MessageBody`]: consign_core::message::MessageBody
 //! [`PassThrough`]: consign_core::message::PassThrough
+//! [`PassThrough::NO_BODY`]: consign_core::message::PassThrough::NO_BODY
 //! [`PassThrough::annotations`]: consign_core::message::PassThrough::annotations
 //! [`PassThrough::footer`]: consign_core::message::PassThrough::footer
 //! [`PassThrough::force_persistence`]: consign_core::message::PassThrough::force_persistence
 //! [`PassThrough::ABSOLUTE_EXPIRY_TIME`]: consign_core::message::PassThrough::ABSOLUTE_EXPIRY_TIME
+//! [`PassThrough::DELIVERY_ANNOTATIONS`]: consign_core::message::PassThrough::DELIVERY_ANNOTATIONS
 //! [`PassThrough::MESSAGE_ID_TYPE`]: consign_core::message::PassThrough::MESSAGE_ID_TYPE
 //! [`PropertyValue`]: consign_core::message::PropertyValue
 //! [`Received`]: consign_core::message::Received

@@ -14,14 +14,20 @@ use super::{
 use crate::{
     codec::Limits,
     message::{
-        Annotations, ApplicationProperties, Body, Footer, Header, MessageAnnotations, Properties, Section, Sections,
+        Annotations, ApplicationProperties, Body, DeliveryAnnotations, Footer, Header, MessageAnnotations, Properties,
+        Section, Sections,
     },
     value::{Binary, List, Str, Symbol, Timestamp, Value},
 };
 
 /// Annotations that are fields of a section.
-const FIELDS: [&str; 3] =
-    [PassThrough::MESSAGE_ID_TYPE, PassThrough::CORRELATION_ID_TYPE, PassThrough::ABSOLUTE_EXPIRY_TIME];
+pub(super) const FIELDS: [&str; 5] = [
+    PassThrough::MESSAGE_ID_TYPE,
+    PassThrough::CORRELATION_ID_TYPE,
+    PassThrough::ABSOLUTE_EXPIRY_TIME,
+    PassThrough::DELIVERY_ANNOTATIONS,
+    PassThrough::NO_BODY,
+];
 
 /// Converts a message into sections. The header is always one of them. A section that would be empty is none.
 ///
@@ -43,11 +49,20 @@ pub fn to_sections(message: &Message, direction: Direction) -> Result<Sections, 
     let footer = footer(message.pass_through())?;
     Ok(Sections {
         header: Some(header(message, received, direction)?),
-        delivery_annotations: None,
+        delivery_annotations: of_sender(message).filter(|_| direction != Direction::Send).transpose()?,
         message_annotations: (!annotations.0.is_empty()).then_some(MessageAnnotations(annotations)),
         properties: (properties != Properties::default()).then_some(properties),
         application_properties: (!application.0.is_empty()).then_some(application),
-        body: body(message.body())?,
+        body: match message.body() {
+            MessageBody::Data(data)
+                if direction != Direction::Send
+                    && has_no_body(message)
+                    && data.sections().iter().all(bytes::Bytes::is_empty) =>
+            {
+                Body::default()
+            }
+            other => body(other)?,
+        },
         footer: (!footer.0.is_empty()).then_some(Footer(footer)),
     })
 }
@@ -162,6 +177,27 @@ fn annotations(
         out.push(to_symbol(name, place)?, to_amqp(value, place, Limits::MAX_DEPTH)?);
     }
     Ok(out)
+}
+
+/// The delivery annotations of the sender.
+fn of_sender(message: &Message) -> Option<Result<DeliveryAnnotations, MappingError>> {
+    let kept = message.pass_through()?.annotation(PassThrough::DELIVERY_ANNOTATIONS)?;
+    let CoreValue::Map(pairs) = kept else { return None };
+    let mut out = Annotations::default();
+    for (name, value) in pairs {
+        let name = name.as_str().unwrap_or_default();
+        let place = Place::new(Section::DeliveryAnnotations, name);
+        let pair = to_symbol(name, place).and_then(|name| Ok((name, to_amqp(value, place, Limits::MAX_DEPTH)?)));
+        match pair {
+            Ok((name, value)) => out.push(name, value),
+            Err(error) => return Some(Err(error)),
+        }
+    }
+    Some(Ok(DeliveryAnnotations(out)))
+}
+
+fn has_no_body(message: &Message) -> bool {
+    message.pass_through().is_some_and(|rest| rest.annotation(PassThrough::NO_BODY).is_some())
 }
 
 fn footer(rest: Option<&PassThrough>) -> Result<Annotations, MappingError> {

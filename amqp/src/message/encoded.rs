@@ -90,6 +90,8 @@ pub struct EncodedMessage {
     ranges: [(usize, usize); SECTIONS],
     body: Option<BodyKind>,
     limits: Limits,
+    /// Delivery annotations behind the other sections.
+    at_the_end: Bytes,
 }
 
 impl EncodedMessage {
@@ -98,7 +100,8 @@ impl EncodedMessage {
     /// # Errors
     /// A section is unknown, repeated, truncated or not in the order of AMQP 1.0, or sections of different kinds make up the body.
     /// A footer before the body is accepted: rhea writes it there. Delivery annotations at the end of the message are
-    /// dropped: azure-servicebus writes there those of a message that it has received before.
+    /// apart, in [`delivery_annotations_at_the_end`](Self::delivery_annotations_at_the_end): azure-servicebus writes its own there, and
+    /// those of a message that it has received before.
     pub fn split(bytes: Bytes) -> Result<Self, DecodeError> {
         Self::split_with(bytes, Limits::DEFAULT)
     }
@@ -113,11 +116,13 @@ impl EncodedMessage {
         let mut ranges = [(0, 0); SECTIONS];
         let mut body = None;
         let mut before = None;
+        let mut at_the_end = Bytes::new();
         while !decoder.is_empty() {
             let start = decoder.offset();
             let (section, kind) = section(&mut decoder)?;
             if section == Section::DeliveryAnnotations && body.is_some() && end == bytes.len() {
                 decoder.skip()?;
+                at_the_end = bytes.slice(start..decoder.offset());
                 end = start;
                 continue;
             }
@@ -138,7 +143,7 @@ impl EncodedMessage {
             before = Some(section);
         }
         bytes.truncate(end);
-        Ok(Self { bytes, ranges, body, limits })
+        Ok(Self { bytes, ranges, body, limits, at_the_end })
     }
 
     /// Returns the encoded message, without delivery annotations at its end.
@@ -181,6 +186,15 @@ impl EncodedMessage {
     /// The section is malformed or exceeds a limit. The offset of the error counts from the start of the message.
     pub fn header(&self) -> Result<Option<Header>, DecodeError> {
         self.decode(Section::Header)
+    }
+
+    /// Decodes the delivery annotations at the end of the message.
+    ///
+    /// # Errors
+    /// The section is malformed or exceeds a limit.
+    pub fn delivery_annotations_at_the_end(&self) -> Result<Option<DeliveryAnnotations>, DecodeError> {
+        let is_there = !self.at_the_end.is_empty();
+        is_there.then(|| Decoder::with_limits(&self.at_the_end, self.limits).decode()).transpose()
     }
 
     /// Decodes the delivery annotations.

@@ -96,13 +96,14 @@ fn sections_out_of_order_repeated_or_mixed_are_refused() {
     assert_eq!((unknown.kind(), unknown.offset()), (DecodeErrorKind::Descriptor, 1));
 }
 
-/// azure-servicebus writes those of a message that it has received before at the end.
+/// azure-servicebus writes its own there, and those of a message that it has received before.
 #[test]
-fn delivery_annotations_at_the_end_are_dropped() {
+fn delivery_annotations_at_the_end_are_apart() {
     let data = Data(b"body".as_slice().into());
     let (properties, stale) = (Properties::default(), DeliveryAnnotations(annotations()));
     let message = EncodedMessage::split(encode(&[&properties, &data, &stale]).into()).unwrap();
     assert_eq!(message.delivery_annotations().unwrap(), None);
+    assert_eq!(message.delivery_annotations_at_the_end().unwrap(), Some(stale.clone()));
     let without = encode(&[&properties, &data]);
     assert_eq!((message.bytes().as_ref(), message.from_section(Section::Properties).as_ref()), (&*without, &*without));
     for sections in [

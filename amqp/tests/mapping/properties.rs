@@ -4,7 +4,9 @@ use bytes::Bytes;
 use consign_amqp::{
     codec,
     mapping::{Direction, annotation, stamp_expiry},
-    message::{Annotations, Body, DeliveryAnnotations, Header, MessageAnnotations, MessageId, Properties, Sections},
+    message::{
+        Annotations, Body, Data, DeliveryAnnotations, Header, MessageAnnotations, MessageId, Properties, Sections,
+    },
     value::{List, Symbol, Timestamp, Uuid, Value},
 };
 use consign_core::{
@@ -131,6 +133,7 @@ fn what_a_broker_sets_is_read_from_a_delivery_and_not_from_a_send() {
         names,
         [annotation::PARTITION_KEY, annotation::VIA_PARTITION_KEY, annotation::SCHEDULED_ENQUEUE_TIME, "x-own"]
     );
+    sections.body = Body::Data(vec!["".as_bytes().into()]);
     let message = read(&sections, Direction::Send).unwrap().message;
     assert_eq!((message.received(), message.dead_letter_source()), (None, None));
     assert_eq!(message.pass_through().unwrap().annotations.len(), 1);
@@ -217,7 +220,7 @@ fn a_time_to_live_without_an_end_is_left_out() {
     assert_eq!(write(&message, Direction::Send).header.unwrap().ttl, None);
 }
 
-/// Rules: B-01, B-02, B-03, B-04.
+/// Rules: B-01, B-02, B-03, B-04, B-06.
 #[test]
 fn a_body_keeps_its_kind_and_its_sections() {
     let bytes = |text: &'static str| Bytes::from_static(text.as_bytes());
@@ -241,6 +244,8 @@ fn a_body_keeps_its_kind_and_its_sections() {
     }
     let none = read(&Sections::default(), Direction::Send).unwrap().message;
     assert_eq!(none.body(), &MessageBody::empty());
+    assert_eq!(write(&none, Direction::Deliver).body, Body::default());
+    assert_eq!(write(&none, Direction::Send).body, Body::Data(vec!["".as_bytes().into()]));
 }
 
 #[test]
@@ -250,6 +255,26 @@ fn the_bytes_of_a_body_are_not_copied() {
     let message = consign_amqp::message::EncodedMessage::split(encoded.clone()).unwrap();
     let inbound = consign_amqp::mapping::InboundMessage::decode(&message, Direction::Send).unwrap();
     assert!(encoded.as_ptr_range().contains(&inbound.message.payload().unwrap().as_ptr()));
+}
+
+/// Rules: A-13.
+#[test]
+fn delivery_annotations_of_a_sender_are_delivered_without_its_lock_token() {
+    let mut annotations = Annotations::default();
+    annotations.push(Symbol::from_static("x-other"), 1_i32);
+    let kept = DeliveryAnnotations(annotations.clone());
+    annotations.push(Symbol::from_static(annotation::LOCK_TOKEN), Uuid([9; 16]));
+    let data = Data("a".as_bytes().into());
+    let at_the_end = [codec::encode(&data).unwrap(), codec::encode(&DeliveryAnnotations(annotations.clone())).unwrap()];
+    let at_the_end = consign_amqp::message::EncodedMessage::split(at_the_end.concat().into()).unwrap();
+    let at_the_end = consign_amqp::mapping::InboundMessage::decode(&at_the_end, Direction::Send).unwrap();
+    let sections = Sections { delivery_annotations: Some(DeliveryAnnotations(annotations)), ..Sections::default() };
+    for message in [read(&sections, Direction::Send).unwrap().message, at_the_end.message] {
+        let delivered = write(&message, Direction::Deliver);
+        assert_eq!(delivered.delivery_annotations, Some(kept.clone()));
+        assert_eq!(delivered.message_annotations, None);
+        assert_eq!(write(&message, Direction::Send).delivery_annotations, None);
+    }
 }
 
 #[test]

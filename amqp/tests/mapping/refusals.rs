@@ -81,7 +81,13 @@ fn keys_that_occur_twice_and_reserved_names_are_refused() {
     application.push("a\n", 2_i32);
     let twice = Sections { application_properties: Some(application), ..Sections::default() };
     assert_eq!(refused(&twice), at(MappingErrorKind::DuplicateKey, Section::ApplicationProperties, "a\\n"));
-    for name in [PassThrough::MESSAGE_ID_TYPE, PassThrough::CORRELATION_ID_TYPE, PassThrough::ABSOLUTE_EXPIRY_TIME] {
+    for name in [
+        PassThrough::MESSAGE_ID_TYPE,
+        PassThrough::CORRELATION_ID_TYPE,
+        PassThrough::ABSOLUTE_EXPIRY_TIME,
+        PassThrough::DELIVERY_ANNOTATIONS,
+        PassThrough::NO_BODY,
+    ] {
         let reserved = annotated(&[(name, Value::Null)]);
         assert_eq!(refused(&reserved), at(MappingErrorKind::Reserved, Section::MessageAnnotations, name));
     }

@@ -3,6 +3,7 @@
 mod counts;
 mod entity;
 mod manage;
+mod metadata;
 mod queue;
 mod settings;
 mod subscription;
@@ -13,6 +14,7 @@ pub use self::{
     counts::Counts,
     entity::{Entity, EntityKind},
     manage::Administration,
+    metadata::Metadata,
     queue::QueueSettings,
     settings::EntitySettings,
     subscription::SubscriptionSettings,

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{Status, setters};
+use super::{Metadata, Status, setters};
 use crate::{
     message::{Field, InvalidArgument, Problem, limits},
     transport::{ErrorKind, ManageError},
@@ -43,6 +43,8 @@ pub struct QueueSettings {
     pub auto_delete_on_idle: Option<Duration>,
     /// The directions that are open.
     pub status: Status,
+    /// What clients set and read again.
+    pub metadata: Metadata,
 }
 
 impl QueueSettings {
@@ -66,6 +68,7 @@ impl QueueSettings {
         partitioned: bool;
         auto_delete_on_idle: Duration => Some;
         status: Status;
+        metadata: Metadata;
     }
 
     /// Sets `forward_to`.
@@ -129,6 +132,7 @@ impl QueueSettings {
             forward_dead_letters_to,
             auto_delete_on_idle,
             status,
+            metadata,
         } = other;
         let is_same = [
             ("lock_duration", self.lock_duration == *lock_duration),
@@ -149,7 +153,8 @@ impl QueueSettings {
             ("auto_delete_on_idle", self.auto_delete_on_idle == *auto_delete_on_idle),
             ("status", self.status == *status),
         ];
-        is_same.into_iter().find(|(_, is_same)| !is_same).map(|(name, _)| name)
+        let differs = is_same.into_iter().find(|(_, is_same)| !is_same).map(|(name, _)| name);
+        differs.or_else(|| self.metadata.difference(metadata))
     }
 
     /// Checks the ranges.
@@ -172,7 +177,7 @@ impl QueueSettings {
         ];
         match rules.into_iter().find(|(_, holds)| !holds) {
             Some((name, _)) => Err(InvalidArgument::new(Field::Setting(name), Problem::OutOfRange)),
-            None => Ok(()),
+            None => self.metadata.check(),
         }
     }
 }
@@ -199,6 +204,7 @@ impl Default for QueueSettings {
             forward_dead_letters_to: None,
             auto_delete_on_idle: None,
             status: Status::Active,
+            metadata: Metadata::default(),
         }
     }
 }

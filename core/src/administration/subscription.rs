@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{QueueSettings, Status, setters};
+use super::{Metadata, QueueSettings, Status, setters};
 
 /// The settings of a subscription. `Topic::create_subscription` checks their
 /// ranges, which are those of [`QueueSettings`]. Its messages count against the size of its topic.
@@ -30,6 +30,8 @@ pub struct SubscriptionSettings {
     pub auto_delete_on_idle: Option<Duration>,
     /// Whether it can be received from. Messages are copied to it in any case.
     pub status: Status,
+    /// What clients set and read again.
+    pub metadata: Metadata,
 }
 
 impl SubscriptionSettings {
@@ -42,6 +44,7 @@ impl SubscriptionSettings {
         requires_session: bool;
         auto_delete_on_idle: Duration => Some;
         status: Status;
+        metadata: Metadata;
     }
 
     /// Sets `forward_to`.
@@ -71,6 +74,7 @@ impl SubscriptionSettings {
             forward_dead_letters_to: self.forward_dead_letters_to.clone(),
             auto_delete_on_idle: self.auto_delete_on_idle,
             status: self.status,
+            metadata: self.metadata.clone(),
             max_size: u64::MAX,
             max_message_size: QueueSettings::MAX_MESSAGE_SIZE,
             ..QueueSettings::default()
@@ -100,6 +104,7 @@ impl Default for SubscriptionSettings {
             forward_dead_letters_to: None,
             auto_delete_on_idle: queue.auto_delete_on_idle,
             status: queue.status,
+            metadata: queue.metadata,
         }
     }
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{QueueSettings, Status, setters};
+use super::{Metadata, QueueSettings, Status, setters};
 
 /// The settings of a topic. `Broker::create_topic` checks their ranges, which are
 /// those of [`QueueSettings`].
@@ -27,6 +27,8 @@ pub struct TopicSettings {
     pub auto_delete_on_idle: Option<Duration>,
     /// The directions that are open.
     pub status: Status,
+    /// What clients set and read again.
+    pub metadata: Metadata,
 }
 
 impl TopicSettings {
@@ -39,6 +41,7 @@ impl TopicSettings {
         max_message_size: usize;
         auto_delete_on_idle: Duration => Some;
         status: Status;
+        metadata: Metadata;
     }
 
     /// Returns the settings of a queue that correspond to these.
@@ -53,6 +56,7 @@ impl TopicSettings {
             max_message_size: self.max_message_size,
             auto_delete_on_idle: self.auto_delete_on_idle,
             status: self.status,
+            metadata: self.metadata.clone(),
             ..QueueSettings::default()
         }
     }
@@ -76,6 +80,7 @@ impl Default for TopicSettings {
             max_message_size: queue.max_message_size,
             auto_delete_on_idle: queue.auto_delete_on_idle,
             status: queue.status,
+            metadata: queue.metadata,
         }
     }
 }

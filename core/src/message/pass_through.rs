@@ -46,6 +46,18 @@ impl PassThrough {
     /// It is never sent to an AMQP 1.0 peer as an annotation. Other transports and stores keep it like any annotation.
     pub const ABSOLUTE_EXPIRY_TIME: &'static str = "x-opt-consign-absolute-expiry-time";
 
+    /// The annotation that holds the delivery annotations of the sender, a map. A server returns them with each delivery, as Azure
+    /// Service Bus does.
+    ///
+    /// It is never sent to an AMQP 1.0 peer as an annotation. Other transports and stores keep it like any annotation.
+    pub const DELIVERY_ANNOTATIONS: &'static str = "x-opt-consign-delivery-annotations";
+
+    /// The annotation that is there, and null, if the sender has sent a message without a section for its body. A server delivers it
+    /// without one.
+    ///
+    /// It is never sent to an AMQP 1.0 peer. Other transports and stores keep it like any annotation.
+    pub const NO_BODY: &'static str = "x-opt-consign-no-body";
+
     /// Returns the value of the first annotation of this name.
     #[must_use]
     pub fn annotation(&self, name: &str) -> Option<&Value> {

@@ -1,5 +1,5 @@
 use consign_core::message::PropertyValue;
-use consign_rules::{CorrelationFilter, Filter, SqlFilter};
+use consign_rules::{CorrelationFilter, Filter, Parameters, SqlFilter};
 
 use super::{DocumentError, DocumentErrorKind as Kind, SettingsError, fields::Field, value, xml::Element};
 
@@ -23,7 +23,7 @@ pub enum FilterDescription {
 pub struct SqlDescription {
     /// `SqlExpression`.
     pub expression: String,
-    /// `Parameters`, by their names. A rule of this library has none.
+    /// `Parameters`, by their names.
     pub parameters: Vec<(String, PropertyValue)>,
 }
 
@@ -73,8 +73,13 @@ impl SqlDescription {
         }
     }
 
-    pub(super) fn without_parameters(&self) -> Result<&str, SettingsError> {
-        if self.parameters.is_empty() { Ok(&self.expression) } else { Err(SettingsError::unsupported("Parameters")) }
+    pub(super) fn of(expression: &str, parameters: &Parameters) -> Self {
+        let parameters = parameters.iter().map(|(name, value)| (name.to_owned(), value.clone())).collect();
+        Self { expression: expression.to_owned(), parameters }
+    }
+
+    pub(super) fn to_parameters(&self) -> Result<Parameters, SettingsError> {
+        Parameters::new(self.parameters.iter().cloned()).map_err(|error| SettingsError::other(&error))
     }
 }
 
@@ -137,14 +142,14 @@ impl FilterDescription {
     /// Returns the filter.
     ///
     /// # Errors
-    /// An expression that is not of the language of rules, parameters, or a correlation filter without a property.
+    /// An expression that is not of the language of rules, a parameter without a value, or a correlation filter without a property.
     pub fn to_filter(&self) -> Result<Filter, SettingsError> {
         Ok(match self {
             Self::True => Filter::True,
             Self::False => Filter::False,
             Self::Sql(sql) => {
-                let expression = sql.without_parameters()?;
-                SqlFilter::parse(expression).map_err(|error| SettingsError::other(&error))?.into()
+                let filter = SqlFilter::parse_with(&sql.expression, sql.to_parameters()?);
+                filter.map_err(|error| SettingsError::other(&error))?.into()
             }
             Self::Correlation(correlation) => correlation.to_filter()?.into(),
         })
@@ -156,7 +161,7 @@ impl From<&Filter> for FilterDescription {
         match filter {
             Filter::True => Self::True,
             Filter::False => Self::False,
-            Filter::Sql(filter) => Self::Sql(SqlDescription::new(filter.as_str())),
+            Filter::Sql(filter) => Self::Sql(SqlDescription::of(filter.as_str(), filter.parameters())),
             Filter::Correlation(filter) => {
                 let mut description = CorrelationDescription::default();
                 macro_rules! get {

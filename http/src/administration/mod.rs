@@ -30,11 +30,13 @@
 //!
 //! | field | without an effect |
 //! |---|---|
-//! | `EnableBatchedOperations`, `SupportOrdering`, `EntityAvailabilityStatus` | any value |
-//! | `DuplicateDetectionHistoryTimeWindow` | any value, while `RequiresDuplicateDetection` is not true |
-//! | `EnableExpress`, `IsAnonymousAccessible`, `FilteringMessagesBeforePublishing`, `EnableSubscriptionPartitioning` | false |
-//! | `UserMetadata`, `AuthorizationRules` | empty |
+//! | `EntityAvailabilityStatus` | any value |
+//! | `IsAnonymousAccessible`, `FilteringMessagesBeforePublishing`, `EnableSubscriptionPartitioning` | false |
+//! | `AuthorizationRules` | empty |
 //! | counts, sizes, times | any value: they are of the entity, not of its settings |
+//!
+//! `UserMetadata`, `EnableBatchedOperations`, `EnableExpress`, `SupportOrdering`, and `DuplicateDetectionHistoryTimeWindow` while
+//! `RequiresDuplicateDetection` is not true, are the [`Metadata`](consign_core::administration::Metadata) of the settings.
 //!
 //! Elements that are not fields are in `unknown`, by their names.
 

@@ -78,15 +78,20 @@ impl From<&QueueSettings> for QueueDescription {
             requires_session: Some(settings.requires_session),
             default_message_time_to_live: Some(settings::unlimited(settings.default_time_to_live)),
             dead_lettering_on_message_expiration: Some(settings.dead_letter_on_expiration),
-            duplicate_detection_history_time_window: Some(window.unwrap_or(settings::DUPLICATE_WINDOW)),
+            duplicate_detection_history_time_window: Some(
+                window.or(settings.metadata.duplicate_window).unwrap_or(settings::DUPLICATE_WINDOW),
+            ),
             max_delivery_count: Some(settings.max_delivery_count.into()),
-            enable_batched_operations: Some(true),
+            enable_batched_operations: Some(settings.metadata.batched_operations.unwrap_or(true)),
+            user_metadata: settings.metadata.user.clone(),
             status: Some(settings.status),
             forward_to: settings.forward_to.clone(),
             auto_delete_on_idle: Some(settings::unlimited(settings.auto_delete_on_idle)),
             enable_partitioning: Some(settings.partitioned),
             forward_dead_lettered_messages_to: settings.forward_dead_letters_to.clone(),
             max_message_size_in_kilobytes: Some(settings::kilobytes(settings.max_message_size)),
+            enable_express: Some(settings.metadata.express.unwrap_or_default()),
+            support_ordering: Some(settings.metadata.ordering.unwrap_or(true)),
             ..Self::default()
         }
     }
@@ -115,10 +120,8 @@ impl QueueDescription {
         settings::check_unset(
             &self.unknown,
             &[
-                ("UserMetadata", self.user_metadata.as_ref().is_some_and(|text| !text.is_empty())),
                 ("AuthorizationRules", self.authorization_rules.as_ref().is_some_and(|rules| !rules.is_empty())),
                 ("IsAnonymousAccessible", self.is_anonymous_accessible == Some(true)),
-                ("EnableExpress", self.enable_express == Some(true)),
             ],
         )?;
         let mut settings = current.clone();
@@ -132,6 +135,13 @@ impl QueueDescription {
             current.duplicate_detection,
             is_new,
         )?;
+        settings::set_metadata!(self => settings);
+        let kept = &mut settings.metadata;
+        kept.express = settings::kept(self.enable_express, kept.express, false);
+        kept.ordering = settings::kept(self.support_ordering, kept.ordering, true);
+        let window = self.duplicate_detection_history_time_window;
+        let window = settings::kept(window, kept.duplicate_window, settings::DUPLICATE_WINDOW);
+        kept.duplicate_window = window.filter(|_| settings.duplicate_detection.is_none());
         Ok(settings)
     }
 }

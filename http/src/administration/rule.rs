@@ -31,11 +31,11 @@ impl RuleDescription {
     /// Returns the rule, with a name for one that has none.
     ///
     /// # Errors
-    /// A name, a filter or an action that a rule cannot have, or parameters.
+    /// A name, a filter or an action that a rule cannot have.
     pub fn to_rule(&self, name: &str) -> Result<Rule, SettingsError> {
         let rule = Rule::new(self.name.as_deref().unwrap_or(name), self.filter.to_filter()?)?;
         let Some(action) = &self.action else { return Ok(rule) };
-        let action = SqlAction::parse(action.without_parameters()?);
+        let action = SqlAction::parse_with(&action.expression, action.to_parameters()?);
         Ok(rule.with_action(action.map_err(|error| SettingsError::other(&error))?))
     }
 
@@ -88,8 +88,8 @@ impl From<&Rule> for RuleDescription {
     fn from(rule: &Rule) -> Self {
         Self {
             filter: rule.filter().into(),
-            action: rule.action().map(|action| SqlDescription::new(action.as_str())),
-            created_at: None,
+            action: rule.action().map(|action| SqlDescription::of(action.as_str(), action.parameters())),
+            created_at: rule.created(),
             name: Some(rule.name().to_owned()),
         }
     }

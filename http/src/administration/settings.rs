@@ -83,6 +83,23 @@ macro_rules! set_received {
 }
 pub(super) use set_received;
 
+/// Returns what is kept of a field: nothing where it has its default.
+pub(super) fn kept<T: Copy + PartialEq>(value: Option<T>, before: Option<T>, default: T) -> Option<T> {
+    value.map_or(before, |value| Some(value).filter(|value| *value != default))
+}
+
+/// Sets what clients read again. An empty text is none.
+macro_rules! set_metadata {
+    ($description:ident => $settings:ident) => {
+        let kept = &mut $settings.metadata;
+        if let Some(text) = &$description.user_metadata {
+            kept.user = Some(text.clone()).filter(|text| !text.is_empty());
+        }
+        kept.batched_operations = settings::kept($description.enable_batched_operations, kept.batched_operations, true);
+    };
+}
+pub(super) use set_metadata;
+
 pub(super) fn count(field: &str, count: u64) -> Result<u32, SettingsError> {
     u32::try_from(count).map_err(|_| SettingsError::invalid(field))
 }

@@ -60,7 +60,8 @@ impl From<&SubscriptionSettings> for SubscriptionDescription {
             dead_lettering_on_message_expiration: Some(settings.dead_letter_on_expiration),
             dead_lettering_on_filter_evaluation_exceptions: Some(settings.dead_letter_on_filter_error),
             max_delivery_count: Some(settings.max_delivery_count.into()),
-            enable_batched_operations: Some(true),
+            enable_batched_operations: Some(settings.metadata.batched_operations.unwrap_or(true)),
+            user_metadata: settings.metadata.user.clone(),
             status: Some(settings.status),
             forward_to: settings.forward_to.clone(),
             forward_dead_lettered_messages_to: settings.forward_dead_letters_to.clone(),
@@ -91,15 +92,13 @@ impl SubscriptionDescription {
     }
 
     fn apply(&self, current: &SubscriptionSettings, is_new: bool) -> Result<SubscriptionSettings, SettingsError> {
-        settings::check_unset(
-            &self.unknown,
-            &[("UserMetadata", self.user_metadata.as_ref().is_some_and(|text| !text.is_empty()))],
-        )?;
+        settings::check_unset(&self.unknown, &[])?;
         let mut settings = current.clone();
         settings::set_received!(self => settings, is_new);
         settings::set!(self => settings:
             dead_lettering_on_filter_evaluation_exceptions => dead_letter_on_filter_error,
         );
+        settings::set_metadata!(self => settings);
         Ok(settings)
     }
 }

@@ -44,6 +44,10 @@ description! {
         count_details: CountDetails = "CountDetails",
         /// `SubscriptionCount`.
         subscription_count: u64 = "SubscriptionCount",
+        /// `SqlFilterCount`: of all subscriptions. True and false filters are SQL filters.
+        sql_filter_count: u64 = "SqlFilterCount",
+        /// `CorrelationFilterCount`: of all subscriptions.
+        correlation_filter_count: u64 = "CorrelationFilterCount",
         /// `AutoDeleteOnIdle`; [`UNLIMITED`](super::UNLIMITED) is never.
         auto_delete_on_idle: Duration = "AutoDeleteOnIdle",
         /// `EnablePartitioning`.
@@ -67,12 +71,17 @@ impl From<&TopicSettings> for TopicDescription {
             default_message_time_to_live: Some(settings::unlimited(settings.default_time_to_live)),
             max_size_in_megabytes: Some(settings::megabytes(settings.max_size)),
             requires_duplicate_detection: Some(window.is_some()),
-            duplicate_detection_history_time_window: Some(window.unwrap_or(settings::DUPLICATE_WINDOW)),
-            enable_batched_operations: Some(true),
+            duplicate_detection_history_time_window: Some(
+                window.or(settings.metadata.duplicate_window).unwrap_or(settings::DUPLICATE_WINDOW),
+            ),
+            enable_batched_operations: Some(settings.metadata.batched_operations.unwrap_or(true)),
+            user_metadata: settings.metadata.user.clone(),
             status: Some(settings.status),
             auto_delete_on_idle: Some(settings::unlimited(settings.auto_delete_on_idle)),
             enable_partitioning: Some(settings.partitioned),
             max_message_size_in_kilobytes: Some(settings::kilobytes(settings.max_message_size)),
+            enable_express: Some(settings.metadata.express.unwrap_or_default()),
+            support_ordering: Some(settings.metadata.ordering.unwrap_or(true)),
             ..Self::default()
         }
     }
@@ -100,10 +109,8 @@ impl TopicDescription {
         settings::check_unset(
             &self.unknown,
             &[
-                ("UserMetadata", self.user_metadata.as_ref().is_some_and(|text| !text.is_empty())),
                 ("AuthorizationRules", self.authorization_rules.as_ref().is_some_and(|rules| !rules.is_empty())),
                 ("IsAnonymousAccessible", self.is_anonymous_accessible == Some(true)),
-                ("EnableExpress", self.enable_express == Some(true)),
                 ("FilteringMessagesBeforePublishing", self.filtering_messages_before_publishing == Some(true)),
                 ("EnableSubscriptionPartitioning", self.enable_subscription_partitioning == Some(true)),
             ],
@@ -120,6 +127,13 @@ impl TopicDescription {
             current.duplicate_detection,
             is_new,
         )?;
+        settings::set_metadata!(self => settings);
+        let kept = &mut settings.metadata;
+        kept.express = settings::kept(self.enable_express, kept.express, false);
+        kept.ordering = settings::kept(self.support_ordering, kept.ordering, true);
+        let window = self.duplicate_detection_history_time_window;
+        let window = settings::kept(window, kept.duplicate_window, settings::DUPLICATE_WINDOW);
+        kept.duplicate_window = window.filter(|_| settings.duplicate_detection.is_none());
         Ok(settings)
     }
 }

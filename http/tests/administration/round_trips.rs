@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use consign_core::{
+    Message,
     administration::{Counts, QueueSettings, Status, SubscriptionSettings, TopicSettings},
     message::PropertyValue,
     time::Timestamp,
@@ -91,12 +92,11 @@ fn what_is_fixed_or_not_represented_is_an_error() {
         change(&mut description);
         description.update(&current).unwrap_err().to_string()
     };
-    let changes: [Change<'_>; 8] = [
+    let changes: [Change<'_>; 7] = [
         ("RequiresSession", &|queue| queue.requires_session = Some(true)),
         ("EnablePartitioning", &|queue| queue.enable_partitioning = Some(true)),
         ("RequiresDuplicateDetection", &|queue| queue.requires_duplicate_detection = Some(true)),
-        ("EnableExpress", &|queue| queue.enable_express = Some(true)),
-        ("UserMetadata", &|queue| queue.user_metadata = Some("a".into())),
+        ("IsAnonymousAccessible", &|queue| queue.is_anonymous_accessible = Some(true)),
         ("Novelty", &|queue| queue.unknown.push("Novelty".into())),
         ("MaxSizeInMegabytes", &|queue| queue.max_size_in_megabytes = Some(u64::MAX)),
         ("MaxDeliveryCount", &|queue| queue.max_delivery_count = Some(u64::MAX)),
@@ -104,6 +104,25 @@ fn what_is_fixed_or_not_represented_is_an_error() {
     for (field, change) in changes {
         assert!(refusal(change).contains(field), "{field}");
     }
+}
+
+/// Rules: S-13.
+#[test]
+fn what_clients_read_again_is_a_setting() {
+    let mut described = QueueDescription::from(&QueueSettings::default());
+    described.user_metadata = Some("of the team".into());
+    described.enable_express = Some(true);
+    described.enable_batched_operations = Some(false);
+    described.support_ordering = Some(false);
+    described.duplicate_detection_history_time_window = Some(Duration::from_secs(720));
+    let settings = described.to_settings().unwrap();
+    assert_eq!((settings.metadata.user.as_deref(), settings.duplicate_detection), (Some("of the team"), None));
+    assert_eq!(QueueDescription::from(&settings), described);
+    assert_eq!(QueueDescription::default().update(&settings).unwrap(), settings);
+    described.user_metadata = Some(String::new());
+    assert_eq!(described.update(&settings).unwrap().metadata.user, None);
+    described.duplicate_detection_history_time_window = Some(Duration::from_secs(25 * 24 * 3_600));
+    assert!(described.to_settings().unwrap().check().is_err());
 }
 
 #[test]
@@ -174,14 +193,19 @@ fn rules_are_kept() {
 }
 
 #[test]
-fn parameters_are_kept_in_a_document_and_refused_in_a_rule() {
+fn parameters_are_kept_in_a_document_and_in_a_rule() {
     let mut sql = SqlDescription::new("a = @b");
     sql.parameters = vec![("@b".into(), 1_i32.into())];
     let Description::Rule(read) = same(RuleDescription::new("r", FilterDescription::Sql(sql.clone()))) else {
         panic!()
     };
     assert_eq!(read.filter, FilterDescription::Sql(sql));
-    assert!(read.to_rule("r").unwrap_err().to_string().contains("Parameters"));
+    let rule = read.to_rule("r").unwrap();
+    assert_eq!(RuleDescription::from(&rule), read);
+    let matches = |value: i32| rule.filter().matches(&Message::builder().property("a", value).build("").unwrap());
+    assert_eq!((matches(1), matches(2)), (Ok(true), Ok(false)));
+    let unknown = RuleDescription::new("r", FilterDescription::Sql(SqlDescription::new("a = @b")));
+    assert!(unknown.to_rule("r").unwrap_err().to_string().contains("@b"));
 }
 
 #[test]

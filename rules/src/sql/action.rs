@@ -6,7 +6,7 @@ use consign_core::{
 };
 
 use super::{
-    ParseError, ParseErrorKind,
+    Parameters, ParseError, ParseErrorKind,
     display::separated,
     evaluate::{Evaluator, is_same_name},
     operand::{EPOCH_TICKS, Operand, TICKS_PER_MS, View},
@@ -34,6 +34,7 @@ const MAX_STATEMENTS: usize = 32;
 #[derive(Clone, Debug)]
 pub struct SqlAction {
     text: Box<str>,
+    parameters: Parameters,
     statements: Vec<Statement>,
 }
 
@@ -41,17 +42,19 @@ impl SqlAction {
     /// Reads statements: one at least and 32 at most, in at most 1,024 UTF-16 code units, with parentheses, signs and
     /// functions inside each other at most 64 times.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
-        let mut parser = Parser::new(text, true)?;
-        let mut statements = Vec::new();
-        while statements.is_empty() || !parser.at_end() {
-            if statements.len() == MAX_STATEMENTS {
-                let kind = ParseErrorKind::TooManyExpressions { limit: MAX_STATEMENTS };
-                return Err(parser.error(kind, parser.position(), parser.position()));
-            }
-            statements.push(statement(&mut parser)?);
-            parser.take_sign(";")?;
-        }
-        Ok(Self { text: text.into(), statements })
+        Self::parse_with(text, Parameters::default())
+    }
+
+    /// Reads statements with parameters, such as `@name`. Each of them needs a value; a value may be without a use.
+    pub fn parse_with(text: &str, parameters: Parameters) -> Result<Self, ParseError> {
+        let statements = statements(text, &parameters)?;
+        Ok(Self { text: text.into(), parameters, statements })
+    }
+
+    /// Returns the parameters.
+    #[must_use]
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
     }
 
     /// Returns the text as it was written.
@@ -84,7 +87,7 @@ impl SqlAction {
 
 impl PartialEq for SqlAction {
     fn eq(&self, other: &Self) -> bool {
-        self.statements == other.statements
+        self.statements == other.statements && self.parameters == other.parameters
     }
 }
 
@@ -93,6 +96,20 @@ impl fmt::Display for SqlAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         separated(f, &self.statements, "; ", |f, statement| statement.fmt(f))
     }
+}
+
+fn statements(text: &str, parameters: &Parameters) -> Result<Vec<Statement>, ParseError> {
+    let mut parser = Parser::new(text, parameters, true)?;
+    let mut statements = Vec::new();
+    while statements.is_empty() || !parser.at_end() {
+        if statements.len() == MAX_STATEMENTS {
+            let kind = ParseErrorKind::TooManyExpressions { limit: MAX_STATEMENTS };
+            return Err(parser.error(kind, parser.position(), parser.position()));
+        }
+        statements.push(statement(&mut parser)?);
+        parser.take_sign(";")?;
+    }
+    Ok(statements)
 }
 
 fn statement(parser: &mut Parser<'_>) -> Result<Statement, ParseError> {

@@ -60,6 +60,7 @@ impl Display for Expression {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self {
             Self::Constant(value) => constant(f, value),
+            Self::Parameter(name, _) => f.write_str(name),
             Self::Property(property) => property.fmt(f),
             Self::NewId => f.write_str("newid()"),
             Self::Named(name) => write!(f, "property({name})"),

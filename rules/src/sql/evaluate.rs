@@ -95,7 +95,7 @@ impl<'a> Evaluator<'a> {
         'a: 'b,
     {
         match expression {
-            Expression::Constant(value) => Ok(Operand::Value(value)),
+            Expression::Constant(value) | Expression::Parameter(_, value) => Ok(Operand::Value(value)),
             Expression::Property(property) => self.property(property),
             Expression::NewId => Ok(Operand::Owned(PropertyValue::Uuid(uuid::Uuid::new_v4().into_bytes()))),
             Expression::Named(name) => {

@@ -2,7 +2,7 @@ use std::fmt;
 
 use consign_core::message::Message;
 
-use super::{ParseError, evaluate::Evaluator, like::MAX_STEPS_OF_SET, parser::Parser, tree::Predicate};
+use super::{Parameters, ParseError, evaluate::Evaluator, like::MAX_STEPS_OF_SET, parser::Parser, tree::Predicate};
 use crate::{EvaluationError, FilterError};
 
 /// A filter that matches the messages for which an expression is true. The [module](crate) describes the language.
@@ -11,6 +11,7 @@ use crate::{EvaluationError, FilterError};
 #[derive(Clone, Debug)]
 pub struct SqlFilter {
     text: Box<str>,
+    parameters: Parameters,
     predicate: Predicate,
 }
 
@@ -18,7 +19,19 @@ impl SqlFilter {
     /// Reads an expression: at most 1,024 UTF-16 code units, with parentheses, signs, `NOT` and functions inside each
     /// other at most 64 times.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
-        Ok(Self { text: text.into(), predicate: Parser::new(text, false)?.whole_predicate()? })
+        Self::parse_with(text, Parameters::default())
+    }
+
+    /// Reads an expression with parameters, such as `@name`. Each of them needs a value; a value may be without a use.
+    pub fn parse_with(text: &str, parameters: Parameters) -> Result<Self, ParseError> {
+        let predicate = Parser::new(text, &parameters, false)?.whole_predicate()?;
+        Ok(Self { text: text.into(), parameters, predicate })
+    }
+
+    /// Returns the parameters.
+    #[must_use]
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
     }
 
     /// Returns the text as it was written.
@@ -56,7 +69,7 @@ impl SqlFilter {
 
 impl PartialEq for SqlFilter {
     fn eq(&self, other: &Self) -> bool {
-        self.predicate == other.predicate
+        self.predicate == other.predicate && self.parameters == other.parameters
     }
 }
 

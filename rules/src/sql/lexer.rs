@@ -9,6 +9,8 @@ pub(super) enum Token<'a> {
     /// A name between delimiters.
     Name(Box<str>),
     Text(Box<str>),
+    /// The name of a parameter, with its `@`.
+    Parameter(&'a str),
     /// At most 2^63, which is in range after a minus sign only.
     Integer(u64),
     Float(f64),
@@ -47,6 +49,11 @@ impl<'a> Lexer<'a> {
             Some('\'') => Token::Text(self.delimited('\'', ParseErrorKind::UnterminatedString)?),
             Some('[') => self.name(']')?,
             Some('"') => self.name('"')?,
+            Some('@') if rest[1..].starts_with(char::is_alphabetic) => {
+                self.position += 1;
+                self.skip(|char| char.is_alphanumeric() || char == '_');
+                Token::Parameter(&self.text[start..self.position])
+            }
             Some(first) if first.is_ascii_digit() => self.number()?,
             Some(first) if first.is_alphabetic() => {
                 self.skip(|char| char.is_alphanumeric() || char == '_');

@@ -7,6 +7,7 @@ mod filter;
 mod lexer;
 mod like;
 mod operand;
+mod parameters;
 mod parse_error;
 mod parser;
 mod system;
@@ -16,5 +17,6 @@ pub(super) use self::like::MAX_STEPS_OF_SET;
 pub use self::{
     action::SqlAction,
     filter::SqlFilter,
+    parameters::Parameters,
     parse_error::{ParseError, ParseErrorKind},
 };

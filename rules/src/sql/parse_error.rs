@@ -43,6 +43,20 @@ pub enum ParseErrorKind {
     NumberOutOfRange,
     /// The escape character of a `LIKE` is not one character, or its pattern ends in it.
     InvalidPattern,
+    /// A parameter without a value.
+    UnknownParameter,
+    /// Two parameters have the same name.
+    RepeatedParameter,
+    /// There are more than `limit` parameters.
+    TooManyParameters {
+        /// The largest number that is allowed.
+        limit: usize,
+    },
+    /// The name or the value of a parameter has more than `limit` bytes.
+    ParameterTooLong {
+        /// The largest length that is allowed.
+        limit: usize,
+    },
     /// An action changes a system property that does not exist.
     UnknownSystemProperty,
     /// An action changes a system property that the broker sets, or removes `MessageId`.
@@ -128,6 +142,12 @@ impl fmt::Display for ParseError {
             K::NumberOutOfRange => write!(f, "the number \"{found}\" is out of range"),
             K::InvalidPattern => {
                 f.write_str("the escape character of LIKE is not one character, or the pattern ends in it")
+            }
+            K::UnknownParameter => write!(f, "the parameter \"{found}\" has no value"),
+            K::RepeatedParameter => write!(f, "the parameter \"{found}\" is there twice"),
+            K::TooManyParameters { limit } => write!(f, "there are more than {limit} parameters"),
+            K::ParameterTooLong { limit } => {
+                write!(f, "the name or the value of the parameter \"{found}\" has more than {limit} bytes")
             }
             K::UnknownSystemProperty => write!(f, "there is no system property \"{found}\""),
             K::ReadOnlyProperty => write!(f, "the system property \"{found}\" cannot be changed by an action"),

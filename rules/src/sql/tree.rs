@@ -49,6 +49,8 @@ pub(super) enum Comparison {
 pub(super) enum Expression {
     /// Null, a truth value, a 64-bit number of either kind, or text.
     Constant(PropertyValue),
+    /// A parameter by its name, with the value that the rule has for it.
+    Parameter(Box<str>, PropertyValue),
     Property(Property),
     NewId,
     /// The user property of a name that is itself an expression.

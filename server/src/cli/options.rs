@@ -77,6 +77,9 @@ pub(crate) struct Serve {
     /// Create entities on first use also with --config or --data
     #[arg(long)]
     pub(crate) create_entities: bool,
+    /// Keep the locks of a lost connection or a detached link until they expire, as Azure Service Bus does
+    #[arg(long)]
+    pub(crate) hold_locks: bool,
     /// The address to listen on; other addresses than loopback need keys
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub(crate) host: IpAddr,
@@ -119,7 +122,7 @@ pub(crate) struct Serve {
     #[arg(
         long,
         value_name = "URL",
-        conflicts_with_all = ["config", "data", "keys", "create_entities", "tls_cert", "no_page"]
+        conflicts_with_all = ["config", "data", "keys", "create_entities", "hold_locks", "tls_cert", "no_page"]
     )]
     pub(crate) transport: Option<BrokerUrl>,
     #[command(flatten)]

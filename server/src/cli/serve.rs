@@ -6,7 +6,8 @@ use std::{
     time::Instant,
 };
 
-use consign_broker::Broker;
+use consign_broker::{Broker, OnDisconnect, Quirks};
+use consign_core::time::SystemClock;
 use consign_server::{Server, auth::SharedAccessKeys, config::Config, http::HttpOptions};
 use tokio::{
     runtime::Runtime,
@@ -51,8 +52,11 @@ async fn serve(options: &Serve, began: Instant) -> Result<(), Error> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
 
     let broker = match &options.data {
-        Some(folder) => Broker::open(folder).map_err(|error| Error::Storage { folder: folder.clone(), error })?,
-        None => Broker::new(),
+        Some(folder) => Broker::options()
+            .quirks(quirks(options))
+            .open(folder)
+            .map_err(|error| Error::Storage { folder: folder.clone(), error })?,
+        None => Broker::with_quirks(SystemClock::new(), quirks(options)),
     };
     config.apply(&broker)?;
     if options.data.is_some() {
@@ -96,6 +100,12 @@ async fn serve(options: &Serve, began: Instant) -> Result<(), Error> {
         Some(folder) => broker.close().await.map_err(|error| Error::Storage { folder: folder.clone(), error }),
         None => Ok(()),
     }
+}
+
+/// What a broker in memory and one on a disk do with the locks of a client that is gone.
+fn quirks(options: &Serve) -> Quirks {
+    let on_disconnect = if options.hold_locks { OnDisconnect::HoldUntilExpiry } else { OnDisconnect::Release };
+    Quirks::default().on_disconnect(on_disconnect)
 }
 
 /// Waits until the entities of the configuration are stored.

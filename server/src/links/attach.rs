@@ -145,10 +145,10 @@ impl Client {
             SenderSettleMode::Unsettled | SenderSettleMode::Mixed => ReceiveMode::PeekLock,
         };
         // What was deleted on delivery cannot be put back.
-        if mode == ReceiveMode::ReceiveAndDelete
-            && attach.max_message_size.is_some_and(|max| max > 0 && max < settings.max_message_size as u64)
+        let largest = entity.max_delivery_size(&self.shared.broker);
+        if mode == ReceiveMode::ReceiveAndDelete && attach.max_message_size.is_some_and(|max| max > 0 && max < largest)
         {
-            let text = format!("The entity has messages of up to {} bytes.", settings.max_message_size);
+            let text = format!("The entity has messages of up to {largest} bytes.");
             return Err(Failure::new(ErrorKind::MessageSizeExceeded, text));
         }
         let requires_session = settings.requires_session && !path.is_sub_queue();

@@ -1,11 +1,20 @@
 //! `$cbs`: tokens of a client.
 
 use consign_amqp::engine::Connection as Engine;
-use consign_core::transport::{ErrorKind, Escaped};
+use consign_core::{
+    message::EntityPath,
+    transport::{ErrorKind, Escaped},
+};
 use tokio::time::Instant;
 
 use super::{Request, Response};
-use crate::{auth::Token, connection::Client, errors::Failure, log::warn_of};
+use crate::{
+    auth::Token,
+    connection::Client,
+    entities::{Entity, entity_of},
+    errors::Failure,
+    log::warn_of,
+};
 
 impl Client {
     /// Takes a token. It is for this connection and one entity.
@@ -28,6 +37,7 @@ impl Client {
             warn_of!("TokenRefused", audience = %Escaped(audience), %denied, "a token was refused");
             Failure::new(ErrorKind::Unauthorized, denied.description().to_owned())
         })?;
+        self.check_audience(audience)?;
         if !self.held.add(audience, &grant, Instant::now()) {
             let text = format!("A connection has at most {} tokens.", self.shared.limits.max_tokens);
             return Err(Failure::new(ErrorKind::QuotaExceeded, text));
@@ -35,5 +45,16 @@ impl Client {
         self.times_changed();
         self.admit(engine);
         Ok(Response::accepted())
+    }
+
+    /// The service refuses a token for an entity that does not exist, and clients depend on it. A server that creates entities on
+    /// first use has none.
+    fn check_audience(&self, audience: &str) -> Result<(), Failure> {
+        let entity = entity_of(audience);
+        if self.shared.create_entities || entity.is_empty() || entity.starts_with('$') {
+            return Ok(());
+        }
+        let Ok(path) = EntityPath::new(&entity) else { return Err(Failure::no_entity(&entity)) };
+        Entity::find(&self.shared.broker, &path, None).map(drop)
     }
 }

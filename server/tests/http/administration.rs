@@ -6,6 +6,8 @@ use consign_http::administration::{
     SubscriptionDescription, TopicDescription, read,
 };
 
+use consign_rules::{CorrelationFilter, Filter, Rule};
+
 use crate::support::{Answer, Harness};
 
 const IF_MATCH: &[(&str, &str)] = &[("If-Match", "*")];
@@ -107,6 +109,46 @@ async fn a_rule_has_its_name_from_the_document_if_the_path_has_none() {
     }
 }
 
+/// Rules: HT-25.
+#[tokio::test]
+async fn parameters_of_a_rule_are_used_and_shown() {
+    let harness = Harness::new().await;
+    let topic = harness.broker().create_topic("t", TopicSettings::default()).unwrap();
+    let subscription = topic.create_subscription("s", SubscriptionSettings::default()).unwrap();
+    subscription.delete_rule("$Default").unwrap();
+    let mut filter = SqlDescription::new("colour = @colour");
+    filter.parameters = vec![("@colour".into(), "red".into())];
+    let mut action = SqlDescription::new("SET level = @level");
+    action.parameters = vec![("@level".into(), 7_i32.into())];
+    let mut rule = RuleDescription::new("r", FilterDescription::Sql(filter));
+    rule.action = Some(action);
+    assert_eq!(harness.call("PUT", "/t/Subscriptions/s/Rules/r", &[], &document(rule.clone())).await.status, 201);
+    let found = entry(&harness.call("GET", "/t/Subscriptions/s/Rules/r", &[], "").await);
+    let Description::Rule(found) = found.description else { panic!() };
+    assert_eq!((&found.filter, &found.action), (&rule.filter, &rule.action));
+    let message = |colour: &str| consign_core::Message::builder().property("colour", colour).build("").unwrap();
+    let copies = subscription.rules()[0].filter().matches(&message("red"));
+    assert_eq!((copies, subscription.rules()[0].filter().matches(&message("blue"))), (Ok(true), Ok(false)));
+    let without = RuleDescription::new("o", FilterDescription::Sql(SqlDescription::new("colour = @colour")));
+    assert_eq!(harness.call("PUT", "/t/Subscriptions/s/Rules/o", &[], &document(without)).await.status, 400);
+}
+
+/// Rules: HT-23.
+#[tokio::test]
+async fn filters_are_counted_in_the_last_version() {
+    let harness = Harness::new().await;
+    let topic = harness.broker().create_topic("t", TopicSettings::default()).unwrap();
+    let subscription = topic.create_subscription("s", SubscriptionSettings::default()).unwrap();
+    let correlation = CorrelationFilter::builder().subject("a").build().unwrap();
+    subscription.create_rule(Rule::new("c", correlation).unwrap()).unwrap();
+    subscription.create_rule(Rule::new("f", Filter::False).unwrap()).unwrap();
+    for (version, counts) in [("2021-05", (None, None)), ("2024-05", (Some(2), Some(1)))] {
+        let found = entry(&harness.call("GET", &format!("/t?api-version={version}"), &[], "").await);
+        let Description::Topic(topic) = found.description else { panic!() };
+        assert_eq!((topic.sql_filter_count, topic.correlation_filter_count), counts, "{version}");
+    }
+}
+
 /// Rules: HT-22.
 #[tokio::test]
 async fn lists_have_pages() {
@@ -145,6 +187,12 @@ async fn versions_are_checked_and_the_first_has_no_sizes_of_messages() {
         assert_eq!(queue.max_message_size_in_kilobytes, size, "{version}");
     }
     assert_eq!(harness.call("GET", "/q?api-version=2013-10", &[], "").await.status, 400);
+    let mut sized = QueueDescription::default();
+    sized.max_message_size_in_kilobytes = Some(1_024);
+    for (version, status) in [("2017-04", 400), ("2021-05", 201)] {
+        let path = format!("/new?api-version={version}");
+        assert_eq!(harness.call("PUT", &path, &[], &document(sized.clone())).await.status, status, "{version}");
+    }
 }
 
 #[tokio::test]

@@ -237,7 +237,12 @@ fn documents() -> Vec<Case> {
         ("a duration out of its range", queue("<LockDuration>P1D</LockDuration>")),
         ("a number that is too large", queue("<MaxDeliveryCount>18446744073709551615</MaxDeliveryCount>")),
         ("a size that is too large", queue("<MaxSizeInMegabytes>18446744073709551615</MaxSizeInMegabytes>")),
-        ("a field without support", queue("<EnableExpress>true</EnableExpress>")),
+        ("a field without support", queue("<IsAnonymousAccessible>true</IsAnonymousAccessible>")),
+        ("a long text of the user", queue(&format!("<UserMetadata>{}</UserMetadata>", "a".repeat(1_025)))),
+        (
+            "a window out of its range",
+            queue("<DuplicateDetectionHistoryTimeWindow>P8D</DuplicateDetectionHistoryTimeWindow>"),
+        ),
         ("a forward to nothing", queue("<ForwardTo>nothing</ForwardTo>")),
         ("a forward to itself", queue("<ForwardTo>new</ForwardTo>")),
         ("300,000 bytes", queue(&" ".repeat(300_000))),

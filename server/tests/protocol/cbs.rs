@@ -5,6 +5,7 @@ use consign_amqp::{
     engine::{self, SaslCredentials},
     value::{Symbol, Value},
 };
+use consign_core::administration::QueueSettings;
 use consign_server::{
     Limits,
     auth::{Access, Authorizer, Credentials, Denied, Grant, Rights, Token},
@@ -45,6 +46,27 @@ async fn put(cbs: &mut Requester, audience: &str, token: &str) -> Answer {
 async fn put_of_type(cbs: &mut Requester, audience: &str, token: &str, of_type: &str) -> Answer {
     let more = [("name", Value::from(audience)), ("type", of_type.into())];
     cbs.call_with("put-token", &more, None, token).await
+}
+
+/// Rules: G-03.
+#[tokio::test(start_paused = true)]
+async fn a_token_for_an_entity_that_does_not_exist_is_refused_where_none_is_created() {
+    let harness = Harness::with(|builder| builder.authorizer(Keys).create_entities(false));
+    harness.broker().create_queue("orders", QueueSettings::default()).unwrap();
+    let session = harness.session().await;
+    let mut cbs = Requester::attach(&session, "$cbs").await;
+    for (audience, token, status) in [
+        ("amqps://host/orders", "send", 202),
+        ("amqps://host/orders/$management", "send", 202),
+        ("amqps://host/orders/$deadletterqueue", "listen", 202),
+        ("amqps://host/", "send", 202),
+        ("amqps://host/other", "send", 404),
+        ("amqps://host/other/Subscriptions/audit", "listen", 404),
+        ("amqps://host/a//b", "send", 404),
+        ("amqps://host/other", "wrong", 401),
+    ] {
+        assert_eq!(put(&mut cbs, audience, token).await.status(), status, "{audience}");
+    }
 }
 
 /// Rules: G-01, G-02, G-03, C-11.

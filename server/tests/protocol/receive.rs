@@ -1,8 +1,9 @@
 use std::time::Duration;
 
 use consign_amqp::{
-    types::{Attach, Error, Modified, SenderSettleMode},
-    value::{Map, Symbol, Timestamp, Value},
+    message::{Annotations, Body, DeliveryAnnotations, MessageAnnotations, Sections},
+    types::{Attach, DeliveryState, Error, Modified, SenderSettleMode},
+    value::{Binary, Map, Symbol, Timestamp, Value},
 };
 use consign_core::administration::QueueSettings;
 use tokio::time::timeout;
@@ -297,8 +298,73 @@ async fn receive_and_delete_has_no_lock() {
     let counts = harness.broker().queue("orders").unwrap().counts();
     assert_eq!((counts.active, counts.locked), (1, 0));
     let sections = read(delivery);
-    assert_eq!((body(&sections), sections.delivery_annotations.clone()), ("a", None));
+    assert_eq!((body(&sections), sections.delivery_annotations.clone()), ("a", Some(DeliveryAnnotations::default())));
     assert_eq!(sections.message_annotations.unwrap().0.get("x-opt-locked-until"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn receive_and_delete_of_a_subscription_needs_the_size_of_its_topic() {
+    let harness = Harness::new();
+    let session = harness.session().await;
+    receiver(&session, "prices/Subscriptions/audit").await;
+    send(&session, "prices", &["a"]).await;
+    for (size, allowed) in [(1 << 20, true), (1_000, false)] {
+        let attach = Attach { max_message_size: Some(size), ..delete_attach("prices/Subscriptions/audit") };
+        assert_eq!(session.attach_receiver_with(attach).await.is_ok(), allowed, "{size}");
+    }
+}
+
+/// Rules: A-13.
+#[tokio::test(start_paused = true)]
+async fn delivery_annotations_of_the_sender_are_delivered_beside_the_lock_token() {
+    let harness = Harness::new();
+    let session = harness.session().await;
+    let link = sender(&session, "orders").await;
+    let own = Annotations(vec![
+        (Symbol::from_static("x-own"), "text".into()),
+        (Symbol::from_static("x-opt-lock-token"), "of another delivery".into()),
+    ]);
+    let sent = Sections { delivery_annotations: Some(DeliveryAnnotations(own)), ..sections("a") };
+    assert_eq!(link.send(encode(&sent)).await.unwrap(), Some(accepted()));
+    let received = read(receive(&mut receiver(&session, "orders").await).await);
+    let annotations = received.delivery_annotations.unwrap().0;
+    assert_eq!(annotations.get("x-own"), Some(&"text".into()));
+    assert!(matches!(annotations.get("x-opt-lock-token"), Some(Value::Uuid(_))), "{annotations:?}");
+    assert_eq!(annotations.0.len(), 2);
+    assert_eq!(received.message_annotations.unwrap().0.get("x-own"), None);
+}
+
+/// Rules: B-06.
+#[tokio::test(start_paused = true)]
+async fn a_message_without_a_body_is_delivered_without_one() {
+    let harness = Harness::new();
+    let session = harness.session().await;
+    let link = sender(&session, "orders").await;
+    for (sent, received) in [(vec![], vec![]), (vec![Binary::default()], vec![Binary::default()])] {
+        let sent = Sections { body: Body::Data(sent), ..Sections::default() };
+        assert_eq!(link.send(encode(&sent)).await.unwrap(), Some(accepted()));
+        let mut link = receiver(&session, "orders").await;
+        let delivery = receive(&mut link).await;
+        complete(&link, &delivery).await;
+        assert_eq!(read(delivery).body, Body::Data(received));
+    }
+}
+
+/// A client of the Azure SDK for Python sends a received message again like this.
+#[tokio::test(start_paused = true)]
+async fn a_partition_key_of_bytes_is_text() {
+    let harness = Harness::new();
+    let session = harness.session().await;
+    let link = sender(&session, "orders").await;
+    let of = |key: &[u8]| {
+        let annotations =
+            Annotations(vec![(Symbol::from_static("x-opt-partition-key"), Binary::from(key.to_vec()).into())]);
+        encode(&Sections { message_annotations: Some(MessageAnnotations(annotations)), ..sections("a") })
+    };
+    assert_eq!(link.send(of(b"key")).await.unwrap(), Some(accepted()));
+    assert!(matches!(link.send(of(b"\xff")).await.unwrap(), Some(DeliveryState::Rejected(_))));
+    let received = read(receive(&mut receiver(&session, "orders").await).await);
+    assert_eq!(annotation(&received, "x-opt-partition-key"), Some("key".into()));
 }
 
 /// What was deleted must not be lost for the size of the receiver.

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use consign_core::{
-    administration::{EntityKind, EntitySettings, QueueSettings, Status, SubscriptionSettings, TopicSettings},
+    administration::{
+        EntityKind, EntitySettings, Metadata, QueueSettings, Status, SubscriptionSettings, TopicSettings,
+    },
     message::{EntityPath, InvalidArgument},
     transport::{ErrorKind, ManageError},
 };
@@ -56,7 +58,8 @@ impl Columns {
             ("auto_delete_on_idle", of_queue.auto_delete_on_idle.is_some()),
             ("max_duplicate_ids", of_queue.max_duplicate_ids != QueueSettings::default().max_duplicate_ids),
         ];
-        if let Some((name, _)) = unsupported.into_iter().find(|(_, is_set)| *is_set) {
+        let unsupported = unsupported.into_iter().find(|(_, is_set)| *is_set).map(|(name, _)| name);
+        if let Some(name) = unsupported.or_else(|| of_queue.metadata.difference(&Metadata::default())) {
             return Err(ManageError::new(ErrorKind::NotSupported).with_detail(name));
         }
         let max_deliveries = i32::try_from(of_queue.max_delivery_count).map_err(|_| {

@@ -4,7 +4,7 @@ use super::{malformed::Malformed, reader::Reader, rules, settings, write};
 use crate::engine::record::{EntityKind, EntityRecord};
 
 /// The version that is written.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 impl EntityRecord {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
@@ -28,13 +28,21 @@ impl EntityRecord {
                 rules::write(out, rules);
             }
         }
+        settings::write_metadata(
+            out,
+            match kind {
+                EntityKind::Queue(settings) => &settings.metadata,
+                EntityKind::Topic(settings) => &settings.metadata,
+                EntityKind::Subscription { settings, .. } => &settings.metadata,
+            },
+        );
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(bytes, VERSION)?;
         let path = EntityPath::new(reader.text()?).map_err(|_| reader.invalid("path"))?;
         let secret = reader.optional(Reader::array)?;
-        let kind = match reader.byte()? {
+        let mut kind = match reader.byte()? {
             0 => EntityKind::Queue(settings::read_queue(&mut reader)?),
             1 => EntityKind::Topic(settings::read_topic(&mut reader)?),
             2 => EntityKind::Subscription {
@@ -44,6 +52,11 @@ impl EntityRecord {
             },
             _ => return Err(reader.invalid("kind of an entity")),
         };
+        *match &mut kind {
+            EntityKind::Queue(settings) => &mut settings.metadata,
+            EntityKind::Topic(settings) => &mut settings.metadata,
+            EntityKind::Subscription { settings, .. } => &mut settings.metadata,
+        } = settings::read_metadata(&mut reader)?;
         reader.finish()?;
         Ok(Self { path, kind, secret })
     }

@@ -1,4 +1,5 @@
-use consign_rules::{CorrelationFilter, Filter, Rule, RuleSet, SqlAction, SqlFilter};
+use consign_core::wire::binary;
+use consign_rules::{CorrelationFilter, Filter, Parameters, Rule, RuleSet, SqlAction, SqlFilter};
 
 use super::{malformed::Malformed, properties, reader::Reader, write};
 
@@ -32,30 +33,72 @@ fn write_rule(out: &mut Vec<u8>, rule: &Rule) {
     }
     write::optional(out, rule.action().map(SqlAction::as_str), write::text);
     write::optional(out, rule.created(), write::timestamp);
+    if let Filter::Sql(filter) = rule.filter() {
+        write_parameters(out, filter.parameters());
+    }
+    if let Some(action) = rule.action() {
+        write_parameters(out, action.parameters());
+    }
+}
+
+fn write_parameters(out: &mut Vec<u8>, parameters: &Parameters) {
+    write::list(out, parameters.iter(), |out, (name, value)| {
+        write::text(out, name);
+        binary::simple(out, value);
+    });
+}
+
+fn read_parameters(reader: &mut Reader<'_>) -> Result<Parameters, Malformed> {
+    let parameters = reader.list(|reader| Ok((reader.text()?.to_owned(), reader.simple()?)))?;
+    Parameters::new(parameters).map_err(|_| reader.invalid("parameters of a rule"))
 }
 
 pub(super) fn read(reader: &mut Reader<'_>) -> Result<RuleSet, Malformed> {
     let mut rules = RuleSet::empty();
     let count: u64 = reader.unsigned()?;
     for _ in 0..count {
-        let name = reader.text()?;
-        let filter = match reader.byte()? {
-            tag::TRUE => Filter::True,
-            tag::FALSE => Filter::False,
-            tag::CORRELATION => read_correlation(reader)?.into(),
-            tag::SQL => SqlFilter::parse(reader.text()?).map_err(|_| reader.invalid("filter"))?.into(),
-            _ => return Err(reader.invalid("kind of a filter")),
-        };
-        let mut rule = Rule::new(name, filter).map_err(|_| reader.invalid("name of a rule"))?;
-        if let Some(action) = reader.optional(Reader::text)? {
-            rule = rule.with_action(SqlAction::parse(action).map_err(|_| reader.invalid("action"))?);
-        }
-        if reader.version() >= 2 {
-            rule = rule.with_created(reader.optional(Reader::timestamp)?);
-        }
+        let rule = read_rule(reader)?;
         rules.create(rule).map_err(|_| reader.invalid("rule"))?;
     }
     Ok(rules)
+}
+
+fn read_rule(reader: &mut Reader<'_>) -> Result<Rule, Malformed> {
+    // Before version 3 there are no parameters, which are behind everything else.
+    let has_parameters = reader.version() >= 3;
+    let name = reader.text()?;
+    let mut expression = None;
+    let filter = match reader.byte()? {
+        tag::TRUE => Filter::True,
+        tag::FALSE => Filter::False,
+        tag::CORRELATION => read_correlation(reader)?.into(),
+        tag::SQL if has_parameters => {
+            expression = Some(reader.text()?);
+            Filter::True
+        }
+        tag::SQL => parse_filter(reader.text()?, Parameters::default(), reader)?,
+        _ => return Err(reader.invalid("kind of a filter")),
+    };
+    let mut rule = Rule::new(name, filter).map_err(|_| reader.invalid("name of a rule"))?;
+    let action = reader.optional(Reader::text)?;
+    if let Some(action) = action.filter(|_| !has_parameters) {
+        rule = rule.with_action(SqlAction::parse(action).map_err(|_| reader.invalid("action"))?);
+    }
+    let created = if reader.version() >= 2 { reader.optional(Reader::timestamp)? } else { None };
+    if let Some(expression) = expression {
+        let parameters = read_parameters(reader)?;
+        let filter = parse_filter(expression, parameters, reader)?;
+        rule = Rule::new(name, filter).map_err(|_| reader.invalid("name of a rule"))?;
+    }
+    if let Some(action) = action.filter(|_| has_parameters) {
+        let parameters = read_parameters(reader)?;
+        rule = rule.with_action(SqlAction::parse_with(action, parameters).map_err(|_| reader.invalid("action"))?);
+    }
+    Ok(rule.with_created(created))
+}
+
+fn parse_filter(text: &str, parameters: Parameters, reader: &Reader<'_>) -> Result<Filter, Malformed> {
+    Ok(SqlFilter::parse_with(text, parameters).map_err(|_| reader.invalid("filter"))?.into())
 }
 
 /// Writes which texts are present, these, and the application properties.

@@ -1,4 +1,4 @@
-use consign_core::administration::{QueueSettings, Status, SubscriptionSettings, TopicSettings};
+use consign_core::administration::{Metadata, QueueSettings, Status, SubscriptionSettings, TopicSettings};
 
 use super::{malformed::Malformed, reader::Reader, write};
 
@@ -18,6 +18,7 @@ pub(super) fn write_queue(out: &mut Vec<u8>, settings: &QueueSettings) {
         forward_dead_letters_to,
         auto_delete_on_idle,
         status,
+        metadata: _,
         ..
     } = settings;
     write::duration(out, *lock_duration);
@@ -65,6 +66,7 @@ pub(super) fn write_topic(out: &mut Vec<u8>, settings: &TopicSettings) {
         max_message_size,
         auto_delete_on_idle,
         status,
+        metadata: _,
         ..
     } = settings;
     write::optional(out, *default_time_to_live, write::duration);
@@ -102,6 +104,7 @@ pub(super) fn write_subscription(out: &mut Vec<u8>, settings: &SubscriptionSetti
         forward_dead_letters_to,
         auto_delete_on_idle,
         status,
+        metadata: _,
         ..
     } = settings;
     write::duration(out, *lock_duration);
@@ -129,6 +132,28 @@ pub(super) fn read_subscription(reader: &mut Reader<'_>) -> Result<SubscriptionS
     settings.auto_delete_on_idle = reader.optional(Reader::duration)?;
     settings.status = read_status(reader)?;
     Ok(settings)
+}
+
+/// Behind everything else of the record, because versions 1 and 2 do not have it.
+pub(super) fn write_metadata(out: &mut Vec<u8>, metadata: &Metadata) {
+    let Metadata { user, batched_operations, express, ordering, duplicate_window, .. } = metadata;
+    write::optional(out, user.as_deref(), write::text);
+    write::optional(out, *batched_operations, write::bool);
+    write::optional(out, *express, write::bool);
+    write::optional(out, *ordering, write::bool);
+    write::optional(out, *duplicate_window, write::duration);
+}
+
+pub(super) fn read_metadata(reader: &mut Reader<'_>) -> Result<Metadata, Malformed> {
+    let mut metadata = Metadata::default();
+    if reader.version() >= 3 {
+        metadata.user = reader.optional(Reader::text)?.map(str::to_owned);
+        metadata.batched_operations = reader.optional(Reader::bool)?;
+        metadata.express = reader.optional(Reader::bool)?;
+        metadata.ordering = reader.optional(Reader::bool)?;
+        metadata.duplicate_window = reader.optional(Reader::duration)?;
+    }
+    Ok(metadata)
 }
 
 /// A size beyond what this machine can address becomes the largest that it can.

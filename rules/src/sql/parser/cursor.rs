@@ -4,6 +4,7 @@ use super::{Parsed, Parser};
 use crate::sql::{
     ParseError, ParseErrorKind,
     lexer::{Lexer, Spanned, Token},
+    parameters::Parameters,
 };
 
 /// Longest text of a filter or an action: UTF-16 code units.
@@ -12,7 +13,7 @@ const MAX_LENGTH: usize = 1_024;
 const MAX_DEPTH: usize = 64;
 
 impl<'a> Parser<'a> {
-    pub(in crate::sql) fn new(text: &'a str, in_action: bool) -> Parsed<Self> {
+    pub(in crate::sql) fn new(text: &'a str, parameters: &'a Parameters, in_action: bool) -> Parsed<Self> {
         let mut units = 0;
         for (position, char) in text.char_indices() {
             units += char.len_utf16();
@@ -23,7 +24,7 @@ impl<'a> Parser<'a> {
         }
         let mut lexer = Lexer::new(text);
         let current = lexer.next()?;
-        Ok(Self { text, lexer, current, previous_end: 0, depth: 0, in_action })
+        Ok(Self { text, lexer, current, previous_end: 0, depth: 0, in_action, parameters })
     }
 
     pub(in crate::sql) fn at_end(&self) -> bool {

@@ -9,6 +9,7 @@ use super::{
     ParseError, ParseErrorKind,
     lexer::{Lexer, Spanned, Token},
     like,
+    parameters::Parameters,
     system::System,
     tree::{Comparison, Expression, Operator, Pattern, Predicate, Property},
 };
@@ -61,6 +62,7 @@ pub(super) struct Parser<'a> {
     previous_end: usize,
     depth: usize,
     in_action: bool,
+    parameters: &'a Parameters,
 }
 
 impl Parser<'_> {
@@ -234,6 +236,7 @@ impl Parser<'_> {
             }
             Token::Word(word) if is_any(word, &RESERVED) => self.reserved(),
             Token::Word(_) | Token::Name(_) => self.function_or_property().map(Node::Expression),
+            Token::Parameter(_) => self.parameter().map(Node::Expression),
             _ => self.constant().map(|value| Node::Expression(Expression::Constant(value))),
         }
     }
@@ -291,6 +294,16 @@ impl Parser<'_> {
         let value = value.ok_or_else(|| self.unexpected(AN_EXPRESSION))?;
         self.advance()?;
         Ok(value)
+    }
+
+    fn parameter(&mut self) -> Parsed<Expression> {
+        let Spanned { ref token, start, end } = self.current;
+        let Token::Parameter(name) = *token else { return Err(self.unexpected(AN_EXPRESSION)) };
+        let value = self.parameters.get(name).cloned();
+        let value = value.ok_or_else(|| self.error(ParseErrorKind::UnknownParameter, start, end))?;
+        let name = name.into();
+        self.advance()?;
+        Ok(Expression::Parameter(name, value))
     }
 
     fn function_or_property(&mut self) -> Parsed<Expression> {

@@ -10,8 +10,8 @@ use axum::{
     http::{Method, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use consign_core::message::EntityPath;
-use consign_http::administration::{Description, Document, Entry, Feed, read};
+use consign_core::{administration::QueueSettings, message::EntityPath};
+use consign_http::administration::{Description, Document, Entry, Feed, QueueDescription, read};
 
 use super::{
     Http, authorization, body as request_body,
@@ -71,6 +71,8 @@ struct Request<'r> {
     is_update: bool,
     /// The version has the sizes of messages.
     has_message_sizes: bool,
+    /// The version has the counts of filters.
+    has_filter_counts: bool,
 }
 
 /// Answers a request.
@@ -90,7 +92,9 @@ pub(super) async fn run(
         return Err(Refusal::bad_request(text));
     }
     let is_update = is_update(&call)?;
-    let request = Request { http, call: &call, is_update, has_message_sizes: version != VERSIONS[0] };
+    let has_message_sizes = version != VERSIONS[0];
+    let has_filter_counts = version == VERSIONS[2];
+    let request = Request { http, call: &call, is_update, has_message_sizes, has_filter_counts };
     match *method {
         Method::GET => request.get(&resource),
         Method::PUT => {
@@ -99,6 +103,7 @@ pub(super) async fn run(
             let Document::Entry(Entry { description, .. }) = read(&body)? else {
                 return Err(Refusal::bad_request("The document is not an entry."));
             };
+            request.check_version(&description)?;
             let response = request.put(&resource, description)?;
             stored(http).await?;
             Ok(response)
@@ -147,6 +152,22 @@ impl Request<'_> {
             }
             Resource::Entity(path) => self.entity(path).map(|found| entry(StatusCode::OK, &found)),
         }
+    }
+
+    /// A size of messages is refused in the first version, unless it is that of an entity without the field: a client may have read
+    /// it in another version.
+    fn check_version(&self, description: &Description) -> Result<(), Refusal> {
+        let size = match description {
+            Description::Queue(queue) => queue.max_message_size_in_kilobytes,
+            Description::Topic(topic) => topic.max_message_size_in_kilobytes,
+            _ => None,
+        };
+        let default = QueueDescription::from(&QueueSettings::default()).max_message_size_in_kilobytes;
+        if self.has_message_sizes || size.is_none() || size == default {
+            return Ok(());
+        }
+        let text = format!("The api-version {} has no MaxMessageSizeInKilobytes.", VERSIONS[0]);
+        Err(Refusal::bad_request(text))
     }
 
     fn put(&self, resource: &Resource, description: Description) -> Result<Response, Refusal> {

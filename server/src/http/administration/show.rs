@@ -10,7 +10,7 @@ use consign_http::administration::{
     Description, Entry, NamespaceProperties, QueueDescription, RuleDescription, SubscriptionDescription,
     TopicDescription,
 };
-use consign_rules::Rule;
+use consign_rules::{Filter, Rule};
 
 use super::Request;
 use crate::http::{path_in_url, refusal::Refusal};
@@ -69,8 +69,6 @@ impl Request<'_> {
         shown.message_count = Some(consign_http::administration::CountDetails::total(&counts));
         shown.count_details = Some(counts);
         shown.is_anonymous_accessible = Some(false);
-        shown.support_ordering = Some(true);
-        shown.enable_express = Some(false);
         shown.entity_availability_status = Some("Available".to_owned());
         (shown.created_at, shown.updated_at, shown.accessed_at) = (Some(UNKNOWN), Some(UNKNOWN), Some(UNKNOWN));
         Ok(self.entry(&path_in_url(&path), path.as_str(), shown))
@@ -87,10 +85,12 @@ impl Request<'_> {
         shown.size_in_bytes = Some(counts.size);
         shown.count_details = Some(counts.into());
         shown.subscription_count = Some(topic.subscriptions().len() as u64);
+        if self.has_filter_counts {
+            let (sql, correlation) = filters(topic);
+            (shown.sql_filter_count, shown.correlation_filter_count) = (Some(sql), Some(correlation));
+        }
         shown.filtering_messages_before_publishing = Some(false);
         shown.is_anonymous_accessible = Some(false);
-        shown.support_ordering = Some(true);
-        shown.enable_express = Some(false);
         shown.enable_subscription_partitioning = Some(false);
         shown.entity_availability_status = Some("Available".to_owned());
         (shown.created_at, shown.updated_at, shown.accessed_at) = (Some(UNKNOWN), Some(UNKNOWN), Some(UNKNOWN));
@@ -114,7 +114,7 @@ impl Request<'_> {
 
     pub(super) fn show_rule(&self, topic: &EntityPath, subscription: &str, rule: &Rule) -> Entry {
         let mut shown = RuleDescription::from(rule);
-        shown.created_at = Some(UNKNOWN);
+        shown.created_at.get_or_insert(UNKNOWN);
         let url = format!("{}/Rules/{}", Self::subscription_url(topic, subscription), rule.name());
         self.entry(&url, rule.name(), shown)
     }
@@ -123,4 +123,18 @@ impl Request<'_> {
     fn subscription_url(topic: &EntityPath, name: &str) -> String {
         format!("{}/Subscriptions/{name}", path_in_url(topic))
     }
+}
+
+/// Counts the SQL filters and the correlation filters of all subscriptions.
+fn filters(topic: &Topic) -> (u64, u64) {
+    let (mut sql, mut correlation) = (0, 0);
+    for name in topic.subscriptions() {
+        // One that is deleted meanwhile has no filters.
+        let Ok(subscription) = topic.subscription(&name) else { continue };
+        for rule in subscription.rules() {
+            let count = if matches!(rule.filter(), Filter::Correlation(_)) { &mut correlation } else { &mut sql };
+            *count += 1;
+        }
+    }
+    (sql, correlation)
 }

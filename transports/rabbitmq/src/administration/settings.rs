@@ -67,7 +67,9 @@ fn check_absent(settings: &QueueSettings, default: &QueueSettings) -> Result<(),
         ("auto_delete_on_idle", settings.auto_delete_on_idle == default.auto_delete_on_idle),
         ("status", settings.status == default.status),
     ];
-    same.into_iter().find(|(_, same)| !same).map_or(Ok(()), |(setting, _)| Err(unsupported_setting(setting)))
+    let absent = same.into_iter().find(|(_, same)| !same).map(|(setting, _)| setting);
+    let absent = absent.or_else(|| settings.metadata.difference(&default.metadata));
+    absent.map_or(Ok(()), |setting| Err(unsupported_setting(setting)))
 }
 
 fn own(settings: &QueueSettings, slots: u16) -> Own {

@@ -8,11 +8,11 @@ use std::{collections::BTreeMap, time::Duration};
 use bytes::Bytes;
 use consign_core::{
     Message,
-    administration::{QueueSettings, Status, SubscriptionSettings, TopicSettings},
+    administration::{Metadata, QueueSettings, Status, SubscriptionSettings, TopicSettings},
     message::{EntityPath, MessageBody, Properties, SequenceNumber, Stored, Value},
     time::Timestamp,
 };
-use consign_rules::{CorrelationFilter, Filter, Rule, RuleSet, SqlAction, SqlFilter};
+use consign_rules::{CorrelationFilter, Filter, Parameters, Rule, RuleSet, SqlAction, SqlFilter};
 
 use super::{BrokerRecord, CounterRecord, EntityKind, EntityRecord, IdRecord, MessageRecord, Record, SessionRecord};
 use crate::{
@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The newest version of any kind.
-const NEWEST: u8 = 2;
+const NEWEST: u8 = 3;
 
 const WRITTEN: &str = include_str!("golden.txt");
 
@@ -52,6 +52,19 @@ fn queue() -> QueueSettings {
     value.forward_dead_letters_to = Some("dead/letters".to_owned());
     value.auto_delete_on_idle = Some(Duration::from_secs(300));
     value.status = Status::SendDisabled;
+    value
+}
+
+/// The first two versions have none.
+fn metadata(version: u8) -> Metadata {
+    let mut value = Metadata::default();
+    if version > 2 {
+        value.user = Some("of the team".to_owned());
+        value.batched_operations = Some(false);
+        value.express = Some(true);
+        value.ordering = Some(false);
+        value.duplicate_window = Some(Duration::from_secs(720));
+    }
     value
 }
 
@@ -117,6 +130,12 @@ fn rules(version: u8) -> RuleSet {
         .property("number", 10_i64);
     let created = (version > 1).then(|| at(10));
     let mut rules = RuleSet::of(Rule::default());
+    let parameters = |value: i32| Parameters::new([("@p".to_owned(), value.into())]).unwrap();
+    let with = (version > 2).then(|| {
+        Rule::new("with", SqlFilter::parse_with("a = @p", parameters(1)).unwrap())
+            .unwrap()
+            .with_action(SqlAction::parse_with("SET a = @p", parameters(2)).unwrap())
+    });
     for rule in [
         Rule::new("False", Filter::False).unwrap(),
         Rule::new("every", every.build().unwrap()).unwrap(),
@@ -124,7 +143,10 @@ fn rules(version: u8) -> RuleSet {
         Rule::new("sql", SqlFilter::parse("colour = 'it''s' AND  [a b] > 1.5").unwrap())
             .unwrap()
             .with_action(SqlAction::parse("SET a = b; REMOVE c").unwrap()),
-    ] {
+    ]
+    .into_iter()
+    .chain(with)
+    {
         rules.create(rule.with_created(created)).unwrap();
     }
     rules
@@ -188,7 +210,11 @@ fn messages() -> Vec<(String, Record)> {
 /// The records that a version of their kind has.
 fn records(version: u8) -> BTreeMap<String, Record> {
     let broker = BrokerRecord { store: SIXTEEN, created: at(0), last_serial: 300, latest: at(9) };
-    let subscribed = EntityKind::Subscription { settings: subscription(), topic: 2, rules: rules(version).into() };
+    let subscribed = EntityKind::Subscription {
+        settings: subscription().metadata(metadata(version)),
+        topic: 2,
+        rules: rules(version).into(),
+    };
     let plain = CounterRecord { order: 1_000, last_enqueued: at(4), last: LastNumber::Plain(SequenceNumber::new(999)) };
     let last = LastNumber::Partitioned { last: std::array::from_fn(|nth| 100 * nth as u64), next: 15 };
     let id = IdRecord { digest: [0xab; 16], accepted: at(5), scheduled: None };
@@ -196,9 +222,9 @@ fn records(version: u8) -> BTreeMap<String, Record> {
     let session = |state| Record::Session(SessionRecord { id: "a session".into(), state, updated });
     let others = [
         ("broker", Record::Broker(broker)),
-        ("queue", entity("Orders/New", EntityKind::Queue(queue()), Some([0xcd; 16]))),
+        ("queue", entity("Orders/New", EntityKind::Queue(queue().metadata(metadata(version))), Some([0xcd; 16]))),
         ("queue-plain", entity("orders", EntityKind::Queue(plain_queue()), None)),
-        ("topic", entity("prices", EntityKind::Topic(topic()), Some([0xef; 16]))),
+        ("topic", entity("prices", EntityKind::Topic(topic().metadata(metadata(version))), Some([0xef; 16]))),
         ("subscription", entity("prices/Subscriptions/Audit", subscribed, None)),
         ("counter", Record::Counter(plain.clone().into())),
         ("counter-partitioned", Record::Counter(CounterRecord { last, ..plain }.into())),
@@ -223,7 +249,7 @@ fn bytes(hexadecimal: &str) -> Vec<u8> {
 /// Rules: I-11.
 #[test]
 fn records_of_every_version_are_read() {
-    let records = [1, NEWEST].map(records);
+    let records = [1, 2, NEWEST].map(records);
     for line in WRITTEN.lines() {
         let (name, written) = line.split_once(' ').unwrap();
         let written = bytes(written);

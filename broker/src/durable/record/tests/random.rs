@@ -2,10 +2,10 @@ use std::time::Duration;
 
 use consign_core::{
     Message,
-    administration::{QueueSettings, Status, SubscriptionSettings, TopicSettings},
+    administration::{Metadata, QueueSettings, Status, SubscriptionSettings, TopicSettings},
     message::{EntityPath, MessageBody, SequenceNumber, Stored, Value},
 };
-use consign_rules::{CorrelationFilter, Filter, Rule, RuleSet, SqlAction, SqlFilter};
+use consign_rules::{CorrelationFilter, Filter, Parameters, Rule, RuleSet, SqlAction, SqlFilter};
 use fastrand::Rng;
 
 use super::{
@@ -83,6 +83,7 @@ fn queue(random: &mut Rng) -> QueueSettings {
     value.forward_dead_letters_to = maybe(random, name);
     value.auto_delete_on_idle = maybe(random, duration);
     value.status = status(random);
+    value.metadata = metadata(random);
     value
 }
 
@@ -96,6 +97,7 @@ fn topic(random: &mut Rng) -> TopicSettings {
     value.max_message_size = size(random);
     value.auto_delete_on_idle = maybe(random, duration);
     value.status = status(random);
+    value.metadata = metadata(random);
     value
 }
 
@@ -111,14 +113,31 @@ fn subscription(random: &mut Rng) -> SubscriptionSettings {
     value.forward_dead_letters_to = maybe(random, name);
     value.auto_delete_on_idle = maybe(random, duration);
     value.status = status(random);
+    value.metadata = metadata(random);
     value
 }
 
+fn metadata(random: &mut Rng) -> Metadata {
+    let mut value = Metadata::default();
+    value.user = maybe(random, text);
+    value.batched_operations = maybe(random, Rng::bool);
+    value.express = maybe(random, Rng::bool);
+    value.ordering = maybe(random, Rng::bool);
+    value.duplicate_window = maybe(random, duration);
+    value
+}
+
+fn parameters(random: &mut Rng) -> Parameters {
+    let value = if random.bool() { simple_value(random) } else { random.i32(..).into() };
+    Parameters::new([("@p".to_owned(), value), ("unused".to_owned(), "text".into())]).unwrap()
+}
+
 fn filter(random: &mut Rng) -> Filter {
-    match random.u8(0..4) {
+    match random.u8(0..5) {
         0 => Filter::True,
         1 => Filter::False,
         2 => correlation(random).into(),
+        3 => SqlFilter::parse_with("a = @P", parameters(random)).unwrap().into(),
         _ => SqlFilter::parse(&format!("{} > {}  and sys.Label LIKE 'x%'", "a", random.i32(..))).unwrap().into(),
     }
 }
@@ -146,7 +165,14 @@ fn rules(random: &mut Rng) -> RuleSet {
     for index in 0..random.usize(0..4) {
         let rule = Rule::new(format!("{index}"), filter(random)).unwrap();
         let action = format!("SET a = {};REMOVE b", random.i32(..));
-        let rule = match maybe(random, |_| SqlAction::parse(&action).unwrap()) {
+        let action = |random: &mut Rng| {
+            if random.bool() {
+                SqlAction::parse(&action).unwrap()
+            } else {
+                SqlAction::parse_with("SET a = @p", parameters(random)).unwrap()
+            }
+        };
+        let rule = match maybe(random, action) {
             Some(action) => rule.with_action(action),
             None => rule,
         };

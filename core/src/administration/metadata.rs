@@ -1,0 +1,81 @@
+use std::time::Duration;
+
+use crate::message::{Field, InvalidArgument, Problem, limits};
+
+/// What clients of Azure Service Bus set on a queue, a topic or a subscription, and read again. A broker stores it, and does
+/// nothing else with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Metadata {
+    /// A text of the user: at most 1,024 UTF-16 code units.
+    pub user: Option<String>,
+    /// `EnableBatchedOperations`.
+    pub batched_operations: Option<bool>,
+    /// `EnableExpress`, of a queue or a topic.
+    pub express: Option<bool>,
+    /// `SupportOrdering`, of a topic.
+    pub ordering: Option<bool>,
+    /// The window of duplicate detection while duplicates are not detected: 20 s to 7 d.
+    pub duplicate_window: Option<Duration>,
+}
+
+impl Metadata {
+    /// Longest [`user`](Self::user): UTF-16 code units.
+    pub const MAX_USER: usize = 1_024;
+
+    /// Returns the name of the first setting that differs.
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Option<&'static str> {
+        let Self { user, batched_operations, express, ordering, duplicate_window } = other;
+        let is_same = [
+            ("user_metadata", self.user == *user),
+            ("batched_operations", self.batched_operations == *batched_operations),
+            ("express", self.express == *express),
+            ("ordering", self.ordering == *ordering),
+            ("duplicate_window", self.duplicate_window == *duplicate_window),
+        ];
+        is_same.into_iter().find(|(_, is_same)| !is_same).map(|(name, _)| name)
+    }
+
+    /// Checks the ranges.
+    ///
+    /// # Errors
+    ///
+    /// The first one that is out of its range, with its name.
+    pub fn check(&self) -> Result<(), InvalidArgument> {
+        let is_too_long = |text: &String| limits::is_longer_than(text, Self::MAX_USER);
+        if self.user.as_ref().is_some_and(is_too_long) {
+            let problem = Problem::TooLong { limit: Self::MAX_USER };
+            return Err(InvalidArgument::new(Field::Setting("user_metadata"), problem));
+        }
+        let windows = Duration::from_secs(20)..=Duration::from_secs(7 * 24 * 3_600);
+        if self.duplicate_window.is_some_and(|window| !windows.contains(&window)) {
+            return Err(InvalidArgument::new(Field::Setting("duplicate_window"), Problem::OutOfRange));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rules: S-13.
+    #[test]
+    fn user_metadata_has_at_most_1024_characters() {
+        let of = |length| Metadata { user: Some("x".repeat(length)), ..Metadata::default() };
+        of(1_024).check().unwrap();
+        let error = of(1_025).check().unwrap_err();
+        assert_eq!(error.field(), &Field::Setting("user_metadata"));
+        assert_eq!(of(1).difference(&of(2)), Some("user_metadata"));
+    }
+
+    /// Rules: S-07.
+    #[test]
+    fn a_window_that_is_not_used_has_the_same_range() {
+        let of = |seconds| Metadata { duplicate_window: Some(Duration::from_secs(seconds)), ..Metadata::default() };
+        for (seconds, allowed) in [(19, false), (20, true), (7 * 24 * 3_600, true), (7 * 24 * 3_600 + 1, false)] {
+            assert_eq!(of(seconds).check().is_ok(), allowed, "{seconds}");
+        }
+    }
+}
