@@ -5,7 +5,7 @@ use consign_amqp::{
     value::{Described, List, Map, Value},
 };
 use consign_core::transport::ErrorKind;
-use consign_rules::{CorrelationFilter, Filter, Rule, SqlAction, SqlFilter};
+use consign_rules::{CorrelationFilter, Filter, Parameters, Rule, SqlAction, SqlFilter};
 
 use super::{Management, missing};
 use crate::error::Failure;
@@ -19,6 +19,7 @@ const FALSE: &str = "1=0";
 
 impl Management {
     pub(crate) async fn add_rule(&self, rule: &Rule) -> Result<(), Failure> {
+        check(rule)?;
         let mut body = Map::default();
         body.push("rule-name", rule.name());
         body.push("rule-description", description(rule));
@@ -60,6 +61,20 @@ impl Management {
             }
         }
     }
+}
+
+/// A request over AMQP has no parameters, and without them an expression means something else.
+fn check(rule: &Rule) -> Result<(), Failure> {
+    let of_filter = match rule.filter() {
+        Filter::Sql(filter) => Some(filter.parameters()),
+        _ => None,
+    };
+    let of_action = rule.action().map(SqlAction::parameters);
+    if of_filter.into_iter().chain(of_action).all(Parameters::is_empty) {
+        return Ok(());
+    }
+    let detail = "a rule with parameters cannot be added over AMQP: write the values into the expression";
+    Err(Failure::new(ErrorKind::NotSupported, detail).for_good())
 }
 
 fn unreadable() -> Failure {
@@ -247,6 +262,19 @@ mod tests {
             assert_eq!(filter.as_str(), "n > 5");
         }
         assert!(read(&entry(Value::Null)).is_none());
+    }
+
+    /// Rules: G-30.
+    #[test]
+    fn a_rule_with_parameters_is_refused() {
+        let parameters = || Parameters::new([("@p".to_owned(), 1_i32.into())]).unwrap();
+        let filter = SqlFilter::parse_with("n = @p", parameters()).unwrap();
+        let action = SqlAction::parse_with("SET n = @p", parameters()).unwrap();
+        let plain = SqlFilter::parse("n = 1").unwrap();
+        let refused = |rule: &Rule| check(rule).map_err(|failure| failure.kind());
+        assert_eq!(refused(&Rule::new("r", filter).unwrap()), Err(ErrorKind::NotSupported));
+        assert_eq!(refused(&Rule::new("r", Filter::True).unwrap().with_action(action)), Err(ErrorKind::NotSupported));
+        assert_eq!(refused(&Rule::new("r", plain).unwrap()), Ok(()));
     }
 
     /// Rules: G-30, G-44, G-45.
