@@ -11,7 +11,7 @@ use super::{ActionError, Explained, MAX_HOPS, RESUBMIT_COUNT, ResubmitTo, Run};
 use crate::{
     Message,
     message::{MessageBody, Properties, random_id::random_id},
-    middleware::retry::RetryHistory,
+    middleware::{delivery_limit, retry::RetryHistory},
     settlement::DeadLetter,
     transport::{BoxFuture, SendError, Sender},
 };
@@ -129,8 +129,11 @@ fn copy_of(
     }
     let (mut properties, mut body) = (dead.message().properties().clone(), dead.message().body().clone());
     let application = properties.application_properties_mut();
+    for name in [DeadLetter::REASON, DeadLetter::DESCRIPTION, DeadLetter::TRAIL] {
+        application.remove(name);
+    }
     // With its old failures counted, the copy would be given up at its first one.
-    for name in [DeadLetter::REASON, DeadLetter::DESCRIPTION, DeadLetter::TRAIL, RetryHistory::PROPERTY] {
+    for name in [RetryHistory::PROPERTY, delivery_limit::COUNT] {
         application.remove(name);
     }
     change(&mut properties, &mut body).map_err(|error| Refused::Failed(ActionError::change(error)))?;

@@ -52,7 +52,8 @@
 //! A resubmitted copy has a new `MessageId`, because a broker may drop the old one as a duplicate. The first one is in
 //! [`x-original-message-id`](crate::message::Properties::ORIGINAL_MESSAGE_ID). The property [`RESUBMIT_COUNT`] counts the
 //! resubmissions; after [`MAX_HOPS`] of them the dead letter stays, and is reported. The copy does not have the reason,
-//! description and attempts. All else is as it was sent, unless it is [edited](Run::edit) or [transcoded](Run::transcode).
+//! description, attempts and failed deliveries. All else is as it was sent, unless it is [edited](Run::edit) or
+//! [transcoded](Run::transcode).
 //!
 //! # Failure
 //!
