@@ -7,7 +7,7 @@ use std::{
 
 use tower::BoxError;
 
-use super::{ActionError, Explained, MAX_HOPS, RESUBMIT_COUNT, ResubmitTo, Run};
+use super::{ActionError, Explained, MAX_HOPS, RESUBMIT_COUNT, ResubmitTo, Run, run::IdHash};
 use crate::{
     Message,
     message::{MessageBody, Properties, random_id::random_id},
@@ -32,10 +32,17 @@ pub trait Action<L>: sealed::Sealed + Send + Sync {
 pub enum Step<F, L> {
     /// It is completed.
     Remove,
-    /// It is completed when this send was accepted.
-    SendFirst(F),
+    /// It is completed when this send, of a copy with this id, was accepted.
+    SendFirst(F, Option<IdHash>),
     /// It is completed together with a send.
     Together(Commit<L>),
+}
+
+impl<F, L> Step<F, L> {
+    pub(super) fn send_first<S: Sender<Send = F>>(sender: &S, copy: Message) -> Self {
+        let id = copy.message_id().map(IdHash::of);
+        Self::SendFirst(sender.send(copy), id)
+    }
 }
 
 type Commit<L> = Box<dyn FnOnce(L) -> BoxFuture<Result<(), NotCommitted<L>>> + Send>;
@@ -150,7 +157,7 @@ impl<S: Sender, L> Action<L> for Resubmit<S> {
     type Send = S::Send;
 
     fn begin(&self, dead: &Explained) -> Result<Step<S::Send, L>, Refused> {
-        Ok(Step::SendFirst(self.sender.send(self.changes.copy(dead)?)))
+        Ok(Step::send_first(&self.sender, self.changes.copy(dead)?))
     }
 }
 
@@ -170,7 +177,7 @@ impl<F, L> fmt::Debug for Step<F, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Remove => "Remove",
-            Self::SendFirst(_) => "SendFirst",
+            Self::SendFirst(..) => "SendFirst",
             Self::Together(_) => "Together",
         })
     }

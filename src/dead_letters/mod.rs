@@ -73,7 +73,8 @@
 //! Failures are in the [`Report`], by number; after [`Report::MAX_FAILURES`] the run ends. A failed peek or receive ends it
 //! with a [`RunError`], which has the report too. A run can be repeated, and several runs can work at once: each dead
 //! letter is handled under its lock. A run waits at most [`Run::lock_wait`] for a dead letter that is locked elsewhere, and
-//! then counts it as [`missed`](Report::missed).
+//! then counts it as [`missed`](Report::missed). On a transport without peek it does not know of those that are locked
+//! elsewhere. There it counts as missed what may be a copy of one of its copies, as a delayed retry makes it.
 //!
 //! # Signed and encrypted messages
 //!
