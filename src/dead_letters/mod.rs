@@ -96,6 +96,7 @@
 mod action;
 mod explained;
 mod filter;
+mod list_limit;
 mod queue;
 mod report;
 mod resubmit_to;
@@ -109,6 +110,7 @@ pub use self::{
     action::Action,
     explained::Explained,
     filter::DeadLetterFilter,
+    list_limit::ListLimit,
     queue::{DeadLetterQueue, EntityDeadLetters},
     report::{ActionError, ActionErrorKind, Report, RunError, RunOutcome},
     resubmit_to::ResubmitGuarantee,
@@ -199,11 +201,13 @@ impl<Q: DeadLetterQueue> DeadLetters<Q> {
     ///
     /// They are peeked: not locked, not counted, and locked ones are among them. On a transport without peek or without
     /// sequence numbers (RabbitMQ) they are received under their locks and released uncounted at the end; those that others
-    /// have locked are not listed, and a number is the place in this list, from 1.
+    /// have locked are not listed, and a number is the place in this list, from 1. At most [`ListLimit::MAX`] are locked.
     ///
     /// # Errors
     ///
     /// Those of the transport; [`InvalidOperation`](ErrorKind::InvalidOperation) if the queue is not a dead-letter sub-queue.
+    /// [`NotSupported`](ErrorKind::NotSupported) with a [`ListLimit`] as its source if there are more than can be locked: it has
+    /// those that were found.
     pub async fn list(
         &self,
         filter: &DeadLetterFilter,

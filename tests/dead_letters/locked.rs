@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use consign::{
     Message,
     broker::{Broker, Queue, QueueLease, QueueReceiver, QueueSender},
-    dead_letters::{DeadLetterFilter, DeadLetterQueue, DeadLetters, EntityDeadLetters, RunOutcome},
+    dead_letters::{DeadLetterFilter, DeadLetterQueue, DeadLetters, EntityDeadLetters, ListLimit, RunOutcome},
     message::{EntityPath, Properties, SequenceNumber},
     settlement::DeadLetter,
     testing::{DeliveryFault, Faults, Link, LinkReceiver, LinkSettings, Recorder},
@@ -96,6 +96,28 @@ async fn a_run_ends_when_no_dead_letter_is_left_and_leaves_its_own_copies() {
 
     let report = dead(&bench).purge(DeadLetterFilter::all()).run().await.unwrap();
     assert_eq!((report.purged, free(&bench)), (22, (0, 0)));
+}
+
+/// Rules: L-05.
+#[tokio::test(start_paused = true)]
+async fn a_list_that_cannot_lock_all_is_an_error_with_what_it_has_found() {
+    let bench = Bench::new();
+    bench.bury_many(0, ListLimit::MAX - 1, &OTHER).await;
+    bench.bury_many(ListLimit::MAX - 1, 1, &UNDECODABLE).await;
+    let (dead, all, start) = (dead(&bench), DeadLetterFilter::all(), SequenceNumber::default());
+    let undecodable = DeadLetterFilter::all().reason(UNDECODABLE.as_str());
+    assert_eq!(dead.list(&all, start, usize::MAX).await.unwrap().len(), ListLimit::MAX, "these are all");
+
+    bench.bury_many(ListLimit::MAX, 1, &UNDECODABLE).await;
+    assert_eq!(dead.list(&all, start, ListLimit::MAX).await.unwrap().len(), ListLimit::MAX);
+    assert_eq!(dead.list(&undecodable, start, 1).await.unwrap().len(), 1);
+    for (filter, found) in [(&all, ListLimit::MAX), (&undecodable, 1)] {
+        let error = dead.list(filter, start, usize::MAX).await.unwrap_err();
+        let limit = ListLimit::of(&error).unwrap();
+        assert_eq!((error.kind(), limit.found().len()), (ErrorKind::NotSupported, found), "{error}");
+        assert_eq!(limit.found().last().unwrap().sequence_number().get(), ListLimit::MAX as u64);
+    }
+    assert_eq!(free(&bench), (ListLimit::MAX + 1, 0));
 }
 
 /// Dead letters with this MessageId and this body, of which some were resubmitted before.
