@@ -177,10 +177,7 @@ impl<M: RelayMode> Relay<M> {
                 connected = connecting => connected,
             };
             let ended = match connected {
-                Ok(mut connection) => {
-                    failures = 0;
-                    self.serve(&mut connection, shutdown.as_mut()).await
-                }
+                Ok(mut connection) => self.serve(&mut connection, shutdown.as_mut(), &mut failures).await,
                 Err(error) => Err(error),
             };
             let error = match ended {
@@ -199,8 +196,14 @@ impl<M: RelayMode> Relay<M> {
         }
     }
 
-    /// Sends until the shutdown, or an error of the database.
-    async fn serve<S>(&mut self, connection: &mut Connection, mut shutdown: Pin<&mut S>) -> Result<(), OutboxError>
+    /// Sends until the shutdown, or an error of the database. The failures before are over when a batch is recorded, or no
+    /// message waits: a database may answer and yet record nothing, and each connection then sends a batch again.
+    async fn serve<S>(
+        &mut self,
+        connection: &mut Connection,
+        mut shutdown: Pin<&mut S>,
+        failures: &mut u32,
+    ) -> Result<(), OutboxError>
     where
         S: Future<Output = ()> + Send,
     {
@@ -222,6 +225,7 @@ impl<M: RelayMode> Relay<M> {
                 self.mode.relay(&mut connection.client, some, &mut self.to).await?;
                 now
             };
+            *failures = 0;
             tokio::select! {
                 biased;
                 () = &mut shutdown => return Ok(()),

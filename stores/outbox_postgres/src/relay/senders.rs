@@ -15,7 +15,7 @@ use super::{
     connection::within,
     rows::{self, Outcome, Report, Waiting},
 };
-use crate::{Destinations, OutboxError, encoding};
+use crate::{Destinations, OutboxError, encoding, log};
 
 /// How many senders are kept. Beyond that they are created again.
 const MOST: usize = 1_024;
@@ -112,7 +112,7 @@ impl<D: Destinations> RelayMode for Senders<D> {
         let recording = async move {
             let mut some = Vec::with_capacity(REPORTS);
             while reported.recv_many(&mut some, REPORTS).await > 0 {
-                within(limit, rows::record(client, &to.outbox, &some)).await?;
+                within(limit, rows::record(client, &to.outbox, &some)).await.inspect_err(log::not_recorded)?;
                 to.add(&some);
                 some.clear();
             }
