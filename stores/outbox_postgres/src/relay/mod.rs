@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use consign_core::transport::deadline;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_postgres::{
     Client, Config, Socket,
@@ -131,15 +132,16 @@ impl<M: RelayMode> Relay<M> {
         self
     }
 
-    /// Sets how often the relay looks for messages without a notification, and for the lock of another relay: 1 s.
+    /// Sets how often the relay looks for messages without a notification, and for the lock of another relay: 1 s. At least a
+    /// millisecond, and at most a year.
     #[must_use]
     pub fn poll_interval(mut self, interval: Duration) -> Self {
-        self.poll = interval.max(Duration::from_millis(1));
+        self.poll = deadline::clamped(interval);
         self
     }
 
-    /// Sets the first and the longest pause of a destination after a failed send: 100 ms and 30 s. Each pause is twice the
-    /// last one, less up to half of it at random.
+    /// Sets the first and the longest pause of a destination after a failed send: 100 ms and 30 s. At least a millisecond, and at
+    /// most a year. Each pause is twice the last one, less up to half of it at random.
     #[must_use]
     pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
         self.to.pauses = Pauses::new(first, longest);

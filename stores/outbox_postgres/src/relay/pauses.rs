@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
+use consign_core::transport::deadline;
 use tokio::time::Instant;
 
 /// How many destinations are kept. Beyond that, the next failure forgets all of them.
@@ -23,7 +24,8 @@ struct Pause {
 
 impl Pauses {
     pub(super) fn new(first: Duration, longest: Duration) -> Self {
-        Self { first, longest, all: HashMap::new() }
+        // More than a year overflows instants.
+        Self { first: deadline::clamped(first), longest: deadline::clamped(longest), all: HashMap::new() }
     }
 
     /// Begins a pause, twice as long as the last one of the destination. `None` if it pauses already.
@@ -92,5 +94,11 @@ mod tests {
             pauses.begin(&other.to_string(), now);
         }
         assert!(pauses.all.len() <= MOST);
+    }
+    #[tokio::test(start_paused = true)]
+    async fn no_pause_is_too_long_for_an_instant() {
+        let mut pauses = Pauses::new(Duration::MAX, Duration::MAX);
+        let now = Instant::now();
+        assert!(pauses.begin("orders", now).is_some() && pauses.next(now).is_some());
     }
 }

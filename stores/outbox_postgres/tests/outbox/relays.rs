@@ -289,3 +289,18 @@ async fn a_relay_that_cannot_delete_what_it_has_sent_sends_it_again_less_and_les
     assert_eq!(running.stop().await.sent, 1);
     bench.end().await;
 }
+
+/// Rules: X-47.
+#[tokio::test]
+async fn the_longest_intervals_are_no_panic() {
+    let (mut bench, recorder) = (Bench::new().await, Recorder::default());
+    recorder.fail("a", &[ErrorKind::ServiceBusy]);
+    let relay = bench.relay(To::sender(recorder.clone())).send_timeout(Duration::MAX);
+    let running = Running::start(relay.poll_interval(Duration::MAX).backoff(Duration::ZERO, Duration::MAX));
+    bench.add("orders", [message("a")]).await;
+    bench.until_sent().await;
+    bench.add("orders", [message("b")]).await;
+    bench.until_sent().await;
+    assert_eq!(running.stop().await.sent, 2);
+    bench.end().await;
+}
