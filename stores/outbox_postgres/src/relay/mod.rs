@@ -141,7 +141,7 @@ impl<M: RelayMode> Relay<M> {
     }
 
     /// Sets the first and the longest pause of a destination after a failed send: 100 ms and 30 s. At least a millisecond, and at
-    /// most a year. Each pause is twice the last one, less up to half of it at random.
+    /// most a year. Each pause is twice the last one, less up to half of it at random, until all sessions that failed are sent.
     #[must_use]
     pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
         self.to.pauses = Pauses::new(first, longest);
@@ -221,7 +221,11 @@ impl<M: RelayMode> Relay<M> {
             let pausing = self.to.pauses.destinations(now);
             let reading = rows::read(&connection.client, &self.to.outbox, self.batch.into(), &pausing);
             let some = within(self.to.timeout, reading).await?;
+            let is_idle = some.is_empty() && pausing.is_empty();
             let next = if some.is_empty() {
+                if is_idle {
+                    self.to.pauses.clear();
+                }
                 self.to.pauses.next(now).unwrap_or(now + self.poll).min(now + self.poll)
             } else {
                 self.mode.relay(&mut connection.client, some, &mut self.to).await?;
@@ -246,14 +250,15 @@ impl Progress {
             match &report.outcome {
                 Outcome::Sent => {
                     self.relayed.sent += 1;
-                    self.pauses.end(&report.destination, now);
+                    self.pauses.end(&report.destination, report.session.as_deref(), now);
                 }
                 Outcome::Refused(error) => {
                     self.relayed.refused += 1;
+                    self.pauses.end(&report.destination, report.session.as_deref(), now);
                     log::refused(&report.destination, &report.message_id, report.id, error);
                 }
                 Outcome::Failed(error) => {
-                    if let Some(pause) = self.pauses.begin(&report.destination, now) {
+                    if let Some(pause) = self.pauses.begin(&report.destination, report.session.as_deref(), now) {
                         log::delayed(&report.destination, error, pause);
                     }
                 }
