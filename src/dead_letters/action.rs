@@ -7,11 +7,11 @@ use std::{
 
 use tower::BoxError;
 
-use super::{ActionError, Explained, MAX_HOPS, RESUBMIT_COUNT, ResubmitTo, Run};
+use super::{ActionError, Explained, MAX_HOPS, RESUBMIT_COUNT, ResubmitTo, Run, run::IdHash};
 use crate::{
     Message,
     message::{MessageBody, Properties, random_id::random_id},
-    middleware::retry::RetryHistory,
+    middleware::{delivery_limit, retry::RetryHistory},
     settlement::DeadLetter,
     transport::{BoxFuture, SendError, Sender},
 };
@@ -32,10 +32,17 @@ pub trait Action<L>: sealed::Sealed + Send + Sync {
 pub enum Step<F, L> {
     /// It is completed.
     Remove,
-    /// It is completed when this send was accepted.
-    SendFirst(F),
+    /// It is completed when this send, of a copy with this id, was accepted.
+    SendFirst(F, Option<IdHash>),
     /// It is completed together with a send.
     Together(Commit<L>),
+}
+
+impl<F, L> Step<F, L> {
+    pub(super) fn send_first<S: Sender<Send = F>>(sender: &S, copy: Message) -> Self {
+        let id = copy.message_id().map(IdHash::of);
+        Self::SendFirst(sender.send(copy), id)
+    }
 }
 
 type Commit<L> = Box<dyn FnOnce(L) -> BoxFuture<Result<(), NotCommitted<L>>> + Send>;
@@ -129,8 +136,11 @@ fn copy_of(
     }
     let (mut properties, mut body) = (dead.message().properties().clone(), dead.message().body().clone());
     let application = properties.application_properties_mut();
+    for name in [DeadLetter::REASON, DeadLetter::DESCRIPTION, DeadLetter::TRAIL] {
+        application.remove(name);
+    }
     // With its old failures counted, the copy would be given up at its first one.
-    for name in [DeadLetter::REASON, DeadLetter::DESCRIPTION, DeadLetter::TRAIL, RetryHistory::PROPERTY] {
+    for name in [RetryHistory::PROPERTY, delivery_limit::COUNT] {
         application.remove(name);
     }
     change(&mut properties, &mut body).map_err(|error| Refused::Failed(ActionError::change(error)))?;
@@ -147,7 +157,7 @@ impl<S: Sender, L> Action<L> for Resubmit<S> {
     type Send = S::Send;
 
     fn begin(&self, dead: &Explained) -> Result<Step<S::Send, L>, Refused> {
-        Ok(Step::SendFirst(self.sender.send(self.changes.copy(dead)?)))
+        Ok(Step::send_first(&self.sender, self.changes.copy(dead)?))
     }
 }
 
@@ -167,7 +177,7 @@ impl<F, L> fmt::Debug for Step<F, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Remove => "Remove",
-            Self::SendFirst(_) => "SendFirst",
+            Self::SendFirst(..) => "SendFirst",
             Self::Together(_) => "Together",
         })
     }

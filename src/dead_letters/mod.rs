@@ -52,7 +52,8 @@
 //! A resubmitted copy has a new `MessageId`, because a broker may drop the old one as a duplicate. The first one is in
 //! [`x-original-message-id`](crate::message::Properties::ORIGINAL_MESSAGE_ID). The property [`RESUBMIT_COUNT`] counts the
 //! resubmissions; after [`MAX_HOPS`] of them the dead letter stays, and is reported. The copy does not have the reason,
-//! description and attempts. All else is as it was sent, unless it is [edited](Run::edit) or [transcoded](Run::transcode).
+//! description, attempts and failed deliveries. All else is as it was sent, unless it is [edited](Run::edit) or
+//! [transcoded](Run::transcode).
 //!
 //! # Failure
 //!
@@ -72,7 +73,8 @@
 //! Failures are in the [`Report`], by number; after [`Report::MAX_FAILURES`] the run ends. A failed peek or receive ends it
 //! with a [`RunError`], which has the report too. A run can be repeated, and several runs can work at once: each dead
 //! letter is handled under its lock. A run waits at most [`Run::lock_wait`] for a dead letter that is locked elsewhere, and
-//! then counts it as [`missed`](Report::missed).
+//! then counts it as [`missed`](Report::missed). On a transport without peek it does not know of those that are locked
+//! elsewhere. There it counts as missed what may be a copy of one of its copies, as a delayed retry makes it.
 //!
 //! # Signed and encrypted messages
 //!
@@ -94,6 +96,7 @@
 mod action;
 mod explained;
 mod filter;
+mod list_limit;
 mod queue;
 mod report;
 mod resubmit_to;
@@ -107,6 +110,7 @@ pub use self::{
     action::Action,
     explained::Explained,
     filter::DeadLetterFilter,
+    list_limit::ListLimit,
     queue::{DeadLetterQueue, EntityDeadLetters},
     report::{ActionError, ActionErrorKind, Report, RunError, RunOutcome},
     resubmit_to::ResubmitGuarantee,
@@ -197,11 +201,13 @@ impl<Q: DeadLetterQueue> DeadLetters<Q> {
     ///
     /// They are peeked: not locked, not counted, and locked ones are among them. On a transport without peek or without
     /// sequence numbers (RabbitMQ) they are received under their locks and released uncounted at the end; those that others
-    /// have locked are not listed, and a number is the place in this list, from 1.
+    /// have locked are not listed, and a number is the place in this list, from 1. At most [`ListLimit::MAX`] are locked.
     ///
     /// # Errors
     ///
     /// Those of the transport; [`InvalidOperation`](ErrorKind::InvalidOperation) if the queue is not a dead-letter sub-queue.
+    /// [`NotSupported`](ErrorKind::NotSupported) with a [`ListLimit`] as its source if there are more than can be locked: it has
+    /// those that were found.
     pub async fn list(
         &self,
         filter: &DeadLetterFilter,

@@ -11,7 +11,7 @@ use crate::{
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Report {
-    /// Dead letters that passed the filter when the run began.
+    /// Dead letters that passed the filter when the run began. On a transport without peek, those that the run has met so far.
     pub matching: u64,
     /// Deliveries that were examined under a lock.
     pub examined: u64,
@@ -24,7 +24,8 @@ pub struct Report {
     /// Those that were resubmitted [`MAX_HOPS`](super::MAX_HOPS) times already, and stay.
     pub stopped_at_hop_limit: u64,
     /// Those that passed the filter when the run began and that it has not received, or whose removal is in doubt.
-    /// Another receiver has them locked, or they are gone by now. It is counted at the end.
+    /// Another receiver has them locked, or they are gone by now. It is counted at the end. On a transport without peek, those
+    /// that are locked elsewhere are not known, and those that may be copies of this run's copies are counted.
     pub missed: u64,
     /// The failures, at most [`Report::MAX_FAILURES`].
     pub failures: Vec<ActionError>,
@@ -52,7 +53,7 @@ impl fmt::Display for Report {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RunOutcome {
-    /// All dead letters that passed the filter were received, or are locked elsewhere.
+    /// All dead letters that passed the filter were received, or are locked elsewhere, see [`Report::missed`].
     #[default]
     Done,
     /// [`Report::MAX_FAILURES`] failures. There may be more to do.

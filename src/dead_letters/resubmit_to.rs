@@ -141,7 +141,7 @@ impl Action<DynLease> for ResubmitTo {
             copy = Message::from_parts(properties, body);
         }
         if self.guarantee != ResubmitGuarantee::Transaction {
-            return Ok(Step::SendFirst(self.sender.send(copy)));
+            return Ok(Step::send_first(&self.sender, copy));
         }
         let (transport, to) = (self.transport.clone(), self.to.clone());
         Ok(Step::Together(Box::new(move |lease| Box::pin(commit(transport, to, copy, lease)) as BoxFuture<_>)))

@@ -8,16 +8,20 @@ use std::{
 };
 
 use consign::{
-    Message,
+    Disposition, Message,
     administration::QueueSettings,
     broker::Broker,
     dead_letters::{ActionErrorKind, DeadLetterFilter, DeadLetters, MAX_HOPS, RESUBMIT_COUNT},
     message::{MessageBody, Properties, PropertyValue, SequenceNumber, Value},
-    middleware::retry::RetryHistory,
+    middleware::{
+        delivery_limit::{self, DeliveryLimitLayer},
+        retry::RetryHistory,
+    },
     settlement::DeadLetter,
     testing::Recorder,
     transport::{ReceiverExt, Sender},
 };
+use tower::{Layer, ServiceExt, service_fn};
 
 use crate::support::{Bench, OTHER, UNDECODABLE, sending};
 
@@ -161,6 +165,23 @@ async fn a_copy_starts_without_the_failures_of_its_retries() {
     bench.dead().resubmit(DeadLetterFilter::all(), copies.accepting()).run().await.unwrap();
     let [copy] = &copies.sent()[..] else { panic!("one") };
     assert_eq!(copy.message.application_properties().get(RetryHistory::PROPERTY), None);
+}
+
+/// Rules: L-10.
+#[tokio::test(start_paused = true)]
+async fn a_copy_of_what_the_delivery_limit_gave_up_is_not_given_up_at_its_first_failure() {
+    let (bench, copies) = (Bench::new(), Recorder::new());
+    let failing = || DeliveryLimitLayer::new(2).layer(service_fn(|_: Message| async { Err::<Disposition, _>("no") }));
+    let counted = delivery_limit::count_delivery(&Message::new("body"));
+    let given_up = failing().oneshot(counted.clone()).await.unwrap();
+    assert!(matches!(given_up, Disposition::DeadLetter(_)));
+    bench.bury(counted, OTHER).await;
+    bench.dead().resubmit(DeadLetterFilter::all(), copies.accepting()).run().await.unwrap();
+    let [copy] = &copies.sent()[..] else { panic!("one") };
+    assert!(
+        failing().oneshot(copy.message.clone()).await.is_err(),
+        "its first delivery failed, and there is another one"
+    );
 }
 
 /// Rules: L-10.

@@ -12,6 +12,7 @@ use super::{Command, CommandLine, failure::Failure, output::Output};
 #[path = "../../tests/command_line_brokers/session.rs"]
 mod session;
 
+mod list_limit;
 mod reference;
 
 #[test]
@@ -37,10 +38,23 @@ async fn run(command: &Command, transport: &DynTransport, out: &mut Output) -> R
     match command {
         Command::Entities(command) => command.run_on(transport, out).await,
         Command::Send(command) => command.run_on(transport, out).await,
+        Command::Peek(command) => command.run_on(transport, out).await,
+        Command::Export(command) => command.run_on(transport, out).await,
         Command::Receive(command) => command.run_on(transport, out).await,
         Command::DeadLetters(command) => command.run_on(transport, out).await,
         _ => panic!("not a command of the session: {command:?}"),
     }
+}
+
+/// Runs a command line, and returns its exit code and its standard output.
+async fn run_line<'l>(line: impl IntoIterator<Item = &'l str>, transport: &DynTransport) -> (i32, String) {
+    let line = ["consign"].into_iter().chain(line).chain(["--url", "memory:"]);
+    let line = CommandLine::try_parse_from(line).unwrap();
+    let printed = Printed::default();
+    let mut out = Output::to(printed.clone(), false);
+    let done = run(&line.command, transport, &mut out).await;
+    let text = String::from_utf8(printed.0.lock().unwrap().clone()).unwrap();
+    (done.map_or_else(|failure| failure.exit as i32, |()| 0), text)
 }
 
 /// The session of the other brokers, on one in this process.
@@ -48,12 +62,6 @@ async fn run(command: &Command, transport: &DynTransport, out: &mut Output) -> R
 fn dead_letters_are_the_same_in_memory() {
     let (runtime, transport) = (Runtime::new().unwrap(), DynTransport::from(Broker::new()));
     session::check("memory:", "orders", &mut |arguments| {
-        let line = ["consign"].into_iter().chain(arguments.iter().map(String::as_str)).chain(["--url", "memory:"]);
-        let line = CommandLine::try_parse_from(line).unwrap();
-        let printed = Printed::default();
-        let mut out = Output::to(printed.clone(), false);
-        let done = runtime.block_on(run(&line.command, &transport, &mut out));
-        let text = String::from_utf8(printed.0.lock().unwrap().clone()).unwrap();
-        (done.map_or_else(|failure| failure.exit as i32, |()| 0), text)
+        runtime.block_on(run_line(arguments.iter().map(String::as_str), &transport))
     });
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use consign::dead_letters::{DeadLetterFilter, DeadLetters, Explained};
+use consign::dead_letters::{DeadLetterFilter, DeadLetters, Explained, ListLimit};
 use consign_core::{
     message::{EntityPath, SequenceNumber},
     time::Timestamp,
@@ -109,7 +109,14 @@ pub(super) async fn each(
     let mut from = SequenceNumber::default();
     let mut seen = 0;
     loop {
-        let listed = dead.list(filter, from, STEP).await?;
+        let listed = match dead.list(filter, from, STEP).await {
+            Ok(listed) => listed,
+            Err(error) => {
+                let limit = ListLimit::of(&error).map(|limit| limit.found().to_vec());
+                limit.ok_or(error)?.into_iter().for_each(each);
+                return Ok(false);
+            }
+        };
         let (count, last) = (listed.len(), listed.last().map(Explained::sequence_number));
         listed.into_iter().for_each(&mut each);
         seen += count;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::{
-    super::{DeadLetterFilter, DeadLetterQueue, DeadLetters, Explained, no_dead_letter},
+    super::{DeadLetterFilter, DeadLetterQueue, DeadLetters, Explained, ListLimit, no_dead_letter},
     held::{Held, Kept},
 };
 use crate::{
@@ -13,8 +13,6 @@ use crate::{
     transport::{ReceiveError, Receiver, ReceiverExt},
 };
 
-/// Most that are locked for a list.
-const MAX_HELD: usize = 16_384;
 /// How long the next one may take to arrive.
 const ARRIVAL: Duration = Duration::from_secs(1);
 
@@ -28,12 +26,14 @@ impl<Q: DeadLetterQueue> DeadLetters<Q> {
         let mut receiver = self.queue.receiver().await?;
         let mut held = Held::new(self.operation);
         let mut found = Vec::new();
-        let mut listed = Ok(());
-        while listed.is_ok() && found.len() < max && held.len() < MAX_HELD {
+        let (mut listed, mut is_cut) = (Ok(()), false);
+        while listed.is_ok() && !is_cut && found.len() < max {
+            // One more shows that the list is not complete.
+            let most = Self::PAGE.min(max - found.len()).min(ListLimit::MAX + 1 - held.len());
             let received = tokio::select! {
                 biased;
                 never = held.keep() => match never {},
-                received = timeout(ARRIVAL, receiver.receive_batch(Self::PAGE.min(max - found.len()))) => received,
+                received = timeout(ARRIVAL, receiver.receive_batch(most)) => received,
             };
             let deliveries = match received {
                 Ok(Ok(deliveries)) => deliveries,
@@ -53,13 +53,16 @@ impl<Q: DeadLetterQueue> DeadLetters<Q> {
                 received.sequence_number = SequenceNumber::new(held.len() as u64);
                 delivery.message = delivery.message.with_received(received);
                 let dead = Explained::new(delivery.message, now);
-                if dead.sequence_number() >= from && found.len() < max && filter.matches(&dead) {
+                if held.len() > ListLimit::MAX {
+                    is_cut = true;
+                } else if dead.sequence_number() >= from && found.len() < max && filter.matches(&dead) {
                     found.push(dead);
                 }
             }
         }
         receiver.stop();
         held.release().await;
-        listed.map(|()| found)
+        listed?;
+        if is_cut { Err(ListLimit::error(found)) } else { Ok(found) }
     }
 }

@@ -55,7 +55,7 @@ where
         };
         return Finished { number, copied: result.is_ok(), copied_before, result, lease };
     }
-    if let Step::SendFirst(send) = step {
+    if let Step::SendFirst(send, _) = step {
         let mut send = pin!(async { Timed::new(send, operation).await? });
         // A renewal counts from its call, and one that is not answered makes the next no later.
         let mut asked = Instant::now();

@@ -13,6 +13,7 @@ use std::{fmt, time::Duration};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::timeout;
 
+pub(super) use self::numbers::IdHash;
 use self::{finish::finish, pace::Pace, pass::Pass};
 use super::{DeadLetterFilter, DeadLetterQueue, DeadLetters, Explained, Report, RunError, RunOutcome, action::Action};
 use crate::{

@@ -9,9 +9,10 @@ use super::{
     fates::{Fate, Fates},
     finish::{Begun, Finished},
     held::{Held, Kept},
-    numbers::Numbers,
+    numbers::{Numbers, Sent},
 };
 use crate::{
+    Message,
     message::SequenceNumber,
     time::Timestamp,
     transport::{Delivery, Lease, ReceiveError},
@@ -22,6 +23,7 @@ pub(super) struct Pass<'r, L: Lease> {
     /// The last that matched when the run began; unknown where nothing can be peeked.
     last: Option<SequenceNumber>,
     numbers: Numbers,
+    sent: Sent,
     pub(super) report: &'r mut Report,
     /// So many of those that match are removed, or stay.
     done: u64,
@@ -42,6 +44,7 @@ impl<'r, L: Lease> Pass<'r, L> {
         Self {
             last,
             numbers: Numbers::default(),
+            sent: Sent::default(),
             report,
             done: 0,
             held: Held::new(operation),
@@ -88,18 +91,16 @@ impl<'r, L: Lease> Pass<'r, L> {
                 return Ok(None);
             }
             Some(_) => received.sequence_number,
-            None => {
-                let Some(number) = self.numbers.of(&delivery.message) else {
-                    self.held.push(lease);
-                    return Ok(None);
-                };
-                number
+            None if self.sent.has(&delivery.message) => {
+                self.held.push(lease);
+                return Ok(None);
             }
+            None => self.numbers.of(&delivery.message),
         };
         self.report.examined += 1;
         let fate = self.fates.of(number);
         if fate == Some(Fate::InDoubt { copied: true }) {
-            self.fates.set(number, Fate::InHand);
+            self.begin(number, &delivery.message);
             return Ok(Some(Begun { number, lease, step: Step::Remove, copied_before: true }));
         }
         if matches!(fate, Some(Fate::InHand | Fate::Removed | Fate::Stays)) {
@@ -113,11 +114,20 @@ impl<'r, L: Lease> Pass<'r, L> {
             return Ok(None);
         }
         if self.last.is_none() {
-            self.report.matching += 1;
+            self.report.matching += u64::from(fate.is_none());
+            if self.sent.may_have(&dead) {
+                self.held.push(lease);
+                return Ok(None);
+            }
         }
         match action.begin(&dead) {
             Ok(step) => {
-                self.fates.set(number, Fate::InHand);
+                self.begin(number, dead.message());
+                if self.last.is_none()
+                    && let Step::SendFirst(_, Some(copy)) = &step
+                {
+                    self.sent.add(*copy, &dead);
+                }
                 return Ok(Some(Begun { number, lease, step, copied_before: false }));
             }
             Err(Refused::HopLimit) => self.report.stopped_at_hop_limit += 1,
@@ -155,12 +165,20 @@ impl<'r, L: Lease> Pass<'r, L> {
                 }
             }
         }
+        self.numbers.finished(number, matches!(self.fates.of(number), Some(Fate::InDoubt { .. })));
     }
 
     /// Gives back what is held.
     pub(super) async fn end(self) {
         self.report.missed = self.report.matching.saturating_sub(self.done);
         self.held.release().await;
+    }
+
+    fn begin(&mut self, number: SequenceNumber, message: &Message) {
+        self.fates.set(number, Fate::InHand);
+        if self.last.is_none() {
+            self.numbers.begun(number, message);
+        }
     }
 
     fn stays(&mut self, number: SequenceNumber) {

@@ -27,11 +27,20 @@ pub(crate) fn delayed(destination: &str, error: &str, pause: Duration) {
     }
 }
 
-/// The relay has no connection to the database.
+/// Messages were sent, and their rows could not be deleted.
+pub(crate) fn not_recorded(error: &impl fmt::Display) {
+    if let Some(suppressed) = log_limit("outbox", "OutboxNotRecorded") {
+        let error = error.to_string();
+        let error = tracing::field::display(Escaped(&error));
+        tracing::warn!(target: TARGET, error, suppressed, "the results of sends could not be recorded in the table of the outbox: these messages are sent again after a pause");
+    }
+}
+
+/// The database failed, or there is no connection to it.
 pub(crate) fn disconnected(error: &impl fmt::Display, pause: Duration) {
     if let Some(suppressed) = log_limit("outbox", "OutboxDisconnected") {
         let (error, retry_in_ms) = (error.to_string(), u64::try_from(pause.as_millis()).unwrap_or(u64::MAX));
         let error = tracing::field::display(Escaped(&error));
-        tracing::warn!(target: TARGET, error, retry_in_ms, suppressed, "the relay of the outbox has lost its database: it connects again after a pause");
+        tracing::warn!(target: TARGET, error, retry_in_ms, suppressed, "the database of the outbox failed: the relay connects again after a pause");
     }
 }

@@ -1,8 +1,14 @@
-use std::{error, fmt, time::Duration};
+use std::{
+    error, fmt,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use consign::middleware::dedup::{StoreError, StoreErrorKind};
-use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod};
-use tokio::time::timeout;
+use deadpool_postgres::{
+    ClientWrapper, Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod,
+};
+use tokio::time::{Instant, timeout};
 use tokio_postgres::{
     Config, Error, Row, Socket,
     error::SqlState,
@@ -31,6 +37,9 @@ impl Connections {
     /// isolation.
     const SESSION: &str = "SET lock_timeout = '1s'; SET default_transaction_isolation = 'read committed'";
 
+    /// A connection that was not used for as long is checked before its next use.
+    const IDLE: Duration = Duration::from_secs(1);
+
     pub(crate) fn new<T>(config: Config, tls: T, connections: usize, timeout: Duration) -> Result<Self, StoreError>
     where
         T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
@@ -39,11 +48,11 @@ impl Connections {
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let prepare = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
+        let prepare = Hook::async_fn(|client: &mut ClientWrapper, _| {
             Box::pin(async move { client.batch_execute(Self::SESSION).await.map_err(HookError::Backend) })
         });
         let pool = Pool::builder(Manager::from_config(config, tls, recycling));
-        let pool = pool.max_size(connections).post_create(prepare).build();
+        let pool = pool.max_size(connections).post_create(prepare).pre_recycle(check(timeout / 5)).build();
         let pool = pool.map_err(|error| StoreError::new(StoreErrorKind::Unavailable).with_source(error))?;
         Ok(Self { pool, timeout })
     }
@@ -97,6 +106,32 @@ impl Connections {
     async fn client(&self) -> Result<Object, Failure> {
         Ok(timeout(self.timeout, self.pool.get()).await.map_err(|_| Failure::NoAnswer(NoAnswer::TooLate))??)
     }
+}
+
+/// Drops an idle connection that does not answer within `limit`. A firewall may have dropped it without telling anyone, and a
+/// statement would wait for its answer until its own limit. When one does not answer, all that are idle are dropped, so that a
+/// request does not wait for each of them.
+fn check(limit: Duration) -> Hook {
+    let silent: Arc<Mutex<Option<Instant>>> = Arc::default();
+    Hook::async_fn(move |client: &mut ClientWrapper, metrics| {
+        let (silent, used) = (Arc::clone(&silent), Instant::from_std(metrics.recycled.unwrap_or(metrics.created)));
+        Box::pin(async move {
+            if used.elapsed() < Connections::IDLE {
+                return Ok(());
+            }
+            let is_silent = silent.lock().is_ok_and(|last| last.is_some_and(|last| used < last));
+            if is_silent {
+                return Err(HookError::message("another connection did not answer"));
+            }
+            if matches!(timeout(limit, client.simple_query("")).await, Ok(Ok(_))) {
+                return Ok(());
+            }
+            if let Ok(mut last) = silent.lock() {
+                *last = Some(Instant::now());
+            }
+            Err(HookError::message("the connection did not answer"))
+        })
+    })
 }
 
 impl Failure {

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use clap::Args;
 use consign::{
     broker::json_lines::Line,
-    dead_letters::{DeadLetterFilter, Explained},
+    dead_letters::{DeadLetterFilter, DeadLetters, EntityDeadLetters, Explained, ListLimit},
     message::SequenceNumber,
     transport::{Capability, DynTransport, ErrorKind, Escaped, Transport},
 };
@@ -17,7 +17,7 @@ use super::{
         body::{self, Wanted},
         failure::{Exit, Failure},
         messages::{
-            Lines,
+            Lines, Listed,
             show::{BodyOptions, print_body},
         },
         output::{Output, Printable},
@@ -110,10 +110,27 @@ impl List {
     pub(super) async fn run(&self, transport: &DynTransport, out: &mut Output) -> Result<(), Failure> {
         let dead = self.source.dead_letters(transport);
         let filter = self.source.filter.filter();
-        for letter in dead.list(&filter, SequenceNumber::new(self.from), self.max).await? {
+        let (letters, listed) = page(&dead, &filter, SequenceNumber::new(self.from), self.max).await?;
+        for letter in letters {
             out.either(&letter, &Object::new(&self.source, &letter))?;
         }
-        Ok(())
+        listed.check()
+    }
+}
+
+/// Lists dead letters, as many as the transport can.
+async fn page(
+    dead: &DeadLetters<EntityDeadLetters>,
+    filter: &DeadLetterFilter,
+    from: SequenceNumber,
+    max: usize,
+) -> Result<(Vec<Explained>, Listed), Failure> {
+    match dead.list(filter, from, max).await {
+        Ok(found) => Ok((found, Listed::All)),
+        Err(error) => match ListLimit::of(&error) {
+            Some(limit) => Ok((limit.found().to_vec(), Listed::Cut)),
+            None => Err(error.into()),
+        },
     }
 }
 
@@ -123,21 +140,21 @@ pub(super) async fn all(
     source: &Source,
     filter: &DeadLetterFilter,
     each: &mut (dyn FnMut(Explained) -> Result<(), Failure> + Send),
-) -> Result<(), Failure> {
+) -> Result<Listed, Failure> {
     let dead = source.dead_letters(transport);
     // Without a peek, each listing is a receive from the front: one for all of them.
-    let page = if can_peek(transport) { PAGE } else { usize::MAX };
+    let most = if can_peek(transport) { PAGE } else { usize::MAX };
     let mut from = SequenceNumber::new(0);
     loop {
-        let letters = dead.list(filter, from, page).await?;
-        let is_last = letters.len() < page;
+        let (letters, listed) = page(&dead, filter, from, most).await?;
+        let is_last = letters.len() < most;
         let next = letters.iter().map(Explained::sequence_number).max().map(SequenceNumber::next);
         for letter in letters {
             each(letter)?;
         }
         match next {
             Some(next) if !is_last && next > from => from = next,
-            _ => return Ok(()),
+            _ => return Ok(listed),
         }
     }
 }
@@ -154,7 +171,7 @@ impl Group {
         let mut groups: BTreeMap<(String, String), Count> = BTreeMap::new();
         let filter = self.source.filter.filter();
         let mut others = 0_u64;
-        all(transport, &self.source, &filter, &mut |letter| {
+        let listed = all(transport, &self.source, &filter, &mut |letter| {
             let key = (letter.reason().unwrap_or_default().to_owned(), first_error(&letter));
             if groups.len() >= MAX_GROUPS && !groups.contains_key(&key) {
                 others += 1;
@@ -184,7 +201,7 @@ impl Group {
         if others > 0 {
             out.either(format_args!("{others} in further groups"), &json!({ "count": others, "reason": null }))?;
         }
-        Ok(())
+        listed.check()
     }
 }
 
@@ -201,15 +218,16 @@ fn first_error(letter: &Explained) -> String {
 impl Show {
     pub(super) async fn run(&self, transport: &DynTransport, out: &mut Output) -> Result<(), Failure> {
         let filter = self.source.filter.filter();
-        let found = self.source.dead_letters(transport).list(&filter, SequenceNumber::new(0), PAGE).await?;
-        if found.is_empty() {
+        let dead = self.source.dead_letters(transport);
+        let (found, listed) = page(&dead, &filter, SequenceNumber::new(0), PAGE).await?;
+        if found.is_empty() && listed == Listed::All {
             let text = "no dead letter passes the filter";
             return Err(Failure::new(Exit::NotFound, ErrorKind::MessageNotFound.code(), text));
         }
         for letter in &found {
             self.print(letter, out)?;
         }
-        Ok(())
+        listed.check()
     }
 
     fn print(&self, letter: &Explained, out: &mut Output) -> Result<(), Failure> {
@@ -242,12 +260,13 @@ impl Export {
         let entity = self.source.path().to_string();
         let filter = self.source.filter.filter();
         let mut count = 0;
-        all(transport, &self.source, &filter, &mut |letter| {
+        let listed = all(transport, &self.source, &filter, &mut |letter| {
             count += 1;
             lines.write(&Line { entity: Some(entity.clone()), message: letter.into_message() }, out)
         })
         .await?;
-        lines.finish(count, out)
+        lines.finish(count, out)?;
+        listed.check()
     }
 }
 

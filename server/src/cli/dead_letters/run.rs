@@ -157,7 +157,7 @@ async fn dry_run(
 ) -> Result<(), Failure> {
     let (mut count, mut refused, mut at_limit) = (0_u64, 0_u64, 0_u64);
     let filter = source.filter.filter();
-    all(transport, source, &filter, &mut |letter| {
+    let listed = all(transport, source, &filter, &mut |letter| {
         let hops = if what == "purge" { 0 } else { letter.resubmit_count() };
         let error = change(letter.message()).err().map(|error| error.to_string());
         let outcome = match &error {
@@ -190,7 +190,11 @@ async fn dry_run(
         "would_fail": refused,
         "at_hop_limit": at_limit,
     });
-    out.either(format_args!("dry run: would {what} {count}, keep {}; do it with --apply", refused + at_limit), &object)
+    out.either(
+        format_args!("dry run: would {what} {count}, keep {}; do it with --apply", refused + at_limit),
+        &object,
+    )?;
+    listed.check()
 }
 
 fn shown(letter: &Explained) -> String {

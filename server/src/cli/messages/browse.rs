@@ -7,18 +7,20 @@ use std::{
 
 use consign::{
     Message,
+    dead_letters::ListLimit,
     message::{EntityPath, SequenceNumber},
     transport::{
-        Capability, DynTransport, Lease, PeekMessages, ReceiveError, ReceiveMode, Receiver, ReceiverExt, Transport,
+        Capability, DynTransport, ErrorKind, Lease, PeekMessages, ReceiveError, ReceiveMode, Receiver, ReceiverExt,
+        Transport,
     },
 };
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::{Exit, Failure};
 
 /// How many messages are peeked at once.
 const PAGE: usize = 100;
 /// The most messages that are held where the transport cannot peek.
-const MAX_HELD: usize = 16_384;
+const MAX_HELD: usize = ListLimit::MAX;
 /// How long a message may take to arrive, where the transport cannot peek.
 const ARRIVAL: Duration = Duration::from_secs(1);
 
@@ -34,8 +36,30 @@ pub(crate) struct Range<'p> {
     pub(crate) json: bool,
 }
 
-/// Calls `each` on the messages of a range, in order, and returns how many there were. Where the transport cannot peek, the
-/// messages are received and released, which the standard error reports.
+/// Whether these were all messages. A command that needs all of them checks it when it has printed those that there are.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Listed {
+    All,
+    /// There are more than can be held where the transport cannot peek.
+    Cut,
+}
+
+impl Listed {
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        match self {
+            Self::All => Ok(()),
+            Self::Cut => {
+                let text =
+                    format!("there are more than {MAX_HELD} messages, and a transport without peek lists no more");
+                Err(Failure::new(Exit::Partly, ErrorKind::NotSupported.code(), text))
+            }
+        }
+    }
+}
+
+/// Calls `each` on the messages of a range, in order. Where the transport cannot peek, the messages are received and released,
+/// which the standard error reports.
 ///
 /// # Errors
 ///
@@ -44,7 +68,7 @@ pub(crate) async fn browse(
     transport: &DynTransport,
     range: &Range<'_>,
     each: &mut (dyn FnMut(Message) -> Result<(), Failure> + Send),
-) -> Result<usize, Failure> {
+) -> Result<Listed, Failure> {
     let capabilities = transport.capabilities();
     if capabilities.supports(Capability::Peek) {
         return peek(transport, range, each).await;
@@ -61,13 +85,12 @@ pub(crate) async fn browse(
     );
     let mut receiver = transport.receiver(range.path, ReceiveMode::PeekLock).await?;
     let mut held = Vec::new();
-    let received = receive(&mut receiver, range.max.unwrap_or(MAX_HELD).min(MAX_HELD), &mut held, each).await;
+    let received = receive(&mut receiver, range.max.unwrap_or(usize::MAX), &mut held, each).await;
     receiver.stop();
-    let count = held.len();
     let released = futures_util::future::join_all(held.into_iter().map(Lease::release)).await;
-    received?;
+    let listed = received?;
     released.into_iter().collect::<Result<Vec<()>, _>>()?;
-    Ok(count)
+    Ok(listed)
 }
 
 /// Prints a note on the standard error.
@@ -81,12 +104,12 @@ async fn peek(
     transport: &DynTransport,
     range: &Range<'_>,
     each: &mut (dyn FnMut(Message) -> Result<(), Failure> + Send),
-) -> Result<usize, Failure> {
+) -> Result<Listed, Failure> {
     let (mut from, mut count) = (range.from, 0);
     loop {
         let wanted = range.max.map_or(PAGE, |max| (max - count).min(PAGE));
         if wanted == 0 {
-            return Ok(count);
+            return Ok(Listed::All);
         }
         let messages = transport.peek(range.path, from, wanted).await?;
         let last = messages.iter().filter_map(Message::received).map(|received| received.sequence_number).max();
@@ -97,7 +120,7 @@ async fn peek(
         match last.map(SequenceNumber::next) {
             Some(next) if next > from => from = next,
             // No message, or a transport whose numbers do not go on.
-            _ => return Ok(count),
+            _ => return Ok(Listed::All),
         }
     }
 }
@@ -107,17 +130,22 @@ async fn receive<R: Receiver>(
     max: usize,
     held: &mut Vec<R::Lease>,
     each: &mut (dyn FnMut(Message) -> Result<(), Failure> + Send),
-) -> Result<(), Failure> {
+) -> Result<Listed, Failure> {
     while held.len() < max {
-        let batch = tokio::time::timeout(ARRIVAL, receiver.receive_batch(PAGE.min(max - held.len()))).await;
+        // One more shows that these are not all.
+        let wanted = PAGE.min(max - held.len()).min(MAX_HELD + 1 - held.len());
+        let batch = tokio::time::timeout(ARRIVAL, receiver.receive_batch(wanted)).await;
         let batch: Result<_, ReceiveError> = match batch {
             Ok(batch) => batch,
-            Err(_) => return Ok(()),
+            Err(_) => return Ok(Listed::All),
         };
         for delivery in batch? {
             held.push(delivery.lease);
+            if held.len() > MAX_HELD {
+                return Ok(Listed::Cut);
+            }
             each(delivery.message)?;
         }
     }
-    Ok(())
+    Ok(Listed::All)
 }

@@ -43,11 +43,11 @@ pub(crate) struct Export {
 impl Export {
     pub(crate) async fn run(&self, out: &mut Output) -> Result<(), Failure> {
         let transport = self.target.connect().await?;
-        let done = self.export(&transport, out).await;
+        let done = self.run_on(&transport, out).await;
         close(&transport, done).await
     }
 
-    async fn export(&self, transport: &DynTransport, out: &mut Output) -> Result<(), Failure> {
+    pub(crate) async fn run_on(&self, transport: &DynTransport, out: &mut Output) -> Result<(), Failure> {
         let path = if self.dead_letters { self.entity.dead_letter() } else { self.entity.clone() };
         let mut lines = Lines::open(self.output.as_ref())?;
         let mut progress = Progress::new("exporting", None, self.target.json);
@@ -59,13 +59,14 @@ impl Export {
             json: self.target.json,
         };
         let mut count = 0;
-        browse(transport, &range, &mut |message| {
+        let listed = browse(transport, &range, &mut |message| {
             count += 1;
             progress.set(count);
             lines.write(&Line { entity: Some(path.to_string()), message }, out)
         })
         .await?;
-        lines.finish(count, out)
+        lines.finish(count, out)?;
+        listed.check()
     }
 }
 

@@ -11,6 +11,7 @@ mod send;
 pub(crate) mod show;
 
 pub(crate) use self::{
+    browse::Listed,
     export::{Export, Lines},
     import::Import,
     outbox::Outbox,

@@ -42,11 +42,11 @@ pub(crate) struct Peek {
 impl Peek {
     pub(crate) async fn run(&self, out: &mut Output) -> Result<(), Failure> {
         let transport = self.target.connect().await?;
-        let done = self.peek(&transport, out).await;
+        let done = self.run_on(&transport, out).await;
         close(&transport, done).await
     }
 
-    async fn peek(&self, transport: &DynTransport, out: &mut Output) -> Result<(), Failure> {
+    pub(crate) async fn run_on(&self, transport: &DynTransport, out: &mut Output) -> Result<(), Failure> {
         let path = if self.dead_letters { self.entity.dead_letter() } else { self.entity.clone() };
         let range = Range {
             path: &path,
@@ -55,7 +55,6 @@ impl Peek {
             consume: self.consume,
             json: self.target.json,
         };
-        browse(transport, &range, &mut |message| show::print(out, &path, &message, &self.body)).await?;
-        Ok(())
+        browse(transport, &range, &mut |message| show::print(out, &path, &message, &self.body)).await?.check()
     }
 }

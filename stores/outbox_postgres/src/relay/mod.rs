@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use consign_core::transport::deadline;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_postgres::{
     Client, Config, Socket,
@@ -131,15 +132,16 @@ impl<M: RelayMode> Relay<M> {
         self
     }
 
-    /// Sets how often the relay looks for messages without a notification, and for the lock of another relay: 1 s.
+    /// Sets how often the relay looks for messages without a notification, and for the lock of another relay: 1 s. At least a
+    /// millisecond, and at most a year.
     #[must_use]
     pub fn poll_interval(mut self, interval: Duration) -> Self {
-        self.poll = interval.max(Duration::from_millis(1));
+        self.poll = deadline::clamped(interval);
         self
     }
 
-    /// Sets the first and the longest pause of a destination after a failed send: 100 ms and 30 s. Each pause is twice the
-    /// last one, less up to half of it at random.
+    /// Sets the first and the longest pause of a destination after a failed send: 100 ms and 30 s. At least a millisecond, and at
+    /// most a year. Each pause is twice the last one, less up to half of it at random, until all sessions that failed are sent.
     #[must_use]
     pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
         self.to.pauses = Pauses::new(first, longest);
@@ -177,10 +179,7 @@ impl<M: RelayMode> Relay<M> {
                 connected = connecting => connected,
             };
             let ended = match connected {
-                Ok(mut connection) => {
-                    failures = 0;
-                    self.serve(&mut connection, shutdown.as_mut()).await
-                }
+                Ok(mut connection) => self.serve(&mut connection, shutdown.as_mut(), &mut failures).await,
                 Err(error) => Err(error),
             };
             let error = match ended {
@@ -199,8 +198,14 @@ impl<M: RelayMode> Relay<M> {
         }
     }
 
-    /// Sends until the shutdown, or an error of the database.
-    async fn serve<S>(&mut self, connection: &mut Connection, mut shutdown: Pin<&mut S>) -> Result<(), OutboxError>
+    /// Sends until the shutdown, or an error of the database. The failures before are over when a batch is recorded, or no
+    /// message waits: a database may answer and yet record nothing, and each connection then sends a batch again.
+    async fn serve<S>(
+        &mut self,
+        connection: &mut Connection,
+        mut shutdown: Pin<&mut S>,
+        failures: &mut u32,
+    ) -> Result<(), OutboxError>
     where
         S: Future<Output = ()> + Send,
     {
@@ -216,12 +221,17 @@ impl<M: RelayMode> Relay<M> {
             let pausing = self.to.pauses.destinations(now);
             let reading = rows::read(&connection.client, &self.to.outbox, self.batch.into(), &pausing);
             let some = within(self.to.timeout, reading).await?;
+            let is_idle = some.is_empty() && pausing.is_empty();
             let next = if some.is_empty() {
+                if is_idle {
+                    self.to.pauses.clear();
+                }
                 self.to.pauses.next(now).unwrap_or(now + self.poll).min(now + self.poll)
             } else {
                 self.mode.relay(&mut connection.client, some, &mut self.to).await?;
                 now
             };
+            *failures = 0;
             tokio::select! {
                 biased;
                 () = &mut shutdown => return Ok(()),
@@ -240,14 +250,15 @@ impl Progress {
             match &report.outcome {
                 Outcome::Sent => {
                     self.relayed.sent += 1;
-                    self.pauses.end(&report.destination, now);
+                    self.pauses.end(&report.destination, report.session.as_deref(), now);
                 }
                 Outcome::Refused(error) => {
                     self.relayed.refused += 1;
+                    self.pauses.end(&report.destination, report.session.as_deref(), now);
                     log::refused(&report.destination, &report.message_id, report.id, error);
                 }
                 Outcome::Failed(error) => {
-                    if let Some(pause) = self.pauses.begin(&report.destination, now) {
+                    if let Some(pause) = self.pauses.begin(&report.destination, report.session.as_deref(), now) {
                         log::delayed(&report.destination, error, pause);
                     }
                 }

@@ -1,11 +1,17 @@
 //! The destinations that do not take messages, and when each is tried again.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
+use consign_core::transport::deadline;
 use tokio::time::Instant;
 
 /// How many destinations are kept. Beyond that, the next failure forgets all of them.
 const MOST: usize = 1_024;
+/// How many sessions of a destination are kept. Those beyond do not keep its pauses long.
+const MOST_SESSIONS: usize = 1_024;
 
 /// Pauses of destinations.
 #[derive(Debug)]
@@ -19,19 +25,26 @@ pub(super) struct Pauses {
 struct Pause {
     until: Instant,
     failures: u32,
+    /// The sessions whose last send failed. As long as there is one, another session that is sent does not end the failures.
+    failing: HashSet<Option<String>>,
 }
 
 impl Pauses {
     pub(super) fn new(first: Duration, longest: Duration) -> Self {
-        Self { first, longest, all: HashMap::new() }
+        // More than a year overflows instants.
+        Self { first: deadline::clamped(first), longest: deadline::clamped(longest), all: HashMap::new() }
     }
 
     /// Begins a pause, twice as long as the last one of the destination. `None` if it pauses already.
-    pub(super) fn begin(&mut self, destination: &str, now: Instant) -> Option<Duration> {
+    pub(super) fn begin(&mut self, destination: &str, session: Option<&str>, now: Instant) -> Option<Duration> {
         if self.all.len() >= MOST && !self.all.contains_key(destination) {
             self.all.clear();
         }
-        let pause = self.all.entry(destination.to_owned()).or_insert(Pause { until: now, failures: 0 });
+        let new = || Pause { until: now, failures: 0, failing: HashSet::new() };
+        let pause = self.all.entry(destination.to_owned()).or_insert_with(new);
+        if pause.failing.len() < MOST_SESSIONS {
+            pause.failing.insert(session.map(str::to_owned));
+        }
         if pause.until > now {
             return None;
         }
@@ -41,11 +54,18 @@ impl Pauses {
         Some(length)
     }
 
-    /// A destination that does not pause has taken a message.
-    pub(super) fn end(&mut self, destination: &str, now: Instant) {
-        if self.all.get(destination).is_some_and(|pause| pause.until <= now) {
+    /// A destination that does not pause has answered for a session. If this was its last failing one, its pauses begin anew.
+    pub(super) fn end(&mut self, destination: &str, session: Option<&str>, now: Instant) {
+        let Some(pause) = self.all.get_mut(destination).filter(|pause| pause.until <= now) else { return };
+        pause.failing.retain(|failing| failing.as_deref() != session);
+        if pause.failing.is_empty() {
             self.all.remove(destination);
         }
+    }
+
+    /// No message waits.
+    pub(super) fn clear(&mut self) {
+        self.all.clear();
     }
 
     /// Returns the destinations that pause.
@@ -74,23 +94,53 @@ mod tests {
         let mut now = Instant::now();
         let mut lengths = Vec::new();
         for _ in 0..8 {
-            lengths.push(pauses.begin("orders", now).unwrap());
-            assert_eq!(pauses.begin("orders", now), None, "one failure of several at once counts");
+            lengths.push(pauses.begin("orders", None, now).unwrap());
+            assert_eq!(pauses.begin("orders", None, now), None, "one failure of several at once counts");
             assert_eq!(
                 (pauses.destinations(now), pauses.next(now)),
                 (vec!["orders"], Some(now + lengths[lengths.len() - 1]))
             );
-            pauses.end("orders", now);
+            pauses.end("orders", None, now);
             now += Duration::from_secs(1);
             assert_eq!((pauses.destinations(now).len(), pauses.next(now)), (0, None));
         }
         assert!(lengths[0] <= Duration::from_millis(100) && lengths[7] >= Duration::from_millis(500), "{lengths:?}");
         assert!(lengths.iter().all(|length| *length <= Duration::from_secs(1)), "{lengths:?}");
-        pauses.end("orders", now);
-        assert!(pauses.begin("orders", now).unwrap() <= Duration::from_millis(100));
+        pauses.end("orders", None, now);
+        assert!(pauses.begin("orders", None, now).unwrap() <= Duration::from_millis(100));
         for other in 0..2 * MOST {
-            pauses.begin(&other.to_string(), now);
+            pauses.begin(&other.to_string(), None, now);
+            pauses.begin("orders", Some(&other.to_string()), now);
         }
-        assert!(pauses.all.len() <= MOST);
+        assert!(pauses.all.len() <= MOST && pauses.all["orders"].failing.len() <= MOST_SESSIONS);
+    }
+
+    /// Rules: X-47.
+    #[tokio::test(start_paused = true)]
+    async fn another_session_that_is_sent_does_not_make_the_pauses_short_again() {
+        let mut pauses = Pauses::new(Duration::from_millis(100), Duration::from_secs(30));
+        let mut now = Instant::now();
+        let fail = |pauses: &mut Pauses, now: &mut Instant| {
+            let length = pauses.begin("orders", Some("a"), *now).unwrap();
+            *now += length;
+            pauses.end("orders", Some("b"), *now);
+            pauses.end("orders", None, *now);
+            length
+        };
+        let lengths: Vec<_> = (0..10).map(|_| fail(&mut pauses, &mut now)).collect();
+        assert!(lengths[9] >= Duration::from_secs(15), "{lengths:?}");
+        pauses.begin("orders", Some("b"), now);
+        now += Duration::from_secs(30);
+        pauses.end("orders", Some("a"), now);
+        assert_eq!(pauses.all["orders"].failures, 11, "b fails still");
+        pauses.end("orders", Some("b"), now);
+        assert!(fail(&mut pauses, &mut now) <= Duration::from_millis(100));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_pause_is_too_long_for_an_instant() {
+        let mut pauses = Pauses::new(Duration::MAX, Duration::MAX);
+        let now = Instant::now();
+        assert!(pauses.begin("orders", None, now).is_some() && pauses.next(now).is_some());
     }
 }

@@ -20,6 +20,7 @@ pub struct Waiting {
 pub(super) struct Report {
     pub(super) id: i64,
     pub(super) destination: String,
+    pub(super) session: Option<String>,
     pub(super) message_id: String,
     pub(super) outcome: Outcome,
 }
@@ -35,8 +36,8 @@ pub(super) enum Outcome {
 
 impl Waiting {
     pub(super) fn report(&self, outcome: Outcome) -> Report {
-        let (destination, message_id) = (self.destination.clone(), self.message_id.clone());
-        Report { id: self.id, destination, message_id, outcome }
+        let (destination, session) = (self.destination.clone(), self.session.clone());
+        Report { id: self.id, destination, session, message_id: self.message_id.clone(), outcome }
     }
 
     /// The path of the destination. Another program may have written the row.

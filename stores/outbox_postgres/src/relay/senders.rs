@@ -1,13 +1,19 @@
 //! Sending by the senders of any transport.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use consign_core::{
     message::EntityPath,
     transport::{ErrorKind, SendError, Sender},
 };
 use futures_util::{StreamExt, stream};
-use tokio::{sync::mpsc, time::timeout};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, timeout},
+};
 use tokio_postgres::Client;
 
 use super::{
@@ -15,12 +21,15 @@ use super::{
     connection::within,
     rows::{self, Outcome, Report, Waiting},
 };
-use crate::{Destinations, OutboxError, encoding};
+use crate::{Destinations, OutboxError, encoding, log};
 
 /// How many senders are kept. Beyond that they are created again.
 const MOST: usize = 1_024;
 /// Reports that wait for the database. A sender waits when there are more.
 const REPORTS: usize = 64;
+/// A destination whose send took as long, and failed, is not sent to again in the same batch: each of its sessions would take as
+/// long, while the other destinations wait. A failure that comes at once may be that of its session alone.
+const SLOW: Duration = Duration::from_secs(1);
 
 /// Sends by the senders of a transport, at least once.
 pub struct Senders<D: Destinations> {
@@ -46,11 +55,39 @@ impl<D: Destinations> Senders<D> {
         Ok(sender)
     }
 
+    /// Sends the messages of each destination and session, so many at once.
+    async fn send_groups(
+        &self,
+        groups: Vec<Vec<Waiting>>,
+        limit: Duration,
+        concurrency: usize,
+        reports: mpsc::Sender<Report>,
+    ) {
+        let slow = parking_lot::Mutex::new(HashSet::new());
+        let (slow, reports) = (&slow, &reports);
+        stream::iter(groups)
+            .for_each_concurrent(concurrency, |group| self.send_all(group, limit, slow, reports.clone()))
+            .await;
+    }
+
     /// Sends the messages of one destination and session one after the other, up to the first that is to be sent again.
-    async fn send_all(&self, group: Vec<Waiting>, limit: Duration, reports: mpsc::Sender<Report>) {
+    async fn send_all(
+        &self,
+        group: Vec<Waiting>,
+        limit: Duration,
+        slow: &parking_lot::Mutex<HashSet<String>>,
+        reports: mpsc::Sender<Report>,
+    ) {
         for waiting in group {
+            if slow.lock().contains(&waiting.destination) {
+                return;
+            }
+            let began = Instant::now();
             let outcome = self.send(&waiting, limit).await;
             let is_last = matches!(outcome, Outcome::Failed(_));
+            if is_last && began.elapsed() >= SLOW.min(limit) {
+                slow.lock().insert(waiting.destination.clone());
+            }
             if reports.send(waiting.report(outcome)).await.is_err() || is_last {
                 return;
             }
@@ -100,19 +137,13 @@ impl<D: Destinations> RelayMode for Senders<D> {
     async fn relay(&mut self, client: &mut Client, rows: Vec<Waiting>, to: &mut Progress) -> Result<(), OutboxError> {
         let (send_timeout, limit, concurrency) = (to.send_timeout, to.timeout, to.concurrency);
         let (reports, mut reported) = mpsc::channel(REPORTS);
-        let this = &*self;
-        let sending = async move {
-            let reports = &reports;
-            stream::iter(groups(rows, true))
-                .for_each_concurrent(concurrency, |group| this.send_all(group, send_timeout, reports.clone()))
-                .await;
-        };
+        let sending = self.send_groups(groups(rows, true), send_timeout, concurrency, reports);
         let client = &*client;
         // When it fails, its end of the channel is dropped, and the senders stop.
         let recording = async move {
             let mut some = Vec::with_capacity(REPORTS);
             while reported.recv_many(&mut some, REPORTS).await > 0 {
-                within(limit, rows::record(client, &to.outbox, &some)).await?;
+                within(limit, rows::record(client, &to.outbox, &some)).await.inspect_err(log::not_recorded)?;
                 to.add(&some);
                 some.clear();
             }
@@ -140,7 +171,13 @@ pub(super) fn groups(rows: Vec<Waiting>, by_session: bool) -> Vec<Vec<Waiting>> 
 
 #[cfg(test)]
 mod tests {
+    use consign_core::{
+        Message,
+        transport::{Batch, BoxFuture},
+    };
+
     use super::*;
+    use crate::To;
 
     fn row(id: i64, destination: &str, session: Option<&str>) -> Waiting {
         let session = session.map(str::to_owned);
@@ -165,6 +202,56 @@ mod tests {
         };
         assert_eq!(ids(true), [vec![1, 4], vec![2, 5], vec![3], vec![6]]);
         assert_eq!(ids(false), [vec![1, 3, 4], vec![2, 5, 6]]);
+    }
+
+    /// Answers for `b`, and refuses one session of `c` at once. It does not answer for others.
+    #[derive(Clone)]
+    struct Picky;
+
+    impl Sender for Picky {
+        type Send = BoxFuture<Result<(), SendError>>;
+
+        fn send(&self, message: Message) -> Self::Send {
+            Box::pin(async move {
+                match message.subject() {
+                    Some("b") => Ok(()),
+                    Some("c") if message.session_id() == Some("0") => Err(SendError::new(ErrorKind::ServiceBusy)),
+                    Some("c") => Ok(()),
+                    _ => std::future::pending().await,
+                }
+            })
+        }
+
+        fn send_batch(&self, _: Batch) -> Self::Send {
+            unimplemented!("nothing is sent in batches")
+        }
+    }
+
+    /// Rules: X-48.
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_destination_delays_the_others_by_one_timeout() {
+        let rows = |destination: &str| -> Vec<Waiting> {
+            let in_session = |id: i64| {
+                let session = id.to_string();
+                let message = Message::builder().subject(destination.to_owned()).session_id(session.clone());
+                let message = encoding::encode(&message.build("").unwrap()).unwrap();
+                Waiting { message: message.to_vec(), ..row(id, destination, Some(&session)) }
+            };
+            (0..100).map(in_session).collect()
+        };
+        let senders = Senders::new(To::sender(Picky));
+        let began = Instant::now();
+        let all = ["a", "b", "c"].into_iter().flat_map(rows).collect();
+        let (reports, mut reported) = mpsc::channel(1_000);
+        senders.send_groups(groups(all, true), Duration::from_secs(30), 16, reports).await;
+        assert_eq!(began.elapsed(), Duration::from_secs(30));
+        let mut counts: HashMap<(String, bool), usize> = HashMap::new();
+        while let Some(report) = reported.recv().await {
+            *counts.entry((report.destination, report.outcome == Outcome::Sent)).or_default() += 1;
+        }
+        let count = |destination: &str, sent| counts.get(&(destination.to_owned(), sent)).copied().unwrap_or_default();
+        assert_eq!((count("a", false), count("b", true)), (16, 100));
+        assert_eq!((count("c", false), count("c", true)), (1, 99), "the other sessions of one that fails at once");
     }
 
     /// Rules: X-43.

@@ -15,8 +15,10 @@ use consign::{
         Batch, BoxFuture, DynTransport, ErrorKind, ReceiveMode, ReceiverExt, SendError, SendService, Sender, Transport,
     },
 };
+use consign_conformance::log::Lines;
 use consign_outbox_postgres::{OutboxErrorKind, Relay, To, tokio_postgres::NoTls};
 use consign_postgres::Postgres;
+use tokio::time::Instant;
 use tower::{ServiceBuilder, ServiceExt};
 
 use crate::support::{self, Bench, LONG, Running, message};
@@ -260,5 +262,45 @@ async fn what_cannot_be_stored_is_refused_with_its_kind() {
     let created = bench.outbox.create_table(&bench.client).await.unwrap_err();
     let ran = bench.relay(Broker::new()).run_until(std::future::pending()).await.unwrap_err();
     assert_eq!((created.kind(), ran.kind()), (OutboxErrorKind::Version, OutboxErrorKind::Version));
+    bench.end().await;
+}
+
+/// Rules.
+/// The pause between two connections is at least half of 100 ms, 200 ms and so on.
+#[tokio::test]
+async fn a_relay_that_cannot_delete_what_it_has_sent_sends_it_again_less_and_less_often() {
+    let (lines, _guard) = Lines::capture();
+    let (mut bench, recorder) = (Bench::new().await, Recorder::default());
+    bench.add("orders", [message("a")]).await;
+    bench.client.batch_execute(&format!("REVOKE DELETE ON {} FROM CURRENT_USER", bench.name)).await.unwrap();
+    let began = Instant::now();
+    let running = Running::start(bench.relay(To::sender(recorder.clone())));
+    let sent_again = async {
+        while recorder.taken().len() < 6 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(LONG, sent_again).await.unwrap();
+    assert!(began.elapsed() >= Duration::from_millis(50 * 31), "{:?}", began.elapsed());
+    let lines = lines.of("consign::outbox");
+    assert!(lines.iter().any(|line| line.starts_with("WARN") && line.contains("are sent again")), "{lines:?}");
+    bench.client.batch_execute(&format!("GRANT DELETE ON {} TO CURRENT_USER", bench.name)).await.unwrap();
+    bench.until_sent().await;
+    assert_eq!(running.stop().await.sent, 1);
+    bench.end().await;
+}
+
+/// Rules: X-47.
+#[tokio::test]
+async fn the_longest_intervals_are_no_panic() {
+    let (mut bench, recorder) = (Bench::new().await, Recorder::default());
+    recorder.fail("a", &[ErrorKind::ServiceBusy]);
+    let relay = bench.relay(To::sender(recorder.clone())).send_timeout(Duration::MAX);
+    let running = Running::start(relay.poll_interval(Duration::MAX).backoff(Duration::ZERO, Duration::MAX));
+    bench.add("orders", [message("a")]).await;
+    bench.until_sent().await;
+    bench.add("orders", [message("b")]).await;
+    bench.until_sent().await;
+    assert_eq!(running.stop().await.sent, 2);
     bench.end().await;
 }

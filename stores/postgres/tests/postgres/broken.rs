@@ -1,13 +1,25 @@
 //! Connections that break, and a database that is not there or says nothing.
 
-use std::{error::Error, future::Future, sync::Arc, time::Duration};
+use std::{
+    error::Error,
+    future::{Future, pending},
+    net::SocketAddr,
+    sync::Arc,
+    time::Duration,
+};
 
 use consign::middleware::dedup::{Begin, DedupStore, StoreError, StoreErrorKind};
 use consign_store_postgres::{
-    NoAnswer, PostgresStore,
-    tokio_postgres::{Config, NoTls},
+    NoAnswer, PostgresStore, Table,
+    tokio_postgres::{Config, NoTls, config::Host},
 };
-use tokio::{net::TcpListener, time::sleep};
+use futures_util::future::join_all;
+use tokio::{
+    io::copy_bidirectional,
+    net::{TcpListener, TcpStream, lookup_host},
+    sync::watch,
+    time::{Instant, sleep},
+};
 
 use crate::{
     cases::{WINDOW, begin, is_committed, reserve},
@@ -83,6 +95,71 @@ async fn an_unreported_reservation_is_forgotten() {
         sleep(Duration::from_millis(10)).await;
     }
     panic!("it is still reserved");
+}
+
+/// A firewall before the database: it forgets the connections that there are, and does not tell the two ends.
+struct Firewall {
+    port: u16,
+    generation: watch::Sender<u32>,
+}
+
+impl Firewall {
+    async fn new(to: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (port, generation) = (listener.local_addr().unwrap().port(), watch::Sender::new(0));
+        let forgotten = generation.clone();
+        tokio::spawn(async move {
+            while let Ok((mut client, _)) = listener.accept().await {
+                let mut forgotten = forgotten.subscribe();
+                tokio::spawn(async move {
+                    let mut server = TcpStream::connect(to).await.unwrap();
+                    tokio::select! {
+                        _ = copy_bidirectional(&mut client, &mut server) => {}
+                        // Both stay open, and nothing passes.
+                        _ = forgotten.changed() => pending().await,
+                    }
+                });
+            }
+        });
+        Self { port, generation }
+    }
+
+    fn forget(&self) {
+        self.generation.send_modify(|generation| *generation += 1);
+    }
+}
+
+/// Rules: W-35.
+#[tokio::test]
+async fn idle_connections_that_a_firewall_has_dropped_silently_are_replaced() {
+    let bench = Bench::new().await;
+    let config = support::config();
+    let (Some(Host::Tcp(host)), Some(port)) = (config.get_hosts().first(), config.get_ports().first()) else {
+        panic!("CONSIGN_POSTGRES names a host and a port")
+    };
+    let to = lookup_host((host.as_str(), *port)).await.unwrap().next().unwrap();
+    let firewall = Firewall::new(to).await;
+    let mut through = Config::new();
+    through.host("127.0.0.1").port(firewall.port).application_name(&bench.name);
+    through.user(config.get_user().unwrap()).dbname(config.get_dbname().unwrap());
+    if let Some(password) = config.get_password() {
+        through.password(password);
+    }
+    let table = Table::new(&bench.name).unwrap();
+    let store = PostgresStore::builder(WINDOW).table(table).connect(through, NoTls).await.unwrap();
+    let ids: Vec<_> = (0..8_u8).map(|id| [id]).collect();
+    let tokens = join_all(ids.iter().map(|id| reserve(&store, id))).await;
+    // Longer than a connection may be idle without a check.
+    sleep(Duration::from_millis(1_100)).await;
+    firewall.forget();
+    let began = Instant::now();
+    for result in join_all(tokens.iter().map(|token| store.commit(token))).await {
+        result.unwrap();
+    }
+    assert!(began.elapsed() < Duration::from_secs(4), "each waited for one check at most: {:?}", began.elapsed());
+    for id in &ids {
+        assert!(is_committed(bench.store(), id).await);
+    }
 }
 
 async fn connect(port: u16) -> StoreError {

@@ -1,0 +1,84 @@
+//! More dead letters than are listed on a transport without peek.
+
+use std::time::Duration;
+
+use consign::{
+    Disposition, Message,
+    administration::QueueSettings,
+    broker::{Broker, QueueLease, QueueReceiver, QueueSender},
+    dead_letters::ListLimit,
+    message::EntityPath,
+    settlement::DeadLetterReason,
+    transport::{
+        Capabilities, Capability, DynTransport, Lease, Level, ReceiveError, ReceiveMode, ReceiverExt, SendError,
+        Sender, Transport,
+    },
+};
+
+use super::run_line;
+
+/// The embedded broker, as if it had neither peek nor sequence numbers.
+#[derive(Clone)]
+struct Plain(Broker);
+
+impl Transport for Plain {
+    type Sender = QueueSender;
+    type Lease = QueueLease;
+    type Receiver = QueueReceiver;
+
+    fn capabilities(&self) -> Capabilities {
+        let broker = Transport::capabilities(&self.0);
+        broker.with(Capability::Peek, Level::Unsupported).with(Capability::SequenceNumbers, Level::Unsupported)
+    }
+
+    async fn sender(&self, path: &EntityPath) -> Result<QueueSender, SendError> {
+        Transport::sender(&self.0, path).await
+    }
+
+    async fn receiver(&self, path: &EntityPath, mode: ReceiveMode) -> Result<QueueReceiver, ReceiveError> {
+        Transport::receiver(&self.0, path, mode).await
+    }
+}
+
+/// The number of lines that a command prints, and its last one.
+async fn lines(transport: &DynTransport, line: &str) -> (i32, usize, String) {
+    let (code, text) = run_line(line.split(' '), transport).await;
+    (code, text.lines().count(), text.lines().last().unwrap_or_default().to_owned())
+}
+
+/// Rules: L-05, L-27.
+#[tokio::test]
+async fn a_command_that_cannot_list_all_prints_what_it_can_and_fails() {
+    let broker = Broker::new();
+    // No lock ends while a slow machine writes.
+    let settings = QueueSettings::default().lock_duration(Duration::from_secs(300));
+    let queue = broker.create_queue("orders", settings).unwrap();
+    let (sender, mut receiver) = (queue.sender().unwrap(), queue.receiver());
+    let (count, mut done) = (ListLimit::MAX + 1, 0);
+    while done < count {
+        for _ in done..count.min(done + 1_000) {
+            sender.send(Message::new("")).await.unwrap();
+        }
+        for delivery in receiver.receive_batch(1_000).await.unwrap() {
+            let dead_letter = Disposition::dead_letter(DeadLetterReason::HandlerPermanent, "why");
+            delivery.lease.settle(dead_letter).await.unwrap();
+            done += 1;
+        }
+    }
+    let transport = DynTransport::builder(Plain(broker)).build();
+
+    let (code, _, last) = lines(&transport, "dead-letters purge orders").await;
+    assert_eq!((code, last.as_str()), (6, "dry run: would purge 16384, keep 0; do it with --apply"));
+    for cut in ["dead-letters export orders", "export orders --dead-letters"] {
+        let (code, count, _) = lines(&transport, cut).await;
+        assert_eq!((code, count), (6, ListLimit::MAX), "{cut}");
+    }
+
+    let path = EntityPath::new("orders/$deadletterqueue").unwrap();
+    let mut dead = transport.receiver(&path, ReceiveMode::PeekLock).await.unwrap();
+    dead.receive().await.unwrap().complete().await.unwrap();
+    for complete in ["dead-letters export orders", "export orders --dead-letters"] {
+        let (code, count, _) = lines(&transport, complete).await;
+        assert_eq!((code, count), (0, ListLimit::MAX), "{complete}");
+    }
+}
