@@ -204,8 +204,8 @@ fn with_facts(message: &Message) -> Json {
     json!([number, deliveries, format!("{:?}", received.state), received.dead_lettered, shown(message)])
 }
 
-/// What is expected of [`received`], without a server.
-pub(crate) fn expected(namespace: &str) -> Vec<Json> {
+/// What is expected of [`received`], without a server. A dead letter by its count has this description.
+pub(crate) fn expected(namespace: &str, by_count: &'static str) -> Vec<Json> {
     let fact = |number: u64, deliveries: u32, state: &str, dead: bool, message: &Message| {
         json!([number, deliveries, state, dead, shown(message)])
     };
@@ -230,7 +230,7 @@ pub(crate) fn expected(namespace: &str) -> Vec<Json> {
     broken().write_to(dead.properties_mut().application_properties_mut());
     expected.push(fact(3, 1, "Active", true, &dead));
     let mut exhausted = samples[0].clone();
-    let why = DeadLetter::new(DeadLetterReason::MaxDeliveryCountExceeded, "1 deliveries have failed");
+    let why = DeadLetter::new(DeadLetterReason::MaxDeliveryCountExceeded, by_count);
     why.write_to(exhausted.properties_mut().application_properties_mut());
     expected.push(fact(1, 1, "Active", true, &exhausted));
     let mut copies = [samples[0].clone(), samples[0].clone(), samples[1].clone()];

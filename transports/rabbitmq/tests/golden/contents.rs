@@ -201,8 +201,9 @@ pub(crate) fn count() -> i64 {
     every().len().try_into().unwrap()
 }
 
-/// What is expected of [`received`], without a server: the first sequence number, and the id that a sender has made.
-pub(crate) fn expected(first: i64, id: &str) -> Vec<Json> {
+/// What is expected of [`received`], without a server: the first sequence number, the id that a sender has made, and
+/// the description of a dead letter by its count.
+pub(crate) fn expected(first: i64, id: &str, by_count: &'static str) -> Vec<Json> {
     let mut number = first - 1;
     let mut fact = |deliveries: u32, dead: bool, message: &Message| {
         number += 1;
@@ -219,7 +220,7 @@ pub(crate) fn expected(first: i64, id: &str) -> Vec<Json> {
         message
     };
     expected.push(fact(1, true, &dead(with_id("dead"), broken())));
-    let why = DeadLetter::new(DeadLetterReason::MaxDeliveryCountExceeded, "delivered 1 times");
+    let why = DeadLetter::new(DeadLetterReason::MaxDeliveryCountExceeded, by_count);
     expected.push(fact(2, true, &dead(all[0].clone(), why)));
     for id in SESSIONS {
         expected.push(fact(if id == "a" { 2 } else { 1 }, false, &in_session(id, 1)));
