@@ -112,17 +112,14 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
             build(cargo(["build", "--locked", "--quiet", "--target-dir", "target"]).args(*parameters))?;
         }
         let path = root().join("target/debug").join(suite.program);
-        let mut program = match suite.script {
-            Some(script) => {
-                let mut python = Command::new(format!("{}/venv/bin/python", folder.trim()));
-                python.arg(root().join(script)).arg(folder.trim()).arg(path);
-                python
-            }
-            None => {
-                let mut program = Command::new(path);
-                program.arg(folder.trim()).args(options.output.json.then_some("--json"));
-                program
-            }
+        let mut program = if let Some(script) = suite.script {
+            let mut python = Command::new(format!("{}/venv/bin/python", folder.trim()));
+            python.arg(root().join(script)).arg(folder.trim()).arg(path);
+            python
+        } else {
+            let mut program = Command::new(path);
+            program.arg(folder.trim()).args(options.output.json.then_some("--json"));
+            program
         };
         if is_all {
             program.env("CONSIGN_SERVICEBUS", "all");
