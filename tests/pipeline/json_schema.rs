@@ -2,7 +2,7 @@
 
 use consign::{
     BuildErrorKind, Disposition, Message,
-    codecs::{Codec, Json},
+    codecs::{Codec, Json, MediaType},
     message::{MessageBody, Value as AmqpValue},
     middleware::json_schema::{JsonSchema, JsonSchemaLayer},
     pipeline::Pipeline,
@@ -50,7 +50,7 @@ fn typed(content_type: &str, body: &'static str) -> Message {
 #[tokio::test]
 async fn it_reads_what_the_json_codec_reads() {
     let layer = JsonSchemaLayer::new(order());
-    let types = Json::default().media_types().iter().filter(|of| !of.is_suffix()).map(|of| of.as_str());
+    let types = Json::default().media_types().iter().filter(|of| !of.is_suffix()).map(MediaType::as_str);
     for content_type in types.chain(["application/json ; charset=utf-8", "APPLICATION/Vnd.Order+JSON", "", " "]) {
         let (valid, broken) = (typed(content_type, r#"{"count":1}"#), typed(content_type, r#"{"count":0}"#));
         assert_eq!(answer(&layer, valid).await, Disposition::Complete, "{content_type:?}");

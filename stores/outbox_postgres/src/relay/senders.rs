@@ -214,9 +214,8 @@ mod tests {
         fn send(&self, message: Message) -> Self::Send {
             Box::pin(async move {
                 match message.subject() {
-                    Some("b") => Ok(()),
                     Some("c") if message.session_id() == Some("0") => Err(SendError::new(ErrorKind::ServiceBusy)),
-                    Some("c") => Ok(()),
+                    Some("b" | "c") => Ok(()),
                     _ => std::future::pending().await,
                 }
             })
