@@ -67,8 +67,11 @@ scenario("an_entity_that_does_not_exist", [queue()], async (s) => {
 scenario("a_setting_that_is_refused", [queue()], async (s) => {
   const client = administration(s);
   await refused("ServiceError", () => client.createQueue(`${s.name}-1`, { lockDuration: "PT1S" }));
-  const error = await refused("ServiceError", () => client.createQueue(`${s.name}-2`, { userMetadata: "text" }));
-  same("the field", error.message.includes("UserMetadata"), true);
+  const userMetadata = "x".repeat(1_025);
+  const error = await refused("ServiceError", () => client.createQueue(`${s.name}-2`, { userMetadata }));
+  same("the field", error.message.includes("user_metadata"), true);
+  await client.createQueue(`${s.name}-2`, { userMetadata: "text" });
+  same("the metadata", (await client.getQueue(`${s.name}-2`)).userMetadata, "text");
 });
 
 scenario("the_right_to_manage", [queue()], async (s) => {

@@ -103,8 +103,11 @@ async def a_setting_that_is_refused(s):
     async with administration(s) as client:
         error = await refused(HttpResponseError, lambda: client.create_queue(f"{s.name}-1", lock_duration=seconds(1)))
         same("the status", error.status_code, 400)
-        error = await refused(HttpResponseError, lambda: client.create_queue(f"{s.name}-2", user_metadata="text"))
-        same("the field", "UserMetadata" in str(error), True)
+        long = "x" * 1_025
+        error = await refused(HttpResponseError, lambda: client.create_queue(f"{s.name}-2", user_metadata=long))
+        same("the field", "user_metadata" in str(error), True)
+        await client.create_queue(f"{s.name}-2", user_metadata=long[1:])
+        same("the metadata", (await client.get_queue(f"{s.name}-2")).user_metadata, long[1:])
         error = await refused(HttpResponseError, lambda: client.create_queue(f"{s.name}-3", forward_to="nothing-there"))
         same("the status", error.status_code, 400)
         error = await refused(HttpResponseError, lambda: client.create_queue("not?valid"))
@@ -280,9 +283,11 @@ async def update_and_delete_rules(s):
         same("the names", await names(client.list_rules(s.name, "a")), ["r"])
         error = await refused(HttpResponseError, lambda: client.create_rule(s.name, "a", "bad", filter=SqlRuleFilter("n =")))
         same("the status", error.status_code, 400)
-        parameters = SqlRuleFilter("n = @p", {"@p": 5})
-        error = await refused(HttpResponseError, lambda: client.create_rule(s.name, "a", "bad", filter=parameters))
-        same("the field", "Parameters" in str(error), True)
+        await client.create_rule(s.name, "a", "p", filter=SqlRuleFilter("n = @p", {"@p": 5}))
+        same("the parameters", (await client.get_rule(s.name, "a", "p")).filter.parameters, {"@p": 5})
+        without = SqlRuleFilter("n = @p")
+        error = await refused(HttpResponseError, lambda: client.create_rule(s.name, "a", "bad", filter=without))
+        same("the parameter", "@p" in str(error), True)
 
 
 @scenario(queue())
