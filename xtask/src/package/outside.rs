@@ -23,7 +23,8 @@ pub(super) fn run(published: &[Manifest], metadata: &Value) -> Result<(), Error>
     fs::create_dir_all(&unpacked).map_err(failed(&unpacked))?;
     for package in published {
         let archive = archives.join(format!("{}-{}.crate", package.name, package.version));
-        run_command(Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(&unpacked))?;
+        // The files of an archive have one time. With it cargo would take them for those of an earlier run.
+        run_command(Command::new("tar").arg("-xzmf").arg(archive).arg("-C").arg(&unpacked))?;
     }
     write(&folder.join("Cargo.toml"), &manifest(published, &unpacked))?;
     write(&folder.join("src/main.rs"), &program(published, &read("README.md")?))?;
