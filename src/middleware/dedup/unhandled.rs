@@ -14,6 +14,14 @@ impl Unhandled {
     /// Lets a request with a timeout be marked. Other messages are never completed without a handler.
     #[inline]
     pub(super) fn watch(message: &mut Message) -> Option<Self> {
+        if message.application_properties().is_empty() {
+            return None;
+        }
+        Self::watch_request(message)
+    }
+
+    #[cold]
+    fn watch_request(message: &mut Message) -> Option<Self> {
         message.application_properties().get(Properties::TIMEOUT)?;
         let unhandled = Self(Arc::default());
         message.extensions_mut().insert(unhandled.clone());
