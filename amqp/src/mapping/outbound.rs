@@ -185,7 +185,8 @@ fn of_sender(message: &Message) -> Option<Result<DeliveryAnnotations, MappingErr
     let CoreValue::Map(pairs) = kept else { return None };
     let mut out = Annotations::default();
     for (name, value) in pairs {
-        let name = name.as_str().unwrap_or_default();
+        // The names that were read from a sender are texts.
+        let Some(name) = name.as_str() else { continue };
         let place = Place::new(Section::DeliveryAnnotations, name);
         let pair = to_symbol(name, place).and_then(|name| Ok((name, to_amqp(value, place, Limits::MAX_DEPTH)?)));
         match pair {

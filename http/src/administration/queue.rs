@@ -90,7 +90,7 @@ impl From<&QueueSettings> for QueueDescription {
             enable_partitioning: Some(settings.partitioned),
             forward_dead_lettered_messages_to: settings.forward_dead_letters_to.clone(),
             max_message_size_in_kilobytes: Some(settings::kilobytes(settings.max_message_size)),
-            enable_express: Some(settings.metadata.express.unwrap_or_default()),
+            enable_express: Some(settings.metadata.express.unwrap_or(false)),
             support_ordering: Some(settings.metadata.ordering.unwrap_or(true)),
             ..Self::default()
         }
@@ -136,12 +136,7 @@ impl QueueDescription {
             is_new,
         )?;
         settings::set_metadata!(self => settings);
-        let kept = &mut settings.metadata;
-        kept.express = settings::kept(self.enable_express, kept.express, false);
-        kept.ordering = settings::kept(self.support_ordering, kept.ordering, true);
-        let window = self.duplicate_detection_history_time_window;
-        let window = settings::kept(window, kept.duplicate_window, settings::DUPLICATE_WINDOW);
-        kept.duplicate_window = window.filter(|_| settings.duplicate_detection.is_none());
+        settings::set_metadata_of_sends!(self => settings);
         Ok(settings)
     }
 }

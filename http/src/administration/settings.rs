@@ -100,6 +100,19 @@ macro_rules! set_metadata {
 }
 pub(super) use set_metadata;
 
+/// Sets what clients read again of an entity that is sent to.
+macro_rules! set_metadata_of_sends {
+    ($description:ident => $settings:ident) => {
+        let kept = &mut $settings.metadata;
+        kept.express = settings::kept($description.enable_express, kept.express, false);
+        kept.ordering = settings::kept($description.support_ordering, kept.ordering, true);
+        let window = $description.duplicate_detection_history_time_window;
+        let window = settings::kept(window, kept.duplicate_window, settings::DUPLICATE_WINDOW);
+        kept.duplicate_window = window.filter(|_| $settings.duplicate_detection.is_none());
+    };
+}
+pub(super) use set_metadata_of_sends;
+
 pub(super) fn count(field: &str, count: u64) -> Result<u32, SettingsError> {
     u32::try_from(count).map_err(|_| SettingsError::invalid(field))
 }

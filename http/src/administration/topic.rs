@@ -80,7 +80,7 @@ impl From<&TopicSettings> for TopicDescription {
             auto_delete_on_idle: Some(settings::unlimited(settings.auto_delete_on_idle)),
             enable_partitioning: Some(settings.partitioned),
             max_message_size_in_kilobytes: Some(settings::kilobytes(settings.max_message_size)),
-            enable_express: Some(settings.metadata.express.unwrap_or_default()),
+            enable_express: Some(settings.metadata.express.unwrap_or(false)),
             support_ordering: Some(settings.metadata.ordering.unwrap_or(true)),
             ..Self::default()
         }
@@ -128,12 +128,7 @@ impl TopicDescription {
             is_new,
         )?;
         settings::set_metadata!(self => settings);
-        let kept = &mut settings.metadata;
-        kept.express = settings::kept(self.enable_express, kept.express, false);
-        kept.ordering = settings::kept(self.support_ordering, kept.ordering, true);
-        let window = self.duplicate_detection_history_time_window;
-        let window = settings::kept(window, kept.duplicate_window, settings::DUPLICATE_WINDOW);
-        kept.duplicate_window = window.filter(|_| settings.duplicate_detection.is_none());
+        settings::set_metadata_of_sends!(self => settings);
         Ok(settings)
     }
 }

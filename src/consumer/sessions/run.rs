@@ -164,7 +164,7 @@ where
             undeliverable: sink.map(|sink| {
                 Box::new(move |message| {
                     if sink.call(message) {
-                        // The panic was reported where it happened. Whoever calls this writes the log line.
+                        // The panic hook has run already. The caller catches this and writes the log line.
                         resume_unwind(Box::new("on_undeliverable panicked"));
                     }
                 }) as _

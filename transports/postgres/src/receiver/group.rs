@@ -118,7 +118,7 @@ impl Group {
 }
 
 impl State {
-    /// Takes the calls that nobody waits for.
+    /// Removes the cancelled calls and returns them.
     fn take_cancelled(&mut self) -> VecDeque<Waiting> {
         if self.waiting.iter().all(|waiting| waiting.work.is_wanted()) {
             return VecDeque::new();
@@ -200,8 +200,8 @@ impl Running {
         max
     }
 
-    /// Gives messages out: first to those that they were received for, then to those that have joined meanwhile. What nobody
-    /// wants any more is released.
+    /// Distributes messages: first to the calls that they were received for, then to those that have joined meanwhile. Messages
+    /// that are left are released.
     pub(super) fn give_out(&self, deliveries: Deliveries) {
         let now = Instant::now();
         let mut left = deliveries.len();
