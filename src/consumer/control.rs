@@ -3,12 +3,15 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
-use super::{health::Health, woken::WokenSet};
+use super::{
+    health::{ConsumerState, Health},
+    woken::WokenSet,
+};
 use crate::{BuildError, BuildErrorKind};
 
 /// Messages that a consumer handles at once, at most.
@@ -25,7 +28,7 @@ pub(super) const MAX_CONCURRENCY: usize = 4_096;
 /// - A higher concurrency takes effect at once. A lower one never cancels a handler: the consumer receives again when fewer
 ///   handlers run than that.
 /// - A [`SessionConsumer`](super::SessionConsumer) that is paused accepts no session. It closes each session that it has when
-///   the running handler of that has ended. A lower concurrency closes as many sessions in the same way, first those without
+///   the running handler of that has ended; a message that it keeps for a delay is abandoned first, when the delay is over. A lower concurrency closes as many sessions in the same way, first those without
 ///   messages.
 ///
 /// # Examples
@@ -88,14 +91,21 @@ impl Control {
         Self(Arc::new(Shared { is_paused, concurrency, driver: Mutex::new(None) }))
     }
 
-    pub(super) fn set_concurrency(&self, messages: usize) {
+    /// Sets the concurrency, and by `show` what the health reports. Of two calls at the same time the later one holds for both.
+    pub(super) fn set_concurrency(&self, messages: usize, show: impl FnOnce()) {
+        let driver = self.driver();
         self.0.concurrency.store(messages, Ordering::Release);
-        self.change();
+        show();
+        if let Some(driver) = &*driver {
+            driver.change();
+        }
     }
 
     fn pause(&self, is_paused: bool) {
         self.0.is_paused.store(is_paused, Ordering::Release);
-        self.change();
+        if let Some(driver) = &*self.driver() {
+            driver.change();
+        }
     }
 
     pub(super) fn is_paused(&self) -> bool {
@@ -106,20 +116,18 @@ impl Control {
         self.0.concurrency.load(Ordering::Acquire)
     }
 
-    fn change(&self) {
-        if let Some(driver) = &*self.0.driver.lock().unwrap_or_else(PoisonError::into_inner) {
-            driver.change();
-        }
+    fn driver(&self) -> MutexGuard<'_, Option<Arc<WokenSet>>> {
+        self.0.driver.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes wake this driver from now on. Those that were made before are applied in its next turn.
     pub(super) fn attach(&self, driver: &Arc<WokenSet>) {
-        *self.0.driver.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(driver));
+        *self.driver() = Some(Arc::clone(driver));
         driver.change();
     }
 
     pub(super) fn detach(&self) {
-        *self.0.driver.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.driver() = None;
     }
 }
 
@@ -155,8 +163,11 @@ impl ConsumerControl {
     /// changes.
     pub fn set_concurrency(&self, messages: usize) -> Result<(), BuildError> {
         check_concurrency(messages)?;
-        self.health.set_slots(messages);
-        self.control.set_concurrency(messages);
+        self.control.set_concurrency(messages, || {
+            if self.health.snapshot().state != ConsumerState::Ended {
+                self.health.set_slots(messages);
+            }
+        });
         Ok(())
     }
 

@@ -135,9 +135,9 @@ where
                 LockState::Waits(until) => self.timers.include(until),
                 LockState::Lost => self.lose_held(at),
                 LockState::Due if self.options.renewal.is_zero() => {
-                    let (delivery, freed) = held.remove(at);
+                    let (held, freed) = held.take(at);
                     self.slots.set_all_free(freed);
-                    self.release(delivery);
+                    self.return_held(held);
                 }
                 LockState::Due => self.timers.include_some(held.begin_renewal(at, now, self.options.operation)),
                 LockState::Unanswered => {
@@ -237,18 +237,23 @@ where
         }
     }
 
-    /// Releases everything that is held: no handler has seen it. What waits for a delay has failed.
+    /// Returns everything that is held.
     pub(super) fn release_held(&mut self) {
-        for HeldMessage { unsettled, slot, next, .. } in self.settlements.held.take_all() {
-            let Unsettled { lease, message, .. } = unsettled;
-            self.slots.set_all_free(slot);
-            match next {
-                Next::Abandon(changes) => {
-                    let settle = lease.settle(Disposition::Abandon(changes));
-                    self.settlements.push_release(Timed::new(settle, self.options.operation));
-                }
-                Next::Call => self.release(Delivery { message, lease }),
+        for held in self.settlements.held.take_all() {
+            self.return_held(held);
+        }
+    }
+
+    /// Returns a message that is held no more to its entity. What waits for a delay has failed; no handler has seen the others.
+    fn return_held(&mut self, held: HeldMessage<R::Lease>) {
+        let HeldMessage { unsettled: Unsettled { lease, message, .. }, slot, next, .. } = held;
+        self.slots.set_all_free(slot);
+        match next {
+            Next::Abandon(changes) => {
+                let settle = lease.settle(Disposition::Abandon(changes));
+                self.settlements.push_release(Timed::new(settle, self.options.operation));
             }
+            Next::Call => self.release(Delivery { message, lease }),
         }
     }
 }

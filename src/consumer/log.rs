@@ -365,7 +365,7 @@ impl Log {
     #[cold]
     pub(super) fn drain_timed_out(&mut self, info: &EntityInfo, handlers: usize) {
         let text =
-            "handlers still run after the drain timeout: they are cancelled, and their messages will be redelivered";
+            "handlers still run after the drain timeout: they are cancelled, and their deliveries count as failed";
         let messages = u64::try_from(handlers).ok();
         self.write(info, None, &Line { messages, ..Line::warn("DrainTimeout", text) });
     }

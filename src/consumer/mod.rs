@@ -181,7 +181,8 @@ where
         self
     }
 
-    /// Sets for how long locks are renewed while a handler runs: by default five minutes. Zero renews never.
+    /// Sets for how long locks are renewed while a handler runs: by default five minutes. Zero renews never. A message that
+    /// the consumer keeps for a [delay](crate::settlement::Changes::after) is then abandoned after half of its lock.
     pub fn renew_for(mut self, total: Duration) -> Self {
         self.options.renewal = total;
         self

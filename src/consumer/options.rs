@@ -29,8 +29,7 @@ impl Options {
     /// Sets how many messages are handled at once.
     pub(super) fn set_concurrency(&mut self, messages: usize) {
         self.concurrency = messages;
-        self.health.set_slots(messages);
-        self.control.set_concurrency(messages);
+        self.control.set_concurrency(messages, || self.health.set_slots(messages));
     }
 
     /// Passes a message to the sink. A panic of it is caught.

@@ -13,7 +13,7 @@ use super::{
     completion_batch::CompletionBatch,
     error::ConsumeError,
     health::{ConsumerState, Share},
-    held::{HeldMessage, HeldMessages},
+    held::{HeldMessage, HeldMessages, Next},
     options::Options,
     report::Report,
     settlements::Settlements,
@@ -249,7 +249,9 @@ where
 {
     fn drop(&mut self) {
         let batch = self.incoming.take_all();
-        let held = self.settlements.held.take_all().into_iter().map(HeldMessage::into_delivery);
+        // What waits for a delay has failed: its lease abandons it as it is dropped here.
+        let held = self.settlements.held.take_all().into_iter().filter(|held| matches!(held.next, Next::Call));
+        let held: Vec<_> = held.map(HeldMessage::into_delivery).collect();
         let mut report = Report { options: &mut self.options, receiver: &self.incoming.receiver };
         for slot in self.slots.iter_mut() {
             let unsettled = slot.end_call().filter(|unsettled| !unsettled.lease.must_settle());
@@ -257,7 +259,7 @@ where
                 report.unlocked(&message);
             }
         }
-        for Delivery { message, lease } in held.chain(batch) {
+        for Delivery { message, lease } in held.into_iter().chain(batch) {
             if lease.must_settle() {
                 drop(lease.release());
             } else {

@@ -76,7 +76,8 @@ impl Settings {
         self
     }
 
-    /// Sets for how long locks are renewed while a handler runs: by default five minutes. Zero renews never.
+    /// Sets for how long locks are renewed while a handler runs: by default five minutes. Zero renews never. A message that
+    /// the consumer keeps for a [delay](crate::settlement::Changes::after) is then abandoned after half of its lock.
     #[must_use]
     pub const fn renew_for(mut self, total: Duration) -> Self {
         self.renew_for = total;

@@ -19,7 +19,7 @@ use consign::{
         retry::RetryLayer,
     },
     time::SystemClock,
-    transport::{ErrorKind, Sender},
+    transport::{ErrorKind, ReceiverExt, Sender},
 };
 use tokio::{
     sync::oneshot,
@@ -215,6 +215,31 @@ async fn without_delays_of_the_transport_the_consumer_holds_the_message() {
     let settled = fake.asked_at().pop().unwrap();
     assert_eq!((settled.0 - start, settled.1), (seconds(100), Asked::Settle(1, Disposition::ABANDON)));
     run.abort();
+}
+
+/// Rules: K-210.
+#[tokio::test(start_paused = true)]
+async fn a_delay_counts_its_delivery_without_renewals_too() {
+    let queue = queue(QueueSettings::default().lock_duration(seconds(10)).max_delivery_count(3));
+    queue.sender().unwrap().send(Message::new("an order")).await.unwrap();
+    let consumer = Consumer::new(queue.receiver(), delayed()).concurrency(1).renew_for(Duration::ZERO);
+    let run = tokio::spawn(consumer.run());
+    within(30, until(|| queue.counts().dead_lettered == 1)).await;
+    run.abort();
+}
+
+/// Rules: K-210.
+#[tokio::test(start_paused = true)]
+async fn a_consumer_that_is_dropped_abandons_what_waits_for_a_delay() {
+    let queue = queue(QueueSettings::default());
+    queue.sender().unwrap().send(Message::new("an order")).await.unwrap();
+    let run = tokio::spawn(Consumer::new(queue.receiver(), delayed()).concurrency(1).run());
+    sleep(seconds(1)).await;
+    run.abort();
+    let _ = run.await;
+    let again = queue.receiver().receive().await.unwrap();
+    assert_eq!(delivery(&again.message), 2);
+    again.complete().await.unwrap();
 }
 
 /// Rules: K-210.

@@ -125,8 +125,7 @@ where
     /// outside are clamped.
     pub fn concurrency(mut self, sessions: usize) -> Self {
         self.concurrency = sessions.clamp(1, Self::MAX_CONCURRENCY);
-        self.health.set_slots(self.concurrency);
-        self.control.set_concurrency(self.concurrency);
+        self.control.set_concurrency(self.concurrency, || self.health.set_slots(self.concurrency));
         self
     }
 
