@@ -49,7 +49,7 @@ fn dead() -> Disposition {
 #[test]
 fn a_path_or_a_name_that_breaks_a_rule_makes_no_entity() {
     let namespace = Namespace::new();
-    let (longest, longer) = ("x".repeat(50), "x".repeat(51));
+    let (longest, longer) = ("x".repeat(260), "x".repeat(261));
     let topic = namespace.topic("events");
     let invalid = Some(ErrorKind::InvalidArgument);
     for bad in [&longer, "", "a@b", "a?b", "a#b", "a*b", "a\\b", "a//b", "$a", "a\u{202e}b", &"x/".repeat(131)] {
@@ -59,9 +59,10 @@ fn a_path_or_a_name_that_breaks_a_rule_makes_no_entity() {
     }
     // A subscription's name is one segment.
     assert_eq!(kind(topic.create_subscription("a/b", SubscriptionSettings::default())), invalid);
+    assert_eq!(kind(topic.create_subscription(&"x".repeat(51), SubscriptionSettings::default())), invalid);
     assert_eq!(namespace.broker.entities().len(), 1);
     namespace.queue(&longest);
-    subscribe(&topic, &longest);
+    subscribe(&topic, &"x".repeat(50));
 }
 
 /// Rules: V-13.

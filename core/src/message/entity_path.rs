@@ -27,11 +27,11 @@ enum SubQueue {
 impl EntityPath {
     /// Longest path: UTF-16 code units.
     pub const MAX_LENGTH: usize = 260;
-    /// Longest name of one segment: UTF-16 code units.
-    pub const MAX_NAME_LENGTH: usize = 50;
+    /// Longest name of a subscription: UTF-16 code units.
+    pub const MAX_SUBSCRIPTION_LENGTH: usize = 50;
 
-    /// Parses a path: segments divided by `/`, none of them empty; at most 260 UTF-16 code units in all and 50 in a
-    /// segment; no `@`, `?`, `#`, `*`, no backslash, no control, bidirectional or zero-width character; no segment begins
+    /// Parses a path: segments divided by `/`, none of them empty; at most 260 UTF-16 code units in all and 50 in the
+    /// name of a subscription; no `@`, `?`, `#`, `*`, no backslash, no control, bidirectional or zero-width character; no segment begins
     /// with `$`, which is the broker's, but for `$deadletterqueue` or `$Transfer/$deadletterqueue` at the end.
     pub fn new(path: &str) -> Result<Self, InvalidArgument> {
         let text = path.strip_prefix('/').unwrap_or(path);
@@ -59,11 +59,15 @@ impl EntityPath {
             if name.starts_with('$') {
                 return Err(InvalidArgument::new(Field::EntityName, Problem::ForbiddenCharacter('$')));
             }
-            if limits::is_longer_than(name, Self::MAX_NAME_LENGTH) {
-                return Err(InvalidArgument::new(Field::EntityName, Problem::TooLong { limit: Self::MAX_NAME_LENGTH }));
-            }
         }
-        Ok(Self { main: main.len(), sub_queue, text: text.into() })
+        let path = Self { main: main.len(), sub_queue, text: text.into() };
+        match path.subscription() {
+            Some((_, name)) if limits::is_longer_than(name, Self::MAX_SUBSCRIPTION_LENGTH) => {
+                let limit = Self::MAX_SUBSCRIPTION_LENGTH;
+                Err(InvalidArgument::new(Field::EntityName, Problem::TooLong { limit }))
+            }
+            _ => Ok(path),
+        }
     }
 
     /// Returns the path of a subscription of the topic that has this path. Errors: a name that is empty, longer than 50
@@ -197,10 +201,17 @@ mod tests {
     /// Rules: V-13.
     #[test]
     fn paths_and_names_are_bounded() {
-        EntityPath::new(&"x".repeat(50)).unwrap();
-        assert_eq!(EntityPath::new(&"x".repeat(51)).unwrap_err().field(), &Field::EntityName);
-        let long = vec!["x".repeat(50); 6].join("/");
-        assert_eq!(EntityPath::new(&long).unwrap_err().field(), &Field::EntityPath);
+        let longest = EntityPath::new(&"x".repeat(260)).unwrap();
+        assert!(longest.dead_letter().is_dead_letter());
+        for long in ["x".repeat(261), vec!["x".repeat(50); 6].join("/")] {
+            assert_eq!(EntityPath::new(&long).unwrap_err().field(), &Field::EntityPath);
+        }
+        let topic = EntityPath::new("events").unwrap();
+        topic.subscription_of(&"x".repeat(50)).unwrap();
+        for dead in ["", "/$deadletterqueue"] {
+            let path = format!("events/subscriptions/{}{dead}", "x".repeat(51));
+            assert_eq!(EntityPath::new(&path).unwrap_err().field(), &Field::EntityName);
+        }
         for bad in ["a@b", "a?b", "a#b", "a*b", "", "/", "a//b", "a\nb", "$a", "a/$deadletterqueue/b"] {
             EntityPath::new(bad).unwrap_err();
         }
