@@ -9,7 +9,8 @@ use crate::Broker;
 /// | `memory:` | a new broker in memory; each call makes another |
 /// | `file:PATH` | the broker in the folder at `PATH`, with the feature `durable`; it is created if it does not exist |
 ///
-/// The URLs have no parameters.
+/// `file:///var/orders` is the path `/var/orders`, and `file:` with a host is refused. The path is used as it stands: `%20` is
+/// three characters of it, and it cannot contain `?` or `#`. The URLs have no parameters.
 #[must_use]
 pub fn connector() -> impl Connector {
     Embedded
@@ -40,10 +41,11 @@ impl Connector for Embedded {
 fn open(path: &str) -> Result<DynTransport, ConnectError> {
     use consign_core::transport::ManageError;
 
+    let given = path.len();
     // `file:///var/orders` is `file:/var/orders`.
-    let path = path.strip_prefix("//").filter(|path| path.starts_with('/')).unwrap_or(path);
-    if path.is_empty() {
-        return Err(ConnectError::invalid_url("expected the path of a folder after `file:`"));
+    let path = path.strip_prefix("//").unwrap_or(path);
+    if path.is_empty() || path.len() < given && !path.starts_with('/') {
+        return Err(ConnectError::invalid_url("expected the path of a folder, without a host, after `file:`"));
     }
     Ok(Broker::open(path).map_err(ManageError::from)?.into())
 }

@@ -131,7 +131,7 @@ impl Sender for QueueSender {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Broker::CAPABILITIES
+        Broker { shared: Arc::clone(&self.shared) }.capabilities()
     }
 
     fn clock(&self) -> Option<Arc<dyn Clock>> {

@@ -199,6 +199,9 @@ fn a_relaxed_broker_says_what_it_is() {
         assert_eq!(refused.capability(), Capability::Acceptance);
         let others = broker.capabilities().with(Capability::Acceptance, Level::Native);
         assert_eq!(others, Broker::CAPABILITIES, "nothing else is another");
+        let settings = QueueSettings::default();
+        let sender = broker.declare_queue("orders", settings).unwrap().sender().unwrap();
+        assert_eq!(sender.capabilities(), broker.capabilities());
     }
     let (broker, log) = open(Durability::Durable);
     assert!(!log.contains("WARN"), "{log}");

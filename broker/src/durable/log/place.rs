@@ -246,7 +246,7 @@ impl<'f> ReadOnly<'f> {
         let names = names(folder)?;
         let is_store = |name: &String| name == HEAD || files::number(name).is_some();
         if !names.iter().any(is_store) {
-            return Err(StorageError::new(StorageErrorKind::Failed, format!("{shown} has no store")));
+            return Err(not_a_store(&shown, "has no store"));
         }
         let lock = match folder.open_to_read(LOCK) {
             Ok(file) => {

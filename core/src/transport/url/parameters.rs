@@ -20,8 +20,8 @@ impl TransportUrl {
     ///
     /// # Errors
     ///
-    /// [`InvalidUrl`](super::ConnectErrorKind::InvalidUrl) without a scheme, with an escape of the query that is not one, or
-    /// with a password that is not escaped, and [`UnknownParameter`](super::ConnectErrorKind::UnknownParameter) for a parameter
+    /// [`InvalidUrl`](super::ConnectErrorKind::InvalidUrl) without a scheme, with a fragment, with an escape of the query that is
+    /// not one, or with a password that is not escaped, and [`UnknownParameter`](super::ConnectErrorKind::UnknownParameter) for a parameter
     /// that stands twice.
     pub fn parse(text: &str) -> Result<Self, ConnectError> {
         let (scheme, rest) = text.split_once(':').ok_or_else(no_url)?;
@@ -31,10 +31,9 @@ impl TransportUrl {
         {
             return Err(no_url());
         }
-        let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
         let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
-        // A password that is not escaped would become a parameter, whose name is in the errors.
-        if !address.contains('@') && (query.contains('@') || fragment.contains('@')) {
+        // A password that is not escaped would become a parameter, whose name is in the errors, or be cut off.
+        if rest.contains('#') || !address.contains('@') && query.contains('@') {
             let expected = "expected `%3F`, `%23` and `%40` for `?`, `#` and `@` in a user, a password and the query";
             return Err(ConnectError::invalid_url(expected));
         }
