@@ -1,13 +1,13 @@
 //! The broker of a URL.
 
-use std::{num::NonZeroUsize, ops::RangeInclusive, time::Duration};
+use std::{ops::RangeInclusive, time::Duration};
 
 use consign_core::transport::{BoxFuture, ConnectError, Connector, DynTransport, TransportUrl};
 use tokio_postgres::Config;
 
 use crate::{
     Options,
-    options::{LONGEST, MAX_DELIVERIES, SHORTEST_POLL, is_schema_name},
+    options::{LONGEST, MAX_CONNECTIONS, MAX_DELIVERIES, SHORTEST_POLL, is_schema_name},
 };
 
 /// Returns the connector of PostgreSQL, for the schemes `postgres:` and `postgresql:`.
@@ -22,7 +22,7 @@ use crate::{
 /// | parameter | value | default | option |
 /// |---|---|---|---|
 /// | `schema` | 1 to 40 bytes, and neither `{` nor `$$` | `consign` | [`Options::schema`] |
-/// | `connections` | a number of at least 1 | 8 | [`Options::connections`] |
+/// | `connections` | 1 to 4,096 | 8 | [`Options::connections`] |
 /// | `timeout` | 10 ms to 1 day | `10s` | [`Options::timeout`] |
 /// | `poll_every` | 10 ms to 1 day | `1s` | [`Options::poll_every`] |
 /// | `grace` | at most 1 day | `5s` | [`Options::grace`] |
@@ -145,8 +145,12 @@ impl Parsed {
             }
             options = options.schema(schema);
         }
-        if let Some(connections) = url.take_parsed::<NonZeroUsize>("connections", "a number of at least 1")? {
-            options = options.connections(connections.get());
+        let expected = "a number from 1 to 4096";
+        if let Some(connections) = url.take_parsed::<usize>("connections", expected)? {
+            if !MAX_CONNECTIONS.contains(&connections) {
+                return Err(ConnectError::invalid_parameter("connections", expected));
+            }
+            options = options.connections(connections);
         }
         let shortest = Duration::from_millis(10);
         if let Some(timeout) = duration(&mut url, "timeout", shortest..=LONGEST)? {
@@ -268,6 +272,8 @@ mod tests {
             ("schema=", "schema"),
             ("schema=a$$secret", "schema"),
             ("connections=0", "connections"),
+            ("connections=4097", "connections"),
+            ("connections=18446744073709551615", "connections"),
             ("connections=secret", "connections"),
             ("timeout=9ms", "timeout"),
             ("timeout=1441m", "timeout"),

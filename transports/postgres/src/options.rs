@@ -19,6 +19,7 @@ use crate::{
 /// The longest timeout and interval.
 pub(crate) const LONGEST: Duration = Duration::from_secs(24 * 3_600);
 pub(crate) const SHORTEST_POLL: Duration = Duration::from_millis(10);
+pub(crate) const MAX_CONNECTIONS: RangeInclusive<usize> = 1..=4_096;
 pub(crate) const MAX_DELIVERIES: RangeInclusive<usize> = 1..=1 << 20;
 
 /// Returns whether a schema may have this name.
@@ -80,9 +81,9 @@ impl Options {
         self
     }
 
-    /// Sets the maximum of connections, at least 1, and one more that listens. An existing pool has its own maximum.
+    /// Sets the maximum of connections, 1 to 4,096, and one more that listens. An existing pool has its own maximum.
     pub fn connections(mut self, connections: usize) -> Self {
-        self.connections = connections.max(1);
+        self.connections = connections.clamp(*MAX_CONNECTIONS.start(), *MAX_CONNECTIONS.end());
         self
     }
 
@@ -101,9 +102,9 @@ impl Options {
     }
 
     /// Sets how long the locks of a process hold after its connection has broken. A process that reconnects within it keeps its
-    /// locks; after it its messages are redelivered, and the delivery does not count.
+    /// locks; after it its messages are redelivered, and the delivery does not count. At most a day.
     pub fn grace(mut self, grace: Duration) -> Self {
-        self.grace = grace;
+        self.grace = grace.min(LONGEST);
         self
     }
 

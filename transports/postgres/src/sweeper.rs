@@ -1,7 +1,4 @@
-use std::{
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::sync::{Arc, Weak};
 
 use tokio::time::sleep;
 use tokio_postgres::types::Type;
@@ -47,7 +44,7 @@ async fn company(inner: &Inner) -> Result<(), Failure> {
 
 /// Returns whether there was something to do.
 async fn sweep(inner: &Arc<Inner>) -> Result<bool, Failure> {
-    let grace = i64::try_from(inner.options.grace.min(Duration::from_secs(3_600)).as_millis()).unwrap_or(i64::MAX);
+    let grace = i64::try_from(inner.options.grace.as_millis()).unwrap_or(i64::MAX);
     let sql = inner.sql("SELECT {s}.sweep($1)");
     let behind = inner.database.rows(&sql, &[(&grace, Type::INT8)]).await?;
     let mut is_stuck = false;
