@@ -1,10 +1,6 @@
 //! `consign decode`.
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    path::PathBuf,
-};
+use std::{fs::File, io, path::PathBuf};
 
 use clap::Args;
 use consign::transport::Escaped;
@@ -13,11 +9,10 @@ use serde_json::json;
 use super::{
     body::{self, View, Wanted},
     failure::{Exit, Failure},
+    input,
     output::Output,
 };
 
-/// The longest body that is read, in bytes.
-const MAX_BODY: u64 = 100 << 20;
 const SHOWN: usize = 120;
 
 #[derive(Debug, Args)]
@@ -37,8 +32,15 @@ pub(crate) struct Decode {
 
 impl Decode {
     /// Reports which codecs read a body, and why others do not.
-    pub(crate) fn run(&self, out: &mut Output) -> Result<(), Failure> {
-        let bytes = self.read()?;
+    pub(crate) async fn run(&self, out: &mut Output) -> Result<(), Failure> {
+        let file = self.file.clone();
+        let bytes = input::whole(move || {
+            Ok(match file {
+                Some(path) => Box::new(File::open(&path).map_err(|error| Failure::file(&path, &error))?),
+                None => Box::new(io::stdin()),
+            })
+        })
+        .await?;
         let content_type = self.content_type.as_deref();
         let reading = body::reading(content_type, &bytes)?;
         let declared = content_type.map_or_else(|| "no ContentType".to_owned(), |text| Escaped(text).to_string());
@@ -87,23 +89,6 @@ impl Decode {
                 Err(Failure::new(Exit::Invalid, "DeserializationFailed", "no codec reads the body by this ContentType"))
             }
         }
-    }
-
-    fn read(&self) -> Result<Vec<u8>, Failure> {
-        let mut bytes = Vec::new();
-        let (mut file, mut input);
-        let input: &mut dyn Read = if let Some(path) = &self.file {
-            file = File::open(path).map_err(|error| Failure::file(path, &error))?;
-            &mut file
-        } else {
-            input = io::stdin().lock();
-            &mut input
-        };
-        input.take(MAX_BODY + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > MAX_BODY {
-            return Err(Failure::usage("the body is longer than 100 MiB"));
-        }
-        Ok(bytes)
     }
 }
 

@@ -67,10 +67,14 @@ impl Failure {
 
     /// The same failure after `done` messages were handled.
     pub(crate) fn after(self, done: u64) -> Self {
-        if done == 0 { self } else { Self { exit: Exit::Partly, ..self } }
+        match self.exit {
+            Exit::NoMessage | Exit::OutputClosed => self,
+            _ if done == 0 => self,
+            _ => Self { exit: Exit::Partly, ..self },
+        }
     }
 
-    fn of_kind(kind: ErrorKind, error: impl fmt::Display) -> Self {
+    pub(crate) fn of_kind(kind: ErrorKind, error: impl fmt::Display) -> Self {
         let exit = match kind {
             ErrorKind::EntityNotFound | ErrorKind::MessageNotFound => Exit::NotFound,
             ErrorKind::NotSupported => Exit::NotSupported,
@@ -114,7 +118,11 @@ impl From<ConnectError> for Failure {
 
 impl From<StorageError> for Failure {
     fn from(error: StorageError) -> Self {
-        let exit = if error.kind() == StorageErrorKind::Corrupted { Exit::Invalid } else { Exit::Failure };
+        let exit = match error.kind() {
+            StorageErrorKind::Corrupted => Exit::Invalid,
+            StorageErrorKind::InUse => Exit::Connection,
+            _ => Exit::Failure,
+        };
         Self::new(exit, "Storage", error.to_string())
     }
 }

@@ -8,7 +8,9 @@ mod entities;
 mod error;
 mod failure;
 mod files;
+mod input;
 mod messages;
+mod new_file;
 mod operators;
 mod options;
 mod output;
@@ -99,32 +101,40 @@ fn run(command: &Command) -> Result<(), Failure> {
     }
     let mut out = Output::new(command.is_json());
     let done = Runtime::new()?.block_on(async {
-        tokio::select! {
-            biased;
-            interrupted = tokio::signal::ctrl_c() => {
-                interrupted?;
-                Err(Failure::new(Exit::Interrupted, "Interrupted", "interrupted"))
-            }
-            done = run_on(command, &mut out) => done,
+        match command {
+            // It deletes its queue first.
+            Command::Bench(command) => command.run(&mut out, interrupted()).await,
+            _ => tokio::select! {
+                biased;
+                failure = interrupted() => Err(failure),
+                done = run_on(command, &mut out) => done,
+            },
         }
     });
     let flushed = out.flush();
     done.and(flushed)
 }
 
+/// Waits for Ctrl-C.
+async fn interrupted() -> Failure {
+    match tokio::signal::ctrl_c().await {
+        Ok(()) => Failure::new(Exit::Interrupted, "Interrupted", "interrupted"),
+        Err(error) => error.into(),
+    }
+}
+
 async fn run_on(command: &Command, out: &mut Output) -> Result<(), Failure> {
     match command {
-        Command::Serve(_) | Command::Completions { .. } => Ok(()),
+        Command::Serve(_) | Command::Completions { .. } | Command::Bench(_) => Ok(()),
         Command::Entities(command) => command.run(out).await,
         Command::Send(command) => command.run(out).await,
         Command::Peek(command) => command.run(out).await,
         Command::Receive(command) => command.run(out).await,
         Command::DeadLetters(command) => command.run(out).await,
-        Command::Decode(command) => command.run(out),
+        Command::Decode(command) => command.run(out).await,
         Command::Export(command) => command.run(out).await,
         Command::Import(command) => command.run(out).await,
         Command::Store(command) => command.run(out).await,
-        Command::Bench(command) => command.run(out).await,
     }
 }
 

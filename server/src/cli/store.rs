@@ -1,8 +1,7 @@
 //! `consign store`.
 
 use std::{
-    fs::File,
-    io::{self, BufWriter, Write},
+    io,
     path::{Path, PathBuf},
 };
 
@@ -15,6 +14,7 @@ use serde_json::json;
 
 use super::{
     failure::{Exit, Failure},
+    new_file::NewFile,
     output::Output,
 };
 
@@ -64,8 +64,10 @@ impl Check {
             Some(path) => path.strip_prefix("//").filter(|path| path.starts_with('/')).unwrap_or(path),
             None => &self.store,
         };
-        if path.contains("://") {
-            return Err(Failure::usage("a store is a folder, or file:PATH"));
+        if path.contains("://")
+            || path.len() < self.store.len() && (path.starts_with("//") || path.contains(['?', '#']))
+        {
+            return Err(Failure::usage("a store is a folder, or file:PATH, without a host, a query and a fragment"));
         }
         let path = Path::new(path);
         let is_store = std::fs::read_dir(path).map_err(|error| Failure::file(path, &error))?.next().is_some();
@@ -91,11 +93,9 @@ impl Store {
             Self::Backup(options) => backup(options.store.folder()?, &options.to, out).await,
             Self::Salvage(options) => {
                 let folder = options.store.folder()?;
-                let created = File::options().write(true).create_new(true).open(&options.output);
-                let mut file = BufWriter::new(created.map_err(|error| Failure::file(&options.output, &error))?);
+                let mut file = NewFile::create(&options.output)?;
                 let salvaged = Broker::salvage(folder, &mut file)?;
-                file.flush()?;
-                file.get_ref().sync_all()?;
+                file.keep()?;
                 report("written", &salvaged, out)
             }
         }

@@ -41,7 +41,7 @@ pub(crate) struct ClientTls {
     /// CA certificates in a PEM file, trusted in addition to those of the system
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
-    /// The certificate of the client with its chain, in PEM
+    /// The certificate of the client with its chain, in PEM; not for `servicebus:`
     #[arg(long, value_name = "FILE", requires = "tls_client_key")]
     tls_client_cert: Option<PathBuf>,
     /// The private key of the certificate of the client, in PEM
@@ -56,6 +56,7 @@ impl ClientTls {
 
     /// The URL with a parameter for each file.
     fn add_to(&self, url: &str) -> Result<String, Failure> {
+        let scheme = url.split_once(':').map_or(url, |(scheme, _)| scheme).to_ascii_lowercase();
         let mut url = url.to_owned();
         for (name, option, file) in [
             ("certificates", "--tls-ca", &self.tls_ca),
@@ -63,6 +64,9 @@ impl ClientTls {
             ("client_key", "--tls-client-key", &self.tls_client_key),
         ] {
             let Some(file) = file else { continue };
+            if matches!(scheme.as_str(), "file" | "memory") || scheme == "servicebus" && name != "certificates" {
+                return Err(Failure::usage(format!("`{scheme}:` has no {option}")));
+            }
             let path = file.to_str().ok_or_else(|| Failure::usage(format!("the path of {option} is not UTF-8")))?;
             url.push(if url.contains('?') { '&' } else { '?' });
             url.extend([name, "="]);
@@ -203,6 +207,10 @@ mod tests {
         assert_eq!(added("nats://host"), "nats://host?certificates=%2Fetc%2Fa%20b%26c%2Epem");
         assert_eq!(added("nats://host?a=b"), "nats://host?a=b&certificates=%2Fetc%2Fa%20b%26c%2Epem");
         assert_eq!(ClientTls::default().add_to("nats://host").unwrap(), "nats://host");
+        assert_eq!(tls.add_to("file:store").unwrap_err().to_string(), "`file:` has no --tls-ca");
+        let client = ClientTls { tls_client_cert: Some("a".into()), tls_client_key: Some("b".into()), ..tls };
+        let error = client.add_to("servicebus://a:b@host").unwrap_err();
+        assert_eq!(error.to_string(), "`servicebus:` has no --tls-client-cert");
     }
 
     #[test]

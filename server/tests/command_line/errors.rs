@@ -1,4 +1,9 @@
-use crate::support::{Shell, objects};
+use std::io::Write as _;
+
+use crate::{
+    served::serve,
+    support::{Shell, objects},
+};
 
 /// Rules: L-28.
 #[test]
@@ -40,9 +45,17 @@ fn failures_have_exit_codes() {
     shell.fails(2, &["unknown"]);
     shell.fails(2, &["peek", "orders", "--url", "unknown:"]);
     shell.fails(2, &["peek", "orders", "--url", "file:store?other=1"]);
+    for url in ["file:store#a", "file:store#", "file://store", "nats://127.0.0.1:1#a", "servicebus://a:b@h#"] {
+        shell.fails(2, &["peek", "orders", "--url", url]);
+    }
+    for store in ["file:store#a", "file:store?a=1", "file://store"] {
+        shell.fails(2, &["store", "check", store]);
+    }
     shell.fails(2, &["peek", "a//b"]);
     shell.fails(3, &["peek", "orders"]);
     shell.fails(3, &["send", "orders", "--body", "x"]);
+    shell.fails(3, &["dead-letters", "purge", "orders"]);
+    shell.fails(3, &["dead-letters", "purge", "orders", "--apply"]);
     shell.fails(5, &["peek", "orders", "--url", "nats://127.0.0.1:1"]);
     assert_eq!(shell.run(&["--version"]).code, Some(0));
 }
@@ -78,8 +91,10 @@ fn a_store_in_use_is_reported() {
     let shell = Shell::on_a_store();
     shell.ok(&["entities", "create", "orders"]);
     let open = consign_broker::Broker::open(shell.path("store")).unwrap();
-    let error = shell.fails(5, &["peek", "orders"]);
-    assert!(error.contains("in use") || error.contains("open"), "{error}");
+    for arguments in [&["peek", "orders"][..], &["store", "check", "store"], &["store", "compact", "store"]] {
+        let error = shell.fails(5, arguments);
+        assert!(error.contains("in use") || error.contains("open"), "{error}");
+    }
     drop(open);
 }
 
@@ -92,6 +107,12 @@ fn completions_have_the_commands() {
     }
 }
 
+/// Ctrl-C.
+fn interrupt(process: &std::process::Child) {
+    let pid = process.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+}
+
 #[tokio::test]
 async fn an_interrupt_has_an_exit_code() {
     let shell = Shell::on_a_store();
@@ -101,7 +122,33 @@ async fn an_interrupt_has_an_exit_code() {
     // It waits for the second message when it has printed the first.
     let mut line = [0];
     std::io::Read::read_exact(process.stdout.as_mut().unwrap(), &mut line).unwrap();
-    let pid = process.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    interrupt(&process);
     assert_eq!(process.wait().unwrap().code(), Some(130));
+}
+
+/// The standard input stays open without an end.
+#[tokio::test]
+async fn a_command_that_waits_for_its_input_sends_and_is_interrupted() {
+    let server = serve();
+    let shell = Shell::on(&server.url);
+    let mut process = shell.command(&["send", "orders"]).spawn().unwrap();
+    process.stdin.as_mut().unwrap().write_all(b"one\n").unwrap();
+    let received = shell.json(&["receive", "orders", "--timeout", "60s"]);
+    assert_eq!(received[0]["body"]["text"], "one");
+    interrupt(&process);
+    assert_eq!(process.wait().unwrap().code(), Some(130));
+}
+
+#[tokio::test]
+async fn an_interrupted_measurement_deletes_its_queue() {
+    let shell = Shell::on_a_store();
+    let process = shell.command(&["bench", "-n", "10000000"]).spawn().unwrap();
+    // The log of the store grows while it sends.
+    let log = shell.path("store").join("00000001.log");
+    while !std::fs::read(&log).is_ok_and(|bytes| bytes.windows(14).any(|bytes| bytes == b"consign-bench-")) {
+        tokio::task::yield_now().await;
+    }
+    interrupt(&process);
+    assert_eq!(process.wait_with_output().unwrap().status.code(), Some(130));
+    assert_eq!(shell.json(&["entities", "list"]).len(), 0);
 }

@@ -44,3 +44,17 @@ fn a_wrong_line_ends_an_import_and_is_named() {
     assert_eq!(shell.bodies("orders"), ["1", "2"]);
     assert_eq!(shell.with_input("nothing\n", &["import", "orders"]).code, Some(8));
 }
+
+#[test]
+fn an_export_that_fails_leaves_no_file() {
+    let shell = Shell::on_a_store();
+    shell.ok(&["entities", "create", "orders"]);
+    for command in [&["export"][..], &["dead-letters", "export"]] {
+        shell.fails(3, &[command, &["nothing", "--output", "lines"]].concat());
+        assert!(!shell.path("lines").exists());
+        shell.ok(&[command, &["orders", "--output", "lines"]].concat());
+        // Of an empty queue.
+        assert_eq!(std::fs::read(shell.path("lines")).unwrap(), b"");
+        std::fs::remove_file(shell.path("lines")).unwrap();
+    }
+}

@@ -162,6 +162,49 @@ fn bodies_are_written_to_new_files() {
 }
 
 #[test]
+fn what_cannot_be_printed_uses_up_no_delivery() {
+    let shell = queue(&["--max-delivery-count", "2"]);
+    shell.ok(&["send", "orders", "--body", "one", "--body", "two", "--body", "three"]);
+    let folder = shell.path("bodies");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("2"), "of somebody else").unwrap();
+    for _ in 0..3 {
+        let error = shell.fails(1, &["receive", "orders", "-n", "3", "--bodies", text(&folder)]);
+        assert!(error.contains("exists"), "{error}");
+        std::fs::remove_file(folder.join("1")).unwrap();
+    }
+    let counts: Vec<_> =
+        shell.json(&["peek", "orders"]).iter().map(|it| it["received"]["delivery_count"].clone()).collect();
+    assert_eq!(counts, [0, 0, 0]);
+}
+
+#[test]
+fn a_message_that_is_returned_is_received_once() {
+    let shell = queue(&[]);
+    shell.with_input("1\n2\n3\n", &["send", "orders"]);
+    for settle in ["release", "abandon"] {
+        let ran = shell.run(&["receive", "orders", "-n", "5", "--settle", settle, "--timeout", "50ms", "--json"]);
+        assert_eq!((ran.code, objects(&ran.out).len()), (Some(7), 3), "{settle}: {ran:?}");
+        let error = shell.fails(2, &["receive", "orders", "--all", "--settle", settle]);
+        assert!(error.contains("--all returns no messages"), "{error}");
+    }
+    let peeked = shell.json(&["peek", "orders"]);
+    assert!(peeked.iter().all(|message| message["received"]["delivery_count"] == 1), "{peeked:?}");
+}
+
+#[test]
+fn a_failure_after_some_messages_has_an_exit_code_of_its_own() {
+    let shell = queue(&[]);
+    shell.with_input(numbered(40), &["send", "orders"]);
+    let folder = shell.path("bodies");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("20"), "of somebody else").unwrap();
+    // The first 16 are settled, and the next ones are not.
+    shell.fails(6, &["receive", "orders", "-n", "40", "--bodies", text(&folder)]);
+    assert_eq!(shell.json(&["peek", "orders", "-n", "100"]).len(), 24);
+}
+
+#[test]
 fn sessions_are_received_by_their_ids() {
     let shell = queue(&["--sessions"]);
     for (session, body) in [("a", "a1"), ("b", "b1"), ("a", "a2")] {

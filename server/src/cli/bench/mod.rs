@@ -4,7 +4,7 @@ mod measure;
 mod plot;
 mod times;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, pin::pin};
 
 use clap::Args;
 use consign::{
@@ -43,13 +43,28 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    pub(crate) async fn run(&self, out: &mut Output) -> Result<(), Failure> {
-        let transport = self.target.connect_any().await?;
-        let done = self.bench(&transport, out).await;
+    /// Measures until it is interrupted. A queue of its own is deleted then too.
+    pub(crate) async fn run(
+        &self,
+        out: &mut Output,
+        interrupted: impl Future<Output = Failure>,
+    ) -> Result<(), Failure> {
+        let mut interrupted = pin!(interrupted);
+        let transport = tokio::select! {
+            biased;
+            failure = &mut interrupted => return Err(failure),
+            transport = self.target.connect_any() => transport?,
+        };
+        let done = self.bench(&transport, out, interrupted).await;
         close(&transport, done).await
     }
 
-    async fn bench(&self, transport: &DynTransport, out: &mut Output) -> Result<(), Failure> {
+    async fn bench(
+        &self,
+        transport: &DynTransport,
+        out: &mut Output,
+        interrupted: impl Future<Output = Failure>,
+    ) -> Result<(), Failure> {
         let path = if let Some(path) = &self.entity {
             path.clone()
         } else {
@@ -57,7 +72,11 @@ impl Bench {
             transport.create(&path, &QueueSettings::default().into()).await?;
             path
         };
-        let measured = measure(transport, &path, self).await;
+        let measured = tokio::select! {
+            biased;
+            failure = interrupted => Err(failure),
+            measured = measure(transport, &path, self) => measured,
+        };
         if self.entity.is_none() {
             // The messages of a run that failed go with it.
             let deleted = transport.delete(&path).await;

@@ -264,7 +264,8 @@ impl Export {
             count += 1;
             lines.write(&Line { entity: Some(entity.clone()), message: letter.into_message() }, out)
         })
-        .await?;
+        .await
+        .map_err(|failure| failure.after(count))?;
         lines.finish(count, out)?;
         listed.check()
     }

@@ -93,7 +93,7 @@ fn report(
     guarantee: Option<ResubmitGuarantee>,
     out: &mut Output,
 ) -> Result<(), Failure> {
-    let failed = ended.as_ref().err().map(|error| error.receive_error().to_string());
+    let failed = ended.as_ref().err().map(RunError::receive_error);
     let report = match ended {
         Ok(report) => report,
         Err(error) => error.report(),
@@ -130,7 +130,7 @@ fn report(
         "guarantee": guarantee.map(code),
     }))?;
     if let Some(error) = failed {
-        return Err(Failure::new(Exit::Partly, "Run", error));
+        return Err(Failure::of_kind(error.kind(), error).after(resubmitted + purged));
     }
     if *end == RunOutcome::Done && failures.is_empty() && *stopped_at_hop_limit == 0 && *missed == 0 {
         return Ok(());

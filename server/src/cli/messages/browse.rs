@@ -85,7 +85,7 @@ pub(crate) async fn browse(
     );
     let mut receiver = transport.receiver(range.path, ReceiveMode::PeekLock).await?;
     let mut held = Vec::new();
-    let received = receive(&mut receiver, range.max.unwrap_or(usize::MAX), &mut held, each).await;
+    let received = receive(&mut receiver, range, &mut held, each).await;
     receiver.stop();
     let released = futures_util::future::join_all(held.into_iter().map(Lease::release)).await;
     let listed = received?;
@@ -127,13 +127,14 @@ async fn peek(
 
 async fn receive<R: Receiver>(
     receiver: &mut R,
-    max: usize,
+    range: &Range<'_>,
     held: &mut Vec<R::Lease>,
     each: &mut (dyn FnMut(Message) -> Result<(), Failure> + Send),
 ) -> Result<Listed, Failure> {
-    while held.len() < max {
+    let (max, mut count) = (range.max.unwrap_or(usize::MAX), 0);
+    while count < max {
         // One more shows that these are not all.
-        let wanted = PAGE.min(max - held.len()).min(MAX_HELD + 1 - held.len());
+        let wanted = PAGE.min(max - count).min(MAX_HELD + 1 - held.len());
         let batch = tokio::time::timeout(ARRIVAL, receiver.receive_batch(wanted)).await;
         let batch: Result<_, ReceiveError> = match batch {
             Ok(batch) => batch,
@@ -144,7 +145,11 @@ async fn receive<R: Receiver>(
             if held.len() > MAX_HELD {
                 return Ok(Listed::Cut);
             }
-            each(delivery.message)?;
+            let number = delivery.message.received().map(|received| received.sequence_number);
+            if number.is_none_or(|number| number >= range.from) {
+                each(delivery.message)?;
+                count += 1;
+            }
         }
     }
     Ok(Listed::All)

@@ -1,10 +1,6 @@
 //! `consign export`.
 
-use std::{
-    fs::File,
-    io::{BufWriter, Write},
-    path::PathBuf,
-};
+use std::path::PathBuf;
 
 use clap::Args;
 use consign::{
@@ -17,6 +13,7 @@ use serde_json::json;
 use super::browse::{Range, browse};
 use crate::cli::{
     failure::Failure,
+    new_file::NewFile,
     output::Output,
     progress::Progress,
     target::{Target, close, entity},
@@ -64,20 +61,19 @@ impl Export {
             progress.set(count);
             lines.write(&Line { entity: Some(path.to_string()), message }, out)
         })
-        .await?;
+        .await
+        .map_err(|failure| failure.after(count))?;
         lines.finish(count, out)?;
         listed.check()
     }
 }
 
 /// Lines in a new file, or on the standard output.
-pub(crate) struct Lines(Option<BufWriter<File>>);
+pub(crate) struct Lines(Option<NewFile>);
 
 impl Lines {
     pub(crate) fn open(file: Option<&PathBuf>) -> Result<Self, Failure> {
-        let Some(path) = file else { return Ok(Self(None)) };
-        let created = File::options().write(true).create_new(true).open(path);
-        Ok(Self(Some(BufWriter::new(created.map_err(|error| Failure::file(path, &error))?))))
+        file.map(|path| NewFile::create(path)).transpose().map(Self)
     }
 
     pub(crate) fn write(&mut self, line: &Line, out: &mut Output) -> Result<(), Failure> {
@@ -90,9 +86,8 @@ impl Lines {
 
     /// Writes the file to the disk, and reports the number of messages.
     pub(crate) fn finish(self, count: u64, out: &mut Output) -> Result<(), Failure> {
-        let Some(mut file) = self.0 else { return Ok(()) };
-        file.flush()?;
-        file.get_ref().sync_all()?;
+        let Some(file) = self.0 else { return Ok(()) };
+        file.keep()?;
         out.either(format_args!("exported {count}"), &json!({ "exported": count }))
     }
 }

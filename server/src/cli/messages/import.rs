@@ -17,6 +17,7 @@ use serde_json::json;
 use super::Outbox;
 use crate::cli::{
     failure::{Exit, Failure},
+    input::read_ahead,
     output::Output,
     progress::Progress,
     target::{Target, close, entity},
@@ -44,7 +45,7 @@ impl Import {
     }
 
     async fn import(&self, transport: &DynTransport, out: &mut Output) -> Result<(), Failure> {
-        let input: Box<dyn BufRead> = match &self.file {
+        let input: Box<dyn BufRead + Send> = match &self.file {
             Some(path) => Box::new(BufReader::new(File::open(path).map_err(|error| Failure::file(path, &error))?)),
             None => Box::new(BufReader::new(io::stdin())),
         };
@@ -58,8 +59,15 @@ impl Import {
         sent.and(finished).map_err(|failure| failure.after(count))
     }
 
-    async fn send(&self, input: Box<dyn BufRead>, outbox: &mut Outbox, progress: &mut Progress) -> Result<(), Failure> {
-        for line in read_messages(input, MAX_LINE).skip(self.skip) {
+    async fn send(
+        &self,
+        input: Box<dyn BufRead + Send>,
+        outbox: &mut Outbox,
+        progress: &mut Progress,
+    ) -> Result<(), Failure> {
+        let skip = self.skip;
+        let mut lines = read_ahead(move || read_messages(input, MAX_LINE).skip(skip))?;
+        while let Some(line) = outbox.meanwhile(lines.recv()).await? {
             let line = line.map_err(|error| Failure::new(Exit::Invalid, "Line", error.to_string()))?;
             outbox.send(line.message.without_received()).await?;
             progress.set(outbox.accepted);

@@ -1,5 +1,7 @@
 //! Sends that are not answered yet.
 
+use std::pin::pin;
+
 use consign::{
     Message,
     transport::{DynSender, SendError, Sender},
@@ -37,6 +39,25 @@ impl Outbox {
         }
         self.in_flight.push_back(self.sender.send(message));
         Ok(())
+    }
+
+    /// Waits for something else, and sends meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// That of an earlier message.
+    pub(crate) async fn meanwhile<T>(&mut self, other: impl Future<Output = T>) -> Result<T, SendError> {
+        let mut other = pin!(other);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut other => return Ok(done),
+                () = self.one(), if !self.in_flight.is_empty() => {}
+            }
+            if self.failed.is_some() {
+                self.finish().await?;
+            }
+        }
     }
 
     async fn one(&mut self) {

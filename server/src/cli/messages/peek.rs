@@ -55,6 +55,13 @@ impl Peek {
             consume: self.consume,
             json: self.target.json,
         };
-        browse(transport, &range, &mut |message| show::print(out, &path, &message, &self.body)).await?.check()
+        let mut count = 0;
+        let listed = browse(transport, &range, &mut |message| {
+            show::print(out, &path, &message, &self.body)?;
+            count += 1;
+            Ok(())
+        })
+        .await;
+        listed.map_err(|failure| failure.after(count))?.check()
     }
 }

@@ -29,6 +29,9 @@ use crate::cli::{
     values::duration,
 };
 
+/// How many messages are locked at once, at most.
+const BATCH: usize = 16;
+
 #[derive(Debug, Args)]
 pub(crate) struct Receive {
     /// The path of the queue, the subscription or the dead-letter queue
@@ -37,7 +40,7 @@ pub(crate) struct Receive {
     /// The number of messages
     #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 1, conflicts_with = "all")]
     count: usize,
-    /// Receive until no message arrives within the timeout
+    /// Receive until no message arrives within the timeout; not with --settle abandon and release
     #[arg(long)]
     all: bool,
     /// How long to wait for a message
@@ -71,9 +74,9 @@ pub(crate) struct Receive {
 enum Settle {
     /// Remove it
     Complete,
-    /// Return it; the failed delivery counts
+    /// Return it, when all are printed; the failed delivery counts
     Abandon,
-    /// Return it; the delivery does not count
+    /// Return it, when all are printed; the delivery does not count
     Release,
     /// Move it to the dead-letter queue
     DeadLetter,
@@ -91,6 +94,11 @@ impl Receive {
     }
 
     pub(crate) async fn run_on(&self, transport: &DynTransport, out: &mut Output) -> Result<(), Failure> {
+        if self.all && matches!(self.settle, Settle::Abandon | Settle::Release) {
+            return Err(Failure::usage(
+                "--all returns no messages, as it would receive them again: set a number by -n",
+            ));
+        }
         if let Some(folder) = &self.bodies {
             std::fs::create_dir_all(folder).map_err(|error| Failure::file(folder, &error))?;
         }
@@ -122,35 +130,60 @@ impl Receive {
     where
         R: Receiver<Lease = DynLease>,
     {
-        let wanted = if self.all { usize::MAX } else { self.count };
         let mut progress = Progress::new("receiving", (!self.all).then_some(self.count as u64), self.target.json);
-        let mut count = 0;
-        while count < wanted {
-            let batch = match tokio::time::timeout(self.timeout, receiver.receive_batch(16.min(wanted - count))).await {
+        // What is returned before the end would be received again.
+        let (mut printed, mut returned) = (0, Vec::new());
+        let received = self.print_all(receiver, out, &mut printed, &mut returned, &mut progress).await;
+        let settled = self.settle(returned).await;
+        received.and(settled.map_err(Failure::from)).map_err(|failure| failure.after(printed))
+    }
+
+    /// Prints and settles messages. Those that are returned to the entity are left to the caller.
+    async fn print_all<R>(
+        &self,
+        receiver: &mut R,
+        out: &mut Output,
+        printed: &mut u64,
+        returned: &mut Vec<DynLease>,
+        progress: &mut Progress,
+    ) -> Result<(), Failure>
+    where
+        R: Receiver<Lease = DynLease>,
+    {
+        let wanted = if self.all { u64::MAX } else { self.count as u64 };
+        while *printed < wanted {
+            let most = usize::try_from(wanted - *printed).unwrap_or(usize::MAX).min(BATCH);
+            let batch = match tokio::time::timeout(self.timeout, receiver.receive_batch(most)).await {
                 Ok(batch) => batch.map_err(Failure::from)?,
-                Err(_) if self.all && count > 0 => break,
+                Err(_) if self.all && *printed > 0 => break,
                 Err(_) => {
-                    let text = format!("{count} received, and no further message arrived within {:?}", self.timeout);
+                    let text = format!("{printed} received, and no further message arrived within {:?}", self.timeout);
                     return Err(no_message(text));
                 }
             };
-            let mut leases = Vec::with_capacity(batch.len());
-            for Delivery { message, lease } in batch {
-                count += 1;
-                self.print(out, &message, count)?;
-                leases.push(lease);
-            }
+            let (messages, leases): (Vec<_>, Vec<_>) =
+                batch.into_iter().map(|Delivery { message, lease }| (message, lease)).unzip();
+            let shown =
+                messages.iter().zip(*printed + 1..).try_for_each(|(message, number)| self.print(out, message, number));
             // What is settled has been printed: a kill in between prints it again, and loses nothing.
-            out.flush()?;
-            if self.settle != Settle::Delete {
-                self.settle(leases).await?;
+            if let Err(failure) = shown.and_then(|()| out.flush()) {
+                // They are not all printed, so no delivery counts. The first failure is the one that is reported.
+                drop(futures_util::future::join_all(leases.into_iter().map(Lease::release)).await);
+                return Err(failure);
             }
-            progress.set(count as u64);
+            let count = messages.len() as u64;
+            match self.settle {
+                Settle::Abandon | Settle::Release => returned.extend(leases),
+                Settle::Delete => {}
+                _ => self.settle(leases).await?,
+            }
+            *printed += count;
+            progress.set(*printed);
         }
         Ok(())
     }
 
-    fn print(&self, out: &mut Output, message: &Message, number: usize) -> Result<(), Failure> {
+    fn print(&self, out: &mut Output, message: &Message, number: u64) -> Result<(), Failure> {
         let Some(folder) = &self.bodies else {
             return show::print(out, &self.entity, message, &self.body);
         };

@@ -1,10 +1,6 @@
 //! `consign send`.
 
-use std::{
-    io::{self, BufRead, Read},
-    path::PathBuf,
-    time::Duration,
-};
+use std::{io, path::PathBuf, time::Duration};
 
 use bytes::Bytes;
 use clap::Args;
@@ -19,14 +15,12 @@ use serde_json::json;
 use super::{Outbox, build::PropertyOptions};
 use crate::cli::{
     failure::Failure,
+    input,
     output::Output,
     progress::Progress,
     target::{Target, close, entity, now},
     values::{duration, instant},
 };
-
-/// The longest body that is read, in bytes: that of the largest message.
-const MAX_BODY: u64 = 100 << 20;
 
 #[derive(Debug, Args)]
 pub(crate) struct Send {
@@ -102,31 +96,17 @@ impl Send {
         if !self.body.is_empty() || !self.file.is_empty() {
             return Ok(());
         }
-        let mut input = io::stdin().lock();
         if self.whole {
-            let mut bytes = Vec::new();
-            input.by_ref().take(MAX_BODY + 1).read_to_end(&mut bytes)?;
-            check_length(&bytes)?;
+            let bytes = input::whole(|| Ok(Box::new(io::stdin()))).await?;
             return sink.put(transport, &self.entity, next(bytes.into(), false)?).await;
         }
-        loop {
-            let mut line = Vec::new();
-            input.by_ref().take(MAX_BODY + 2).read_until(b'\n', &mut line)?;
-            if line.is_empty() {
-                return Ok(());
-            }
-            let end =
-                line.strip_suffix(b"\n").map_or(line.len(), |line| line.strip_suffix(b"\r").unwrap_or(line).len());
-            line.truncate(end);
-            check_length(&line)?;
-            sink.put(transport, &self.entity, next(line.into(), true)?).await?;
+        let mut lines = input::lines()?;
+        while let Some(line) = sink.outbox.meanwhile(lines.recv()).await? {
+            sink.put(transport, &self.entity, next(line?.into(), true)?).await?;
             progress.set(sink.outbox.accepted);
         }
+        Ok(())
     }
-}
-
-fn check_length(body: &[u8]) -> Result<(), Failure> {
-    if body.len() as u64 <= MAX_BODY { Ok(()) } else { Err(Failure::usage("a body is longer than 100 MiB")) }
 }
 
 /// Sends messages, or schedules them.

@@ -1,4 +1,4 @@
-//! More dead letters than are listed on a transport without peek.
+//! Listing on a transport without peek.
 
 use std::time::Duration;
 
@@ -81,4 +81,22 @@ async fn a_command_that_cannot_list_all_prints_what_it_can_and_fails() {
         let (code, count, _) = lines(&transport, complete).await;
         assert_eq!((code, count), (0, ListLimit::MAX), "{complete}");
     }
+}
+
+/// Rules: L-27.
+#[tokio::test]
+async fn a_peek_begins_at_its_number() {
+    let broker = Broker::new();
+    let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
+    for body in ["1", "2", "3", "4"] {
+        queue.sender().unwrap().send(Message::new(body)).await.unwrap();
+    }
+    let transport = DynTransport::builder(Plain(broker)).build();
+    for (from, expected) in [("1", "#1"), ("3", "#3")] {
+        let (code, text) = run_line(format!("peek orders -n 1 --no-body --from {from}").split(' '), &transport).await;
+        assert_eq!((code, text.split(' ').next()), (0, Some(expected)));
+    }
+    let (code, text) = run_line("peek orders --from 5".split(' '), &transport).await;
+    assert_eq!((code, text.as_str()), (0, ""));
+    assert_eq!(queue.counts().active, 4);
 }
