@@ -125,13 +125,23 @@ impl Authorizer for SharedAccessKeys {
         }
         let signed = named.find(|key| signature.is_signed_with(&key.key));
         let key = signed.ok_or(Denied::new("InvalidSignature: The token has an invalid signature."))?;
-        if !key.is_for(&entity) || !includes(&entity_of(&resource), &entity) {
+        if !key.is_for(&entity) || !includes(&entity_of(path_of_resource(&resource, token.audience)), &entity) {
             let path = path_of(token.audience);
             return Err(Denied::new(format!("InvalidAudience: The token is not for '{path}'.")));
         }
         let valid_for = signature.valid_for(self.clock.now().utc);
         let valid_for = valid_for.ok_or(Denied::new("ExpiredToken: The token has expired."))?;
         Ok(Grant::new(key.rights).valid_for(valid_for))
+    }
+}
+
+/// The address of a signed resource. Without a scheme it may begin with the host: `example.servicebus.windows.net/orders`.
+fn path_of_resource<'r>(resource: &'r str, audience: &str) -> &'r str {
+    let host = |text: &str| text.split([':', '/', '?']).next().map(str::to_ascii_lowercase);
+    let (first, rest) = resource.split_once('/').unwrap_or((resource, ""));
+    match audience.split_once("://") {
+        Some((_, of)) if !resource.contains("://") && host(first) == host(of) => rest,
+        _ => resource,
     }
 }
 
@@ -229,6 +239,21 @@ mod tests {
             assert!(!includes(&entity_of(path), "q2") && !includes("q2", &entity_of(path)), "{path}");
         }
         assert!(authorize("sb://h/Q1/$deadletterqueue", "sb://h/q1", NOW + 60, "root", "root key").is_ok());
+    }
+
+    /// Rules: G-06.
+    #[test]
+    fn the_resource_of_a_token_may_begin_with_the_host() {
+        for resource in ["h", "h/", "H:5671/q1", "h/q1", "sb://h/q1", "q1"] {
+            assert!(
+                authorize("sb://h:5671/q1/$management", resource, NOW + 60, "root", "root key").is_ok(),
+                "{resource}"
+            );
+        }
+        for resource in ["h/q2", "other/q1", "q1/h", "h/h/q1", "sb:h/q1"] {
+            let denied = authorize("sb://h/q1", resource, NOW + 60, "root", "root key").unwrap_err();
+            assert!(denied.starts_with("InvalidAudience"), "{resource}: {denied}");
+        }
     }
 
     /// Rules: G-05.

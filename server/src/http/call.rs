@@ -8,6 +8,8 @@ pub(super) struct Call {
     pub(super) query: Query,
     /// The path, decoded. A token is for it, or for what is above it.
     pub(super) path: String,
+    /// Whether the path has a slash at its end.
+    pub(super) ends_with_slash: bool,
     /// The URL of the namespace, without a slash at its end.
     pub(super) base: String,
     /// The host in it.

@@ -25,7 +25,8 @@ async fn answer(http: &Http, request: Request) -> Result<Response, Refusal> {
     let scheme = if http.options.acceptor.has_tls() { "https" } else { "http" };
     check_origin(&parts.headers, &host)?;
     let (path, base) = (segments.join("/"), format!("{scheme}://{host}"));
-    let call = Call { headers: parts.headers, query, path, base, host };
+    let ends_with_slash = parts.uri.path().ends_with('/');
+    let call = Call { headers: parts.headers, query, path, ends_with_slash, base, host };
     match messages::Operation::parse(&parts.method, &segments)? {
         Some(operation) => messages::run(http, operation, call, body).await,
         None => administration::run(http, &parts.method, &segments, call, body).await,

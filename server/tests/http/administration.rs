@@ -70,7 +70,7 @@ async fn topics_subscriptions_and_rules_are_administered() {
     assert_eq!(put("/t/Subscriptions/s", IF_MATCH, &document(subscription)).await, 200);
     let rules = harness.call("GET", "/t/subscriptions/s/rules", &[], "").await;
     let ids: Vec<_> = feed(&rules).entries.into_iter().filter_map(|entry| entry.id).collect();
-    assert_eq!(ids, ["http://localhost:5300/t/Subscriptions/s/Rules/first?api-version=2017-04"]);
+    assert_eq!(ids, ["http://localhost:5300/t/subscriptions/s/rules/first"]);
 
     let rule = |text| document(RuleDescription::new("r", FilterDescription::Sql(SqlDescription::new(text))));
     assert_eq!(put("/t/Subscriptions/s/Rules/r", IF_MATCH, &rule("n = 1")).await, 404);
@@ -149,6 +149,29 @@ async fn filters_are_counted_in_the_last_version() {
     }
 }
 
+/// Rules: HT-23.
+/// Older clients take the name of an entity from the URL, and look there for their own words.
+#[tokio::test]
+async fn urls_have_the_version_the_words_and_the_slash_of_the_request() {
+    let harness = Harness::new().await;
+    let topic = harness.broker().create_topic("t", TopicSettings::default()).unwrap();
+    topic.create_subscription("Rules", SubscriptionSettings::default()).unwrap();
+    let id = async |path: &str| entry(&harness.call("GET", path, &[], "").await).id.unwrap();
+    let ids = async |path: &str| {
+        let feed = feed(&harness.call("GET", path, &[], "").await);
+        (feed.id.unwrap(), feed.entries.into_iter().next().and_then(|entry| entry.id).unwrap())
+    };
+    let at = |path: &str| format!("http://localhost:5300/{path}");
+    assert_eq!(id("/q").await, at("q"));
+    assert_eq!(id("/q?api-version=2013-10").await, at("q?api-version=2013-10"));
+    assert_eq!(id("/t/subscriptions/Rules").await, at("t/subscriptions/Rules"));
+    assert_eq!(ids("/t/Subscriptions/").await, (at("t/Subscriptions/"), at("t/Subscriptions/Rules")));
+    let rules = ids("/t/Subscriptions/Rules/RULES/?api-version=2021-05").await;
+    let version = "?api-version=2021-05";
+    let default = at("t/Subscriptions/Rules/RULES/$Default");
+    assert_eq!(rules, (at("t/Subscriptions/Rules/RULES/") + version, default + version));
+}
+
 /// Rules: HT-22.
 #[tokio::test]
 async fn lists_have_pages() {
@@ -186,7 +209,11 @@ async fn versions_are_checked_and_the_first_has_no_sizes_of_messages() {
         let Description::Queue(queue) = found.description else { panic!() };
         assert_eq!(queue.max_message_size_in_kilobytes, size, "{version}");
     }
-    assert_eq!(harness.call("GET", "/q?api-version=2013-10", &[], "").await.status, 400);
+    for (version, status) in [("2016-07", 200), ("2011-06", 200), ("2010-01", 400), ("2013-11", 400), ("2025-01", 400)]
+    {
+        let path = format!("/q?api-version={version}");
+        assert_eq!(harness.call("GET", &path, &[], "").await.status, status, "{version}");
+    }
     let mut sized = QueueDescription::default();
     sized.max_message_size_in_kilobytes = Some(1_024);
     for (version, status) in [("2017-04", 400), ("2021-05", 201)] {

@@ -40,7 +40,26 @@ impl Answer {
         let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
         let header = |line: &str| line.split_once(": ").map(|(name, value)| (name.to_owned(), value.to_owned()));
         let headers = lines.filter_map(header).collect();
-        Some(Self { status, headers, body: bytes[end + 4..].to_vec() })
+        let mut answer = Self { status, headers, body: bytes[end + 4..].to_vec() };
+        if answer.header("transfer-encoding") == Some("chunked") {
+            answer.body = joined(&answer.body)?;
+        }
+        Some(answer)
+    }
+}
+
+/// The bytes of a body in chunks.
+fn joined(mut chunks: &[u8]) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let line = chunks.windows(2).position(|window| window == b"\r\n")?;
+        let size = usize::from_str_radix(std::str::from_utf8(&chunks[..line]).ok()?, 16).ok()?;
+        if size == 0 {
+            return Some(body);
+        }
+        let rest = &chunks[line + 2..];
+        body.extend_from_slice(rest.get(..size)?);
+        chunks = rest.get(size + 2..)?;
     }
 }
 

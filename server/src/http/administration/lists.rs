@@ -30,7 +30,7 @@ impl Request<'_> {
     pub(super) fn subscriptions(&self, topic: &EntityPath) -> Result<Feed, Refusal> {
         let topic =
             self.http.server.broker().topic(topic.as_str()).map_err(|error| Self::missing(error, topic.as_str()))?;
-        let list = format!("{}/subscriptions", path_in_url(topic.path()));
+        let list = format!("{}/{}", path_in_url(topic.path()), self.word("Subscriptions"));
         let page = self.page(&list, "Subscriptions", topic.subscriptions())?;
         let subscriptions = page.items.iter().filter_map(|name| topic.subscription(name).ok());
         let entries = subscriptions.filter_map(|found| self.show_subscription(topic.path(), &found).ok()).collect();
@@ -39,7 +39,7 @@ impl Request<'_> {
 
     pub(super) fn rules(&self, path: &EntityPath) -> Result<Feed, Refusal> {
         let (topic, subscription) = self.subscription(path)?;
-        let list = format!("{}/Subscriptions/{}/rules", path_in_url(&topic), subscription.name());
+        let list = format!("{}/{}", self.subscription_path(&topic, subscription.name()), self.word("Rules"));
         let page = self.page(&list, "Rules", subscription.rules())?;
         let entries = page.items.iter().map(|rule| self.show_rule(&topic, subscription.name(), rule)).collect();
         Ok(page.feed(entries))
@@ -56,12 +56,12 @@ impl Request<'_> {
         let count = all.len() as u64;
         let as_index = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let items: Vec<T> = all.into_iter().skip(as_index(skip)).take(as_index(top)).collect();
-        let version = self.call.query.get("api-version").unwrap_or(super::VERSIONS[0]);
-        let url = format!("{}/{list}?api-version={version}", self.call.base);
+        let url = self.url(&if self.call.ends_with_slash { format!("{list}/") } else { list.to_owned() });
         let end = skip.saturating_add(top);
         let mut feed = Feed::default();
         feed.title = Some(title.to_owned());
-        feed.next = (end < count && top > 0).then(|| format!("{url}&$skip={end}&$top={top}"));
+        let next = if url.contains('?') { '&' } else { '?' };
+        feed.next = (end < count && top > 0).then(|| format!("{url}{next}$skip={end}&$top={top}"));
         feed.id = Some(url);
         Ok(Page { items, feed })
     }

@@ -20,8 +20,13 @@ use super::{
 };
 use crate::auth::Rights;
 
-/// The versions that a client may name. Without one it is the first.
+/// The versions that differ. Without one it is the first.
 const VERSIONS: [&str; 3] = ["2017-04", "2021-05", "2024-05"];
+/// The versions before it, which older clients name.
+const EARLIER: [&str; 13] = [
+    "2011-06", "2012-03", "2012-08", "2013-04", "2013-07", "2013-08", "2013-10", "2014-01", "2014-05", "2014-09",
+    "2015-01", "2015-08", "2016-07",
+];
 
 /// The largest document of a request.
 const MAX_DOCUMENT: usize = 256 * 1_024;
@@ -86,9 +91,9 @@ pub(super) async fn run(
     let resource = Resource::parse(segments)?;
     let authorizer = &*http.server.shared().authorizer;
     authorization::authorize(authorizer, &call.headers, &call.path, Rights::MANAGE)?;
-    let version = call.query.get("api-version").unwrap_or(VERSIONS[0]);
+    let version = call.query.get("api-version").filter(|version| !EARLIER.contains(version)).unwrap_or(VERSIONS[0]);
     if !VERSIONS.contains(&version) {
-        let text = format!("The api-version is not one of {}.", VERSIONS.join(", "));
+        let text = format!("The api-version is not one of {}, or an earlier one.", VERSIONS.join(", "));
         return Err(Refusal::bad_request(text));
     }
     let is_update = is_update(&call)?;

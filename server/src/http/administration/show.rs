@@ -31,12 +31,25 @@ impl Request<'_> {
 
     fn entry(&self, path: &str, title: &str, description: impl Into<Description>) -> Entry {
         let mut entry = Entry::new(description);
-        let version = self.call.query.get("api-version").unwrap_or(super::VERSIONS[0]);
-        entry.id = Some(format!("{}/{path}?api-version={version}", self.call.base));
+        entry.id = Some(self.url(path));
         entry.title = Some(title.to_owned());
         entry.published = Some(UNKNOWN);
         entry.updated = Some(UNKNOWN);
         entry
+    }
+
+    /// The URL of a resource, with the version that the request names. Older clients take the name of an entity from it.
+    pub(super) fn url(&self, path: &str) -> String {
+        let base = &self.call.base;
+        match self.call.query.get("api-version") {
+            Some(version) => format!("{base}/{path}?api-version={version}"),
+            None => format!("{base}/{path}"),
+        }
+    }
+
+    /// A word of the path in the case of the request, which clients look for in the URL of the answer.
+    pub(super) fn word<'w>(&'w self, word: &'w str) -> &'w str {
+        self.call.path.rsplit('/').find(|segment| segment.eq_ignore_ascii_case(word)).unwrap_or(word)
     }
 
     /// The URL of an entity that messages are forwarded to.
@@ -109,19 +122,18 @@ impl Request<'_> {
         shown.count_details = Some(counts);
         shown.entity_availability_status = Some("Available".to_owned());
         (shown.created_at, shown.updated_at, shown.accessed_at) = (Some(UNKNOWN), Some(UNKNOWN), Some(UNKNOWN));
-        Ok(self.entry(&Self::subscription_url(topic, subscription.name()), subscription.name(), shown))
+        Ok(self.entry(&self.subscription_path(topic, subscription.name()), subscription.name(), shown))
     }
 
     pub(super) fn show_rule(&self, topic: &EntityPath, subscription: &str, rule: &Rule) -> Entry {
         let mut shown = RuleDescription::from(rule);
         shown.created_at.get_or_insert(UNKNOWN);
-        let url = format!("{}/Rules/{}", Self::subscription_url(topic, subscription), rule.name());
-        self.entry(&url, rule.name(), shown)
+        let path = format!("{}/{}/{}", self.subscription_path(topic, subscription), self.word("Rules"), rule.name());
+        self.entry(&path, rule.name(), shown)
     }
 
-    /// Clients depend on the case of the words.
-    fn subscription_url(topic: &EntityPath, name: &str) -> String {
-        format!("{}/Subscriptions/{name}", path_in_url(topic))
+    pub(super) fn subscription_path(&self, topic: &EntityPath, name: &str) -> String {
+        format!("{}/{}/{name}", path_in_url(topic), self.word("Subscriptions"))
     }
 }
 

@@ -1,6 +1,6 @@
 //! `POST` and `DELETE /{path}/messages/head`.
 
-use std::time::Duration;
+use std::{convert::Infallible, future::ready, time::Duration};
 
 use axum::{
     body::Body,
@@ -21,6 +21,7 @@ use consign_core::{
     transport::{Delivery, ErrorKind, Lease, ReceiverExt},
 };
 use consign_http::{EXACT_PROPERTIES, to_response};
+use futures_util::stream;
 
 use crate::{
     entities::{Creation, Entity, key},
@@ -104,7 +105,9 @@ fn response(message: &Message, token: Option<LockToken>, exact: bool, status: St
     let (headers, body) = to_response(message, token, exact);
     let is_data = body.is_some();
     let body = body.map_or_else(|| section(message), Ok)?;
-    let mut response = (status, headers, Body::from(body)).into_response();
+    // In chunks, as the service sends it: older clients take a `Content-Length` for a property of the message.
+    let chunks = stream::once(ready(Ok::<_, Infallible>(body)));
+    let mut response = (status, headers, Body::from_stream(chunks)).into_response();
     if !is_data {
         response.headers_mut().insert(header::CONTENT_TYPE, AMQP);
     } else if message.content_type().is_none() {
