@@ -54,7 +54,10 @@ impl fmt::Display for SupervisorError {
         match self.kind {
             SupervisorErrorKind::PartFailed => write!(f, "the part `{names}` failed for good"),
             SupervisorErrorKind::DrainTimeout => {
-                write!(f, "these parts had not ended at the drain timeout and were aborted: `{names}`")
+                write!(
+                    f,
+                    "these parts had not ended at the drain timeout, or at a second signal, and were aborted: `{names}`"
+                )
             }
             SupervisorErrorKind::Signal => f.write_str("the process cannot listen to its signals"),
         }

@@ -39,7 +39,7 @@ pub enum PartState {
     Failed,
     /// It has ended without an error.
     Ended,
-    /// It had not ended at the drain timeout.
+    /// It had not ended at the drain timeout, or at a second signal.
     Aborted,
 }
 

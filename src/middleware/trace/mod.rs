@@ -31,7 +31,7 @@
 //! | `messaging.message.body.size` | `process` | bytes |
 //! | `messaging.servicebus.message.delivery_count` | `process` | |
 //! | `trace_id` | `process` | the trace that the message belongs to, by its [`TraceContext`](crate::message::TraceContext) |
-//! | `consign.disposition` | `process` | `complete`, `abandon`, `dead_letter` or `defer` |
+//! | `consign.disposition` | `process` | `complete`, `abandon`, `dead_letter`, `defer`, or `hold` of a message that waits for another handler of its id |
 //! | `error.type` | both | a code from a closed list, or `_OTHER`: see [`outcome`] |
 //!
 //! Text from messages is [`Escaped`]: no control character of a message reaches a log. There is no field with bytes of a

@@ -32,8 +32,8 @@ use crate::{
 /// | `certificates` | the path of a file in PEM | those of the system | [`ConnectOptions::add_root_certificates`] |
 /// | `client_certificate`, `client_key` | the paths of files in PEM, both or none | none | [`ConnectOptions::add_client_certificate`] |
 ///
-/// A duration is a whole number of milliseconds (`500ms`), seconds (`30s`) or minutes (`5m`). Other options of the client, such as
-/// client certificates, have no parameter: [`Options::client`] sets them.
+/// A duration is a whole number of milliseconds (`500ms`), seconds (`30s`) or minutes (`5m`). Other options of the client have
+/// no parameter: [`Options::client`] sets them.
 ///
 /// # Examples
 ///

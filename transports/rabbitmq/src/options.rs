@@ -128,8 +128,8 @@ impl Options {
         self
     }
 
-    /// Connects to `amqp://` or, by TLS, `amqps://`. Heartbeats and time-outs in the address take precedence over these
-    /// options.
+    /// Connects to `amqp://` or, by TLS, `amqps://`. A `heartbeat` in the address takes precedence over
+    /// [that of these options](Self::heartbeat). A `connection_timeout` in the address can only shorten the timeout.
     ///
     /// An address may have several hosts, `amqp://shop:secret@one:5672,two:5672/%2f`. They are tried in turn, also when a
     /// connection is opened again; the host that was connected last is the first one then. Each has its own
