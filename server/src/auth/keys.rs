@@ -136,11 +136,13 @@ impl Authorizer for SharedAccessKeys {
 }
 
 /// The address of a signed resource. Without a scheme it may begin with the host: `example.servicebus.windows.net/orders`.
+///
+/// The client chooses the host of the audience, so any other first segment is that of an entity's path.
 fn path_of_resource<'r>(resource: &'r str, audience: &str) -> &'r str {
     let host = |text: &str| text.split([':', '/', '?']).next().map(str::to_ascii_lowercase);
     let (first, rest) = resource.split_once('/').unwrap_or((resource, ""));
     match audience.split_once("://") {
-        Some((_, of)) if !resource.contains("://") && host(first) == host(of) => rest,
+        Some((_, of)) if host(first) == host(of) && first.to_ascii_lowercase().contains(".servicebus.") => rest,
         _ => resource,
     }
 }
@@ -244,15 +246,23 @@ mod tests {
     /// Rules: G-06.
     #[test]
     fn the_resource_of_a_token_may_begin_with_the_host() {
-        for resource in ["h", "h/", "H:5671/q1", "h/q1", "sb://h/q1", "q1"] {
-            assert!(
-                authorize("sb://h:5671/q1/$management", resource, NOW + 60, "root", "root key").is_ok(),
-                "{resource}"
-            );
+        let authorize = |audience: &str, resource: &str| authorize(audience, resource, NOW + 60, "root", "root key");
+        let audience = "sb://h.servicebus.windows.net:5671/q1/$management";
+        for resource in ["h", "H", "h:5671", "h/", "h/q1", "sb://h/q1"] {
+            let resource = resource.replacen(['h', 'H'], "H.servicebus.Windows.net", 1);
+            assert!(authorize(audience, &resource).is_ok(), "{resource}");
         }
-        for resource in ["h/q2", "other/q1", "q1/h", "h/h/q1", "sb:h/q1"] {
-            let denied = authorize("sb://h/q1", resource, NOW + 60, "root", "root key").unwrap_err();
-            assert!(denied.starts_with("InvalidAudience"), "{resource}: {denied}");
+        assert!(authorize(audience, "q1").is_ok());
+        for (audience, resource) in [
+            (audience, "h.servicebus.windows.net/q2"),
+            (audience, "other.servicebus.windows.net/q1"),
+            (audience, "h/q1"),
+            // Signed for an entity below `orders`.
+            ("sb://orders/eu", "orders/eu"),
+            ("sb://orders/eu", "orders"),
+        ] {
+            let denied = authorize(audience, resource).unwrap_err();
+            assert!(denied.starts_with("InvalidAudience"), "{audience} {resource}: {denied}");
         }
     }
 

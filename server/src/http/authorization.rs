@@ -1,9 +1,9 @@
 //! What the client of a request may do.
 
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{StatusCode, header};
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-use super::refusal::Refusal;
+use super::{call::Call, refusal::Refusal};
 use crate::{
     auth::{Access, Authorizer, Credentials, Denied, Grant, Rights, Token},
     errors::Failure,
@@ -13,23 +13,18 @@ const SHARED_ACCESS_SIGNATURE: &str = "servicebus.windows.net:sastoken";
 
 /// Checks that the client has a right for a path: by a shared access signature or a JWT, by the name of a key and the key, or without
 /// any.
-pub(super) fn authorize(
-    authorizer: &dyn Authorizer,
-    headers: &HeaderMap,
-    path: &str,
-    needed: Rights,
-) -> Result<(), Refusal> {
-    let grant = grant(authorizer, headers, path)
+pub(super) fn authorize(authorizer: &dyn Authorizer, call: &Call, needed: Rights) -> Result<(), Refusal> {
+    let grant = grant(authorizer, call)
         .map_err(|denied| Refusal::new(StatusCode::UNAUTHORIZED, denied.description().to_owned()))?;
     if grant.rights.contains(needed) {
         return Ok(());
     }
-    let failure = Failure::unauthorized(needed, path);
+    let failure = Failure::unauthorized(needed, &call.path);
     Err(Refusal::new(StatusCode::UNAUTHORIZED, failure.description))
 }
 
-fn grant(authorizer: &dyn Authorizer, headers: &HeaderMap, path: &str) -> Result<Grant, Denied> {
-    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+fn grant(authorizer: &dyn Authorizer, call: &Call) -> Result<Grant, Denied> {
+    let mut values = call.headers.get_all(header::AUTHORIZATION).iter();
     let malformed = || Denied::new("MalformedToken: The authorization header was malformed.");
     let Some(value) = values.next() else {
         return match authorizer.authenticate(&Credentials::Anonymous)? {
@@ -43,7 +38,7 @@ fn grant(authorizer: &dyn Authorizer, headers: &HeaderMap, path: &str) -> Result
     let value = value.to_str().map_err(|_| malformed())?.trim();
     let (scheme, rest) = value.split_once(' ').ok_or_else(malformed)?;
     // A path may have the characters of a URL: it stands behind a host.
-    let audience = format!("sb://localhost/{path}");
+    let audience = format!("sb://{}/{}", call.host, call.path);
     if scheme.eq_ignore_ascii_case("SharedAccessSignature") {
         return authorizer.authorize(&Token::new(SHARED_ACCESS_SIGNATURE, &audience, value));
     }

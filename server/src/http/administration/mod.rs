@@ -90,7 +90,7 @@ pub(super) async fn run(
 ) -> Result<Response, Refusal> {
     let resource = Resource::parse(segments)?;
     let authorizer = &*http.server.shared().authorizer;
-    authorization::authorize(authorizer, &call.headers, &call.path, Rights::MANAGE)?;
+    authorization::authorize(authorizer, &call, Rights::MANAGE)?;
     let version = call.query.get("api-version").filter(|version| !EARLIER.contains(version)).unwrap_or(VERSIONS[0]);
     if !VERSIONS.contains(&version) {
         let text = format!("The api-version is not one of {}, or an earlier one.", VERSIONS.join(", "));
