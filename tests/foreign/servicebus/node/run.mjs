@@ -1,4 +1,4 @@
-// Runs the scenarios of @azure/service-bus against a server, each on entities of its own.
+// Runs the scenarios of @azure/service-bus, and of the azure-sb before it, against a server, each on entities of its own.
 //
 // `run.mjs entities` prints the entities of all scenarios, in the format of the configuration of Microsoft's emulator.
 // `run.mjs SETTINGS.json [NAME...]` runs the scenarios and prints a line for each: `pass NAME` or `FAIL NAME: reason`.
@@ -8,7 +8,7 @@ import { readFileSync } from "node:fs";
 
 import { Context, Missing, scenarios } from "./support.mjs";
 
-for (const module of ["sending", "receiving", "settling", "sessions", "topics", "rules", "connections", "administration"]) {
+for (const module of ["sending", "receiving", "settling", "sessions", "topics", "rules", "connections", "administration", "azure_sb"]) {
   await import(`./${module}.mjs`);
 }
 
