@@ -10,6 +10,8 @@
 pub mod introduction {}
 #[doc = include_str!("src/wrap.md")]
 pub mod wrap {}
+#[doc = include_str!("src/handlers.md")]
+pub mod handlers {}
 #[doc = include_str!("src/consumer.md")]
 pub mod consumer {}
 #[doc = include_str!("src/web.md")]
