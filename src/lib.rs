@@ -196,13 +196,15 @@ pub use consign_rules as rules;
     feature = "bincode",
     feature = "dotnet",
     feature = "derive",
-    feature = "embedded"
+    feature = "durable",
+    feature = "embedded",
+    feature = "asyncapi",
+    feature = "json-schema"
 ))]
 #[doc = include_str!("../README.md")]
 #[doc = include_str!("../docs/broker.md")]
 #[doc = include_str!("../docs/describing-a-service.md")]
 #[doc = include_str!("../docs/formats.md")]
+#[doc = include_str!("../docs/layers.md")]
 #[doc = include_str!("../docs/operating.md")]
-#[doc = include_str!("../docs/rpc.md")]
-#[doc = include_str!("../docs/wrapping-a-client.md")]
 struct Readme;

@@ -10,6 +10,8 @@
 pub mod introduction {}
 #[doc = include_str!("src/wrap.md")]
 pub mod wrap {}
+#[doc = include_str!("src/handlers.md")]
+pub mod handlers {}
 #[doc = include_str!("src/consumer.md")]
 pub mod consumer {}
 #[doc = include_str!("src/web.md")]
@@ -28,3 +30,13 @@ pub mod testing {}
 pub mod tuning {}
 #[doc = include_str!("src/transport.md")]
 pub mod transport {}
+
+// Pages of the reference whose programs need transports and stores.
+#[doc = include_str!("../decoding.md")]
+pub mod decoding {}
+#[doc = include_str!("../other-languages.md")]
+pub mod other_languages {}
+#[doc = include_str!("../rpc.md")]
+pub mod rpc_reference {}
+#[doc = include_str!("../wrapping-a-client.md")]
+pub mod wrapping_a_client {}

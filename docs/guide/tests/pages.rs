@@ -97,6 +97,27 @@ fn every_rust_block_is_compiled() {
     }
 }
 
+/// The pages are also read in the repository, where the lines that rustdoc hides are shown.
+#[test]
+fn no_rust_block_has_hidden_lines() {
+    let root = source().join("../../..");
+    let reference = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let reference = reference.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+    let pages = chapters().into_iter().map(|chapter| source().join(chapter));
+    let mut hidden = Vec::new();
+    for page in pages.chain(reference).chain([root.join("README.md"), root.join("server/README.md")]) {
+        let (text, mut is_rust) = (read(&page), false);
+        for line in text.lines() {
+            if let Some(language) = line.trim_start().strip_prefix("```") {
+                is_rust = !is_rust && language.starts_with("rust");
+            } else if is_rust && (line == "#" || line.starts_with("# ")) {
+                hidden.push(format!("{}: {line}", page.display()));
+            }
+        }
+    }
+    assert!(hidden.is_empty(), "{hidden:#?}");
+}
+
 /// A picture has the labels and the arrows of its text. `pictures/render` makes it.
 #[test]
 fn the_pictures_are_those_of_their_texts() {

@@ -4,6 +4,8 @@
 //! curl --json '{"id":1}' http://127.0.0.1:3000/orders
 //! curl http://127.0.0.1:3000/health
 //! ```
+use std::time::Duration;
+
 use axum::{Json, extract, http::StatusCode, routing};
 use consign::{
     administration::QueueSettings,
@@ -54,8 +56,10 @@ fn service(queue: Queue) -> Result<(axum::Router, Supervisor), BoxError> {
     let orders = Publisher::builder(Codecs::json()).build(queue.sender()?);
 
     let router = Router::new(Codecs::json()).route("order.placed", placed).build()?;
-    // A closure: the supervisor makes the consumer again if it fails.
-    let supervisor = Supervisor::new().consumer("orders", move || Consumer::new(queue.receiver(), router.clone()));
+    // Kubernetes grants 30 s by default: 20 s for the handlers, 5 s more for the settlements, and the rest for HTTP.
+    let consumer = move || Consumer::new(queue.receiver(), router.clone()).drain_timeout(Duration::from_secs(20));
+    // The supervisor calls the closure again if the consumer fails.
+    let supervisor = Supervisor::new().drain_timeout(Duration::from_secs(25)).consumer("orders", consumer);
 
     let health = supervisor.health();
     let routes = axum::Router::new()

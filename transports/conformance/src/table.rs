@@ -27,8 +27,9 @@ A cell begins with the level that the transport declares:
 A case is *not run* if it needs another capability that the transport does not have.
 
 *embedded* is the embedded broker in memory, *durable* the embedded broker on a disk, and *example* the transport of
-[Writing a transport](writing-a-transport.md). *amqp10* is the transport for AMQP 1.0, without `Options::scheduling`, on a broker
-of Qpid Proton, and *amqp10-rabbitmq* the same on RabbitMQ 3 with the plugin `rabbitmq_amqp1_0`. *servicebus* is the transport for
+[Writing a transport](writing-a-transport.md). *amqp10* is the transport for AMQP 1.0, without `Options::scheduling`, on a test
+broker written with Qpid Proton's `Container` API, and *amqp10-rabbitmq* the same on RabbitMQ 3 with the plugin `rabbitmq_amqp1_0`.
+*servicebus* is the transport for
 Azure Service Bus on `consign-server` with `OnDisconnect::HoldUntilExpiry`, so that it holds the locks of a lost connection as the
 hosted service does; the suite was not run on the hosted service. The README of each transport gives the reasons and the costs:
 [amqp10](../transports/amqp10/README.md), [nats](../transports/nats/README.md), [postgres](../transports/postgres/README.md),

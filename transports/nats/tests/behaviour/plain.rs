@@ -95,7 +95,7 @@ fn every_excerpt_of_the_page_is_in_the_example() {
         .skip(1)
         .filter_map(|rest| rest.split("\n```").next())
         .collect();
-    assert_eq!(excerpts.len(), 1);
+    assert_eq!(excerpts.len(), 2);
     for excerpt in excerpts {
         assert!(source.contains(excerpt), "the example no longer has\n{excerpt}");
     }
