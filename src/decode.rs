@@ -20,7 +20,7 @@ pub trait MessageExt: sealed::Sealed {
     /// Decodes the body as a `T`, by the message's ContentType and the rules of `codecs`. The value may borrow from the
     /// message.
     ///
-    /// An AMQP string value without a ContentType is decoded as text. Other AMQP values, and sequences, are decoded by the codec
+    /// An AMQP string value without a ContentType is decoded as `text/plain`, if `codecs` has a codec for it. Other AMQP values, and sequences, are decoded by the codec
     /// `amqp-value`, with the feature of this name, and refused without it. A compressed body is refused: the layer
     /// `middleware::content_encoding::DecompressLayer` decompresses it first. A `ContentEncoding` that names a charset,
     /// `identity`, `binary`, `7bit` or `8bit` is ignored.
@@ -54,7 +54,7 @@ pub trait MessageExt: sealed::Sealed {
 impl MessageExt for Message {
     #[inline]
     fn decode<'m, T: Decode<'m>, C: CodecSet>(&'m self, codecs: &Codecs<C>) -> Result<T, Undecodable> {
-        match encoded(self) {
+        match encoded(self, codecs) {
             Ok((content_type, body)) => codecs.decode(content_type, body).map_err(Undecodable::codecs),
             Err(refused) => decode_value(self, codecs, refused).map(Decoded::into_value),
         }
@@ -62,7 +62,7 @@ impl MessageExt for Message {
 
     #[inline]
     fn decode_traced<'m, T: Decode<'m>, C: CodecSet>(&'m self, codecs: &Codecs<C>) -> Result<Decoded<T>, Undecodable> {
-        match encoded(self) {
+        match encoded(self, codecs) {
             Ok((content_type, body)) => codecs.decode_traced(content_type, body).map_err(Undecodable::codecs),
             Err(refused) => decode_value(self, codecs, refused),
         }
@@ -74,7 +74,7 @@ impl MessageExt for Message {
         codecs: &Codecs<C>,
         place: &mut Option<T>,
     ) -> Result<(), Undecodable> {
-        match encoded(self) {
+        match encoded(self, codecs) {
             Ok((content_type, body)) => codecs.decode_into(content_type, body, place).map_err(Undecodable::codecs),
             Err(refused) => {
                 *place = Some(decode_value(self, codecs, refused)?.into_value());
@@ -116,7 +116,10 @@ fn decode_value<'m, T: Decode<'m>, C: CodecSet>(
 
 /// Returns the ContentType and the bytes that a codec gets.
 #[inline]
-pub(crate) fn encoded(message: &Message) -> Result<(Option<&str>, &[u8]), Undecodable> {
+pub(crate) fn encoded<'m, C: CodecSet>(
+    message: &'m Message,
+    codecs: &Codecs<C>,
+) -> Result<(Option<&'m str>, &'m [u8]), Undecodable> {
     if let Some(encoding) = message.pass_through().and_then(|rest| rest.content_encoding.as_deref())
         && content_encoding::encodings(encoding).next().is_some()
     {
@@ -125,12 +128,19 @@ pub(crate) fn encoded(message: &Message) -> Result<(Option<&str>, &[u8]), Undeco
     let Some(body) = message.payload() else {
         return Err(Undecodable::not_bytes(message.body()));
     };
-    let content_type = message.content_type().or_else(|| is_text(message).then_some("text/plain"));
-    Ok((content_type, body))
+    let declared = message.content_type();
+    match message.body() {
+        MessageBody::Value(value) if value.as_str().is_some() => Ok((of_text(declared, codecs), body)),
+        _ => Ok((declared, body)),
+    }
 }
 
-fn is_text(message: &Message) -> bool {
-    matches!(message.body(), MessageBody::Value(value) if value.as_str().is_some())
+/// Returns the ContentType of an AMQP string value. Without one it is text, for a set that reads text.
+#[cold]
+fn of_text<'m, C: CodecSet>(declared: Option<&'m str>, codecs: &Codecs<C>) -> Option<&'m str> {
+    const TEXT: &str = "text/plain";
+    let is_missing = declared.is_none_or(|declared| declared.trim().is_empty());
+    if is_missing && codecs.codec_for(TEXT).is_some() { Some(TEXT) } else { declared }
 }
 
 mod sealed {

@@ -157,6 +157,7 @@
 pub mod amqp_value;
 #[cfg(feature = "asyncapi")]
 pub mod asyncapi;
+mod body;
 mod build_error;
 #[cfg(feature = "cloud-events")]
 pub mod cloud_events;

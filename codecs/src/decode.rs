@@ -2,9 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    CodecSet, Codecs, ContentType, DecodeFailure, Decoded, EncodeError, EncodeErrorKind, Encoded, content_type::excerpt,
-};
+use crate::{CodecSet, Codecs, ContentType, DecodeFailure, Decoded, EncodeError, Encoded, codecs::no_such};
 
 /// A type that can be read from a body. Every [`Deserialize`] type is one; a type with a format of its own implements it.
 ///
@@ -125,13 +123,13 @@ pub trait Encode {
     fn encode_with<S: CodecSet>(&self, codecs: &Codecs<S>) -> Result<Encoded, EncodeError>;
 
     /// Writes the value so that a reader of `content_type` can read it. A type with one format of its own writes that, or
-    /// refuses with [`EncodeErrorKind::NoSuchMediaType`] when its essence is another.
+    /// refuses with [`EncodeErrorKind::NoSuchMediaType`](crate::EncodeErrorKind::NoSuchMediaType) when its essence is another. `Protobuf` does so for each of its media types.
     fn encode_as<S: CodecSet>(&self, codecs: &Codecs<S>, content_type: &str) -> Result<Encoded, EncodeError> {
         let encoded = self.encode_with(codecs)?;
         if ContentType::parse(encoded.content_type).essence() == ContentType::parse(content_type).essence() {
             return Ok(encoded);
         }
-        Err(EncodeError::new(EncodeErrorKind::NoSuchMediaType).with_detail(format!("`{}`", excerpt(content_type))))
+        Err(no_such(content_type))
     }
 }
 
@@ -189,7 +187,7 @@ impl<T: Serialize + ?Sized> Encode for T {
 
 #[cfg(feature = "protobuf")]
 mod protobuf {
-    use super::{CodecSet, Codecs, Decode, DecodeFailure, Decoded, Encode, EncodeError, Encoded};
+    use super::{CodecSet, Codecs, Decode, DecodeFailure, Decoded, Encode, EncodeError, Encoded, no_such};
     use crate::{OwnFormat, Protobuf};
 
     const FORMAT: OwnFormat = OwnFormat::new("protobuf", Protobuf::<()>::MEDIA_TYPES);
@@ -207,6 +205,10 @@ mod protobuf {
     impl<M: prost::Message> Encode for Protobuf<M> {
         fn encode_with<S: CodecSet>(&self, codecs: &Codecs<S>) -> Result<Encoded, EncodeError> {
             codecs.encode_own(&FORMAT, |out| self.write(out))
+        }
+
+        fn encode_as<S: CodecSet>(&self, codecs: &Codecs<S>, content_type: &str) -> Result<Encoded, EncodeError> {
+            if FORMAT.reads(content_type) { self.encode_with(codecs) } else { Err(no_such(content_type)) }
         }
     }
 }

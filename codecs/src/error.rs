@@ -99,6 +99,17 @@ pub enum Position {
     Offset(usize),
 }
 
+impl Position {
+    /// Returns the same position in a text with this many more bytes before its first line.
+    #[cfg(any(feature = "json", feature = "dotnet"))]
+    pub(crate) fn behind(self, bytes: usize) -> Self {
+        match self {
+            Self::Text { line: 1, column } => Self::Text { line: 1, column: column + bytes },
+            other => other,
+        }
+    }
+}
+
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -165,6 +176,14 @@ impl DecodeError {
     #[must_use]
     pub fn at(mut self, position: Position) -> Self {
         self.0.position = Some(position);
+        self
+    }
+
+    /// Returns the same refusal for a text whose first line begins with a byte order mark of this many bytes.
+    #[cfg(any(feature = "json", feature = "dotnet"))]
+    #[cold]
+    pub(crate) fn behind_mark(mut self, bytes: usize) -> Self {
+        self.0.position = self.0.position.map(|position| position.behind(bytes));
         self
     }
 

@@ -224,6 +224,8 @@ mod formats;
 pub mod instant;
 mod limits;
 mod media_type;
+#[cfg(any(feature = "msgpack", feature = "cbor", feature = "amqp-value"))]
+mod names;
 mod one_of;
 mod serde_error;
 mod set;

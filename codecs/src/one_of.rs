@@ -1,6 +1,6 @@
 //! One of several types: for bodies of several generations, without a property that names the generation.
 
-use crate::{CodecSet, Codecs, Decode, DecodeFailure, Decoded, FailureReason};
+use crate::{CodecSet, Codecs, Decode, DecodeErrorKind, DecodeFailure, Decoded, FailureReason, Format};
 
 /// A body that is one of two to four types, which try in their order: `OneOf<(V2, V1)>`.
 ///
@@ -8,9 +8,9 @@ use crate::{CodecSet, Codecs, Decode, DecodeFailure, Decoded, FailureReason};
 /// type first, and the oldest, which requires least, last. In a format with field names let the types refuse unknown fields
 /// (`#[serde(deny_unknown_fields)]`). A positional format cannot distinguish types of one layout.
 ///
-/// The next type tries only if the previous failure was [`DeserializationFailed`](FailureReason::DeserializationFailed): a type
-/// that is not allowed, a charset, or a limit are the same for all. If none succeeds the failure has the attempts of all, each
-/// with the number of its type.
+/// The next type does not try after a failure that is the same for all: a ContentType that is not allowed, a charset, or a limit. In a
+/// positional format only the limit of the size is, because a length there may be another field of another type. If none succeeds the
+/// failure has the attempts of all, each with the number of its type.
 ///
 /// ```
 /// # #[cfg(feature = "json")] {
@@ -62,8 +62,19 @@ mod sealed {
 }
 
 /// Records the failure of a type that could not read the body. `Err` if no other can either.
-fn refuse(refused: &mut Vec<DecodeFailure>, failure: DecodeFailure) -> Result<(), DecodeFailure> {
-    let is_over = failure.reason() != FailureReason::DeserializationFailed;
+fn refuse<S: CodecSet>(
+    codecs: &Codecs<S>,
+    refused: &mut Vec<DecodeFailure>,
+    failure: DecodeFailure,
+) -> Result<(), DecodeFailure> {
+    let is_over = match failure.reason() {
+        FailureReason::ContentTypeNotAllowed | FailureReason::UnsupportedCharset => true,
+        FailureReason::LimitExceeded => failure.attempts().first().is_some_and(|first| {
+            let is_of_all = codecs.format_of(first.codec).is_some_and(|format| format != Format::Positional);
+            is_of_all || first.error.kind() == DecodeErrorKind::Size
+        }),
+        _ => false,
+    };
     refused.push(failure);
     if is_over { Err(all(refused)) } else { Ok(()) }
 }
@@ -127,7 +138,7 @@ macro_rules! one_of {
                             let decoded = matched(decoded, &refused, $of::$variant);
                             return Ok(decoded.map(|value| Self { value, refused }));
                         }
-                        Err(failure) => refuse(&mut refused, failure)?,
+                        Err(failure) => refuse(codecs, &mut refused, failure)?,
                     }
                 )+
                 Err(all(&refused))
@@ -146,7 +157,7 @@ macro_rules! one_of {
                             let decoded = matched(decoded, &refused, $of::$variant);
                             return Ok(decoded.map(|value| Self { value, refused }));
                         }
-                        Err(failure) => refuse(&mut refused, failure)?,
+                        Err(failure) => refuse(codecs, &mut refused, failure)?,
                     }
                 )+
                 Err(all(&refused))

@@ -72,7 +72,8 @@ impl AsyncApi {
     }
 
     /// Registers a schema of draft 7 for the messages with this name, for a type that does not implement `JsonSchema`. It
-    /// may refer to itself, and to the schemas of the document by `#/components/schemas/NAME`.
+    /// may refer to the schemas of the document by `#/components/schemas/NAME`. It is embedded as it is, so a reference to a part of
+    /// itself, such as `#/definitions/NAME`, has no target in the document.
     pub fn schema_value(mut self, message: impl Into<String>, schema: Schema) -> Self {
         self.schemas.push((message.into(), schema));
         self

@@ -18,21 +18,27 @@ pub(super) struct ChannelMessage {
 
 /// The messages of a pipeline, in the order of its routes and types.
 pub(super) fn messages(pipeline: &PipelineDescription) -> Vec<ChannelMessage> {
-    let codecs = match (&pipeline.router, pipeline.side) {
-        (Some(router), _) => Some(&router.codecs),
-        (None, _) => pipeline.layers.iter().find_map(|layer| layer.decision_table()),
+    // The layer that encodes may name the codec of the entity.
+    let encoder = pipeline.layers.iter().find(|layer| layer.decision_table().is_some());
+    let (codecs, of_entity) = match (&pipeline.router, encoder) {
+        (Some(router), _) => (Some(&router.codecs), None),
+        (None, Some(encoder)) => {
+            let named = encoder.settings().iter().find(|setting| setting.name == "codec");
+            (encoder.decision_table(), named.map(|setting| setting.value.as_str()))
+        }
+        (None, None) => (None, None),
     };
     let mut messages = Vec::new();
     if let Some(router) = &pipeline.router {
         messages.extend(router.subjects.iter().map(|subject| message(subject, codecs, None)));
-        messages.extend(typed(&router.types, codecs));
+        messages.extend(typed(&router.types, codecs, None));
         if router.has_otherwise {
             let mut others = message(AsyncApi::OTHER, codecs, None);
             others.value.insert("summary".into(), "Messages of other subjects".into());
             messages.push(others);
         }
     }
-    messages.extend(typed(&pipeline.sends, codecs));
+    messages.extend(typed(&pipeline.sends, codecs, of_entity));
     if pipeline.side == Side::Receiving
         && let Some(codecs) = codecs
     {
@@ -44,10 +50,14 @@ pub(super) fn messages(pipeline: &PipelineDescription) -> Vec<ChannelMessage> {
     messages
 }
 
-fn typed<'a>(tables: &'a [TypeTable], codecs: Option<&'a DecisionTable>) -> impl Iterator<Item = ChannelMessage> + 'a {
+fn typed<'a>(
+    tables: &'a [TypeTable],
+    codecs: Option<&'a DecisionTable>,
+    of_entity: Option<&'a str>,
+) -> impl Iterator<Item = ChannelMessage> + 'a {
     tables.iter().flat_map(move |table| {
         table.types().iter().map(move |of| {
-            let mut message = message(of.name(), codecs, of.own_codec());
+            let mut message = message(of.name(), codecs, of.own_codec().or(of_entity));
             if !of.other_names().is_empty() {
                 message.value.insert("x-aliases".into(), json!(of.other_names()));
             }

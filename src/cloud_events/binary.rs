@@ -8,10 +8,7 @@ use super::{
     attribute::{instant_of_millis, instant_of_ticks},
     prefix::Family,
 };
-use crate::{
-    Message,
-    message::{MessageBody, PropertyValue},
-};
+use crate::{Message, body, message::PropertyValue};
 
 pub(super) fn read(message: &Message) -> Result<CloudEvent, CloudEventError> {
     let named = || {
@@ -31,7 +28,7 @@ pub(super) fn read(message: &Message) -> Result<CloudEvent, CloudEventError> {
     if !counts.contains(&true) {
         return Err(CloudEventError::Version);
     }
-    let MessageBody::Data(data) = message.body() else { return Err(CloudEventError::NotBytes) };
+    let data = body::bytes(message.body()).ok_or(CloudEventError::NotBytes)?;
     let content_type = message.content_type();
     let mut declared = None;
     let mut attributes = Vec::with_capacity(most + 1);
@@ -56,8 +53,7 @@ pub(super) fn read(message: &Message) -> Result<CloudEvent, CloudEventError> {
         (None, None) => {}
     }
     let has_type = attributes.last().is_some_and(|(name, _): &(Box<str>, _)| &**name == "datacontenttype");
-    let data = data.joined().clone();
-    // A body without bytes and a type is no data.
+    // A body without bytes and a type is no data. With a type it may be either.
     let data = (!data.is_empty() || has_type).then_some(data);
     CloudEvent::from_parts(attributes, data)
 }

@@ -47,7 +47,7 @@ pub enum CloudEventError {
     },
     /// Both `data` and `data_base64`, invalid base64, or data that is not the text that `datacontenttype` declares.
     Data,
-    /// The body is an AMQP value or sequence.
+    /// The body is an AMQP sequence, or a value that is not bytes.
     NotBytes,
     /// A rule of the message.
     Message(InvalidArgument),

@@ -31,6 +31,8 @@
 //! | `ce-` | the RabbitMQ binding of Knative, the NATS and the HTTP binding | in any case | [`Prefix::Ce`] |
 //! | `ce_` | the Kafka binding, over a bridge | in any case | no |
 //!
+//! An event without data that has a `datacontenttype` has an empty body in this mode, and is read as one with empty data.
+//!
 //! A prefix counts if the message has `specversion` under it. With more than one, an attribute that differs between them is
 //! an error. Values under `ce-` are not decoded: the percent encoding of the NATS and the HTTP binding belongs to the
 //! transport.
@@ -48,8 +50,8 @@
 //!
 //! The JSON event format, with the ContentType `application/cloudevents+json`, in any case and with any parameters; a byte
 //! order mark is skipped. Data is in `data`, as JSON if `datacontenttype` is a JSON type or missing, and as text if it is a
-//! text or XML type. Other data, and data that is not valid as that, is in `data_base64`. JSON data is unchanged, byte for
-//! byte. Other formats, such as `application/cloudevents+avro`, are an error.
+//! text or XML type. Other data, and data that is not valid as that or has white space around it, is in `data_base64`. JSON data is
+//! unchanged, byte for byte. Other formats, such as `application/cloudevents+avro`, are an error.
 //!
 //! # Batches
 //!

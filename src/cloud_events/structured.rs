@@ -161,7 +161,8 @@ fn read_json(body: &[u8]) -> Result<CloudEvent, CloudEventError> {
     for (name, value) in members {
         match &*name {
             "data" => data = Some(value),
-            "data_base64" => base64 = Some(value),
+            // Unlike data, which may be the null of JSON.
+            "data_base64" => base64 = Some(value).filter(|value| value.get() != "null"),
             _ => {
                 let scalar = serde_json::from_str(value.get()).map_err(|_| CloudEventError::invalid(&name))?;
                 let value = match scalar {
@@ -217,9 +218,12 @@ fn json(event: &CloudEvent) -> String {
     if let Some(data) = event.data() {
         let form = Form::of(event.data_content_type());
         let text = std::str::from_utf8(data).ok();
-        let raw = text.filter(|_| form == Form::Json).filter(|text| serde_json::from_str::<&RawValue>(text).is_ok());
+        // White space around it would be that of the event.
+        let raw = text
+            .filter(|_| form == Form::Json)
+            .filter(|text| serde_json::from_str::<&RawValue>(text).is_ok_and(|value| value.get().len() == text.len()));
         let (member, value) = match (raw, text) {
-            (Some(raw), _) => ("data", raw.trim().to_owned()),
+            (Some(raw), _) => ("data", raw.to_owned()),
             (None, Some(text)) if form == Form::Text => ("data", quoted(text)),
             _ => ("data_base64", quoted(&STANDARD.encode(data))),
         };

@@ -35,7 +35,7 @@ fn transcode<C: CodecSet>(
     body: &mut MessageBody,
 ) -> Result<(), TranscodeError> {
     let message = Message::from_parts(properties.clone(), body.clone());
-    let (content_type, bytes) = encoded(&message).map_err(TranscodeError::Undecodable)?;
+    let (content_type, bytes) = encoded(&message, codecs).map_err(TranscodeError::Undecodable)?;
     let encoded = codecs.transcode(content_type, bytes, to)?;
     properties.set_content_type(encoded.content_type);
     *body = encoded.body.into();

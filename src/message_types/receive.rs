@@ -36,7 +36,10 @@ use crate::{Message, MessageExt};
 ///     fn read<C: CodecSet>(index: usize, incoming: &Incoming<'_, C>) -> Result<Self, TypeError> {
 ///         match index {
 ///             0 => Ok(Self::Shipped(incoming.body()?)),
-///             1 => Ok(Self::Closed),
+///             1 => {
+///                 let () = incoming.body()?;
+///                 Ok(Self::Closed)
+///             }
 ///             _ => Err(incoming.unknown()),
 ///         }
 ///     }

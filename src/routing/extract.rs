@@ -5,7 +5,7 @@ use consign_codecs::{CodecSet, Codecs, Decode, DecodeOwned, Decoded};
 
 use super::Context;
 use crate::{
-    Disposition, Message, MessageExt,
+    Disposition, Message, MessageExt, body,
     message::{MessageBody, Received},
     message_types::TypeTable,
     settlement::{DeadLetterReason, IntoDisposition, Undecodable},
@@ -83,8 +83,7 @@ pub struct RawBody(
 impl RawBody {
     #[cold]
     fn of_value(body: &MessageBody) -> Result<Self, Undecodable> {
-        let bytes = body.codec_view().ok_or_else(|| Undecodable::not_bytes(body))?;
-        Ok(Self(Bytes::copy_from_slice(bytes)))
+        body::bytes(body).map(Self).ok_or_else(|| Undecodable::not_bytes(body))
     }
 }
 

@@ -168,8 +168,17 @@ fn an_encoding_that_is_not_allowed_is_a_dead_letter() {
     for plain in ["", "identity", "Identity", "utf-8", "UTF-8, binary", "7bit"] {
         assert_eq!(received(&only_gzip, encoded(plain, "x")).unwrap().payload(), Some(&b"x"[..]));
     }
-    let (reason, code) = refused(&every(), encoded("gzip", Value::from("text")));
+    let (reason, code) = refused(&every(), encoded("gzip", Value::from(7)));
     assert_eq!((reason, code.as_str()), (DeadLetterReason::UnsupportedEncoding, "NotBytes"));
+}
+
+/// Rules: B-270.
+#[test]
+fn a_binary_and_a_string_value_are_bytes() {
+    let message = received(&every(), encoded("gzip", Value::from(bytes::Bytes::from_static(GZIP)))).unwrap();
+    assert_eq!((message.payload(), encoding_of(&message)), (Some(lines().as_bytes()), None));
+    let (reason, code) = refused(&every(), encoded("gzip", Value::from("text that is no gzip")));
+    assert_eq!((reason, code.as_str()), (DeadLetterReason::DeserializationFailed, "Syntax"));
 }
 
 /// 64 MiB of zeros.

@@ -60,6 +60,17 @@ fn any_body_comes_back() {
     explain(result, "any_body_comes_back");
 }
 
+/// Rules: B-270.
+#[test]
+fn the_bytes_of_a_value_are_decrypted() {
+    let message = encrypted();
+    let value = Value::from(bytes::Bytes::from(bytes(&message)));
+    let seen = received(&DecryptLayer::new(keys()), message.with_body(value)).unwrap();
+    assert_eq!((seen.body(), seen.properties()), (bound().body(), bound().properties()));
+    let number = refused(&DecryptLayer::new(keys()), encrypted().with_body(Value::from(7)));
+    assert!(number.starts_with("the body is an AMQP value or sequence"), "{number}");
+}
+
 /// Rules: H-20.
 #[test]
 fn no_two_nonces_are_the_same() {

@@ -36,6 +36,19 @@ fn a_signature_is_beside_the_body() {
     assert_eq!((seen.body(), seen.properties()), (bound().body(), bound().properties()));
 }
 
+/// Rules: B-270.
+#[test]
+fn the_bytes_of_a_value_are_verified_and_passed_on_as_bytes() {
+    let body = signed().payload().unwrap().to_vec();
+    let text = String::from_utf8(body.clone()).unwrap();
+    for value in [Value::from(bytes::Bytes::from(body)), Value::from(text)] {
+        let seen = received(&VerifyLayer::new(keys()), signed().with_body(value)).unwrap();
+        assert_eq!((seen.body(), seen.properties()), (bound().body(), bound().properties()));
+    }
+    let number = refused(&VerifyLayer::new(keys()), signed().with_body(Value::from(7)));
+    assert!(number.starts_with("the body is an AMQP value or sequence"), "{number}");
+}
+
 /// Rules: H-31.
 #[test]
 fn an_unsigned_message_is_a_dead_letter_before_any_codec() {

@@ -9,6 +9,7 @@ use consign::{
     time::Timestamp,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::json;
 
 const JSON: &str = "application/json";
 const MSGPACK: &str = "application/msgpack";
@@ -193,4 +194,55 @@ fn avro_has_a_timestamp_in_the_unit_of_its_schema() {
             assert_eq!(codecs.decode::<Timestamp>(None, &body).unwrap(), at(millis), "{unit}");
         }
     }
+}
+
+/// Reads and writes with one schema of Avro.
+fn avro(schema: &str) -> Codecs<impl CodecSet + use<>> {
+    Codecs::builder().with(Avro::new(AvroSchema::parse(schema).unwrap())).build().unwrap()
+}
+
+/// Rules: P-111, P-112.
+#[test]
+fn an_instant_of_avro_keeps_its_unit_where_serde_reads_it_twice() {
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Flat {
+        #[serde(flatten)]
+        rest: Times,
+    }
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Times {
+        at: Timestamp,
+        until: Option<Timestamp>,
+        // A number has the unit of the schema.
+        number: i64,
+    }
+
+    let millis = 1_700_000_000_123;
+    for (unit, scale) in [("millis", 1), ("micros", 1_000), ("nanos", 1_000_000)] {
+        let long = format!(r#"{{"type":"long","logicalType":"timestamp-{unit}"}}"#);
+        let record =
+            |name: &str, fields: &str| avro(&format!(r#"{{"type":"record","name":"{name}","fields":[{fields}]}}"#));
+        let number = millis * scale;
+        let times = record(
+            "Times",
+            &format!(
+                r#"{{"name":"at","type":{long}}},{{"name":"until","type":["null",{long}]}},{{"name":"number","type":{long}}}"#
+            ),
+        );
+        let body = times.encode(&json!({"at": number, "until": number, "number": number})).unwrap().body;
+        let rest = Times { at: at(millis), until: Some(at(millis)), number };
+        assert_eq!(times.decode(None, &body), Ok(Flat { rest }), "{unit}");
+
+        let placed = record("Placed", &format!(r#"{{"name":"type","type":"string"}},{{"name":"at","type":{long}}}"#));
+        let body = placed.encode(&json!({"type": "Placed", "at": number})).unwrap().body;
+        assert_eq!(placed.decode(None, &body), Ok(Tagged::Placed { at: at(millis) }), "{unit}");
+        assert_eq!(placed.decode(None, &body), Ok(Untagged::Placed { at: Some(at(millis)) }), "{unit}");
+    }
+    // Beyond the years of RFC 3339.
+    let far = avro(
+        r#"{"type":"record","name":"Far","fields":[{"name":"at","type":{"type":"long","logicalType":"timestamp-micros"}}]}"#,
+    );
+    let body = far.encode(&json!({"at": i64::MAX})).unwrap().body;
+    assert_eq!(far.decode(None, &body), Ok(Untagged::Placed { at: Some(at(i64::MAX / 1_000)) }));
 }

@@ -58,7 +58,7 @@ fn value(json: &Json) -> PropertyValue {
 fn message(json: &Json) -> Message {
     let mut message = match json["body"].as_str() {
         Some(body) => Message::new(bytes(body)),
-        None => Message::new(Value::from("no bytes")),
+        None => Message::new(Value::from(7)),
     };
     let properties = message.properties_mut();
     for (name, text) in json.as_object().unwrap() {

@@ -114,6 +114,18 @@ fn a_document_has_channels_operations_messages_and_schemas() {
     assert_eq!(serde_json::from_str::<Value>(&document.to_string()).unwrap(), *value);
 }
 
+/// Rules: J-270, J-50.
+#[test]
+fn the_content_type_is_that_of_the_codec_of_the_type_or_of_the_entity() {
+    let layer = EncodeLayer::new(codecs().clone()).codec("msgpack").unwrap();
+    let transport = service_fn(async |_: consign::Message| Ok::<_, SendError>(()));
+    let pipeline = Pipeline::sending("packed").sends::<Event>().layer(layer).service(transport).unwrap();
+    let document = AsyncApi::new("Shop", "1.0.0").pipeline(pipeline.describe()).build().unwrap();
+    let messages = &document.as_value()["channels"]["packed"]["messages"];
+    assert_eq!(messages["order.created"]["contentType"], "application/msgpack");
+    assert_eq!(messages["order.shipped"]["contentType"], "application/msgpack");
+}
+
 /// Every `$ref` has a target.
 fn assert_references(value: &Value, document: &Value) {
     match value {

@@ -60,6 +60,19 @@ async fn it_reads_what_the_json_codec_reads() {
     assert_eq!(answer(&layer, marked).await, Disposition::Complete, "a byte order mark");
 }
 
+/// Rules: B-270.
+#[tokio::test]
+async fn a_binary_and_a_string_value_are_validated() {
+    for layer in [JsonSchemaLayer::new(order()), JsonSchemaLayer::new(order()).allow_other_content_types()] {
+        for (text, is_valid) in [(r#"{"count":1}"#, true), (r#"{"count":0}"#, false)] {
+            for body in [AmqpValue::from(bytes::Bytes::from_static(text.as_bytes())), AmqpValue::from(text)] {
+                let answer = answer(&layer, Message::new(body)).await;
+                assert_eq!(answer == Disposition::Complete, is_valid, "{answer:?}");
+            }
+        }
+    }
+}
+
 /// Rules: H-250.
 #[tokio::test]
 async fn a_valid_body_passes_and_others_are_dead_letters_with_paths() {
@@ -91,6 +104,11 @@ async fn the_description_is_bounded_and_has_no_value_of_the_body() {
     assert!(text.len() < 2_000 && text.ends_with("; and more") && !text.contains("secret"), "{text}");
     let debug = format!("{violations:?}");
     assert!(!debug.contains("secret"), "{debug}");
+    for key in ["k".repeat(1_000), "é".repeat(1_000), "\u{1b}".repeat(1_000)] {
+        let broken = order().validate(json!({ "count": 1, key: 7 }).to_string().as_bytes()).unwrap_err();
+        let path = &broken.violations()[0].path;
+        assert!((120..=128).contains(&path.len()) && path.ends_with("..."), "{} {path}", path.len());
+    }
 }
 
 /// Rules: H-251.

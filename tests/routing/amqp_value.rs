@@ -3,7 +3,7 @@
 use consign::{
     Message, MessageExt,
     amqp_value::to_body,
-    codecs::{Chosen, Codecs, Decoded, Json, OneOf, Protobuf, Reading},
+    codecs::{Chosen, Codecs, Decoded, Json, OneOf, Protobuf, Reading, Text},
     message::{MessageBody, PropertyValue, Value},
     routing::{Body, State},
     settlement::{DeadLetter, DeadLetterReason, Disposition},
@@ -77,6 +77,22 @@ fn a_binary_a_string_and_null_are_bytes_for_the_codecs() {
     let null = Message::new(Value::from(PropertyValue::Null));
     assert_eq!(null.decode::<Option<Order>, _>(&codecs()).unwrap(), None);
     assert!(null.decode::<Order, _>(&codecs()).is_err());
+}
+
+/// Rules: P-66, P-15.
+#[test]
+fn a_string_without_a_content_type_is_text_for_a_set_that_reads_text() {
+    let with_text = Codecs::builder().with(Json::default()).with(Text).build().unwrap();
+    for message in [
+        Message::new(Value::from("[1]")),
+        Message::builder().content_type("").build(Value::from("[1]")).unwrap(),
+        Message::builder().content_type(" ").build(Value::from("[1]")).unwrap(),
+    ] {
+        assert_eq!(message.decode_traced::<String, _>(&with_text).unwrap().by, "text");
+        // Without a codec for text it is the default codec's.
+        let decoded = message.decode_traced::<Vec<u8>, _>(&codecs()).unwrap();
+        assert_eq!((decoded.by, decoded.chosen), ("json", Chosen::Default));
+    }
 }
 
 /// Rules: P-67, P-44.

@@ -221,3 +221,72 @@ fn limits_are_checked() {
     assert!(to_value(&chain(127)).is_ok());
     assert_eq!(to_value(&chain(128)).unwrap_err().kind(), EncodeErrorKind::Unsupported);
 }
+
+/// Rules: P-67.
+#[test]
+fn a_value_that_the_type_does_not_read_whole_is_refused() {
+    fn refused<T: DeserializeOwned + std::fmt::Debug>(value: &Value) {
+        let error = from_value::<T>(value).unwrap_err();
+        assert_eq!(error.kind(), DecodeErrorKind::Type, "{value:?}: {error}");
+    }
+    let numbers = list([1_u8.into(), 2_u8.into(), 3_u8.into()]);
+    refused::<(u8, u8)>(&numbers);
+    refused::<[u8; 2]>(&numbers);
+    refused::<[u8; 2]>(&Binary::from(&b"abcd"[..]).into());
+    refused::<[u8; 4]>(&Uuid([7; 16]).into());
+    // A struct of one field.
+    refused::<Item>(&list([1.5_f64.into(), 2_u8.into()]));
+    let error = from_value::<State>(&map([("Sent", numbers.clone())])).unwrap_err();
+    assert_eq!((error.detail(), error.path()), (Some("the type did not read the whole value"), Some("Sent")));
+    assert_eq!(from_value::<(u8, u8, u8)>(&numbers), Ok((1, 2, 3)));
+    assert_eq!(from_value::<[u8; 16]>(&Uuid([7; 16]).into()), Ok([7; 16]));
+}
+
+/// Rules: P-67.
+#[test]
+fn a_key_or_a_variant_that_is_not_text_is_no_name() {
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Id {
+        #[serde(default)]
+        id: u64,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Strict {
+        #[serde(default)]
+        #[expect(dead_code, reason = "the key is refused")]
+        id: u64,
+    }
+
+    for key in [Value::from(0_u8), (-1_i8).into(), true.into(), Value::Null, list([0_u8.into()])] {
+        let order: Value = [(key, 7_u8.into())].into_iter().collect::<Map>().into();
+        assert_eq!(from_value::<Id>(&order), Ok(Id { id: 0 }), "{order:?}");
+        let error = from_value::<Strict>(&order).unwrap_err();
+        assert_eq!((error.detail(), error.expected()), (Some("unknown field"), Some("`id`")), "{order:?}");
+        let error = from_value::<State>(&order).unwrap_err();
+        assert_eq!(error.expected(), Some("variant identifier"), "{order:?}");
+    }
+    let bytes: Map = [(Binary::from(&b"id"[..]).into(), 7_u8.into())].into_iter().collect();
+    assert_eq!(from_value::<Id>(&bytes.into()), Ok(Id { id: 7 }));
+    let numbers: Map = [(5_u8.into(), 7_u8.into())].into_iter().collect();
+    assert_eq!(from_value::<BTreeMap<u64, u64>>(&numbers.into()), Ok(BTreeMap::from([(5, 7)])));
+}
+
+/// Rules: P-67.
+#[test]
+fn a_described_null_is_none() {
+    assert_eq!(from_value::<Option<u8>>(&described(described(Value::Null))), Ok(None));
+    assert_eq!(from_value::<Option<u8>>(&described(7_u8.into())), Ok(Some(7)));
+    assert_eq!(from_value::<(Option<u8>, ())>(&list([described(Value::Null), described(Value::Null)])), Ok((None, ())));
+}
+
+/// Rules: P-67.
+#[test]
+fn a_double_beyond_the_floats_of_32_bits_is_refused() {
+    let error = from_value::<f32>(&1e300_f64.into()).unwrap_err();
+    assert_eq!(error.expected(), Some("a number in the range of f32"));
+    assert_eq!(from_value(&0.1_f64.into()), Ok(0.1_f32));
+    assert_eq!(from_value(&f64::INFINITY.into()), Ok(f32::INFINITY));
+    assert_eq!(from_value(&7_u8.into()), Ok(7.0_f32));
+}

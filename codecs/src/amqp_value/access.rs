@@ -6,6 +6,7 @@ use super::{
     Node,
     deserializer::{Budget, Deserializer, Error, text},
 };
+use crate::names::Names;
 
 pub(super) struct Elements<'b, L> {
     pub(super) list: L,
@@ -19,7 +20,7 @@ impl<'de, N: Node<'de>, L: Iterator<Item = N>> SeqAccess<'de> for Elements<'_, L
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Error> {
         let Some(node) = self.list.next() else { return Ok(None) };
         self.budget.element()?;
-        seed.deserialize(Deserializer { node, budget: self.budget, depth: self.depth }).map(Some)
+        seed.deserialize(Deserializer::new(node, self.budget, self.depth)).map(Some)
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -28,15 +29,17 @@ impl<'de, N: Node<'de>, L: Iterator<Item = N>> SeqAccess<'de> for Elements<'_, L
 }
 
 pub(super) struct Entries<'b, N, M> {
-    map: M,
+    pub(super) map: M,
     value: Option<N>,
     budget: &'b Budget,
     depth: usize,
+    /// What the keys are.
+    names: Names,
 }
 
 impl<'b, N, M> Entries<'b, N, M> {
-    pub(super) const fn new(map: M, budget: &'b Budget, depth: usize) -> Self {
-        Self { map, value: None, budget, depth }
+    pub(super) const fn new(map: M, budget: &'b Budget, depth: usize, names: Names) -> Self {
+        Self { map, value: None, budget, depth, names }
     }
 }
 
@@ -47,12 +50,12 @@ impl<'de, N: Node<'de>, M: Iterator<Item = (N, N)>> MapAccess<'de> for Entries<'
         let Some((node, value)) = self.map.next() else { return Ok(None) };
         self.value = Some(value);
         self.budget.element()?;
-        seed.deserialize(Deserializer { node, budget: self.budget, depth: self.depth }).map(Some)
+        seed.deserialize(Deserializer::new(node, self.budget, self.depth).naming(self.names)).map(Some)
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Error> {
         let node = self.value.take().ok_or_else(|| <Error as de::Error>::custom("a value before its key"))?;
-        seed.deserialize(Deserializer { node, budget: self.budget, depth: self.depth })
+        seed.deserialize(Deserializer::new(node, self.budget, self.depth))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -83,7 +86,7 @@ impl<'b, 'de, N> Variant<'b, 'de, N> {
     }
 
     fn data(self) -> Option<Deserializer<'b, N>> {
-        self.data.map(|node| Deserializer { node, budget: self.budget, depth: self.depth })
+        self.data.map(|node| Deserializer::new(node, self.budget, self.depth))
     }
 }
 
@@ -95,7 +98,7 @@ impl<'de, N: Node<'de>> EnumAccess<'de> for Variant<'_, 'de, N> {
         let name = match &self.name {
             Tag::Text(name) => seed.deserialize(text(name))?,
             Tag::Node(node) => {
-                seed.deserialize(Deserializer { node: *node, budget: self.budget, depth: self.depth })?
+                seed.deserialize(Deserializer::new(*node, self.budget, self.depth).naming(Names::Variants))?
             }
         };
         Ok((name, self))

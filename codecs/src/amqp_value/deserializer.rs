@@ -9,6 +9,7 @@ use super::{Node, View};
 use crate::{
     DecodeError, DecodeErrorKind, Limits,
     explain::{Trace, explain},
+    names::Names,
     serde_error::Refused,
 };
 
@@ -64,11 +65,24 @@ pub struct Deserializer<'b, N> {
     pub(super) node: N,
     pub(super) budget: &'b Budget,
     pub(super) depth: usize,
+    /// What the value is, if it is an identifier.
+    pub(super) names: Names,
 }
 
 impl<'b, N> Deserializer<'b, N> {
     pub(super) const fn root(node: N, budget: &'b Budget) -> Self {
-        Self { node, budget, depth: 0 }
+        Self::new(node, budget, 0)
+    }
+
+    pub(super) const fn new(node: N, budget: &'b Budget, depth: usize) -> Self {
+        Self { node, budget, depth, names: Names::Keys }
+    }
+
+    pub(super) const fn naming(self, names: Names) -> Self
+    where
+        N: Copy,
+    {
+        Self { names, ..self }
     }
 }
 
@@ -119,7 +133,7 @@ impl de::Error for Error {
 impl<'b, 'de, N: Node<'de>> Deserializer<'b, N> {
     /// The value without its descriptors, and its depth.
     pub(super) fn undescribed(self) -> Result<(View<'de, N>, &'b Budget, usize), Error> {
-        let Self { mut node, budget, mut depth } = self;
+        let Self { mut node, budget, mut depth, .. } = self;
         loop {
             match node.view() {
                 View::Described(inner) => {

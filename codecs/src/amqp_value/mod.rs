@@ -15,6 +15,9 @@
 //! | map | a map, a struct by the names of its fields, or, with one entry, an enum's variant with data |
 //! | described value | as the value without its descriptor |
 //!
+//! Elements of a list, and bytes, that the type does not read are refused. A double out of the range of `f32` is not read as one. Keys
+//! and variants that are not text are the names of no field and no variant.
+//!
 //! Text of a value can be borrowed. The format is not human-readable: a `Uuid` of the crate `uuid` is bytes.
 //!
 //! # Limits

@@ -7,6 +7,34 @@ use super::{
     access::{Elements, Entries, Variant},
     deserializer::{Budget, Deserializer, Error, deeper},
 };
+use crate::{
+    DecodeError, DecodeErrorKind,
+    formats::single::Single,
+    names::{Identifier, Names},
+};
+
+#[cold]
+fn left_a_part() -> Error {
+    DecodeError::new(DecodeErrorKind::Type).with_detail("the type did not read the whole value").into()
+}
+
+fn map<'de, N: Node<'de>, V: Visitor<'de>>(
+    map: N::Map,
+    budget: &Budget,
+    depth: usize,
+    names: Names,
+    visitor: V,
+) -> Result<V::Value, Error> {
+    let mut entries = Entries::new(map, budget, deeper(budget, depth)?, names);
+    let value = visitor.visit_map(&mut entries)?;
+    if entries.map.next().is_some() { Err(left_a_part()) } else { Ok(value) }
+}
+
+fn octets<'de, V: Visitor<'de>>(bytes: &[u8], visitor: V) -> Result<V::Value, Error> {
+    let mut octets = SeqDeserializer::<_, Error>::new(bytes.iter().copied());
+    let value = visitor.visit_seq(&mut octets)?;
+    if octets.end().is_err() { Err(left_a_part()) } else { Ok(value) }
+}
 
 fn any<'de, N: Node<'de>, V: Visitor<'de>>(
     view: View<'de, N>,
@@ -16,13 +44,15 @@ fn any<'de, N: Node<'de>, V: Visitor<'de>>(
 ) -> Result<V::Value, Error> {
     let scalar = match view {
         View::Scalar(scalar) => scalar,
-        View::List(list) => return visitor.visit_seq(Elements { list, budget, depth: deeper(budget, depth)? }),
-        View::Map(map) => return visitor.visit_map(Entries::new(map, budget, deeper(budget, depth)?)),
+        View::List(list) => {
+            let mut elements = Elements { list, budget, depth: deeper(budget, depth)? };
+            let value = visitor.visit_seq(&mut elements)?;
+            return if elements.list.next().is_some() { Err(left_a_part()) } else { Ok(value) };
+        }
+        View::Map(pairs) => return map::<N, V>(pairs, budget, depth, Names::Keys, visitor),
         View::Described(node) => {
-            return de::Deserializer::deserialize_any(
-                Deserializer { node, budget, depth: deeper(budget, depth)? },
-                visitor,
-            );
+            let inner = Deserializer::new(node, budget, deeper(budget, depth)?);
+            return de::Deserializer::deserialize_any(inner, visitor);
         }
     };
     match scalar {
@@ -76,8 +106,17 @@ impl<'de, N: Node<'de>> de::Deserializer<'de> for Deserializer<'_, N> {
 
     as_any! {
         deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128 deserialize_u8
-        deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128 deserialize_f32 deserialize_f64 deserialize_char
-        deserialize_str deserialize_string deserialize_unit deserialize_map deserialize_identifier
+        deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128 deserialize_f64 deserialize_char
+        deserialize_str deserialize_string deserialize_unit deserialize_map
+    }
+
+    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_any(Single(visitor))
+    }
+
+    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        let names = self.names;
+        self.deserialize_any(Identifier::new(visitor, names))
     }
 
     fn deserialize_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -93,10 +132,8 @@ impl<'de, N: Node<'de>> de::Deserializer<'de> for Deserializer<'_, N> {
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.undescribed()? {
-            (View::Scalar(Scalar::Uuid(uuid)), ..) => visitor.visit_seq(SeqDeserializer::new(uuid.into_iter())),
-            (View::Scalar(Scalar::Binary(bytes) | Scalar::Decimal(bytes)), ..) => {
-                visitor.visit_seq(SeqDeserializer::new(bytes.iter().copied()))
-            }
+            (View::Scalar(Scalar::Uuid(uuid)), ..) => octets(&uuid, visitor),
+            (View::Scalar(Scalar::Binary(bytes) | Scalar::Decimal(bytes)), ..) => octets(bytes, visitor),
             (view, budget, depth) => any(view, budget, depth, visitor),
         }
     }
@@ -120,11 +157,18 @@ impl<'de, N: Node<'de>> de::Deserializer<'de> for Deserializer<'_, N> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        self.deserialize_any(visitor)
+        match self.undescribed()? {
+            (View::Map(pairs), budget, depth) => map::<N, V>(pairs, budget, depth, Names::Fields, visitor),
+            (view, budget, depth) => any(view, budget, depth, visitor),
+        }
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self.node.view() {
+        let mut view = self.node.view();
+        while let View::Described(node) = view {
+            view = node.view();
+        }
+        match view {
             View::Scalar(Scalar::Null) => visitor.visit_none(),
             _ => visitor.visit_some(self),
         }

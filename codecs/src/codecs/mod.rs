@@ -27,7 +27,7 @@ use self::{
     rules::{Resolution, Rules},
 };
 use crate::{
-    CodecSet, Decode, DecodeContext, DecodeError, Encode, EncodeError, EncodeErrorKind, Limits, NoCodec,
+    CodecSet, Decode, DecodeContext, DecodeError, Encode, EncodeError, EncodeErrorKind, Format, Limits, NoCodec,
     content_type::excerpt,
 };
 
@@ -193,6 +193,10 @@ impl<S: CodecSet> Codecs<S> {
     #[must_use]
     pub fn content_type_of(&self, name: &str) -> Option<&'static str> {
         self.inner.rules.members.iter().find(|member| member.name == name).map(|member| member.content_type)
+    }
+
+    pub(crate) fn format_of(&self, name: &str) -> Option<Format> {
+        self.inner.rules.members.iter().find(|member| member.name == name).map(|member| member.format)
     }
 
     /// Returns the limits of decoding one body.
@@ -382,7 +386,7 @@ fn failure(resolution: &Resolution, content_type: Option<&str>, attempts: Vec<At
 }
 
 #[cold]
-fn no_such(text: &str) -> EncodeError {
+pub(crate) fn no_such(text: &str) -> EncodeError {
     EncodeError::new(EncodeErrorKind::NoSuchMediaType).with_detail(format!("`{}`", excerpt(text)))
 }
 

@@ -5,6 +5,8 @@ use super::{
     rules::{Resolution, media_type_match},
     scratch,
 };
+#[cfg(feature = "protobuf")]
+use crate::ContentType;
 use crate::{CodecSet, DecodeContext, DecodeError, EncodeError, EncodeErrorKind, MediaType, set::guarded};
 
 /// The format of a type that reads and writes its own bytes: a name for trails, and media types, of which the first is written.
@@ -21,6 +23,12 @@ impl OwnFormat {
     #[must_use]
     pub const fn new(name: &'static str, media_types: &'static [MediaType]) -> Self {
         Self { name, media_types }
+    }
+
+    /// Returns whether the format reads this type.
+    #[cfg(feature = "protobuf")]
+    pub(crate) fn reads(&self, content_type: &str) -> bool {
+        media_type_match(self.media_types, &ContentType::parse(content_type)).is_some()
     }
 
     /// Returns whether one of the media types has exactly these bytes.

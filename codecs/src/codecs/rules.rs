@@ -3,7 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Declared, Policy, allow::Allowed};
-use crate::{Chosen, CodecInfo, ContentType, Limits, MalformedContentType, MediaType, content_type::is_blank};
+use crate::{
+    Chosen, CodecInfo, ContentType, Limits, MalformedContentType, MediaType,
+    content_type::{is_blank, without_white},
+};
 
 /// One codec's turn. A list of steps names each codec once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +72,8 @@ impl Rules {
         let Some(text) = text.filter(|text| !is_blank(text)) else {
             return Resolution::Missing;
         };
+        // White space may be as long as the message.
+        let text = if text.len() > ContentType::MAX_BYTES { without_white(text) } else { text };
         if text.len() > ContentType::MAX_BYTES {
             return Resolution::Malformed(MalformedContentType::TooLong);
         }

@@ -16,7 +16,7 @@ use mime::Mime;
 pub use self::malformed::MalformedContentType;
 pub(crate) use self::{
     excerpt::excerpt,
-    parse::{is_blank, is_name},
+    parse::{is_blank, is_name, without_white},
 };
 
 /// The ContentType of a message: the text that was sent, and its parsed form. Parsing never fails: text that is not a media
@@ -80,7 +80,7 @@ struct Parameter {
 }
 
 impl ContentType {
-    /// A longer text is malformed: 255 bytes.
+    /// A text that is longer, without white space around it, is malformed: 255 bytes.
     pub const MAX_BYTES: usize = 255;
     /// A text with more parameters is malformed: 8.
     pub const MAX_PARAMETERS: usize = 8;

@@ -9,10 +9,10 @@ const WHITE: [char; 2] = [' ', '\t'];
 const END: [char; 4] = [' ', '\t', '\r', '\n'];
 
 pub(super) fn parse(raw: &str) -> Result<View, MalformedContentType> {
-    if raw.len() > ContentType::MAX_BYTES {
+    let text = without_white(raw);
+    if text.len() > ContentType::MAX_BYTES {
         return Err(MalformedContentType::TooLong);
     }
-    let text = raw.trim_end_matches(END).trim_start_matches(WHITE);
     if text.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t') {
         return Err(MalformedContentType::ControlCharacter);
     }
@@ -28,6 +28,11 @@ pub(super) fn parse(raw: &str) -> Result<View, MalformedContentType> {
     }
     let (parameters, duplicate) = parse_parameters(rest)?;
     Ok(View::new(&essence, parameters, duplicate))
+}
+
+/// Returns the text without white space around it.
+pub(crate) fn without_white(raw: &str) -> &str {
+    raw.trim_end_matches(END).trim_start_matches(WHITE)
 }
 
 /// Returns whether a set of codecs treats the text as a missing one.

@@ -66,7 +66,7 @@ impl Bincode {
 
     fn declared(self, content_type: Option<&ContentType>) -> Result<Encoding, DecodeError> {
         match content_type {
-            Some(declared) if is_bincode(declared.as_str()) => parameter(declared.parameter("encoding")),
+            Some(declared) if declared.essence() == Some(ESSENCE) => parameter(declared.parameter("encoding")),
             _ => Ok(self.encoding),
         }
     }
@@ -114,11 +114,6 @@ impl Codec for Bincode {
 
 fn options() -> impl Options + Copy {
     DefaultOptions::new().with_little_endian()
-}
-
-fn is_bincode(declared: &str) -> bool {
-    let essence = declared.split(';').next().unwrap_or_default();
-    essence.trim().eq_ignore_ascii_case(ESSENCE)
 }
 
 fn parameter(encoding: Option<&str>) -> Result<Encoding, DecodeError> {
@@ -280,6 +275,9 @@ mod tests {
         let declared = |text| Bincode::varint().declared(Some(&ContentType::parse(text)));
         assert_eq!(declared("Application/X-Bincode"), Ok(Encoding::Fixint));
         assert_eq!(declared("application/octet-stream"), Ok(Encoding::Varint));
+        // A comment is not a part of the type.
+        let comment = ContentType::parse("application/x-bincode (v1); encoding=varint");
+        assert_eq!(Bincode::fixint().declared(Some(&comment)), Ok(Encoding::Varint));
         assert_eq!(Bincode::varint().declared(None), Ok(Encoding::Varint));
         assert_eq!(Bincode::fixint().declared(None), Ok(Encoding::Fixint));
     }

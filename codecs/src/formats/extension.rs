@@ -16,9 +16,9 @@ pub(super) struct Extension {
 }
 
 impl From<Seconds> for Extension {
-    fn from(Seconds { seconds, micros }: Seconds) -> Self {
+    fn from(Seconds { seconds, nanos }: Seconds) -> Self {
         let mut bytes = [0; 12];
-        bytes[..4].copy_from_slice(&(micros * 1_000).to_be_bytes());
+        bytes[..4].copy_from_slice(&nanos.to_be_bytes());
         bytes[4..].copy_from_slice(&seconds.to_be_bytes());
         Self { bytes, next: 0 }
     }

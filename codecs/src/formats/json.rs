@@ -20,7 +20,8 @@ use crate::{
 /// fields that the type ignores. (`serde_json` has a limit of its own: it accepts at most 127 levels.)
 ///
 /// As in `serde_json`, the last of two equal keys wins in a map; a struct refuses them. A float that is NaN or infinite is
-/// written as `null`, which cannot be read as a float. Every other float is read with the bits that were written.
+/// written as `null`, which cannot be read as a float. Every other float is read with the bits that were written. A number beyond the
+/// range of `f32` is infinite as an `f32`.
 /// [`Json::strict`] refuses equal keys everywhere.
 ///
 /// ```
@@ -52,6 +53,22 @@ impl Json {
     }
 }
 
+impl Json {
+    #[inline]
+    fn read<'de, T: Deserialize<'de>>(self, body: &'de [u8], cx: &DecodeContext<'_>) -> Result<T, DecodeError> {
+        if body.is_empty() {
+            return empty::decode();
+        }
+        json::check(body, cx.limits())?;
+        // Checking UTF-8 once is faster than `from_slice`, which checks each string.
+        let text = str::from_utf8(body).map_err(|error| not_utf8(body, error))?;
+        if self.strict {
+            json_strict::check(text)?;
+        }
+        serde_json::from_str(text).map_err(|error| explained::<T>(error, text))
+    }
+}
+
 impl Codec for Json {
     #[inline]
     fn name(&self) -> &'static str {
@@ -79,17 +96,8 @@ impl Codec for Json {
     fn decode<'de, T: Deserialize<'de>>(&self, body: &'de [u8], cx: &DecodeContext<'_>) -> Result<T, DecodeError> {
         cx.limits().check_size(body)?;
         check_charset(cx.parameter("charset"), body)?;
-        let body = charset::strip_bom(body);
-        if body.is_empty() {
-            return empty::decode();
-        }
-        json::check(body, cx.limits())?;
-        // Checking UTF-8 once is faster than `from_slice`, which checks each string.
-        let text = str::from_utf8(body).map_err(|error| not_utf8(body, error))?;
-        if self.strict {
-            json_strict::check(text)?;
-        }
-        serde_json::from_str(text).map_err(|error| explained::<T>(error, text))
+        let text = charset::strip_bom(body);
+        self.read(text, cx).map_err(|error| error.behind_mark(body.len() - text.len()))
     }
 
     #[inline]

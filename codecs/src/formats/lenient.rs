@@ -1,15 +1,16 @@
 //! A wrapper of a deserializer and of the values that it passes on: a float that is an integer exactly is read into an integer,
-//! and one of 64 bits into one of 32; an instant is read into text.
+//! and one of 64 bits into one of 32; an instant is read into text; a number is no name of a field or a variant.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess, Visitor};
 
-use super::{
-    number::{Integer, Single},
-    time_text::TimeText,
+use super::{number::Integer, single::Single, time_text::TimeText, wide::Wide};
+use crate::{
+    instant::INSTANT,
+    names::{Identifier, Names},
+    transcode::EXACT,
 };
-use crate::instant::INSTANT;
 
 /// A deserializer, or a value that it passes on, that accepts numbers as other encoders write them.
 pub(super) struct Lenient<T> {
@@ -17,12 +18,26 @@ pub(super) struct Lenient<T> {
     mode: Mode,
 }
 
-/// The form of a whole float in an untyped value. Serde buffers fields of internally tagged enums and flattened fields as
-/// untyped values, and the type of the field may be an integer.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mode {
-    WholeFloats,
-    WholeIntegers,
+/// The form of untyped values. Serde buffers fields of internally tagged enums and flattened fields as untyped values, and the type of
+/// the field may be an integer, or text.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Mode {
+    /// A whole float is an integer.
+    whole_integers: bool,
+    /// The timestamp extension is text.
+    times_as_text: bool,
+    names: Names,
+}
+
+impl Mode {
+    pub(super) const fn new(whole_integers: bool, times_as_text: bool) -> Self {
+        Self { whole_integers, times_as_text, names: Names::Keys }
+    }
+
+    #[inline]
+    const fn naming(self, names: Names) -> Self {
+        Self { names, ..self }
+    }
 }
 
 impl<T> Lenient<T> {
@@ -33,10 +48,10 @@ impl<T> Lenient<T> {
 }
 
 macro_rules! nested {
-    ($($name:ident($($arg:ident: $type:ty),*);)*) => {$(
+    ($($name:ident($($arg:ident: $type:ty),*) $names:expr;)*) => {$(
         #[inline]
         fn $name<V: Visitor<'de>>(self, $($arg: $type,)* visitor: V) -> Result<V::Value, D::Error> {
-            self.inner.$name($($arg,)* Lenient::new(visitor, self.mode))
+            self.inner.$name($($arg,)* Lenient::new(visitor, self.mode.naming($names)))
         }
     )*};
 }
@@ -63,8 +78,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Lenient<D> {
     type Error = D::Error;
 
     leaves! {
-        deserialize_bool deserialize_char deserialize_f64 deserialize_i128 deserialize_u128
-        deserialize_identifier deserialize_bytes deserialize_unit deserialize_ignored_any
+        deserialize_bool deserialize_char deserialize_f64 deserialize_bytes deserialize_unit deserialize_ignored_any
     }
 
     leaves_with! {
@@ -75,17 +89,39 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Lenient<D> {
     }
 
     nested! {
-        deserialize_any();
-        deserialize_option();
+        deserialize_option() Names::Keys;
         // A type of bytes may read a sequence of numbers.
-        deserialize_byte_buf();
-        deserialize_seq();
-        deserialize_map();
-        deserialize_unit_struct(name: &'static str);
-        deserialize_tuple(len: usize);
-        deserialize_tuple_struct(name: &'static str, len: usize);
-        deserialize_struct(name: &'static str, fields: &'static [&'static str]);
-        deserialize_enum(name: &'static str, variants: &'static [&'static str]);
+        deserialize_byte_buf() Names::Keys;
+        deserialize_seq() Names::Keys;
+        deserialize_map() Names::Keys;
+        deserialize_unit_struct(name: &'static str) Names::Keys;
+        deserialize_tuple(len: usize) Names::Keys;
+        deserialize_tuple_struct(name: &'static str, len: usize) Names::Keys;
+        deserialize_struct(name: &'static str, fields: &'static [&'static str]) Names::Fields;
+        deserialize_enum(name: &'static str, variants: &'static [&'static str]) Names::Variants;
+    }
+
+    #[inline]
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        let visitor = Lenient::new(visitor, self.mode.naming(Names::Keys));
+        if self.mode.times_as_text {
+            return self.inner.deserialize_any(TimeText(visitor));
+        }
+        self.inner.deserialize_any(visitor)
+    }
+
+    #[inline]
+    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        self.inner.deserialize_identifier(Identifier::new(visitor, self.mode.names))
+    }
+
+    // The decoder itself reads -1 as the largest integer without a sign.
+    fn deserialize_u128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        self.inner.deserialize_any(Integer(Wide { visitor, has_sign: false }))
+    }
+
+    fn deserialize_i128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        self.inner.deserialize_any(Integer(Wide { visitor, has_sign: true }))
     }
 
     #[inline]
@@ -93,7 +129,10 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Lenient<D> {
         if name == INSTANT {
             return self.inner.deserialize_any(visitor);
         }
-        self.inner.deserialize_newtype_struct(name, Lenient::new(visitor, self.mode))
+        let mut mode = self.mode.naming(Names::Keys);
+        // A value that is converted to another format must not lose its type.
+        mode.times_as_text &= name != EXACT;
+        self.inner.deserialize_newtype_struct(name, Lenient::new(visitor, mode))
     }
 
     #[inline]
@@ -128,7 +167,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Lenient<V> {
 
     #[inline]
     fn visit_f32<E: Error>(self, value: f32) -> Result<V::Value, E> {
-        if self.mode == Mode::WholeIntegers {
+        if self.mode.whole_integers {
             return Integer(self.inner).visit_f32(value);
         }
         self.inner.visit_f32(value)
@@ -136,7 +175,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Lenient<V> {
 
     #[inline]
     fn visit_f64<E: Error>(self, value: f64) -> Result<V::Value, E> {
-        if self.mode == Mode::WholeIntegers {
+        if self.mode.whole_integers {
             return Integer(self.inner).visit_f64(value);
         }
         self.inner.visit_f64(value)
@@ -154,17 +193,17 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Lenient<V> {
 
     #[inline]
     fn visit_some<D: Deserializer<'de>>(self, value: D) -> Result<V::Value, D::Error> {
-        self.inner.visit_some(Lenient::new(value, self.mode))
+        self.inner.visit_some(Lenient::new(value, self.mode.naming(Names::Keys)))
     }
 
     #[inline]
     fn visit_newtype_struct<D: Deserializer<'de>>(self, value: D) -> Result<V::Value, D::Error> {
-        self.inner.visit_newtype_struct(Lenient::new(value, self.mode))
+        self.inner.visit_newtype_struct(Lenient::new(value, self.mode.naming(Names::Keys)))
     }
 
     #[inline]
     fn visit_seq<A: SeqAccess<'de>>(self, elements: A) -> Result<V::Value, A::Error> {
-        self.inner.visit_seq(Lenient::new(elements, self.mode))
+        self.inner.visit_seq(Lenient::new(elements, self.mode.naming(Names::Keys)))
     }
 
     #[inline]
@@ -211,7 +250,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Lenient<A> {
 
     #[inline]
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, A::Error> {
-        self.inner.next_value_seed(Lenient::new(seed, self.mode))
+        self.inner.next_value_seed(Lenient::new(seed, self.mode.naming(Names::Keys)))
     }
 
     #[inline]
@@ -226,7 +265,7 @@ impl<'de, A: EnumAccess<'de>> EnumAccess<'de> for Lenient<A> {
 
     #[inline]
     fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Self::Variant), A::Error> {
-        let (variant, content) = self.inner.variant_seed(Lenient::new(seed, self.mode))?;
+        let (variant, content) = self.inner.variant_seed(Lenient::new(seed, self.mode.naming(Names::Variants)))?;
         Ok((variant, Lenient::new(content, self.mode)))
     }
 }
@@ -241,12 +280,12 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Lenient<A> {
 
     #[inline]
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, A::Error> {
-        self.inner.newtype_variant_seed(Lenient::new(seed, self.mode))
+        self.inner.newtype_variant_seed(Lenient::new(seed, self.mode.naming(Names::Keys)))
     }
 
     #[inline]
     fn tuple_variant<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, A::Error> {
-        self.inner.tuple_variant(len, Lenient::new(visitor, self.mode))
+        self.inner.tuple_variant(len, Lenient::new(visitor, self.mode.naming(Names::Keys)))
     }
 
     #[inline]
@@ -255,6 +294,6 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Lenient<A> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, A::Error> {
-        self.inner.struct_variant(fields, Lenient::new(visitor, self.mode))
+        self.inner.struct_variant(fields, Lenient::new(visitor, self.mode.naming(Names::Fields)))
     }
 }

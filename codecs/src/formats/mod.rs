@@ -40,12 +40,16 @@ mod protobuf;
 mod raw;
 #[cfg(any(feature = "avro", feature = "msgpack", feature = "cbor"))]
 mod seconds;
+#[cfg(any(feature = "avro", feature = "msgpack", feature = "cbor", feature = "dotnet", feature = "amqp-value"))]
+pub(crate) mod single;
 #[cfg(any(feature = "json", feature = "msgpack", feature = "bincode"))]
 mod sink;
 mod text;
 #[cfg(feature = "msgpack")]
 mod time_text;
 mod unsupported;
+#[cfg(feature = "msgpack")]
+mod wide;
 
 #[cfg(feature = "avro")]
 pub use self::avro::{Avro, AvroSchema, AvroSchemaError, AvroSchemaErrorKind};

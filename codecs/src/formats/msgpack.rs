@@ -9,7 +9,7 @@ use super::{
 };
 use crate::serde_error;
 use crate::{
-    Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType, Position,
+    Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType, Position, ValueKind,
     explain::{Trace, explain},
     limits::{self, Limits},
 };
@@ -29,8 +29,10 @@ use crate::{
 /// A `Vec<u8>` is written as an array of numbers, and read from an array or a byte string. A type such as
 /// `serde_bytes::ByteBuf` is written as a byte string.
 ///
-/// The timestamp extension is read into text, in the form of RFC 3339. Other extensions are refused, except in fields that
-/// the type ignores.
+/// The timestamp extension is read into text, in the form of RFC 3339, also where the type is not known. Other extensions are
+/// refused, except in fields that the type ignores.
+///
+/// Fields and variants have names: a key that is a number is no field, and a variant that is a number is refused.
 ///
 /// ```
 /// use bytes::BytesMut;
@@ -99,10 +101,11 @@ fn reader<'de>(body: &'de [u8], limits: &Limits) -> rmp_serde::Deserializer<deco
 /// Reads a body that the walk over its limits has found well-formed.
 #[inline]
 fn read<'de, T: Deserialize<'de>>(body: &'de [u8], limits: &Limits) -> Result<T, DecodeError> {
-    read_as(body, limits, Mode::WholeFloats).or_else(|error| read_again(body, limits, error))
+    read_as(body, limits, Mode::default()).or_else(|error| read_again(body, limits, error))
 }
 
-/// Reads the body again, with whole floats in untyped values as integers. If that fails too, explains `error`.
+/// Reads the body again, with whole floats in untyped values as integers, with instants in them as text, and with both. If that fails
+/// too, explains `error`.
 #[cold]
 #[inline(never)]
 fn read_again<'de, T: Deserialize<'de>>(
@@ -110,12 +113,18 @@ fn read_again<'de, T: Deserialize<'de>>(
     limits: &Limits,
     error: DecodeError,
 ) -> Result<T, DecodeError> {
-    // The markers of floats. Without one, another reading would see the same.
-    if error.kind() == DecodeErrorKind::Type
-        && body.iter().any(|byte| matches!(byte, 0xca | 0xcb))
-        && let Ok(value) = read_as(body, limits, Mode::WholeIntegers)
-    {
-        return Ok(value);
+    if error.kind() == DecodeErrorKind::Type {
+        // The markers of floats and of extensions. Without one, another reading would see the same.
+        let has_floats = body.iter().any(|byte| matches!(byte, 0xca | 0xcb));
+        let has_times = body.iter().any(|byte| matches!(byte, 0xc7 | 0xd6 | 0xd7));
+        for (whole_integers, times_as_text) in [(true, false), (false, true), (true, true)] {
+            if (has_floats || !whole_integers)
+                && (has_times || !times_as_text)
+                && let Ok(value) = read_as(body, limits, Mode::new(whole_integers, times_as_text))
+            {
+                return Ok(value);
+            }
+        }
     }
     Err(explained::<T>(error, body, limits))
 }
@@ -135,19 +144,24 @@ fn read_as<'de, T: Deserialize<'de>>(body: &'de [u8], limits: &Limits, mode: Mod
 #[inline(never)]
 fn explained<'de, T: Deserialize<'de>>(error: DecodeError, body: &'de [u8], limits: &Limits) -> DecodeError {
     let mut value = None;
-    let read = |trace: &Trace| trace.read::<T, _>(Lenient::new(&mut reader(body, limits), Mode::WholeFloats));
+    let read = |trace: &Trace| trace.read::<T, _>(Lenient::new(&mut reader(body, limits), Mode::default()));
     let error = explain(error, read, |steps| {
         value = limits::msgpack::find(body, steps);
         value.map(Position::Offset)
     });
     // The reader refuses some values without their kind.
     match value.and_then(|at| limits::msgpack::kind(body, at)) {
+        // A variant with data is in a map of one entry.
+        Some(ValueKind::Map) if error.detail() == Some(ANOTHER_LENGTH) => error.with_detail("a map of another length"),
         Some(found) if error.kind() == DecodeErrorKind::Type && error.detail().is_none() && error.found().is_none() => {
             error.with_found(found)
         }
         _ => error,
     }
 }
+
+/// The reader does not tell an array from a map here.
+const ANOTHER_LENGTH: &str = "an array of another length";
 
 #[cold]
 fn refusal(error: decode::Error) -> DecodeError {
@@ -157,7 +171,7 @@ fn refusal(error: decode::Error) -> DecodeError {
         Error::Utf8Error(_) => DecodeError::new(DecodeErrorKind::Utf8),
         Error::DepthLimitExceeded => DecodeError::new(DecodeErrorKind::Depth),
         Error::OutOfRange => DecodeError::new(DecodeErrorKind::Type).with_detail("a number out of range"),
-        Error::LengthMismatch(_) => DecodeError::new(DecodeErrorKind::Type).with_detail("an array of another length"),
+        Error::LengthMismatch(_) => DecodeError::new(DecodeErrorKind::Type).with_detail(ANOTHER_LENGTH),
         // The value is well-formed, so a read beyond it, or of another marker, is the type's. The texts of these contain bytes
         // of the body.
         Error::TypeMismatch(_) | Error::InvalidMarkerRead(_) | Error::InvalidDataRead(_) | Error::Uncategorized(_) => {

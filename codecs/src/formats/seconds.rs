@@ -1,19 +1,19 @@
 //! Seconds since 1970-01-01, as formats mark them.
 
-#[cfg(any(feature = "msgpack", feature = "cbor"))]
 use crate::instant::date;
 
 #[cfg(feature = "cbor")]
 const MICROS: i64 = 1_000_000;
 
-/// Seconds, and microseconds after them: the precision of a float of 64 bits in these centuries.
+/// Seconds, and nanoseconds after them.
 #[derive(Clone, Copy)]
 pub(super) struct Seconds {
     pub(super) seconds: i64,
-    pub(super) micros: u32,
+    pub(super) nanos: u32,
 }
 
 impl Seconds {
+    /// To the microsecond: the precision of a float of 64 bits in these centuries.
     #[cfg(feature = "cbor")]
     #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
     pub(super) fn of_float(seconds: f64) -> Option<Self> {
@@ -24,11 +24,10 @@ impl Seconds {
         let whole = seconds.floor();
         let micros = ((seconds - whole) * 1e6).round() as i64;
         let seconds = whole as i64 + micros / MICROS;
-        Some(Self { seconds, micros: u32::try_from(micros % MICROS).ok()? })
+        Some(Self { seconds, nanos: u32::try_from(micros % MICROS * 1_000).ok()? })
     }
 
     /// Returns the text of RFC 3339, within its range of years.
-    #[cfg(any(feature = "msgpack", feature = "cbor"))]
     pub(super) fn to_text(self) -> Option<String> {
         const DAY: i64 = 24 * 60 * 60;
         if !(-62_167_219_200..253_402_300_800).contains(&self.seconds) {
@@ -38,7 +37,7 @@ impl Seconds {
         let second = self.seconds.rem_euclid(DAY);
         let (hours, minutes, seconds) = (second / 3_600, second / 60 % 60, second % 60);
         let whole = format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}");
-        let fraction = format!(".{:06}", self.micros);
+        let fraction = format!(".{:09}", self.nanos);
         Some(whole + fraction.trim_end_matches('0').trim_end_matches('.') + "Z")
     }
 }

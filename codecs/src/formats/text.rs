@@ -14,7 +14,8 @@ mod writer;
 ///
 /// It reads strings, and types that read themselves from one (`IpAddr`, a `Uuid`). The parameter `charset` may be
 /// `utf-8` (the default), `us-ascii`, `iso-8859-1`, `utf-16`, `utf-16le` or `utf-16be`; a byte order mark is dropped.
-/// A `&str` borrows from the body if the bytes are valid UTF-8. It writes strings, in UTF-8, and refuses every other
+/// A `&str` borrows from the body if the charset is `utf-8` or `us-ascii`, or `iso-8859-1` and the bytes are US-ASCII; it is not read
+/// from other bodies. It writes strings, in UTF-8, and refuses every other
 /// value with [`EncodeErrorKind::Unsupported`](crate::EncodeErrorKind::Unsupported).
 ///
 /// An empty body is the empty string, and none for an `Option`.

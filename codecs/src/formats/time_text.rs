@@ -60,5 +60,5 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for TimeText<V> {
 
 fn text(bytes: &[u8]) -> Option<String> {
     let (seconds, nanos) = from_extension(bytes)?;
-    Seconds { seconds, micros: nanos / 1_000 }.to_text()
+    Seconds { seconds, nanos }.to_text()
 }

@@ -5,7 +5,7 @@ mod value;
 
 use std::{error, fmt};
 
-#[cfg(feature = "cbor")]
+#[cfg(any(feature = "avro", feature = "msgpack", feature = "cbor"))]
 pub(crate) use self::value::EXACT;
 use self::{soften::soften, value::Value};
 use crate::{CodecSet, Codecs, DecodeFailure, EncodeError, Encoded};
@@ -14,7 +14,8 @@ impl<S: CodecSet> Codecs<S> {
     /// Writes a body in the format of the ContentType `to`, whatever its types. It is read by `content_type` and the set's
     /// rules, by a fallback too.
     ///
-    /// Both formats must describe themselves, as JSON, MessagePack and CBOR do. The written body is read again, and if it has
+    /// Both formats must describe themselves, as JSON, MessagePack and CBOR do, or be text or bytes: then the value is one text, or one
+    /// byte string. Text XML of .NET has no types, so its numbers and truth values become text. The written body is read again, and if it has
     /// another value the result is [`TranscodeError::Lossy`]:
     ///
     /// | what | into JSON | into MessagePack | into CBOR |

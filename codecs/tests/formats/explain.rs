@@ -309,6 +309,9 @@ fn the_position_of_message_pack_is_that_of_the_value() {
     let shape = |body: &[u8]| MSGPACK.decode::<Shape>(body).unwrap_err().position();
     assert_eq!(shape(b"\xa1x"), Some(Position::Offset(0)));
     assert_eq!(shape(b"\x81\xa5Named\x07"), Some(Position::Offset(7)));
+    // A variant is in a map of one entry.
+    let error = MSGPACK.decode::<Shape>(b"\x82\xa1x\x01\xa1y\x02").unwrap_err();
+    assert_eq!((error.detail(), error.position()), (Some("a map of another length"), Some(Position::Offset(0))));
 }
 
 /// Rules: P-121.

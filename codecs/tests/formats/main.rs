@@ -7,11 +7,13 @@
 
 mod allocations;
 mod avro;
+mod avro_types;
 mod canary;
 mod cbor;
 mod explain;
 mod hostile;
 mod msgpack;
+mod names;
 mod plugin;
 mod random;
 mod refusals;

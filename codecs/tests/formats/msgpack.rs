@@ -1,6 +1,6 @@
 //! `MessagePack` as other encoders write it. The bytes come from the encoders that the tests name.
 
-use std::fmt::Debug;
+use std::{collections::BTreeMap, fmt::Debug};
 
 use consign_codecs::DecodeErrorKind as Kind;
 use serde::{Deserialize, de::DeserializeOwned};
@@ -72,6 +72,8 @@ fn the_timestamp_extension_is_read_into_text() {
     // A Date by msgpackr and @msgpack/msgpack, a datetime by msgpack.
     reads("d7ff1d5353006553f100", "2023-11-14T22:13:20.123Z".to_owned());
     reads("91 d6ff6553f100", vec![Some("2023-11-14T22:13:20Z".to_owned())]);
+    // A datetime64 of numpy and an Instant of Java: nanoseconds.
+    reads("c70cff075bcd15000000006553f100", "2023-11-14T22:13:20.123456789Z".to_owned());
     for digits in ["d6016553f100", "d5ff6553", "c70cff 3b9aca00 0000000000000000", "c70cff 00000000 7fffffffffffffff"] {
         refuses::<String>(digits);
     }
@@ -131,4 +133,47 @@ fn variants_by_other_encoders() {
     // An extension of another's is skipped in a field that the type ignores, and refused elsewhere.
     reads("de0002 a161 d40000 a162 01", Known { b: 1 });
     refuses::<Value>("d40000");
+}
+
+/// Rules: P-105.
+#[test]
+fn a_timestamp_is_text_where_any_type_is_read() {
+    #[derive(Debug, Deserialize, PartialEq)]
+    #[serde(tag = "type")]
+    enum Event {
+        Paid { at: String, cents: f64, count: u8 },
+    }
+
+    // {at: new Date(1700000000000)} by @msgpack/msgpack.
+    let at = json!("2023-11-14T22:13:20Z");
+    reads("81 a26174 d6ff6553f100", BTreeMap::from([("at".to_owned(), at.clone())]));
+    reads("81 a26174 d7ff1d5353006553f100", json!({"at": "2023-11-14T22:13:20.123Z"}));
+    // A whole float stays one.
+    reads("92 d6ff6553f100 cb4028000000000000", json!([at, 12.0]));
+    let paid = Event::Paid { at: "2023-11-14T22:13:20Z".into(), cents: 12.0, count: 3 };
+    let body = "84 a474797065 a450616964 a26174 d6ff6553f100 a563656e7473 cb4028000000000000 a5636f756e74 ";
+    reads(&format!("{body} 03"), paid);
+    let paid = Event::Paid { at: "2023-11-14T22:13:20Z".into(), cents: 12.0, count: 3 };
+    reads(&format!("{body} cb4008000000000000"), paid);
+    // Another extension has no text.
+    refuses::<Value>("91 d6016553f100");
+}
+
+/// Rules: P-105.
+#[test]
+fn a_negative_integer_is_no_large_one() {
+    refuses::<u128>("ff");
+    refuses::<u128>("d3ffffffffffffffff");
+    reads("ff", -1_i128);
+    reads("7f", 127_u128);
+    reads("cfffffffffffffffff", u128::from(u64::MAX));
+    for value in [u128::MAX, 1 << 64, 0] {
+        assert_eq!(MSGPACK.decode(&MSGPACK.encode(&value).unwrap()), Ok(value));
+    }
+    for value in [i128::MIN, -1, 0, i128::MAX] {
+        assert_eq!(MSGPACK.decode(&MSGPACK.encode(&value).unwrap()), Ok(value));
+    }
+    // Another number of bytes is no number.
+    refuses::<u128>("c403010203");
+    refuses::<i128>("a178");
 }

@@ -1,6 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Debug;
 
+use consign_codecs::Position;
 use proptest::{
     collection::{btree_map, btree_set, hash_map, vec},
     option,
@@ -259,6 +260,18 @@ fn a_cbor_body_may_say_that_it_is_cbor() {
 fn a_byte_order_mark_is_no_json() {
     assert_eq!(Which::Json.decode::<u32>(b"\xef\xbb\xbf7"), Ok(7));
     assert_eq!(Which::Json.decode::<Option<u32>>(b"\xef\xbb\xbf"), Ok(None));
+    // It is three bytes of its line, and of no other.
+    for codec in [Which::Json, Which::Strict] {
+        for (body, line, column) in [
+            (&b"\xef\xbb\xbf\"7\""[..], 1, 6),
+            (b"\xef\xbb\xbf[1,\n\"7\"]", 2, 3),
+            (b"\xef\xbb\xbf\"\xff\"", 1, 5),
+            (b"\xef\xbb\xbf[1", 1, 5),
+        ] {
+            let error = codec.decode::<Vec<u32>>(body).unwrap_err();
+            assert_eq!(error.position(), Some(Position::Text { line, column }), "{error}");
+        }
+    }
 }
 
 #[test]

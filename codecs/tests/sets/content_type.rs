@@ -329,7 +329,13 @@ fn white_space_and_line_breaks_at_the_end_do_not_count() {
     for end in ["\r\n", "\n", " \t\r\n", "\r\n \r\n", ";\r\n"] {
         assert_same(&format!("text/plain;charset=utf-8{end}"), "text/plain;charset=utf-8");
     }
-    for blank in ["\r\n", " \r\n"] {
+    // They count neither for the length of the text.
+    let blanks = " ".repeat(300);
+    assert_same(&format!("{blanks}application/json{blanks}"), "application/json");
+    for text in [format!("application/json{blanks}"), format!("{blanks}application/json\r\n"), blanks.clone()] {
+        assert_eq!(Codecs::json().decode::<u8>(Some(&text), b"7"), Ok(7));
+    }
+    for blank in ["\r\n", " \r\n", &blanks] {
         assert_eq!(why(blank), Some(Why::Empty));
         assert_eq!(Codecs::json().decode::<u8>(Some(blank), b"7"), Ok(7));
     }

@@ -1,4 +1,7 @@
-use consign_codecs::{Codecs, DecodeErrorKind, DecodeFailure, FailureReason, Json, MessagePack, Of2, Of4, OneOf};
+use consign_codecs::{
+    Bincode, Codecs, DecodeErrorKind, DecodeFailure, FailureReason, Json, Limits, MessagePack, Of2, Of4, OneOf,
+    Protobuf,
+};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -78,5 +81,33 @@ fn a_failure_that_is_the_same_for_all_types_is_tried_once() {
     assert_eq!((failure.reason(), failure.attempts().len()), (FailureReason::UnsupportedContentType, 0));
     let deep = "[".repeat(1_000);
     let failure = codecs.decode::<Either>(None, deep.as_bytes()).unwrap_err();
+    assert_eq!((failure.reason(), failure.attempts().len()), (FailureReason::LimitExceeded, 1));
+}
+
+/// Rules: J-30, J-32.
+#[test]
+fn a_type_with_a_format_of_its_own_leaves_other_content_types_to_the_next() {
+    let codecs = Codecs::json();
+    let read: OneOf<(Protobuf<String>, V1)> =
+        codecs.decode(Some("application/json"), br#"{"name":"Lovelace"}"#).unwrap();
+    assert_eq!(read.value, Of2::Second(V1 { name: "Lovelace".into() }));
+    assert_eq!(read.refused[0].reason(), FailureReason::UnsupportedContentType);
+    let failure = codecs.decode::<OneOf<(Protobuf<String>, V1)>>(Some("application/json"), b"{}").unwrap_err();
+    assert_eq!((failure.reason(), failure.attempts().len()), (FailureReason::DeserializationFailed, 1));
+}
+
+/// Rules: J-32.
+#[test]
+fn a_length_of_a_positional_format_depends_on_the_type() {
+    type Positional = OneOf<(Vec<String>, (u64, u64))>;
+    let codecs = Codecs::builder().with(Bincode::fixint()).build().unwrap();
+    // The first number as a count of elements is beyond the limit.
+    let body = codecs.encode(&(u64::MAX, 7_u64)).unwrap().body;
+    let read: Positional = codecs.decode(Some("application/x-bincode"), &body).unwrap();
+    assert_eq!(read.value, Of2::Second((u64::MAX, 7)));
+    assert_eq!(read.refused[0].reason(), FailureReason::LimitExceeded);
+    // The size of a body does not depend on the type.
+    let small = Codecs::builder().with(Bincode::fixint()).limits(Limits::default().bytes(3)).build().unwrap();
+    let failure = small.decode::<Positional>(Some("application/x-bincode"), &body).unwrap_err();
     assert_eq!((failure.reason(), failure.attempts().len()), (FailureReason::LimitExceeded, 1));
 }

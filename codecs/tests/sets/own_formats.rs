@@ -75,6 +75,9 @@ fn a_type_writes_its_own_format() {
     let encoded = codecs.encode(&value).unwrap();
     assert_eq!((encoded.content_type, encoded.body), ("application/protobuf", message().freeze()));
     assert!(codecs.encode_as(&value, "application/protobuf;v=1").is_ok());
+    for alias in ["application/x-protobuf", "Application/Vnd.Google.Protobuf"] {
+        assert_eq!(codecs.encode_as(&value, alias).unwrap().content_type, "application/protobuf", "{alias}");
+    }
     let error = codecs.encode_as(&value, "application/json").unwrap_err();
     assert_eq!(error.kind(), EncodeErrorKind::NoSuchMediaType);
 }

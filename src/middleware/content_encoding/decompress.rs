@@ -44,8 +44,7 @@ impl DecompressLayer {
 
     fn decoded(&self, named: &str, body: &MessageBody) -> Result<Vec<u8>, Kind> {
         let encoding = self.encodings.iter().find(|encoding| encoding.is_named(named)).ok_or(Kind::Encoding)?;
-        let MessageBody::Data(data) = body else { return Err(Kind::NotBytes) };
-        let encoded = data.joined();
+        let encoded = body.codec_view().ok_or(Kind::NotBytes)?;
         let by_ratio = encoded.len().saturating_mul(self.max_ratio);
         let (limit, over) = if by_ratio < self.max_bytes {
             (by_ratio, Kind::Ratio { limit: self.max_ratio })

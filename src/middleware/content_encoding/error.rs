@@ -21,7 +21,7 @@ pub(super) enum DecompressErrorKind {
     Encoding,
     /// More than one encoding.
     Nested,
-    /// The body is an AMQP value or sequence.
+    /// The body is an AMQP sequence, or a value that is not bytes.
     NotBytes,
     /// More bytes than the layer allows.
     Size {

@@ -48,8 +48,8 @@
 //!
 //! The encodings that [`DecompressLayer::new`] names, within [`DecompressLayer::max_bytes`] and
 //! [`DecompressLayer::max_ratio`]. Consecutive gzip members and zstd frames are one body; skippable frames are skipped.
-//! `deflate` is read with and without the header of zlib. The limits apply to the whole body, and memory never exceeds
-//! them. A zstd frame is decoded directly into the body, so its window takes no memory.
+//! `deflate` is read with and without the header of zlib. The limits apply to the whole body. While it grows, it takes
+//! at most about twice as much memory. A zstd frame is decoded directly into the body, so its window takes no memory.
 //!
 //! Producers also write a charset (kombu, Spring AMQP) or a transfer encoding of MIME into this property. These names do
 //! not change the bytes, and the message passes unchanged: `identity`, `binary`, `7bit`, `8bit`, and charsets that are a

@@ -4,7 +4,7 @@ use tower_layer::Layer;
 use super::{EncryptLayer, NONCE, PURPOSE, TAG, VERSION, XCHACHA, error::DecryptError};
 use crate::{
     Message,
-    message::{MessageBody, PropertyValue},
+    message::PropertyValue,
     middleware::{
         Reader, Reading,
         keys::{Bound, Held, KeyProvider, Names},
@@ -61,8 +61,7 @@ impl DecryptLayer {
         let key = key.ok_or_else(|| DecryptError::unknown_key(id))?;
         let not_authentic = || DecryptError::not_authentic(key.id());
 
-        let MessageBody::Data(data) = message.body() else { return Err(DecryptError::NotBytes) };
-        let body = data.joined();
+        let body = message.payload().ok_or(DecryptError::NotBytes)?;
         let (nonce, rest) = body.split_first_chunk::<NONCE>().ok_or(DecryptError::TooShort)?;
         let (sealed, tag) = rest.split_last_chunk::<TAG>().ok_or(DecryptError::TooShort)?;
         let mut plain = sealed.to_vec();

@@ -22,7 +22,7 @@ pub enum DecryptError {
         /// The id, escaped.
         id: Box<str>,
     },
-    /// The body is an AMQP value or sequence.
+    /// The body is an AMQP sequence, or a value that is not bytes.
     NotBytes,
     /// The body is shorter than a nonce and a tag.
     TooShort,

@@ -12,7 +12,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InteropError {
-    /// The body is an AMQP value or sequence, and not an envelope.
+    /// The body is an AMQP sequence, or a value that is not bytes, and not an envelope.
     NotBytes,
     /// The body is not JSON, or not an envelope. Lines count from 1, and so do columns; 0 is before the first byte.
     Envelope {

@@ -1,7 +1,7 @@
 use super::InteropError;
 use crate::{
-    Message,
-    message::{ApplicationProperties, MessageBody, Properties, TraceContext},
+    Message, body,
+    message::{ApplicationProperties, Properties, TraceContext},
 };
 
 /// What another library says of a message. It fills the fields that are empty.
@@ -49,13 +49,13 @@ pub(super) fn without_mark(message: Message) -> Message {
         let essence = content_type.split(';').next().unwrap_or_default().trim();
         essence.get(essence.len().saturating_sub(4)..).is_some_and(|end| end.eq_ignore_ascii_case("json"))
     });
-    let MessageBody::Data(data) = message.body() else { return message };
-    let data = data.joined();
-    if !is_json || !data.starts_with(MARK) {
+    if !is_json || !message.payload().is_some_and(|body| body.starts_with(MARK)) {
         return message;
     }
-    let data = data.slice(MARK.len()..);
-    message.with_body(data)
+    match body::bytes(message.body()) {
+        Some(body) => message.with_body(body.slice(MARK.len()..)),
+        None => message,
+    }
 }
 
 /// U+FEFF in UTF-8.

@@ -10,8 +10,8 @@ use super::{
     instant::instant,
 };
 use crate::{
-    Message,
-    message::{ApplicationProperties, MessageBody},
+    Message, body,
+    message::ApplicationProperties,
     middleware::{Reader, Reading},
     time::{Clock, Timestamp},
 };
@@ -94,9 +94,8 @@ impl Reader for MassTransitLayer {
 impl MassTransitLayer {
     /// What is in an envelope goes among the properties, and is read from there.
     fn opened(&self, message: Message) -> Result<Message, InteropError> {
-        let MessageBody::Data(data) = message.body() else { return Err(InteropError::NotBytes) };
-        let data = data.joined();
-        let body = if data.starts_with(MARK) { data.slice(MARK.len()..) } else { data.clone() };
+        let data = body::bytes(message.body()).ok_or(InteropError::NotBytes)?;
+        let body = if data.starts_with(MARK) { data.slice(MARK.len()..) } else { data };
         let envelope: Envelope<'_> = serde_json::from_slice(&body)
             .map_err(|error| InteropError::Envelope { line: error.line(), column: error.column() })?;
         let inner = body.slice_ref(envelope.message.get().as_bytes());

@@ -9,9 +9,9 @@ use super::{
     instant::{instant, span},
 };
 use crate::{
-    Message,
+    Message, body,
     codecs::{DataContractBinary, Limits},
-    message::{ApplicationProperties, MessageBody, PropertyValue},
+    message::{ApplicationProperties, PropertyValue},
     middleware::{Reader, Reading},
     time::{Clock, Timestamp},
 };
@@ -110,11 +110,10 @@ impl Reader for NServiceBusLayer {
 /// Returns the message with the bytes inside of its body as the body. The property that declares the encoding is removed: it is
 /// no longer true, and the next layer of this kind would read the body again.
 fn unwrapped(message: Message) -> Result<Message, InteropError> {
-    let MessageBody::Data(data) = message.body() else { return Err(InteropError::NotBytes) };
-    let data = data.joined();
+    let data = body::bytes(message.body()).ok_or(InteropError::NotBytes)?;
     // Only the size could exceed a limit, and the body is in memory.
     let limits = Limits::default().bytes(Limits::MAX_BYTES);
-    let contents = DataContractBinary::contents(data, &limits).map_err(InteropError::Wrapped)?;
+    let contents = DataContractBinary::contents(&data, &limits).map_err(InteropError::Wrapped)?;
     let contents = match contents {
         Cow::Borrowed(inside) => data.slice_ref(inside),
         Cow::Owned(inside) => inside.into(),

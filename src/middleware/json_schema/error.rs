@@ -20,7 +20,7 @@ pub(super) enum ViolationsKind {
     Broken,
     /// The body is not JSON, or is nested too deeply.
     NotJson,
-    /// The body is an AMQP value or sequence.
+    /// The body is an AMQP sequence, or a value that is not bytes.
     NotBytes,
     /// The body is larger than the layer allows.
     TooLarge,
@@ -43,6 +43,7 @@ pub struct SchemaViolation {
 pub(super) const MAX_VIOLATIONS: usize = 8;
 /// Bytes of a path or a keyword that are kept.
 const PATH: usize = 128;
+const ELLIPSIS: &str = "...";
 
 impl SchemaViolation {
     pub(super) fn new(path: &str, keyword: &str) -> Self {
@@ -52,13 +53,17 @@ impl SchemaViolation {
 
 /// The path has the names of members, which a sender chooses.
 fn cut(text: &str) -> String {
-    let mut kept = String::new();
+    let (mut kept, mut before_ellipsis) = (String::new(), 0);
     for escaped in text.chars().map(char::escape_debug) {
-        if kept.len() + escaped.len() > PATH {
-            kept.push_str("...");
+        kept.extend(escaped);
+        if kept.len() > PATH {
+            kept.truncate(before_ellipsis);
+            kept.push_str(ELLIPSIS);
             break;
         }
-        kept.extend(escaped);
+        if kept.len() + ELLIPSIS.len() <= PATH {
+            before_ellipsis = kept.len();
+        }
     }
     kept
 }

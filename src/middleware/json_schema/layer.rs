@@ -6,7 +6,6 @@ use tower_layer::Layer;
 use super::{JsonSchema, SchemaViolations, error::ViolationsKind};
 use crate::{
     Message,
-    message::MessageBody,
     middleware::{Reader, Reading},
     pipeline::{Describe, LayerInfo, Side},
 };
@@ -90,16 +89,11 @@ impl JsonSchemaLayer {
         if !is_json(message.content_type()) {
             return if self.allows_others { Ok(()) } else { refused(ViolationsKind::ContentType) };
         }
-        match message.body() {
-            MessageBody::Data(data) => {
-                let body = data.joined();
-                if body.len() > self.max_bytes {
-                    return refused(ViolationsKind::TooLarge);
-                }
-                schema.validate(body)
-            }
-            _ if self.allows_others => Ok(()),
-            _ => refused(ViolationsKind::NotBytes),
+        match message.payload() {
+            Some(body) if body.len() > self.max_bytes => refused(ViolationsKind::TooLarge),
+            Some(body) => schema.validate(body),
+            None if self.allows_others => Ok(()),
+            None => refused(ViolationsKind::NotBytes),
         }
     }
 }

@@ -24,7 +24,7 @@ pub enum VerifyError {
     },
     /// Its signature is malformed.
     NoSignature,
-    /// The body is an AMQP value or sequence.
+    /// The body is an AMQP sequence, or a value that is not bytes.
     NotBytes,
     /// The body, or a property that is bound to it, is not what was signed, or the key is another one of that id.
     NotAuthentic {

@@ -4,7 +4,7 @@ use tower_layer::Layer;
 
 use super::{ALGORITHM, DIGEST, PURPOSE, SignLayer, VERSION, error::VerifyError, mac};
 use crate::{
-    Message,
+    Message, body,
     message::{MessageBody, PropertyValue},
     middleware::{
         Reader, Reading,
@@ -65,14 +65,16 @@ impl VerifyLayer {
         let not_authentic = || VerifyError::not_authentic(key.id());
 
         let signature = unhex(digits).ok_or(VerifyError::NoSignature)?;
-        let MessageBody::Data(data) = message.body() else { return Err(VerifyError::NotBytes) };
-        let mac = mac(&key, message.properties(), data.joined()).ok_or_else(not_authentic)?;
+        let body = body::bytes(message.body()).ok_or(VerifyError::NotBytes)?;
+        let mac = mac(&key, message.properties(), &body).ok_or_else(not_authentic)?;
         mac.verify_slice(&signature).map_err(|_| not_authentic())?;
         if let Some(name) = PURPOSE.missing(self.required.as_slice(), message.properties()) {
             return Err(VerifyError::not_bound(name));
         }
 
-        let mut message = message;
+        // The signature does not cover the kind of the body, by which a codec may be chosen.
+        let is_data = matches!(message.body(), MessageBody::Data(_));
+        let mut message = if is_data { message } else { message.with_body(body) };
         let properties = message.properties_mut().application_properties_mut();
         properties.remove(SignLayer::SIGNATURE);
         properties.remove(SignLayer::KEY_ID);

@@ -129,6 +129,10 @@ fn data_goes_as_its_type_says() {
         ("application/json", "{\"a\": 1.10}", r#""data":{"a": 1.10}"#),
         ("application/vnd.x+json;v=1", "12345678901234567890123", r#""data":12345678901234567890123"#),
         ("application/json", "not json", r#""data_base64":"bm90IGpzb24=""#),
+        // White space around it is data too.
+        ("application/json", "{}\n", r#""data_base64":"e30K""#),
+        ("application/json", " [ 1 ]", r#""data_base64":"IFsgMSBd""#),
+        ("application/json", "[ 1 ]", r#""data":[ 1 ]"#),
         ("application/xml", "<much wow=\"xml\"/>", r#""data":"<much wow=\"xml\"/>""#),
         ("text/plain", "", r#""data":"""#),
         ("application/vnd.apache.thrift.binary", "x", r#""data_base64":"eA==""#),
@@ -202,12 +206,49 @@ fn each_broken_rule_has_its_own_error() {
     for (message, error) in [
         (of("application/json"), CloudEventError::NotAnEvent),
         (of("application/cloudevents-batch+json"), CloudEventError::Batch),
-        (binary("cloudEvents:").with_body(Value::from("text")), CloudEventError::NotBytes),
+        (binary("cloudEvents:").with_body(Value::from(7)), CloudEventError::NotBytes),
     ] {
         assert_eq!(CloudEvent::from_message(&message).unwrap_err(), error);
     }
     assert!(CloudEvent::new("", "/s", "t").is_err() && event().with_extension("specversion", "1.1").is_err());
     assert!(event().with_extension("data", "x").is_err());
+}
+
+/// Rules: H-63.
+#[test]
+fn a_member_for_bytes_that_is_null_is_missing() {
+    let with = |members: &str| read(&format!(r#"{{"specversion":"1.0","id":"1","source":"/s","type":"t"{members}}}"#));
+    assert_eq!(with(r#","data":{"a":1},"data_base64":null"#).unwrap().data(), Some(&br#"{"a":1}"#[..]));
+    assert_eq!(with(r#","data_base64": null"#).unwrap().data(), None);
+    assert_eq!(with(r#","data":null,"data_base64":"eA==""#).unwrap_err(), CloudEventError::Data);
+}
+
+/// Rules: H-64.
+#[test]
+fn an_event_without_data_has_none_unless_a_binary_message_says_its_type() {
+    for mode in MODES {
+        let event = event();
+        assert_eq!(CloudEvent::from_message(&event.to_message(mode).unwrap()).unwrap(), event, "{mode:?}");
+    }
+    let typed =
+        read(r#"{"specversion":"1.0","id":"1","source":"/s","type":"t","datacontenttype":"text/plain"}"#).unwrap();
+    assert_eq!(CloudEvent::from_message(&typed.to_message(Mode::Structured).unwrap()).unwrap(), typed);
+    let binary = CloudEvent::from_message(&typed.to_message(Mode::Binary).unwrap()).unwrap();
+    assert_eq!((typed.data(), binary.data()), (None, Some(&b""[..])));
+}
+
+/// Rules: B-270.
+#[test]
+fn a_binary_and_a_string_value_are_the_data() {
+    let bytes = binary("cloudEvents:").payload().unwrap().to_vec();
+    let text = String::from_utf8(bytes.clone()).unwrap();
+    let expected = CloudEvent::from_message(&binary("cloudEvents:")).unwrap();
+    for body in [Value::from(bytes::Bytes::from(bytes)), Value::from(text)] {
+        let message = binary("cloudEvents:").with_body(body);
+        assert_eq!(CloudEvent::from_message(&message).unwrap(), expected);
+    }
+    let body = Value::from(bytes::Bytes::from_static(JSON.as_bytes()));
+    assert_eq!(CloudEvent::from_message(&structured("").with_body(body)).unwrap(), read(JSON).unwrap());
 }
 
 /// Rules: H-63.

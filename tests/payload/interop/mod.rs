@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use consign::{
     Disposition, Message,
-    message::{MessageBody, PropertyValue},
+    message::{MessageBody, PropertyValue, Value},
     middleware::interop::{InteropError, MassTransitLayer, NServiceBusLayer},
     settlement::{DeadLetterReason, IntoDisposition},
 };
@@ -166,7 +166,7 @@ async fn an_invalid_envelope_is_a_dead_letter() {
     }
     let value = Message::builder()
         .content_type("application/vnd.masstransit+json")
-        .build(MessageBody::Value(Box::new("x".into())))
+        .build(MessageBody::Value(Box::new(7.into())))
         .unwrap();
     assert_eq!(refused(value).await, "the body is an AMQP value or sequence, and an envelope is expected");
     let number = Message::builder().property("MT-MessageType", 1).build("{}").unwrap();
@@ -231,6 +231,25 @@ async fn headers_of_nservicebus_are_read() {
     assert_eq!((message.subject(), message.content_type()), (Some("own"), Some("application/msgpack")));
 }
 
+/// Rules: B-270.
+#[tokio::test]
+async fn a_binary_and_a_string_value_are_bytes() {
+    let binary = |text: &str| Value::from(bytes::Bytes::from(text.to_owned()));
+    let expected = received(enveloped(ENVELOPE)).await.unwrap();
+    for body in [binary(ENVELOPE), Value::from(ENVELOPE)] {
+        let opened = received(enveloped("").with_body(body)).await.unwrap();
+        assert_eq!((opened.body(), opened.properties()), (expected.body(), expected.properties()));
+    }
+    // JSON with a byte order mark, and bytes of .NET in bytes.
+    let mut marked = headers("Shop.OrderPlaced").with_body(binary("\u{feff}{}"));
+    marked.properties_mut().set_content_type("application/json");
+    assert_eq!(received(marked).await.unwrap().payload(), Some(&b"{}"[..]));
+    let wrapped = b"\x40\x0cbase64Binary\x08\x33http://schemas.microsoft.com/2003/10/Serialization/\x9f\x02{}";
+    let body = Value::from(bytes::Bytes::from_static(wrapped));
+    let message = Message::builder().property("NServiceBus.Transport.Encoding", "wcf/byte-array").build(body).unwrap();
+    assert_eq!(received(message).await.unwrap().payload(), Some(&b"{}"[..]));
+}
+
 /// Rules: H-87.
 #[tokio::test]
 async fn headers_that_cannot_be_read_make_a_dead_letter() {
@@ -244,7 +263,7 @@ async fn headers_that_cannot_be_read_make_a_dead_letter() {
         refused(wrapped).await,
         "the body is declared as `wcf/byte-array`: not well-formed: expected a record that starts an element at byte 0"
     );
-    let value = MessageBody::Value(Box::new("value".into()));
+    let value = MessageBody::Value(Box::new(7.into()));
     let value = Message::builder().property("NServiceBus.Transport.Encoding", "wcf/byte-array").build(value).unwrap();
     assert!(refused(value).await.starts_with("the body is an AMQP value"));
     let long = Message::builder().property("NServiceBus.MessageId", "x".repeat(129)).build("{}").unwrap();

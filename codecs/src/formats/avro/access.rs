@@ -48,7 +48,7 @@ impl<'i, 'de, 's> Items<'i, 'de, 's> {
     }
 
     fn value<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Refused> {
-        seed.deserialize(Reader { input: self.input, schema: self.schema, id: self.id })
+        seed.deserialize(Reader::new(self.input, self.schema, self.id))
     }
 
     /// Refuses an array that the type did not read to its end.
@@ -123,7 +123,7 @@ impl<'de> MapAccess<'de> for &mut Fields<'_, 'de, '_> {
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Refused> {
         let Some(id) = self.value.take() else { return Err(Refused::custom("a value before its key")) };
-        seed.deserialize(Reader { input: self.input, schema: self.schema, id })
+        seed.deserialize(Reader::new(self.input, self.schema, id))
     }
 
     fn size_hint(&self) -> Option<usize> {

@@ -1,5 +1,6 @@
 //! The bytes of a body, from the first to the last.
 
+use super::schema::Id;
 use crate::{DecodeError, DecodeErrorKind, Limits, Position, serde_error::Refused};
 
 pub(super) struct Input<'de> {
@@ -9,6 +10,8 @@ pub(super) struct Input<'de> {
     elements: usize,
     levels: usize,
     max_bytes: usize,
+    /// The instants that are numbers where any type is read.
+    numbers: Vec<Id>,
 }
 
 impl<'de> Input<'de> {
@@ -20,7 +23,24 @@ impl<'de> Input<'de> {
             elements: limits.elements.min(Limits::MAX_ELEMENTS),
             levels: limits.depth.min(Limits::MAX_DEPTH),
             max_bytes: limits.bytes,
+            numbers: Vec::new(),
         }
+    }
+
+    pub(super) fn with_numbers(self, numbers: &[Id]) -> Self {
+        Self { numbers: numbers.to_vec(), ..self }
+    }
+
+    pub(super) fn is_number(&self, id: Id) -> bool {
+        self.numbers.contains(&id)
+    }
+
+    /// Looks at what follows.
+    pub(super) fn peek<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        let at = self.at;
+        let value = read(self);
+        self.at = at;
+        value
     }
 
     pub(super) fn offset(&self) -> usize {

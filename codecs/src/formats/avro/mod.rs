@@ -13,10 +13,10 @@ use bytes::BytesMut;
 use serde::{Deserialize, Serialize};
 
 pub use self::schema::{AvroSchema, AvroSchemaError, AvroSchemaErrorKind};
-use self::{input::Input, reader::Reader, write::MARKER, write_error::WriteError};
+use self::{input::Input, reader::Reader, schema::Id, write::MARKER, write_error::WriteError};
 use super::empty;
 use crate::{
-    Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, MediaType, Position,
+    Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, Limits, MediaType, Position,
     explain::{Trace, explain},
 };
 
@@ -74,7 +74,7 @@ use crate::{
 /// |---|---|
 /// | `null` | unit, `None` |
 /// | `int`, `long` | integers; read into floats too |
-/// | `float`, `double` | floats; an integer that they hold exactly is written |
+/// | `float`, `double` | floats; an integer that they hold exactly is written. A `double` that is out of the range of `f32` is not read as one |
 /// | `bytes`, `fixed` | `Vec<u8>`, `[u8; N]`, and types such as `serde_bytes::ByteBuf` |
 /// | `string` | text, a unit variant |
 /// | `enum` | an enum of unit variants; text |
@@ -85,13 +85,18 @@ use crate::{
 /// | another union | an enum whose variants have the names of the branches: of a named type without its namespace, otherwise `string`, `long` and so on. Without such an enum a value is written as the branch that fits |
 /// | `long` with `timestamp-millis`, `-micros`, `-nanos` | `consign::time::Timestamp`; as an integer it is not converted |
 ///
+/// Where the type is not known, an instant in microseconds or nanoseconds is text of RFC 3339, and one in milliseconds a number. Serde
+/// buffers flattened fields and tagged enums in this way: a `Timestamp` keeps its unit there, and an integer is read too, by reading
+/// the body several times. An enum in a union is a variant by the name of the branch; if no other branch has the name of a variant,
+/// a text or a symbol that has one is that variant.
+///
 /// Other logical types are ignored: a `decimal` is bytes, a `date` the number of days.
 ///
 /// # Versions of a schema
 ///
 /// The schema that a body was written with, and the Rust type, have to fit together. A field that the type lacks is skipped. A
 /// field that the schema lacks needs `#[serde(default)]`: the defaults of another schema are not used for reading. A field that the type
-/// does not write has the default of the schema. A field that the schema lacks is not written, and is an error.
+/// does not write has the default of the schema, of a union the first branch that has such a value. A field that the schema lacks is not written, and is an error.
 ///
 /// # Limits
 ///
@@ -173,23 +178,63 @@ impl Codec for Avro {
             return empty::decode();
         }
         let (schema, start) = self.schema_of(body)?;
-        let mut input = Input::new(body, start, cx.limits());
-        match T::deserialize(Reader { input: &mut input, schema, id: schema.root() }) {
-            Ok(value) if input.is_at_end() => Ok(value),
-            Ok(_) => Err(DecodeError::new(DecodeErrorKind::Trailing).at(Position::Offset(input.offset()))),
-            Err(refused) => {
-                let error = refused.into_inner();
-                let error = if error.position().is_some() { error } else { error.at(Position::Offset(input.offset())) };
-                let read = |trace: &Trace| {
-                    let mut input = Input::new(body, start, cx.limits());
-                    trace.read::<T, _>(Reader { input: &mut input, schema, id: schema.root() });
-                };
-                Err(explain(error, read, |_| None))
-            }
-        }
+        let body = Body { body, start, schema, limits: cx.limits() };
+        body.read(&[]).or_else(|error| body.read_again(error))
     }
 
     fn encode<T: Serialize + ?Sized>(&self, value: &T, out: &mut BytesMut) -> Result<(), EncodeError> {
         write::write(&self.schemas[..self.written], value, out).map_err(WriteError::into_inner)
+    }
+}
+
+/// A body whose schema is known.
+struct Body<'b, 'de> {
+    body: &'de [u8],
+    start: usize,
+    schema: &'b AvroSchema,
+    limits: &'b Limits,
+}
+
+impl<'de> Body<'_, 'de> {
+    fn input(&self, numbers: &[Id]) -> Input<'de> {
+        Input::new(self.body, self.start, self.limits).with_numbers(numbers)
+    }
+
+    /// Reads the value. Where any type is read, these instants are numbers.
+    fn read<T: Deserialize<'de>>(&self, numbers: &[Id]) -> Result<T, DecodeError> {
+        let mut input = self.input(numbers);
+        match T::deserialize(Reader::new(&mut input, self.schema, self.schema.root())) {
+            Ok(value) if input.is_at_end() => Ok(value),
+            Ok(_) => Err(DecodeError::new(DecodeErrorKind::Trailing).at(Position::Offset(input.offset()))),
+            Err(refused) => {
+                let error = refused.into_inner();
+                Err(if error.position().is_some() { error } else { error.at(Position::Offset(input.offset())) })
+            }
+        }
+    }
+
+    /// Reads the value with instants as numbers, if the type has fields of numbers that serde buffers. If that fails too, explains
+    /// `error`.
+    #[cold]
+    #[inline(never)]
+    fn read_again<T: Deserialize<'de>>(&self, error: DecodeError) -> Result<T, DecodeError> {
+        let mut numbers = self.schema.short_units();
+        if error.kind() == DecodeErrorKind::Type
+            && !numbers.is_empty()
+            && let Ok(mut value) = self.read(&numbers)
+        {
+            // A number has no unit, so an instant that is not needed as one stays an instant.
+            for id in self.schema.short_units() {
+                let fewer: Vec<_> = numbers.iter().copied().filter(|&number| number != id).collect();
+                if let Ok(better) = self.read(&fewer) {
+                    (value, numbers) = (better, fewer);
+                }
+            }
+            return Ok(value);
+        }
+        let read = |trace: &Trace| {
+            trace.read::<T, _>(Reader::new(&mut self.input(&[]), self.schema, self.schema.root()));
+        };
+        Err(explain(error, read, |_| None))
     }
 }

@@ -1,17 +1,22 @@
 //! A body as a deserializer. The schema that it was written with determines where each value is.
 
-use serde::de::{Deserializer, Error, Unexpected, Visitor, value::SeqDeserializer};
+use serde::de::{
+    Deserializer, Error, IntoDeserializer, Unexpected, Visitor,
+    value::{I64Deserializer, SeqAccessDeserializer, SeqDeserializer},
+};
 
 use super::{
     access::{Branch, Entries, Fields, Items, Symbol},
+    input::Input,
     reader::Reader,
     schema::{Node, Unit},
 };
 use crate::{
     DecodeErrorKind,
-    formats::{extension::Extension, seconds::Seconds},
+    formats::{extension::Extension, seconds::Seconds, single::Single},
     instant::INSTANT,
     serde_error::Refused,
+    transcode::EXACT,
 };
 
 impl<'de, 's> Reader<'_, 'de, 's> {
@@ -50,13 +55,19 @@ impl<'de, 's> Reader<'_, 'de, 's> {
         }
     }
 
-    /// Reads an instant for a type that takes one, whatever its unit is.
-    fn instant<V: Visitor<'de>>(self, unit: Unit, visitor: V) -> Result<V::Value, Refused> {
+    /// Reads a value for a type that is not the one of an instant.
+    fn read<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Refused> {
+        let node = self.node()?;
+        self.value(node, visitor)
+    }
+
+    /// Reads an instant of this unit.
+    fn seconds(self, unit: Unit) -> Result<Seconds, Refused> {
         let (value, per_second) = (self.input.long()?, unit.per_second());
-        let micros = value.rem_euclid(per_second) * 1_000_000 / per_second;
+        let nanos = value.rem_euclid(per_second) * (1_000_000_000 / per_second);
         // Less than a second.
-        let micros = u32::try_from(micros).map_err(|_| self.input.refuse(DecodeErrorKind::Syntax))?;
-        visitor.visit_seq(Extension::from(Seconds { seconds: value.div_euclid(per_second), micros }))
+        let nanos = u32::try_from(nanos).map_err(|_| self.input.refuse(DecodeErrorKind::Syntax))?;
+        Ok(Seconds { seconds: value.div_euclid(per_second), nanos })
     }
 }
 
@@ -64,7 +75,7 @@ macro_rules! as_any {
     ($($name:ident($($arg:ident: $type:ty),*);)*) => {$(
         #[inline]
         fn $name<V: Visitor<'de>>(self, $($arg: $type,)* visitor: V) -> Result<V::Value, Refused> {
-            self.deserialize_any(visitor)
+            self.read(visitor)
         }
     )*};
 }
@@ -84,7 +95,6 @@ impl<'de> Deserializer<'de> for Reader<'_, 'de, '_> {
         deserialize_u32();
         deserialize_u64();
         deserialize_u128();
-        deserialize_f32();
         deserialize_f64();
         deserialize_char();
         deserialize_str();
@@ -98,9 +108,22 @@ impl<'de> Deserializer<'de> for Reader<'_, 'de, '_> {
         deserialize_identifier();
     }
 
+    /// A number of microseconds or nanoseconds could not be distinguished from milliseconds by what serde buffers.
     fn deserialize_any<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Refused> {
-        let node = self.node()?;
-        self.value(node, visitor)
+        match self.node()? {
+            Node::Long(Some(unit @ (Unit::Micros | Unit::Nanos))) if !self.input.is_number(self.id) => {
+                let seconds = self.seconds(*unit)?;
+                match seconds.to_text() {
+                    Some(text) => visitor.visit_string(text),
+                    None => visitor.visit_newtype_struct(SeqAccessDeserializer::new(Extension::from(seconds))),
+                }
+            }
+            node => self.value(node, visitor),
+        }
+    }
+
+    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
+        self.read(Single(visitor))
     }
 
     fn deserialize_option<V: Visitor<'de>>(mut self, visitor: V) -> Result<V::Value, Refused> {
@@ -116,10 +139,14 @@ impl<'de> Deserializer<'de> for Reader<'_, 'de, '_> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Refused> {
-        if name == INSTANT
+        if (name == INSTANT || name == EXACT)
             && let Node::Long(Some(unit)) = self.node()?
         {
-            return self.instant(*unit, visitor);
+            if name == INSTANT {
+                return visitor.visit_seq(Extension::from(self.seconds(*unit)?));
+            }
+            let number: I64Deserializer<Refused> = self.input.long()?.into_deserializer();
+            return visitor.visit_newtype_struct(number);
         }
         visitor.visit_newtype_struct(self)
     }
@@ -150,18 +177,29 @@ impl<'de> Deserializer<'de> for Reader<'_, 'de, '_> {
         self.deserialize_seq(visitor)
     }
 
-    /// A variant is a symbol of an enum, or a branch of a union by its name.
+    /// A variant is a symbol of an enum, or a branch of a union by its name. If no other branch has the name of a variant, a text or a
+    /// symbol that has one is that variant.
     fn deserialize_enum<V: Visitor<'de>>(
         mut self,
         _: &'static str,
-        _: &'static [&'static str],
+        variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Refused> {
-        let is_union = matches!(self.schema.node(self.id), Node::Union(_));
-        match self.node()? {
+        let node = self.node()?;
+        let is_variant = match (node, self.named(variants)) {
+            (_, 0) => false,
+            (Node::Enum(of), 1) => {
+                let symbol = of.symbols.get(self.input.peek(Input::index)?);
+                !symbol.is_some_and(|symbol| variants.contains(&symbol.as_str()))
+            }
+            (Node::String, 1) => !variants.contains(&self.input.peek(Input::text)?),
+            _ => true,
+        };
+        match node {
+            _ if is_variant => visitor.visit_enum(Branch(self)),
             Node::Enum(of) => visitor.visit_enum(Symbol(self.symbol(&of.symbols)?)),
             Node::String => visitor.visit_enum(Symbol(self.input.text()?)),
-            _ if is_union => visitor.visit_enum(Branch(self)),
+            _ if self.is_branch() => visitor.visit_enum(Branch(self)),
             // The outermost type of a schema may be one of the types of an enum in Rust.
             Node::Record(_) => visitor.visit_enum(Branch(self)),
             node => Err(Refused::invalid_type(Unexpected::Other(node.kind()), &visitor)),

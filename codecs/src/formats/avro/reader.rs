@@ -11,16 +11,34 @@ pub(super) struct Reader<'i, 'de, 's> {
     pub(super) input: &'i mut Input<'de>,
     pub(super) schema: &'s AvroSchema,
     pub(super) id: Id,
+    /// The union that the type is a branch of, if the branch is known already.
+    union: &'s [Id],
 }
 
-impl<'s> Reader<'_, '_, 's> {
+impl<'i, 'de, 's> Reader<'i, 'de, 's> {
+    pub(super) fn new(input: &'i mut Input<'de>, schema: &'s AvroSchema, id: Id) -> Self {
+        Self { input, schema, id, union: &[] }
+    }
+
     /// Returns the type of the value: of a union, the branch that the body selects.
     pub(super) fn node(&mut self) -> Result<&'s Node, Refused> {
         if let Node::Union(branches) = self.schema.node(self.id) {
+            self.union = branches;
             let branch = self.input.index()?;
             self.id = *branches.get(branch).ok_or_else(|| self.input.refuse(DecodeErrorKind::Syntax))?;
         }
         Ok(self.schema.node(self.id))
+    }
+
+    /// Returns whether the value is a branch of a union.
+    pub(super) fn is_branch(&self) -> bool {
+        !self.union.is_empty()
+    }
+
+    /// Returns how many branches of the union have the name of a variant, if that of the value does.
+    pub(super) fn named(&self, variants: &[&str]) -> usize {
+        let has_name = |id| variants.contains(&self.schema.node(id).label());
+        if self.is_branch() && has_name(self.id) { self.union.iter().filter(|&&id| has_name(id)).count() } else { 0 }
     }
 
     /// Reads the contents of a container.
@@ -62,16 +80,14 @@ impl<'s> Reader<'_, '_, 's> {
                             if has_keys {
                                 reader.input.bytes()?;
                             }
-                            Reader { input: reader.input, schema: reader.schema, id: *id }.skip()?;
+                            Reader::new(reader.input, reader.schema, *id).skip()?;
                         }
                     }
                 });
             }
             Node::Record(record) => {
                 return self.inside(|reader| {
-                    record.fields.iter().try_for_each(|field| {
-                        Reader { input: reader.input, schema: reader.schema, id: field.id }.skip()
-                    })
+                    record.fields.iter().try_for_each(|field| Reader::new(reader.input, reader.schema, field.id).skip())
                 });
             }
         }

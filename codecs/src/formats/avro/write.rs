@@ -1,11 +1,12 @@
 //! A value as a body. The schema determines how each value is written.
 
+mod default;
 mod serializer;
 
 use bytes::{BufMut, BytesMut};
 use serde::ser::Serialize;
-use serde_json::Value;
 
+pub(super) use self::default::default;
 use super::{
     schema::{AvroSchema, Id, Node, Unit},
     write_error::{WriteError, refused},
@@ -22,34 +23,6 @@ pub(super) fn write<T: Serialize + ?Sized>(
     out: &mut BytesMut,
 ) -> Result<(), WriteError> {
     value.serialize(Writer { out, place: Place::Start(schemas), levels: Limits::MAX_DEPTH, is_instant: false })
-}
-
-/// Writes the default of a field. Bytes are text there, a character for each byte, and of a union it is the first branch.
-pub(super) fn default(schema: &AvroSchema, id: Id, default: &Value, out: &mut BytesMut) -> Result<(), WriteError> {
-    let id = match schema.node(id) {
-        Node::Union(branches) => {
-            long(0, out);
-            *branches.first().ok_or_else(|| refused("a union without branches"))?
-        }
-        _ => id,
-    };
-    let (node, length) = (schema.node(id), default.as_str().map(|text| text.chars().count()));
-    match (node, default, length) {
-        (Node::Bytes, Value::String(text), Some(length)) => {
-            long(i64::try_from(length).map_err(|_| refused("too long"))?, out);
-            latin1(text, out)
-        }
-        (Node::Fixed(fixed), Value::String(text), Some(length)) if length == fixed.size => latin1(text, out),
-        (Node::Bytes | Node::Fixed(_), ..) => Err(refused("the default of bytes is text")),
-        _ => default.serialize(Writer::at(out, schema, id, Limits::MAX_DEPTH)),
-    }
-}
-
-fn latin1(text: &str, out: &mut BytesMut) -> Result<(), WriteError> {
-    for char in text.chars() {
-        out.put_u8(u8::try_from(char).map_err(|_| refused("a character above U+00FF"))?);
-    }
-    Ok(())
 }
 
 /// Writes a number in zig-zag encoding.

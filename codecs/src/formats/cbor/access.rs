@@ -7,13 +7,15 @@ use serde::{
 };
 
 use super::reader::{Head, Reader};
-use crate::{DecodeError, DecodeErrorKind, serde_error::Refused};
+use crate::{DecodeError, DecodeErrorKind, names::Names, serde_error::Refused};
 
 /// The elements of an array, or the entries of a map.
 pub(super) struct Entries<'r, 'de> {
     reader: &'r mut Reader<'de>,
     item: usize,
     left: usize,
+    /// What the keys of a map are.
+    names: Names,
 }
 
 impl<'r, 'de> Entries<'r, 'de> {
@@ -28,7 +30,14 @@ impl<'r, 'de> Entries<'r, 'de> {
             usize::try_from(head.argument).unwrap_or(Self::UNTIL_BREAK)
         };
         let item = reader.item();
-        Self { reader, item, left }
+        Self { reader, item, left, names: Names::Keys }
+    }
+
+    /// The entries of a map that is a struct.
+    #[inline]
+    pub(super) const fn with_fields(mut self) -> Self {
+        self.names = Names::Fields;
+        self
     }
 
     /// Returns whether an element follows. After the last, the container is the item that is being read.
@@ -87,7 +96,11 @@ impl<'de> MapAccess<'de> for Entries<'_, 'de> {
 
     #[inline]
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Refused> {
-        if self.advance() { seed.deserialize(&mut *self.reader).map(Some) } else { Ok(None) }
+        if !self.advance() {
+            return Ok(None);
+        }
+        self.reader.names = self.names;
+        seed.deserialize(&mut *self.reader).map(Some)
     }
 
     #[inline]
@@ -147,6 +160,7 @@ impl<'de> EnumAccess<'de> for Variant<'_, '_, 'de> {
         if !self.0.advance() {
             return Err(Refused::invalid_length(0, &"a map of one entry, from the name of the variant"));
         }
+        self.0.reader.names = Names::Variants;
         Ok((seed.deserialize(&mut *self.0.reader)?, self))
     }
 }

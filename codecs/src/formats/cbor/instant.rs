@@ -13,5 +13,5 @@ pub(super) fn seconds(head: Head) -> Option<Seconds> {
         NEGATIVE => !i64::try_from(head.argument).ok()?,
         _ => return Seconds::of_float(Float::of(head)?.wide()),
     };
-    Some(Seconds { seconds, micros: 0 })
+    Some(Seconds { seconds, nanos: 0 })
 }

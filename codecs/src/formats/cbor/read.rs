@@ -1,5 +1,7 @@
 //! Serde's side of reading: which kinds of item each type takes. Tags are skipped.
 
+use std::mem;
+
 use serde::de::{Deserializer, Error, Expected, Unexpected, Visitor};
 
 use super::{
@@ -12,12 +14,9 @@ use super::{
 };
 use crate::{
     DecodeError, DecodeErrorKind,
-    formats::{
-        extension::Extension,
-        number::{Integer, Single},
-        seconds::Seconds,
-    },
+    formats::{extension::Extension, number::Integer, seconds::Seconds, single::Single},
     instant::INSTANT,
+    names::Identifier,
     serde_error::Refused,
     transcode::EXACT,
 };
@@ -92,6 +91,15 @@ impl<'de> Reader<'de> {
     #[inline]
     fn map<V: Visitor<'de>>(&mut self, head: Head, visitor: V) -> Result<V::Value, Refused> {
         let mut entries = Entries::new(self, head);
+        let value = visitor.visit_map(&mut entries)?;
+        entries.end()?;
+        Ok(value)
+    }
+
+    /// A map whose keys are the names of fields.
+    #[inline]
+    fn fields<V: Visitor<'de>>(&mut self, head: Head, visitor: V) -> Result<V::Value, Refused> {
+        let mut entries = Entries::new(self, head).with_fields();
         let value = visitor.visit_map(&mut entries)?;
         entries.end()?;
         Ok(value)
@@ -221,7 +229,6 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
     as_another! {
         deserialize_string() => deserialize_str();
         deserialize_char() => deserialize_str();
-        deserialize_identifier() => deserialize_str();
         deserialize_byte_buf() => deserialize_bytes();
         deserialize_unit_struct(_name: &'static str) => deserialize_unit();
         deserialize_seq() => sequence();
@@ -271,6 +278,12 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
             return visitor.visit_borrowed_str(self.text(head)?);
         }
         self.any(head, visitor)
+    }
+
+    #[inline]
+    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
+        let names = mem::take(&mut self.names);
+        self.deserialize_str(Identifier::new(visitor, names))
     }
 
     #[inline]
@@ -331,7 +344,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
     ) -> Result<V::Value, Refused> {
         let head = self.head()?;
         match head.major() {
-            MAP => self.map(head, visitor),
+            MAP => self.fields(head, visitor),
             ARRAY => Err(Refused::invalid_type(Unexpected::Seq, &visitor)),
             _ => self.any(head, visitor),
         }

@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use crate::{DecodeError, DecodeErrorKind, Limits, serde_error::Refused};
+use crate::{DecodeError, DecodeErrorKind, Limits, names::Names, serde_error::Refused};
 
 pub(super) const UNSIGNED: u8 = 0;
 pub(super) const NEGATIVE: u8 = 1;
@@ -47,6 +47,8 @@ pub(super) struct Reader<'de> {
     /// Options that may still be inside each other: a type of nothing but options recurses and reads no bytes.
     options: usize,
     has_whole_integers: bool,
+    /// What the next identifier is.
+    pub(super) names: Names,
 }
 
 impl<'de> Reader<'de> {
@@ -55,7 +57,8 @@ impl<'de> Reader<'de> {
         const SELF_DESCRIBED: &[u8] = &[0xd9, 0xd9, 0xf7];
         let left = body.strip_prefix(SELF_DESCRIBED).unwrap_or(body);
         let options = 4 * (limits.depth.min(Limits::MAX_DEPTH) + 1);
-        Self { len: body.len(), left, item: left.len(), tag: (usize::MAX, 0), options, has_whole_integers: false }
+        let (len, item) = (body.len(), left.len());
+        Self { len, left, item, tag: (usize::MAX, 0), options, has_whole_integers: false, names: Names::Keys }
     }
 
     /// Reads floats that are whole numbers as integers in untyped values. Serde buffers fields of internally tagged enums

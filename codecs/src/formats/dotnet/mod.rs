@@ -47,7 +47,7 @@ use crate::{
 /// | `bool`, numbers | `bool`, numbers; a whole float and a whole decimal also as an integer of up to 64 bits |
 /// | `decimal` | text with all of its digits, also where the type is not known; the nearest float |
 /// | `char` | `char`, `u16`: .NET writes the number of the UTF-16 unit |
-/// | `DateTime` | text of RFC 3339 with `Z`. A `DateTime` without a kind is text without a zone: `2024-03-01T00:00:00`. A local one is converted to UTC |
+/// | `DateTime` | text of RFC 3339 with `Z`. A `DateTime` without a kind is text without a zone: `2024-03-01T00:00:00`. In binary XML a local one is converted to UTC |
 /// | `DateTimeOffset` | a struct with the fields `DateTime`, in UTC, and `OffsetMinutes` |
 /// | `TimeSpan` | text, a duration of XML Schema: `P1DT2H3M4.5S` |
 /// | `Guid` | text with hyphens, in lower case |
@@ -85,8 +85,12 @@ pub struct DataContractBinary {
 
 /// Text XML of .NET's `DataContractSerializer`, in UTF-8: `application/xml`, `text/xml` and every `+xml`.
 ///
-/// It reads the same outermost elements and types as [`DataContractBinary`]. It is not a codec for other XML: it ignores
-/// attributes, and refuses text beside elements and a document type.
+/// It reads the same outermost elements and types as [`DataContractBinary`]. The text of a time is passed on unchanged: a local time
+/// is not converted to UTC. It is not a codec for other XML: it ignores attributes, and refuses text beside elements and a
+/// document type.
+///
+/// The encoding in the XML declaration has no effect on text that is valid UTF-8: .NET's `StringWriter` declares UTF-16, whatever the
+/// text is sent as. Other bytes are refused.
 ///
 /// Text XML does not mark bytes and numbers. A type that takes bytes reads base64, one that takes numbers reads numbers, and
 /// where the type is not known every value is text.
@@ -150,7 +154,8 @@ impl DataContractXml {
     /// Those of [`decode`](Codec::decode). [`DecodeErrorKind::Type`] if the body is another value, or null.
     pub fn contents<'a>(body: &'a [u8], limits: &Limits) -> Result<Cow<'a, [u8]>, DecodeError> {
         limits.check_size(body)?;
-        contents(&xml::parse(text(body)?, limits)?)
+        let contents = xml(body, limits).and_then(|document| contents(&document));
+        contents.map_err(|error| behind_mark(error, body))
     }
 }
 
@@ -200,15 +205,15 @@ impl Codec for DataContractXml {
     fn decode<'de, T: Deserialize<'de>>(&self, body: &'de [u8], cx: &DecodeContext<'_>) -> Result<T, DecodeError> {
         cx.limits().check_size(body)?;
         if let Some(charset) = cx.parameter("charset")
-            && !["utf-8", "us-ascii"].iter().any(|known| known.eq_ignore_ascii_case(charset))
+            && !["utf-8", "us-ascii", "utf8"].iter().any(|known| known.eq_ignore_ascii_case(charset))
         {
             return Err(DecodeError::new(DecodeErrorKind::UnsupportedCharset));
         }
-        let text = text(body)?;
-        if text.is_empty() {
+        if charset::strip_bom(body).is_empty() {
             return empty::decode();
         }
-        read(&xml::parse(text, cx.limits())?, self.roots)
+        let value = xml(body, cx.limits()).and_then(|document| read(&document, self.roots));
+        value.map_err(|error| behind_mark(error, body))
     }
 
     /// Refuses every value with [`EncodeErrorKind::Unsupported`].
@@ -217,10 +222,17 @@ impl Codec for DataContractXml {
     }
 }
 
-fn text(body: &[u8]) -> Result<&str, DecodeError> {
+/// Reads text XML. Its places are those behind a byte order mark.
+fn xml<'a>(body: &'a [u8], limits: &Limits) -> Result<Document<'a>, DecodeError> {
     let body = charset::strip_bom(body);
-    str::from_utf8(body)
-        .map_err(|error| DecodeError::new(DecodeErrorKind::Utf8).at(text_position(body, error.valid_up_to())))
+    let text = str::from_utf8(body)
+        .map_err(|error| DecodeError::new(DecodeErrorKind::Utf8).at(text_position(body, error.valid_up_to())))?;
+    xml::parse(text, limits)
+}
+
+#[cold]
+fn behind_mark(error: DecodeError, body: &[u8]) -> DecodeError {
+    error.behind_mark(body.len() - charset::strip_bom(body).len())
 }
 
 fn read<'de, T: Deserialize<'de>>(document: &Document<'de>, roots: &[(&str, &str)]) -> Result<T, DecodeError> {

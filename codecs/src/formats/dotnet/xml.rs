@@ -13,27 +13,10 @@ use crate::{DecodeError, DecodeErrorKind as Kind, Limits, limits::text_position}
 pub(super) fn parse<'a>(text: &'a str, limits: &Limits) -> Result<Document<'a>, DecodeError> {
     let mut reader = Reader { text, at: 0 };
     let mut builder = Builder::new(limits);
-    if reader.rest().starts_with("<?xml") {
-        declaration(&mut reader)?;
-    }
     while !reader.rest().is_empty() {
         step(&mut reader, &mut builder)?;
     }
     if builder.is_done() { Ok(builder.finish(Some(text))) } else { Err(reader.refuse(Kind::Truncated, reader.at)) }
-}
-
-/// Reads the XML declaration. The encoding that it names has to be the one that was read.
-fn declaration(reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-    let start = reader.at;
-    let declared = reader.until("<?xml", "?>")?;
-    let Some((_, rest)) = declared.split_once("encoding") else { return Ok(()) };
-    let rest = rest.trim_start().strip_prefix('=').map(str::trim_start).unwrap_or_default();
-    let mut parts = rest.split(['"', '\'']);
-    let name = parts.nth(1).unwrap_or_default();
-    if ["utf-8", "us-ascii"].iter().any(|known| known.eq_ignore_ascii_case(name)) {
-        return Ok(());
-    }
-    Err(reader.refuse(Kind::UnsupportedCharset, start))
 }
 
 /// Reads one tag, comment, instruction or text.

@@ -64,6 +64,12 @@ impl AvroSchema {
     fn nodes(&self) -> impl Iterator<Item = &Node> {
         self.0.nodes.iter()
     }
+
+    /// Returns the instants that are not in milliseconds.
+    pub(super) fn short_units(&self) -> Vec<Id> {
+        let is_short = |node: &Node| matches!(node, Node::Long(Some(Unit::Micros | Unit::Nanos)));
+        (0..self.0.nodes.len()).filter(|&id| is_short(self.node(id))).collect()
+    }
 }
 
 /// Shows the name and the fingerprint.

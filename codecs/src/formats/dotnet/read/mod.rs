@@ -14,7 +14,7 @@ use super::{
     value::Value,
 };
 use crate::{
-    formats::number::{Integer, Single},
+    formats::{number::Integer, single::Single},
     serde_error::Refused,
 };
 
