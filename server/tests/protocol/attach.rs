@@ -32,10 +32,10 @@ async fn large_session(harness: &Harness, properties: Option<Map>) -> consign_am
     Connection::open(harness.stream(), options).await.unwrap().begin().await.unwrap()
 }
 
-fn python() -> Option<Map> {
+fn python() -> Map {
     let mut properties = Map::default();
     properties.push(Symbol::from_static("product"), "azsdk-python-servicebus");
-    Some(properties)
+    properties
 }
 
 /// It announces the size of its frames, and the hosted service sends larger messages all the same.
@@ -45,7 +45,7 @@ async fn the_sdk_for_python_gets_larger_messages_than_it_announces() {
     for mode in [SenderSettleMode::Unsettled, SenderSettleMode::Settled] {
         let harness = with_large_message().await;
         let attach = Attach { max_message_size: Some(1 << 20), snd_settle_mode: mode, ..receiver_attach("orders") };
-        let session = large_session(&harness, python()).await;
+        let session = large_session(&harness, Some(python())).await;
         let mut link = session.attach_receiver_with(attach.clone()).await.unwrap();
         link.set_credit(1).unwrap();
         // The client of this test obeys its announcement: that it detaches the link shows that the message has come.
