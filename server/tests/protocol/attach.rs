@@ -1,5 +1,7 @@
 //! What the attach of the server announces.
 
+use std::time::Duration;
+
 use consign_amqp::{
     client::{Connection, Options},
     engine,
@@ -49,7 +51,7 @@ async fn the_sdk_for_python_gets_larger_messages_than_it_announces() {
         let mut link = session.attach_receiver_with(attach.clone()).await.unwrap();
         link.set_credit(1).unwrap();
         // The client of this test obeys its announcement: that it detaches the link shows that the message has come.
-        let error = link.recv().await.unwrap_err();
+        let error = tokio::time::timeout(Duration::from_secs(60), link.recv()).await.unwrap().unwrap_err();
         assert!(error.to_string().contains("larger than 1048576 bytes"), "{error}");
         let counts = harness.broker().queue("orders").unwrap().counts();
         assert_eq!(counts.dead_lettered, 0, "{mode:?}");
