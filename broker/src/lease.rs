@@ -95,6 +95,30 @@ impl QueueLease {
         }
     }
 
+    /// Checks whether a settlement would be accepted now, without settling: a refused settlement uses up the lease.
+    ///
+    /// # Errors
+    /// Those of the settlement.
+    pub fn check(&self, disposition: &Disposition) -> Result<(), SettleError> {
+        self.check_planned(Settlement::By(disposition.clone()))
+    }
+
+    /// Checks whether a renewal would be accepted now, without renewing.
+    ///
+    /// # Errors
+    /// Those of the renewal.
+    pub fn check_renewal(&self) -> Result<(), SettleError> {
+        self.check_planned(Settlement::Renew)
+    }
+
+    fn check_planned(&self, settlement: Settlement) -> Result<(), SettleError> {
+        let PlannedSettlement { store, key, lock, settlement, .. } = self.planned(settlement)?;
+        self.shared.check_open::<SettleError>()?;
+        let now = self.shared.now();
+        let checked = self.shared.with(|state| state.engine.check_settlement(now, store, key, lock, &settlement));
+        checked.map_err(|refused| self.answer(refused))
+    }
+
     /// Forgets the lock: a transaction has settled the message.
     pub(super) fn forget(mut self) {
         self.lock = 0;

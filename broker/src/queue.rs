@@ -139,10 +139,31 @@ impl Queue {
     /// one of them is not deferred here, or has expired; then none is locked. Also those of a receive.
     /// [`SessionReceiver::receive_deferred`] fetches messages of a session.
     pub fn receive_deferred(&self, numbers: &[SequenceNumber]) -> Result<Vec<Delivery<QueueLease>>, ReceiveError> {
-        self.shared.check_open::<ReceiveError>()?;
-        let (now, source) = (self.shared.now(), Source::Part(self.part));
-        let locked = self.shared.with(|state| state.engine.receive_deferred(now, self.store, source, numbers))?;
-        Ok(locked.into_iter().map(|locked| QueueLease::deliver(&self.shared, self.store, source, locked)).collect())
+        self.receive_deferred_within(numbers, u64::MAX)
+    }
+
+    /// Locks deferred messages as [`Queue::receive_deferred`] does, if several of them have at most `max_bytes` together: bodies,
+    /// properties and [`QueueSettings::OVERHEAD`] for each. One message may have any size. Errors:
+    /// [`MessageSizeExceeded`](ErrorKind::MessageSizeExceeded) for more; then none is locked.
+    pub fn receive_deferred_within(
+        &self,
+        numbers: &[SequenceNumber],
+        max_bytes: u64,
+    ) -> Result<Vec<Delivery<QueueLease>>, ReceiveError> {
+        self.receive_deferred_from(Source::Part(self.part), numbers, max_bytes)
+    }
+
+    pub(super) fn receive_deferred_from(
+        &self,
+        source: Source,
+        numbers: &[SequenceNumber],
+        max_bytes: u64,
+    ) -> Result<Vec<Delivery<QueueLease>>, ReceiveError> {
+        let Self { shared, store, .. } = self;
+        shared.check_open::<ReceiveError>()?;
+        let now = shared.now();
+        let locked = shared.with(|state| state.engine.receive_deferred(now, *store, source, numbers, max_bytes))?;
+        Ok(locked.into_iter().map(|locked| QueueLease::deliver(shared, *store, source, locked)).collect())
     }
 
     /// Returns up to `max` messages from sequence number `from` on, in order, without locking or counting. Locked,
@@ -151,8 +172,16 @@ impl Queue {
     /// Visits the messages that it returns and, unless the entity is partitioned or has sessions, every locked one.
     #[must_use]
     pub fn peek(&self, from: SequenceNumber, max: usize) -> Vec<Message> {
+        self.peek_within(from, max, usize::MAX)
+    }
+
+    /// Returns messages as [`Queue::peek`] does, up to the one with which they have `max_bytes` of bodies and properties. Messages
+    /// behind it are not read from a disk.
+    #[must_use]
+    pub fn peek_within(&self, from: SequenceNumber, max: usize, max_bytes: usize) -> Vec<Message> {
         let (now, source) = (self.shared.now(), Source::Part(self.part));
-        self.shared.here(self.shared.with(|state| state.engine.peek(now, self.store, source, from, max)))
+        let peeked = self.shared.with(|state| state.engine.peek(now, self.store, source, from, max));
+        self.shared.here(peeked, max_bytes)
     }
 
     /// Removes up to `max` messages, at most [`Queue::MAX_DELETED`], that are neither locked nor scheduled, the

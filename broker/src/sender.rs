@@ -101,7 +101,12 @@ impl QueueSender {
     /// the messages become active with new numbers. A duplicate returns the number of the scheduled message that it
     /// repeats, or 0 if that message is no longer scheduled. Errors are those of a send.
     pub fn schedule(&self, messages: Vec<Message>, at: Timestamp) -> Acknowledged<Vec<SequenceNumber>, SendError> {
-        let arrivals = messages.into_iter().map(|message| arrival(message, Some(at))).collect();
+        self.schedule_each(messages.into_iter().map(|message| (message, at)).collect())
+    }
+
+    /// Sends messages as [`QueueSender::schedule`] does, each with a time of its own. All are accepted, or none.
+    pub fn schedule_each(&self, messages: Vec<(Message, Timestamp)>) -> Acknowledged<Vec<SequenceNumber>, SendError> {
+        let arrivals = messages.into_iter().map(|(message, at)| arrival(message, Some(at))).collect();
         self.with(|engine, now| engine.send_all(now, self.store, arrivals, false))
     }
 

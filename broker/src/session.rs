@@ -211,11 +211,16 @@ impl SessionReceiver {
 
     /// Locks deferred messages of this session by their sequence numbers: [`Queue::receive_deferred`].
     pub fn receive_deferred(&self, numbers: &[SequenceNumber]) -> Result<Vec<Delivery<QueueLease>>, ReceiveError> {
-        let Queue { shared, store, .. } = &self.queue;
-        shared.check_open::<ReceiveError>()?;
-        let (now, source) = (shared.now(), self.source());
-        let locked = shared.with(|state| state.engine.receive_deferred(now, *store, source, numbers))?;
-        Ok(locked.into_iter().map(|locked| QueueLease::deliver(shared, *store, source, locked)).collect())
+        self.receive_deferred_within(numbers, u64::MAX)
+    }
+
+    /// Locks deferred messages of this session as [`Queue::receive_deferred_within`] does.
+    pub fn receive_deferred_within(
+        &self,
+        numbers: &[SequenceNumber],
+        max_bytes: u64,
+    ) -> Result<Vec<Delivery<QueueLease>>, ReceiveError> {
+        self.queue.receive_deferred_from(self.source(), numbers, max_bytes)
     }
 
     /// Returns up to `max` messages of this session as [`Queue::peek`] does, from after the last one that was peeked.
@@ -223,7 +228,7 @@ impl SessionReceiver {
     pub fn peek(&mut self, max: usize) -> Vec<Message> {
         let (now, store, source) = (self.queue.shared.now(), self.queue.store, self.source());
         let peeked = self.queue.shared.with(|state| state.engine.peek(now, store, source, self.cursor, max));
-        let peeked = self.queue.shared.here(peeked);
+        let peeked = self.queue.shared.here(peeked, usize::MAX);
         if let Some(last) = peeked.last().and_then(Message::received) {
             self.cursor = last.sequence_number.next();
         }
@@ -234,9 +239,16 @@ impl SessionReceiver {
     /// lock is lost.
     #[must_use]
     pub fn peek_from(&self, from: SequenceNumber, max: usize) -> Vec<Message> {
+        self.peek_within(from, max, usize::MAX)
+    }
+
+    /// Returns messages as [`SessionReceiver::peek_from`] does, up to the one with which they have `max_bytes`:
+    /// [`Queue::peek_within`].
+    #[must_use]
+    pub fn peek_within(&self, from: SequenceNumber, max: usize, max_bytes: usize) -> Vec<Message> {
         let (now, store, source) = (self.queue.shared.now(), self.queue.store, self.source());
         let peeked = self.queue.shared.with(|state| state.engine.peek(now, store, source, from, max));
-        self.queue.shared.here(peeked)
+        self.queue.shared.here(peeked, max_bytes)
     }
 
     /// Removes messages of this session as [`Queue::delete_messages`] does. Removes none once the lock is lost.

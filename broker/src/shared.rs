@@ -209,9 +209,9 @@ impl Drop for Failing<'_> {
 
 impl Shared {
     /// Returns messages that were peeked, also those that are on the disk only. A message that has left the disk
-    /// meanwhile is left out.
+    /// meanwhile is left out, and so is what follows the one with which they have `max_bytes`.
     #[cfg_attr(not(feature = "durable"), allow(clippy::unused_self, reason = "as it is where there may be a disk"))]
-    pub(super) fn here(&self, peeked: Vec<Peeked>) -> Vec<Message> {
+    pub(super) fn here(&self, peeked: Vec<Peeked>, max_bytes: usize) -> Vec<Message> {
         let here = |peeked| match peeked {
             Peeked::Here(message) => Some(message),
             #[cfg(feature = "durable")]
@@ -219,7 +219,16 @@ impl Shared {
                 self.recorder.as_ref()?.look_at(serial, order, *received, has_expired)
             }
         };
-        peeked.into_iter().filter_map(here).collect()
+        let mut bytes = 0_usize;
+        let mut messages = Vec::new();
+        for message in peeked.into_iter().filter_map(here) {
+            bytes = bytes.saturating_add(message.size());
+            messages.push(message);
+            if bytes >= max_bytes {
+                break;
+            }
+        }
+        messages
     }
 }
 

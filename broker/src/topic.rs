@@ -79,8 +79,15 @@ impl Topic {
     /// Returns up to `max` scheduled messages from sequence number `from` on; a topic holds no others.
     #[must_use]
     pub fn peek(&self, from: SequenceNumber, max: usize) -> Vec<Message> {
+        self.peek_within(from, max, usize::MAX)
+    }
+
+    /// Returns scheduled messages as [`Topic::peek`] does, up to the one with which they have `max_bytes`:
+    /// [`Queue::peek_within`](super::Queue::peek_within).
+    #[must_use]
+    pub fn peek_within(&self, from: SequenceNumber, max: usize, max_bytes: usize) -> Vec<Message> {
         let source = Source::Part(Part::Main);
-        self.shared.here(self.with(|engine, now| engine.peek(now, self.store, source, from, max)))
+        self.shared.here(self.with(|engine, now| engine.peek(now, self.store, source, from, max)), max_bytes)
     }
 
     /// Returns the sub-queue of messages that this topic could not transfer in a transaction. A topic has no other.

@@ -43,13 +43,57 @@ impl Key {
 
 /// A filter that matches the messages with all of the given properties and values.
 ///
-/// Texts and the keys of application properties are case-sensitive. A value equals one of the same type only: the
-/// 32-bit integer 1 is not the 64-bit integer 1. To compare across types, use an [`SqlFilter`](super::SqlFilter).
+/// Texts and the keys of application properties are case-sensitive. Numbers are compared by their value, whatever their types: the
+/// 32-bit integer 1 equals the 64-bit integer 1 and the floating-point number 1.0. Any other value equals one of its own type only.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CorrelationFilter {
     /// By key, each at most once.
     texts: Vec<(Key, Box<str>)>,
     properties: ApplicationProperties,
+}
+
+/// Compares numbers by their value. The administration client for JavaScript writes each number of a filter as a double, and messages
+/// of that SDK have integers.
+fn is_equal(required: &PropertyValue, value: &PropertyValue) -> bool {
+    required == value
+        || match (Number::of(required), Number::of(value)) {
+            (Some(Number::Whole(one)), Some(Number::Whole(other))) => one == other,
+            #[expect(clippy::float_cmp, reason = "equal values are required")]
+            (Some(Number::Real(one)), Some(Number::Real(other))) => one == other,
+            (Some(Number::Whole(whole)), Some(Number::Real(real)))
+            | (Some(Number::Real(real)), Some(Number::Whole(whole))) => is_whole(real, whole),
+            _ => false,
+        }
+}
+
+#[derive(Clone, Copy)]
+enum Number {
+    Whole(i128),
+    Real(f64),
+}
+
+impl Number {
+    fn of(value: &PropertyValue) -> Option<Self> {
+        Some(match *value {
+            PropertyValue::U8(number) => Self::Whole(number.into()),
+            PropertyValue::U16(number) => Self::Whole(number.into()),
+            PropertyValue::U32(number) => Self::Whole(number.into()),
+            PropertyValue::U64(number) => Self::Whole(number.into()),
+            PropertyValue::I8(number) => Self::Whole(number.into()),
+            PropertyValue::I16(number) => Self::Whole(number.into()),
+            PropertyValue::I32(number) => Self::Whole(number.into()),
+            PropertyValue::I64(number) => Self::Whole(number.into()),
+            PropertyValue::F32(number) => Self::Real(number.into()),
+            PropertyValue::F64(number) => Self::Real(number),
+            _ => return None,
+        })
+    }
+}
+
+/// Whether both are one value: beyond 2^53 several integers become one floating-point number.
+#[expect(clippy::cast_possible_truncation, reason = "an integer of 64 bits is in the range of 128 bits")]
+fn is_whole(real: f64, whole: i128) -> bool {
+    real.fract() == 0.0 && real.abs() < 1e30 && real as i128 == whole
 }
 
 impl CorrelationFilter {
@@ -62,7 +106,9 @@ impl CorrelationFilter {
     #[must_use]
     pub fn matches(&self, message: &Message) -> bool {
         self.texts.iter().all(|(key, text)| key.of(message.properties()) == Some(&**text))
-            && self.properties.iter().all(|(key, value)| message.application_properties().get(key) == Some(value))
+            && self.properties.iter().all(|(key, required)| {
+                message.application_properties().get(key).is_some_and(|value| is_equal(required, value))
+            })
     }
 
     /// The property that tells most messages apart, for an index.
@@ -129,7 +175,7 @@ impl CorrelationFilterBuilder {
         self.text(Key::ContentType, value.as_ref().into())
     }
 
-    /// Requires an application property with this value, of this type.
+    /// Requires an application property with this value.
     pub fn property(mut self, key: impl Into<Box<str>>, value: impl Into<PropertyValue>) -> Self {
         self.filter.properties.insert(key, value);
         self

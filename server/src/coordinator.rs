@@ -20,7 +20,7 @@ use crate::{
     links::settle::Settlement,
     locks::Lock,
     messages::malformed,
-    transactions::{Discharged, Kept, Open, unknown},
+    transactions::{Discharged, Kept, Open, size_of, unknown},
 };
 
 /// A request to the coordinator.
@@ -78,6 +78,7 @@ impl Client {
             link,
             until: Instant::now() + Transaction::TIMEOUT,
             locks: Vec::new(),
+            bytes: 0,
             failed: false,
         };
         self.transactions.open.insert(id.clone(), open);
@@ -160,7 +161,8 @@ impl Client {
             let text = "A transaction completes, abandons, defers or dead-letters a message.";
             return Err(Failure::new(ErrorKind::InvalidOperation, text));
         };
-        let open = match self.transactions.open(txn_id) {
+        let (bytes, max) = (size_of(&disposition), self.shared.limits.max_transaction_bytes);
+        let open = match self.transactions.count(txn_id, bytes, max) {
             Ok(open) => open,
             Err(failure) => {
                 self.keep(vec![lease], vec![(token, kept)]);

@@ -30,13 +30,20 @@ pub struct Limits {
     /// A message over the limit of its entity is rejected. One over this limit, or over 1 MiB and the limit of its entity by 64 KiB,
     /// detaches its link.
     pub max_message_size: u64,
+    /// The most bytes of deliveries of a connection of which the client has sent a part. 419,692,544 by default: four messages of the
+    /// largest size. 2 MiB until the client has authenticated. One more byte detaches its link with `amqp:resource-limit-exceeded`.
+    pub max_incomplete_bytes: u64,
     /// The credit of a sender's link, at least 1. 100 by default.
     pub sender_credit: u32,
     /// The most transactions of a connection that are declared and not discharged. 64 by default.
     pub max_transactions: usize,
+    /// The most bytes of the messages in the transactions of a connection that are not discharged, with the properties that their
+    /// settlements change. 134,217,728 by default: 128 MiB. One more message is rejected with `amqp:resource-limit-exceeded`.
+    pub max_transaction_bytes: usize,
     /// The most tokens of a connection. 1,024 by default.
     pub max_tokens: usize,
-    /// The most requests of a connection whose answer is not sent yet. 256 by default.
+    /// The most requests of a connection whose answer is not sent yet. 256 by default. Above it a request is answered with the status
+    /// 503, above twice as many its link is detached with `amqp:resource-limit-exceeded`.
     pub max_requests: usize,
 }
 
@@ -72,8 +79,10 @@ impl Default for Limits {
             max_unsettled: 8_192,
             max_frame_size: 65_536,
             max_message_size: (100 << 20) + (64 << 10),
+            max_incomplete_bytes: 4 * ((100 << 20) + (64 << 10)),
             sender_credit: 100,
             max_transactions: 64,
+            max_transaction_bytes: 128 << 20,
             max_tokens: 1_024,
             max_requests: 256,
         }
@@ -119,8 +128,10 @@ setters! {
         max_unsettled: usize;
         max_frame_size: u32;
         max_message_size: u64;
+        max_incomplete_bytes: u64;
         sender_credit: u32;
         max_transactions: usize;
+        max_transaction_bytes: usize;
         max_tokens: usize;
         max_requests: usize;
     }

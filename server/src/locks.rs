@@ -4,12 +4,15 @@ use std::{collections::HashMap, sync::Arc};
 
 use consign_broker::{Broker, OnDisconnect, QueueLease};
 use consign_core::{
+    Disposition,
     message::LockToken,
     time::Timestamp,
     transport::{Lease, SettleError},
 };
 use parking_lot::Mutex;
 use rustc_hash::FxBuildHasher;
+
+use crate::links::settle::Settlement;
 
 /// The leases of a server. A client settles by the link that delivered the message, or by token through any other.
 #[derive(Default)]
@@ -73,17 +76,40 @@ impl Locks {
         held.leases.remove(&token)
     }
 
-    /// Takes all of these locks of an entity, or none.
-    pub(crate) fn take_all(&self, tokens: &[LockToken], entity: &str, session: Option<&str>) -> Option<Vec<Lock>> {
+    /// Takes a lock, to settle it so. If the broker would refuse that, the lock stays. None if it is unknown.
+    pub(crate) fn take_for(&self, token: LockToken, settlement: &Settlement) -> Option<Result<Lock, SettleError>> {
         let mut held = self.held.lock();
-        held.check_all(tokens, entity, session)?;
-        Some(tokens.iter().filter_map(|token| held.take(*token)).collect())
+        if let Err(error) = settlement.check(&held.leases.get(&token)?.lease) {
+            return Some(Err(error));
+        }
+        held.take(token).map(Ok)
     }
 
-    /// Renews all of these locks of an entity. Nothing if one of them is unknown.
+    /// Takes all of these locks of an entity, or none. With a settlement, none if the broker would refuse one of them.
+    pub(crate) fn take_all(
+        &self,
+        tokens: &[LockToken],
+        entity: &str,
+        session: Option<&str>,
+        settlement: Option<&Settlement>,
+    ) -> Option<Result<Vec<Lock>, SettleError>> {
+        let mut held = self.held.lock();
+        held.check_all(tokens, entity, session)?;
+        if let Some(settlement) = settlement
+            && let Err(error) = held.leases_of(tokens).try_for_each(|lease| settlement.check(lease))
+        {
+            return Some(Err(error));
+        }
+        Some(Ok(tokens.iter().filter_map(|token| held.take(*token)).collect()))
+    }
+
+    /// Renews all of these locks of an entity. Nothing if one of them is unknown, or the broker refuses one.
     pub(crate) fn renew_all(&self, tokens: &[LockToken], entity: &str) -> Option<Result<Vec<Timestamp>, SettleError>> {
         let mut held = self.held.lock();
         held.check_all(tokens, entity, None)?;
+        if let Err(error) = held.leases_of(tokens).try_for_each(QueueLease::check_renewal) {
+            return Some(Err(error));
+        }
         let renewed = tokens.iter().filter_map(|token| {
             let lock = held.leases.get_mut(token)?;
             // A lease of the embedded broker is renewed when the call returns.
@@ -142,7 +168,11 @@ impl Locks {
 
     /// Returns whether a lock is still here, and holds at `now`.
     pub(crate) fn holds(&self, token: LockToken, now: Timestamp) -> bool {
-        self.held.lock().leases.get(&token).is_some_and(|lock| lock.until > now)
+        // The lock of a session is renewed as a whole.
+        let holds = |lock: &Lock| {
+            lock.until > now || (lock.session.is_some() && lock.lease.check(&Disposition::Complete).is_ok())
+        };
+        self.held.lock().leases.get(&token).is_some_and(holds)
     }
 }
 
@@ -153,6 +183,10 @@ impl Held {
             (*lock.entity == *entity && (session.is_none() || lock.session.as_deref() == session)).then_some(())
         };
         tokens.iter().try_for_each(is_known)
+    }
+
+    fn leases_of(&self, tokens: &[LockToken]) -> impl Iterator<Item = &QueueLease> {
+        tokens.iter().filter_map(|token| self.leases.get(token)).map(|lock| &lock.lease)
     }
 
     fn take(&mut self, token: LockToken) -> Option<Lock> {

@@ -15,8 +15,8 @@ use consign_core::{Message, message::LockToken, time::Timestamp as Instant};
 
 use crate::errors::Failure;
 
-/// The most messages of a batch.
-const MAX_BATCH: usize = 4_096;
+/// The most messages of a batch: more than fit into 256 KiB, the default size of a message.
+const MAX_BATCH: usize = 32_768;
 
 /// A message below this size is copied when it is received: its parts are slices, and would keep a whole read of the connection, or a
 /// whole batch, in memory. On delivery a body below this size is copied, as a piece of its own costs more.

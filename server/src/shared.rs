@@ -26,3 +26,14 @@ pub(crate) struct Shared {
     pub(crate) places: Arc<Places>,
     pub(crate) refusals: Semaphore,
 }
+
+#[cfg(feature = "http")]
+impl Shared {
+    /// Returns whether a client without credentials has rights.
+    pub(crate) fn is_open(&self) -> bool {
+        use crate::auth::{Access, Credentials, Rights};
+
+        let access = self.authorizer.authenticate(&Credentials::Anonymous);
+        matches!(access, Ok(Access::Granted(grant)) if grant.rights != Rights::NONE)
+    }
+}

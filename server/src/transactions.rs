@@ -9,9 +9,11 @@ use consign_amqp::{
 };
 use consign_broker::{Committed, QueueSender, Transaction, TransactionError};
 use consign_core::{
-    Message,
-    message::{LockToken, SequenceNumber},
+    Disposition, Message,
+    message::{ApplicationProperties, LockToken, SequenceNumber},
+    settlement::Changes,
     time::Timestamp,
+    transport::ErrorKind,
 };
 use tokio::time::Instant;
 
@@ -30,6 +32,8 @@ pub(crate) struct Open {
     pub(crate) until: Instant,
     /// The locks of what it settles, for a rollback.
     pub(crate) locks: Vec<(LockToken, Kept)>,
+    /// The bytes of what it sends, and of the properties that its settlements change.
+    pub(crate) bytes: usize,
     /// An operation of it that was refused: it cannot be committed any more.
     pub(crate) failed: bool,
 }
@@ -55,18 +59,48 @@ pub(crate) fn unknown() -> Failure {
     Failure { condition: condition::TRANSACTION_UNKNOWN_ID, status: 400, description }
 }
 
+/// What a message counts: also one without a body takes memory.
+fn size(message: &Message) -> usize {
+    message.size() + 256
+}
+
+/// What the settlement of a transaction keeps in memory.
+pub(crate) fn size_of(disposition: &Disposition) -> usize {
+    let changed = |changes: &Changes| changes.properties().map_or(0, ApplicationProperties::size);
+    match disposition {
+        Disposition::Complete => 0,
+        Disposition::Abandon(changes) | Disposition::Defer(changes) => changed(changes),
+        Disposition::DeadLetter(dead_letter) => {
+            dead_letter.reason.as_str().len() + dead_letter.description.len() + changed(&dead_letter.changes)
+        }
+    }
+}
+
 impl Transactions {
     pub(crate) fn open(&mut self, id: &Binary) -> Result<&mut Open, Failure> {
         self.open.get_mut(id).ok_or_else(unknown)
     }
 
-    /// Adds sends to a transaction.
-    pub(crate) fn send(&mut self, id: &Binary, sender: &QueueSender, sent: Sent) -> Result<(), Failure> {
+    /// Counts bytes of a transaction. All of them have at most `max`.
+    pub(crate) fn count(&mut self, id: &Binary, bytes: usize, max: usize) -> Result<&mut Open, Failure> {
+        let all = self.open.values().map(|open| open.bytes).sum::<usize>().saturating_add(bytes);
         let open = self.open(id)?;
+        if all > max {
+            open.failed = true;
+            let text = format!("The transactions of a connection have at most {max} bytes of messages.");
+            return Err(Failure::new(ErrorKind::QuotaExceeded, text));
+        }
+        open.bytes += bytes;
+        Ok(open)
+    }
+
+    /// Adds sends to a transaction.
+    pub(crate) fn send(&mut self, id: &Binary, sender: &QueueSender, sent: Sent, max: usize) -> Result<(), Failure> {
         let messages = match sent {
             Sent::One(message) => vec![message],
             Sent::Batch(messages) => messages,
         };
+        let open = self.count(id, messages.iter().map(size).sum(), max)?;
         let sent = messages.into_iter().try_for_each(|message| open.transaction.send(sender, message));
         open.failed |= sent.is_err();
         Ok(sent?)
@@ -77,11 +111,12 @@ impl Transactions {
         &mut self,
         id: &Binary,
         sender: &QueueSender,
-        messages: Vec<(Timestamp, Message)>,
+        messages: Vec<(Message, Timestamp)>,
+        max: usize,
     ) -> Result<Vec<SequenceNumber>, Failure> {
-        let open = self.open(id)?;
+        let open = self.count(id, messages.iter().map(|(message, _)| size(message)).sum(), max)?;
         let scheduled =
-            messages.into_iter().map(|(at, message)| open.transaction.schedule_numbered(sender, message, at));
+            messages.into_iter().map(|(message, at)| open.transaction.schedule_numbered(sender, message, at));
         let scheduled: Result<Vec<_>, _> = scheduled.collect();
         open.failed |= scheduled.is_err();
         Ok(scheduled?)

@@ -81,3 +81,36 @@ fn an_error_names_the_entity_and_the_setting() {
     let error = Config::from_emulator_json(&EMULATOR.replace("a = 1", "a =")).unwrap_err().to_string();
     assert!(error.starts_with("topic: sub: sql: "), "{error}");
 }
+
+/// What clients have set and the file leaves out is kept.
+#[test]
+fn metadata_is_read_from_a_file_and_otherwise_kept() {
+    let broker = Broker::new();
+    let own = |text: &str| {
+        let mut settings = QueueSettings::default();
+        settings.metadata.user = Some(text.to_owned());
+        settings.metadata.express = Some(true);
+        settings
+    };
+    broker.create_queue("orders", own("of a client")).unwrap();
+    let metadata = |text: &str| {
+        Config::from_toml(text).unwrap().apply(&broker).unwrap();
+        broker.queue("orders").unwrap().settings().unwrap().metadata
+    };
+    assert_eq!(metadata("[queues.orders]\nmax_delivery_count = 3"), own("of a client").metadata);
+    let read = metadata("[queues.orders]\nuser_metadata = \"of the file\"\nenable_batched_operations = false");
+    assert_eq!(
+        (read.user.as_deref(), read.batched_operations, read.express),
+        (Some("of the file"), Some(false), Some(true))
+    );
+    let topic = "[topics.news]\nuser_metadata = \"a\"\n[subscriptions.news.mail]\nuser_metadata = \"b\"";
+    for _ in 0..2 {
+        Config::from_toml(topic).unwrap().apply(&broker).unwrap();
+        let topic = broker.topic("news").unwrap();
+        let mail = topic.subscription("mail").unwrap().subscription_settings().unwrap();
+        assert_eq!(topic.settings().unwrap().metadata.user.as_deref(), Some("a"));
+        assert_eq!(mail.metadata.user.as_deref(), Some("b"));
+    }
+    let long = format!("[queues.orders]\nuser_metadata = \"{}\"", "x".repeat(1_025));
+    assert!(Config::from_toml(&long).is_err());
+}

@@ -133,3 +133,24 @@ async fn a_server_that_shuts_down_is_not_ready() {
     server.shutdown().await;
     assert_eq!(get(&router, "/health/ready", None).await.0, StatusCode::SERVICE_UNAVAILABLE);
 }
+
+/// Rules: HT-26, HT-31.
+#[tokio::test]
+async fn a_browser_reads_metrics_without_a_key_under_a_loopback_name_only() {
+    let server = Server::builder().build();
+    let open: Router = Operations::new(server.clone()).router();
+    let closed: Router = Operations::new(server).key(AccessKey::new(KEY).unwrap()).router();
+    for (host, language, status) in [
+        ("evil:9090", Some("en"), StatusCode::MISDIRECTED_REQUEST),
+        ("evil:9090", None, StatusCode::OK),
+        ("localhost:9090", Some("en"), StatusCode::OK),
+    ] {
+        let request = || {
+            let request = Request::get("/metrics").header(header::HOST, host);
+            let request = language.into_iter().fold(request, |all, text| all.header(header::ACCEPT_LANGUAGE, text));
+            request.header(header::AUTHORIZATION, format!("Bearer {KEY}")).body(Body::empty()).unwrap()
+        };
+        assert_eq!(open.clone().oneshot(request()).await.unwrap().status(), status, "{host}");
+        assert_eq!(closed.clone().oneshot(request()).await.unwrap().status(), StatusCode::OK, "{host}");
+    }
+}

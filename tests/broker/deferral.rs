@@ -160,3 +160,20 @@ fn a_deferred_message_that_has_expired_is_there_and_cannot_be_had() {
         assert_eq!((bench.counts(), bench.queue.counts().size), ([0; 4], 0));
     }
 }
+
+/// Rules: T-21.
+#[test]
+fn several_deferred_messages_have_a_size_together() {
+    let bench = Bench::new(settings());
+    bench.send(["a", "b", "c"]);
+    for _ in 0..2 {
+        bench.receive().defer().ok();
+    }
+    let numbers = [1, 2].map(SequenceNumber::new);
+    let refused = bench.queue.receive_deferred_within(&numbers, 1).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::MessageSizeExceeded);
+    assert_eq!(bench.counts(), [1, 0, 2, 0]);
+    // One may have any size.
+    assert_eq!(bench.queue.receive_deferred_within(&numbers[..1], 1).unwrap().len(), 1);
+    assert_eq!(bench.queue.receive_deferred_within(&numbers[1..], 10_000).unwrap().len(), 1);
+}

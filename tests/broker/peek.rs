@@ -83,3 +83,14 @@ fn a_peek_shows_the_state() {
     });
     assert_eq!(states, shown);
 }
+
+/// Rules: T-30.
+#[test]
+fn a_peek_ends_with_the_message_that_reaches_its_bytes() {
+    let bench = Bench::new(settings());
+    bench.send(["aaaa", "bbbb", "cccc", "dddd"]);
+    let peek = |max, bytes| texts(&bench.queue.peek_within(SequenceNumber::new(1), max, bytes)).len();
+    let one = bench.queue.peek(SequenceNumber::new(1), 1)[0].size();
+    assert_eq!([0, 1, one, one + 1, 2 * one + 1].map(|bytes| peek(10, bytes)), [1, 1, 1, 2, 3]);
+    assert_eq!((peek(2, usize::MAX), peek(10, usize::MAX)), (2, 4));
+}

@@ -357,3 +357,19 @@ fn a_sender_has_the_clock_of_its_broker() {
     bench.advance(MINUTE);
     assert_eq!(clock.now().utc, after(MINUTE));
 }
+
+/// Rules: Q-23.
+#[test]
+fn messages_with_times_of_their_own_are_scheduled_together_or_not() {
+    let bench = Bench::new(settings());
+    let sender = bench.queue.sender().unwrap();
+    let large = Message::new(vec![0; 300_000]);
+    let refused = sender.schedule_each(vec![(Message::new("a"), after(MINUTE)), (large, after(SECOND))]).wait();
+    assert_eq!(refusal(refused), ErrorKind::MessageSizeExceeded);
+    assert_eq!(bench.queue.counts().scheduled, 0);
+    let both = vec![(Message::new("a"), after(MINUTE)), (Message::new("b"), after(SECOND))];
+    assert_eq!(sender.schedule_each(both).wait().unwrap(), [1, 2].map(SequenceNumber::new));
+    bench.advance(SECOND);
+    assert_eq!(text(&bench.receive().message), "b");
+    assert_eq!(bench.queue.counts().scheduled, 1);
+}

@@ -61,7 +61,7 @@ fn all_given_fields_are_equal() {
 
 /// Rules: T-54.
 #[test]
-fn properties_are_compared_with_case_and_type() {
+fn properties_are_compared_with_case_and_numbers_by_value() {
     let matches = |key: &str, value: PropertyValue| {
         CorrelationFilter::builder().property(key, value).build().unwrap().matches(&message())
     };
@@ -69,9 +69,40 @@ fn properties_are_compared_with_case_and_type() {
     assert!(!matches("Colour", "red".into()));
     assert!(!matches("colour", "Red".into()));
     assert!(matches("count", 7_i32.into()));
-    assert!(!matches("count", 7_i64.into()));
+    assert!(matches("count", 7_i64.into()));
+    assert!(matches("count", 7_u8.into()));
+    assert!(matches("count", 7.0_f64.into()));
+    assert!(matches("count", 7.0_f32.into()));
+    assert!(!matches("count", 8_i64.into()));
+    assert!(!matches("count", 7.5_f64.into()));
+    assert!(!matches("count", f64::NAN.into()));
     assert!(!matches("count", "7".into()));
+    assert!(!matches("count", true.into()));
     assert!(!matches("missing", PropertyValue::Null));
+}
+
+/// Rules: T-54.
+#[test]
+fn numbers_are_equal_only_if_their_values_are() {
+    let matches = |required: PropertyValue, sent: PropertyValue| {
+        let message = Message::builder().property("n", sent).build("").unwrap();
+        CorrelationFilter::builder().property("n", required).build().unwrap().matches(&message)
+    };
+    let large = 1_i64 << 53;
+    for (one, other, equal) in [
+        (PropertyValue::F64(9_007_199_254_740_992.0), PropertyValue::I64(large), true),
+        (PropertyValue::F64(9_007_199_254_740_992.0), PropertyValue::I64(large + 1), false),
+        (PropertyValue::U64(u64::MAX), PropertyValue::I64(-1), false),
+        (PropertyValue::F64(18_446_744_073_709_551_616.0), PropertyValue::U64(u64::MAX), false),
+        (PropertyValue::F64(f64::INFINITY), PropertyValue::I64(i64::MAX), false),
+        (PropertyValue::F64(1e300), PropertyValue::I64(i64::MAX), false),
+        (PropertyValue::F32(0.5), PropertyValue::F64(0.5), true),
+        (PropertyValue::F64(-0.0), PropertyValue::I32(0), true),
+        (PropertyValue::I8(-1), PropertyValue::F64(-1.0), true),
+    ] {
+        assert_eq!(matches(one.clone(), other.clone()), equal, "{one:?} {other:?}");
+        assert_eq!(matches(other.clone(), one.clone()), equal, "{other:?} {one:?}");
+    }
 }
 
 /// Rules: T-54.

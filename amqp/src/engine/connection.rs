@@ -2,6 +2,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use super::{
     CommandError, Event, Options, Reason, Violation,
+    link::Incomplete,
     phase::Phase,
     session::{Channel, Session},
     time::Timers,
@@ -39,6 +40,8 @@ pub struct Connection {
     /// The most sessions and links of the peer: those of the options, or fewer.
     pub(super) session_limit: u16,
     pub(super) link_limit: u32,
+    /// The bytes of the deliveries of which a part was received.
+    pub(super) incomplete: Incomplete,
     /// Tells sessions and links apart that follow one another in the same place.
     pub(super) serial: u32,
     /// By the channel of this end.
@@ -76,6 +79,7 @@ impl Connection {
             timers: Timers::new(now, &options),
             session_limit: options.max_sessions,
             link_limit: options.max_connection_links,
+            incomplete: Incomplete::default(),
             options,
             is_client,
             phase: Phase::Header { authenticated: false },
@@ -99,6 +103,14 @@ impl Connection {
     pub fn limit_peer(&mut self, sessions: u16, links: u32) {
         self.session_limit = sessions.min(self.options.max_sessions);
         self.link_limit = links.min(self.options.max_connection_links);
+    }
+
+    /// Sets how many bytes the incomplete deliveries of the peer may have together, on all links of the connection. By default there
+    /// is no such limit, and each delivery is limited by the size of a message alone.
+    ///
+    /// A transfer over the limit detaches its link with `amqp:resource-limit-exceeded`.
+    pub fn limit_incomplete(&mut self, bytes: u64) {
+        self.incomplete.max = bytes;
     }
 
     /// Returns the next event.

@@ -93,6 +93,12 @@ pub enum Violation {
         /// The largest message in bytes.
         max: u64,
     },
+    /// The incomplete deliveries of the connection are over
+    /// [`Connection::limit_incomplete`](super::Connection::limit_incomplete).
+    Incomplete {
+        /// The most bytes that are accepted.
+        max: u64,
+    },
     /// More unsettled deliveries than [`Options::max_unsettled`](super::Options::max_unsettled).
     Unsettled {
         /// The most that are accepted.
@@ -130,7 +136,9 @@ impl Violation {
             Self::Window => condition::WINDOW_VIOLATION,
             Self::Credit => condition::TRANSFER_LIMIT_EXCEEDED,
             Self::MessageSize { .. } => condition::MESSAGE_SIZE_EXCEEDED,
-            Self::Sessions { .. } | Self::Links { .. } | Self::Unsettled { .. } => condition::RESOURCE_LIMIT_EXCEEDED,
+            Self::Sessions { .. } | Self::Links { .. } | Self::Incomplete { .. } | Self::Unsettled { .. } => {
+                condition::RESOURCE_LIMIT_EXCEEDED
+            }
         }
     }
 }
@@ -162,6 +170,7 @@ impl fmt::Display for Violation {
             Self::Window => f.write_str("more transfers than the incoming window of the session"),
             Self::Credit => f.write_str("more deliveries than the credit of the link"),
             Self::MessageSize { max } => write!(f, "the message is larger than {max} bytes"),
+            Self::Incomplete { max } => write!(f, "incomplete deliveries of more than {max} bytes"),
             Self::Unsettled { max } => write!(f, "more than {max} unsettled deliveries in the session"),
             Self::Field { field, expected } => write!(f, "{field}: expected {expected}"),
         }

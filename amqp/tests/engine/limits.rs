@@ -247,3 +247,61 @@ fn commands_before_the_open_are_refused() {
     assert!(engine.is_closed() && !engine.has_output());
     assert_eq!(engine.begin(Begin::default()), Err(CommandError::Closed));
 }
+
+/// Rules: A-58.
+/// Attacks: 87.
+#[test]
+fn incomplete_deliveries_of_a_connection_are_limited_together() {
+    let (mut peer, session) = Peer::begun(Options::default());
+    peer.engine.limit_incomplete(1_000);
+    let part = |peer: &mut Peer, handle, number| {
+        let transfer = Transfer { handle, more: true, ..transfer(number, true) };
+        peer.write_with(0, transfer, &[0; 400]);
+        peer.events()
+    };
+    let links: Vec<_> = (0..3).map(|handle| peer.attach(handle, Role::Sender)).collect();
+    links.iter().for_each(|link| peer.engine.credit(*link, 10).unwrap());
+    peer.frames();
+    assert_eq!(part(&mut peer, 0, 0), []);
+    assert_eq!(part(&mut peer, 1, 1), []);
+    let events = part(&mut peer, 2, 2);
+    let [Event::Detached { link, reason: Reason::Violation(violation), .. }] = &events[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!((*link, &**violation), (links[2], &Violation::Incomplete { max: 1_000 }));
+    assert_eq!(violation.condition(), condition::RESOURCE_LIMIT_EXCEEDED);
+    // What is complete, aborted or detached does not count.
+    peer.write_with(0, Transfer { handle: 0, ..Transfer::default() }, &[0; 400]);
+    assert!(matches!(peer.events()[..], [Event::Delivery(_)]));
+    assert_eq!(part(&mut peer, 0, 3), []);
+    peer.write(0, Transfer { handle: 0, aborted: true, ..Transfer::default() });
+    assert!(matches!(peer.events()[..], [Event::DeliveryAborted { .. }]));
+    assert_eq!(part(&mut peer, 0, 4), []);
+    peer.engine.detach(links[1], true, None).unwrap();
+    peer.frames();
+    let link = peer.attach(3, Role::Sender);
+    peer.engine.credit(link, 10).unwrap();
+    assert_eq!(part(&mut peer, 3, 5), []);
+    peer.engine.end(session, None).unwrap();
+}
+
+/// Rules: A-58.
+#[test]
+fn the_largest_message_that_a_receiver_announces_can_be_replaced() {
+    let (mut peer, _) = Peer::begun(Options::default());
+    peer.write(0, Attach { max_message_size: Some(100), ..attach(0, Role::Receiver) });
+    let events = peer.events();
+    let [Event::AttachRequested { link, .. }] = events[..] else { panic!("{events:?}") };
+    peer.engine.accept(link, attach(0, Role::Sender)).unwrap();
+    peer.flow(Flow { handle: Some(0), link_credit: Some(100), ..Flow::default() });
+    assert_eq!(peer.engine.peer_message_size(link), Some(100));
+    let send = |peer: &mut Peer| peer.engine.send(link, OutboundDelivery::default(), &[Bytes::from(vec![0; 101])]);
+    assert_eq!(send(&mut peer), Err(CommandError::MessageTooLarge { max: 100 }));
+    peer.engine.set_peer_message_size(link, None).unwrap();
+    assert_eq!(peer.engine.peer_message_size(link), None);
+    assert!(send(&mut peer).is_ok());
+    peer.events();
+    peer.frames();
+    let receiving = peer.attach(1, Role::Sender);
+    assert_eq!(peer.engine.set_peer_message_size(receiving, None), Err(CommandError::WrongRole));
+}

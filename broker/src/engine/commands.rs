@@ -13,7 +13,7 @@ use super::{
     Engine, Entity, Part, Role, StoreId,
     effects::Effects,
     entity_mut,
-    store::{Accepted, Ages, Locked, Peeked, Refused, Source},
+    store::{Accepted, Ages, Locked, Peeked, Refused, Settlement, Source},
     time::Now,
 };
 
@@ -53,18 +53,19 @@ impl Engine {
         Ok(taken)
     }
 
-    /// Locks deferred messages by their numbers: all of them, or none.
+    /// Locks deferred messages by their numbers: all of them, or none. Several have at most `max_bytes` together.
     pub(crate) fn receive_deferred(
         &mut self,
         now: Now,
         id: StoreId,
         source: Source,
         numbers: &[SequenceNumber],
+        max_bytes: u64,
     ) -> Result<Vec<Locked>, ReceiveError> {
         self.advance(now);
         let entity = receivable(entity_mut(&mut self.entities, id), source)?;
         entity.store.touch(now);
-        let locked = entity.store.receive_deferred(now, source, numbers, &mut self.fx);
+        let locked = entity.store.receive_deferred(now, source, numbers, max_bytes, &mut self.fx);
         self.finish(now);
         locked
     }
@@ -85,6 +86,20 @@ impl Engine {
         let settled = entity.store.settle(now, key, lock, disposition, &mut self.fx);
         self.finish(now);
         settled
+    }
+
+    /// Returns the refusal of a settlement, if it would be refused.
+    pub(crate) fn check_settlement(
+        &mut self,
+        now: Now,
+        id: StoreId,
+        key: u32,
+        lock: u64,
+        settlement: &Settlement,
+    ) -> Result<(), Refused> {
+        self.advance(now);
+        let entity = self.entity(id).ok_or(Refused::LockLost)?;
+        entity.store.check_settlement(now, key, lock, settlement).map(drop)
     }
 
     /// Completes deliveries of one entity, one after the other.

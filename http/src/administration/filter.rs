@@ -51,6 +51,18 @@ pub struct CorrelationDescription {
     pub properties: Vec<(String, PropertyValue)>,
 }
 
+/// Refuses elements that are not read, except for those of the clients that have no effect.
+fn check(element: &Element, known: &[&str]) -> Result<(), DocumentError> {
+    match element.children.iter().find(|child| !known.contains(&&*child.name)) {
+        Some(other) => Err(DocumentError::of(Kind::Unexpected, &other.name)),
+        None => Ok(()),
+    }
+}
+
+fn check_sql(element: &Element) -> Result<(), DocumentError> {
+    check(element, &["SqlExpression", "Parameters", "CompatibilityLevel", "RequiresPreprocessing"])
+}
+
 impl SqlDescription {
     /// Creates one without parameters.
     #[must_use]
@@ -59,6 +71,7 @@ impl SqlDescription {
     }
 
     pub(super) fn read(element: &Element) -> Result<Self, DocumentError> {
+        check_sql(element)?;
         let expression = element.child("SqlExpression")?;
         let expression = expression.ok_or_else(|| DocumentError::of(Kind::Missing, "SqlExpression"))?;
         let parameters = element.child("Parameters")?.map(value::read_all).transpose()?.unwrap_or_default();
@@ -95,6 +108,10 @@ macro_rules! texts {
 impl CorrelationDescription {
     fn read(element: &Element) -> Result<Self, DocumentError> {
         let mut filter = Self::default();
+        macro_rules! names {
+            ($($field:ident $name:literal),*) => { [$($name,)* "Properties"] };
+        }
+        check(element, &texts!(names))?;
         macro_rules! read {
             ($($field:ident $name:literal),*) => {$(
                 if let Some(child) = element.child($name)?.filter(|child| !child.nil) {
@@ -181,8 +198,8 @@ impl From<&Filter> for FilterDescription {
 impl Field for FilterDescription {
     fn read(element: &Element) -> Result<Self, DocumentError> {
         Ok(match element.kind.as_deref() {
-            Some("TrueFilter") => Self::True,
-            Some("FalseFilter") => Self::False,
+            Some("TrueFilter") => check_sql(element).map(|()| Self::True)?,
+            Some("FalseFilter") => check_sql(element).map(|()| Self::False)?,
             Some("SqlFilter") => Self::Sql(SqlDescription::read(element)?),
             Some("CorrelationFilter") => Self::Correlation(CorrelationDescription::read(element)?),
             _ => return Err(DocumentError::of(Kind::InvalidValue, &element.name)),

@@ -43,7 +43,11 @@ impl RuleDescription {
         let filter = element.child("Filter")?.filter(|filter| !filter.nil);
         let action = element.child("Action")?.filter(|action| !action.nil);
         let action = match action.map(|action| (action, action.kind.as_deref())) {
-            None | Some((_, Some("EmptyRuleAction"))) => None,
+            None => None,
+            Some((action, Some("EmptyRuleAction"))) => match action.children.first() {
+                Some(other) => return Err(DocumentError::of(Kind::Unexpected, &other.name)),
+                None => None,
+            },
             Some((action, Some("SqlRuleAction"))) => Some(SqlDescription::read(action)?),
             Some(_) => return Err(DocumentError::of(Kind::InvalidValue, "Action")),
         };

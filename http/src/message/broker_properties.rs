@@ -103,9 +103,12 @@ pub(super) fn read_sent(properties: &Map<String, Value>) -> Result<Properties, M
 }
 
 fn time_to_live(properties: &Map<String, Value>) -> Result<Option<Duration>, MessageError> {
-    let key = "TimeToLive";
+    let (key, in_span) = ("TimeToLive", "TimeToLiveTimeSpan");
     let seconds = match properties.get(key) {
-        None | Some(Value::Null) => return Ok(None),
+        None | Some(Value::Null) => match text(properties, in_span)? {
+            None => return Ok(None),
+            Some(text) => span(text).ok_or_else(|| invalid(in_span))?,
+        },
         Some(value) => value.as_f64().filter(|seconds| *seconds >= 0.0).ok_or_else(|| invalid(key))?,
     };
     if seconds >= UNLIMITED {
@@ -114,6 +117,27 @@ fn time_to_live(properties: &Map<String, Value>) -> Result<Option<Duration>, Mes
     // The nearest millisecond: a fraction of two is not exact.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is from 0 to 10^14")]
     Ok(Some(Duration::from_millis((seconds * 1_000.0).round() as u64)))
+}
+
+/// Reads a time span of .NET, `[d.]hh:mm:ss[.fffffff]`, in seconds.
+fn span(text: &str) -> Option<f64> {
+    let mut parts = text.trim().split(':');
+    let (Some(hours), Some(minutes), Some(seconds), None) = (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return None;
+    };
+    let digits = |text: &str, most: usize| -> Option<u32> {
+        let is_number = (1..=most).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| text.parse().ok()).flatten()
+    };
+    let below = |text: &str, limit: u32| digits(text, 2).filter(|number| *number < limit);
+    let (days, hours) = hours.split_once('.').unwrap_or(("0", hours));
+    let (seconds, fraction) = seconds.split_once('.').unwrap_or((seconds, "0"));
+    let whole = f64::from(digits(days, 8)?) * 86_400.0
+        + f64::from(below(hours, 24)? * 3_600 + below(minutes, 60)? * 60 + below(seconds, 60)?);
+    let ticks = digits(fraction, 7)?;
+    let places = i32::try_from(fraction.len()).ok()?;
+    Some(whole + f64::from(ticks) / 10_f64.powi(places))
 }
 
 /// Writes what a sender sets.

@@ -69,6 +69,35 @@ fn the_values_of_fields_are_checked() {
     assert_eq!(refusal(entry(filter)), Kind::InvalidValue);
 }
 
+/// Rules: HT-21.
+#[test]
+fn elements_of_a_filter_or_an_action_that_are_not_read_are_refused() {
+    let rule = |filter: &str, action: &str| {
+        let xml = "xmlns:i=\"http://www.w3.org/2001/XMLSchema-instance\"";
+        read(entry(&format!("<RuleDescription {xml}>{filter}{action}</RuleDescription>")).as_bytes())
+    };
+    let filter = |kind: &str, more: &str| format!("<Filter i:type=\"{kind}\">{more}</Filter>");
+    let action = |kind: &str, more: &str| format!("<Action i:type=\"{kind}\">{more}</Action>");
+    let sql = "<SqlExpression>1=1</SqlExpression>";
+    let written = format!(
+        "{sql}<CompatibilityLevel>20</CompatibilityLevel><Parameters/><RequiresPreprocessing>false</RequiresPreprocessing>"
+    );
+    let subject = "<Label>a</Label>";
+    for (kind, known) in
+        [("SqlFilter", &*written), ("TrueFilter", &written), ("FalseFilter", &written), ("CorrelationFilter", subject)]
+    {
+        rule(&filter(kind, known), "").unwrap();
+        let error = rule(&filter(kind, &format!("{known}<Other>1</Other>")), "").unwrap_err();
+        assert_eq!((error.kind(), error.to_string().contains("Other")), (Kind::Unexpected, true), "{kind}");
+    }
+    let one = filter("CorrelationFilter", subject);
+    rule(&one, &action("SqlRuleAction", "<SqlExpression>SET a = 1</SqlExpression>")).unwrap();
+    rule(&one, &action("EmptyRuleAction", "")).unwrap();
+    let other = "<SqlExpression>SET a = 1</SqlExpression><Other/>";
+    assert_eq!(rule(&one, &action("SqlRuleAction", other)).unwrap_err().kind(), Kind::Unexpected);
+    assert_eq!(rule(&one, &action("EmptyRuleAction", "<Other/>")).unwrap_err().kind(), Kind::Unexpected);
+}
+
 #[test]
 fn an_error_shows_no_text_of_the_document() {
     let error = read(entry("<QueueDescription><Status>canary</Status></QueueDescription>").as_bytes()).unwrap_err();

@@ -91,6 +91,19 @@ fn a_time_to_live_of_dotnet_is_unlimited() {
     assert_eq!(nearly, Some(Duration::from_secs(99_999_999_999)));
 }
 
+/// Rules: HT-12.
+#[test]
+fn a_time_to_live_may_be_a_span_of_dotnet() {
+    let read = |properties: &str| read(&[("BrokerProperties", properties)]).time_to_live();
+    for (span, millis) in [("00:00:10", 10_000), ("1.02:03:04.5", 93_784_500), ("00:00:00.0010000", 1)] {
+        let time = Some(std::time::Duration::from_millis(millis));
+        assert_eq!(read(&format!("{{\"TimeToLiveTimeSpan\":\"{span}\"}}")), time, "{span}");
+    }
+    assert_eq!(read("{\"TimeToLiveTimeSpan\":\"10675199.02:48:05.4775807\"}"), None);
+    let both = read("{\"TimeToLive\":1,\"TimeToLiveTimeSpan\":\"00:00:10\"}");
+    assert_eq!(both, Some(std::time::Duration::from_secs(1)));
+}
+
 /// Attacks: 52.
 #[test]
 fn what_is_not_a_message_is_refused_without_its_values() {
@@ -106,6 +119,12 @@ fn what_is_not_a_message_is_refused_without_its_values() {
         (r#"{"TimeToLive":"canary"}"#, Kind::BrokerProperty),
         (r#"{"TimeToLive":-1}"#, Kind::BrokerProperty),
         (r#"{"TimeToLive":0}"#, Kind::InvalidArgument),
+        (r#"{"TimeToLiveTimeSpan":1}"#, Kind::BrokerProperty),
+        (r#"{"TimeToLiveTimeSpan":"canary"}"#, Kind::BrokerProperty),
+        (r#"{"TimeToLiveTimeSpan":"00:60:00"}"#, Kind::BrokerProperty),
+        (r#"{"TimeToLiveTimeSpan":"24:00:00"}"#, Kind::BrokerProperty),
+        (r#"{"TimeToLiveTimeSpan":"-00:00:01"}"#, Kind::BrokerProperty),
+        (r#"{"TimeToLiveTimeSpan":"00:00:00"}"#, Kind::InvalidArgument),
         (r#"{"ScheduledEnqueueTimeUtc":"canary"}"#, Kind::BrokerProperty),
         (r#"{"ScheduledEnqueueTimeUtc":"2044-11-06T08:49:37Z"}"#, Kind::BrokerProperty),
         (r#"{"MessageId":""}"#, Kind::InvalidArgument),

@@ -54,6 +54,7 @@ async fn serve(options: &Serve, began: Instant) -> Result<(), Error> {
     let broker = match &options.data {
         Some(folder) => Broker::options()
             .quirks(quirks(options))
+            .hold_locks(options.hold_locks)
             .open(folder)
             .map_err(|error| Error::Storage { folder: folder.clone(), error })?,
         None => Broker::with_quirks(SystemClock::new(), quirks(options)),

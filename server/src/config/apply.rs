@@ -1,6 +1,6 @@
 use consign_broker::{Broker, Subscription, Topic};
 use consign_core::{
-    administration::QueueSettings,
+    administration::{Metadata, QueueSettings},
     transport::{ErrorKind, ManageError},
 };
 use consign_rules::Rule;
@@ -48,10 +48,21 @@ fn failure(error: &ManageError) -> ConfigError {
 
 fn update_queue(broker: &Broker, name: &str, settings: &QueueSettings) -> Result<(), ManageError> {
     let existing = broker.queue(name)?.settings()?;
-    match existing.difference(settings) {
-        Some(_) => broker.update_queue(name, settings.clone()),
+    let mut settings = settings.clone();
+    keep(&mut settings.metadata, existing.metadata.clone());
+    match existing.difference(&settings) {
+        Some(_) => broker.update_queue(name, settings),
         None => Ok(()),
     }
+}
+
+/// Keeps the metadata that clients have set and that the file leaves out.
+fn keep(metadata: &mut Metadata, existing: Metadata) {
+    metadata.user = metadata.user.take().or(existing.user);
+    metadata.batched_operations = metadata.batched_operations.or(existing.batched_operations);
+    metadata.express = metadata.express.or(existing.express);
+    metadata.ordering = metadata.ordering.or(existing.ordering);
+    metadata.duplicate_window = metadata.duplicate_window.or(existing.duplicate_window);
 }
 
 impl TopicConfig {
@@ -66,9 +77,11 @@ impl TopicConfig {
 
     fn update(&self, broker: &Broker) -> Result<(), ConfigError> {
         let topic = broker.topic(&self.name).map_err(|error| failure(&error))?;
-        let settings = topic.settings().map_err(|error| failure(&error))?;
-        if settings.difference(&self.settings).is_some() {
-            broker.update_topic(&self.name, self.settings.clone()).map_err(|error| failure(&error))?;
+        let existing = topic.settings().map_err(|error| failure(&error))?;
+        let mut settings = self.settings.clone();
+        keep(&mut settings.metadata, existing.metadata.clone());
+        if existing.difference(&settings).is_some() {
+            broker.update_topic(&self.name, settings).map_err(|error| failure(&error))?;
         }
         for subscription in &self.subscriptions {
             subscription.update(&topic).map_err(|error| failure(&error).at(&subscription.name))?;
@@ -90,8 +103,11 @@ impl SubscriptionConfig {
 
     fn update(&self, topic: &Topic) -> Result<(), ManageError> {
         let subscription = topic.subscription(&self.name)?;
-        if subscription.subscription_settings()?.difference(&self.settings).is_some() {
-            topic.update_subscription(&self.name, self.settings.clone())?;
+        let existing = subscription.subscription_settings()?;
+        let mut settings = self.settings.clone();
+        keep(&mut settings.metadata, existing.metadata.clone());
+        if existing.difference(&settings).is_some() {
+            topic.update_subscription(&self.name, settings)?;
         }
         self.rules.iter().try_for_each(|rule| declare_rule(&subscription, rule))
     }

@@ -32,8 +32,8 @@
 //! # Ok::<(), consign_server::config::ConfigError>(())
 //! ```
 //!
-//! The settings have the names and the ranges of [`QueueSettings`]. Durations
-//! are those of ISO 8601, such as `PT1M30S` or `P7D`. A setting that is not known is an error.
+//! The README of this crate has all keys; the settings have the ranges of [`QueueSettings`]. Durations are those of ISO 8601, such as
+//! `PT1M30S` or `P7D`. A setting that is not known is an error. The metadata that clients have set is kept where the file has none.
 
 mod apply;
 mod duration;

@@ -7,7 +7,7 @@ use consign_core::{
     message::PropertyValue,
 };
 use consign_rules::{CorrelationFilter, Filter, SqlFilter};
-use serde::{Deserialize, de::IgnoredAny};
+use serde::Deserialize;
 
 use super::{ConfigError, duration::IsoDuration};
 
@@ -44,10 +44,10 @@ macro_rules! properties {
         #[serde(default, deny_unknown_fields)]
         pub(super) struct $name {
             $(#[serde(alias = $alias)] $field: Option<$type>,)*
-            #[serde(alias = "UserMetadata", rename = "user_metadata")]
-            _user_metadata: Option<IgnoredAny>,
-            #[serde(alias = "EnableBatchedOperations", rename = "enable_batched_operations")]
-            _enable_batched_operations: Option<IgnoredAny>,
+            #[serde(alias = "UserMetadata")]
+            user_metadata: Option<String>,
+            #[serde(alias = "EnableBatchedOperations")]
+            enable_batched_operations: Option<bool>,
         }
     };
 }
@@ -155,6 +155,8 @@ impl QueueProperties {
         settings.duplicate_detection = window(given.requires_duplicate_detection, history, defaults.window);
         settings.forward_to = path(given.forward_to);
         settings.forward_dead_letters_to = path(given.forward_dead_lettered_messages_to);
+        settings.metadata.user = given.user_metadata;
+        settings.metadata.batched_operations = given.enable_batched_operations;
         check(&settings.clone().into())?;
         Ok(settings)
     }
@@ -171,6 +173,8 @@ impl TopicProperties {
         settings.max_message_size = message_size(given.max_message_size_in_kilobytes, settings.max_message_size);
         let history = given.duplicate_detection_history_time_window;
         settings.duplicate_detection = window(given.requires_duplicate_detection, history, defaults.window);
+        settings.metadata.user = given.user_metadata;
+        settings.metadata.batched_operations = given.enable_batched_operations;
         check(&settings.clone().into())?;
         Ok(settings)
     }
@@ -192,6 +196,8 @@ impl SubscriptionProperties {
         settings.auto_delete_on_idle = limit(given.auto_delete_on_idle, None);
         settings.forward_to = path(given.forward_to);
         settings.forward_dead_letters_to = path(given.forward_dead_lettered_messages_to);
+        settings.metadata.user = given.user_metadata;
+        settings.metadata.batched_operations = given.enable_batched_operations;
         check(&settings.clone().into())?;
         Ok(settings)
     }

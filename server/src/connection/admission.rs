@@ -12,10 +12,14 @@ use crate::log::warn_of;
 /// The most sessions and links of a connection that has not authenticated: their memory is for anyone who can connect.
 const UNAUTHENTICATED: (u16, u32) = (256, 1_024);
 
+/// The most bytes of incomplete deliveries until then. A token is far smaller.
+const UNAUTHENTICATED_BYTES: u64 = 2 << 20;
+
 /// Limits a client until it is admitted.
 pub(super) fn limit(engine: &mut Engine) {
     let (sessions, links) = UNAUTHENTICATED;
     engine.limit_peer(sessions, links);
+    engine.limit_incomplete(UNAUTHENTICATED_BYTES);
 }
 
 impl Client {
@@ -31,6 +35,7 @@ impl Client {
         let limits = &self.shared.limits;
         if self.place.authenticate() {
             engine.limit_peer(limits.max_sessions, limits.max_connection_links);
+            engine.limit_incomplete(limits.max_incomplete_bytes);
             return;
         }
         let limit = self.shared.limits.max_connections;

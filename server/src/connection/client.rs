@@ -19,6 +19,7 @@ use tokio::time::Instant;
 
 use super::{idle::Idle, rights::Held, wakes::Wakes};
 use crate::{
+    entities::Entity,
     errors::Failure,
     links::{Kind, Link},
     nodes::reply::Reply,
@@ -37,6 +38,10 @@ pub(crate) struct Client {
     pub(crate) links: HashMap<LinkId, Link, FxBuildHasher>,
     pub(crate) held: Held,
     pub(crate) transactions: Transactions,
+    /// Whether the client is azure-servicebus for Python.
+    pub(crate) is_python: bool,
+    /// Sessions whose first link is a coordinator, and the entity of the first link after it.
+    pub(crate) cross_entity: HashMap<SessionId, Option<Entity>, FxBuildHasher>,
     /// Calls whose answer a client waits for.
     pub(crate) calls: FuturesUnordered<Call>,
     /// Links that wait for a session.
@@ -51,6 +56,8 @@ pub(crate) struct Client {
     unwritten: Vec<LinkId>,
     /// Requests whose answer is not sent yet.
     pub(crate) requests: usize,
+    /// Whether a link has no credit for requests, as there are too many without an answer.
+    pub(crate) withheld: bool,
     /// The bytes of the answers that wait for credit.
     pub(crate) reply_bytes: usize,
     pub(super) idle: Idle,
@@ -99,6 +106,9 @@ impl Client {
             stalled: Vec::new(),
             unwritten: Vec::new(),
             requests: 0,
+            withheld: false,
+            is_python: false,
+            cross_entity: HashMap::default(),
             reply_bytes: 0,
             idle: Idle::new(now),
             wakes: Arc::default(),
@@ -164,6 +174,7 @@ impl Client {
 
     /// What follows each turn.
     pub(super) fn finish(&mut self, engine: &mut Engine) {
+        self.renew_request_credit(engine);
         if self.phase == Phase::ShuttingDown && self.calls.is_empty() {
             self.close(engine, Error::new(condition::CONNECTION_FORCED, "the server shuts down"));
         }

@@ -24,6 +24,8 @@ impl Client {
             }
             Event::Opened(peer) => {
                 tracing::debug!(container = peer.container_id.as_str(), "a connection is open");
+                let product = peer.properties.as_ref().and_then(|properties| properties.get("product")?.as_str());
+                self.is_python = product == Some("azsdk-python-servicebus");
                 // A connection that is closed already has its last event.
                 let _ = engine.open(open(&self.shared));
                 if !self.held.is_authenticated() {
@@ -74,6 +76,7 @@ impl Client {
         for link in of_session {
             self.remove(link);
         }
+        self.cross_entity.remove(&session);
     }
 
     /// Notes that a link is used.

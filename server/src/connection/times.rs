@@ -36,7 +36,7 @@ impl Client {
             return;
         }
         if self.held.expire(now) {
-            self.detach_unauthorized(engine, now);
+            self.detach_unauthorized(engine, now, "has expired");
         }
         self.expire_transactions(now);
         let timeouts = self.shared.timeouts.clone();
@@ -77,7 +77,8 @@ impl Client {
         self.idle.due = times.min().unwrap_or(far).min(far);
     }
 
-    fn detach_unauthorized(&mut self, engine: &mut Engine, now: Instant) {
+    /// Detaches the links that need a right which the client has no more, as a token has expired or was replaced.
+    pub(crate) fn detach_unauthorized(&mut self, engine: &mut Engine, now: Instant, why: &str) {
         let lost = self.links.iter().filter_map(|(id, link)| {
             let (entity, needed) = link.kind.needs()?;
             let rights = self.held.of(entity, now);
@@ -86,7 +87,7 @@ impl Client {
         });
         for (link, entity) in lost.collect::<Vec<_>>() {
             let mut failure = Failure::unauthorized("Send, Listen", &entity);
-            failure.description = format!("ExpiredToken: the token for '{entity}' has expired.").into();
+            failure.description = format!("ExpiredToken: the token for '{entity}' {why}.").into();
             self.detach(engine, link, failure);
         }
     }

@@ -10,6 +10,7 @@ use axum::{
 use percent_encoding::percent_decode_str;
 
 use super::{Http, administration, call::Call, messages, query::Query, refusal::Refusal};
+use crate::browser::{is_loopback, is_of_another_site, is_of_browser};
 
 /// Answers a request.
 pub(super) async fn handle(State(http): State<Arc<Http>>, request: Request) -> Response {
@@ -23,7 +24,7 @@ async fn answer(http: &Http, request: Request) -> Result<Response, Refusal> {
     let query = Query::parse(parts.uri.query())?;
     let host = host(&parts.headers, &parts.uri)?;
     let scheme = if http.options.acceptor.has_tls() { "https" } else { "http" };
-    check_origin(&parts.headers, &host)?;
+    check_browser(http, &parts.headers, &parts.uri)?;
     let (path, base) = (segments.join("/"), format!("{scheme}://{host}"));
     let ends_with_slash = parts.uri.path().ends_with('/');
     let call = Call { headers: parts.headers, query, path, ends_with_slash, base, host };
@@ -49,14 +50,17 @@ fn segments(uri: &Uri) -> Result<Vec<String>, Refusal> {
     Ok(segments)
 }
 
-/// Refuses the page of another site in a browser: a server on loopback may accept any key.
-fn check_origin(headers: &HeaderMap, host: &str) -> Result<(), Refusal> {
-    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
-    let origin = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
-    if origin.is_some_and(|(_, origin)| origin.eq_ignore_ascii_case(host)) {
-        return Ok(());
+/// Refuses the page of another site in a browser: a server on loopback may accept any key. The name of such a site may be made to
+/// point to loopback, so that its page is of this host.
+pub(super) fn check_browser(http: &Http, headers: &HeaderMap, uri: &Uri) -> Result<(), Refusal> {
+    if headers.contains_key(header::ORIGIN) && is_of_another_site(headers, &host(headers, uri)?) {
+        return Err(Refusal::new(StatusCode::FORBIDDEN, "The request is from the page of another site."));
     }
-    Err(Refusal::new(StatusCode::FORBIDDEN, "The request is from the page of another site."))
+    if is_of_browser(headers) && !is_loopback(headers) && http.server.shared().is_open() {
+        let text = "A server without keys answers the requests of browsers to a loopback name only.";
+        return Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, text));
+    }
+    Ok(())
 }
 
 /// The host that the client has named, which is in the URLs of the answer.

@@ -8,12 +8,14 @@ use std::sync::{
 use axum::{
     Extension,
     body::Body,
-    extract::Request,
+    extract::{self, Request},
     response::{IntoResponse, Response},
 };
 use consign_amqp::stream::{Subprotocol, WebSocketOptions};
 use hyper::upgrade::OnUpgrade;
 use parking_lot::Mutex;
+
+use super::{Http, namespace::check_browser};
 
 /// With a slash for Azure.Messaging.ServiceBus (.NET).
 pub(super) const PATHS: [&str; 2] = ["/$servicebus/websocket", "/$servicebus/websocket/"];
@@ -50,7 +52,15 @@ impl Upgrade {
 }
 
 /// Answers the upgrade of a client.
-pub(super) async fn upgrade(Extension(upgrade): Extension<Upgrade>, mut request: Request) -> Response {
+pub(super) async fn upgrade(
+    extract::State(http): extract::State<Arc<Http>>,
+    Extension(upgrade): Extension<Upgrade>,
+    mut request: Request,
+) -> Response {
+    // A browser lets the page of any site open a WebSocket.
+    if let Err(refusal) = check_browser(&http, request.headers(), request.uri()) {
+        return refusal.into_response();
+    }
     let answered = options().answer(&request);
     if answered.is_ok() {
         upgrade.put(hyper::upgrade::on(&mut request));

@@ -28,6 +28,12 @@ const TRANSFER_DESTINATION: &str = "com.microsoft:transfer-destination-address";
 const MIN_RECEIVED: u64 = 1 << 20;
 const OVER_SIZE: u64 = 64 << 10;
 
+/// The largest message that azure-servicebus (Python) announces: the size of its frames. It accepts larger ones.
+const SIZE_OF_PYTHON: u64 = 1 << 20;
+
+/// The most links of `$cbs` of a connection. The SDKs have two.
+const MAX_CBS: usize = 32;
+
 impl Client {
     /// Answers an attach of the client, or waits for a session to answer with.
     pub(crate) fn attach(&mut self, engine: &mut Engine, link: LinkId, attach: Attach) {
@@ -54,7 +60,8 @@ impl Client {
     fn attach_incoming(&mut self, engine: &mut Engine, link: LinkId, attach: Attach) -> Result<(), Failure> {
         let address = match &attach.target {
             Some(AttachTarget::Coordinator(_)) => {
-                self.accept(engine, link, attach, None, Map::default(), Kind::Coordinator);
+                self.coordinator_attached(link.session());
+                self.accept(engine, link, attach, Some(MIN_RECEIVED), Map::default(), Kind::Coordinator);
                 self.first_credit(engine, link, None);
                 return Ok(());
             }
@@ -63,25 +70,39 @@ impl Client {
         };
         let mut properties = Map::default();
         let (kind, max) = match Address::parse(&address)? {
-            Address::Cbs => (Kind::Requests { node: Node::Cbs, used: 0 }, None),
-            Address::Management(path) => (Kind::Requests { node: self.management(&path)?, used: 0 }, None),
+            Address::Cbs => {
+                self.check_cbs()?;
+                (Kind::Requests { node: Node::Cbs, used: 0 }, MIN_RECEIVED)
+            }
+            Address::Management(path) => {
+                let node = self.management(&path)?;
+                // A request has the state of a session, or messages to schedule.
+                let max = match &node {
+                    Node::Management { entity, .. } => entity.max_delivery_size(&self.shared.broker) + OVER_SIZE,
+                    Node::Cbs => 0,
+                };
+                (Kind::Requests { node, used: 0 }, max.max(MIN_RECEIVED))
+            }
             Address::Entity(path) => {
                 let destination = attach.properties.as_ref().and_then(|sent| sent.get(TRANSFER_DESTINATION));
                 let destination = destination.and_then(|destination| destination.as_str());
-                let incoming = self.incoming(&path, destination)?;
+                let (incoming, entity) = self.incoming(&path, destination)?;
+                self.entity_attached(link.session(), &entity);
+                let via = if destination.is_some() { None } else { self.via(link.session(), &incoming.sender) };
+                let incoming = incoming.via(via);
                 if let Some(destination) = destination {
                     properties.push(Symbol::from_static(TRANSFER_DESTINATION), destination);
                 }
                 let max = incoming.max_message_size;
-                (Kind::Incoming(Box::new(incoming)), Some(max))
+                (Kind::Incoming(Box::new(incoming)), max)
             }
         };
-        self.accept(engine, link, attach, max, properties, kind);
-        self.first_credit(engine, link, max);
+        self.accept(engine, link, attach, Some(max), properties, kind);
+        self.first_credit(engine, link, Some(max));
         Ok(())
     }
 
-    fn incoming(&self, path: &EntityPath, destination: Option<&str>) -> Result<Incoming, Failure> {
+    fn incoming(&self, path: &EntityPath, destination: Option<&str>) -> Result<(Incoming, Entity), Failure> {
         self.check(path, Rights::SEND, "Send")?;
         if path.is_sub_queue() {
             return Err(Failure::new(ErrorKind::InvalidOperation, "A message cannot be sent to a sub-queue."));
@@ -93,7 +114,7 @@ impl Client {
         let entity = Entity::find(&self.shared.broker, path, self.creation(false))?;
         let Some(destination) = destination else {
             let sender = entity.sender().map_err(Failure::from)?;
-            return Ok(Incoming::new(sender, entity.key(), entity.max_message_size()));
+            return Ok((Incoming::new(sender, entity.key(), entity.max_message_size()), entity));
         };
         let Address::Entity(to) = Address::parse(destination)? else {
             return Err(Failure::argument("the destination of a transfer is an entity"));
@@ -105,14 +126,20 @@ impl Client {
             Entity::Queue(via) => sender.via(via),
             Entity::Topic(via) => sender.via_topic(via),
         };
-        Ok(Incoming::new(sender, entity.key(), to.max_message_size()))
+        Ok((Incoming::new(sender, entity.key(), to.max_message_size()), entity))
     }
 
-    fn attach_outgoing(&mut self, engine: &mut Engine, link: LinkId, attach: Attach) -> Result<(), Failure> {
+    fn attach_outgoing(&mut self, engine: &mut Engine, link: LinkId, mut attach: Attach) -> Result<(), Failure> {
         let source = attach.source.as_deref().cloned().unwrap_or_default();
+        // The answer has what applies. A session has its filter set later.
+        if let Some(answered) = attach.source.as_deref_mut() {
+            answered.filter = source.filter.as_ref().and_then(session::filter);
+            answered.distribution_mode = source.distribution_mode.as_ref().map(|_| Symbol::from_static("move"));
+        }
         let address = source.address.clone().unwrap_or_default();
         let path = match Address::parse(&address)? {
             Address::Cbs => {
+                self.check_cbs()?;
                 self.replies(engine, link, attach, Node::Cbs);
                 return Ok(());
             }
@@ -124,6 +151,10 @@ impl Client {
             Address::Entity(path) => path,
         };
         self.check(&path, Rights::LISTEN, "Listen")?;
+        if source.distribution_mode.is_some_and(|mode| mode == *"copy") {
+            let text = "A receiver takes messages: they are peeked by $management.";
+            return Err(Failure::new(ErrorKind::NotSupported, text));
+        }
         let wanted = session::wanted(source.filter.as_ref())?;
         let entity = Entity::find(&self.shared.broker, &path, self.creation(wanted.is_some()))?;
         let Entity::Queue(queue) = &entity else {
@@ -146,8 +177,8 @@ impl Client {
         };
         // What was deleted on delivery cannot be put back.
         let largest = entity.max_delivery_size(&self.shared.broker);
-        if mode == ReceiveMode::ReceiveAndDelete && attach.max_message_size.is_some_and(|max| max > 0 && max < largest)
-        {
+        let accepts_all = attach.max_message_size.is_none_or(|max| max == 0 || max >= largest);
+        if mode == ReceiveMode::ReceiveAndDelete && !accepts_all && !self.accepts_larger(&attach) {
             let text = format!("The entity has messages of up to {largest} bytes.");
             return Err(Failure::new(ErrorKind::MessageSizeExceeded, text));
         }
@@ -169,6 +200,7 @@ impl Client {
                 };
                 let wake = LinkWake::new(link, self.wakes());
                 let outgoing = Outgoing::new(Source::Queue(receiver), mode, entity.key(), None, wake);
+                self.entity_attached(link.session(), &entity);
                 self.accept(engine, link, attach, None, Map::default(), Kind::Outgoing(Box::new(outgoing)));
                 self.pump(engine, link);
                 Ok(())
@@ -176,16 +208,31 @@ impl Client {
             Some(Wanted::Named(id)) => {
                 let acceptor = session::acceptor(queue, mode)?;
                 let session = acceptor.accept(&id)?;
+                self.entity_attached(link.session(), &entity);
                 self.attach_session(engine, link, attach, entity.key(), session, mode);
                 Ok(())
             }
             Some(Wanted::Next) => {
                 let acceptor = session::acceptor(queue, mode)?;
                 let accepting = Accepting::new(attach, entity.key(), mode);
+                self.entity_attached(link.session(), &entity);
                 self.wait_for_session(link, acceptor, accepting);
                 Ok(())
             }
         }
+    }
+
+    /// Whether a receiver accepts larger messages than it announces.
+    fn accepts_larger(&self, attach: &Attach) -> bool {
+        self.is_python && attach.max_message_size == Some(SIZE_OF_PYTHON)
+    }
+
+    fn check_cbs(&self) -> Result<(), Failure> {
+        if self.links.values().filter(|link| link.kind.is_cbs()).count() < MAX_CBS {
+            return Ok(());
+        }
+        let text = format!("A connection has at most {MAX_CBS} links of $cbs.");
+        Err(Failure::new(ErrorKind::QuotaExceeded, text))
     }
 
     fn replies(&mut self, engine: &mut Engine, link: LinkId, attach: Attach, node: Node) {
@@ -230,6 +277,7 @@ impl Client {
         kind: Kind,
     ) {
         let name = attach.name.to_owned_memory();
+        let accepts_larger = matches!(kind, Kind::Outgoing(_)) && self.accepts_larger(&attach);
         let answer = Attach {
             source: Some(attach.source.unwrap_or_else(|| Box::new(WireSource::default()))),
             target: Some(attach.target.unwrap_or_else(|| Target::default().into())),
@@ -240,7 +288,13 @@ impl Client {
             ..Attach::default()
         };
         match engine.accept(link, answer) {
-            Ok(()) => self.add(link, name, kind),
+            Ok(()) => {
+                if accepts_larger {
+                    // The link may be detached meanwhile.
+                    let _ = engine.set_peer_message_size(link, None);
+                }
+                self.add(link, name, kind);
+            }
             // The client has detached it meanwhile, or its answer does not fit into a frame.
             Err(error) => {
                 tracing::debug!(?link, %error, "an attach was not answered");

@@ -20,6 +20,8 @@ use crate::{
 /// A link on which a client sends messages to an entity.
 pub(crate) struct Incoming {
     pub(crate) sender: QueueSender,
+    /// The sender in a transaction, if another entity of the session transfers its messages.
+    via: Option<QueueSender>,
     pub(crate) entity: Arc<str>,
     pub(super) max_message_size: u64,
     /// Deliveries since the credit was set.
@@ -30,7 +32,11 @@ pub(crate) struct Incoming {
 
 impl Incoming {
     pub(super) fn new(sender: QueueSender, entity: Arc<str>, max_message_size: u64) -> Self {
-        Self { sender, entity, max_message_size, used: 0, unanswered: 0 }
+        Self { sender, via: None, entity, max_message_size, used: 0, unanswered: 0 }
+    }
+
+    pub(super) fn via(self, via: Option<QueueSender>) -> Self {
+        Self { via, ..self }
     }
 
     /// Gives credit again, up to the full one. In halves, so that not every message is followed by a flow.
@@ -51,7 +57,9 @@ impl Client {
         let Some(Link { kind: Kind::Incoming(incoming), .. }) = self.links.get_mut(&link) else { return };
         incoming.used += 1;
         incoming.unanswered += 1;
-        let (sender, max) = (incoming.sender.clone(), incoming.max_message_size);
+        let is_transactional = matches!(state, Some(DeliveryState::Transactional(_)));
+        let sender = incoming.via.as_ref().filter(|_| is_transactional).unwrap_or(&incoming.sender).clone();
+        let max = incoming.max_message_size;
         let done = move |state| Done::Sent { link, delivery: id, settled, state };
         if self.is_closing() {
             let failure = Failure::new(ErrorKind::ServiceBusy, "the server shuts down");
@@ -68,7 +76,8 @@ impl Client {
         };
         if let Some(DeliveryState::Transactional(transactional)) = state {
             let txn_id = transactional.txn_id;
-            let outcome = match self.transactions.send(&txn_id, &sender, sent) {
+            let most = self.shared.limits.max_transaction_bytes;
+            let outcome = match self.transactions.send(&txn_id, &sender, sent, most) {
                 Ok(()) => Accepted {}.into(),
                 Err(failure) => failure.rejected(),
             };

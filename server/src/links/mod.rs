@@ -1,6 +1,7 @@
 //! The links of a connection.
 
 mod attach;
+mod cross_entity;
 mod incoming;
 mod outgoing;
 mod session;

@@ -83,6 +83,12 @@ pub(super) fn wanted(filter: Option<&Map>) -> Result<Option<Wanted>, Failure> {
     }
 }
 
+/// Returns the filter of a session alone, if there is one: others are not applied.
+pub(super) fn filter(filter: &Map) -> Option<Map> {
+    let (name, value) = filter.0.iter().find(|(name, _)| name.as_str() == Some(FILTER))?;
+    Some(Map(vec![(name.clone(), value.clone())]))
+}
+
 /// Returns the id of the session in the form of the request: a client reads no other one.
 fn answered(filter: Option<&Map>, id: &str) -> Value {
     match filter.and_then(|filter| filter.get(FILTER)) {

@@ -45,6 +45,14 @@ impl Settlement {
         }))
     }
 
+    /// Returns the refusal of the broker, if it would refuse this.
+    pub(crate) fn check(&self, lease: &QueueLease) -> Result<(), SettleError> {
+        match self {
+            Self::By(disposition) => lease.check(disposition),
+            Self::Release => Ok(()),
+        }
+    }
+
     /// Settles a lease. The broker has done it when this returns.
     pub(crate) fn settle(self, lease: QueueLease) -> Acknowledged<(), SettleError> {
         match self {
@@ -139,7 +147,8 @@ impl Client {
         let last = deliveries.len() - 1;
         for (nth, id) in deliveries.into_iter().enumerate() {
             let settlement = if nth == last { settlement.take() } else { settlement.as_ref().map(Settlement::again) };
-            let (Some(settlement), lease) = (settlement, self.take_lease(link, id)) else { return };
+            let Some(settlement) = settlement else { return };
+            let lease = self.take_lease(link, id, &settlement);
             let answer = answer.clone();
             let done = move |state| Done::Settled { link, deliveries: vec![id], settled, state };
             match lease {
@@ -157,9 +166,17 @@ impl Client {
     /// Completes several deliveries at once.
     fn complete_all(&mut self, engine: &mut Engine, link: LinkId, deliveries: Vec<DeliveryId>, settled: bool) {
         let (mut leases, mut of_leases) = (Vec::with_capacity(deliveries.len()), Vec::with_capacity(deliveries.len()));
+        // What the broker refuses of one, such as on an entity that is disabled, it refuses of all.
+        let mut is_refused = true;
         for id in deliveries {
-            match self.take_lease(link, id) {
+            let lease = if is_refused {
+                self.take_lease(link, id, &Settlement::By(Disposition::Complete))
+            } else {
+                self.take_lock(link, id).map(|(_, lock)| lock.lease)
+            };
+            match lease {
                 Ok(lease) => {
+                    is_refused = false;
                     leases.push(lease);
                     of_leases.push(id);
                 }
@@ -200,26 +217,66 @@ impl Client {
         self.done(engine, Done::Settled { link, deliveries, settled, state: Accepted {}.into() });
     }
 
-    fn take_lease(&mut self, link: LinkId, id: DeliveryId) -> Result<QueueLease, Failure> {
-        self.take_lock(link, id).map(|(_, lock)| lock.lease)
+    /// Takes the lease of a delivery from the link, to settle it so. If the broker would refuse that, the lock is kept: the client
+    /// may settle it by its token.
+    fn take_lease(&mut self, link: LinkId, id: DeliveryId, settlement: &Settlement) -> Result<QueueLease, Failure> {
+        let (token, in_session) = self.take_token(link, id)?;
+        match self.shared.locks.take_for(token, settlement) {
+            Some(Ok(lock)) => Ok(lock.lease),
+            Some(Err(error)) => {
+                self.keep_fetched(token);
+                Err(error.into())
+            }
+            // It may have been settled by its token, through another link.
+            None => Err(lock_lost(in_session)),
+        }
     }
 
     /// Takes the lock of a delivery from the link.
     pub(crate) fn take_lock(&mut self, link: LinkId, id: DeliveryId) -> Result<(LockToken, Lock), Failure> {
+        let (token, in_session) = self.take_token(link, id)?;
+        let lock = self.shared.locks.take(token);
+        lock.map(|lock| (token, lock)).ok_or_else(|| lock_lost(in_session))
+    }
+
+    /// Takes the lock token of a delivery from the link, and whether it is of a session.
+    fn take_token(&mut self, link: LinkId, id: DeliveryId) -> Result<(LockToken, bool), Failure> {
         let Some(Link { kind: Kind::Outgoing(outgoing), .. }) = self.links.get_mut(&link) else {
             return Err(lock_lost(false));
         };
         let in_session = outgoing.session.is_some();
         let token = outgoing.unsettled.remove(&id);
-        // It may have been settled by its token, through another link.
-        let lock = token.and_then(|token| Some((token, self.shared.locks.take(token)?)));
-        lock.ok_or_else(|| lock_lost(in_session))
+        token.map(|token| (token, in_session)).ok_or_else(|| lock_lost(in_session))
     }
 
     /// Keeps a lock that no link of the connection has.
     pub(crate) fn hold(&mut self, token: LockToken, lock: Lock) {
-        self.fetched.insert(token);
         self.shared.locks.insert(token, lock);
+        self.keep_fetched(token);
+    }
+
+    /// Notes that no link of the connection has a lock. If there are too many of these, the lock ends.
+    fn keep_fetched(&mut self, token: LockToken) {
+        if self.fetched.len() >= self.shared.limits.max_unsettled {
+            self.forget_fetched();
+        }
+        if self.fetched.len() < self.shared.limits.max_unsettled {
+            self.fetched.insert(token);
+        } else if let Some(lock) = self.shared.locks.take(token) {
+            drop(lock.lease.release());
+        }
+    }
+
+    /// Forgets locks without a link that have ended.
+    pub(crate) fn forget_fetched(&mut self) {
+        let (now, locks) = (self.shared.broker.now(), &self.shared.locks);
+        self.fetched.retain(|token| {
+            let holds = locks.holds(*token, now);
+            if !holds {
+                drop(locks.take(*token));
+            }
+            holds
+        });
     }
 
     fn settle_in_transaction(

@@ -38,11 +38,14 @@ impl Client {
             Failure::new(ErrorKind::Unauthorized, denied.description().to_owned())
         })?;
         self.check_audience(audience)?;
-        if !self.held.add(audience, &grant, Instant::now()) {
+        let now = Instant::now();
+        if !self.held.add(audience, &grant, now) {
             let text = format!("A connection has at most {} tokens.", self.shared.limits.max_tokens);
             return Err(Failure::new(ErrorKind::QuotaExceeded, text));
         }
         self.times_changed();
+        // It may have fewer rights than the one that it replaces.
+        self.detach_unauthorized(engine, now, "was replaced by one with other rights");
         self.admit(engine);
         Ok(Response::accepted())
     }

@@ -8,7 +8,9 @@ mod request;
 
 use consign_amqp::{
     engine::{CommandError, Connection as Engine, Delivery, LinkId, OutboundDelivery},
+    message::MessageId,
     types::Accepted,
+    value::Str,
 };
 use consign_core::transport::ErrorKind;
 
@@ -27,20 +29,43 @@ use crate::{
 /// The size up to which an answer is an error, which is not replaced by another.
 const SMALL_REPLY: usize = 4_096;
 
+/// The longest id and the longest address for the answer of a request, in bytes: an answer that waits keeps them.
+const MAX_ID: usize = 1_024;
+
 /// The bytes of answers that wait for credit, from which on requests are refused.
 const MAX_REPLY_BYTES: usize = 4 << 20;
+
+/// The same id in memory of its own.
+fn owned(id: &MessageId) -> MessageId {
+    match id {
+        MessageId::String(text) => MessageId::String(text.to_owned_memory()),
+        MessageId::Binary(bytes) => MessageId::Binary(bytes.to_vec().into()),
+        id => id.clone(),
+    }
+}
 
 impl Client {
     /// Takes a request.
     pub(crate) fn request(&mut self, engine: &mut Engine, delivery: Delivery) {
         let full = self.shared.limits.sender_credit;
+        let max = self.shared.limits.max_requests;
+        let is_full = self.requests >= max;
         let Some(Link { kind: Kind::Requests { node, used }, .. }) = self.links.get_mut(&delivery.link) else { return };
         let node = node.clone();
         let Delivery { link, id, settled, payload, state, .. } = delivery;
         // A client may send requests faster than it takes answers: those are counted.
         *used += 1;
-        if *used >= full.div_ceil(2) && engine.credit(link, full).is_ok() {
-            *used = 0;
+        if *used >= full.div_ceil(2) {
+            if is_full {
+                self.withheld = true;
+            } else if engine.credit(link, full).is_ok() {
+                *used = 0;
+            }
+        }
+        // Each refusal is an answer that waits, too.
+        if self.requests >= max.saturating_mul(2) {
+            let text = format!("The connection has {} requests without an answer.", self.requests);
+            return self.detach(engine, link, Failure::new(ErrorKind::QuotaExceeded, text));
         }
         let request = match Request::decode(payload.into_bytes(), state) {
             Ok(request) => request,
@@ -58,11 +83,12 @@ impl Client {
         let to = ReplyTo {
             session: link.session(),
             node: node.clone(),
-            address: request.reply_to.clone(),
-            correlation_id: request.message_id.clone(),
+            // They are slices of the request, which would stay in memory.
+            address: request.reply_to.as_ref().map(Str::to_owned_memory),
+            correlation_id: request.message_id.as_ref().map(owned),
         };
         self.requests += 1;
-        let is_busy = self.requests > self.shared.limits.max_requests || self.reply_bytes > MAX_REPLY_BYTES;
+        let is_busy = self.requests > max || self.reply_bytes > MAX_REPLY_BYTES;
         if is_busy || self.is_closing() {
             let failure = Failure::new(ErrorKind::ServiceBusy, "Too many requests without an answer.");
             return self.reply(engine, Reply::new(to, Err(failure)));
@@ -73,6 +99,23 @@ impl Client {
                 self.reply(engine, Reply::new(to, outcome));
             }
             Node::Management { entity, key } => self.manage(engine, &entity, &key, &request, to),
+        }
+    }
+
+    /// Gives the credit for requests that was withheld while there were too many without an answer.
+    pub(crate) fn renew_request_credit(&mut self, engine: &mut Engine) {
+        if !self.withheld || self.requests >= self.shared.limits.max_requests {
+            return;
+        }
+        self.withheld = false;
+        let full = self.shared.limits.sender_credit;
+        for (id, link) in &mut self.links {
+            if let Kind::Requests { used, .. } = &mut link.kind
+                && *used >= full.div_ceil(2)
+                && engine.credit(*id, full).is_ok()
+            {
+                *used = 0;
+            }
         }
     }
 
@@ -90,25 +133,32 @@ impl Client {
         self.call(engine, call, move |answer| Done::Replied(Reply::new(to, response(answer))));
     }
 
-    /// Sends an answer when the client has credit for it.
-    ///
-    /// It goes to the link of the node in the session whose target is the reply-to of the request. Some clients set none: then it goes to
-    /// any link of the node in the session.
-    pub(crate) fn reply(&mut self, engine: &mut Engine, reply: Reply) {
-        let to = &reply.to;
+    /// Returns the link of an answer: that of the node in the session whose target is the reply-to of the request. Some clients set
+    /// none: then it is any link of the node in the session.
+    fn reply_link(&self, to: &ReplyTo) -> Option<LinkId> {
         let mut found: Option<LinkId> = None;
         for (id, link) in self.links.iter().filter(|(id, _)| id.session() == to.session) {
             let Kind::Replies(replies) = &link.kind else { continue };
             match replies.fits(&to.node, to.address.as_deref()) {
-                Some(true) => {
-                    found = Some(*id);
-                    break;
-                }
+                Some(true) => return Some(*id),
                 Some(false) => found = found.or(Some(*id)),
                 None => {}
             }
         }
-        let link = found.and_then(|id| Some((id, self.links.get_mut(&id)?)));
+        found
+    }
+
+    /// Returns the size of the largest answer that the client accepts.
+    fn reply_limit(&self, engine: &Engine, to: &ReplyTo) -> Result<u64, Failure> {
+        let link = self.reply_link(to);
+        let link = link.ok_or_else(|| Failure::argument("the request has no link for its answer"))?;
+        Ok(engine.peer_message_size(link).unwrap_or(u64::MAX))
+    }
+
+    /// Sends an answer when the client has credit for it.
+    pub(crate) fn reply(&mut self, engine: &mut Engine, reply: Reply) {
+        let to = &reply.to;
+        let link = self.reply_link(to).and_then(|id| Some((id, self.links.get_mut(&id)?)));
         let Some((id, Link { kind: Kind::Replies(replies), .. })) = link else {
             tracing::debug!(session = ?to.session, "an answer has no link to go to");
             self.requests = self.requests.saturating_sub(1);

@@ -19,6 +19,12 @@ pub(crate) struct ReplyTo {
     pub(super) correlation_id: Option<MessageId>,
 }
 
+impl ReplyTo {
+    pub(crate) fn session(&self) -> SessionId {
+        self.session
+    }
+}
+
 /// The answer to a request.
 pub(crate) struct Reply {
     pub(super) to: ReplyTo,

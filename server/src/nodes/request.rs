@@ -8,6 +8,7 @@ use consign_core::{
     time::Timestamp as Instant,
 };
 
+use super::MAX_ID;
 use crate::{errors::Failure, messages::malformed};
 
 /// A request to a node.
@@ -26,6 +27,15 @@ impl Request {
     pub(super) fn decode(payload: bytes::Bytes, state: Option<DeliveryState>) -> Result<Self, Failure> {
         let message = EncodedMessage::split(payload).map_err(malformed)?;
         let properties = message.properties().map_err(malformed)?.unwrap_or_default();
+        let id = match &properties.message_id {
+            Some(MessageId::String(id)) => id.len(),
+            Some(MessageId::Binary(id)) => id.len(),
+            _ => 0,
+        };
+        let address = properties.reply_to.as_ref().map_or(0, |address| address.len());
+        if id.max(address) > MAX_ID {
+            return Err(Failure::argument(format!("the message-id or reply-to of a request is over {MAX_ID} bytes")));
+        }
         let txn_id = match state {
             Some(DeliveryState::Transactional(transactional)) => Some(transactional.txn_id),
             _ => None,

@@ -15,7 +15,7 @@
 //! | `consign_entities_without_metrics` | | entities beyond [`Operations::max_entities`](super::Operations::max_entities) |
 //! | `consign_store_commits_total` | | commits that changed the disk; not in memory |
 //! | `consign_store_commit_seconds_total` | | how long these commits took, with the sync; not in memory |
-//! | `consign_server_connections` | | open AMQP connections |
+//! | `consign_server_connections` | | open connections of AMQP and HTTP |
 //!
 //! Counters start at 0 with the process.
 
@@ -159,7 +159,7 @@ impl Metrics {
         for (name, help, value) in [
             ("consign_entities", "Entities of the broker", self.entities.len() + self.omitted),
             ("consign_entities_without_metrics", "Entities beyond the limit of those with metrics", self.omitted),
-            ("consign_server_connections", "Open AMQP connections", self.connections),
+            ("consign_server_connections", "Open connections of AMQP and HTTP", self.connections),
         ] {
             encoder.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)?;
         }

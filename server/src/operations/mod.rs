@@ -6,7 +6,8 @@
 //! | `/health/ready`, `/health` | 200 if the broker accepts calls; 503 after its disk has failed, or while the server shuts down |
 //! | `/metrics` | the [metrics], as text of `OpenMetrics` |
 //!
-//! With a key, `/metrics` needs the header `Authorization: Bearer KEY`. The health endpoints need none, and report nothing else.
+//! With a key, `/metrics` needs the header `Authorization: Bearer KEY`. Without one, a request of a browser to a name that is not one
+//! of loopback is 421. The health endpoints need no key, and report nothing else.
 //!
 //! ```no_run
 //! use consign_server::{Server, operations::Operations};
@@ -31,7 +32,11 @@ use axum::{
 };
 
 use self::metrics::Metrics;
-use crate::{Server, access::AccessKey};
+use crate::{
+    Server,
+    access::AccessKey,
+    browser::{is_loopback, is_of_browser},
+};
 
 /// The endpoints of one server.
 #[derive(Clone, Debug)]
@@ -98,6 +103,10 @@ async fn ready(State(operations): State<Arc<Operations>>) -> (StatusCode, &'stat
 }
 
 async fn scrape(State(operations): State<Arc<Operations>>, headers: HeaderMap) -> Response {
+    if operations.key.is_none() && is_of_browser(&headers) && !is_loopback(&headers) {
+        let text = "Without a key, the metrics are shown to browsers under a loopback name only.\n";
+        return (StatusCode::MISDIRECTED_REQUEST, text).into_response();
+    }
     if let Some(key) = &operations.key {
         let sent = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let sent =

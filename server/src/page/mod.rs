@@ -1,7 +1,7 @@
 //! A web page to look into the queues of a server, or of any transport.
 //!
 //! It lists entities with live counts, messages and their bodies, dead letters by reason and first error, sessions and scheduled
-//! messages. It resubmits, edits, transcodes and purges. [`Page::router`] has its routes, all below `/page`; [`Page::run`] has its
+//! messages. It resubmits, edits, transcodes and purges. [`Page::router`] has its routes, all below `/$page`; [`Page::run`] has its
 //! background work, and has to be polled as long as the routes are served.
 //!
 //! ```no_run

@@ -6,6 +6,7 @@ use consign_amqp::{
     message::Data,
     stream::{Subprotocol, WebSocketOptions},
 };
+use consign_core::administration::QueueSettings;
 use consign_server::http::HttpOptions;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -97,4 +98,67 @@ async fn a_shutdown_answers_those_that_wait() {
     // It may not have been read before the shutdown.
     assert!(answer.is_empty() || Answer::read(&answer).unwrap().status == 503);
     assert!(TcpStream::connect(harness.address).await.is_err());
+}
+
+fn upgrade<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    let upgrade = [
+        ("Upgrade", "websocket"),
+        ("Sec-WebSocket-Version", "13"),
+        ("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="),
+        ("Sec-WebSocket-Protocol", "AMQPWSB10"),
+    ];
+    upgrade.into_iter().chain(more.iter().copied()).collect()
+}
+
+/// The name of another site may be made to point to loopback.
+/// Rules: HT-26.
+#[tokio::test]
+async fn the_page_of_another_site_in_a_browser_is_refused() {
+    let harness = Harness::new().await;
+    let socket = "/$servicebus/websocket";
+    for (host, headers, status) in [
+        ("localhost:5300", &[("Origin", "http://other")][..], 403),
+        ("localhost:5300", &[("Origin", "null")], 403),
+        ("localhost:5300", &[("Origin", "http://localhost:5300"), ("Origin", "http://other")], 403),
+        ("evil:5300", &[("Origin", "http://evil:5300"), ("User-Agent", "Mozilla/5.0")], 421),
+        ("evil:5300", &[("Accept-Language", "en")], 421),
+        ("evil:5300", &[("Sec-Fetch-Site", "same-origin")], 421),
+        // Clients under a local name, and the websocket-client of Python, which writes an origin.
+        ("host.docker.internal:5300", &[], 0),
+        ("host.docker.internal:5300", &[("User-Agent", "azsdk-net")], 0),
+        ("host.docker.internal:5300", &[("Origin", "http://host.docker.internal:5300")], 0),
+        ("localhost:5300", &[("Origin", "http://localhost:5300"), ("User-Agent", "Mozilla/5.0")], 0),
+        ("127.0.0.1:5300", &[("Accept-Language", "en"), ("Sec-Fetch-Site", "none")], 0),
+    ] {
+        for (method, path, expected) in [
+            ("GET", socket, 400),
+            ("GET", "/$Resources/queues", 200),
+            ("POST", "/q/messages", 201),
+            ("DELETE", "/q/messages/head?timeout=0", 200),
+        ] {
+            let answer = harness.call_at(host, method, path, headers).await;
+            let expected = if status == 0 { expected } else { status };
+            assert_eq!(answer.status, expected, "{method} {path} at {host}: {headers:?}");
+        }
+    }
+    for (headers, status) in [(&[("Origin", "http://other")][..], 403), (&[("Origin", "http://localhost:5300")], 101)] {
+        let request = String::from_utf8(request("GET", socket, &upgrade(headers), "")).unwrap();
+        let request = request.replace("Connection: close", "Connection: Upgrade");
+        let answer = harness.raw(request.as_bytes(), true).await;
+        assert_eq!(crate::support::Answer::read(&answer).unwrap().status, status, "{headers:?}");
+    }
+}
+
+/// A page has no key, so that a server with keys may have any name.
+/// Rules: HT-26.
+#[tokio::test]
+async fn a_server_with_keys_answers_browsers_under_any_name() {
+    use consign_server::auth::{Rights, SharedAccessKey, SharedAccessKeys};
+
+    let keys = SharedAccessKeys::new([SharedAccessKey::new("key", "secret", Rights::MANAGE)]);
+    let harness = Harness::with(|builder| builder.authorizer(keys)).await;
+    harness.broker().create_queue("q", QueueSettings::default()).unwrap();
+    let headers = [("Accept-Language", "en"), ("Authorization", "Basic a2V5OnNlY3JldA==")];
+    assert_eq!(harness.call_at("bus.example:5300", "POST", "/q/messages", &headers).await.status, 201);
+    assert_eq!(harness.call_at("bus.example:5300", "POST", "/q/messages", &headers[..1]).await.status, 401);
 }

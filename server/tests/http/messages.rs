@@ -197,3 +197,21 @@ async fn a_message_that_arrives_ends_the_wait() {
     let (received, ()) = tokio::join!(receive, harness.send("q", "1"));
     assert_eq!((received.status, received.text()), (200, "1"));
 }
+
+/// Rules: S-11, HT-05.
+#[tokio::test]
+async fn a_refused_settlement_leaves_the_lock() {
+    use consign_core::administration::Status;
+
+    let harness = Harness::new().await;
+    harness.send("q", "1").await;
+    let locked = harness.call("POST", "/q/messages/head?timeout=0", &[], "").await;
+    let location = locked.header("Location").unwrap().to_owned();
+    let path = location.strip_prefix("http://localhost:5300").unwrap();
+    let status = |status| harness.broker().update_queue("q", QueueSettings::default().status(status)).unwrap();
+    status(Status::ReceiveDisabled);
+    assert_eq!(harness.call("DELETE", path, &[], "").await.status, 403);
+    status(Status::Active);
+    assert_eq!(harness.call("DELETE", path, &[], "").await.status, 200);
+    assert_eq!(harness.broker().queue("q").unwrap().counts().locked, 0);
+}

@@ -132,6 +132,14 @@ impl Harness {
         Answer::read(&answer).unwrap()
     }
 
+    /// Calls without a body, under another name of the server.
+    pub(crate) async fn call_at(&self, host: &str, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let request = String::from_utf8(request(method, path, headers, "")).unwrap();
+        let request = request.replacen("localhost:5300", host, 1);
+        let answer = self.raw(request.as_bytes(), false).await;
+        Answer::read(&answer).unwrap_or_else(|| panic!("{method} {path}: {}", String::from_utf8_lossy(&answer)))
+    }
+
     pub(crate) async fn send(&self, path: &str, body: &str) {
         let answer = self.call("POST", &format!("/{path}/messages"), &[], body).await;
         assert_eq!(answer.status, 201, "{answer:?}");

@@ -204,3 +204,22 @@ async fn a_body_is_downloaded_and_never_shown_by_its_type() {
     assert_eq!(answer.headers[header::CONTENT_DISPOSITION], "attachment; filename=\"message-1\"");
     assert_eq!(answer.headers[header::CACHE_CONTROL], "no-store");
 }
+
+/// Rules: HT-43.
+#[tokio::test(start_paused = true)]
+async fn a_form_that_does_not_arrive_is_refused_after_a_minute() {
+    use axum::{body::Body, http::Request};
+    use tower::ServiceExt;
+
+    let (_sender, receiver) = tokio::sync::oneshot::channel::<()>();
+    let never = futures_util::stream::once(async move {
+        let _ = receiver.await;
+        Ok::<_, std::io::Error>(axum::body::Bytes::new())
+    });
+    let request = Request::post("/$page/login").header(header::HOST, HOST).body(Body::from_stream(never)).unwrap();
+    let began = tokio::time::Instant::now();
+    let page = with_key(&Broker::new());
+    let router: axum::Router = page.router();
+    let answer = router.oneshot(request).await.unwrap();
+    assert_eq!((answer.status(), began.elapsed().as_secs()), (StatusCode::REQUEST_TIMEOUT, 60));
+}

@@ -161,6 +161,22 @@ async fn a_client_without_a_token_has_not_authenticated() {
     sender(&session, "orders").await;
 }
 
+/// Rules: G-06.
+/// Attacks: 82.
+#[tokio::test(start_paused = true)]
+async fn a_link_is_detached_by_a_token_that_lacks_its_right() {
+    let harness = harness();
+    let session = harness.session().await;
+    let mut cbs = Requester::attach(&session, "$cbs").await;
+    put(&mut cbs, "sb://host/orders", "send").await;
+    let link = sender(&session, "orders").await;
+    put(&mut cbs, "sb://host/orders", "short").await;
+    assert_eq!(link.send(message("a")).await.unwrap(), Some(accepted()));
+    assert_eq!(put(&mut cbs, "sb://host/orders", "listen").await.status(), 202);
+    let error = link.send(message("b")).await.unwrap_err();
+    assert_eq!(error.condition().map(Symbol::as_str), Some("amqp:unauthorized-access"));
+}
+
 /// Rules: G-04.
 #[tokio::test(start_paused = true)]
 async fn operations_of_management_need_a_right_of_their_own() {

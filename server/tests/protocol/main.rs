@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod attach;
 mod cbs;
 mod connections;
+mod cross_entity;
 mod cuts;
 mod disconnect;
 mod durable;
@@ -12,6 +14,7 @@ mod hostile;
 mod idle;
 mod management;
 mod receive;
+mod requests;
 mod scheduled;
 mod send;
 mod sessions;

@@ -7,16 +7,16 @@ use consign_amqp::{
 
 use crate::support::*;
 
-fn tokens(tokens: impl IntoIterator<Item = Uuid>) -> Value {
+pub(crate) fn tokens(tokens: impl IntoIterator<Item = Uuid>) -> Value {
     Array::new(ValueType::Uuid, tokens.into_iter().map(Value::from).collect()).unwrap().into()
 }
 
-fn numbers(numbers: impl IntoIterator<Item = i64>) -> Value {
+pub(crate) fn numbers(numbers: impl IntoIterator<Item = i64>) -> Value {
     Array::new(ValueType::Long, numbers.into_iter().map(Value::from).collect()).unwrap().into()
 }
 
 /// The messages of an answer, and their entries.
-fn messages(value: &Value) -> Vec<(Sections, Map)> {
+pub(crate) fn messages(value: &Value) -> Vec<(Sections, Map)> {
     let Value::List(List(entries)) = value else { panic!("{value:?}") };
     let message = |entry: &Value| {
         let Value::Map(entry) = entry else { panic!("{entry:?}") };
@@ -130,7 +130,7 @@ async fn peek_shows_messages_and_changes_nothing() {
     assert_eq!(manage.call("com.microsoft:peek-message", request).await.status(), 204);
 }
 
-fn scheduled(body: &str, at: i64) -> Value {
+pub(crate) fn scheduled(body: &str, at: i64) -> Value {
     let annotations = Annotations(vec![(Symbol::from_static("x-opt-scheduled-enqueue-time"), Timestamp(at).into())]);
     let sections = Sections { message_annotations: Some(MessageAnnotations(annotations)), ..sections(body) };
     fields([("message-id", body.into()), ("message", Binary(encode(&sections)).into())]).into()

@@ -4,8 +4,8 @@ use consign_amqp::{
     bytes::Bytes,
     engine::OutboundDelivery,
     message::{
-        Annotations, ApplicationProperties, BatchBuilder, Body, EncodedMessage, Footer, Header, MessageAnnotations,
-        MessageId, Properties, Sections,
+        Annotations, ApplicationProperties, BATCH_FORMAT, BatchBuilder, Body, EncodedMessage, Footer, Header,
+        MessageAnnotations, MessageId, Properties, Sections,
     },
     value::{Decimal128, List, Symbol, Timestamp, Uuid, Value},
 };
@@ -257,4 +257,21 @@ async fn many_sends_at_once_are_answered_each() {
         assert_eq!(outcome.unwrap(), Some(accepted()));
     }
     assert_eq!(harness.broker().queue("orders").unwrap().counts().active, 300);
+}
+
+/// As many as fit into 256 KiB, and more.
+#[tokio::test(start_paused = true)]
+async fn a_batch_has_at_most_32_768_messages() {
+    let harness = Harness::new();
+    let settings = QueueSettings::default().max_message_size(1 << 20);
+    harness.broker().create_queue("orders", settings).unwrap();
+    let session = harness.session().await;
+    let link = sender(&session, "orders").await;
+    let one = consign_amqp::codec::encode(&consign_amqp::message::Data(message("").to_vec().into())).unwrap();
+    for (count, expected) in [(26_000, None), (32_769, Some("com.microsoft:argument-error"))] {
+        let delivery = OutboundDelivery { format: BATCH_FORMAT, ..OutboundDelivery::default() };
+        let state = link.send_with(delivery, &[one.repeat(count).into()]).await.unwrap().unwrap();
+        assert_eq!((state != accepted()).then(|| condition_of(&state)), expected, "{count}");
+    }
+    assert_eq!(harness.broker().queue("orders").unwrap().counts().active, 26_000);
 }

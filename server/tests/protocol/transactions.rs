@@ -10,7 +10,7 @@ use consign_amqp::{
 
 use crate::support::*;
 
-async fn coordinator(session: &Session) -> SenderLink {
+pub(crate) async fn coordinator(session: &Session) -> SenderLink {
     let attach = Attach {
         name: "coordinator".into(),
         source: Some(Box::new(Source::default())),
@@ -20,28 +20,28 @@ async fn coordinator(session: &Session) -> SenderLink {
     session.attach_sender_with(attach).await.unwrap()
 }
 
-fn control(body: &impl consign_amqp::codec::Encode) -> consign_amqp::bytes::Bytes {
+pub(crate) fn control(body: &impl consign_amqp::codec::Encode) -> consign_amqp::bytes::Bytes {
     let value = consign_amqp::codec::decode(&consign_amqp::codec::encode(body).unwrap()).unwrap();
     encode(&Sections { body: Body::Value(value), ..Sections::default() })
 }
 
-async fn declare(link: &SenderLink) -> Binary {
+pub(crate) async fn declare(link: &SenderLink) -> Binary {
     match link.send(control(&Declare::default())).await.unwrap() {
         Some(DeliveryState::Declared(declared)) => declared.txn_id,
         other => panic!("{other:?}"),
     }
 }
 
-async fn discharge(link: &SenderLink, txn_id: &Binary, fail: bool) -> DeliveryState {
+pub(crate) async fn discharge(link: &SenderLink, txn_id: &Binary, fail: bool) -> DeliveryState {
     link.send(control(&Discharge { txn_id: txn_id.clone(), fail })).await.unwrap().unwrap()
 }
 
-fn within(txn_id: &Binary, outcome: Option<DeliveryState>) -> DeliveryState {
+pub(crate) fn within(txn_id: &Binary, outcome: Option<DeliveryState>) -> DeliveryState {
     let outcome = outcome.map(Box::new);
     DeliveryState::Transactional(Box::new(TransactionalState { txn_id: txn_id.clone(), outcome }))
 }
 
-async fn send_within(link: &SenderLink, txn_id: &Binary, body: &str) -> DeliveryState {
+pub(crate) async fn send_within(link: &SenderLink, txn_id: &Binary, body: &str) -> DeliveryState {
     let delivery = OutboundDelivery { state: Some(within(txn_id, None)), ..OutboundDelivery::default() };
     link.send_with(delivery, &[message(body)]).await.unwrap().unwrap()
 }

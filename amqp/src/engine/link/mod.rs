@@ -3,7 +3,10 @@ mod detach;
 mod receiver;
 mod sender;
 
-pub(super) use self::{receiver::Receiver, sender::Sender};
+pub(super) use self::{
+    receiver::{Incomplete, Receiver},
+    sender::Sender,
+};
 use super::LinkId;
 use crate::{types::Role, value::Str};
 

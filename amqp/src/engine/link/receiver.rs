@@ -1,3 +1,8 @@
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
 use bytes::{Bytes, BytesMut};
 
 use super::{End, Link, LinkState};
@@ -28,6 +33,34 @@ pub(super) struct Partial {
     size: u64,
     /// Small pieces behind those of the delivery.
     tail: BytesMut,
+    /// None before it has waited for a transfer.
+    share: Option<Share>,
+}
+
+/// The bytes of all deliveries of a connection that are incomplete.
+#[derive(Debug)]
+pub(in crate::engine) struct Incomplete {
+    bytes: Arc<AtomicU64>,
+    pub(in crate::engine) max: u64,
+}
+
+impl Default for Incomplete {
+    fn default() -> Self {
+        Self { bytes: Arc::default(), max: u64::MAX }
+    }
+}
+
+/// What one delivery has of them. A link, a session and a connection may end with an incomplete delivery.
+#[derive(Debug)]
+struct Share {
+    all: Arc<AtomicU64>,
+    bytes: u64,
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 impl Receiver {
@@ -148,7 +181,8 @@ impl Connection {
         if matches!(link.end, End::Sender(_)) {
             return Err(Fault::Session(*id, Violation::TransferToSender { handle }));
         }
-        let received = link.transfer(transfer, payload, credit_overrun).map_err(|fault| Fault::Link(link_id, fault))?;
+        let received = link.transfer(transfer, payload, credit_overrun, &self.incomplete);
+        let received = received.map_err(|fault| Fault::Link(link_id, fault))?;
         match received {
             Progress::More => return Ok(()),
             Progress::Aborted => self.events.push_back(Event::DeliveryAborted { link: link_id }),
@@ -199,7 +233,13 @@ impl Link {
         None
     }
 
-    fn transfer(&mut self, transfer: Transfer, payload: Bytes, credit_overrun: u32) -> Result<Progress, Violation> {
+    fn transfer(
+        &mut self,
+        transfer: Transfer,
+        payload: Bytes,
+        credit_overrun: u32,
+        incomplete: &Incomplete,
+    ) -> Result<Progress, Violation> {
         let link = self.id;
         let End::Receiver(receiver) = &mut self.end else { return Ok(Progress::More) };
         let mut partial = if let Some(partial) = receiver.partial.take() {
@@ -233,6 +273,7 @@ impl Link {
             partial.delivery.state = transfer.state;
         }
         if transfer.more {
+            partial.wait(payload.len() as u64, incomplete)?;
             partial.push(payload);
             receiver.partial = Some(partial);
             return Ok(Progress::More);
@@ -271,7 +312,15 @@ impl Partial {
             batchable: transfer.batchable,
             payload: Payload::default(),
         };
-        Ok(Self { delivery, size: 0, tail: BytesMut::new() })
+        Ok(Self { delivery, size: 0, tail: BytesMut::new(), share: None })
+    }
+
+    /// Counts bytes that wait for the next transfer.
+    fn wait(&mut self, bytes: u64, incomplete: &Incomplete) -> Result<(), Violation> {
+        let share = self.share.get_or_insert_with(|| Share { all: Arc::clone(&incomplete.bytes), bytes: 0 });
+        share.bytes += bytes;
+        let all = share.all.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        if all > incomplete.max { Err(Violation::Incomplete { max: incomplete.max }) } else { Ok(()) }
     }
 
     /// Whether no part was received before.

@@ -59,6 +59,27 @@ impl Connection {
         }
     }
 
+    /// Returns the largest message that the receiver of a sending link accepts, in bytes. None without a limit.
+    #[must_use]
+    pub fn peer_message_size(&self, link: LinkId) -> Option<u64> {
+        match &self.session(link.session)?.link(link)?.end {
+            End::Sender(sender) => sender.max_message_size,
+            End::Receiver(_) => None,
+        }
+    }
+
+    /// Replaces the largest message that the receiver of a sending link accepts, for a client that announces a limit that it does not
+    /// have.
+    ///
+    /// # Errors
+    /// The link is detached, or it receives.
+    pub fn set_peer_message_size(&mut self, link: LinkId, bytes: Option<u64>) -> Result<(), CommandError> {
+        let (session, _) = self.link_session(link)?;
+        let End::Sender(sender) = &mut session.live_link(link)?.end else { return Err(CommandError::WrongRole) };
+        sender.max_message_size = bytes;
+        Ok(())
+    }
+
     /// Sends a delivery. Its payload is the chunks in order; they are not copied.
     ///
     /// A delivery that needs more frames than the session window has is sent as far as possible, and the rest when the window opens.

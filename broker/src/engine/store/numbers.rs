@@ -214,7 +214,7 @@ mod tests {
             store.settle(now, locked.key, locked.lock, &Disposition::DEFER, &mut fx).unwrap();
         }
         let numbers = [0, u64::MAX].map(SequenceNumber::new);
-        assert_eq!(store.receive_deferred(now, main, &numbers, &mut fx).unwrap().len(), 2);
+        assert_eq!(store.receive_deferred(now, main, &numbers, u64::MAX, &mut fx).unwrap().len(), 2);
         assert_eq!(peek(&store, u64::MAX), [u64::MAX]);
     }
 

@@ -163,10 +163,12 @@ impl Store {
         now: Now,
         source: Source,
         numbers: &[SequenceNumber],
+        max_bytes: u64,
         fx: &mut Effects,
     ) -> Result<Vec<Locked>, ReceiveError> {
         self.check_source(source)?;
         let mut keys = Vec::new();
+        let mut bytes = 0;
         let mut requested = HashSet::new();
         for &number in numbers {
             let key = self.deferred_in(self.lane_of_deferred(source, number), number);
@@ -175,7 +177,12 @@ impl Store {
                 let detail = format!("{number} is not deferred here");
                 return Err(ReceiveError::new(ErrorKind::MessageNotFound).with_detail(detail));
             };
+            bytes += self.entries[key as usize].size;
             keys.push(key);
+        }
+        if bytes > max_bytes && keys.len() > 1 {
+            let detail = format!("the messages have {bytes} bytes, and {max_bytes} bytes are requested at most");
+            return Err(ReceiveError::new(ErrorKind::MessageSizeExceeded).with_detail(detail));
         }
         let lock = |key| {
             self.take_aside(key);

@@ -25,7 +25,7 @@ fn the_memory_of_a_burst_is_given_back() {
         store.settle(at(0), key, lock, &Disposition::DEFER, &mut fx).unwrap();
     }
     let numbers: Vec<_> = (1..=BURST as u64).map(SequenceNumber::new).collect();
-    for Locked { key, lock, .. } in store.receive_deferred(at(0), main, &numbers, &mut fx).unwrap() {
+    for Locked { key, lock, .. } in store.receive_deferred(at(0), main, &numbers, u64::MAX, &mut fx).unwrap() {
         store.settle(at(0), key, lock, &Disposition::Complete, &mut fx).unwrap();
     }
     assert_eq!(store.space_for_ids(at(NEVER - 1)), Some(store.settings.max_duplicate_ids));

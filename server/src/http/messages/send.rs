@@ -19,7 +19,7 @@ use crate::{
     http::{Http, body as request_body, call::Call, refusal::Refusal},
 };
 
-/// The most messages of a batch.
+/// The most messages of a batch. In JSON a message may have two bytes.
 const MAX_BATCH: usize = 4_096;
 
 /// The most bytes of a batch as JSON. The broker has a limit for the messages.

@@ -42,7 +42,9 @@ pub(super) async fn run(
         Settlement::Complete => Disposition::Complete,
         Settlement::Abandon => Disposition::Abandon(consign_core::settlement::Changes::default()),
     };
-    let lock = shared.locks.take_all(&[token], &entity, None).and_then(|mut locks| locks.pop()).ok_or_else(lost)?;
+    let settlement = crate::links::settle::Settlement::By(disposition.clone());
+    let locks = shared.locks.take_all(&[token], &entity, None, Some(&settlement)).ok_or_else(lost)?;
+    let lock = locks?.pop().ok_or_else(lost)?;
     http.locks.remove(token);
     match tokio::time::timeout(timeout, lock.lease.settle(disposition)).await {
         Ok(settled) => Ok(settled?),

@@ -8,7 +8,7 @@ use consign_broker::QueueLease;
 use consign_core::{
     Disposition,
     time::Timestamp,
-    transport::{Delivery, Lease, SettleError},
+    transport::{Delivery, ErrorKind, Lease, SettleError},
 };
 use futures_util::{FutureExt, future::BoxFuture};
 
@@ -22,6 +22,13 @@ use crate::{
     messages::encode_delivery,
     nodes::{ReplyTo, Request, Response},
 };
+
+/// The most bytes of several messages in an answer. One message may be as large as its entity allows.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// The most bytes of an entry beside its message, and of an answer beside its entries.
+const ENTRY: u64 = 64;
+const REST: u64 = 4_096;
 
 impl Client {
     /// `receive-by-sequence-number`: deferred messages, all or none.
@@ -38,9 +45,11 @@ impl Client {
         let locks = fields.integer("receiver-settle-mode")? != Some(0);
         let session = fields.text("session-id")?;
         self.make_room(numbers.len())?;
+        // Known before anything is removed: an answer that cannot be sent would lose it.
+        let limit = self.reply_limit(engine, &to)?;
         let received = match session {
-            Some(session) => self.session(key, session)?.receive_deferred(&numbers)?,
-            None => queue(entity)?.receive_deferred(&numbers)?,
+            Some(session) => self.session(key, session)?.receive_deferred_within(&numbers, MAX_BYTES)?,
+            None => queue(entity)?.receive_deferred_within(&numbers, MAX_BYTES)?,
         };
         let mut entries = Vec::with_capacity(received.len());
         let mut bytes = 0;
@@ -53,6 +62,14 @@ impl Client {
                 Ok(entry_of(encoded.concat().into(), &mut bytes))
             })
             .collect();
+        let size = bytes as u64 + ENTRY * received.len() as u64 + REST;
+        let encoded = match encoded {
+            Ok(_) if size > limit => {
+                let text = format!("The answer has {size} bytes, and the client accepts {limit} bytes.");
+                Err(Failure::new(ErrorKind::MessageSizeExceeded, text))
+            }
+            encoded => encoded,
+        };
         let encoded = match encoded {
             Ok(encoded) => encoded,
             Err(failure) => {
@@ -97,14 +114,7 @@ impl Client {
         if self.fetched.len() + more <= limit {
             return Ok(());
         }
-        let (now, locks) = (self.shared.broker.now(), &self.shared.locks);
-        self.fetched.retain(|token| {
-            let holds = locks.holds(*token, now);
-            if !holds {
-                drop(locks.take(*token));
-            }
-            holds
-        });
+        self.forget_fetched();
         if self.fetched.len() + more > limit { Err(too_many(limit)) } else { Ok(()) }
     }
 }

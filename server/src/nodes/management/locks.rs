@@ -1,11 +1,12 @@
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use consign_amqp::{
     engine::Connection as Engine,
-    value::{Array, Map, Timestamp as WireTimestamp, ValueType},
+    value::{Array, Binary, Map, Timestamp as WireTimestamp, ValueType},
 };
 use consign_core::{
     Disposition,
+    message::LockToken,
     settlement::{Changes, DeadLetter, DeadLetterReason},
     transport::{ErrorKind, SettleError},
 };
@@ -15,6 +16,7 @@ use crate::{
     connection::Client,
     errors::Failure,
     links::settle::{Settlement, changes, lock_lost},
+    locks::Lock,
     nodes::{
         ReplyTo, Request, Response,
         request::{Fields, wrong},
@@ -43,22 +45,28 @@ impl Client {
     ) -> Result<Option<Response>, Failure> {
         let fields = request.fields()?;
         let tokens = fields.tokens("lock-tokens")?;
+        if tokens.iter().collect::<HashSet<_>>().len() < tokens.len() {
+            return Err(Failure::argument("a lock token is repeated"));
+        }
         let status = fields.text("disposition-status")?;
         if status == Some("renewed") {
             return self.renew_locks(key, request).map(Some);
         }
         let disposition = disposition(status.unwrap_or_default(), fields)?;
         let session = fields.text("session-id")?;
-        let locks = self.shared.locks.take_all(&tokens, key, session);
-        let locks = locks.ok_or_else(|| lock_lost(session.is_some()))?;
+        let settlement = Settlement::By(disposition.clone());
+        // A transaction checks when it commits.
+        let checked = request.txn_id.is_none().then_some(&settlement);
+        if let Some(txn_id) = &request.txn_id {
+            self.transactions.open(txn_id)?;
+        }
+        let locks = self.shared.locks.take_all(&tokens, key, session, checked);
+        let locks = locks.ok_or_else(|| lock_lost(session.is_some()))??;
         for token in &tokens {
             self.fetched.remove(token);
         }
         if let Some(txn_id) = &request.txn_id {
-            for lock in tokens.iter().copied().zip(locks) {
-                self.enlist_lock(lock, txn_id, Settlement::By(disposition.clone()))?;
-            }
-            return Ok(Some(Response::ok(Map::default())));
+            return self.enlist_all(tokens.into_iter().zip(locks), txn_id, &disposition).map(Some);
         }
         // The broker settles within the calls: what follows is that it is stored.
         let mut settling = Vec::with_capacity(locks.len());
@@ -77,6 +85,21 @@ impl Client {
             Ok(Response::ok(Map::default()))
         });
         Ok(None)
+    }
+}
+
+impl Client {
+    /// Has a transaction settle locks. The locks of a request that it refuses are kept.
+    fn enlist_all(
+        &mut self,
+        mut locks: impl Iterator<Item = (LockToken, Lock)>,
+        txn_id: &Binary,
+        disposition: &Disposition,
+    ) -> Result<Response, Failure> {
+        let refused =
+            locks.by_ref().find_map(|lock| self.enlist_lock(lock, txn_id, Settlement::By(disposition.clone())).err());
+        locks.for_each(|(token, lock)| self.hold(token, lock));
+        refused.map_or_else(|| Ok(Response::ok(Map::default())), Err)
     }
 }
 

@@ -29,9 +29,9 @@ impl Client {
         let from = SequenceNumber::new(from.cast_unsigned());
         let max = fields.count("message-count", MAX_PEEKED)?.unwrap_or(1);
         let peeked = match (fields.text("session-id")?, entity) {
-            (Some(session), _) => self.session(key, session)?.peek_from(from, max),
-            (None, Entity::Queue(queue)) => queue.peek(from, max),
-            (None, Entity::Topic(topic)) => topic.peek(from, max),
+            (Some(session), _) => self.session(key, session)?.peek_within(from, max, MAX_BYTES),
+            (None, Entity::Queue(queue)) => queue.peek_within(from, max, MAX_BYTES),
+            (None, Entity::Topic(topic)) => topic.peek_within(from, max, MAX_BYTES),
         };
         if peeked.is_empty() {
             return Ok(Response::no_content());

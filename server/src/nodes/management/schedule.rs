@@ -1,3 +1,10 @@
+use crate::{
+    connection::Client,
+    entities::Entity,
+    errors::Failure,
+    messages::decode_one,
+    nodes::{ReplyTo, Request, Response, request::wrong},
+};
 use consign_amqp::{
     engine::Connection as Engine,
     value::{Array, Map, Value, ValueType},
@@ -7,15 +14,6 @@ use consign_core::{
     message::SequenceNumber,
     time::Timestamp,
     transport::{ErrorKind, SendError},
-};
-use futures_util::{FutureExt, future::BoxFuture};
-
-use crate::{
-    connection::Client,
-    entities::Entity,
-    errors::Failure,
-    messages::decode_one,
-    nodes::{ReplyTo, Request, Response, request::wrong},
 };
 
 impl Client {
@@ -31,33 +29,12 @@ impl Client {
         let messages = messages.iter().map(message).collect::<Result<Vec<_>, _>>()?;
         let sender = entity.sender()?;
         if let Some(txn_id) = &request.txn_id {
-            let reserved = self.transactions.schedule(txn_id, &sender, messages)?;
+            let sender = self.via(to.session(), &sender).unwrap_or(sender);
+            let max = self.shared.limits.max_transaction_bytes;
+            let reserved = self.transactions.schedule(txn_id, &sender, messages, max)?;
             return numbers(Ok(reserved)).map(Some);
         }
-        // The messages of one request have one time, as clients write them. Otherwise each time is a call of its own.
-        let mut groups: Vec<(Timestamp, Vec<Message>)> = Vec::new();
-        for (at, message) in messages {
-            match groups.last_mut() {
-                Some((of_group, group)) if *of_group == at => group.push(message),
-                _ => groups.push((at, vec![message])),
-            }
-        }
-        if let [(at, _)] = groups.as_slice() {
-            let at = *at;
-            let group = groups.pop().map(|(_, group)| group).unwrap_or_default();
-            let call = sender.schedule(group, at);
-            self.reply_with(engine, to, call, numbers);
-            return Ok(None);
-        }
-        let calls: BoxFuture<'static, Result<Vec<SequenceNumber>, SendError>> = async move {
-            let mut all = Vec::new();
-            for (at, group) in groups {
-                all.extend(sender.schedule(group, at).await?);
-            }
-            Ok(all)
-        }
-        .boxed();
-        self.reply_with(engine, to, calls, numbers);
+        self.reply_with(engine, to, sender.schedule_each(messages), numbers);
         Ok(None)
     }
 
@@ -84,14 +61,14 @@ impl Client {
 }
 
 /// The message of an entry, and when it is to be enqueued.
-fn message(entry: &Map) -> Result<(Timestamp, Message), Failure> {
+fn message(entry: &Map) -> Result<(Message, Timestamp), Failure> {
     let Some(Value::Binary(encoded)) = entry.get("message") else {
         return Err(wrong("message", "an encoded message"));
     };
     let message = decode_one(encoded.0.clone())?;
     let at = message.scheduled_enqueue_time();
     let at = at.ok_or_else(|| Failure::argument("a scheduled message has x-opt-scheduled-enqueue-time"))?;
-    Ok((at, message))
+    Ok((message, at))
 }
 
 fn numbers(outcome: Result<Vec<SequenceNumber>, SendError>) -> Result<Response, Failure> {

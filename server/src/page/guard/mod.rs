@@ -1,10 +1,9 @@
 //! Who may do what: the host, the session, the token of a form, and the headers of every answer.
 
 mod headers;
-mod host;
 mod sessions;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, Bytes, to_bytes},
@@ -19,8 +18,9 @@ use self::sessions::Sessions;
 use super::{Shared, error::PageError};
 use crate::AccessKey;
 
-/// The largest form, in bytes.
+/// The largest form, in bytes, and how long a browser may take to send it.
 const FORM: usize = 4 << 20;
+const FORM_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) const LOGIN: &str = "/$page/login";
 const ASSETS: &str = "/$page/assets/";
@@ -102,7 +102,7 @@ pub(super) async fn check(State(shared): State<Arc<Shared>>, request: Request, n
 
 /// The request with its session, and the cookie of a session that is new.
 async fn checked(guard: &Guard, mut request: Request) -> Result<(Request, Option<HeaderValue>), Response> {
-    if guard.key.is_none() && !host::is_loopback(request.headers()) {
+    if guard.key.is_none() && !crate::browser::is_loopback(request.headers()) {
         return Err(refused(StatusCode::MISDIRECTED_REQUEST, "This page answers requests to a loopback name only."));
     }
     let path = request.uri().path();
@@ -141,7 +141,10 @@ async fn check_form(guard: &Guard, id: &str, headers: &HeaderMap, body: Body) ->
         return Err(refused(StatusCode::FORBIDDEN, "Another site has sent this form."));
     }
     let too_large = |_| refused(StatusCode::PAYLOAD_TOO_LARGE, "The form is too large.");
-    let form = to_bytes(body, FORM).await.map_err(too_large)?;
+    let Ok(form) = tokio::time::timeout(FORM_TIMEOUT, to_bytes(body, FORM)).await else {
+        return Err(refused(StatusCode::REQUEST_TIMEOUT, "The form was not received in time."));
+    };
+    let form = form.map_err(too_large)?;
     let token = form.split(|&byte| byte == b'&').find_map(|field| field.strip_prefix(b"csrf="));
     if !token.is_some_and(|token| guard.sessions.is_token(id, token)) {
         return Err(refused(
