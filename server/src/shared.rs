@@ -5,7 +5,7 @@ use consign_broker::Broker;
 use tokio::sync::{Semaphore, watch};
 
 use crate::{
-    auth::Authorizer,
+    auth::{Authorizer, Denied, Grant, Token, authorize_by_rule},
     limits::{Limits, Timeouts},
     locks::Locks,
     places::Places,
@@ -25,4 +25,11 @@ pub(crate) struct Shared {
     pub(crate) locks: Locks,
     pub(crate) places: Arc<Places>,
     pub(crate) refusals: Semaphore,
+}
+
+impl Shared {
+    /// Authorizes a client by a token: by the authorizer, or else by a rule of the entity.
+    pub(crate) fn authorize(&self, token: &Token<'_>) -> Result<Grant, Denied> {
+        self.authorizer.authorize(token).or_else(|denied| authorize_by_rule(&self.broker, token).unwrap_or(Err(denied)))
+    }
 }

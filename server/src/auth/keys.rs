@@ -3,7 +3,7 @@ use std::{fmt, sync::Arc};
 use consign_core::time::{Clock, SystemClock};
 
 use super::{
-    Access, Authorizer, Credentials, Denied, Grant, Rights, Token,
+    Access, Authorizer, Credentials, Denied, Grant, Rights, Token, includes,
     sas::{Signature, is_same_key},
 };
 use crate::entities::{entity_of, path_of};
@@ -133,11 +133,6 @@ impl Authorizer for SharedAccessKeys {
         let valid_for = valid_for.ok_or(Denied::new("ExpiredToken: The token has expired."))?;
         Ok(Grant::new(key.rights).valid_for(valid_for))
     }
-}
-
-/// Whether an entity is another one or below it, by their keys.
-fn includes(above: &str, entity: &str) -> bool {
-    above.is_empty() || entity.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]

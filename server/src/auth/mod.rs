@@ -6,10 +6,12 @@
 
 mod development;
 mod keys;
+mod rules;
 mod sas;
 
 use std::{borrow::Cow, error, fmt, ops::BitOr, time::Duration};
 
+pub(crate) use self::rules::authorize as authorize_by_rule;
 #[cfg(any(feature = "operations", feature = "page"))]
 pub(crate) use self::sas::is_same_key;
 pub use self::{
@@ -28,6 +30,9 @@ pub trait Authorizer: Send + Sync + 'static {
     fn authenticate(&self, credentials: &Credentials<'_>) -> Result<Access, Denied>;
 
     /// Authorizes a client by a token that it sent to `$cbs`. The grant is for the [audience](Token::audience).
+    ///
+    /// A token that is refused is accepted all the same if it is signed with a key of an
+    /// [authorization rule](consign_core::administration::AuthorizationRule) of its entity, which gives its rights.
     ///
     /// # Errors
     /// The token is refused. The client gets the description with the status 401.
@@ -195,6 +200,11 @@ impl fmt::Display for Denied {
 }
 
 impl error::Error for Denied {}
+
+/// Whether an entity is another one or below it, by their keys.
+fn includes(above: &str, entity: &str) -> bool {
+    above.is_empty() || entity.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
 
 #[cfg(test)]
 mod tests {

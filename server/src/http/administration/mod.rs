@@ -1,5 +1,6 @@
 //! The administration of entities: ATOM documents over HTTP.
 
+mod authorization_rules;
 mod entities;
 mod lists;
 mod rules;
@@ -84,8 +85,7 @@ pub(super) async fn run(
     body: Body,
 ) -> Result<Response, Refusal> {
     let resource = Resource::parse(segments)?;
-    let authorizer = &*http.server.shared().authorizer;
-    authorization::authorize(authorizer, &call.headers, &call.path, Rights::MANAGE)?;
+    authorization::authorize(http.server.shared(), &call.headers, &call.path, Rights::MANAGE)?;
     let version = call.query.get("api-version").unwrap_or(VERSIONS[0]);
     if !VERSIONS.contains(&version) {
         let text = format!("The api-version is not one of {}.", VERSIONS.join(", "));
