@@ -5,7 +5,7 @@ use consign_broker::Broker;
 use tokio::sync::{Semaphore, watch};
 
 use crate::{
-    auth::Authorizer,
+    auth::{Authorizer, Denied, Grant, Token, authorize_by_rule},
     limits::{Limits, Timeouts},
     locks::Locks,
     places::Places,
@@ -27,9 +27,14 @@ pub(crate) struct Shared {
     pub(crate) refusals: Semaphore,
 }
 
-#[cfg(feature = "http")]
 impl Shared {
+    /// Authorizes a client by a token: by the authorizer, or else by a rule of the entity.
+    pub(crate) fn authorize(&self, token: &Token<'_>) -> Result<Grant, Denied> {
+        self.authorizer.authorize(token).or_else(|denied| authorize_by_rule(&self.broker, token).unwrap_or(Err(denied)))
+    }
+
     /// Returns whether a client without credentials has rights.
+    #[cfg(feature = "http")]
     pub(crate) fn is_open(&self) -> bool {
         use crate::auth::{Access, Credentials, Rights};
 

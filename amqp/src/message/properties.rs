@@ -8,13 +8,13 @@ composite! {
     /// How a message is delivered. An intermediary may change it.
     Header = 0x70 "amqp:header:list" {
         /// Whether the message survives a restart of its node. False by default.
-        durable: default bool = false,
+        durable: elided bool = false,
         /// From 0, the lowest. 4 by default.
-        priority: default u8 = 4,
+        priority: elided u8 = 4,
         /// How long the message is live, in milliseconds.
         ttl: optional u32,
         /// Whether no other receiver has acquired the message before. False by default.
-        first_acquirer: default bool = false,
+        first_acquirer: elided bool = false,
         /// How many deliveries have failed before. 0 by default; it is always encoded.
         delivery_count: default u32 = 0,
     }

@@ -1,7 +1,8 @@
 //! Types that are a described list: the macro that makes them out of a table of their fields.
 //!
 //! A decoder takes a null or missing field for its default, and skips fields beyond the last. An encoder writes every field, null
-//! included: there are clients that index a field without a check of the length.
+//! included: there are clients that index a field without a check of the length. It writes null for a field that is `elided` and has
+//! its default.
 
 use crate::{
     codec::{ArrayHeader, Decode, DecodeError, DecodeErrorKind, Decoder, Encode, Encoder, codes},
@@ -154,7 +155,7 @@ macro_rules! composite {
                 const FIELDS: &[&str] = &[$(stringify!($field)),*];
                 encoder.descriptor($code);
                 encoder.list(FIELDS.len(), |_encoder| {
-                    $($crate::codec::Encode::encode(&self.$field, _encoder);)*
+                    $(composite!(@write $kind _encoder (&self.$field) $(= $default)?);)*
                 });
             }
         }
@@ -168,6 +169,7 @@ macro_rules! composite {
     (@element $kind:ident $type:ty) => { $type };
 
     (@default default $type:ty = $default:expr) => { $default };
+    (@default elided $type:ty = $default:expr) => { $default };
     (@default $kind:ident $type:ty) => { Default::default() };
 
     (@read mandatory $decoder:ident ($field:expr) ($next:expr)) => {
@@ -177,6 +179,7 @@ macro_rules! composite {
             Err(error) => return Err(error.within($field)),
         }
     };
+    (@read elided $($rest:tt)*) => { composite!(@read default $($rest)*) };
     (@read default $decoder:ident ($field:expr) ($next:expr) = $default:expr) => {
         match $next {
             Ok(Some(value)) => value,
@@ -190,6 +193,17 @@ macro_rules! composite {
             Err(error) => return Err(error.within($field)),
         }
     };
+    (@write elided $encoder:ident ($field:expr) = $default:expr) => {
+        if *$field == $default {
+            $encoder.put($crate::codec::codes::NULL);
+        } else {
+            $crate::codec::Encode::encode($field, $encoder);
+        }
+    };
+    (@write $kind:ident $encoder:ident ($field:expr) $(= $default:expr)?) => {
+        $crate::codec::Encode::encode($field, $encoder)
+    };
+
     (@read optional $decoder:ident ($field:expr) ($next:expr)) => {
         match $next {
             Ok(value) => value,

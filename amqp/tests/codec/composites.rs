@@ -284,7 +284,20 @@ fn missing_and_null_fields_are_their_defaults() {
 #[test]
 fn the_delivery_count_of_a_header_is_always_written() {
     let header = codec::encode(&consign_amqp::message::Header::default()).unwrap();
-    assert_eq!(to_hex(&header), to_hex(&hex("00 5370 c0 07 05 42 5004 40 42 43")));
+    assert_eq!(to_hex(&header), to_hex(&hex("00 5370 c0 06 05 40 40 40 40 43")));
+}
+
+/// Rules: A-37.
+#[test]
+fn a_field_of_a_header_is_written_unless_it_has_its_default() {
+    let mut header = consign_amqp::message::Header::default();
+    (header.durable, header.priority, header.first_acquirer) = (true, 0, true);
+    let written = codec::encode(&header).unwrap();
+    assert_eq!(to_hex(&written), to_hex(&hex("00 5370 c0 07 05 41 5000 40 41 43")));
+    assert_eq!(decode::<consign_amqp::message::Header>("00 5370 c0 07 05 41 5000 40 41 43").unwrap(), header);
+    for default in ["00 5370 c0 06 05 40 40 40 40 43", "00 5370 c0 07 05 42 5004 40 42 43", "00 5370 45"] {
+        assert_eq!(decode::<consign_amqp::message::Header>(default).unwrap(), Default::default(), "{default}");
+    }
 }
 
 /// Rules: A-36.

@@ -1,9 +1,10 @@
 use std::time::Duration;
 
+use super::AuthorizationRule;
 use crate::message::{Field, InvalidArgument, Problem, limits};
 
 /// What clients of Azure Service Bus set on a queue, a topic or a subscription, and read again. A broker stores it, and does
-/// nothing else with it.
+/// nothing else with it. The server honours [`authorization_rules`](Self::authorization_rules).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metadata {
@@ -17,6 +18,8 @@ pub struct Metadata {
     pub ordering: Option<bool>,
     /// The window of duplicate detection while duplicates are not detected: 20 s to 7 d.
     pub duplicate_window: Option<Duration>,
+    /// Who has rights on a queue or a topic: at most [`AuthorizationRule::MAX`].
+    pub authorization_rules: Vec<AuthorizationRule>,
 }
 
 impl Metadata {
@@ -26,13 +29,16 @@ impl Metadata {
     /// Returns the name of the first setting that differs.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Option<&'static str> {
-        let Self { user, batched_operations, express, ordering, duplicate_window } = other;
+        let Self { user, batched_operations, express, ordering, duplicate_window, authorization_rules } = other;
+        let rules = (&self.authorization_rules, authorization_rules);
+        let has_same_rules = rules.0.len() == rules.1.len() && rules.0.iter().zip(rules.1).all(|(a, b)| a.is_same(b));
         let is_same = [
             ("user_metadata", self.user == *user),
             ("batched_operations", self.batched_operations == *batched_operations),
             ("express", self.express == *express),
             ("ordering", self.ordering == *ordering),
             ("duplicate_window", self.duplicate_window == *duplicate_window),
+            ("authorization_rules", has_same_rules),
         ];
         is_same.into_iter().find(|(_, is_same)| !is_same).map(|(name, _)| name)
     }
@@ -52,7 +58,7 @@ impl Metadata {
         if self.duplicate_window.is_some_and(|window| !windows.contains(&window)) {
             return Err(InvalidArgument::new(Field::Setting("duplicate_window"), Problem::OutOfRange));
         }
-        Ok(())
+        AuthorizationRule::check_all(&self.authorization_rules)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Entities of a broker: queues, topics and subscriptions, their settings with their ranges, and the trait that creates them.
 
+mod authorization_rule;
 mod counts;
 mod entity;
 mod manage;
@@ -11,6 +12,7 @@ mod topic;
 mod unsupported;
 
 pub use self::{
+    authorization_rule::AuthorizationRule,
     counts::Counts,
     entity::{Entity, EntityKind},
     manage::Administration,

@@ -80,6 +80,8 @@ pub enum Problem {
     },
     /// It names the entity itself.
     IsItself,
+    /// Another one has the same value.
+    Repeated,
     /// It does not have the syntax of its kind.
     Malformed,
     /// It is not a whole number of milliseconds, zero or more.
@@ -144,6 +146,7 @@ impl fmt::Display for InvalidArgument {
             Problem::TooMany { limit } => write!(f, "{field} are more than {limit}"),
             Problem::TooDeep { limit } => write!(f, "{field} has values more than {limit} deep"),
             Problem::NotMilliseconds => write!(f, "{field} must be a whole number of milliseconds"),
+            Problem::Repeated => write!(f, "{field} occurs twice"),
             Problem::IsItself => write!(f, "{field} must not name the entity itself"),
             Problem::Malformed => write!(f, "{field} is malformed"),
             Problem::ForbiddenCharacter(found) => write!(f, "{field} must not contain {found:?}"),

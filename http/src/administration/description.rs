@@ -151,27 +151,3 @@ impl Field for CountDetails {
         element
     }
 }
-
-/// An element that is not read: only whether it has elements. It is written without any.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct RawElement {
-    children: usize,
-}
-
-impl RawElement {
-    /// Returns whether it has no elements.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.children == 0
-    }
-}
-
-impl Field for RawElement {
-    fn read(element: &Element) -> Result<Self, DocumentError> {
-        Ok(Self { children: element.children.len() })
-    }
-
-    fn write(&self, name: &str) -> Element {
-        Element::new(name)
-    }
-}

@@ -32,14 +32,14 @@
 //! |---|---|
 //! | `EntityAvailabilityStatus` | any value |
 //! | `IsAnonymousAccessible`, `FilteringMessagesBeforePublishing`, `EnableSubscriptionPartitioning` | false |
-//! | `AuthorizationRules` | empty |
 //! | counts, sizes, times | any value: they are of the entity, not of its settings |
 //!
-//! `UserMetadata`, `EnableBatchedOperations`, `EnableExpress`, `SupportOrdering`, and `DuplicateDetectionHistoryTimeWindow` while
+//! `AuthorizationRules`, `UserMetadata`, `EnableBatchedOperations`, `EnableExpress`, `SupportOrdering`, and `DuplicateDetectionHistoryTimeWindow` while
 //! `RequiresDuplicateDetection` is not true, are the [`Metadata`](consign_core::administration::Metadata) of the settings.
 //!
 //! Elements that are not fields are in `unknown`, by their names.
 
+mod authorization;
 mod description;
 mod document;
 mod duration;
@@ -55,7 +55,7 @@ mod value;
 mod xml;
 
 pub use self::{
-    description::{CountDetails, Description, NamespaceProperties, RawElement},
+    description::{CountDetails, Description, NamespaceProperties},
     document::{Document, Entry, ErrorDocument, Feed, read},
     duration::UNLIMITED,
     error::{DocumentError, DocumentErrorKind, SettingsError},

@@ -1,11 +1,11 @@
 use std::time::Duration;
 
 use consign_core::{
-    administration::{QueueSettings, Status},
+    administration::{AuthorizationRule, QueueSettings, Status},
     time::Timestamp,
 };
 
-use super::{CountDetails, RawElement, SettingsError, fields::description, settings};
+use super::{CountDetails, SettingsError, fields::description, settings};
 
 description! {
     /// A queue. See [the module](super) for what the fields mean.
@@ -34,8 +34,8 @@ description! {
         message_count: u64 = "MessageCount",
         /// `IsAnonymousAccessible`.
         is_anonymous_accessible: bool = "IsAnonymousAccessible",
-        /// `AuthorizationRules`.
-        authorization_rules: RawElement = "AuthorizationRules",
+        /// `AuthorizationRules`. An empty key is one that the service makes, or keeps.
+        authorization_rules: Vec<AuthorizationRule> = "AuthorizationRules",
         /// `Status`.
         status: Status = "Status",
         /// `ForwardTo`: a path, or a URL whose path it is.
@@ -83,6 +83,7 @@ impl From<&QueueSettings> for QueueDescription {
             ),
             max_delivery_count: Some(settings.max_delivery_count.into()),
             enable_batched_operations: Some(settings.metadata.batched_operations.unwrap_or(true)),
+            authorization_rules: settings::shown_rules(&settings.metadata),
             user_metadata: settings.metadata.user.clone(),
             status: Some(settings.status),
             forward_to: settings.forward_to.clone(),
@@ -117,13 +118,7 @@ impl QueueDescription {
     }
 
     fn apply(&self, current: &QueueSettings, is_new: bool) -> Result<QueueSettings, SettingsError> {
-        settings::check_unset(
-            &self.unknown,
-            &[
-                ("AuthorizationRules", self.authorization_rules.as_ref().is_some_and(|rules| !rules.is_empty())),
-                ("IsAnonymousAccessible", self.is_anonymous_accessible == Some(true)),
-            ],
-        )?;
+        settings::check_unset(&self.unknown, &[("IsAnonymousAccessible", self.is_anonymous_accessible == Some(true))])?;
         let mut settings = current.clone();
         let (size, message_size) = (self.max_size_in_megabytes, self.max_message_size_in_kilobytes);
         settings::sizes(size, message_size, &mut settings.max_size, &mut settings.max_message_size)?;

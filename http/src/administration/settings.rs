@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use consign_core::administration::{AuthorizationRule, Metadata};
+
 use super::{SettingsError, UNLIMITED};
 
 /// The window of duplicate detection of the service.
@@ -88,6 +90,11 @@ pub(super) fn kept<T: Copy + PartialEq>(value: Option<T>, before: Option<T>, def
     value.map_or(before, |value| Some(value).filter(|value| *value != default))
 }
 
+/// Returns the rules of authorization that are shown.
+pub(super) fn shown_rules(metadata: &Metadata) -> Option<Vec<AuthorizationRule>> {
+    Some(metadata.authorization_rules.clone()).filter(|rules| !rules.is_empty())
+}
+
 /// Sets what clients read again. An empty text is none.
 macro_rules! set_metadata {
     ($description:ident => $settings:ident) => {
@@ -104,6 +111,9 @@ pub(super) use set_metadata;
 macro_rules! set_metadata_of_sends {
     ($description:ident => $settings:ident) => {
         let kept = &mut $settings.metadata;
+        if let Some(rules) = &$description.authorization_rules {
+            kept.authorization_rules.clone_from(rules);
+        }
         kept.express = settings::kept($description.enable_express, kept.express, false);
         kept.ordering = settings::kept($description.support_ordering, kept.ordering, true);
         let window = $description.duplicate_detection_history_time_window;

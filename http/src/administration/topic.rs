@@ -1,11 +1,11 @@
 use std::time::Duration;
 
 use consign_core::{
-    administration::{Status, TopicSettings},
+    administration::{AuthorizationRule, Status, TopicSettings},
     time::Timestamp,
 };
 
-use super::{CountDetails, RawElement, SettingsError, fields::description, settings};
+use super::{CountDetails, SettingsError, fields::description, settings};
 
 description! {
     /// A topic. See [the module](super) for what the fields mean.
@@ -26,8 +26,8 @@ description! {
         filtering_messages_before_publishing: bool = "FilteringMessagesBeforePublishing",
         /// `IsAnonymousAccessible`.
         is_anonymous_accessible: bool = "IsAnonymousAccessible",
-        /// `AuthorizationRules`.
-        authorization_rules: RawElement = "AuthorizationRules",
+        /// `AuthorizationRules`. An empty key is one that the service makes, or keeps.
+        authorization_rules: Vec<AuthorizationRule> = "AuthorizationRules",
         /// `Status`.
         status: Status = "Status",
         /// `UserMetadata`.
@@ -75,6 +75,7 @@ impl From<&TopicSettings> for TopicDescription {
                 window.or(settings.metadata.duplicate_window).unwrap_or(settings::DUPLICATE_WINDOW),
             ),
             enable_batched_operations: Some(settings.metadata.batched_operations.unwrap_or(true)),
+            authorization_rules: settings::shown_rules(&settings.metadata),
             user_metadata: settings.metadata.user.clone(),
             status: Some(settings.status),
             auto_delete_on_idle: Some(settings::unlimited(settings.auto_delete_on_idle)),
@@ -109,7 +110,6 @@ impl TopicDescription {
         settings::check_unset(
             &self.unknown,
             &[
-                ("AuthorizationRules", self.authorization_rules.as_ref().is_some_and(|rules| !rules.is_empty())),
                 ("IsAnonymousAccessible", self.is_anonymous_accessible == Some(true)),
                 ("FilteringMessagesBeforePublishing", self.filtering_messages_before_publishing == Some(true)),
                 ("EnableSubscriptionPartitioning", self.enable_subscription_partitioning == Some(true)),

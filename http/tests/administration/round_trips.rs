@@ -3,7 +3,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use consign_core::{
     Message,
-    administration::{Counts, QueueSettings, Status, SubscriptionSettings, TopicSettings},
+    administration::{AuthorizationRule, Counts, Metadata, QueueSettings, Status, SubscriptionSettings, TopicSettings},
     message::PropertyValue,
     time::Timestamp,
 };
@@ -104,6 +104,68 @@ fn what_is_fixed_or_not_represented_is_an_error() {
     for (field, change) in changes {
         assert!(refusal(change).contains(field), "{field}");
     }
+}
+
+/// Rules: S-14.
+#[test]
+fn rules_of_authorization_are_kept() {
+    let mut listen = AuthorizationRule::new("listen & <more>", "primary", "secondary").listen(true);
+    listen.created = Some(Timestamp::from_millis(1_700_000_000_000));
+    let all = AuthorizationRule::new("all", "", "").send(true).listen(true).manage(true);
+    let mut metadata = Metadata::default();
+    metadata.authorization_rules = vec![listen, all];
+    let settings = QueueSettings::default().metadata(metadata.clone());
+    let Description::Queue(read) = same(QueueDescription::from(&settings)) else { panic!() };
+    assert_eq!(read.to_settings().unwrap(), settings);
+    let mut without = read.clone();
+    without.authorization_rules = None;
+    assert_eq!(without.update(&settings).unwrap(), settings);
+    without.authorization_rules = Some(Vec::new());
+    assert_eq!(without.update(&settings).unwrap().metadata, Metadata::default());
+    let settings = TopicSettings::default().metadata(metadata);
+    let Description::Topic(read) = same(TopicDescription::from(&settings)) else { panic!() };
+    assert_eq!(read.to_settings().unwrap(), settings);
+    assert!(!format!("{read:?}").contains("primary\""));
+}
+
+/// Rules: S-14.
+#[test]
+fn a_rule_of_authorization_is_as_the_service_writes_it() {
+    let document = |rule: &str| {
+        format!(
+            "<entry xmlns=\"http://www.w3.org/2005/Atom\"><content><QueueDescription \
+             xmlns=\"http://schemas.microsoft.com/netservices/2010/10/servicebus/connect\" \
+             xmlns:i=\"http://www.w3.org/2001/XMLSchema-instance\"><AuthorizationRules>{rule}</AuthorizationRules>\
+             </QueueDescription></content></entry>"
+        )
+    };
+    let of = |fields: &str| {
+        document(&format!("<AuthorizationRule i:type=\"SharedAccessAuthorizationRule\">{fields}</AuthorizationRule>"))
+    };
+    let written = "<ClaimType>SharedAccessKey</ClaimType><ClaimValue>None</ClaimValue><Rights><AccessRights>Manage\
+                   </AccessRights><AccessRights>Listen</AccessRights><AccessRights>Send</AccessRights></Rights>\
+                   <CreatedTime>2026-01-02T03:04:05.678Z</CreatedTime><ModifiedTime>2026-01-02T03:04:05.679Z\
+                   </ModifiedTime><KeyName>all</KeyName><PrimaryKey>p</PrimaryKey><SecondaryKey>s</SecondaryKey>";
+    let Document::Entry(entry) = read(of(written).as_bytes()).unwrap() else { panic!() };
+    let Description::Queue(queue) = &entry.description else { panic!() };
+    let rule = &queue.authorization_rules.as_ref().unwrap()[0];
+    assert!(rule.is_same(&AuthorizationRule::new("all", "p", "s").send(true).listen(true).manage(true)));
+    assert!(String::from_utf8(entry.to_xml()).unwrap().contains(written));
+    let error = |document: String| read(document.as_bytes()).unwrap_err().to_string();
+    for (fields, text) in [
+        ("<ClaimType>canary</ClaimType>", "the value of the element 'ClaimType' is invalid"),
+        ("<ClaimValue>canary</ClaimValue>", "the value of the element 'ClaimValue' is invalid"),
+        ("<Rights><AccessRights>canary</AccessRights></Rights>", "the value of the element 'AccessRights' is invalid"),
+        ("<Rights><Right>Send</Right></Rights>", "the element 'Right' is not expected there"),
+        ("<CreatedTime>canary</CreatedTime>", "the value of the element 'CreatedTime' is invalid"),
+        ("<PrimaryKey>canary</PrimaryKey><PrimaryKey>b</PrimaryKey>", "the element 'PrimaryKey' occurs twice"),
+        ("<Novelty>canary</Novelty>", "the element 'Novelty' is not expected there"),
+    ] {
+        assert_eq!(error(of(fields)), text);
+    }
+    assert_eq!(error(document("<Other/>")), "the element 'Other' is not expected there");
+    let other = document("<AuthorizationRule i:type=\"AllowRule\"/>");
+    assert_eq!(error(other), "the value of the element 'AuthorizationRule' is invalid");
 }
 
 /// Rules: S-13.

@@ -3,7 +3,7 @@ use std::{fmt, sync::Arc};
 use consign_core::time::{Clock, SystemClock};
 
 use super::{
-    Access, Authorizer, Credentials, Denied, Grant, Rights, Token,
+    Access, Authorizer, Credentials, Denied, Grant, Rights, Token, covers, includes,
     sas::{Signature, is_same_key},
 };
 use crate::entities::{entity_of, path_of};
@@ -125,7 +125,7 @@ impl Authorizer for SharedAccessKeys {
         }
         let signed = named.find(|key| signature.is_signed_with(&key.key));
         let key = signed.ok_or(Denied::new("InvalidSignature: The token has an invalid signature."))?;
-        if !key.is_for(&entity) || !includes(&entity_of(path_of_resource(&resource, token.audience)), &entity) {
+        if !key.is_for(&entity) || !covers(&resource, token.audience) {
             let path = path_of(token.audience);
             return Err(Denied::new(format!("InvalidAudience: The token is not for '{path}'.")));
         }
@@ -133,23 +133,6 @@ impl Authorizer for SharedAccessKeys {
         let valid_for = valid_for.ok_or(Denied::new("ExpiredToken: The token has expired."))?;
         Ok(Grant::new(key.rights).valid_for(valid_for))
     }
-}
-
-/// The address of a signed resource. Without a scheme it may begin with the host: `example.servicebus.windows.net/orders`.
-///
-/// The client chooses the host of the audience, so any other first segment is that of an entity's path.
-fn path_of_resource<'r>(resource: &'r str, audience: &str) -> &'r str {
-    let host = |text: &str| text.split([':', '/', '?']).next().map(str::to_ascii_lowercase);
-    let (first, rest) = resource.split_once('/').unwrap_or((resource, ""));
-    match audience.split_once("://") {
-        Some((_, of)) if host(first) == host(of) && first.to_ascii_lowercase().contains(".servicebus.") => rest,
-        _ => resource,
-    }
-}
-
-/// Whether an entity is another one or below it, by their keys.
-fn includes(above: &str, entity: &str) -> bool {
-    above.is_empty() || entity.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]

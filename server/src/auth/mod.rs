@@ -6,16 +6,19 @@
 
 mod development;
 mod keys;
+mod rules;
 mod sas;
 
 use std::{borrow::Cow, error, fmt, ops::BitOr, time::Duration};
 
+pub(crate) use self::rules::authorize as authorize_by_rule;
 #[cfg(any(feature = "operations", feature = "page"))]
 pub(crate) use self::sas::is_same_key;
 pub use self::{
     development::AllowAll,
     keys::{SharedAccessKey, SharedAccessKeys},
 };
+use crate::entities::entity_of;
 
 /// Decides what a client may do.
 ///
@@ -28,6 +31,9 @@ pub trait Authorizer: Send + Sync + 'static {
     fn authenticate(&self, credentials: &Credentials<'_>) -> Result<Access, Denied>;
 
     /// Authorizes a client by a token that it sent to `$cbs`. The grant is for the [audience](Token::audience).
+    ///
+    /// A token that is refused is accepted all the same if it is signed with a key of an
+    /// [authorization rule](consign_core::administration::AuthorizationRule) of its entity, which gives its rights.
     ///
     /// # Errors
     /// The token is refused. The client gets the description with the status 401.
@@ -195,6 +201,28 @@ impl fmt::Display for Denied {
 }
 
 impl error::Error for Denied {}
+
+/// Whether a token whose signed resource is this one is for its audience.
+fn covers(resource: &str, audience: &str) -> bool {
+    includes(&entity_of(path_of_resource(resource, audience)), &entity_of(audience))
+}
+
+/// The address of a signed resource. Without a scheme it may begin with the host: `example.servicebus.windows.net/orders`.
+///
+/// The client chooses the host of the audience, so any other first segment is that of an entity's path.
+fn path_of_resource<'r>(resource: &'r str, audience: &str) -> &'r str {
+    let host = |text: &str| text.split([':', '/', '?']).next().map(str::to_ascii_lowercase);
+    let (first, rest) = resource.split_once('/').unwrap_or((resource, ""));
+    match audience.split_once("://") {
+        Some((_, of)) if host(first) == host(of) && first.to_ascii_lowercase().contains(".servicebus.") => rest,
+        _ => resource,
+    }
+}
+
+/// Whether an entity is another one or below it, by their keys.
+fn includes(above: &str, entity: &str) -> bool {
+    above.is_empty() || entity.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
 
 #[cfg(test)]
 mod tests {

@@ -5,16 +5,17 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::{call::Call, refusal::Refusal};
 use crate::{
-    auth::{Access, Authorizer, Credentials, Denied, Grant, Rights, Token},
+    auth::{Access, Credentials, Denied, Grant, Rights, Token},
     errors::Failure,
+    shared::Shared,
 };
 
 const SHARED_ACCESS_SIGNATURE: &str = "servicebus.windows.net:sastoken";
 
 /// Checks that the client has a right for a path: by a shared access signature or a JWT, by the name of a key and the key, or without
 /// any.
-pub(super) fn authorize(authorizer: &dyn Authorizer, call: &Call, needed: Rights) -> Result<(), Refusal> {
-    let grant = grant(authorizer, call)
+pub(super) fn authorize(shared: &Shared, call: &Call, needed: Rights) -> Result<(), Refusal> {
+    let grant = grant(shared, call)
         .map_err(|denied| Refusal::new(StatusCode::UNAUTHORIZED, denied.description().to_owned()))?;
     if grant.rights.contains(needed) {
         return Ok(());
@@ -23,11 +24,11 @@ pub(super) fn authorize(authorizer: &dyn Authorizer, call: &Call, needed: Rights
     Err(Refusal::new(StatusCode::UNAUTHORIZED, failure.description))
 }
 
-fn grant(authorizer: &dyn Authorizer, call: &Call) -> Result<Grant, Denied> {
+fn grant(shared: &Shared, call: &Call) -> Result<Grant, Denied> {
     let mut values = call.headers.get_all(header::AUTHORIZATION).iter();
     let malformed = || Denied::new("MalformedToken: The authorization header was malformed.");
     let Some(value) = values.next() else {
-        return match authorizer.authenticate(&Credentials::Anonymous)? {
+        return match shared.authorizer.authenticate(&Credentials::Anonymous)? {
             Access::Granted(grant) => Ok(grant),
             Access::ByToken => Err(Denied::new("MissingToken: The authorization header was not found.")),
         };
@@ -40,10 +41,10 @@ fn grant(authorizer: &dyn Authorizer, call: &Call) -> Result<Grant, Denied> {
     // A path may have the characters of a URL: it stands behind a host.
     let audience = format!("sb://{}/{}", call.host, call.path);
     if scheme.eq_ignore_ascii_case("SharedAccessSignature") {
-        return authorizer.authorize(&Token::new(SHARED_ACCESS_SIGNATURE, &audience, value));
+        return shared.authorize(&Token::new(SHARED_ACCESS_SIGNATURE, &audience, value));
     }
     if scheme.eq_ignore_ascii_case("Bearer") {
-        return authorizer.authorize(&Token::new("jwt", &audience, rest.trim()));
+        return shared.authorize(&Token::new("jwt", &audience, rest.trim()));
     }
     if !scheme.eq_ignore_ascii_case("Basic") {
         return Err(malformed());
@@ -51,7 +52,7 @@ fn grant(authorizer: &dyn Authorizer, call: &Call) -> Result<Grant, Denied> {
     let decoded = STANDARD.decode(rest.trim()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     let decoded = decoded.ok_or_else(malformed)?;
     let (name, key) = decoded.split_once(':').ok_or_else(malformed)?;
-    match authorizer.authenticate(&Credentials::Plain { name, key })? {
+    match shared.authorizer.authenticate(&Credentials::Plain { name, key })? {
         Access::Granted(grant) => Ok(grant),
         Access::ByToken => Err(malformed()),
     }

@@ -32,7 +32,7 @@ impl Client {
         };
         let (token_type, audience) = (field("type")?, field("name")?);
         let token = request.body().as_str().ok_or_else(|| Failure::argument("the body is not a token"))?;
-        let granted = self.shared.authorizer.authorize(&Token::new(token_type, audience, token));
+        let granted = self.shared.authorize(&Token::new(token_type, audience, token));
         let grant = granted.map_err(|denied| {
             warn_of!("TokenRefused", audience = %Escaped(audience), %denied, "a token was refused");
             Failure::new(ErrorKind::Unauthorized, denied.description().to_owned())

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use consign_core::administration::{QueueSettings, SubscriptionSettings, TopicSettings};
+use consign_core::administration::{AuthorizationRule, QueueSettings, SubscriptionSettings, TopicSettings};
 use consign_http::administration::{
     Description, Document, Entry, Feed, FilterDescription, QueueDescription, RuleDescription, SqlDescription,
     SubscriptionDescription, TopicDescription, read,
@@ -245,4 +245,70 @@ async fn forwarding_is_a_url_of_the_namespace() {
     assert_eq!(shown.forward_to.as_deref(), Some("sb://localhost:5300/q"));
     queue.forward_to = Some("nothing".into());
     assert_eq!(harness.call("PUT", "/other", &[], document(queue)).await.status, 400);
+}
+
+/// Rules: HT-27.
+#[tokio::test]
+async fn rules_of_authorization_are_created_read_and_updated() {
+    let harness = Harness::new().await;
+    let key = |byte: char| String::from_iter(std::iter::repeat_n(byte, 43)) + "=";
+    let read = async |path: &str| match entry(&harness.call("GET", path, &[], "").await).description {
+        Description::Queue(queue) => queue.authorization_rules.unwrap_or_default(),
+        Description::Topic(topic) => topic.authorization_rules.unwrap_or_default(),
+        other => panic!("{other:?}"),
+    };
+    let listen = AuthorizationRule::new("listen", key('p'), key('s')).listen(true);
+    // Its keys are made.
+    let made = AuthorizationRule::new("made", "", "").send(true).listen(true).manage(true);
+    let mut topic = TopicDescription::default();
+    topic.authorization_rules = Some(vec![listen.clone()]);
+    assert_eq!(harness.call("PUT", "/t", &[], &document(topic)).await.status, 201);
+    assert!(read("/t").await[0].is_same(&listen));
+    let mut queue = QueueDescription::default();
+    queue.authorization_rules = Some(vec![listen, made]);
+    assert_eq!(harness.call("PUT", "/rules", &[], &document(queue.clone())).await.status, 201);
+    let before = read("/rules").await;
+    assert!(before[0].is_same(&queue.authorization_rules.clone().unwrap()[0]));
+    assert_ne!(before[1].primary_key, before[1].secondary_key);
+    assert!(before.iter().all(|rule| rule.created.is_some() && rule.created == rule.modified));
+
+    // A rule keeps the keys that are left out, and one that is left out is removed.
+    queue.authorization_rules = Some(vec![AuthorizationRule::new("made", key('n'), "").send(true)]);
+    assert_eq!(harness.call("PUT", "/rules", IF_MATCH, &document(queue.clone())).await.status, 200);
+    let after = read("/rules").await;
+    let expected = AuthorizationRule::new("made", key('n'), &*before[1].secondary_key).send(true);
+    assert!(after.len() == 1 && after[0].is_same(&expected) && after[0].created == before[1].created);
+
+    // A description without the element keeps them.
+    queue.authorization_rules = None;
+    queue.max_delivery_count = Some(3);
+    assert_eq!(harness.call("PUT", "/rules", IF_MATCH, &document(queue)).await.status, 200);
+    assert_eq!(read("/rules").await, after);
+}
+
+/// Rules: HT-27, S-14.
+#[tokio::test]
+async fn a_rule_of_authorization_that_is_refused_is_named_without_its_key() {
+    let harness = Harness::new().await;
+    let key = |byte: char| String::from_iter(std::iter::repeat_n(byte, 43)) + "=";
+    let rule = |name: &str| AuthorizationRule::new(name, key('p'), key('s')).send(true);
+    let many = (0..13).map(|number| rule(&number.to_string())).collect();
+    for (rules, named) in [
+        (many, "authorization_rules are more than 12"),
+        (vec![rule("a"), rule("a")], "key_name occurs twice"),
+        (vec![rule("a").send(false)], "rights must not be empty"),
+        (vec![rule("a").manage(true)], "rights is malformed"),
+        (vec![AuthorizationRule::new("a", "canary", "").send(true)], "primary_key is malformed"),
+        (vec![AuthorizationRule::new("a", "", "canary").send(true)], "secondary_key is malformed"),
+    ] {
+        let mut queue = QueueDescription::default();
+        queue.authorization_rules = Some(rules);
+        let refused = harness.call("PUT", "/new", &[], &document(queue)).await;
+        assert!(refused.status == 400 && refused.text().contains(named), "{named}: {}", refused.text());
+        assert!(!refused.text().contains("canary") && !refused.text().contains("ppp"), "{}", refused.text());
+    }
+    let body = "<entry><content><QueueDescription><AuthorizationRules><AuthorizationRule>\
+                <ClaimType>canary</ClaimType></AuthorizationRule></AuthorizationRules></QueueDescription></content></entry>";
+    let refused = harness.call("PUT", "/new", &[], body).await;
+    assert!(refused.status == 400 && refused.text().contains("'ClaimType'") && !refused.text().contains("canary"));
 }

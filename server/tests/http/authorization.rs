@@ -1,5 +1,5 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
-use consign_core::administration::QueueSettings;
+use consign_core::administration::{AuthorizationRule, QueueSettings};
 use consign_server::auth::{Rights, SharedAccessKey, SharedAccessKeys};
 use hmac::{Hmac, KeyInit, Mac};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -108,4 +108,36 @@ async fn other_credentials_are_a_key_or_are_refused() {
     let token = token("http://localhost/", "send", "send key");
     let twice = [("Authorization", &*token), ("Authorization", &*token)];
     assert_eq!(harness.call("POST", "/q/messages", &twice, "").await.status, 401);
+}
+
+/// 32 bytes in Base64.
+fn key(byte: char) -> String {
+    String::from_iter(std::iter::repeat_n(byte, 43)) + "="
+}
+
+/// Rules: G-55, HT-24.
+#[tokio::test]
+async fn a_key_of_a_rule_of_an_entity_signs_tokens_for_it() {
+    let harness = harness().await;
+    let mut settings = QueueSettings::default();
+    settings.metadata.authorization_rules = vec![
+        AuthorizationRule::new("sender", key('s'), key('S')).send(true),
+        AuthorizationRule::new("owner", key('o'), key('O')).send(true).listen(true).manage(true),
+    ];
+    harness.broker().update_queue("q", settings.clone()).unwrap();
+    let call = async |method: &str, path: &str, name: &str, key: &str| {
+        let token = token("http://localhost/q", name, key);
+        harness.call(method, path, &[("Authorization", &token)], "").await.status
+    };
+    assert_eq!(call("POST", "/q/messages", "sender", &key('S')).await, 201);
+    assert_eq!(call("DELETE", "/q/messages/head?timeout=0", "sender", &key('s')).await, 401);
+    assert_eq!(call("GET", "/q", "sender", &key('s')).await, 401);
+    assert_eq!(call("DELETE", "/q/messages/head?timeout=0", "owner", &key('o')).await, 200);
+    assert_eq!(call("GET", "/q", "owner", &key('o')).await, 200);
+    for (method, path) in [("POST", "/other/messages"), ("PUT", "/q/new"), ("PUT", "/q/messages"), ("GET", "/other")] {
+        assert_eq!(call(method, path, "owner", &key('o')).await, 401, "{path}");
+    }
+    settings.metadata.authorization_rules.clear();
+    harness.broker().update_queue("q", settings).unwrap();
+    assert_eq!(call("POST", "/q/messages", "sender", &key('s')).await, 401);
 }

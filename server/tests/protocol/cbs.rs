@@ -1,15 +1,19 @@
 use std::time::Duration;
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use consign_amqp::{
     client::Error,
     engine::{self, SaslCredentials},
     value::{Symbol, Value},
 };
-use consign_core::administration::QueueSettings;
+use consign_core::administration::{AuthorizationRule, QueueSettings};
 use consign_server::{
     Limits,
-    auth::{Access, Authorizer, Credentials, Denied, Grant, Rights, Token},
+    auth::{Access, Authorizer, Credentials, Denied, Grant, Rights, SharedAccessKey, SharedAccessKeys, Token},
 };
+use hmac::{Hmac, KeyInit, Mac};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use sha2::Sha256;
 
 use crate::support::*;
 
@@ -260,4 +264,36 @@ async fn a_client_without_a_token_is_disconnected_after_20_seconds() {
     let began = tokio::time::Instant::now();
     let error = connection.closed().await;
     assert_eq!((error.condition().unwrap().as_str(), began.elapsed().as_secs()), ("amqp:unauthorized-access", 50));
+}
+
+/// Rules: G-55.
+#[tokio::test(start_paused = true)]
+async fn a_token_that_a_key_of_a_rule_has_signed_is_for_its_queue() {
+    let key = |byte: char| String::from_iter(std::iter::repeat_n(byte, 43)) + "=";
+    let keys = SharedAccessKeys::new([SharedAccessKey::new("root", "root key", Rights::MANAGE)]);
+    let harness = Harness::with(|builder| builder.authorizer(keys).create_entities(false));
+    let mut settings = QueueSettings::default();
+    settings.metadata.authorization_rules = vec![AuthorizationRule::new("sender", key('p'), key('s')).send(true)];
+    harness.broker().create_queue("orders", settings).unwrap();
+    harness.broker().create_queue("bills", QueueSettings::default()).unwrap();
+    let session = harness.session().await;
+    let mut cbs = Requester::attach(&session, "$cbs").await;
+    let signed = |path: &str, key: &str| signature(&format!("sb://host/{path}"), "sender", key);
+    assert_eq!(put(&mut cbs, "amqps://host/bills", &signed("bills", &key('p'))).await.status(), 401);
+    let wrong = put(&mut cbs, "amqps://host/orders", &signed("orders", &key('x'))).await;
+    assert_eq!(wrong.status(), 401);
+    assert_eq!(put(&mut cbs, "amqps://host/orders", &signed("orders", &key('s'))).await.status(), 202);
+    sender(&session, "orders").await;
+    assert_eq!(refused(try_receiver(&session, "orders").await), "amqp:unauthorized-access");
+    assert_eq!(refused(try_sender(&session, "bills").await), "amqp:unauthorized-access");
+}
+
+/// A token that does not expire for some thousand years.
+fn signature(resource: &str, name: &str, key: &str) -> String {
+    let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    let (resource, expiry) = (encode(resource), 99_999_999_999_u64);
+    let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).expect("a key of any length");
+    mac.update(format!("{resource}\n{expiry}").as_bytes());
+    let signature = encode(&STANDARD.encode(mac.finalize().into_bytes()));
+    format!("SharedAccessSignature sr={resource}&sig={signature}&se={expiry}&skn={name}")
 }

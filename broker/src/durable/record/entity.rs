@@ -4,7 +4,7 @@ use super::{malformed::Malformed, reader::Reader, rules, settings, write};
 use crate::engine::record::{EntityKind, EntityRecord};
 
 /// The version that is written.
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 
 impl EntityRecord {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {

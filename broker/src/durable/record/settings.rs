@@ -1,4 +1,6 @@
-use consign_core::administration::{Metadata, QueueSettings, Status, SubscriptionSettings, TopicSettings};
+use consign_core::administration::{
+    AuthorizationRule, Metadata, QueueSettings, Status, SubscriptionSettings, TopicSettings,
+};
 
 use super::{malformed::Malformed, reader::Reader, write};
 
@@ -136,12 +138,38 @@ pub(super) fn read_subscription(reader: &mut Reader<'_>) -> Result<SubscriptionS
 
 /// Behind everything else of the record, because versions 1 and 2 do not have it.
 pub(super) fn write_metadata(out: &mut Vec<u8>, metadata: &Metadata) {
-    let Metadata { user, batched_operations, express, ordering, duplicate_window, .. } = metadata;
+    let Metadata { user, batched_operations, express, ordering, duplicate_window, authorization_rules, .. } = metadata;
     write::optional(out, user.as_deref(), write::text);
     write::optional(out, *batched_operations, write::bool);
     write::optional(out, *express, write::bool);
     write::optional(out, *ordering, write::bool);
     write::optional(out, *duplicate_window, write::duration);
+    write::list(out, authorization_rules.iter(), write_rule);
+}
+
+fn write_rule(out: &mut Vec<u8>, rule: &AuthorizationRule) {
+    let AuthorizationRule { name, send, listen, manage, primary_key, secondary_key, created, modified, .. } = rule;
+    write::text(out, name);
+    for right in [send, listen, manage] {
+        write::bool(out, *right);
+    }
+    write::text(out, primary_key);
+    write::text(out, secondary_key);
+    write::optional(out, *created, write::timestamp);
+    write::optional(out, *modified, write::timestamp);
+}
+
+fn read_rule(reader: &mut Reader<'_>) -> Result<AuthorizationRule, Malformed> {
+    let mut rule = AuthorizationRule::default();
+    reader.text()?.clone_into(&mut rule.name);
+    rule.send = reader.bool()?;
+    rule.listen = reader.bool()?;
+    rule.manage = reader.bool()?;
+    reader.text()?.clone_into(&mut rule.primary_key);
+    reader.text()?.clone_into(&mut rule.secondary_key);
+    rule.created = reader.optional(Reader::timestamp)?;
+    rule.modified = reader.optional(Reader::timestamp)?;
+    Ok(rule)
 }
 
 pub(super) fn read_metadata(reader: &mut Reader<'_>) -> Result<Metadata, Malformed> {
@@ -152,6 +180,9 @@ pub(super) fn read_metadata(reader: &mut Reader<'_>) -> Result<Metadata, Malform
         metadata.express = reader.optional(Reader::bool)?;
         metadata.ordering = reader.optional(Reader::bool)?;
         metadata.duplicate_window = reader.optional(Reader::duration)?;
+    }
+    if reader.version() >= 4 {
+        metadata.authorization_rules = reader.list(read_rule)?;
     }
     Ok(metadata)
 }

@@ -2,13 +2,14 @@
 
 use axum::http::StatusCode;
 use consign_core::{
+    administration::Metadata,
     message::EntityPath,
     transport::{ErrorKind, ManageError},
 };
 use consign_http::administration::{Description, Entry, QueueDescription, SubscriptionDescription, TopicDescription};
 use consign_rules::Rule;
 
-use super::Request;
+use super::{Request, authorization_rules::complete};
 use crate::http::refusal::Refusal;
 
 impl Request<'_> {
@@ -51,9 +52,13 @@ impl Request<'_> {
         if self.is_update {
             let missing = |error| Self::missing(error, path.as_str());
             let current = broker.queue(path.as_str()).and_then(|queue| queue.settings()).map_err(missing)?;
-            broker.update_queue(path.as_str(), description.update(&current)?).map_err(missing)?;
+            let mut settings = description.update(&current)?;
+            complete(&mut settings.metadata, &current.metadata, broker.now());
+            broker.update_queue(path.as_str(), settings).map_err(missing)?;
         } else {
-            broker.create_queue(path.as_str(), description.to_settings()?).map_err(|error| conflict(error, path))?;
+            let mut settings = description.to_settings()?;
+            complete(&mut settings.metadata, &Metadata::default(), broker.now());
+            broker.create_queue(path.as_str(), settings).map_err(|error| conflict(error, path))?;
         }
         self.entity(path)
     }
@@ -63,9 +68,13 @@ impl Request<'_> {
         if self.is_update {
             let missing = |error| Self::missing(error, path.as_str());
             let current = broker.topic(path.as_str()).and_then(|topic| topic.settings()).map_err(missing)?;
-            broker.update_topic(path.as_str(), description.update(&current)?).map_err(missing)?;
+            let mut settings = description.update(&current)?;
+            complete(&mut settings.metadata, &current.metadata, broker.now());
+            broker.update_topic(path.as_str(), settings).map_err(missing)?;
         } else {
-            broker.create_topic(path.as_str(), description.to_settings()?).map_err(|error| conflict(error, path))?;
+            let mut settings = description.to_settings()?;
+            complete(&mut settings.metadata, &Metadata::default(), broker.now());
+            broker.create_topic(path.as_str(), settings).map_err(|error| conflict(error, path))?;
         }
         self.entity(path)
     }

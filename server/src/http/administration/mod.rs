@@ -1,5 +1,6 @@
 //! The administration of entities: ATOM documents over HTTP.
 
+mod authorization_rules;
 mod entities;
 mod lists;
 mod rules;
@@ -89,8 +90,7 @@ pub(super) async fn run(
     body: Body,
 ) -> Result<Response, Refusal> {
     let resource = Resource::parse(segments)?;
-    let authorizer = &*http.server.shared().authorizer;
-    authorization::authorize(authorizer, &call, Rights::MANAGE)?;
+    authorization::authorize(http.server.shared(), &call, Rights::MANAGE)?;
     let version = call.query.get("api-version").filter(|version| !EARLIER.contains(version)).unwrap_or(VERSIONS[0]);
     if !VERSIONS.contains(&version) {
         let text = format!("The api-version is not one of {}, or an earlier one.", VERSIONS.join(", "));

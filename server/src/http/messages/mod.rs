@@ -82,7 +82,7 @@ impl Operation {
 pub(super) async fn run(http: &Http, operation: Operation, call: Call, body: Body) -> Result<Response, Refusal> {
     let Operation { path, action } = operation;
     let needed = if action == Action::Send { Rights::SEND } else { Rights::LISTEN };
-    authorization::authorize(&*http.server.shared().authorizer, &call, needed)?;
+    authorization::authorize(http.server.shared(), &call, needed)?;
     let timeout = timeout(&call)?;
     match action {
         Action::Send => send::run(http, &path, &call, body, timeout).await,

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, time::Duration};
 use bytes::Bytes;
 use consign_core::{
     Message,
-    administration::{Metadata, QueueSettings, Status, SubscriptionSettings, TopicSettings},
+    administration::{AuthorizationRule, Metadata, QueueSettings, Status, SubscriptionSettings, TopicSettings},
     message::{EntityPath, MessageBody, Properties, SequenceNumber, Stored, Value},
     time::Timestamp,
 };
@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The newest version of any kind.
-const NEWEST: u8 = 3;
+const NEWEST: u8 = 4;
 
 const WRITTEN: &str = include_str!("golden.txt");
 
@@ -55,7 +55,7 @@ fn queue() -> QueueSettings {
     value
 }
 
-/// The first two versions have none.
+/// The first two versions have none, and the third has no rules of authorization.
 fn metadata(version: u8) -> Metadata {
     let mut value = Metadata::default();
     if version > 2 {
@@ -64,6 +64,12 @@ fn metadata(version: u8) -> Metadata {
         value.express = Some(true);
         value.ordering = Some(false);
         value.duplicate_window = Some(Duration::from_secs(720));
+    }
+    if version > 3 {
+        let mut rule = AuthorizationRule::new("Listeners", "p".repeat(44), "s".repeat(44)).listen(true);
+        rule.created = Some(at(12));
+        let all = AuthorizationRule::new("all", "", "").send(true).manage(true);
+        value.authorization_rules = vec![rule, all];
     }
     value
 }
@@ -249,7 +255,7 @@ fn bytes(hexadecimal: &str) -> Vec<u8> {
 /// Rules: I-11.
 #[test]
 fn records_of_every_version_are_read() {
-    let records = [1, 2, NEWEST].map(records);
+    let records = [1, 2, 3, NEWEST].map(records);
     for line in WRITTEN.lines() {
         let (name, written) = line.split_once(' ').unwrap();
         let written = bytes(written);

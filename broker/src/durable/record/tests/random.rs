@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use consign_core::{
     Message,
-    administration::{Metadata, QueueSettings, Status, SubscriptionSettings, TopicSettings},
+    administration::{AuthorizationRule, Metadata, QueueSettings, Status, SubscriptionSettings, TopicSettings},
     message::{EntityPath, MessageBody, SequenceNumber, Stored, Value},
 };
 use consign_rules::{CorrelationFilter, Filter, Parameters, Rule, RuleSet, SqlAction, SqlFilter};
@@ -124,7 +124,15 @@ fn metadata(random: &mut Rng) -> Metadata {
     value.express = maybe(random, Rng::bool);
     value.ordering = maybe(random, Rng::bool);
     value.duplicate_window = maybe(random, duration);
+    value.authorization_rules = (0..random.usize(0..3)).map(|_| authorization_rule(random)).collect();
     value
+}
+
+fn authorization_rule(random: &mut Rng) -> AuthorizationRule {
+    let mut rule = AuthorizationRule::new(text(random), text(random), text(random));
+    (rule.send, rule.listen, rule.manage) = (random.bool(), random.bool(), random.bool());
+    (rule.created, rule.modified) = (maybe(random, instant), maybe(random, instant));
+    rule
 }
 
 fn parameters(random: &mut Rng) -> Parameters {
