@@ -139,7 +139,7 @@ pub(crate) fn encoded<'m, C: CodecSet>(
 #[cold]
 fn of_text<'m, C: CodecSet>(declared: Option<&'m str>, codecs: &Codecs<C>) -> Option<&'m str> {
     const TEXT: &str = "text/plain";
-    let is_missing = declared.is_none_or(|declared| declared.trim().is_empty());
+    let is_missing = declared.is_none_or(|declared| declared.trim_matches([' ', '\t', '\r', '\n']).is_empty());
     if is_missing && codecs.codec_for(TEXT).is_some() { Some(TEXT) } else { declared }
 }
 

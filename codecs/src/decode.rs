@@ -123,7 +123,8 @@ pub trait Encode {
     fn encode_with<S: CodecSet>(&self, codecs: &Codecs<S>) -> Result<Encoded, EncodeError>;
 
     /// Writes the value so that a reader of `content_type` can read it. A type with one format of its own writes that, or
-    /// refuses with [`EncodeErrorKind::NoSuchMediaType`](crate::EncodeErrorKind::NoSuchMediaType) when its essence is another. `Protobuf` does so for each of its media types.
+    /// refuses with [`EncodeErrorKind::NoSuchMediaType`](crate::EncodeErrorKind::NoSuchMediaType) when its essence is another.
+    /// `Protobuf` is written for each media type that it reads.
     fn encode_as<S: CodecSet>(&self, codecs: &Codecs<S>, content_type: &str) -> Result<Encoded, EncodeError> {
         let encoded = self.encode_with(codecs)?;
         if ContentType::parse(encoded.content_type).essence() == ContentType::parse(content_type).essence() {

@@ -28,8 +28,8 @@ pub(super) const MAX_CONCURRENCY: usize = 4_096;
 /// - A higher concurrency takes effect at once. A lower one never cancels a handler: the consumer receives again when fewer
 ///   handlers run than that.
 /// - A [`SessionConsumer`](super::SessionConsumer) that is paused accepts no session. It closes each session that it has when
-///   the running handler of that has ended; a message that it keeps for a delay is abandoned first, when the delay is over. A lower concurrency closes as many sessions in the same way, first those without
-///   messages.
+///   the running handler of that has ended; a message that it keeps for a delay is abandoned first, when the delay is over. A
+///   lower concurrency closes as many sessions in the same way, first those without messages.
 ///
 /// # Examples
 ///

@@ -154,6 +154,12 @@ impl<L: Lease> HeldMessages<L> {
         None
     }
 
+    /// Makes one due that cannot be held for longer.
+    pub(super) fn end_delay(&mut self, at: usize, now: Instant) {
+        self.all[at].due = now;
+        self.look(at, now);
+    }
+
     pub(super) fn lock_state(&self, at: usize, now: Instant) -> LockState {
         match &self.all[at].renewing {
             None => LockState::Unlocked,

@@ -134,11 +134,12 @@ where
                 LockState::Unlocked => {}
                 LockState::Waits(until) => self.timers.include(until),
                 LockState::Lost => self.lose_held(at),
-                LockState::Due if self.options.renewal.is_zero() => {
-                    let (held, freed) = held.take(at);
+                LockState::Due if self.options.renewal.is_zero() && held.is_called(at) => {
+                    let (delivery, freed) = held.remove(at);
                     self.slots.set_all_free(freed);
-                    self.return_held(held);
+                    self.release(delivery);
                 }
+                LockState::Due if self.options.renewal.is_zero() => held.end_delay(at, now),
                 LockState::Due => self.timers.include_some(held.begin_renewal(at, now, self.options.operation)),
                 LockState::Unanswered => {
                     self.timers.include_some(held.retry_renewal(at, self.timers.deadline.epoch, now));
@@ -237,23 +238,18 @@ where
         }
     }
 
-    /// Returns everything that is held.
+    /// Releases everything that is held: no handler has seen it. What waits for a delay has failed.
     pub(super) fn release_held(&mut self) {
-        for held in self.settlements.held.take_all() {
-            self.return_held(held);
-        }
-    }
-
-    /// Returns a message that is held no more to its entity. What waits for a delay has failed; no handler has seen the others.
-    fn return_held(&mut self, held: HeldMessage<R::Lease>) {
-        let HeldMessage { unsettled: Unsettled { lease, message, .. }, slot, next, .. } = held;
-        self.slots.set_all_free(slot);
-        match next {
-            Next::Abandon(changes) => {
-                let settle = lease.settle(Disposition::Abandon(changes));
-                self.settlements.push_release(Timed::new(settle, self.options.operation));
+        for HeldMessage { unsettled, slot, next, .. } in self.settlements.held.take_all() {
+            let Unsettled { lease, message, .. } = unsettled;
+            self.slots.set_all_free(slot);
+            match next {
+                Next::Abandon(changes) => {
+                    let settle = lease.settle(Disposition::Abandon(changes));
+                    self.settlements.push_release(Timed::new(settle, self.options.operation));
+                }
+                Next::Call => self.release(Delivery { message, lease }),
             }
-            Next::Call => self.release(Delivery { message, lease }),
         }
     }
 }

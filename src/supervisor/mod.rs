@@ -27,13 +27,13 @@
 //! let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
 //! let supervisor = Supervisor::new()
 //!     .restart(RestartPolicy::new().limit(5, Duration::from_secs(600)))
-//!     .drain_timeout(Duration::from_secs(40))
-//!     .consumer("orders", move || Consumer::new(orders.receiver(), handle))
+//!     .drain_timeout(Duration::from_secs(25))
+//!     .consumer("orders", move || Consumer::new(orders.receiver(), handle).drain_timeout(Duration::from_secs(20)))
 //!     // A part that connects first. It runs again from here when it fails.
 //!     .part("returns", move |part| {
 //!         let returns = returns.clone();
 //!         async move {
-//!             let consumer = Consumer::new(returns.receiver(), handle).concurrency(4);
+//!             let consumer = Consumer::new(returns.receiver(), handle).drain_timeout(Duration::from_secs(20));
 //!             part.report(&consumer.health());
 //!             consumer.run_until(part.shutdown()).await
 //!         }

@@ -223,8 +223,10 @@ async fn a_delay_counts_its_delivery_without_renewals_too() {
     let queue = queue(QueueSettings::default().lock_duration(seconds(10)).max_delivery_count(3));
     queue.sender().unwrap().send(Message::new("an order")).await.unwrap();
     let consumer = Consumer::new(queue.receiver(), delayed()).concurrency(1).renew_for(Duration::ZERO);
+    let stats = consumer.stats();
     let run = tokio::spawn(consumer.run());
     within(30, until(|| queue.counts().dead_lettered == 1)).await;
+    assert_eq!((stats.abandoned(), stats.dead_lettered(), stats.released()), (2, 1, 0));
     run.abort();
 }
 

@@ -55,7 +55,8 @@ impl<'de, N: Node<'de>, M: Iterator<Item = (N, N)>> MapAccess<'de> for Entries<'
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Error> {
         let node = self.value.take().ok_or_else(|| <Error as de::Error>::custom("a value before its key"))?;
-        seed.deserialize(Deserializer::new(node, self.budget, self.depth))
+        // An identifier in the place of a value is the tag of an enum.
+        seed.deserialize(Deserializer::new(node, self.budget, self.depth).naming(Names::Variants))
     }
 
     fn size_hint(&self) -> Option<usize> {

@@ -96,7 +96,8 @@ use crate::{
 ///
 /// The schema that a body was written with, and the Rust type, have to fit together. A field that the type lacks is skipped. A
 /// field that the schema lacks needs `#[serde(default)]`: the defaults of another schema are not used for reading. A field that the type
-/// does not write has the default of the schema, of a union the first branch that has such a value. A field that the schema lacks is not written, and is an error.
+/// does not write has the default of the schema, of a union the first branch that has such a value. A field that the schema lacks
+/// is not written, and is an error.
 ///
 /// # Limits
 ///

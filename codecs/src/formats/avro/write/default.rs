@@ -46,6 +46,10 @@ impl Default<'_> {
             (Node::Fixed(fixed), Value::String(text)) if text.chars().count() == fixed.size => latin1(text, out),
             (Node::Bytes | Node::Fixed(_), _) => Err(refused("the default of bytes is text")),
             (Node::Float, Value::Number(number)) => single(number.as_f64(), out),
+            (Node::Double, Value::Number(number)) => {
+                out.put_f64_le(number.as_f64().ok_or_else(|| refused("the default is out of range"))?);
+                Ok(())
+            }
             (Node::Array(items), Value::Array(values)) => {
                 block(values.len(), out)?;
                 values.iter().try_for_each(|value| self.value(*items, value, inner, out))?;
@@ -99,7 +103,10 @@ impl Default<'_> {
         }
         record.fields.iter().try_for_each(|field| match fields.get(&field.name).or(field.default.as_ref()) {
             Some(value) => self.value(field.id, value, levels, out),
-            None => Err(refused("the default has no value for a field")),
+            // As a type that does not write the field.
+            None => self
+                .value(field.id, &Value::Null, levels, out)
+                .map_err(|_| refused("the default has no value for a field")),
         })
     }
 }
