@@ -179,7 +179,7 @@ impl Codec for Avro {
             return empty::decode();
         }
         let (schema, start) = self.schema_of(body)?;
-        let body = Body { body, start, schema, limits: cx.limits() };
+        let body = Body { bytes: body, start, schema, limits: cx.limits() };
         body.read(&[]).or_else(|error| body.read_again(error))
     }
 
@@ -190,7 +190,7 @@ impl Codec for Avro {
 
 /// A body whose schema is known.
 struct Body<'b, 'de> {
-    body: &'de [u8],
+    bytes: &'de [u8],
     start: usize,
     schema: &'b AvroSchema,
     limits: &'b Limits,
@@ -198,7 +198,7 @@ struct Body<'b, 'de> {
 
 impl<'de> Body<'_, 'de> {
     fn input(&self, numbers: &[Id]) -> Input<'de> {
-        Input::new(self.body, self.start, self.limits).with_numbers(numbers)
+        Input::new(self.bytes, self.start, self.limits).with_numbers(numbers)
     }
 
     /// Reads the value. Where any type is read, these instants are numbers.
