@@ -204,6 +204,13 @@ impl Transaction {
         Ok(())
     }
 
+    /// Returns whether the transaction is on the entity of this sender. An entity without an operation is not.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_on(&self, sender: &QueueSender) -> bool {
+        self.top_level.is_some_and(|first| first == self.shared.with(|state| state.engine.top_level(sender.store)))
+    }
+
     /// Checks that one more operation may be on this entity. Returns the entity that the transaction is on then.
     fn check(&self, shared: &Arc<Shared>, store: StoreId) -> Result<StoreId, ErrorKind> {
         if self.is_over() {

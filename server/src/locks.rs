@@ -170,7 +170,8 @@ impl Locks {
     pub(crate) fn holds(&self, token: LockToken, now: Timestamp) -> bool {
         // The lock of a session is renewed as a whole.
         let holds = |lock: &Lock| {
-            lock.until > now || (lock.session.is_some() && lock.lease.check(&Disposition::Complete).is_ok())
+            let is_lost = || lock.lease.check(&Disposition::Complete).is_err_and(|error| error.is_lock_lost());
+            lock.until > now || (lock.session.is_some() && !is_lost())
         };
         self.held.lock().leases.get(&token).is_some_and(holds)
     }

@@ -94,13 +94,21 @@ impl Transactions {
         Ok(open)
     }
 
-    /// Adds sends to a transaction.
-    pub(crate) fn send(&mut self, id: &Binary, sender: &QueueSender, sent: Sent, max: usize) -> Result<(), Failure> {
+    /// Adds sends to a transaction. They are transferred by the entity of `via`, if the transaction is not on that of the sender.
+    pub(crate) fn send(
+        &mut self,
+        id: &Binary,
+        sender: &QueueSender,
+        via: Option<&QueueSender>,
+        sent: Sent,
+        max: usize,
+    ) -> Result<(), Failure> {
         let messages = match sent {
             Sent::One(message) => vec![message],
             Sent::Batch(messages) => messages,
         };
         let open = self.count(id, messages.iter().map(size).sum(), max)?;
+        let sender = via.filter(|_| !open.transaction.is_on(sender)).unwrap_or(sender);
         let sent = messages.into_iter().try_for_each(|message| open.transaction.send(sender, message));
         open.failed |= sent.is_err();
         Ok(sent?)
@@ -111,10 +119,12 @@ impl Transactions {
         &mut self,
         id: &Binary,
         sender: &QueueSender,
+        via: Option<&QueueSender>,
         messages: Vec<(Message, Timestamp)>,
         max: usize,
     ) -> Result<Vec<SequenceNumber>, Failure> {
         let open = self.count(id, messages.iter().map(|(message, _)| size(message)).sum(), max)?;
+        let sender = via.filter(|_| !open.transaction.is_on(sender)).unwrap_or(sender);
         let scheduled =
             messages.into_iter().map(|(message, at)| open.transaction.schedule_numbered(sender, message, at));
         let scheduled: Result<Vec<_>, _> = scheduled.collect();

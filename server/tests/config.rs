@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use consign_broker::Broker;
-use consign_core::administration::QueueSettings;
+use consign_core::administration::{AuthorizationRule, QueueSettings};
 use consign_server::config::Config;
 
 const EMULATOR: &str = r#"{
@@ -90,6 +90,8 @@ fn metadata_is_read_from_a_file_and_otherwise_kept() {
         let mut settings = QueueSettings::default();
         settings.metadata.user = Some(text.to_owned());
         settings.metadata.express = Some(true);
+        let key = |digit: &str| digit.repeat(43) + "=";
+        settings.metadata.authorization_rules = vec![AuthorizationRule::new("sender", key("A"), key("E")).send(true)];
         settings
     };
     broker.create_queue("orders", own("of a client")).unwrap();
@@ -103,6 +105,7 @@ fn metadata_is_read_from_a_file_and_otherwise_kept() {
         (read.user.as_deref(), read.batched_operations, read.express),
         (Some("of the file"), Some(false), Some(true))
     );
+    assert_eq!(read.authorization_rules, own("").metadata.authorization_rules);
     let topic = "[topics.news]\nuser_metadata = \"a\"\n[subscriptions.news.mail]\nuser_metadata = \"b\"";
     for _ in 0..2 {
         Config::from_toml(topic).unwrap().apply(&broker).unwrap();

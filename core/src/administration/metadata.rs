@@ -26,12 +26,14 @@ impl Metadata {
     /// Longest [`user`](Self::user): UTF-16 code units.
     pub const MAX_USER: usize = 1_024;
 
-    /// Returns the name of the first setting that differs.
+    /// Returns the name of the first setting that differs. Without authorization rules `other` leaves them as they are: programs
+    /// that declare an entity do not have the keys of its clients.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Option<&'static str> {
         let Self { user, batched_operations, express, ordering, duplicate_window, authorization_rules } = other;
         let rules = (&self.authorization_rules, authorization_rules);
-        let has_same_rules = rules.0.len() == rules.1.len() && rules.0.iter().zip(rules.1).all(|(a, b)| a.is_same(b));
+        let has_same_rules = rules.1.is_empty()
+            || rules.0.len() == rules.1.len() && rules.0.iter().zip(rules.1).all(|(a, b)| a.is_same(b));
         let is_same = [
             ("user_metadata", self.user == *user),
             ("batched_operations", self.batched_operations == *batched_operations),

@@ -113,13 +113,15 @@ pub struct Grant {
     pub rights: Rights,
     /// How long the grant lasts from now on; none is without end. Links that need it are detached then.
     pub valid_for: Option<Duration>,
+    /// Whether it is for an entity alone, and not for the other entities whose paths begin with its own.
+    pub(crate) is_of_entity: bool,
 }
 
 impl Grant {
     /// Creates a grant without an end.
     #[must_use]
     pub const fn new(rights: Rights) -> Self {
-        Self { rights, valid_for: None }
+        Self { rights, valid_for: None, is_of_entity: false }
     }
 
     /// Sets how long the grant lasts.
@@ -128,6 +130,17 @@ impl Grant {
         self.valid_for = Some(valid_for);
         self
     }
+
+    pub(crate) const fn of_entity(mut self) -> Self {
+        self.is_of_entity = true;
+        self
+    }
+}
+
+/// Returns whether a path below an entity, without a slash at its beginning, is of the entity and not of another one.
+pub(crate) fn is_part(below: &str) -> bool {
+    const PARTS: [&str; 4] = ["messages", "subscriptions", "$deadletterqueue", "$transfer"];
+    below.is_empty() || below.split('/').next().is_some_and(|part| PARTS.contains(&part))
 }
 
 /// The rights of a client: any of Send, Listen and Manage. Manage implies the other two.

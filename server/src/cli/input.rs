@@ -14,7 +14,7 @@ use super::failure::Failure;
 /// The longest body that is read, in bytes: that of the largest message.
 const MAX_BODY: u64 = 100 << 20;
 /// How many values are read ahead.
-const AHEAD: usize = 16;
+const AHEAD: usize = 1;
 
 /// Reads the values of an iterator ahead. The thread ends with the iterator, or at the next value after the receiver was dropped.
 pub(crate) fn read_ahead<I>(values: impl FnOnce() -> I + Send + 'static) -> Result<Receiver<I::Item>, Failure>

@@ -101,14 +101,14 @@ fn run(command: &Command) -> Result<(), Failure> {
     }
     let mut out = Output::new(command.is_json());
     let done = Runtime::new()?.block_on(async {
-        match command {
+        if let Command::Bench(command) = command {
             // It deletes its queue first.
-            Command::Bench(command) => command.run(&mut out, interrupted()).await,
-            _ => tokio::select! {
-                biased;
-                failure = interrupted() => Err(failure),
-                done = run_on(command, &mut out) => done,
-            },
+            return command.run(&mut out, interrupted()).await;
+        }
+        tokio::select! {
+            biased;
+            failure = interrupted() => Err(failure),
+            done = run_on(command, &mut out) => done,
         }
     });
     let flushed = out.flush();

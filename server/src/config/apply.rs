@@ -63,6 +63,9 @@ fn keep(metadata: &mut Metadata, existing: Metadata) {
     metadata.express = metadata.express.or(existing.express);
     metadata.ordering = metadata.ordering.or(existing.ordering);
     metadata.duplicate_window = metadata.duplicate_window.or(existing.duplicate_window);
+    if metadata.authorization_rules.is_empty() {
+        metadata.authorization_rules = existing.authorization_rules;
+    }
 }
 
 impl TopicConfig {

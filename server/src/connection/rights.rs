@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 use tokio::time::Instant;
 
 use crate::{
-    auth::{Access, Grant, Rights},
+    auth::{Access, Grant, Rights, is_part},
     entities::entity_of,
 };
 
@@ -23,12 +23,14 @@ pub(crate) struct Held {
 struct Timed {
     rights: Rights,
     until: Option<Instant>,
+    is_of_entity: bool,
 }
 
 impl Timed {
     fn new(grant: &Grant, now: Instant) -> Self {
         // An instant that cannot be represented is never reached.
-        Self { rights: grant.rights, until: grant.valid_for.and_then(|valid| now.checked_add(valid)) }
+        let until = grant.valid_for.and_then(|valid| now.checked_add(valid));
+        Self { rights: grant.rights, until, is_of_entity: grant.is_of_entity }
     }
 
     fn holds(&self, now: Instant) -> bool {
@@ -44,7 +46,7 @@ impl Held {
     /// Takes the result of the authentication.
     pub(crate) fn authenticated(&mut self, access: &Access, now: Instant) {
         self.everywhere = Some(match access {
-            Access::ByToken => Timed { rights: Rights::NONE, until: None },
+            Access::ByToken => Timed { rights: Rights::NONE, until: None, is_of_entity: false },
             Access::Granted(grant) => Timed::new(grant, now),
         });
     }
@@ -87,7 +89,9 @@ impl Held {
         }
         let mut key = Some(entity);
         while let Some(path) = key {
-            if let Some(token) = self.tokens.get(path).filter(|token| token.holds(now)) {
+            let below = entity[path.len()..].trim_start_matches('/');
+            let counts = |token: &&Timed| token.holds(now) && (!token.is_of_entity || is_part(below));
+            if let Some(token) = self.tokens.get(path).filter(counts) {
                 rights = rights | token.rights;
             }
             key = if path.is_empty() { None } else { Some(path.rsplit_once('/').map_or("", |(parent, _)| parent)) };
@@ -108,7 +112,7 @@ impl Held {
         if let Some(everywhere) = &mut self.everywhere
             && !everywhere.holds(now)
         {
-            *everywhere = Timed { rights: Rights::NONE, until: None };
+            *everywhere = Timed { rights: Rights::NONE, until: None, is_of_entity: false };
             expired = true;
         }
         expired
@@ -142,6 +146,19 @@ mod tests {
         assert_eq!(held.of("orders", now), Rights::SEND | Rights::LISTEN);
         assert_eq!(held.of("others", now), Rights::SEND);
         assert!(!held.add("sb://host/fourth", &Grant::new(Rights::SEND), now));
+    }
+
+    /// Rules: G-55.
+    #[tokio::test(start_paused = true)]
+    async fn the_rights_of_a_rule_are_for_its_entity_alone() {
+        let (mut held, now) = (held(), Instant::now());
+        assert!(held.add("sb://host/a", &Grant::new(Rights::SEND).of_entity(), now));
+        for of_it in ["a", "a/$deadletterqueue", "a/$transfer/$deadletterqueue", "a/subscriptions/s"] {
+            assert_eq!(held.of(of_it, now), Rights::SEND, "{of_it}");
+        }
+        for other in ["", "a/b", "a/b/subscriptions/s", "ab"] {
+            assert_eq!(held.of(other, now), Rights::NONE, "{other}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -58,7 +58,7 @@ impl Client {
         incoming.used += 1;
         incoming.unanswered += 1;
         let is_transactional = matches!(state, Some(DeliveryState::Transactional(_)));
-        let sender = incoming.via.as_ref().filter(|_| is_transactional).unwrap_or(&incoming.sender).clone();
+        let (sender, via) = (incoming.sender.clone(), incoming.via.clone().filter(|_| is_transactional));
         let max = incoming.max_message_size;
         let done = move |state| Done::Sent { link, delivery: id, settled, state };
         if self.is_closing() {
@@ -77,7 +77,7 @@ impl Client {
         if let Some(DeliveryState::Transactional(transactional)) = state {
             let txn_id = transactional.txn_id;
             let most = self.shared.limits.max_transaction_bytes;
-            let outcome = match self.transactions.send(&txn_id, &sender, sent, most) {
+            let outcome = match self.transactions.send(&txn_id, &sender, via.as_ref(), sent, most) {
                 Ok(()) => Accepted {}.into(),
                 Err(failure) => failure.rejected(),
             };

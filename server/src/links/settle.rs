@@ -166,7 +166,7 @@ impl Client {
     /// Completes several deliveries at once.
     fn complete_all(&mut self, engine: &mut Engine, link: LinkId, deliveries: Vec<DeliveryId>, settled: bool) {
         let (mut leases, mut of_leases) = (Vec::with_capacity(deliveries.len()), Vec::with_capacity(deliveries.len()));
-        // What the broker refuses of one, such as on an entity that is disabled, it refuses of all.
+        // Checked until one is accepted: an entity that is disabled refuses all.
         let mut is_refused = true;
         for id in deliveries {
             let lease = if is_refused {
@@ -224,7 +224,11 @@ impl Client {
         match self.shared.locks.take_for(token, settlement) {
             Some(Ok(lock)) => Ok(lock.lease),
             Some(Err(error)) => {
-                self.keep_fetched(token);
+                if error.is_lock_lost() {
+                    drop(self.shared.locks.take(token));
+                } else {
+                    self.keep_fetched(token);
+                }
                 Err(error.into())
             }
             // It may have been settled by its token, through another link.

@@ -165,6 +165,7 @@ async fn urls_have_the_version_the_words_and_the_slash_of_the_request() {
     assert_eq!(id("/q").await, at("q"));
     assert_eq!(id("/q?api-version=2013-10").await, at("q?api-version=2013-10"));
     assert_eq!(id("/t/subscriptions/Rules").await, at("t/subscriptions/Rules"));
+    assert_eq!(id("/t/Subscriptions/Rules/rules/$Default").await, at("t/Subscriptions/Rules/rules/$Default"));
     assert_eq!(ids("/t/Subscriptions/").await, (at("t/Subscriptions/"), at("t/Subscriptions/Rules")));
     let rules = ids("/t/Subscriptions/Rules/RULES/?api-version=2021-05").await;
     let version = "?api-version=2021-05";

@@ -59,7 +59,7 @@ impl Columns {
             ("max_duplicate_ids", of_queue.max_duplicate_ids != QueueSettings::default().max_duplicate_ids),
         ];
         let unsupported = unsupported.into_iter().find(|(_, is_set)| *is_set).map(|(name, _)| name);
-        if let Some(name) = unsupported.or_else(|| of_queue.metadata.difference(&Metadata::default())) {
+        if let Some(name) = unsupported.or_else(|| Metadata::default().difference(&of_queue.metadata)) {
             return Err(ManageError::new(ErrorKind::NotSupported).with_detail(name));
         }
         let max_deliveries = i32::try_from(of_queue.max_delivery_count).map_err(|_| {

@@ -16,7 +16,7 @@ use serde_json::json;
 
 use self::measure::{Measured, measure};
 use super::{
-    failure::Failure,
+    failure::{Exit, Failure},
     output::Output,
     target::{Target, close, entity},
 };
@@ -79,7 +79,11 @@ impl Bench {
         };
         if self.entity.is_none() {
             // The messages of a run that failed go with it.
-            let deleted = transport.delete(&path).await;
+            let deleted = tokio::select! {
+                biased;
+                () = again() => return Err(Failure::new(Exit::Interrupted, "Interrupted", "interrupted")),
+                deleted = transport.delete(&path) => deleted,
+            };
             let measured = measured?;
             deleted?;
             return self.report(&measured, out);
@@ -108,5 +112,13 @@ impl Bench {
             Some(file) => plot::plot(file, &[("accepted", sending), ("delivered", delivery)]),
             None => Ok(()),
         }
+    }
+}
+
+/// Waits for one more Ctrl-C.
+async fn again() {
+    // Without the signal the command goes on to its end.
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
     }
 }

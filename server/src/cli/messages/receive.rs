@@ -4,6 +4,7 @@ use std::{
     fs::OpenOptions,
     future::poll_fn,
     io::Write,
+    mem,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -132,9 +133,9 @@ impl Receive {
     {
         let mut progress = Progress::new("receiving", (!self.all).then_some(self.count as u64), self.target.json);
         // What is returned before the end would be received again.
-        let (mut printed, mut returned) = (0, Vec::new());
-        let received = self.print_all(receiver, out, &mut printed, &mut returned, &mut progress).await;
-        let settled = self.settle(returned).await;
+        let (mut printed, mut returned) = (0, Returned(Vec::new()));
+        let received = self.print_all(receiver, out, &mut printed, &mut returned.0, &mut progress).await;
+        let settled = self.settle(mem::take(&mut returned.0)).await;
         received.and(settled.map_err(Failure::from)).map_err(|failure| failure.after(printed))
     }
 
@@ -212,6 +213,15 @@ impl Receive {
             }
         });
         futures_util::future::join_all(settled).await.into_iter().collect()
+    }
+}
+
+/// Messages that go back to the entity. Without a count, if the command is interrupted before.
+struct Returned(Vec<DynLease>);
+
+impl Drop for Returned {
+    fn drop(&mut self) {
+        self.0.drain(..).for_each(|lease| drop(lease.release()));
     }
 }
 

@@ -30,7 +30,7 @@ impl Request<'_> {
     pub(super) fn subscriptions(&self, topic: &EntityPath) -> Result<Feed, Refusal> {
         let topic =
             self.http.server.broker().topic(topic.as_str()).map_err(|error| Self::missing(error, topic.as_str()))?;
-        let list = format!("{}/{}", path_in_url(topic.path()), self.word("Subscriptions"));
+        let list = format!("{}/{}", path_in_url(topic.path()), self.words().0);
         let page = self.page(&list, "Subscriptions", topic.subscriptions())?;
         let subscriptions = page.items.iter().filter_map(|name| topic.subscription(name).ok());
         let entries = subscriptions.filter_map(|found| self.show_subscription(topic.path(), &found).ok()).collect();
@@ -39,7 +39,7 @@ impl Request<'_> {
 
     pub(super) fn rules(&self, path: &EntityPath) -> Result<Feed, Refusal> {
         let (topic, subscription) = self.subscription(path)?;
-        let list = format!("{}/{}", self.subscription_path(&topic, subscription.name()), self.word("Rules"));
+        let list = format!("{}/{}", self.subscription_path(&topic, subscription.name()), self.words().1);
         let page = self.page(&list, "Rules", subscription.rules())?;
         let entries = page.items.iter().map(|rule| self.show_rule(&topic, subscription.name(), rule)).collect();
         Ok(page.feed(entries))

@@ -47,9 +47,18 @@ impl Request<'_> {
         }
     }
 
-    /// A word of the path in the case of the request, which clients look for in the URL of the answer.
-    pub(super) fn word<'w>(&'w self, word: &'w str) -> &'w str {
-        self.call.path.rsplit('/').find(|segment| segment.eq_ignore_ascii_case(word)).unwrap_or(word)
+    /// The words for subscriptions and rules in the case of the request, which clients look for in the URL of the answer.
+    pub(super) fn words(&self) -> (&str, &str) {
+        const WORDS: (&str, &str) = ("Subscriptions", "Rules");
+        let segments: Vec<_> = self.call.path.split('/').collect();
+        let (is, is_rules) =
+            (|word: &str| word.eq_ignore_ascii_case(WORDS.0), |word: &str| word.eq_ignore_ascii_case(WORDS.1));
+        match segments[..] {
+            [.., word] if is(word) => (word, WORDS.1),
+            [.., word, _, rules] | [.., word, _, rules, _] if is(word) && is_rules(rules) => (word, rules),
+            [.., word, _] if is(word) => (word, WORDS.1),
+            _ => WORDS,
+        }
     }
 
     /// The URL of an entity that messages are forwarded to.
@@ -128,12 +137,12 @@ impl Request<'_> {
     pub(super) fn show_rule(&self, topic: &EntityPath, subscription: &str, rule: &Rule) -> Entry {
         let mut shown = RuleDescription::from(rule);
         shown.created_at.get_or_insert(UNKNOWN);
-        let path = format!("{}/{}/{}", self.subscription_path(topic, subscription), self.word("Rules"), rule.name());
+        let path = format!("{}/{}/{}", self.subscription_path(topic, subscription), self.words().1, rule.name());
         self.entry(&path, rule.name(), shown)
     }
 
     pub(super) fn subscription_path(&self, topic: &EntityPath, name: &str) -> String {
-        format!("{}/{}/{name}", path_in_url(topic), self.word("Subscriptions"))
+        format!("{}/{}/{name}", path_in_url(topic), self.words().0)
     }
 }
 

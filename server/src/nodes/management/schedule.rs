@@ -1,10 +1,3 @@
-use crate::{
-    connection::Client,
-    entities::Entity,
-    errors::Failure,
-    messages::decode_one,
-    nodes::{ReplyTo, Request, Response, request::wrong},
-};
 use consign_amqp::{
     engine::Connection as Engine,
     value::{Array, Map, Value, ValueType},
@@ -14,6 +7,14 @@ use consign_core::{
     message::SequenceNumber,
     time::Timestamp,
     transport::{ErrorKind, SendError},
+};
+
+use crate::{
+    connection::Client,
+    entities::Entity,
+    errors::Failure,
+    messages::decode_one,
+    nodes::{ReplyTo, Request, Response, request::wrong},
 };
 
 impl Client {
@@ -29,9 +30,9 @@ impl Client {
         let messages = messages.iter().map(message).collect::<Result<Vec<_>, _>>()?;
         let sender = entity.sender()?;
         if let Some(txn_id) = &request.txn_id {
-            let sender = self.via(to.session(), &sender).unwrap_or(sender);
+            let via = self.via(to.session(), &sender);
             let max = self.shared.limits.max_transaction_bytes;
-            let reserved = self.transactions.schedule(txn_id, &sender, messages, max)?;
+            let reserved = self.transactions.schedule(txn_id, &sender, via.as_ref(), messages, max)?;
             return numbers(Ok(reserved)).map(Some);
         }
         self.reply_with(engine, to, sender.schedule_each(messages), numbers);
