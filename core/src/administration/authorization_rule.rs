@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     fn key(byte: char) -> String {
-        String::from_iter(std::iter::repeat_n(byte, 43)) + "="
+        byte.to_string().repeat(43) + "="
     }
 
     fn rule(name: &str) -> AuthorizationRule {

@@ -87,7 +87,7 @@ mod tests {
     const NOW: u64 = 1_800_000_000;
 
     fn key(byte: char) -> String {
-        String::from_iter(std::iter::repeat_n(byte, 43)) + "="
+        byte.to_string().repeat(43) + "="
     }
 
     fn metadata(byte: char) -> Metadata {

@@ -252,7 +252,7 @@ async fn forwarding_is_a_url_of_the_namespace() {
 #[tokio::test]
 async fn rules_of_authorization_are_created_read_and_updated() {
     let harness = Harness::new().await;
-    let key = |byte: char| String::from_iter(std::iter::repeat_n(byte, 43)) + "=";
+    let key = |byte: char| byte.to_string().repeat(43) + "=";
     let read = async |path: &str| match entry(&harness.call("GET", path, &[], "").await).description {
         Description::Queue(queue) => queue.authorization_rules.unwrap_or_default(),
         Description::Topic(topic) => topic.authorization_rules.unwrap_or_default(),
@@ -291,7 +291,7 @@ async fn rules_of_authorization_are_created_read_and_updated() {
 #[tokio::test]
 async fn a_rule_of_authorization_that_is_refused_is_named_without_its_key() {
     let harness = Harness::new().await;
-    let key = |byte: char| String::from_iter(std::iter::repeat_n(byte, 43)) + "=";
+    let key = |byte: char| byte.to_string().repeat(43) + "=";
     let rule = |name: &str| AuthorizationRule::new(name, key('p'), key('s')).send(true);
     let many = (0..13).map(|number| rule(&number.to_string())).collect();
     for (rules, named) in [

@@ -112,7 +112,7 @@ async fn other_credentials_are_a_key_or_are_refused() {
 
 /// 32 bytes in Base64.
 fn key(byte: char) -> String {
-    String::from_iter(std::iter::repeat_n(byte, 43)) + "="
+    byte.to_string().repeat(43) + "="
 }
 
 /// Rules: G-55, HT-24.

@@ -269,7 +269,7 @@ async fn a_client_without_a_token_is_disconnected_after_20_seconds() {
 /// Rules: G-55.
 #[tokio::test(start_paused = true)]
 async fn a_token_that_a_key_of_a_rule_has_signed_is_for_its_queue() {
-    let key = |byte: char| String::from_iter(std::iter::repeat_n(byte, 43)) + "=";
+    let key = |byte: char| byte.to_string().repeat(43) + "=";
     let keys = SharedAccessKeys::new([SharedAccessKey::new("root", "root key", Rights::MANAGE)]);
     let harness = Harness::with(|builder| builder.authorizer(keys).create_entities(false));
     let mut settings = QueueSettings::default();
