@@ -32,7 +32,7 @@ async fn main() -> Result<(), Failed> {
     postgres.migrate().await?;
     let client = postgres.pool().get().await?;
     // Dead rows are counted, and not removed.
-    for table in ["messages", "numbers", "batches", "locks"] {
+    for table in ["messages", "plain", "numbers", "batches", "locks"] {
         let off = format!("ALTER TABLE IF EXISTS {schema}.{table} SET (autovacuum_enabled = off)");
         client.batch_execute(&off).await?;
     }
@@ -49,7 +49,7 @@ async fn main() -> Result<(), Failed> {
         println!("{:.3} dead rows of {table} for each message", f64::from(u32::try_from(after - before)?) / messages);
     }
 
-    client.batch_execute(&format!("VACUUM {schema}.messages, {schema}.numbers")).await?;
+    client.batch_execute(&format!("VACUUM {schema}.plain, {schema}.numbers")).await?;
     let (sender, mut receiver) = queue(&postgres, "long").await?;
     let (long, connection) = tokio_postgres::connect(url, NoTls).await?;
     tokio::spawn(connection);

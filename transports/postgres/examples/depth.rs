@@ -41,13 +41,18 @@ async fn measure(postgres: &Postgres, schema: &str, depth: u64) -> Result<Durati
     let client = postgres.pool().get().await?;
     let fill = format!(
         "SET lock_timeout = 0;
-        INSERT INTO {schema}.messages (entity, enqueued, expires, size, properties, body)
-        SELECT m.entity, m.enqueued, 'infinity', m.size, m.properties, m.body
-        FROM {schema}.messages AS m JOIN {schema}.entities AS e ON e.id = m.entity, generate_series(2, {depth}) AS n
-        WHERE e.key = '{queue}'"
+        WITH first AS MATERIALIZED (
+            SELECT b.entity, b.due, p.* FROM {schema}.entities AS e
+            JOIN {schema}.batches AS b ON b.entity = e.id JOIN {schema}.plain AS p ON p.id = b.id WHERE e.key = '{queue}'
+        ), sent AS (
+            INSERT INTO {schema}.batches (entity, id, count, size, due)
+            SELECT entity, {schema}.next_id(), 1, size, due FROM first, generate_series(2, {depth}) RETURNING id
+        )
+        INSERT INTO {schema}.plain (id, enqueued, size, properties, body)
+        SELECT sent.id, first.enqueued, first.size, first.properties, first.body FROM sent, first"
     );
     client.batch_execute(&fill).await?;
-    client.batch_execute(&format!("VACUUM (ANALYZE) {schema}.messages")).await?;
+    client.batch_execute(&format!("VACUUM (ANALYZE) {schema}.plain, {schema}.batches")).await?;
     drop(client);
     let mut receiver = postgres.receiver(&queue).await?;
     let mut times = Vec::with_capacity(ROUNDS);

@@ -10,7 +10,7 @@ use std::{
 use deadpool_postgres::{Object, Pool};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_postgres::{
-    Row, Transaction,
+    Error, Row, Statement, Transaction,
     types::{ToSql, Type},
 };
 
@@ -60,29 +60,53 @@ impl Connection for Transaction<'_> {
 
 impl Connection for Pooled<'_> {
     async fn rows(&self, statement: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, Failure> {
-        if self.prepares.0.load(Ordering::Relaxed) {
-            match self.prepared(statement, parameters).await {
-                Err(failure) if is_unprepared(&failure) => {
-                    // Nothing was executed. Another connection answers, as behind a pooler, or a function was replaced.
-                    self.client.statement_cache.clear();
-                    if failure.state() != Some("0A000") {
-                        self.prepares.0.store(false, Ordering::Relaxed);
-                    }
-                }
-                answer => return answer,
-            }
+        if let Some(prepared) = self.prepare(statement, parameters).await?
+            && let Some(rows) = self.if_prepared(self.client.query(&prepared, &values(parameters)).await)?
+        {
+            return Ok(rows);
         }
         Ok(self.client.query_typed(statement, parameters).await?)
     }
 }
 
 impl Pooled<'_> {
-    async fn prepared(&self, statement: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, Failure> {
-        let types: Vec<Type> = parameters.iter().map(|(_, of)| of.clone()).collect();
-        let prepared = self.client.prepare_typed_cached(statement, &types).await?;
-        let values: Vec<&(dyn ToSql + Sync)> = parameters.iter().map(|(value, _)| *value).collect();
-        Ok(self.client.query(&prepared, &values).await?)
+    /// Executes a statement that is worth its plan only where that is kept, and returns how many rows it has written. `None` if
+    /// statements are not prepared here, and nothing was executed.
+    pub(crate) async fn execute_prepared(
+        &self,
+        statement: &str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<Option<u64>, Failure> {
+        let Some(prepared) = self.prepare(statement, parameters).await? else { return Ok(None) };
+        self.if_prepared(self.client.execute(&prepared, &values(parameters)).await)
     }
+
+    async fn prepare(&self, statement: &str, parameters: &[Parameter<'_>]) -> Result<Option<Statement>, Failure> {
+        if !self.prepares.0.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let types: Vec<Type> = parameters.iter().map(|(_, of)| of.clone()).collect();
+        self.if_prepared(self.client.prepare_typed_cached(statement, &types).await)
+    }
+
+    /// `None` if nothing was executed, because the connection does not have the statement.
+    fn if_prepared<T>(&self, answer: Result<T, Error>) -> Result<Option<T>, Failure> {
+        match answer.map_err(Failure::from) {
+            Err(failure) if is_unprepared(&failure) => {
+                // Another connection answers, as behind a pooler, or a function was replaced.
+                self.client.statement_cache.clear();
+                if failure.state() != Some("0A000") {
+                    self.prepares.0.store(false, Ordering::Relaxed);
+                }
+                Ok(None)
+            }
+            answer => answer.map(Some),
+        }
+    }
+}
+
+fn values<'a>(parameters: &[Parameter<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
+    parameters.iter().map(|(value, _)| *value).collect()
 }
 
 /// Whether the connection does not have the prepared statement, or has another of its name, or its result has changed.

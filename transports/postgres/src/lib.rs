@@ -24,6 +24,7 @@ mod manage;
 mod options;
 mod peek;
 mod pending;
+mod plain;
 mod postgres;
 mod prepared;
 mod pump;

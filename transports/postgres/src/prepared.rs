@@ -20,13 +20,13 @@ use crate::{
 /// A message for an insert.
 #[derive(Clone, Debug)]
 pub(crate) struct Prepared {
-    properties: String,
-    body: Bytes,
+    pub(crate) properties: String,
+    pub(crate) body: Bytes,
     pub(crate) size: i32,
     id: Vec<u8>,
     session: Option<Vec<u8>>,
-    at: Option<i64>,
-    ttl: Option<i64>,
+    pub(crate) at: Option<i64>,
+    pub(crate) ttl: Option<i64>,
 }
 
 impl Prepared {
@@ -108,8 +108,8 @@ pub(crate) async fn insert<C: Connection>(
     let ttls = some(messages.iter().map(|message| message.ttl));
     let parameters: [Parameter<'_>; 11] = [
         (&entity, Type::INT8),
-        (&origin.number, Type::INT8),
         (&origin.hops, Type::INT2),
+        (&origin.number, Type::INT8),
         (&origin.source, Type::TEXT),
         (&properties, Type::TEXT_ARRAY),
         (&bodies, Type::BYTEA_ARRAY),

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The versions in their order. A released version is never changed; a change is another version.
-const VERSIONS: [&str; 3] = [VERSION_1, VERSION_2, VERSION_3];
+const VERSIONS: [&str; 4] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4];
 
 const VERSION_1: &str = concat!(
     include_str!("../schema/1/tables.sql"),
@@ -35,6 +35,16 @@ const VERSION_3: &str = concat!(
     include_str!("../schema/3/settle.sql"),
     include_str!("../schema/3/upkeep.sql"),
     include_str!("../schema/3/clients.sql"),
+);
+
+const VERSION_4: &str = concat!(
+    include_str!("../schema/4/tables.sql"),
+    include_str!("../schema/4/due.sql"),
+    include_str!("../schema/4/send.sql"),
+    include_str!("../schema/4/receive.sql"),
+    include_str!("../schema/4/settle.sql"),
+    include_str!("../schema/4/upkeep.sql"),
+    include_str!("../schema/4/clients.sql"),
 );
 
 /// How long a migration may take, including the wait for another one.

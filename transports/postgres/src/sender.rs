@@ -16,6 +16,7 @@ use crate::{
     entity::Entity,
     lease::notify_in,
     pending::Work,
+    plain,
     prepared::{Origin, Prepared, Sent, insert},
     quota,
 };
@@ -273,17 +274,15 @@ async fn send(inner: &Arc<Inner>, entity: &Entity, requests: &[Request]) -> Resu
         let inserted = inner
             .database
             .with(async |client| {
-                insert(
-                    &inner.database.on(client),
-                    &inner.schema,
-                    (entity.id, entity.has_window),
-                    &messages,
-                    Origin::default(),
-                )
-                .await
+                let client = inner.database.on(client);
+                if plain::send(&client, inner, entity, &messages).await? {
+                    return Ok(());
+                }
+                let entity = (entity.id, entity.has_window);
+                insert(&client, &inner.schema, entity, &messages, Origin::default()).await.map(drop)
             })
             .await;
-        Ok(inserted.map(drop)?)
+        Ok(inserted?)
     };
     match sent.await {
         Ok(()) => Ok(true),

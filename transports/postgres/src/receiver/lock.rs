@@ -45,12 +45,12 @@ pub(super) async fn lock(
     let parameters: [Parameter<'_>; 8] = [
         (&source.entity.id, Type::INT8),
         (&source.part, Type::INT2),
-        (&session, Type::BYTEA),
         (&session_lock, Type::UUID),
+        (&session, Type::BYTEA),
+        (&lock, Type::UUID),
         (&max, Type::INT4),
         (&BATCH_BYTES, Type::INT8),
         (&holder, Type::INT4),
-        (&lock, Type::UUID),
     ];
     let rows = match inner.database.rows(&sql, &parameters).await {
         Ok(rows) => rows,

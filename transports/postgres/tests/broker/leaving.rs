@@ -263,7 +263,7 @@ async fn a_receive_that_has_messages_does_not_wait_for_forwards() {
     sender.send(Message::new("alive")).await.unwrap();
     fixture
         .run(
-            "UPDATE {s}.messages SET expires = clock_timestamp() WHERE ttl_ms IS NOT NULL;
+            "UPDATE {s}.plain SET enqueued = clock_timestamp() - ttl_ms * interval '1 millisecond' WHERE ttl_ms IS NOT NULL;
             UPDATE {s}.batches SET due = clock_timestamp() WHERE due < 'infinity'",
         )
         .await;

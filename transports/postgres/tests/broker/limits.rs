@@ -54,7 +54,7 @@ async fn an_unreadable_row_is_dead_lettered() {
     let postgres = &fixture.postgres;
     let sender = postgres.sender(QUEUE).await.unwrap();
     sender.send(Message::new("bad")).await.unwrap();
-    fixture.run(r#"UPDATE {s}.messages SET properties = '{"body": {"sections": [1000]}}'"#).await;
+    fixture.run(r#"UPDATE {s}.plain SET properties = '{"body": {"sections": [1000]}}'"#).await;
     sender.send(Message::new("good")).await.unwrap();
     let mut receiver = postgres.receiver(QUEUE).await.unwrap();
     let delivery = receiver.receive_within(Duration::from_secs(10)).await.unwrap();
@@ -91,7 +91,7 @@ async fn an_unreadable_row_is_dead_lettered_in_receive_and_delete() {
     let postgres = &fixture.postgres;
     let sender = postgres.sender(QUEUE).await.unwrap();
     sender.send(Message::new("bad")).await.unwrap();
-    fixture.run(r#"UPDATE {s}.messages SET properties = '{"body": {"sections": [1000]}}'"#).await;
+    fixture.run(r#"UPDATE {s}.plain SET properties = '{"body": {"sections": [1000]}}'"#).await;
     sender.send(Message::new("good")).await.unwrap();
     let mut receiver = postgres.receive_and_delete(QUEUE).await.unwrap();
     let delivery = receiver.receive_within(Duration::from_secs(10)).await.unwrap();

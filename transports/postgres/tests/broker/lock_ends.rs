@@ -33,7 +33,8 @@ async fn a_message_is_not_completed_between_the_end_of_its_lock_and_its_release(
     // It has a row of its own from now on; the other one is in that of the receive.
     own.lease.renew().await.unwrap();
     let asked = "WITH asked AS (
-        SELECT m.entity, m.id, coalesce(m.token, l.token) AS token FROM {s}.messages AS m, {s}.locks AS l ORDER BY m.id
+        SELECT entity, id, token FROM {s}.messages
+        UNION ALL SELECT l.entity, m.id, l.token FROM {s}.plain AS m, {s}.locks AS l
     )";
     let complete = "SELECT count(*) FROM {s}.complete(ARRAY(SELECT token FROM asked), ARRAY(SELECT id FROM asked))";
     let left: i64 = fixture.after_the_end(LOCKS_END, &format!("{asked} {complete}")).await.get(0);

@@ -69,7 +69,7 @@ async fn completing_at_the_same_time_deletes_the_lock_row() {
     let mut client = fixture.postgres.pool().get().await.unwrap();
     let transaction = client.transaction().await.unwrap();
     let complete = format!(
-        "SELECT count(*) FROM {s}.complete(ARRAY(SELECT token FROM {s}.locks), ARRAY(SELECT min(id) FROM {s}.messages))",
+        "SELECT count(*) FROM {s}.complete(ARRAY(SELECT token FROM {s}.locks), ARRAY(SELECT min(id) FROM {s}.plain))",
         s = fixture.schema
     );
     let left: i64 = transaction.query_one(&complete, &[]).await.unwrap().get(0);

@@ -32,6 +32,7 @@ const LONG: Duration = Duration::from_secs(20);
 const FORMAT_1: &str = include_str!("format-1/rows.jsonl");
 const FORMAT_2: &str = include_str!("format-2/rows.jsonl");
 const FORMAT_3: &str = include_str!("format-3/rows.jsonl");
+const FORMAT_4: &str = include_str!("format-4/rows.jsonl");
 
 /// A schema that no other test has, over the crate and over SQL alone.
 struct Fixture {
@@ -67,7 +68,8 @@ async fn written() -> Option<Vec<Json>> {
 
 #[tokio::test]
 async fn every_format_is_read() {
-    for format in [FORMAT_1, FORMAT_2, FORMAT_3] {
+    // Those of version 3 are read after a migration alone.
+    for format in [FORMAT_1, FORMAT_2, FORMAT_4] {
         let Some(fixture) = Fixture::new().await else { return };
         fixture.raw.write(&golden::entries(format)).await;
         golden::assert_same("received", &received(&fixture.postgres).await, &expected());
@@ -78,7 +80,7 @@ async fn every_format_is_read() {
 #[tokio::test]
 async fn the_newest_format_is_written() {
     let Some(entries) = written().await else { return };
-    golden::assert_same("stored", &entries, &golden::entries(FORMAT_3));
+    golden::assert_same("stored", &entries, &golden::entries(FORMAT_4));
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 
 /// The columns of each table that this crate reads. Columns of text come apart, byte by byte as they are stored. Times that
 /// differ in each run are what they are to the others: a message that was enqueued now.
-const TABLES: [(&str, &str, &str); 7] = [
+const TABLES: [(&str, &str, &str); 8] = [
     ("entities", "*", "id"),
     ("numbers", "*", "entity"),
     ("rules", "subscription, key, rule::text AS rule", "subscription, key"),
@@ -20,6 +20,7 @@ const TABLES: [(&str, &str, &str); 7] = [
         CASE due WHEN 'infinity' THEN 'never' WHEN expires THEN 'expires' WHEN at THEN 'at' ELSE 'other' END AS due",
         "id",
     ),
+    ("plain", "id, size, ttl_ms, origin, hops, source, properties::text AS properties, body", "id"),
     ("batches", "entity, id, count, taken, size, due", "id"),
 ];
 
@@ -77,6 +78,7 @@ impl Raw {
                     row["expires"] = json!("infinity");
                     row["due"] = json!("infinity");
                 }
+                "plain" => (row["properties"], row["enqueued"]) = (properties.clone(), json!("now")),
                 "batches" => row["due"] = due.clone(),
                 "rules" => row["rule"] = json!({}),
                 "ids" => row["until"] = json!("infinity"),
@@ -93,7 +95,9 @@ impl Raw {
                 let (of, key) = (row["subscription"].as_i64(), row["key"].as_str());
                 self.client.execute(&sql, &[&rule, &of, &key]).await.unwrap();
             }
-            if let Some(properties) = properties.as_str() {
+            if table == "messages"
+                && let Some(properties) = properties.as_str()
+            {
                 let expires = expires.as_i64();
                 let sql = format!(
                     "UPDATE {schema}.messages SET properties = $1::text::json,

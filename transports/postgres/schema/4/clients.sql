@@ -1,0 +1,150 @@
+-- Functions for clients without this crate, as before.
+
+CREATE OR REPLACE FUNCTION {s}.client_send(p_path text, p_body bytea, p_properties jsonb DEFAULT '{}') RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_target record;
+    v_id text := coalesce(p_properties ->> 'message_id', gen_random_uuid()::text);
+    v_head jsonb := jsonb_strip_nulls(p_properties - 'application') || jsonb_build_object('message_id', v_id);
+    v_application jsonb := coalesce(p_properties -> 'application', '{}');
+    v_name text;
+    v_value jsonb;
+BEGIN
+    FOR v_name, v_value IN SELECT * FROM jsonb_each(v_head) LOOP
+        IF v_name IN ('time_to_live_ms', 'scheduled_enqueue_time') THEN
+            IF jsonb_typeof(v_value) <> 'number' OR v_value::numeric <> trunc(v_value::numeric)
+                OR v_value::numeric NOT BETWEEN 1 AND 253402300799999 THEN
+                RAISE EXCEPTION '% is a whole number of milliseconds, at least 1', v_name USING ERRCODE = '22023';
+            END IF;
+        ELSIF v_name NOT IN (
+            'message_id', 'content_type', 'correlation_id', 'subject', 'reply_to', 'to', 'session_id',
+            'reply_to_session_id', 'partition_key'
+        ) THEN
+            RAISE EXCEPTION 'no such property: %; properties of your own are in application', v_name USING ERRCODE = '22023';
+        ELSIF jsonb_typeof(v_value) <> 'string' THEN
+            RAISE EXCEPTION '% is text', v_name USING ERRCODE = '22023';
+        ELSIF v_name IN ('message_id', 'session_id', 'reply_to_session_id', 'partition_key')
+            AND {s}.client_units(v_value #>> '{}') > 128 THEN
+            RAISE EXCEPTION '% has at most 128 UTF-16 code units', v_name USING ERRCODE = '22023';
+        END IF;
+    END LOOP;
+    IF v_id = '' THEN
+        RAISE EXCEPTION 'message_id is empty' USING ERRCODE = '22023';
+    ELSIF v_head ->> 'partition_key' <> v_head ->> 'session_id' THEN
+        RAISE EXCEPTION 'partition_key differs from session_id' USING ERRCODE = '22023';
+    END IF;
+    IF jsonb_typeof(v_application) <> 'object' THEN
+        RAISE EXCEPTION 'application is an object' USING ERRCODE = '22023';
+    END IF;
+    IF v_application <> '{}' THEN
+        SELECT v_head || jsonb_build_object('application', jsonb_object_agg(key, {s}.client_tagged(value))) INTO v_head
+        FROM jsonb_each(v_application);
+    END IF;
+    v_target := {s}.client_entity(p_path);
+    IF v_target.part <> 0 OR EXISTS (SELECT FROM {s}.entities WHERE id = v_target.entity AND kind = 2) THEN
+        RAISE EXCEPTION 'nothing is sent to a subscription or a sub-queue' USING ERRCODE = 'CN409';
+    END IF;
+    PERFORM {s}.send(
+        v_target.entity, 0::smallint, 0, NULL, ARRAY[v_head::text], ARRAY[p_body],
+        ARRAY[octet_length(p_body) + octet_length(v_head::text)], ARRAY[convert_to(v_id, 'UTF8')],
+        ARRAY[convert_to(v_head ->> 'session_id', 'UTF8')], ARRAY[(v_head ->> 'scheduled_enqueue_time')::bigint],
+        ARRAY[(v_head ->> 'time_to_live_ms')::bigint]
+    );
+    PERFORM {s}.client_notify(v_target.entity);
+    RETURN v_id;
+END $$;
+
+CREATE OR REPLACE FUNCTION {s}.client_receive(p_path text, p_max integer DEFAULT 1) RETURNS TABLE (
+    id bigint, lock uuid, locked_until timestamptz, body bytea, properties jsonb, sequence_number bigint,
+    enqueued timestamptz, delivery_count integer, dead_letter_reason text, dead_letter_description text
+) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    v_source record := {s}.client_entity(p_path);
+    v_holder integer := nullif(current_setting('consign.holder', true), '')::integer;
+    v_token uuid := gen_random_uuid();
+    v_application jsonb;
+    v_more boolean;
+    m record;
+BEGIN
+    -- One round does a batch of what is due.
+    FOR round IN 1 .. 100 LOOP
+        v_more := false;
+        FOR m IN
+            SELECT * FROM {s}.receive(
+                v_source.entity, v_source.part, NULL, NULL, v_token, least(greatest(p_max, 1), 1000), 16777216, v_holder
+            ) AS r ORDER BY r.number NULLS FIRST
+        LOOP
+            IF m.id IS NULL THEN
+                v_more := m.more;
+                CONTINUE;
+            END IF;
+            id := m.id;
+            lock := v_token;
+            locked_until := m.locked_until;
+            body := m.body;
+            sequence_number := m.number;
+            enqueued := m.enqueued;
+            delivery_count := m.failures + 1;
+            properties := m.properties::jsonb;
+            SELECT jsonb_object_agg(key, {s}.client_plain(value)) INTO v_application
+            FROM jsonb_each(properties -> 'application');
+            dead_letter_reason := coalesce(m.reason, v_application ->> 'DeadLetterReason');
+            dead_letter_description := coalesce(m.description, v_application ->> 'DeadLetterErrorDescription');
+            IF v_application IS NOT NULL THEN
+                properties := properties || jsonb_build_object('application', v_application);
+            END IF;
+            RETURN NEXT;
+            v_more := false;
+        END LOOP;
+        EXIT WHEN NOT v_more;
+    END LOOP;
+END $$;
+
+CREATE OR REPLACE FUNCTION {s}.client_settle(p_id bigint, p_lock uuid, p_action smallint, p_properties text, p_size integer)
+RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    v_entity bigint;
+    v_answer smallint;
+BEGIN
+    SELECT entity INTO v_entity FROM {s}.locks WHERE token = p_lock;
+    IF NOT FOUND THEN
+        SELECT entity INTO v_entity FROM {s}.messages WHERE id = p_id;
+    END IF;
+    v_answer := {s}.settle(v_entity, p_id, p_lock, NULL, p_action, p_properties, p_size, NULL);
+    IF v_answer = 4 THEN
+        RAISE EXCEPTION 'it is a dead letter already' USING ERRCODE = 'CN409';
+    ELSIF v_answer = 5 THEN
+        RAISE EXCEPTION 'the entity is closed to receivers' USING ERRCODE = 'CN423';
+    END IF;
+    IF v_answer IN (0, 1) AND p_action <> 0 THEN
+        PERFORM {s}.client_notify(v_entity);
+    END IF;
+    RETURN v_answer IN (0, 1);
+END $$;
+
+CREATE OR REPLACE FUNCTION {s}.client_dead_letter(p_id bigint, p_lock uuid, p_reason text, p_description text DEFAULT '')
+RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    v_properties jsonb;
+    v_size integer;
+    v_application jsonb := jsonb_build_object(
+        'DeadLetterReason', jsonb_build_object('string', left(p_reason, 2048)),
+        'DeadLetterErrorDescription', jsonb_build_object('string', left(p_description, 2048))
+    );
+BEGIN
+    SELECT m.properties::jsonb, m.size INTO v_properties, v_size FROM (
+        SELECT properties, size FROM {s}.messages WHERE id = p_id UNION ALL SELECT properties, size FROM {s}.plain WHERE id = p_id
+    ) AS m;
+    v_application := coalesce(v_properties -> 'application', '{}') || v_application;
+    v_properties := v_properties || jsonb_build_object('application', v_application);
+    RETURN {s}.client_settle(p_id, p_lock, 2::smallint, v_properties::text, v_size);
+END $$;
+
+-- Clients of version 3 call the functions below. They may settle what they have.
+CREATE FUNCTION {s}.send(
+    bigint, bigint, smallint, text, text[], bytea[], integer[], bytea[], bytea[], bigint[], bigint[],
+    OUT id bigint, OUT ids bigint[], OUT firsts bigint[]
+) LANGUAGE plpgsql AS $$ BEGIN PERFORM {s}.too_old(); END $$;
+CREATE FUNCTION {s}.receive(bigint, smallint, bytea, uuid, integer, bigint, integer, uuid)
+RETURNS SETOF {s}.delivery LANGUAGE plpgsql AS $$ BEGIN PERFORM {s}.too_old(); END $$;
