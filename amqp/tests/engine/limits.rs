@@ -260,7 +260,9 @@ fn incomplete_deliveries_of_a_connection_are_limited_together() {
         peer.events()
     };
     let links: Vec<_> = (0..3).map(|handle| peer.attach(handle, Role::Sender)).collect();
-    links.iter().for_each(|link| peer.engine.credit(*link, 10).unwrap());
+    for link in &links {
+        peer.engine.credit(*link, 10).unwrap();
+    }
     peer.frames();
     assert_eq!(part(&mut peer, 0, 0), []);
     assert_eq!(part(&mut peer, 1, 1), []);
