@@ -141,7 +141,7 @@ async fn a_message_of_a_dropped_receive_goes_to_another_that_waits() {
     drop(dropped);
     held.end().await;
     let deliveries = received(waiting).await;
-    assert_eq!(fixture.count("messages WHERE state = -1").await, 1);
+    assert_eq!(fixture.count("plain").await, 1);
     tokio::time::timeout(LONGEST, one.stopped()).await.expect("the receiver does not end");
     for delivery in deliveries {
         delivery.complete().await.unwrap();
@@ -165,7 +165,7 @@ async fn a_deleted_message_of_a_dropped_receive_is_not_lost() {
     assert_eq!(bodies(&received(second).await), [b"a"]);
     assert_eq!(bodies(&received(third).await), [b"b"]);
     assert_eq!(bodies(&received(one.receive_batch(1)).await), [b"c"]);
-    assert_eq!(fixture.count("messages").await, 0);
+    assert_eq!(fixture.count("messages").await + fixture.count("plain").await, 0);
     fixture.end().await;
 }
 
@@ -222,7 +222,7 @@ async fn receivers_of_two_modes_receive_apart() {
     fixture.send_all(&["a", "b"]).await;
     let (locked, deleted) = tokio::join!(received(locked), received(deleted));
     assert!(locked[0].lease.lock_token().is_some() && deleted[0].lease.lock_token().is_none());
-    assert_eq!(fixture.count("messages").await, 1);
+    assert_eq!(fixture.count("plain").await, 1);
     drop((locked, deleted));
     fixture.end().await;
 }
