@@ -50,6 +50,11 @@ impl Bench<'_> {
         Ok(self.drain_messages(from).await?.iter().map(text).collect())
     }
 
+    /// As `drain`, where the first `count` have [`Timing::arrival`] together.
+    pub(crate) async fn drain_count(&self, count: usize, from: &EntityPath) -> Result<Vec<String>, Failure> {
+        Ok(self.drain_at_least(count, from).await?.iter().map(text).collect())
+    }
+
     pub(crate) async fn drain_messages(&self, from: &EntityPath) -> Result<Vec<Message>, Failure> {
         self.drain_at_least(1, from).await
     }

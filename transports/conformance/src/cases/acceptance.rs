@@ -44,7 +44,7 @@ async fn sends_at_the_same_time_are_all_stored(bench: &Bench<'_>) -> Verdict {
     let queue = bench.queue(QueueSettings::default()).await?;
     let sender = bench.transport.sender(&queue).await?;
     try_join_all((0..20).map(|index| sender.send(Message::new(format!("{index:02}"))))).await?;
-    let mut bodies = bench.drain(&queue).await?;
+    let mut bodies = bench.drain_count(20, &queue).await?;
     bodies.sort();
     let sent: Vec<String> = (0..20).map(|index| format!("{index:02}")).collect();
     ensure_eq!(bodies, sent);
