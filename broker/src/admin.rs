@@ -22,8 +22,8 @@ impl Broker {
     /// Errors: [`InvalidArgument`](ErrorKind::InvalidArgument) for a path or a setting that breaks a rule, and
     /// [`AlreadyExists`](ErrorKind::AlreadyExists). [`QuotaExceeded`](ErrorKind::QuotaExceeded) beyond
     /// [`Broker::MAX_ENTITIES`]. [`EntityNotFound`](ErrorKind::EntityNotFound) if a forward names no entity.
-    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for the path of a sub-queue or a subscription, and for a forward
-    /// to a subscription.
+    /// [`InvalidOperation`](ErrorKind::InvalidOperation) for the path of a sub-queue or a subscription, for a forward
+    /// to a subscription, and for a forward of an entity that requires sessions.
     pub fn create_queue(&self, path: &str, settings: QueueSettings) -> Result<Queue, ManageError> {
         let path = EntityPath::new(path)?;
         let store = self.create(path.clone(), Change::Queue(settings))?;

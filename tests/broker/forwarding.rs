@@ -1,7 +1,7 @@
 //! Entities that forward their messages, or their dead letters.
 
 use std::{
-    task::{Context, Poll, Waker},
+    task::{Context, Waker},
     time::Duration,
 };
 
@@ -10,7 +10,7 @@ use consign::{
     administration::{QueueSettings, Status, SubscriptionSettings},
     broker::{Broker, Queue, QueueLease, SessionReceiver},
     settlement::DeadLetterReason,
-    transport::{Delivery, ErrorKind, Lease, Receiver, ReceiverExt, SessionSource},
+    transport::{Delivery, ErrorKind, Lease, Receiver, ReceiverExt},
 };
 use tokio::{task::yield_now, time::Instant};
 
@@ -616,43 +616,18 @@ fn a_dead_letter_that_waits_can_be_received_there() {
 
 /// Rules: T-65.
 #[test]
-fn an_entity_with_sessions_forwards_and_no_session_is_accepted_from_it() {
+fn an_entity_with_sessions_cannot_forward() {
     let namespace = Namespace::new();
-    let target = namespace.queue_with("target", settings().requires_session(true));
-    let source = namespace.queue_with("source", to("target").requires_session(true));
-    let sender = source.sender().unwrap();
-    for (id, body) in [("a", "1"), ("b", "2"), ("a", "3")] {
-        try_send(&sender, Message::builder().session_id(id).build(body).unwrap()).unwrap();
-    }
-    assert_eq!(try_send(&sender, Message::new("none")), Err(ErrorKind::InvalidOperation));
-    assert_eq!((counts(&source), bodies(&target)), ([0; 5], vec!["1".to_owned(), "2".to_owned(), "3".to_owned()]));
-    assert_eq!(source.sessions(), [""; 0]);
-    assert_eq!(target.sessions(), ["a", "b"]);
-    assert_eq!(source.accept_session("a").unwrap_err().kind(), ErrorKind::InvalidOperation);
-    let mut next = source.session_acceptor().unwrap();
-    let polled = next.poll_accept(&mut Context::from_waker(Waker::noop()));
-    assert!(matches!(polled, Poll::Ready(Err(error)) if error.kind() == ErrorKind::InvalidOperation));
-}
-
-/// Rules: T-65.
-#[test]
-fn messages_of_a_session_that_is_held_are_forwarded_when_their_locks_end() {
-    let namespace = Namespace::new();
-    let target = namespace.queue("target");
+    namespace.queue("target");
     let sessions = settings().requires_session(true);
-    let source = namespace.queue_with("source", sessions.clone());
-    for (id, body) in [("a", "1"), ("b", "2"), ("a", "3")] {
-        try_send(&source.sender().unwrap(), Message::builder().session_id(id).build(body).unwrap()).unwrap();
-    }
-    let mut session = source.accept_session("a").unwrap();
-    let held = take_of(&mut session);
-    namespace.broker.update_queue("source", sessions.forward_to("target")).unwrap();
-    assert_eq!((counts(&source), bodies(&target)), ([0, 1, 0, 0, 0], vec!["2".to_owned(), "3".to_owned()]));
-    let refused = session.poll_receive(&mut Context::from_waker(Waker::noop()), 1, &mut Vec::new());
-    assert!(matches!(refused, Poll::Ready(Err(error)) if error.kind() == ErrorKind::InvalidOperation));
-    drop(held);
-    session.close().unwrap();
-    assert_eq!((counts(&source), bodies(&target)), ([0; 5], vec!["2".to_owned(), "3".to_owned(), "1".to_owned()]));
+    let refused = |settings| namespace.broker.create_queue("source", settings).unwrap_err().kind();
+    assert_eq!(refused(sessions.clone().forward_to("target")), ErrorKind::InvalidOperation);
+    namespace.queue_with("source", sessions.clone());
+    let updated = namespace.broker.update_queue("source", sessions.clone().forward_to("target"));
+    assert_eq!(updated.unwrap_err().kind(), ErrorKind::InvalidOperation);
+    assert_eq!(namespace.broker.queue("source").unwrap().settings().unwrap().forward_to, None);
+    // Its dead letters have no sessions.
+    namespace.broker.update_queue("source", sessions.forward_dead_letters_to("target")).unwrap();
 }
 
 /// Rules: T-65.
@@ -748,60 +723,16 @@ fn an_unseen_expiry_counts_from_its_instant() {
 
 /// Rules: V-14.
 #[test]
-fn an_entity_is_not_created_with_itself_as_its_target() {
+fn an_entity_does_not_forward_to_itself() {
     let namespace = Namespace::new();
     for settings in [to("ORDERS"), dead_to("/orders/")] {
         let refused = namespace.broker.create_queue("orders", settings.clone()).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
         assert!(namespace.broker.queue("orders").is_err());
-    }
-}
-
-/// Rules: V-14.
-/// A copy would be a duplicate of the message that it replaces.
-#[test]
-fn an_entity_that_detects_duplicates_does_not_forward_to_itself() {
-    let namespace = Namespace::new();
-    let orders = namespace.queue_with("orders", settings().duplicate_detection(60 * SECOND));
-    for settings in [to("ORDERS"), dead_to("/orders/")] {
-        let settings = settings.duplicate_detection(60 * SECOND);
+        namespace.queue("orders");
         assert_eq!(namespace.broker.update_queue("orders", settings).unwrap_err().kind(), ErrorKind::InvalidArgument);
+        namespace.broker.delete("orders").unwrap();
     }
-    send(&orders, "a");
-    assert_eq!(bodies(&orders), ["a"]);
-}
-
-/// Rules: V-14, T-61, C-09.
-#[test]
-fn an_entity_that_forwards_to_itself_dead_letters_its_messages() {
-    let namespace = Namespace::new();
-    let orders = namespace.queue("orders");
-    send(&orders, "before");
-    namespace.broker.update_queue("orders", to("ORDERS")).unwrap();
-    send(&orders, "after");
-    assert_eq!(counts(&orders), [0, 0, 0, 0, 2]);
-    assert_eq!(reasons(&orders), ["MaxTransferHopCountExceeded"; 2]);
-    let dead = peek(&orders.dead_letter());
-    let numbers = |message| (facts(message).sequence_number.get(), facts(message).enqueued_sequence_number.get());
-    assert_eq!(dead.iter().map(numbers).collect::<Vec<_>>(), [(5, 1), (10, 6)]);
-    assert_eq!(try_take(&orders, 1).unwrap_err(), ErrorKind::InvalidOperation);
-}
-
-/// Rules: V-14, T-61, T-63.
-#[test]
-fn dead_letters_that_are_forwarded_to_their_own_entity_are_received_again_four_times() {
-    let namespace = Namespace::new();
-    let orders = namespace.queue("orders");
-    namespace.broker.update_queue("orders", dead_to("/orders/")).unwrap();
-    send(&orders, "a");
-    for number in 1..=5 {
-        let received = receive(&orders);
-        assert_eq!(facts(&received.message).sequence_number.get(), number);
-        assert_eq!(received.message.dead_letter_source(), (number > 1).then_some("orders"));
-        received.settle(Disposition::dead_letter(DeadLetterReason::HandlerPermanent, "no")).ok();
-    }
-    namespace.advance(2 * RETRY);
-    assert_eq!(counts(&orders), [0, 0, 0, 0, 1]);
 }
 
 /// Rules: S-10.

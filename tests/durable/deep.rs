@@ -185,43 +185,6 @@ async fn a_deep_queue_is_forwarded_in_order() {
     assert_eq!(left, [0, 0]);
 }
 
-/// Rules: D-05, T-65.
-/// Each of its sessions has messages that are on the disk only, more of them than are fetched at once.
-#[tokio::test]
-async fn a_deep_queue_with_sessions_is_forwarded_in_the_order_of_each_session() {
-    const SESSIONS: usize = 500;
-    let disk = Disk::new();
-    let (broker, _) = open(&disk);
-    let settings = QueueSettings::default().requires_session(true);
-    let deep = broker.create_queue("deep", settings.clone()).unwrap();
-    let sender = deep.sender().unwrap();
-    let message =
-        |number: usize| Message::builder().session_id((number % SESSIONS).to_string()).build(body(number)).unwrap();
-    for first in (0..COUNT).step_by(100) {
-        sender.send_batch(Batch::from((first..first + 100).map(message).collect::<Vec<_>>())).await.unwrap();
-    }
-    broker.flush().await.unwrap();
-    let target = broker.create_queue("target", QueueSettings::default()).unwrap();
-    broker.update_queue("deep", settings.forward_to("target")).unwrap();
-    let mut receiver = target.receiver();
-    let mut last = [None; SESSIONS];
-    let mut count = 0;
-    while count < COUNT {
-        let mut settled = Vec::new();
-        let received = tokio::time::timeout(Duration::from_secs(30), receiver.receive_batch(100)).await;
-        for delivery in received.unwrap().unwrap() {
-            let number: usize = text(&delivery.message).parse().unwrap();
-            let before = last[number % SESSIONS].replace(number);
-            assert!(before < Some(number), "{before:?} before {number}");
-            assert_eq!(delivery.message.session_id(), Some(&*(number % SESSIONS).to_string()));
-            settled.push(delivery.complete());
-            count += 1;
-        }
-        all(settled).await;
-    }
-    assert_eq!((deep.counts().active, deep.sessions()), (0, Vec::new()));
-}
-
 /// Rules: D-05.
 /// Those of the disk too, when their target takes them again.
 #[tokio::test]

@@ -67,7 +67,7 @@ impl Engine {
             let detail = format!("at most {} entities", Broker::MAX_ENTITIES);
             return Err(ManageError::new(ErrorKind::QuotaExceeded).with_detail(detail));
         }
-        let forwards = self.check_forwards(Some(&key), &settings)?;
+        let forwards = self.check_forwards(&key, &settings)?;
         let topic = self.topic_of(&path, &change)?;
         self.last_serial += 1;
         let slot = self.entities.vacant_entry();
@@ -126,17 +126,12 @@ impl Engine {
         }
     }
 
-    /// Returns the names of the targets to which these settings forward. They exist; `refused` is that of an entity which may not
-    /// forward to itself.
-    fn check_forwards(
-        &self,
-        refused: Option<&str>,
-        settings: &QueueSettings,
-    ) -> Result<[Option<Box<str>>; 2], ManageError> {
+    /// Returns the names of the targets to which these settings forward. They exist, and are not the entity itself.
+    fn check_forwards(&self, own: &str, settings: &QueueSettings) -> Result<[Option<Box<str>>; 2], ManageError> {
         let check = |field: &'static str, target: &Option<String>| -> Result<Option<Box<str>>, ManageError> {
             let Some(target) = target else { return Ok(None) };
             let key = EntityPath::new(target)?.key();
-            if Some(&*key) == refused {
+            if *key == *own {
                 return Err(InvalidArgument::new(Field::Setting(field), Problem::IsItself).into());
             }
             let target = self.names.get(&key).and_then(|id| self.entity(*id));
@@ -150,6 +145,10 @@ impl Engine {
             }
         };
         let forward_to = check("forward_to", &settings.forward_to)?;
+        if forward_to.is_some() && settings.requires_session {
+            let detail = "an entity that requires sessions forwards no messages";
+            return Err(ManageError::new(ErrorKind::InvalidOperation).with_detail(detail));
+        }
         Ok([forward_to, check("forward_dead_letters_to", &settings.forward_dead_letters_to)?])
     }
 
@@ -158,9 +157,7 @@ impl Engine {
         let settings = change.of_store();
         settings.check()?;
         let path = self.entity(id).ok_or_else(missing)?.path.key();
-        // A message would be a duplicate of itself, and lost.
-        let refused = settings.duplicate_detection.is_some().then_some(&*path);
-        let [forward_to, forward_dead_letters_to] = self.check_forwards(refused, &settings)?;
+        let [forward_to, forward_dead_letters_to] = self.check_forwards(&path, &settings)?;
         let entity = entity_mut(&mut self.entities, id).ok_or_else(missing)?;
         entity.store.settings().check_fixed(&settings)?;
         match (&mut entity.role, change) {

@@ -231,9 +231,6 @@ impl Engine {
     ) -> Result<Option<Accepted>, ReceiveError> {
         self.advance(now);
         let entity = open(entity_mut(&mut self.entities, id))?;
-        if entity.store.settings().forward_to.is_some() {
-            return Err(forwards());
-        }
         entity.store.touch(now);
         let accepted = match session {
             Some(session) => entity.store.accept_session(now, session, &mut self.fx).map(Some),
@@ -350,9 +347,7 @@ fn holdable(entity: Option<&mut Entity>, lost: Refused) -> Result<&mut Entity, R
 fn receivable(entity: Option<&mut Entity>, source: Source) -> Result<&mut Entity, ReceiveError> {
     let entity = open(entity)?;
     entity.store.check_source(source)?;
-    if matches!(source, Source::Part(Part::Main) | Source::Session { .. })
-        && entity.store.settings().forward_to.is_some()
-    {
+    if source == Source::Part(Part::Main) && entity.store.settings().forward_to.is_some() {
         return Err(forwards());
     }
     Ok(entity)

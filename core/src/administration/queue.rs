@@ -33,10 +33,10 @@ pub struct QueueSettings {
     pub max_duplicate_ids: usize,
     /// Whether the queue has 16 partitions, each with sequence numbers of its own; fixed when it is created.
     pub partitioned: bool,
-    /// The entity to which every message is forwarded at once. It exists before this one. No session is accepted from an
-    /// entity that forwards.
+    /// The entity to which every message is forwarded at once. It exists, it is not this one, and this one has no
+    /// sessions.
     pub forward_to: Option<String>,
-    /// The entity to which dead letters are forwarded. It exists before this one.
+    /// The entity to which dead letters are forwarded. It exists, and it is not this one.
     pub forward_dead_letters_to: Option<String>,
     /// The time without a send, a receive, a settlement, a peek or an update after which the queue is deleted: at
     /// least 5 min, by default never. A queue with [`QueueSettings::forward_to`] is not deleted.

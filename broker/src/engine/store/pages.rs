@@ -173,8 +173,6 @@ impl Store {
         };
         self.holds_up = true;
         let is_requested = match part {
-            // There may be very many sessions, and each has a lane.
-            Part::Main if self.sessions.is_some() && self.fetching as usize >= FETCHED => true,
             Part::Main => self.entries[first as usize].marks & WANTED != 0,
             // While one is refused the others wait until it is tried again.
             Part::DeadLetter | Part::TransferDeadLetter => self.fetching > 0 || self.retry != NEVER,
@@ -187,8 +185,7 @@ impl Store {
 
     /// Lets the next message of a lane leave, after one has left its place in it.
     pub(super) fn let_next_leave(&mut self, lane: u32, part: Part, order: u64, fx: &mut Effects) {
-        // The lane of a session is gone with its last message.
-        if !self.holds_up || !self.lanes.contains(lane as usize) {
+        if !self.holds_up {
             return;
         }
         let next = match part {
@@ -204,6 +201,7 @@ impl Store {
     /// Lets the first message to be forwarded leave, or fetches it, as nothing is being fetched any more.
     fn let_first_leave(&mut self, fx: &mut Effects) {
         let dead = Part::DeadLetter.lane();
+        // Where sessions are, each with a lane, only dead letters leave.
         let main = if self.settings.forward_to.is_some() {
             self.lanes.iter().map(|(lane, _)| lane).collect()
         } else {
