@@ -121,7 +121,7 @@ mod tests {
     /// Rules: G-55.
     #[test]
     fn both_keys_of_a_rule_sign_tokens_for_its_entity() {
-        let expected = Grant::new(Rights::LISTEN).valid_for(Duration::from_secs(60));
+        let expected = Grant::new(Rights::LISTEN).valid_for(Duration::from_secs(60)).of_entity();
         for key in [key('q'), key('Q')] {
             assert_eq!(grant("amqps://h/q", "sb://h/Q/", NOW + 60, "listen", &key), Some(Ok(expected.clone())));
             assert_eq!(rights("q", "all", &key), Some(Rights::MANAGE));
