@@ -55,8 +55,7 @@ impl<'de, N: Node<'de>, M: Iterator<Item = (N, N)>> MapAccess<'de> for Entries<'
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Error> {
         let node = self.value.take().ok_or_else(|| <Error as de::Error>::custom("a value before its key"))?;
-        // An identifier in the place of a value is the tag of an enum.
-        seed.deserialize(Deserializer::new(node, self.budget, self.depth).naming(Names::Variants))
+        seed.deserialize(Deserializer::new(node, self.budget, self.depth))
     }
 
     fn size_hint(&self) -> Option<usize> {

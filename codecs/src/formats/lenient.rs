@@ -250,8 +250,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Lenient<A> {
 
     #[inline]
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, A::Error> {
-        // An identifier in the place of a value is the tag of an enum.
-        self.inner.next_value_seed(Lenient::new(seed, self.mode.naming(Names::Variants)))
+        self.inner.next_value_seed(Lenient::new(seed, self.mode.naming(Names::Keys)))
     }
 
     #[inline]

@@ -43,23 +43,6 @@ fn refusal<T: Debug + DeserializeOwned>(codec: Which, digits: &str) -> (Option<S
     (error.expected().map(str::to_owned), error.found())
 }
 
-#[derive(Debug, Deserialize, PartialEq)]
-#[serde(tag = "t")]
-enum Tagged {
-    Open { by: u8 },
-}
-
-/// Rules: P-101, P-105.
-#[test]
-fn a_tag_that_is_not_text_is_no_variant() {
-    // {"t": 0, "by": 7} and {"t": "Open", "by": 7}.
-    for (codec, map) in [(CBOR, "a2 6174"), (MSGPACK, "82 a174")] {
-        let (by, open) = if codec == CBOR { ("626279", "644f70656e") } else { ("a26279", "a44f70656e") };
-        refusal::<Tagged>(codec, &format!("{map} 00 {by} 07"));
-        assert_eq!(codec.decode(&bytes(&format!("{map} {open} {by} 07"))), Ok(Tagged::Open { by: 7 }));
-    }
-}
-
 /// Rules: P-104, P-105.
 #[test]
 fn a_key_that_is_not_text_is_no_field() {

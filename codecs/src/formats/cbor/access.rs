@@ -105,8 +105,6 @@ impl<'de> MapAccess<'de> for Entries<'_, 'de> {
 
     #[inline]
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Refused> {
-        // An identifier in the place of a value is the tag of an enum.
-        self.reader.names = Names::Variants;
         seed.deserialize(&mut *self.reader)
     }
 
