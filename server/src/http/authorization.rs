@@ -1,6 +1,6 @@
 //! What the client of a request may do.
 
-use axum::http::{HeaderName, StatusCode, header};
+use axum::http::{StatusCode, header};
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::{call::Call, refusal::Refusal};
@@ -15,28 +15,17 @@ const SHARED_ACCESS_SIGNATURE: &str = "servicebus.windows.net:sastoken";
 /// Checks that the client has a right for a path: by a shared access signature or a JWT, by the name of a key and the key, or without
 /// any.
 pub(super) fn authorize(shared: &Shared, call: &Call, needed: Rights) -> Result<(), Refusal> {
-    check(shared, call, &header::AUTHORIZATION, &call.path, needed)
-}
-
-/// Checks that the client may let the broker forward messages to an entity: by a token for it in a header of its own, or else by
-/// that of the request.
-pub(super) fn authorize_target(shared: &Shared, call: &Call, header: &HeaderName, path: &str) -> Result<(), Refusal> {
-    let header = if call.headers.contains_key(header) { header } else { &header::AUTHORIZATION };
-    check(shared, call, header, path, Rights::SEND)
-}
-
-fn check(shared: &Shared, call: &Call, header: &HeaderName, path: &str, needed: Rights) -> Result<(), Refusal> {
-    let grant = grant(shared, call, header, path)
+    let grant = grant(shared, call)
         .map_err(|denied| Refusal::new(StatusCode::UNAUTHORIZED, denied.description().to_owned()))?;
     if grant.rights.contains(needed) {
         return Ok(());
     }
-    let failure = Failure::unauthorized(needed, path);
+    let failure = Failure::unauthorized(needed, &call.path);
     Err(Refusal::new(StatusCode::UNAUTHORIZED, failure.description))
 }
 
-fn grant(shared: &Shared, call: &Call, header: &HeaderName, path: &str) -> Result<Grant, Denied> {
-    let mut values = call.headers.get_all(header).iter();
+fn grant(shared: &Shared, call: &Call) -> Result<Grant, Denied> {
+    let mut values = call.headers.get_all(header::AUTHORIZATION).iter();
     let malformed = || Denied::new("MalformedToken: The authorization header was malformed.");
     let Some(value) = values.next() else {
         return match shared.authorizer.authenticate(&Credentials::Anonymous)? {
@@ -50,7 +39,7 @@ fn grant(shared: &Shared, call: &Call, header: &HeaderName, path: &str) -> Resul
     let value = value.to_str().map_err(|_| malformed())?.trim();
     let (scheme, rest) = value.split_once(' ').ok_or_else(malformed)?;
     // A path may have the characters of a URL: it stands behind a host.
-    let audience = format!("sb://{}/{path}", call.host);
+    let audience = format!("sb://{}/{}", call.host, call.path);
     if scheme.eq_ignore_ascii_case("SharedAccessSignature") {
         return shared.authorize(&Token::new(SHARED_ACCESS_SIGNATURE, &audience, value));
     }

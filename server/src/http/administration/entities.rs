@@ -1,6 +1,6 @@
 //! Queues, topics and subscriptions: one of them.
 
-use axum::http::{HeaderName, StatusCode};
+use axum::http::StatusCode;
 use consign_core::{
     administration::Metadata,
     message::EntityPath,
@@ -10,20 +10,7 @@ use consign_http::administration::{Description, Entry, QueueDescription, Subscri
 use consign_rules::Rule;
 
 use super::{Request, authorization_rules::complete};
-use crate::http::{authorization, refusal::Refusal};
-
-/// The headers with tokens for the targets of messages and of dead letters.
-const SUPPLEMENTARY: [HeaderName; 2] = [
-    HeaderName::from_static("servicebussupplementaryauthorization"),
-    HeaderName::from_static("servicebusdlqsupplementaryauthorization"),
-];
-
-/// The targets of messages and of dead letters.
-macro_rules! targets {
-    ($settings:ident) => {
-        [$settings.forward_to.as_deref(), $settings.forward_dead_letters_to.as_deref()]
-    };
-}
+use crate::http::refusal::Refusal;
 
 impl Request<'_> {
     pub(super) fn entity(&self, path: &EntityPath) -> Result<Entry, Refusal> {
@@ -67,27 +54,13 @@ impl Request<'_> {
             let current = broker.queue(path.as_str()).and_then(|queue| queue.settings()).map_err(missing)?;
             let mut settings = description.update(&current)?;
             complete(&mut settings.metadata, &current.metadata, broker.now());
-            self.check_targets(targets!(current), targets!(settings))?;
             broker.update_queue(path.as_str(), settings).map_err(missing)?;
         } else {
             let mut settings = description.to_settings()?;
             complete(&mut settings.metadata, &Metadata::default(), broker.now());
-            self.check_targets([None; 2], targets!(settings))?;
             broker.create_queue(path.as_str(), settings).map_err(|error| conflict(error, path))?;
         }
         self.entity(path)
-    }
-
-    /// Checks that the client may send to the entities that messages are forwarded to from now on.
-    fn check_targets(&self, before: [Option<&str>; 2], now: [Option<&str>; 2]) -> Result<(), Refusal> {
-        for ((header, before), now) in SUPPLEMENTARY.iter().zip(before).zip(now) {
-            if let Some(target) = now
-                && !before.is_some_and(|before| before.eq_ignore_ascii_case(target))
-            {
-                authorization::authorize_target(self.http.server.shared(), self.call, header, target)?;
-            }
-        }
-        Ok(())
     }
 
     fn put_topic(&self, path: &EntityPath, description: &TopicDescription) -> Result<Entry, Refusal> {
@@ -117,12 +90,9 @@ impl Request<'_> {
         if self.is_update {
             let missing = |error| Self::missing(error, path.as_str());
             let current = topic.subscription(name).and_then(|found| found.subscription_settings()).map_err(missing)?;
-            let settings = description.update(&current)?;
-            self.check_targets(targets!(current), targets!(settings))?;
-            topic.update_subscription(name, settings).map_err(missing)?;
+            topic.update_subscription(name, description.update(&current)?).map_err(missing)?;
         } else {
             let settings = description.to_settings()?;
-            self.check_targets([None; 2], targets!(settings))?;
             let created = match &description.default_rule_description {
                 Some(rule) => {
                     let rule = rule.to_rule(Rule::DEFAULT_NAME)?;

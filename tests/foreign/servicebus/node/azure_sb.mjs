@@ -19,7 +19,12 @@ scenario("azure_sb_administers_entities", [queue(), topic([subscription("a")])],
   await client.createQueue(`${s.name}-new`, { LockDuration: "PT30S", MaxSizeInMegabytes: "2048" });
   same("whether it was created", await client.createQueueIfNotExists(`${s.name}-new`), false);
   same("the lock", (await client.getQueue(`${s.name}-new`)).LockDuration, "PT30S");
-  const queues = names(await client.listQueues(), "QueueName");
+  const queues = [];
+  for (let more = true; more; ) {
+    const page = names(await client.listQueues({ top: 100, skip: queues.length }), "QueueName");
+    queues.push(...page);
+    more = page.length === 100;
+  }
   same("the queues", [s.name, `${s.name}-new`].every((name) => queues.includes(name)), true);
   await client.createSubscription(of, "b", { MaxDeliveryCount: 3 });
   same("the subscriptions", names(await client.listSubscriptions(of), "SubscriptionName"), ["a", "b"]);
