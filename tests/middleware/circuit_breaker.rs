@@ -214,33 +214,6 @@ fn limits_are_brought_inside() {
     }
 }
 
-/// Rules: Y-30.
-/// In the call or in a poll of its future; whoever polls catches it and drops the future later.
-#[tokio::test(start_paused = true)]
-async fn a_panic_is_a_failure() {
-    use std::{
-        future::poll_fn,
-        panic::{AssertUnwindSafe, catch_unwind},
-    };
-
-    for in_call in [true, false] {
-        let breaker = CircuitBreakerLayer::new(1, 1, PAUSE);
-        let mut stack = breaker.layer(tower::service_fn(move |_: Message| {
-            assert!(!in_call, "as the test wants it");
-            async { if true { panic!("as the test wants it") } else { Ok::<_, BoxError>(Disposition::Complete) } }
-        }));
-        for _ in 0..2 {
-            poll_fn(|cx| stack.poll_ready(cx)).await.unwrap();
-            let called = catch_unwind(AssertUnwindSafe(|| stack.call(message("m"))));
-            if let Ok(called) = called {
-                let mut called = task::spawn(called);
-                catch_unwind(AssertUnwindSafe(|| drop(called.poll()))).unwrap_err();
-            }
-            assert_eq!(breaker.state(), CircuitState::Open, "in the call: {in_call}");
-        }
-    }
-}
-
 /// Rules: Y-32.
 #[cfg(feature = "testing")]
 #[tokio::test(start_paused = true)]

@@ -36,9 +36,10 @@
 //! # Failures that count
 //!
 //! Transient failures count: those that [`retry`](super::retry) would try again, such as
-//! [`Disposition::Abandon`](crate::Disposition) and most errors. A panic counts too. Complete and defer are successes. A dead
-//! letter, a permanent error and a dropped call are ignored, because they do not show the state of the handler's dependencies.
-//! A probe with such a result is followed by another one.
+//! [`Disposition::Abandon`](crate::Disposition) and most errors. Complete and defer are successes. A dead letter, a
+//! permanent error and a dropped call are ignored, because they do not show the state of the handler's dependencies. A
+//! probe with such a result is followed by another one. A panic is ignored too, unless
+//! [`CatchPanicLayer`](super::catch_panic::CatchPanicLayer) is inside of this layer.
 //!
 //! The latest calls count whatever their age is. Calls that began before the circuit opened and end later are ignored.
 //!

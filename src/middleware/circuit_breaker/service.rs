@@ -109,10 +109,8 @@ where
     fn call(&mut self, message: Message) -> Self::Future {
         let is_probe = !self.gate.is_closed() && self.gate.begin_probe();
         // Made before the call, which may panic.
-        let mut seat = Seat { gate: Arc::clone(&self.gate), is_probe, is_inside: true };
-        let handler = self.inner.call(message);
-        seat.is_inside = false;
-        ResponseFuture { handler, seat }
+        let seat = Seat { gate: Arc::clone(&self.gate), is_probe };
+        ResponseFuture { handler: self.inner.call(message), seat }
     }
 }
 
@@ -130,8 +128,6 @@ pin_project! {
 struct Seat {
     gate: Arc<Gate>,
     is_probe: bool,
-    /// Whether the handler is being called or polled: so it is still when the call is dropped after a panic.
-    is_inside: bool,
 }
 
 impl Seat {
@@ -149,9 +145,7 @@ impl Seat {
 impl Drop for Seat {
     #[inline]
     fn drop(&mut self) {
-        if self.is_inside {
-            self.end(Outcome::Failure);
-        } else if self.is_probe {
+        if self.is_probe {
             self.end(Outcome::Nothing);
         }
     }
@@ -167,10 +161,7 @@ where
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        this.seat.is_inside = true;
-        let polled = this.handler.poll(cx);
-        this.seat.is_inside = false;
-        let answer = ready!(polled).map_err(Into::into);
+        let answer = ready!(this.handler.poll(cx)).map_err(Into::into);
         this.seat.end(match &answer {
             Ok(Disposition::Complete | Disposition::Defer(_)) => Outcome::Success,
             Ok(Disposition::Abandon(changes)) if changes.is_hold() => Outcome::Nothing,
