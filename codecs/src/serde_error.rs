@@ -7,6 +7,13 @@ use serde::de::{self, Expected, Unexpected};
 
 use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, ValueKind};
 
+/// The refusal of a value that the type did not read to its end.
+#[cfg(any(feature = "avro", feature = "msgpack", feature = "cbor", feature = "dotnet", feature = "amqp-value"))]
+#[cold]
+pub(crate) fn left_a_part() -> DecodeError {
+    DecodeError::new(DecodeErrorKind::Type).with_detail("the type did not read the whole value")
+}
+
 /// Returns the refusal for a message of serde, without its quotations of the body. A message of the user's own
 /// (`Error::custom`) is dropped, because it may quote the body. One that has the exact form of serde's is treated as serde's.
 #[cold]

@@ -8,15 +8,10 @@ use super::{
     deserializer::{Budget, Deserializer, Error, deeper},
 };
 use crate::{
-    DecodeError, DecodeErrorKind,
     formats::single::Single,
     names::{Identifier, Names},
+    serde_error::left_a_part,
 };
-
-#[cold]
-fn left_a_part() -> Error {
-    DecodeError::new(DecodeErrorKind::Type).with_detail("the type did not read the whole value").into()
-}
 
 fn map<'de, N: Node<'de>, V: Visitor<'de>>(
     map: N::Map,
@@ -27,13 +22,13 @@ fn map<'de, N: Node<'de>, V: Visitor<'de>>(
 ) -> Result<V::Value, Error> {
     let mut entries = Entries::new(map, budget, deeper(budget, depth)?, names);
     let value = visitor.visit_map(&mut entries)?;
-    if entries.map.next().is_some() { Err(left_a_part()) } else { Ok(value) }
+    if entries.map.next().is_some() { Err(left_a_part().into()) } else { Ok(value) }
 }
 
 fn octets<'de, V: Visitor<'de>>(bytes: &[u8], visitor: V) -> Result<V::Value, Error> {
     let mut octets = SeqDeserializer::<_, Error>::new(bytes.iter().copied());
     let value = visitor.visit_seq(&mut octets)?;
-    if octets.end().is_err() { Err(left_a_part()) } else { Ok(value) }
+    if octets.end().is_err() { Err(left_a_part().into()) } else { Ok(value) }
 }
 
 fn any<'de, N: Node<'de>, V: Visitor<'de>>(
@@ -47,7 +42,7 @@ fn any<'de, N: Node<'de>, V: Visitor<'de>>(
         View::List(list) => {
             let mut elements = Elements { list, budget, depth: deeper(budget, depth)? };
             let value = visitor.visit_seq(&mut elements)?;
-            return if elements.list.next().is_some() { Err(left_a_part()) } else { Ok(value) };
+            return if elements.list.next().is_some() { Err(left_a_part().into()) } else { Ok(value) };
         }
         View::Map(pairs) => return map::<N, V>(pairs, budget, depth, Names::Keys, visitor),
         View::Described(node) => {

@@ -1,5 +1,6 @@
 //! A wrapper of a deserializer and of the values that it passes on: a float that is an integer exactly is read into an integer,
-//! and one of 64 bits into one of 32; an instant is read into text; a number is no name of a field or a variant.
+//! and one of 64 bits into one of 32; an instant is read into text; and a number is not the name of a field or
+//! of a variant.
 
 use std::fmt;
 

@@ -1,6 +1,17 @@
 //! The formats. Each is a small value that implements [`Codec`](crate::Codec); `Protobuf` is a type that reads and
 //! writes its own bytes.
 
+/// Passes values of these kinds on to the visitor in a field.
+#[cfg(any(feature = "avro", feature = "msgpack", feature = "cbor", feature = "dotnet", feature = "amqp-value"))]
+macro_rules! forward_to {
+    ($field:tt; $($name:ident: $type:ty),* $(,)?) => {$(
+        #[inline]
+        fn $name<E: Error>(self, value: $type) -> Result<V::Value, E> {
+            self.$field.$name(value)
+        }
+    )*};
+}
+
 #[cfg(feature = "avro")]
 mod avro;
 #[cfg(feature = "bincode")]

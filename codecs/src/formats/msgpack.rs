@@ -136,7 +136,7 @@ fn read_as<'de, T: Deserialize<'de>>(body: &'de [u8], limits: &Limits, mode: Mod
     // The body ends with the value, but a type may have read less than the value.
     match IgnoredAny::deserialize(&mut reader) {
         Err(decode::Error::InvalidMarkerRead(_)) => Ok(value),
-        _ => Err(DecodeError::new(DecodeErrorKind::Type).with_detail("the type did not read the whole value")),
+        _ => Err(serde_error::left_a_part()),
     }
 }
 

@@ -15,15 +15,6 @@ pub(crate) fn integral(value: f64) -> Option<i128> {
     (value.fract().abs() <= 0.0 && value.abs() < END).then_some(value as i128)
 }
 
-macro_rules! forward {
-    ($($name:ident: $type:ty),* $(,)?) => {$(
-        #[inline]
-        fn $name<E: Error>(self, value: $type) -> Result<V::Value, E> {
-            self.0.$name(value)
-        }
-    )*};
-}
-
 impl<'de, V: Visitor<'de>> Visitor<'de> for Integer<V> {
     type Value = V::Value;
 
@@ -31,7 +22,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Integer<V> {
         self.0.expecting(f)
     }
 
-    forward! {
+    forward_to! { 0;
         visit_bool: bool,
         visit_i8: i8, visit_i16: i16, visit_i32: i32, visit_i64: i64, visit_i128: i128,
         visit_u8: u8, visit_u16: u16, visit_u32: u32, visit_u64: u64, visit_u128: u128,

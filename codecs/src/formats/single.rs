@@ -7,15 +7,6 @@ use serde::de::{Error, Unexpected, Visitor};
 /// Accepts a float of 64 bits for one of 32: the nearest one, and none that would become infinite.
 pub(crate) struct Single<V>(pub(crate) V);
 
-macro_rules! forward {
-    ($($name:ident: $type:ty),* $(,)?) => {$(
-        #[inline]
-        fn $name<E: Error>(self, value: $type) -> Result<V::Value, E> {
-            self.0.$name(value)
-        }
-    )*};
-}
-
 impl<'de, V: Visitor<'de>> Visitor<'de> for Single<V> {
     type Value = V::Value;
 
@@ -23,7 +14,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Single<V> {
         self.0.expecting(f)
     }
 
-    forward! {
+    forward_to! { 0;
         visit_bool: bool, visit_f32: f32,
         visit_i8: i8, visit_i16: i16, visit_i32: i32, visit_i64: i64, visit_i128: i128,
         visit_u8: u8, visit_u16: u16, visit_u32: u32, visit_u64: u64, visit_u128: u128,

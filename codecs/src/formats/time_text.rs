@@ -8,15 +8,6 @@ use crate::instant::{EXTENSION, from_extension};
 /// Accepts `MessagePack`'s timestamp extension as text: most instant types of other crates read text.
 pub(super) struct TimeText<V>(pub(super) V);
 
-macro_rules! forward {
-    ($($name:ident: $type:ty),* $(,)?) => {$(
-        #[inline]
-        fn $name<E: Error>(self, value: $type) -> Result<V::Value, E> {
-            self.0.$name(value)
-        }
-    )*};
-}
-
 impl<'de, V: Visitor<'de>> Visitor<'de> for TimeText<V> {
     type Value = V::Value;
 
@@ -24,7 +15,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for TimeText<V> {
         self.0.expecting(f)
     }
 
-    forward! {
+    forward_to! { 0;
         visit_bool: bool, visit_f32: f32, visit_f64: f64,
         visit_i8: i8, visit_i16: i16, visit_i32: i32, visit_i64: i64,
         visit_u8: u8, visit_u16: u16, visit_u32: u32, visit_u64: u64,

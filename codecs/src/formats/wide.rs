@@ -10,14 +10,6 @@ pub(super) struct Wide<V> {
     pub(super) has_sign: bool,
 }
 
-macro_rules! forward {
-    ($($name:ident: $type:ty),* $(,)?) => {$(
-        fn $name<E: Error>(self, value: $type) -> Result<V::Value, E> {
-            self.visitor.$name(value)
-        }
-    )*};
-}
-
 impl<'de, V: Visitor<'de>> Visitor<'de> for Wide<V> {
     type Value = V::Value;
 
@@ -25,7 +17,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Wide<V> {
         self.visitor.expecting(f)
     }
 
-    forward! {
+    forward_to! { visitor;
         visit_bool: bool, visit_f32: f32, visit_f64: f64, visit_str: &str, visit_borrowed_str: &'de str,
         visit_i8: i8, visit_i16: i16, visit_i32: i32, visit_i64: i64,
         visit_u8: u8, visit_u16: u16, visit_u32: u32, visit_u64: u64,

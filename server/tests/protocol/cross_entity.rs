@@ -39,6 +39,24 @@ async fn the_first_entity_of_a_session_transfers_what_is_sent_to_others() {
     assert_eq!(queue(&harness, "bills").counts().active, 2);
 }
 
+/// Rules: T-76.
+#[tokio::test(start_paused = true)]
+async fn a_transaction_that_is_on_another_entity_stays_there() {
+    let harness = Harness::new();
+    send(&harness.session().await, "bills", &["a"]).await;
+    let session = harness.session().await;
+    let control = coordinator(&session).await;
+    sender(&session, "orders").await;
+    let mut receiver = receiver(&session, "bills").await;
+    let bills = sender(&session, "bills").await;
+    let delivery = receive(&mut receiver).await;
+    let txn_id = declare(&control).await;
+    settle(&receiver, &delivery, within(&txn_id, Some(accepted()))).await;
+    assert_eq!(send_within(&bills, &txn_id, "b").await, within(&txn_id, Some(accepted())));
+    assert_eq!(discharge(&control, &txn_id, false).await, accepted());
+    assert_eq!(text_of(&receive(&mut receiver).await), "b");
+}
+
 /// A transfer that fails is in the entity that would have made it.
 /// Rules: T-76, T-77.
 #[tokio::test(start_paused = true)]

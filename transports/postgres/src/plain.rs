@@ -50,7 +50,7 @@ pub(crate) async fn send(
     }
     let count = i32::try_from(messages.len()).unwrap_or(i32::MAX);
     let sizes: Vec<i32> = messages.iter().map(|message| message.size).collect();
-    let largest = sizes.iter().copied().max().unwrap_or_default();
+    let largest = sizes.iter().copied().fold(first.size, i32::max);
     let properties: Vec<&str> = messages.iter().map(|message| message.properties.as_str()).collect();
     let bodies: Vec<&[u8]> = messages.iter().map(|message| &*message.body).collect();
     let parameters: [Parameter<'_>; 7] = [

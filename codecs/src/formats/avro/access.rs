@@ -13,12 +13,7 @@ use super::{
     reader::Reader,
     schema::{AvroSchema, Field, Id, Node},
 };
-use crate::{DecodeError, DecodeErrorKind, serde_error::Refused};
-
-#[cold]
-fn left_a_part() -> Refused {
-    DecodeError::new(DecodeErrorKind::Type).with_detail("the type did not read the whole value").into()
-}
+use crate::serde_error::{Refused, left_a_part};
 
 /// The items of an array.
 pub(super) struct Items<'i, 'de, 's> {
@@ -53,7 +48,7 @@ impl<'i, 'de, 's> Items<'i, 'de, 's> {
 
     /// Refuses an array that the type did not read to its end.
     pub(super) fn end(&mut self) -> Result<(), Refused> {
-        if self.advance()? { Err(left_a_part()) } else { Ok(()) }
+        if self.advance()? { Err(left_a_part().into()) } else { Ok(()) }
     }
 }
 
@@ -107,7 +102,7 @@ impl<'i, 'de, 's> Fields<'i, 'de, 's> {
     }
 
     pub(super) fn end(&self) -> Result<(), Refused> {
-        if self.rest.len() == 0 { Ok(()) } else { Err(left_a_part()) }
+        if self.rest.len() == 0 { Ok(()) } else { Err(left_a_part().into()) }
     }
 }
 

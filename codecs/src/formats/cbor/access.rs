@@ -7,7 +7,10 @@ use serde::{
 };
 
 use super::reader::{Head, Reader};
-use crate::{DecodeError, DecodeErrorKind, names::Names, serde_error::Refused};
+use crate::{
+    names::Names,
+    serde_error::{Refused, left_a_part},
+};
 
 /// The elements of an array, or the entries of a map.
 pub(super) struct Entries<'r, 'de> {
@@ -69,12 +72,7 @@ impl<'r, 'de> Entries<'r, 'de> {
 #[cold]
 fn left(entries: &mut Entries<'_, '_>) -> Refused {
     entries.reader.back_to(entries.item);
-    left_a_part()
-}
-
-#[cold]
-fn left_a_part() -> Refused {
-    DecodeError::new(DecodeErrorKind::Type).with_detail("the type did not read the whole value").into()
+    left_a_part().into()
 }
 
 impl<'de> SeqAccess<'de> for Entries<'_, 'de> {
@@ -198,7 +196,7 @@ impl<'b> Bytes<'b> {
     }
 
     pub(super) fn end(self) -> Result<(), Refused> {
-        if self.0.as_slice().is_empty() { Ok(()) } else { Err(left_a_part()) }
+        if self.0.as_slice().is_empty() { Ok(()) } else { Err(left_a_part().into()) }
     }
 }
 

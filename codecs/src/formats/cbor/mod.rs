@@ -118,7 +118,7 @@ fn read_from<'de, T: Deserialize<'de>>(reader: &mut Reader<'de>) -> Result<T, De
     match T::deserialize(&mut *reader) {
         // The body ends with the item, but a type may have read nothing.
         Ok(value) if reader.is_at_end() => Ok(value),
-        Ok(_) => Err(DecodeError::new(DecodeErrorKind::Type).with_detail("the type did not read the whole value")),
+        Ok(_) => Err(serde_error::left_a_part()),
         Err(refused) => Err(at(refused.into_inner(), reader)),
     }
 }

@@ -14,7 +14,10 @@ use super::{
     document::{Document, Inside, Kind},
     reader::Reader,
 };
-use crate::{DecodeError, DecodeErrorKind, serde_error::Refused};
+use crate::{
+    DecodeError, DecodeErrorKind,
+    serde_error::{Refused, left_a_part},
+};
 
 /// Returns the next element. Text beside elements is refused, unless it is white space.
 fn next_element(inside: &mut Inside<'_, '_>) -> Result<Option<usize>, Refused> {
@@ -33,9 +36,7 @@ fn next_element(inside: &mut Inside<'_, '_>) -> Result<Option<usize>, Refused> {
 fn end(inside: &mut Inside<'_, '_>) -> Result<(), Refused> {
     match next_element(inside)? {
         None => Ok(()),
-        Some(_) => {
-            Err(DecodeError::new(DecodeErrorKind::Type).with_detail("the type did not read the whole value").into())
-        }
+        Some(_) => Err(left_a_part().into()),
     }
 }
 
@@ -151,7 +152,7 @@ impl<'b> Octets<'b> {
         if self.0.len() == 0 {
             return Ok(());
         }
-        Err(DecodeError::new(DecodeErrorKind::Type).with_detail("the type did not read the whole value").into())
+        Err(left_a_part().into())
     }
 }
 
