@@ -107,6 +107,6 @@ async fn main() -> Result<(), BoxError> {
         letter.complete().await?;
     }
     reasons.sort();
-    assert_eq!(reasons, ["MaxDeliveryCountExceeded", "UnsupportedContentType"]);
+    assert_eq!(reasons, ["DeserializationFailed", "MaxDeliveryCountExceeded"]);
     Ok(())
 }
