@@ -2,6 +2,8 @@
 
 use serde::{Serialize, de::DeserializeOwned};
 
+use crate::report::NUMBERED;
+
 /// One of them.
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
@@ -30,13 +32,7 @@ pub(crate) const PEERS: &[Peer] = &[
     Peer { name: "rmp-serde, maps", format: "msgpack", package: "rmp-serde", reads: false, kind: Kind::RmpMaps },
     Peer { name: "ciborium", format: "cbor", package: "ciborium", reads: true, kind: Kind::Ciborium },
     Peer { name: "serde_cbor", format: "cbor", package: "serde_cbor", reads: true, kind: Kind::SerdeCbor },
-    Peer {
-        name: "serde_cbor, packed",
-        format: "cbor",
-        package: "serde_cbor",
-        reads: false,
-        kind: Kind::SerdeCborPacked,
-    },
+    Peer { name: NUMBERED, format: "cbor", package: "serde_cbor", reads: false, kind: Kind::SerdeCborPacked },
     Peer { name: "minicbor-serde", format: "cbor", package: "minicbor-serde", reads: true, kind: Kind::Minicbor },
 ];
 
