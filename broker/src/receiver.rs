@@ -1,10 +1,10 @@
+#[cfg(feature = "durable")]
+use std::{collections::VecDeque, future::Future, pin::Pin};
 use std::{
     fmt,
     sync::Arc,
     task::{Context, Poll},
 };
-#[cfg(feature = "durable")]
-use std::{future::Future, pin::Pin};
 
 use consign_core::{
     Message,
@@ -106,45 +106,54 @@ impl Receiver for QueueReceiver {
 /// Messages that were removed as they are delivered, and are dispatched when the removal is on the disk.
 #[derive(Default)]
 pub(super) struct Removed {
+    /// The removal of those that wait, until it is on the disk.
     #[cfg(feature = "durable")]
-    waiting: Option<(Commit, Vec<Delivery<QueueLease>>)>,
+    commit: Option<Commit>,
+    #[cfg(feature = "durable")]
+    waiting: VecDeque<Delivery<QueueLease>>,
 }
 
 impl Removed {
     #[cfg_attr(not(feature = "durable"), allow(clippy::unused_self, reason = "as it is where there may be a disk"))]
     pub(super) fn is_waiting(&self) -> bool {
         #[cfg(feature = "durable")]
-        return self.waiting.is_some();
+        return !self.waiting.is_empty();
         #[cfg(not(feature = "durable"))]
         false
     }
 
-    /// Dispatches the messages that wait, if there are any.
+    /// Dispatches up to `max` of the messages that wait, if there are any.
     #[cfg(feature = "durable")]
     #[inline]
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
+        max: usize,
         out: &mut Vec<Delivery<QueueLease>>,
     ) -> Poll<Option<Result<usize, ReceiveError>>> {
-        if self.waiting.is_none() { Poll::Ready(None) } else { self.poll_waiting(cx, out) }
+        if self.waiting.is_empty() { Poll::Ready(None) } else { self.poll_waiting(cx, max, out).map(Some) }
     }
 
+    /// A poll may ask for fewer messages than the one that removed them, which was cancelled.
     #[cfg(feature = "durable")]
     #[cold]
     fn poll_waiting(
         &mut self,
         cx: &mut Context<'_>,
+        max: usize,
         out: &mut Vec<Delivery<QueueLease>>,
-    ) -> Poll<Option<Result<usize, ReceiveError>>> {
-        let Some((commit, _)) = &mut self.waiting else { return Poll::Ready(None) };
-        let outcome = std::task::ready!(Pin::new(commit).poll(cx));
-        let removed = self.waiting.take().map(|(_, removed)| removed).unwrap_or_default();
-        Poll::Ready(Some(outcome.map_err(Into::into).map(|()| {
-            let count = removed.len();
-            out.extend(removed);
-            count
-        })))
+    ) -> Poll<Result<usize, ReceiveError>> {
+        if let Some(commit) = &mut self.commit {
+            let outcome = std::task::ready!(Pin::new(commit).poll(cx));
+            self.commit = None;
+            if let Err(failure) = outcome {
+                self.waiting.clear();
+                return Poll::Ready(Err(failure.into()));
+            }
+        }
+        let count = max.min(self.waiting.len());
+        out.extend(self.waiting.drain(..count));
+        Poll::Ready(Ok(count))
     }
 }
 
@@ -164,7 +173,7 @@ pub(super) fn poll_source(
     let (Queue { shared, store, .. }, max) = (queue, max.max(1));
     shared.check_open::<ReceiveError>()?;
     #[cfg(feature = "durable")]
-    if let Some(received) = std::task::ready!(removed.poll(cx, out)) {
+    if let Some(received) = std::task::ready!(removed.poll(cx, max, out)) {
         return Poll::Ready(received);
     }
     #[cfg(feature = "durable")]
@@ -188,8 +197,9 @@ pub(super) fn poll_source(
         && matches!(polled, Poll::Ready(Ok(_)))
         && let Some(commit) = shared.recorder().and_then(Recorder::pending)
     {
-        removed.waiting = Some((commit, out.split_off(first)));
-        let received = std::task::ready!(removed.poll(cx, out));
+        removed.commit = Some(commit);
+        removed.waiting = out.split_off(first).into();
+        let received = std::task::ready!(removed.poll(cx, max, out));
         return Poll::Ready(received.unwrap_or(Ok(0)));
     }
     #[cfg(not(feature = "durable"))]

@@ -4,11 +4,11 @@ use consign::{
     Message,
     administration::QueueSettings,
     broker::{Broker, Queue},
-    transport::{CompleteAll, Delivery, Lease, PresettledSender, Sender},
+    transport::{CompleteAll, Delivery, Lease, PresettledSender, ReceiverExt, Sender},
 };
-use futures_util::future::try_join_all;
+use futures_util::{FutureExt, future::try_join_all};
 
-use crate::support::{Disk, receive};
+use crate::support::{Disk, receive, texts};
 
 const MESSAGES: usize = 64;
 
@@ -94,4 +94,25 @@ async fn a_call_that_is_kept_is_written_with_the_next_one() {
     assert_eq!(commits(&broker), before + 1);
     kept.await.unwrap();
     assert_eq!(commits(&broker), before + 1);
+}
+
+/// Rules: D-290.
+#[tokio::test]
+async fn messages_of_a_cancelled_receive_are_received_in_order_by_later_ones() {
+    let disk = Disk::new();
+    let (broker, _) = disk.open();
+    let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
+    let sender = queue.sender().unwrap();
+    for number in 0..10 {
+        sender.send(Message::new(number.to_string())).await.unwrap();
+    }
+    let mut receiver = queue.receive_and_delete();
+    // They are removed, and the removal is not on the disk yet.
+    assert!(receiver.receive_batch(10).now_or_never().is_none());
+    assert!(receiver.is_removing());
+    let mut received = vec![receiver.receive().await.unwrap()];
+    received.extend(receiver.receive_batch(3).await.unwrap());
+    received.extend(receiver.receive_batch(100).await.unwrap());
+    assert_eq!(texts(&received), ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]);
+    assert!(!receiver.is_removing());
 }
