@@ -15,6 +15,7 @@ use consign::{
 use tokio::{task::yield_now, time::Instant};
 
 use crate::{
+    log::captured,
     namespace::{
         Namespace, almost, bodies, counts, numbers, peek, publish, receive, send, try_send, try_take, with_id,
     },
@@ -877,4 +878,30 @@ fn forwards_due_between_calls_are_tried_once() {
     assert_eq!(counts(&target), [0; 5]);
     namespace.advance(MS);
     assert_eq!((counts(&source), counts(&target)), ([0; 5], [1, 0, 0, 0, 0]));
+}
+
+/// Rules: T-62, T-64.
+#[test]
+fn an_entity_that_cannot_forward_says_so_once_a_minute() {
+    let namespace = Namespace::new();
+    let target = namespace.queue("target");
+    let queue = namespace.queue_with("orders", to("target"));
+    let dead = namespace.queue_with("failed", dead_to("target"));
+    let closed = || settings().status(Status::SendDisabled);
+    namespace.broker.update_queue("target", closed()).unwrap();
+    let send_both = || {
+        send(&queue, "a");
+        send(&dead, "b");
+        kill(&dead, "no");
+        namespace.broker.entities().len()
+    };
+    let warnings = |log: &str| log.lines().filter(|line| line.starts_with("WARN")).count();
+    let (_, log) = captured(|| (send_both(), send_both()));
+    assert_eq!(warnings(&log), 2, "{log}");
+    assert!(log.contains("messages cannot be forwarded") && log.contains("dead letters cannot be forwarded"), "{log}");
+    assert!(log.contains("entity=orders") && log.contains("target_entity=target"), "{log}");
+    namespace.advance(60 * SECOND);
+    let (_, log) = captured(send_both);
+    assert_eq!(warnings(&log), 2, "{log}");
+    assert!(peek(&target).is_empty());
 }

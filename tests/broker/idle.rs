@@ -12,6 +12,7 @@ use consign::{
 use tokio_test::task;
 
 use crate::{
+    log::captured,
     namespace::{Namespace, almost, bodies, counts, numbers, peek, publish, receive, send, try_take},
     support::{Ended, LOCK, MS, START, settings},
     topics::{sql, subscribe, subscribe_with},
@@ -311,4 +312,17 @@ fn an_entity_that_was_idle_has_no_settings() {
     let subscription = subscribe_with(&topic, "s", settings);
     namespace.advance(IDLE);
     assert_eq!(subscription.subscription_settings().unwrap_err().kind(), ErrorKind::EntityNotFound);
+}
+
+/// Rules: T-11.
+#[test]
+fn the_deletion_of_an_idle_entity_is_logged() {
+    let namespace = Namespace::new();
+    let queue = namespace.queue_with("orders", idling());
+    send(&queue, "a");
+    let (_, log) = captured(|| {
+        namespace.advance(IDLE);
+        exists(&namespace, "orders")
+    });
+    assert!(log.starts_with("INFO") && log.contains("entity=orders") && log.contains("messages=1"), "{log}");
 }

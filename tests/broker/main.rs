@@ -12,6 +12,8 @@ mod duplicates;
 mod expiry;
 mod forwarding;
 mod idle;
+#[path = "../poison/log.rs"]
+mod log;
 mod namespace;
 mod owners;
 mod partitions;

@@ -9,8 +9,8 @@ use consign_core::{
 use consign_rules::{Rule, RuleSet, RuleSetError};
 
 use super::{
-    Ages, Engine, Entity, Part, Role, StoreId, Subscription, Topic, Totals, declare::other, entity_mut, store::Store,
-    time::Now,
+    Ages, Engine, Entity, LastSaid, Part, Role, StoreId, Subscription, Topic, Totals, declare::other, entity_mut,
+    store::Store, time::Now,
 };
 use crate::Broker;
 
@@ -88,12 +88,26 @@ impl Engine {
         let [forward_to, forward_dead_letters_to] = forwards;
         if let Role::Subscription(subscription) = &role {
             let (topic, name) = (subscription.topic, subscription.name.to_lowercase().into());
-            slot.insert(Entity { path, role, store, forward_to, forward_dead_letters_to });
+            slot.insert(Entity {
+                path,
+                role,
+                store,
+                forward_to,
+                forward_dead_letters_to,
+                last_said: LastSaid::default(),
+            });
             if let Some(Role::Topic(topic)) = entity_mut(&mut self.entities, topic).map(|entity| &mut entity.role) {
                 topic.subscriptions.insert(name, id);
             }
         } else {
-            slot.insert(Entity { path, role, store, forward_to, forward_dead_letters_to });
+            slot.insert(Entity {
+                path,
+                role,
+                store,
+                forward_to,
+                forward_dead_letters_to,
+                last_said: LastSaid::default(),
+            });
         }
         self.names.insert(key, id);
         if let Some(entity) = entity_mut(&mut self.entities, id) {

@@ -10,6 +10,7 @@ use consign_core::{message::Stored, time::Timestamp};
 use super::{
     Entity,
     ids::{Part, StoreId},
+    notice::Notice,
     time::Ticks,
 };
 use crate::panics;
@@ -92,6 +93,8 @@ pub(crate) struct Notes {
     /// Removed messages. The user may own the bytes of a body, and their drop runs the user's code, so they are
     /// dropped where no lock is held.
     pub(crate) dropped: Vec<Stored>,
+    /// What is to be logged where no lock is held.
+    pub(super) notices: Vec<Notice>,
     /// Removed entities, with their messages, the states of their sessions and the values in their rules.
     pub(super) removed: Vec<Entity>,
     /// Instants at which the engine checks an entity.
@@ -197,24 +200,30 @@ impl Effects {
 
     /// Returns removed messages and entities. They are the last of the notes that a caller takes.
     pub(super) fn take_dropped(&mut self) -> Dropped {
-        let Notes { due, leaving, dropped, removed, .. } = &mut self.notes;
+        let Notes { due, leaving, dropped, removed, notices, .. } = &mut self.notes;
         self.is_noted = !due.is_empty() || !leaving.is_empty();
-        Dropped { messages: std::mem::take(dropped), entities: std::mem::take(removed) }
+        Dropped {
+            messages: std::mem::take(dropped),
+            entities: std::mem::take(removed),
+            notices: std::mem::take(notices),
+        }
     }
 }
 
-/// Removed messages and entities, to be dropped where no lock is held.
+/// Removed messages and entities, to be dropped where no lock is held, and what is to be logged there.
 #[must_use]
 pub(crate) struct Dropped {
     messages: Vec<Stored>,
     entities: Vec<Entity>,
+    notices: Vec<Notice>,
 }
 
 impl Dropped {
-    /// Drops them. The user may own the bytes of a body, and their drop may panic.
+    /// Drops and logs them. The user may own the bytes of a body, and their drop may panic.
     #[inline]
     pub(crate) fn release(self) {
-        let Self { messages, entities } = self;
+        let Self { messages, entities, notices } = self;
+        notices.iter().for_each(Notice::log);
         panics::release_all(messages);
         if entities.capacity() > 0 {
             panics::release_all(entities);

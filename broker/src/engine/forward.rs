@@ -4,7 +4,7 @@ use consign_core::{
 };
 
 use super::{
-    Engine, Part, Role, StoreId, entity_mut,
+    Engine, Notice, Part, Role, StoreId, entity_mut,
     store::{Arrival, KEPT},
     time::Now,
 };
@@ -68,6 +68,7 @@ impl Engine {
                     return;
                 }
                 Err(error) => {
+                    self.note_refusal(now, from, part, &target, &error);
                     if part != Part::Main {
                         let size = self.refused_from(&target, error.kind(), arrival.size);
                         *stuck = size.map(|size| Stuck { from, size }).or(stuck.take());
@@ -79,6 +80,19 @@ impl Engine {
         if let Some(entity) = entity_mut(&mut self.entities, from) {
             entity.store.cannot_leave(now, key, refused, &mut self.fx);
         }
+    }
+
+    fn note_refusal(&mut self, now: Now, from: StoreId, part: Part, target: &str, error: &SendError) {
+        let Some(entity) = entity_mut(&mut self.entities, from) else { return };
+        if !entity.says_refused(now) {
+            return;
+        }
+        self.fx.note().notices.push(Notice::NotForwarded {
+            from: entity.path.clone(),
+            target: target.into(),
+            error: error.to_string(),
+            is_dead_letter: part != Part::Main,
+        });
     }
 
     /// Returns the size from which a target refuses everything, if it has refused a message of this one.

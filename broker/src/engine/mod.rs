@@ -13,6 +13,7 @@ mod declare;
 mod effects;
 mod forward;
 mod ids;
+mod notice;
 #[cfg(feature = "durable")]
 pub(super) mod record;
 mod store;
@@ -40,6 +41,7 @@ pub(super) use self::{
 };
 use self::{
     effects::Effects,
+    notice::{LastSaid, Notice},
     store::{Event, Store},
     time::NEVER,
 };
@@ -77,6 +79,7 @@ struct Entity {
     /// The names of the entities to which it forwards messages.
     forward_to: Option<Box<str>>,
     forward_dead_letters_to: Option<Box<str>>,
+    last_said: LastSaid,
 }
 
 /// What an entity does with a message that it has accepted.
@@ -161,6 +164,10 @@ impl Engine {
 
     fn happen(&mut self, now: Now, id: StoreId, event: Event) {
         if event == Event::Idle {
+            if let Some(entity) = self.entity(id) {
+                let (path, messages) = (entity.path.clone(), entity.store.messages());
+                self.fx.note().notices.push(Notice::DeletedIdle { path, messages });
+            }
             self.remove_entity(id);
             return;
         }

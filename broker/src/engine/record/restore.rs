@@ -5,7 +5,7 @@ use consign_core::message::EntityPath;
 use super::{CounterRecord, EntityKind, EntityRecord, IdRecord, MessageRecord, SessionRecord};
 use crate::{
     Quirks,
-    engine::{Engine, Entity, Role, StoreId, Subscription, Topic, entity_mut, store::Store, time::Now},
+    engine::{Engine, Entity, LastSaid, Role, StoreId, Subscription, Topic, entity_mut, store::Store, time::Now},
 };
 
 /// Why a record does not fit the records before it.
@@ -101,7 +101,7 @@ impl Restoring {
             Role::Subscription(subscription) => Some((subscription.topic, subscription.name.to_lowercase().into())),
             _ => None,
         };
-        slot.insert(Entity { path, role, store, forward_to, forward_dead_letters_to });
+        slot.insert(Entity { path, role, store, forward_to, forward_dead_letters_to, last_said: LastSaid::default() });
         if let Some((topic, name)) = child {
             match entity_mut(&mut engine.entities, topic).map(|entity| &mut entity.role) {
                 Some(Role::Topic(topic)) => drop(topic.subscriptions.insert(name, id)),

@@ -31,6 +31,11 @@ impl Tally {
 }
 
 impl Store {
+    /// Returns the number of all messages.
+    pub(in super::super) fn messages(&self) -> usize {
+        self.entries.len()
+    }
+
     pub(crate) fn counts(&self, part: Part) -> Counts {
         let tally = self.tally[part as usize];
         let is_main = part == Part::Main;
