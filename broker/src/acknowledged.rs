@@ -50,6 +50,12 @@ impl<T, E> Acknowledged<T, E> {
         Self { answer: Some(answer), commit }
     }
 
+    /// Whether the call was refused. A disk may still fail for one that was not.
+    #[cfg(feature = "durable")]
+    pub(super) fn is_refused(&self) -> bool {
+        matches!(self.answer, Some(Err(_)))
+    }
+
     pub(super) fn map<U>(self, map: impl FnOnce(T) -> U) -> Acknowledged<U, E> {
         Acknowledged {
             answer: self.answer.map(|answer| answer.map(map)),

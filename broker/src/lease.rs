@@ -245,7 +245,7 @@ impl Lease for QueueLease {
     }
 
     fn release(mut self) -> Self::Settle {
-        // The disk needs no record of it: a lock does not outlive the process.
+        // Nothing is lost with it: after a crash the message is free, or stays locked until the end that is on the disk.
         Acknowledged::ready(self.take_lock().and_then(|lock| {
             let now = self.shared.now();
             let released = self.shared.with(|state| state.engine.release(now, self.store(), self.key, lock));

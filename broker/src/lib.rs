@@ -237,7 +237,8 @@ impl Broker {
         self.shared.with(|state| state.engine.quirks())
     }
 
-    /// Returns the time of its clock.
+    /// Returns the time by which messages expire and locks end. On a disk it never goes back, so it is ahead of the clock if UTC
+    /// has stepped back. The time of a scheduled message is compared with the clock itself, [`Sender::clock`](consign_core::transport::Sender::clock).
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.shared.now().utc

@@ -6,7 +6,7 @@ use std::{
 use consign_core::{
     Message,
     message::SequenceNumber,
-    transport::{SendError, Sender},
+    transport::{ReceiveError, SendError, Sender},
 };
 
 use super::{
@@ -23,12 +23,13 @@ impl Queue {
     /// included. Messages of sub-queues are not, as those are queues of their own. Messages that arrive or leave
     /// meanwhile may be included or not. Blocks this thread.
     ///
-    /// Errors: those of `out`.
+    /// Errors: those of `out`, and of a broker that is closed or whose disk fails; then messages are missing.
     pub fn export(&self, out: &mut impl Write) -> io::Result<u64> {
         let (mut from, mut count) = (SequenceNumber::new(0), 0);
         let entity = self.path().to_string();
         loop {
             let messages = self.peek(from, TOGETHER);
+            self.shared.check_open::<ReceiveError>().map_err(io::Error::other)?;
             for message in &messages {
                 write_message(out, &Line { entity: Some(entity.clone()), message: message.clone() })?;
                 count += 1;
@@ -47,15 +48,24 @@ impl QueueSender {
     /// expired message expires. Returns the number of messages when the last is acknowledged. Blocks this thread. A line
     /// has 256 MiB at most.
     ///
-    /// Errors: a line that is not a message, or that is refused. The lines before it were sent.
+    /// Errors: a line that is not a message, or that is refused. The lines before it were sent, and none after it. If the disk fails,
+    /// up to 255 lines after the first that is not stored may have been sent.
     pub fn import(&self, input: impl BufRead) -> Result<u64, ImportError> {
         let mut count = 0;
         let mut waiting: Vec<(u64, Acknowledged<(), SendError>)> = Vec::new();
         for line in read_messages(input, MAX_LINE) {
-            let line = line.map_err(|error| ImportError(Cause::Line(error)))?;
+            let line = match line {
+                Ok(line) => line,
+                Err(error) => {
+                    settle(&mut waiting)?;
+                    return Err(ImportError(Cause::Line(error)));
+                }
+            };
             count += 1;
-            waiting.push((count, self.send(line.message)));
-            if waiting.len() >= TOGETHER {
+            let sent = self.send(line.message);
+            let is_refused = sent.is_refused();
+            waiting.push((count, sent));
+            if is_refused || waiting.len() >= TOGETHER {
                 settle(&mut waiting)?;
             }
         }

@@ -42,7 +42,8 @@ impl Queue {
         }
     }
 
-    /// Returns the dead-letter sub-queue. It exists as long as its queue.
+    /// Returns the dead-letter sub-queue. It exists as long as its queue. That of a topic, which is reached through
+    /// [`Topic::transfer_dead_letter`](super::Topic::transfer_dead_letter) only, is always empty.
     #[must_use]
     pub fn dead_letter(&self) -> Self {
         Self { part: Part::DeadLetter, ..self.clone() }
@@ -179,9 +180,7 @@ impl Queue {
     /// behind it are not read from a disk.
     #[must_use]
     pub fn peek_within(&self, from: SequenceNumber, max: usize, max_bytes: usize) -> Vec<Message> {
-        let (now, source) = (self.shared.now(), Source::Part(self.part));
-        let peeked = self.shared.with(|state| state.engine.peek(now, self.store, source, from, max));
-        self.shared.here(peeked, max_bytes)
+        self.shared.peek(self.store, Source::Part(self.part), from, max, max_bytes)
     }
 
     /// Removes up to `max` messages, at most [`Queue::MAX_DELETED`], that are neither locked nor scheduled, the

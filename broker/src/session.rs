@@ -135,7 +135,8 @@ impl fmt::Debug for SessionAcceptor {
 /// The lock lasts as long as the lock of a message, and can be renewed. Dropping the receiver closes the session.
 /// When the lock is lost, calls and the settlements of its messages return
 /// [`SessionLockLost`](ErrorKind::SessionLockLost). While the entity is closed to receivers the session can only be
-/// closed; other calls return [`EntityDisabled`](ErrorKind::EntityDisabled).
+/// closed, peeked and deleted from; other calls return [`EntityDisabled`](ErrorKind::EntityDisabled). A peek or a deletion finds
+/// nothing once the lock is lost.
 pub struct SessionReceiver {
     queue: Queue,
     mode: ReceiveMode,
@@ -226,9 +227,7 @@ impl SessionReceiver {
     /// Returns up to `max` messages of this session as [`Queue::peek`] does, from after the last one that was peeked.
     /// Returns none once the lock is lost. Visits every locked message of the session, and every scheduled one of the entity.
     pub fn peek(&mut self, max: usize) -> Vec<Message> {
-        let (now, store, source) = (self.queue.shared.now(), self.queue.store, self.source());
-        let peeked = self.queue.shared.with(|state| state.engine.peek(now, store, source, self.cursor, max));
-        let peeked = self.queue.shared.here(peeked, usize::MAX);
+        let peeked = self.peek_from(self.cursor, max);
         if let Some(last) = peeked.last().and_then(Message::received) {
             self.cursor = last.sequence_number.next();
         }
@@ -246,9 +245,7 @@ impl SessionReceiver {
     /// [`Queue::peek_within`].
     #[must_use]
     pub fn peek_within(&self, from: SequenceNumber, max: usize, max_bytes: usize) -> Vec<Message> {
-        let (now, store, source) = (self.queue.shared.now(), self.queue.store, self.source());
-        let peeked = self.queue.shared.with(|state| state.engine.peek(now, store, source, from, max));
-        self.queue.shared.here(peeked, max_bytes)
+        self.queue.shared.peek(self.queue.store, self.source(), from, max, max_bytes)
     }
 
     /// Removes messages of this session as [`Queue::delete_messages`] does. Removes none once the lock is lost.
@@ -340,7 +337,9 @@ impl Session for SessionReceiver {
     }
 
     fn peek(&mut self, max: usize) -> impl Future<Output = Result<Vec<Message>, ReceiveError>> + Send {
-        ready(Ok(Self::peek(self, max)))
+        let peeked = Self::peek(self, max);
+        // Without a message that a disk could not read, the list is not whole.
+        ready(self.queue.shared.check_open().map(|()| peeked))
     }
 }
 

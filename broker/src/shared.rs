@@ -15,11 +15,16 @@ use super::Acknowledged;
 use super::{
     Quirks,
     direct::Direct,
-    engine::{Change, Engine, Now, Peeked, StoreId},
+    engine::{Change, Engine, Now, Peeked, Source, StoreId},
     panics::{self, Poisoned},
     waiters::Waiters,
 };
-use consign_core::{Message, message::LockToken, time::Clock, transport::ManageError};
+use consign_core::{
+    Message,
+    message::{LockToken, SequenceNumber},
+    time::Clock,
+    transport::{ManageError, ReceiveError},
+};
 
 #[cfg(feature = "durable")]
 pub(super) use self::on_disk::{Next, Stamp};
@@ -208,15 +213,36 @@ impl Drop for Failing<'_> {
 }
 
 impl Shared {
-    /// Returns messages that were peeked, also those that are on the disk only. A message that has left the disk
-    /// meanwhile is left out, and so is what follows the one with which they have `max_bytes`.
-    #[cfg_attr(not(feature = "durable"), allow(clippy::unused_self, reason = "as it is where there may be a disk"))]
-    pub(super) fn here(&self, peeked: Vec<Peeked>, max_bytes: usize) -> Vec<Message> {
+    /// Returns up to `max` messages from sequence number `from` on, also those that are on the disk only, and none behind the one
+    /// with which they have `max_bytes`. The result is empty if there are no further messages, or the disk fails.
+    pub(super) fn peek(
+        &self,
+        store: StoreId,
+        source: Source,
+        mut from: SequenceNumber,
+        max: usize,
+        max_bytes: usize,
+    ) -> Vec<Message> {
+        loop {
+            let now = self.now();
+            let peeked = self.with(|state| state.engine.peek(now, store, source, from, max));
+            let Some(last) = peeked.last().and_then(Peeked::sequence_number) else { return Vec::new() };
+            let messages = self.here(peeked, max_bytes);
+            // All of them may have left the disk since the engine named them.
+            if !messages.is_empty() || last.get() == u64::MAX || self.check_open::<ReceiveError>().is_err() {
+                return messages;
+            }
+            from = last.next();
+        }
+    }
+
+    /// Returns messages that were peeked. A message that has left the disk meanwhile is left out.
+    fn here(&self, peeked: Vec<Peeked>, max_bytes: usize) -> Vec<Message> {
         let here = |peeked| match peeked {
             Peeked::Here(message) => Some(message),
             #[cfg(feature = "durable")]
             Peeked::Away { serial, order, received, has_expired } => {
-                self.recorder.as_ref()?.look_at(serial, order, *received, has_expired)
+                self.read_message(serial, order, *received, has_expired)
             }
         };
         let mut bytes = 0_usize;

@@ -86,8 +86,7 @@ impl Topic {
     /// [`Queue::peek_within`](super::Queue::peek_within).
     #[must_use]
     pub fn peek_within(&self, from: SequenceNumber, max: usize, max_bytes: usize) -> Vec<Message> {
-        let source = Source::Part(Part::Main);
-        self.shared.here(self.with(|engine, now| engine.peek(now, self.store, source, from, max)), max_bytes)
+        self.shared.peek(self.store, Source::Part(Part::Main), from, max, max_bytes)
     }
 
     /// Returns the sub-queue of messages that this topic could not transfer in a transaction. A topic has no other.
@@ -116,7 +115,8 @@ impl Topic {
     /// [`AlreadyExists`](ErrorKind::AlreadyExists). [`QuotaExceeded`](ErrorKind::QuotaExceeded) beyond
     /// [`Broker::MAX_SUBSCRIPTIONS`](super::Broker::MAX_SUBSCRIPTIONS) or
     /// [`Broker::MAX_ENTITIES`](super::Broker::MAX_ENTITIES). [`EntityNotFound`](ErrorKind::EntityNotFound) if the
-    /// topic is deleted, or a forward names no entity.
+    /// topic is deleted, or a forward names no entity. [`InvalidOperation`](ErrorKind::InvalidOperation) for a forward to a
+    /// subscription, and for a forward of a subscription that requires sessions.
     pub fn create_subscription(&self, name: &str, settings: SubscriptionSettings) -> Result<Subscription, ManageError> {
         self.create(name, settings, None)
     }
@@ -193,7 +193,7 @@ impl Topic {
     /// Returns the subscription of this name; case does not matter. Errors:
     /// [`InvalidArgument`](ErrorKind::InvalidArgument), [`EntityNotFound`](ErrorKind::EntityNotFound).
     pub fn subscription(&self, name: &str) -> Result<Subscription, ManageError> {
-        self.shared.check_open::<ManageError>()?;
+        self.settings()?;
         let path = self.path.subscription_of(name)?;
         let found = self.with(|engine, now| engine.find(now, &path.key()));
         match found {

@@ -17,7 +17,8 @@ use super::{
 ///
 /// A transaction is on one entity: that of its first operation, where a subscription counts as its topic. To send to
 /// another entity, use a sender that transfers messages [`via`](QueueSender::via) the first. Before
-/// [`commit`](Transaction::commit) no other call sees any effect, and no message has a number. The locks of the
+/// [`commit`](Transaction::commit) no other call sees any effect, and no message has a number, except for those of
+/// [`schedule_numbered`](Transaction::schedule_numbered). The locks of the
 /// messages to settle hold until then.
 ///
 /// ```
@@ -115,16 +116,16 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// Those of [`Transaction::send`].
+    /// Those of [`Transaction::send`], and [`EntityNotFound`](ErrorKind::EntityNotFound) for an entity that has been deleted. The
+    /// message is not part of the transaction then.
     pub fn schedule_numbered(
         &mut self,
         sender: &QueueSender,
         message: Message,
         at: Timestamp,
     ) -> Result<SequenceNumber, SendError> {
-        let kind = ErrorKind::EntityNotFound;
         let number = self.add_send(sender, message, Some(at), true)?;
-        number.ok_or_else(|| SendError::new(kind).with_detail(describe(kind)))
+        number.ok_or_else(|| SendError::new(ErrorKind::EntityNotFound))
     }
 
     fn add_send(
@@ -168,6 +169,10 @@ impl Transaction {
         let now = self.shared.now();
         let reserved =
             if is_numbered { self.shared.with(|state| state.engine.reserve(now, to, &arrival.message)) } else { None };
+        if is_numbered && reserved.is_none() {
+            let detail = "the entity is deleted, and assigns no number";
+            return Err(SendError::new(ErrorKind::EntityNotFound).with_detail(detail));
+        }
         self.operations.sends.push(PlannedSend { to, via, arrival, is_scheduled, reserved });
         self.senders.push(sender.clone());
         Ok(reserved.map(|number| number.sequence))

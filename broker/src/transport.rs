@@ -74,10 +74,13 @@ impl Transport for Broker {
 
 impl PeekMessages for Broker {
     async fn peek(&self, path: &EntityPath, from: SequenceNumber, max: usize) -> Result<Vec<Message>, ReceiveError> {
-        match self.topic_at(path) {
-            Some(topic) => Ok(topic.peek(from, max)),
-            None => Ok(self.entity(path)?.peek(from, max)),
-        }
+        let messages = match self.topic_at(path) {
+            Some(topic) => topic.peek(from, max),
+            None => self.entity(path)?.peek(from, max),
+        };
+        // Without a message that a disk could not read, the list is not whole.
+        self.shared.check_open::<ReceiveError>()?;
+        Ok(messages)
     }
 }
 
@@ -183,6 +186,7 @@ impl Administration for Broker {
     }
 
     async fn list(&self) -> Result<Vec<Entity>, ManageError> {
+        self.shared.check_open::<ManageError>()?;
         Ok(self.entities())
     }
 

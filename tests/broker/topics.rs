@@ -300,6 +300,32 @@ fn an_id_that_an_action_sets_counts_where_the_copy_is_forwarded() {
     assert_eq!((bodies(&target), counts(&subscription)), (vec!["a".to_owned()], [0; 5]));
 }
 
+/// Rules: T-46, T-56.
+#[test]
+fn a_generated_id_that_an_action_shortens_is_forwarded() {
+    let namespace = Namespace::new();
+    let target = namespace.queue("target");
+    let topic = namespace.topic("events");
+    let subscription = with_rules(&topic, "s", [sql_with_action("short", "1 = 1", "SET sys.MessageId = 'a'")]);
+    let settings = subscription.subscription_settings().unwrap().forward_to("target");
+    topic.update_subscription("s", settings).unwrap();
+    publish(&topic, "");
+    assert_eq!((bodies(&target), counts(&subscription)), (vec![String::new()], [0; 5]));
+    assert_eq!(peek(&target)[0].message_id(), Some("a"));
+}
+
+#[test]
+fn a_handle_of_a_deleted_topic_finds_no_subscription_of_a_new_one() {
+    let namespace = Namespace::new();
+    let old = namespace.topic("events");
+    namespace.broker.delete("events").unwrap();
+    let new = namespace.topic("events");
+    subscribe(&new, "s");
+    assert_eq!(old.subscription("s").unwrap_err().kind(), ErrorKind::EntityNotFound);
+    let updated = old.update_subscription("s", SubscriptionSettings::default());
+    assert_eq!(updated.unwrap_err().kind(), ErrorKind::EntityNotFound);
+}
+
 /// Rules: Q-24.
 #[test]
 fn a_scheduled_message_waits_at_the_topic() {

@@ -937,3 +937,20 @@ fn a_send_that_a_transaction_refuses_says_so_in_full() {
     let refused = std::error::Error::source(&error).unwrap().downcast_ref().unwrap();
     in_full(refused, ErrorKind::MessageSizeExceeded, "orders");
 }
+
+/// Rules: T-73.
+#[test]
+fn a_number_of_a_deleted_entity_is_refused_and_the_rest_can_be_committed() {
+    let namespace = Namespace::new();
+    let (orders, bills) = (namespace.queue("orders"), namespace.queue("bills"));
+    let gone = bills.sender().unwrap().via(&orders);
+    namespace.broker.delete("bills").unwrap();
+    let mut transaction = namespace.broker.transaction();
+    add(&mut transaction, &orders, "a");
+    let at = START.saturating_add(SECOND);
+    let refused = transaction.schedule_numbered(&gone, Message::new("b"), at).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::EntityNotFound);
+    assert!(refused.to_string().contains("deleted"), "{refused}");
+    transaction.commit().wait().unwrap();
+    assert_eq!(bodies(&orders), ["a"]);
+}

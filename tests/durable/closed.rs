@@ -6,7 +6,8 @@ use consign::{
     Message,
     administration::{QueueSettings, SubscriptionSettings, TopicSettings},
     broker::{Broker, StorageError, StorageErrorKind},
-    transport::{Lease, ReceiverExt, Sender, SessionSource},
+    message::SequenceNumber,
+    transport::{self, Lease, PeekMessages, ReceiveError, ReceiverExt, Sender, SessionSource},
 };
 
 use crate::support::{Disk, START, receive};
@@ -63,6 +64,7 @@ async fn every_call_on_a_closed_broker_says_so() {
     assert_closed(session.set_state(None).await);
     assert_closed(session.receive().await);
     assert_closed(session.receive_deferred(&[]));
+    assert_closed(transport::Session::peek(&mut session, 1).await);
     assert_closed(session.close());
     assert_closed(sessions.accept_session("other"));
     assert_closed(std::future::poll_fn(|cx| acceptor.poll_accept(cx)).await);
@@ -81,6 +83,10 @@ async fn every_call_on_a_closed_broker_says_so() {
     assert_closed(topic.create_subscription("new", SubscriptionSettings::default()));
     assert_closed(topic.subscription("all"));
     assert_closed(subscription.delete_rule("$Default"));
+    assert_closed(consign::administration::Administration::list(&broker).await);
+    assert_closed(PeekMessages::peek(&broker, &queue.path(), SequenceNumber::new(0), 1).await);
+    let export = queue.export(&mut Vec::new()).unwrap_err();
+    assert_closed(Err::<(), _>(*export.into_inner().unwrap().downcast::<ReceiveError>().unwrap()));
 
     let (broker, _) = disk.open();
     assert_eq!(broker.queue("orders").unwrap().counts().active, 5);

@@ -27,3 +27,19 @@ async fn exported_messages_can_be_imported() {
     let error = small.sender().unwrap().import(&lines[..]).unwrap_err();
     assert_eq!(error.to_string(), "message 1 was refused");
 }
+
+#[tokio::test]
+async fn an_import_ends_at_the_first_line_that_is_refused_or_malformed() {
+    let broker = Broker::new();
+    let from = broker.create_queue("from", QueueSettings::default()).unwrap();
+    for body in ["a", "b", "larger", "d"] {
+        from.sender().unwrap().send(Message::new(body)).await.unwrap();
+    }
+    let mut lines = Vec::new();
+    from.export(&mut lines).unwrap();
+    lines.extend(b"no message\n");
+    let small = broker.create_queue("small", QueueSettings::default().max_message_size(36)).unwrap();
+    let error = small.sender().unwrap().import(&lines[..]).unwrap_err();
+    assert_eq!(error.to_string(), "message 3 was refused");
+    assert_eq!(small.counts().active, 2);
+}

@@ -221,3 +221,21 @@ async fn a_value_that_is_too_deep_is_refused() {
     let refused = sender.send(Message::new(MessageBody::Value(Box::new(nested(32))))).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
 }
+
+/// Rules: T-73.
+#[tokio::test]
+async fn a_number_that_a_transaction_returned_is_not_assigned_again() {
+    let disk = Disk::new();
+    let (broker, _) = disk.open();
+    let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
+    let mut transaction = broker.transaction();
+    let later = START.saturating_add(60 * SECOND);
+    let number = transaction.schedule_numbered(&queue.sender().unwrap(), Message::new("a"), later).unwrap();
+    drop(transaction);
+    broker.close().await.unwrap();
+    let (broker, _) = disk.open();
+    let queue = broker.queue("orders").unwrap();
+    queue.sender().unwrap().send(Message::new("b")).await.unwrap();
+    let next = receive(&queue).await[0].message.received().unwrap().sequence_number;
+    assert_eq!(next, number.next());
+}

@@ -95,7 +95,7 @@ impl Fetcher {
     }
 
     /// Reads messages; `None` for one that is gone.
-    pub(super) fn read_all(&self, wanted: &[Wanted]) -> Result<Vec<(Wanted, Option<Stored>)>, StorageError> {
+    pub(crate) fn read_all(&self, wanted: &[Wanted]) -> Result<Vec<(Wanted, Option<Stored>)>, StorageError> {
         let keys: Vec<[u8; 16]> = wanted.iter().map(|it| key(it.store.serial, it.order)).collect();
         let keys: Vec<&[u8]> = keys.iter().map(<[u8; 16]>::as_slice).collect();
         let records = self.reader.read(Table::Messages, &keys)?;
@@ -103,7 +103,7 @@ impl Fetcher {
     }
 
     /// Reads a message; `None` if it is gone.
-    pub(super) fn read(&self, serial: u64, order: u64) -> Result<Option<Stored>, StorageError> {
+    pub(crate) fn read(&self, serial: u64, order: u64) -> Result<Option<Stored>, StorageError> {
         decoded(self.reader.read(Table::Messages, &[&key(serial, order)])?.pop().flatten())
     }
 
@@ -114,7 +114,7 @@ impl Fetcher {
 
     /// Ends the broker, because an unreadable message would never be delivered. If the broker is being closed the
     /// writer reports it, and not before others can open the store.
-    pub(super) fn fail(&self, failure: StorageError) {
+    pub(crate) fn fail(&self, failure: StorageError) {
         if failure.kind() == StorageErrorKind::Closed {
             return;
         }

@@ -7,18 +7,10 @@ use std::{
     time::Duration,
 };
 
-use consign_core::{
-    Message,
-    message::{Received, Stored},
-};
 use tokio::{runtime::Handle, sync::watch};
 
 use super::{Batch, Commit, Commits, Durability, Recovery, StorageError, fetcher::Fetcher, journal::Reader};
-use crate::{
-    engine::{Wanted, record::Identity, say_expired},
-    shared::Next,
-    sync::Mutex,
-};
+use crate::{engine::record::Identity, shared::Next, sync::Mutex};
 
 /// The state of a broker on a disk besides its engine.
 pub(crate) struct Recorder {
@@ -120,26 +112,8 @@ impl Recorder {
         }
     }
 
-    /// Reads messages that are on the disk only. A disk that fails ends the broker.
-    pub(crate) fn read(&self, wanted: &[Wanted]) -> Result<Vec<(Wanted, Option<Stored>)>, StorageError> {
-        self.fetcher.read_all(wanted).inspect_err(|failure| self.fetcher.fail(failure.clone()))
-    }
-
-    pub(super) fn fetcher(&self) -> &Fetcher {
+    pub(crate) fn fetcher(&self) -> &Fetcher {
         &self.fetcher
-    }
-
-    /// Reads a message that is on the disk only, `None` if it has gone. A disk that fails ends the broker.
-    pub(crate) fn look_at(&self, serial: u64, order: u64, received: Received, has_expired: bool) -> Option<Message> {
-        let read = self.fetcher.read(serial, order).unwrap_or_else(|failure| {
-            self.fetcher.fail(failure);
-            None
-        });
-        let mut message = read?;
-        if has_expired {
-            say_expired(&mut message);
-        }
-        Some(message.deliver(received))
     }
 
     /// Returns the commit to wait for until everything is on the disk, whatever the durability.

@@ -2,14 +2,17 @@
 
 use std::{collections::BTreeMap, io::Write, path::Path};
 
-use consign_core::message::{EntityPath, Received};
+use consign_core::{
+    message::{EntityPath, MessageState, Received},
+    time::Timestamp,
+};
 
-use super::{Line, StorageError, StorageErrorKind, Table, log, write_message};
+use super::{Line, StorageError, StorageErrorKind, Table, corrupted, log, write_message};
 use crate::{
     Acknowledged, Broker,
     engine::{
         Part,
-        record::{EntityRecord, MessageRecord},
+        record::{EntityRecord, MessageRecord, Place},
     },
 };
 
@@ -29,7 +32,8 @@ pub struct Salvage {
 
 impl Broker {
     /// Writes a consistent copy of everything on the disk to a new store at `to`, while this broker continues. Blocks
-    /// this thread. Errors: something is at `to`, a disk fails, or the broker was closed or is in memory.
+    /// this thread. Errors: something is at `to`, a disk fails, or the broker was closed or is in memory, which are both
+    /// [`Closed`](StorageErrorKind::Closed).
     pub fn backup(&self, to: impl AsRef<Path>) -> Result<(), StorageError> {
         match self.shared.recorder() {
             Some(recorder) => recorder.fetcher().backup(to.as_ref()),
@@ -52,6 +56,7 @@ impl Broker {
     /// Errors: there is no store, or it is in use; `out` fails.
     pub fn salvage(path: impl AsRef<Path>, out: &mut impl Write) -> Result<Salvage, StorageError> {
         let (mut paths, mut messages, mut unreadable) = (BTreeMap::new(), 0, Vec::new());
+        let most = log::Salvaged::MOST;
         let salvaged = log::salvage(path.as_ref(), &mut |table, key, value| {
             let serial = key.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes));
             let read = match table {
@@ -70,11 +75,15 @@ impl Broker {
                     messages += 1;
                 }
                 Ok(None) => {}
-                Err(malformed) => unreadable.push(format!("{table:?}: {malformed}")),
+                Err(malformed) if unreadable.len() < most => {
+                    unreadable.push(corrupted(table, key, &malformed.to_string()).detail().to_owned());
+                }
+                Err(_) => {}
             }
             Ok(())
         })?;
         let log::Salvaged { records, expected, mut damages } = salvaged;
+        unreadable.truncate(most.saturating_sub(damages.len()));
         damages.append(&mut unreadable);
         Ok(Salvage { messages, records, expected, damages })
     }
@@ -89,5 +98,14 @@ fn line(record: MessageRecord, path: Option<&EntityPath>) -> Line {
     });
     let mut received = Received::new(state.sequence, state.enqueued, state.failures);
     received.dead_lettered = state.part != Part::Main;
+    received.expires_at = state.expires_at.unwrap_or(Timestamp::MAX);
+    if state.hops > 0 {
+        received.enqueued_sequence_number = state.origin;
+    }
+    received.state = match state.place {
+        Place::Ready => MessageState::Active,
+        Place::Deferred => MessageState::Deferred,
+        Place::Scheduled => MessageState::Scheduled,
+    };
     Line { entity: path.map(|path| path.to_string()), message: message.deliver(received) }
 }

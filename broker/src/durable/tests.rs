@@ -13,11 +13,11 @@ use std::{
 
 use consign_core::{
     Message,
-    administration::{QueueSettings, Status},
+    administration::{Administration, QueueSettings, Status},
     message::SequenceNumber,
     settlement::{DeadLetter, DeadLetterReason},
     time::{Clock, ManualClock, Timestamp},
-    transport::{Batch, Delivery, ErrorKind, ReceiverExt, SendError, Sender},
+    transport::{Batch, Delivery, ErrorKind, Lease, PeekMessages, ReceiverExt, SendError, Sender},
 };
 use fastrand::Rng;
 use futures_util::FutureExt;
@@ -416,6 +416,65 @@ async fn opening_stays_within_the_memory_budget() {
     let (bytes, dropped) = broker.shared.with(|state| state.engine.in_memory());
     assert!(bytes > BUDGET as u64 / 2 && bytes <= BUDGET as u64, "{bytes} bytes");
     assert_eq!(dropped, 0);
+}
+
+/// Rules: D-05.
+#[tokio::test]
+async fn released_messages_leave_memory_again() {
+    const BUDGET: usize = 64 << 10;
+    let journal = LogJournal::at(Box::new(SimulatedDisk::new()), LogOptions::small(0)).unwrap();
+    let (broker, writer) = restore(&OpenOptions::new().memory_budget(BUDGET), Box::new(journal)).unwrap();
+    std::thread::spawn(move || writer.run());
+    let (fetcher, shared) = (broker.shared.recorder().unwrap().fetcher().clone(), Arc::downgrade(&broker.shared));
+    std::thread::spawn(move || fetcher.run(&shared));
+    let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
+    let batch = (0..500).map(|_| Message::new(vec![7; 1_000])).collect();
+    queue.sender().unwrap().send_batch(batch).await.unwrap();
+    let mut receiver = queue.receiver();
+    let mut locked = Vec::new();
+    while locked.len() < 500 {
+        locked.extend(receiver.receive_batch(500).await.unwrap());
+    }
+    let resident = || broker.shared.with(|state| state.engine.in_memory().0);
+    assert!(resident() > 500_000, "they are locked, and in memory");
+    drop(receiver);
+    for delivery in locked {
+        delivery.lease.release().await.unwrap();
+    }
+    assert!(resident() <= BUDGET as u64, "{} bytes", resident());
+    assert_eq!(queue.receiver().receive_batch(1).await.unwrap()[0].message.received().unwrap().delivery_count, 1);
+}
+
+/// Rules: D-06.
+#[tokio::test]
+async fn a_damaged_record_that_is_peeked_ends_receives_that_wait_and_an_export() {
+    let disk = SimulatedDisk::new();
+    let broker = open_with_writer(&disk);
+    let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
+    let batch = (0..500).map(|_| Message::new(vec![7; 1_000])).collect();
+    queue.sender().unwrap().send_batch(batch).await.unwrap();
+    broker.create_queue("empty", QueueSettings::default()).unwrap();
+    broker.close().await.unwrap();
+
+    let disk = disk.copy();
+    let journal = LogJournal::at(Box::new(disk.clone()), LogOptions::small(0)).unwrap();
+    let (broker, writer) = restore(&OpenOptions::new().memory_budget(64 << 10), Box::new(journal)).unwrap();
+    std::thread::spawn(move || writer.run());
+    let empty = broker.queue("empty").unwrap();
+    let waits = tokio::spawn(async move { empty.receiver().receive().await.map(drop) });
+    tokio::task::yield_now().await;
+    for (name, _) in disk.lengths() {
+        let damage = |bytes: &mut Vec<u8>| bytes.iter_mut().filter(|byte| **byte == 7).for_each(|byte| *byte = 8);
+        disk.change(&name, damage);
+    }
+    let queue = broker.queue("orders").unwrap();
+    let error = queue.export(&mut Vec::new()).unwrap_err();
+    assert!(error.to_string().contains("damaged"), "{error}");
+    assert_eq!(waits.await.unwrap().unwrap_err().kind(), ErrorKind::General);
+    assert!(queue.export(&mut Vec::new()).is_err());
+    let path = queue.path();
+    assert!(PeekMessages::peek(&broker, &path, SequenceNumber::new(0), 10).await.is_err());
+    assert!(Administration::list(&broker).await.is_err());
 }
 
 /// Rules: D-05.

@@ -1,5 +1,6 @@
 use consign_core::{
     Message,
+    administration::QueueSettings,
     message::{Received, SequenceNumber, Stored, limits},
     settlement::{DeadLetter, DeadLetterReason},
     time::Timestamp,
@@ -106,9 +107,10 @@ fn size_of_copies(subscription: &Subscription, message: &Message, size: u64) -> 
 }
 
 /// Returns the size of a changed copy: that of the message, with the change of the action. The id and the time to
-/// live that the broker added do not count here either.
+/// live that the broker added do not count here either. An action that replaces such an id makes no message smaller than an empty
+/// one.
 fn size_of_changed(copy: &Message, message: &Message, size: u64) -> u64 {
-    (size + copy.size() as u64).saturating_sub(message.size() as u64)
+    (size + copy.size() as u64).saturating_sub(message.size() as u64).max(QueueSettings::OVERHEAD)
 }
 
 fn failed(failure: &RuleFailure) -> DeadLetter {

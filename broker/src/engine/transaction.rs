@@ -68,7 +68,10 @@ impl Engine {
     /// Assigns a number of an entity to a message that may be accepted later. If it is not, the number is not used.
     pub(crate) fn reserve(&mut self, now: Now, id: StoreId, message: &Stored) -> Option<Number> {
         self.advance(now);
-        entity_mut(&mut self.entities, id).map(|entity| entity.store.number(now, message))
+        let entity = entity_mut(&mut self.entities, id)?;
+        // A store that is opened again must not assign the number once more.
+        entity.store.counters_changed(&mut self.fx);
+        Some(entity.store.number(now, message))
     }
 
     /// Commits all operations, or none. Returns the numbers of the sends that have a time. Unused values stay in

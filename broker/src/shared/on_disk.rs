@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use consign_core::{time::Clock, transport::ManageError};
+use consign_core::{Message, message::Received, time::Clock, transport::ManageError};
 
 use super::{Shared, State};
 use crate::{
     Acknowledged, Quirks,
     durable::{Batch, Recorder, StorageError, StorageErrorKind, Table, Taken, corrupted, key},
-    engine::{Change, Engine, StoreId, Wanted},
+    engine::{Change, Engine, StoreId, Wanted, say_expired},
     panics::Poisoned,
     sync::Mutex,
 };
@@ -60,7 +60,8 @@ impl Shared {
             }
             // Behind the last one, the first may be another message by now.
             from = unsaid.last().map_or(0, |last| last.order + 1);
-            let read = recorder.read(&unsaid)?;
+            let read =
+                recorder.fetcher().read_all(&unsaid).inspect_err(|failure| self.fail_to_read(recorder, failure))?;
             let now = self.now();
             if let Some(Wanted { store, order, .. }) = self.with(|state| state.engine.page_in(now, read)) {
                 return Err(corrupted(Table::Messages, &key(store.serial, order), "it is missing").into());
@@ -68,6 +69,29 @@ impl Shared {
             // However many there are, they leave memory again.
             self.flushed().wait()?;
         }
+    }
+
+    /// Reads a message that is on the disk only, `None` if it has gone, or the disk fails.
+    pub(super) fn read_message(
+        &self,
+        serial: u64,
+        order: u64,
+        received: Received,
+        has_expired: bool,
+    ) -> Option<Message> {
+        let recorder = self.recorder.as_ref()?;
+        let read = recorder.fetcher().read(serial, order).inspect_err(|failure| self.fail_to_read(recorder, failure));
+        let mut message = read.ok()??;
+        if has_expired {
+            say_expired(&mut message);
+        }
+        Some(message.deliver(received))
+    }
+
+    /// A disk that fails ends the broker, and all that waits.
+    fn fail_to_read(&self, recorder: &Recorder, failure: &StorageError) {
+        recorder.fetcher().fail(failure.clone());
+        self.wake_all();
     }
 
     /// Creates the state of a broker on a disk, whose `clock` is made of `user_clock`.

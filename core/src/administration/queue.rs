@@ -39,7 +39,7 @@ pub struct QueueSettings {
     /// The entity to which dead letters are forwarded. It exists, and it is not this one.
     pub forward_dead_letters_to: Option<String>,
     /// The time without a send, a receive, a settlement, a peek or an update after which the queue is deleted: at
-    /// least 5 min, by default never. A queue with [`QueueSettings::forward_to`] is not deleted.
+    /// least 5 min, by default never. The embedded broker counts from its opening again. A queue with [`QueueSettings::forward_to`] is not deleted.
     pub auto_delete_on_idle: Option<Duration>,
     /// The directions that are open.
     pub status: Status,

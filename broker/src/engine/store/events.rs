@@ -111,6 +111,8 @@ impl Store {
                 self.arm(expires, fx);
             }
             self.make_ready(key, fx);
+            #[cfg(feature = "durable")]
+            self.leave_memory(key, fx);
         }
     }
 

@@ -33,6 +33,14 @@ impl Store {
         fx.note().dropped.push(message);
     }
 
+    /// Removes a message that waits again from memory, if it is on the disk unchanged and too many are in memory.
+    pub(super) fn leave_memory(&mut self, key: u32, fx: &mut Effects) {
+        if fx.resident > fx.budget {
+            let order = self.entries[key as usize].order;
+            self.page_out(key, order, fx);
+        }
+    }
+
     /// Takes a message that was fetched. `false` if it was not found and should have been.
     pub(in super::super) fn page_in(
         &mut self,

@@ -24,6 +24,16 @@ pub(crate) enum Peeked {
     },
 }
 
+impl Peeked {
+    pub(crate) fn sequence_number(&self) -> Option<SequenceNumber> {
+        match self {
+            Self::Here(message) => message.received().map(|received| received.sequence_number),
+            #[cfg(feature = "durable")]
+            Self::Away { received, .. } => Some(received.sequence_number),
+        }
+    }
+}
+
 impl Store {
     /// Returns up to `max` messages from sequence number `from` on, in order, without locking any.
     pub(in super::super) fn peek(&self, source: Source, from: SequenceNumber, max: usize) -> Vec<Peeked> {
