@@ -177,6 +177,8 @@ impl Outbox {
     pub async fn delete_refused(&self, client: &impl GenericClient, age: Duration) -> Result<u64, OutboxError> {
         let table = self.table.quoted();
         let sql = format!("DELETE FROM {table} WHERE refused <= clock_timestamp() - make_interval(secs => $1)");
+        // PostgreSQL has no points in time before that.
+        let age = age.min(Duration::from_secs(1_000 * 366 * 24 * 3_600));
         Ok(client.execute(&sql, &[&age.as_secs_f64()]).await?)
     }
 }
