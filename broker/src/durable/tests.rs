@@ -445,6 +445,32 @@ async fn released_messages_leave_memory_again() {
     assert_eq!(queue.receiver().receive_batch(1).await.unwrap()[0].message.received().unwrap().delivery_count, 1);
 }
 
+/// Rules: D-07.
+/// Nothing is written here: a clone of a body is no copy.
+#[test]
+fn a_send_is_refused_while_a_gibibyte_waits_for_the_disk() {
+    let disk = SimulatedDisk::new();
+    let (broker, _writer) = open(&disk, &Arc::new(ManualClock::new(Timestamp::EPOCH))).unwrap();
+    let settings = QueueSettings::default().max_message_size(100 << 20).max_size(8 << 30);
+    let queue = broker.create_queue("orders", settings).unwrap();
+    let sender = queue.sender().unwrap();
+    let large = bytes::Bytes::from(vec![7; 100 << 20]);
+    let mut transaction = broker.transaction();
+    for _ in 0..11 {
+        transaction.send(&sender, Message::new(large.clone())).unwrap();
+    }
+    let mut committed = Box::pin(transaction.commit());
+    let Poll::Ready(Err(refused)) = committed.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
+        panic!("the transaction is refused at once");
+    };
+    assert_eq!(refused.kind(), ErrorKind::MessageSizeExceeded);
+    let waiting: Vec<_> = (0..10).map(|_| sender.send(Message::new(large.clone()))).collect();
+    let refused = sender.send(Message::new(large)).now_or_never().unwrap().unwrap_err();
+    assert_eq!((refused.kind(), refused.is_retryable()), (ErrorKind::ServiceBusy, true));
+    assert_eq!(queue.counts().active, waiting.len());
+    std::mem::forget(waiting);
+}
+
 /// Rules: D-06.
 #[tokio::test]
 async fn a_damaged_record_that_is_peeked_ends_receives_that_wait_and_an_export() {

@@ -53,7 +53,12 @@ impl Engine {
     pub(super) fn check_disk<'a>(&self, arrivals: impl IntoIterator<Item = &'a Arrival>) -> Result<(), SendError> {
         #[cfg(feature = "durable")]
         if self.fx.is_recorded() {
-            return arrivals.into_iter().try_for_each(|arrival| self.check_storable(&arrival.message));
+            let mut bytes = 0_u64;
+            for arrival in arrivals {
+                self.check_storable(&arrival.message)?;
+                bytes = bytes.saturating_add(arrival.size);
+            }
+            return self.check_unwritten(bytes);
         }
         let _ = arrivals;
         Ok(())

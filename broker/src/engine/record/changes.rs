@@ -9,6 +9,9 @@ use consign_core::{
 use super::{BrokerRecord, EntityKind, EntityRecord, Gone, MAX_DEPTH, RecordSink, can_be_stored};
 use crate::engine::{Change, Engine, Entity, Role, StoreId, effects::Wanted, entity_mut, time::Now};
 
+/// The most bytes of messages that wait for the disk. They are one batch, which has 2 GiB at most.
+const MAX_UNWRITTEN: u64 = 1 << 30;
+
 /// The identity of a broker's store, whatever its contents.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Identity {
@@ -37,6 +40,20 @@ impl Engine {
             return Err(InvalidArgument::new(Field::Message, problem).into());
         }
         Ok(())
+    }
+
+    /// Whether so many bytes more may wait for the disk.
+    pub(in crate::engine) fn check_unwritten(&self, bytes: u64) -> Result<(), SendError> {
+        let waiting = self.fx.unwritten;
+        if waiting.saturating_add(bytes) <= MAX_UNWRITTEN {
+            return Ok(());
+        }
+        Err(if bytes > MAX_UNWRITTEN {
+            let detail = format!("{bytes} bytes at once, at most {MAX_UNWRITTEN} on a disk");
+            SendError::new(ErrorKind::MessageSizeExceeded).with_detail(detail)
+        } else {
+            SendError::new(ErrorKind::ServiceBusy).with_detail(format!("{waiting} bytes wait for the disk"))
+        })
     }
 
     /// Whether there is anything to take.
