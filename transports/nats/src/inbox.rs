@@ -14,7 +14,7 @@ use consign_core::{
 };
 use futures_util::Stream;
 
-use crate::{Nats, NatsLease, NatsSender, read, reply_subjects::Inbox, wire};
+use crate::{Nats, NatsLease, NatsSender, error::Fault, read, reply_subjects::Inbox, wire};
 
 /// Replies at an inbox of this connection: a [`ReplySource`] for `consign::rpc`.
 ///
@@ -45,19 +45,23 @@ impl Nats {
             let why = "the inbox prefix of the client is not _INBOX";
             return Err(ReceiveError::new(ErrorKind::NotSupported).with_detail(why));
         };
-        let lost = |error: String| ReceiveError::new(ErrorKind::CommunicationProblem).with_detail(error);
-        let subscriber = client.subscribe(format!("{name}.*")).await.map_err(|error| lost(error.to_string()))?;
-        // The server has the subscription when it has answered.
-        client.flush().await.map_err(|error| lost(error.to_string()))?;
+        let subscribed = async {
+            let subscriber = client.subscribe(format!("{name}.*")).await.map_err(|error| Fault::broken(&error))?;
+            // A request is written behind the subscription, so the server has that first.
+            client.flush().await.map_err(|error| Fault::broken(&error))?;
+            Ok::<_, Fault>(subscriber)
+        };
+        let in_time = tokio::time::timeout(self.inner.timeout, subscribed).await;
+        let subscriber = in_time.map_err(|_| Fault::timed_out("a subscription"))??;
         Ok(InboxReplies { nats: self.clone(), subscriber, inbox, received: 0 })
     }
 }
 
 impl InboxReplies {
     /// Creates a sender of requests to a service that subscribes to `subject`, with this library or without it. Each request
-    /// has a reply subject of its own, so the service needs no header. A send ends when the server has the request, which
-    /// does not mean that a service receives it. If none is subscribed, the call fails at once with a fault, `NoResponders`. An
-    /// error of a NATS service, `Nats-Service-Error`, is a fault with the service's code.
+    /// has a reply subject of its own, so the service needs no header. A send ends when the request is written to the
+    /// connection, which does not mean that the server or a service receives it. If none is subscribed, the call fails at once
+    /// with a fault, `NoResponders`. An error of a NATS service, `Nats-Service-Error`, is a fault with the service's code.
     ///
     /// # Errors
     ///

@@ -136,9 +136,9 @@ impl Target {
             wire::write_service_error(&message, &mut headers);
         }
         if self.detects_duplicates
-            && let Some(id) = headers.get(name::MESSAGE_ID).cloned()
+            && let Some(id) = message.message_id()
         {
-            headers.insert(async_nats::header::NATS_MESSAGE_ID, id);
+            headers.insert(async_nats::header::NATS_MESSAGE_ID, &*wire::plain_id(id));
         }
         let max = self.inner.client.max_payload();
         let reserve = ROOM_FOR_REASON.min(max / 8);
@@ -159,21 +159,25 @@ impl Target {
         }
     }
 
-    /// Publishes without a stream. Core NATS has no acknowledgement: the server has the message, and whether it is received is
-    /// unknown.
+    /// Publishes without a stream. Core NATS has no acknowledgement: the message is written to the connection, and whether it is
+    /// received is unknown.
     async fn publish_core(&self, ready: Ready) -> Result<(), SendError> {
         if self.inner.is_closed() {
             return Err(Fault::closed().into());
         }
         let client = &self.inner.client;
         let Ready { subject, reply, headers, payload } = ready;
-        let lost = |error: String| SendError::new(ErrorKind::CommunicationProblem).with_detail(error);
-        let sent = match reply {
-            Some(reply) => client.publish_with_reply_and_headers(subject, reply, headers, payload).await,
-            None => client.publish_with_headers(subject, headers, payload).await,
+        let sent = async {
+            let published = match reply {
+                Some(reply) => client.publish_with_reply_and_headers(subject, reply, headers, payload).await,
+                None => client.publish_with_headers(subject, headers, payload).await,
+            };
+            published.map_err(|error| Fault::broken(&error))?;
+            client.flush().await.map_err(|error| Fault::broken(&error))
         };
-        sent.map_err(|error| lost(error.to_string()))?;
-        client.flush().await.map_err(|error| lost(error.to_string()))
+        // The client keeps what it has been given until it is connected again.
+        let in_time = tokio::time::timeout(self.inner.timeout, sent).await;
+        Ok(in_time.map_err(|_| Fault::timed_out("a write to the connection"))??)
     }
 
     /// Returns why there was no answer: either the stream is missing, or no server leads it yet, while one starts or a cluster

@@ -15,8 +15,10 @@ const properties = {
   time_to_live_ms: 5000,
 };
 const { call } = await row("SELECT client_send($1, $2, $3) AS call", [queue, Buffer.from(number), properties]);
+const deadline = Date.now() + 5000;
 let reply;
 for (;;) {
+  if (Date.now() > deadline) throw new Error("no reply in time");
   const notified = once(database, "notification", { signal: AbortSignal.timeout(1000) }).catch(() => {});
   reply = await row("SELECT id, lock, properties, body FROM client_receive($1)", [replies]);
   if (reply) break;

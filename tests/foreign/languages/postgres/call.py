@@ -1,5 +1,6 @@
 import json
 import sys
+import time
 
 import psycopg
 
@@ -16,8 +17,11 @@ with psycopg.connect(url, autocommit=True) as database:
     call = "SELECT client_send(%s, %s, %s)"
     [call] = database.execute(call, [queue, number.encode(), json.dumps(properties)]).fetchone()
     receive = "SELECT id, lock, properties, body FROM client_receive(%s)"
+    deadline = time.monotonic() + 5
     # A notification has arrived, or a second has passed.
     while not (reply := database.execute(receive, [replies]).fetchone()):
+        if time.monotonic() > deadline:
+            sys.exit("no reply in time")
         list(database.notifies(timeout=1, stop_after=1))
     letter, lock, properties, body = reply
     assert properties["correlation_id"] == call

@@ -55,8 +55,8 @@ pub fn to_nats(message: &Message) -> Result<(HeaderMap, Bytes), SendError> {
         return Err(Unsupported::new(Capability::Scheduling).into());
     }
     let (mut headers, payload) = wire::encode(message)?;
-    if let Some(id) = headers.get(wire::name::MESSAGE_ID).cloned() {
-        headers.insert(NATS_MESSAGE_ID, id);
+    if let Some(id) = message.message_id() {
+        headers.insert(NATS_MESSAGE_ID, &*wire::plain_id(id));
     }
     if wire::size(&headers) > wire::MAX_HEADERS {
         let why = format!("the headers have more than {} bytes", wire::MAX_HEADERS);

@@ -85,3 +85,17 @@ fn a_dead_letter_keeps_what_it_came_with() {
     assert_eq!((read.message_id(), read.content_type()), (Some("order-7"), Some("application/json")));
     assert_eq!((read.dead_letter_reason(), read.dead_letter_description()), (Some("HandlerPermanent"), Some("why")));
 }
+
+/// Rules: K-123.
+#[test]
+fn an_id_with_a_percent_sign_is_one_that_other_clients_read() {
+    for (id, header) in [("50%", "50%"), ("a%2Fb", "a%2Fb"), (" a", "%20a"), ("a\nb", "a%0Ab")] {
+        let message = Message::builder().message_id(id).build("").unwrap();
+        let (headers, payload) = to_nats(&message).unwrap();
+        assert_eq!(headers.get(NATS_MESSAGE_ID).map(HeaderValue::as_str), Some(header));
+        assert_eq!(from_nats(Some(&headers), payload).unwrap().message_id(), Some(id));
+    }
+    let mut headers = HeaderMap::new();
+    headers.insert(NATS_MESSAGE_ID, "50%");
+    assert_eq!(from_nats(Some(&headers), Bytes::new()).unwrap().message_id(), Some("50%"));
+}

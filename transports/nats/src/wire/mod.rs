@@ -11,7 +11,7 @@ pub(crate) use self::{
     encode::{encode, encode_copy},
     foreign::{foreign, keep},
     plain::{add_unread, read_service_error, write_service_error},
-    text::{escape, token, untoken},
+    text::{escape, plain_id, token, untoken},
 };
 
 /// Bytes of headers that a stream takes at most.

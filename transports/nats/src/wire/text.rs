@@ -23,6 +23,13 @@ pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(String::from_utf8(out).unwrap_or_default())
 }
 
+/// Returns a MessageId as the value of `Nats-Msg-Id`, which other clients set and read unchanged. An id that a header cannot have is
+/// escaped.
+pub(crate) fn plain_id(id: &str) -> Cow<'_, str> {
+    let is_plain = !id.is_empty() && id.trim().len() == id.len() && !id.bytes().any(|byte| byte.is_ascii_control());
+    if is_plain { Cow::Borrowed(id) } else { escape(id) }
+}
+
 /// Returns a text with `%XX` in place of each special byte.
 pub(super) fn percent(text: &str, is_special: impl Fn(u8) -> bool) -> Cow<'_, str> {
     if !text.bytes().any(&is_special) {

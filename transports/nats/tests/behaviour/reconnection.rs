@@ -47,6 +47,25 @@ async fn a_receiver_says_once_that_the_connection_broke_and_goes_on() {
     assert!(sender.send(Message::new("")).await.is_err());
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_and_inboxes_end_at_the_time_limit_while_the_server_is_gone() {
+    let Some(mut server) = OwnServer::start().await else { return };
+    let nats = Nats::options().timeout(Duration::from_secs(1)).connect(&server.url()).await.unwrap();
+    let replies = nats.inbox().await.unwrap();
+    let sender = replies.sender("services.quote").unwrap();
+    server.kill();
+    // The first write may be to a connection that is not known to be broken.
+    let failed = loop {
+        let message = Message::builder().message_id("m").build("").unwrap();
+        if let Err(error) = timeout(LONG, sender.send(message)).await.expect("a send has a time limit") {
+            break error;
+        }
+    };
+    assert!(failed.is_outcome_unknown() && failed.is_retryable(), "{failed}");
+    let error = timeout(LONG, nats.inbox()).await.expect("an inbox has a time limit").unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::ServiceTimeout, true), "{error}");
+}
+
 /// What was acknowledged before the server died is there afterwards, and a consumer handles it without a hand laid on it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_consumer_outlives_the_server() {
