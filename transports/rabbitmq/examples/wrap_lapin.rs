@@ -7,7 +7,7 @@ use consign::transport::{ErrorKind, SendError, SendExt};
 use consign::{Disposition, Message, codecs::Codecs, settlement::Transient};
 use consign_rabbitmq::{convert, lapin};
 use futures_util::TryStreamExt;
-use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicNackOptions, BasicPublishOptions};
+use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicNackOptions, BasicPublishOptions, BasicQosOptions};
 use lapin::{BasicProperties, Channel, Confirmation, types::FieldTable};
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt, service_fn};
 
@@ -24,6 +24,8 @@ async fn publish(channel: &Channel, to: [&str; 2], message: (BasicProperties, by
         Ok(Confirmation::NotRequested) => {
             Err(SendError::new(ErrorKind::InvalidOperation).with_detail("call confirm_select on the channel first"))
         }
+        // A queue that is full, or not available.
+        Ok(Confirmation::Nack(None)) => Err(SendError::new(ErrorKind::ServiceBusy)),
         Ok(_) => Err(SendError::new(ErrorKind::EntityNotFound).with_detail("no queue has taken the message")),
         Err(error) => Err(SendError::new(ErrorKind::CommunicationProblem).with_source(error)),
     }
@@ -38,6 +40,7 @@ pub(crate) async fn place(channel: &Channel, queue: &str, order: (&str, u64)) ->
 pub(crate) async fn consume(channel: &Channel, queue: &str, dead_letters: &str) -> Result<(), BoxError> {
     let layers = ServiceBuilder::new().layer(DeadLetterLayer::new()).layer(DeliveryLimitLayer::new(3));
     let mut stack = layers.layer(CatchPanicLayer::new()).service(Router::new(Codecs::json()).fallback(priced).build()?);
+    channel.basic_qos(32, Default::default()).await?;
     let options = BasicConsumeOptions::default();
     let mut deliveries = channel.basic_consume(queue.into(), "".into(), options, FieldTable::default()).await?;
     while let Some(delivery) = deliveries.try_next().await? {

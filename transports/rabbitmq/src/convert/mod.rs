@@ -42,13 +42,15 @@ use crate::{
 
 /// Returns the properties and the payload of a message, for `basic_publish`.
 ///
-/// The delivery mode is persistent. `expiration` is the time to live. Wait for the confirmation of the publication before
-/// you report success.
+/// The delivery mode is persistent. `expiration` is the time to live; one of more than 4,294,967,295 ms, which RabbitMQ refuses,
+/// is only in the header `sb-time-to-live-ms`. Wait for the confirmation of the publication before you report success. The reason
+/// of a dead letter stays among the properties, where a sender of the transport removes it.
 ///
 /// # Errors
 ///
 /// [`Serialization`](consign_core::transport::ErrorKind::Serialization) if an application property has a name of more than
-/// 255 bytes, or a value has a type that AMQP does not have; those of [`Message::check`].
+/// 255 bytes, or a value has a type that AMQP does not have; [`MessageSizeExceeded`](consign_core::transport::ErrorKind::MessageSizeExceeded)
+/// for headers of more than 124 KiB; those of [`Message::check`].
 pub fn to_lapin(message: &Message) -> Result<(BasicProperties, Bytes), SendError> {
     Ok(parts(wire::write(message, &Stamp::of_other(Expiration::TimeToLive))?))
 }

@@ -98,6 +98,24 @@ fn an_unreadable_part_is_an_error_with_the_rest() {
     assert_eq!(unreadable.into_message().application_properties().len(), 1);
 }
 
+/// Rules: K-119, K-120.
+#[test]
+fn a_header_of_another_type_or_value_is_left_out_and_named() {
+    let long = AMQPValue::LongString("x".repeat(200).into());
+    for (name, value, cause) in [
+        ("sb-session-id", AMQPValue::LongInt(42), "the header is not a text"),
+        ("sb-session-id", long, "longer than 128"),
+        ("sb-scheduled-time-ms", AMQPValue::LongString("tomorrow".into()), "the header is not a time"),
+        ("sb-group-sequence", AMQPValue::LongLongInt(-1), "the header is not an integer of 32 bits"),
+    ] {
+        let raw = BasicProperties::default().with_headers(table(&[(name, value)]));
+        let unreadable = from_lapin(&raw, &b"body"[..]).unwrap_err();
+        let said = unreadable.to_string();
+        assert!(said.contains(name) && said.contains(cause), "{said}");
+        assert_eq!(unreadable.message().session_id(), None);
+    }
+}
+
 /// Rules: K-120.
 #[test]
 fn a_dead_letter_keeps_what_it_came_with() {

@@ -2,7 +2,7 @@ use std::fmt;
 
 use consign_amqp::{codec::DecodeError, message::Section, value::ValueType};
 use consign_core::{
-    message::limits,
+    message::{InvalidArgument, limits},
     settlement::{DeadLetter, DeadLetterReason},
 };
 
@@ -33,6 +33,16 @@ pub(crate) enum Cause {
     Levels,
     /// The header is not a byte array.
     Header,
+    /// The header is of another type.
+    Expected(&'static str),
+    /// The header has a value that a message cannot have.
+    Value(InvalidArgument),
+}
+
+impl From<InvalidArgument> for Cause {
+    fn from(error: InvalidArgument) -> Self {
+        Self::Value(error)
+    }
 }
 
 impl From<DecodeError> for Cause {
@@ -51,6 +61,8 @@ impl fmt::Display for Cause {
             Self::Type(found) => write!(f, "a value has the type {found}, which a message does not have"),
             Self::Levels => write!(f, "a value has more than {} levels", limits::VALUE_LEVELS),
             Self::Header => f.write_str("the header is not a byte array"),
+            Self::Expected(kind) => write!(f, "the header is not {kind}"),
+            Self::Value(error) => error.fmt(f),
         }
     }
 }
@@ -59,6 +71,7 @@ impl std::error::Error for Cause {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Decode(error) => Some(error),
+            Self::Value(error) => Some(error),
             _ => None,
         }
     }

@@ -53,6 +53,31 @@ pub(crate) const LONG_MESSAGE_ID: &str = "message_id";
 
 const PREFIX: &str = "sb-";
 
+/// Returns the name of a header with a property, for a report; the prefix of all for another name.
+pub(super) fn of_property(name: &str) -> &'static str {
+    let all = [
+        CONTENT_TYPE,
+        CORRELATION_ID,
+        SUBJECT,
+        REPLY_TO,
+        MESSAGE_ID,
+        SESSION_ID,
+        REPLY_TO_SESSION_ID,
+        PARTITION_KEY,
+        TRANSACTION_PARTITION_KEY,
+        TO,
+        SCHEDULED_TIME,
+        CONTENT_ENCODING,
+        USER_ID,
+        GROUP_SEQUENCE,
+        CREATION_TIME,
+        DURABLE,
+        FIRST_ACQUIRER,
+        FORCE_PERSISTENCE,
+    ];
+    all.into_iter().find(|own| *own == name).unwrap_or(PREFIX)
+}
+
 /// Whether a header is the broker's or this crate's. RabbitMQ routes by `CC` and `BCC`, and writes those that begin with
 /// `x-death`, `x-first-death-` or `x-last-death-`, and `x-delivery-count`.
 pub(super) fn is_reserved(name: &str) -> bool {

@@ -120,7 +120,11 @@ pub(crate) fn read(raw: &BasicProperties, payload: Bytes, mut report: impl FnMut
             "x-death" => facts.is_expired = has_expired(value),
             _ if is_said_by_property(name, raw) => {}
             names::ANNOTATIONS | names::FOOTER => read_pairs(name, value, &mut properties, &mut report),
-            _ => read_header(name, value, &mut properties),
+            _ => {
+                if let Err(cause) = read_header(name, value, &mut properties) {
+                    report(Malformed { part: names::of_property(name), cause });
+                }
+            }
         }
     }
     if let Some(number) = number.filter(|number| *number != 0) {
@@ -190,35 +194,39 @@ fn read_pairs(name: &str, header: &AMQPValue, properties: &mut Properties, repor
     }
 }
 
-fn read_header(name: &str, value: &AMQPValue, properties: &mut Properties) {
-    let string = || text(value).map(str::to_owned).unwrap_or_default();
+/// Reads a header of this crate. Another publisher may have given it any type and any value.
+fn read_header(name: &str, value: &AMQPValue, properties: &mut Properties) -> Result<(), Cause> {
+    let string = || text(value).map(str::to_owned).ok_or(Cause::Expected("a text"));
+    let at = || time(value).ok_or(Cause::Expected("a time"));
+    let flag = || truth(value).ok_or(Cause::Expected("a boolean"));
     match name {
-        names::CONTENT_TYPE => drop(properties.set_content_type(string())),
-        names::CORRELATION_ID => drop(properties.set_correlation_id(string())),
-        names::SUBJECT => drop(properties.set_subject(string())),
-        names::REPLY_TO => drop(properties.set_reply_to(string())),
-        names::MESSAGE_ID => drop(properties.set_message_id(string())),
-        names::SESSION_ID => drop(properties.set_session_id(string())),
-        names::REPLY_TO_SESSION_ID => drop(properties.set_reply_to_session_id(string())),
-        names::PARTITION_KEY => drop(properties.set_partition_key(string())),
-        names::TRANSACTION_PARTITION_KEY => drop(properties.set_transaction_partition_key(string())),
-        names::TO => drop(properties.set_to(string())),
-        names::SCHEDULED_TIME => {
-            if let Some(at) = time(value) {
-                properties.set_scheduled_enqueue_time(at);
-            }
+        names::CONTENT_TYPE => drop(properties.set_content_type(string()?)),
+        names::CORRELATION_ID => drop(properties.set_correlation_id(string()?)),
+        names::SUBJECT => drop(properties.set_subject(string()?)),
+        names::REPLY_TO => drop(properties.set_reply_to(string()?)),
+        names::MESSAGE_ID => drop(properties.set_message_id(string()?)?),
+        names::SESSION_ID => drop(properties.set_session_id(string()?)?),
+        names::REPLY_TO_SESSION_ID => drop(properties.set_reply_to_session_id(string()?)?),
+        names::PARTITION_KEY => drop(properties.set_partition_key(string()?)?),
+        names::TRANSACTION_PARTITION_KEY => drop(properties.set_transaction_partition_key(string()?)?),
+        names::TO => drop(properties.set_to(string()?)),
+        names::SCHEDULED_TIME => drop(properties.set_scheduled_enqueue_time(at()?)),
+        names::CONTENT_ENCODING => properties.pass_through_mut().content_encoding = Some(string()?.into()),
+        names::USER_ID => {
+            properties.pass_through_mut().user_id = Some(bytes(value).ok_or(Cause::Expected("bytes"))?);
         }
-        names::CONTENT_ENCODING => properties.pass_through_mut().content_encoding = Some(string().into()),
-        names::USER_ID => properties.pass_through_mut().user_id = bytes(value),
         names::GROUP_SEQUENCE => {
-            properties.pass_through_mut().group_sequence = integer(value).and_then(|value| value.try_into().ok());
+            let number = integer(value).and_then(|value| value.try_into().ok());
+            properties.pass_through_mut().group_sequence =
+                Some(number.ok_or(Cause::Expected("an integer of 32 bits"))?);
         }
-        names::CREATION_TIME => properties.pass_through_mut().creation_time = time(value),
-        names::DURABLE => properties.pass_through_mut().durable = truth(value),
-        names::FIRST_ACQUIRER => properties.pass_through_mut().first_acquirer = truth(value),
-        names::FORCE_PERSISTENCE => properties.pass_through_mut().force_persistence = truth(value) == Some(true),
+        names::CREATION_TIME => properties.pass_through_mut().creation_time = Some(at()?),
+        names::DURABLE => properties.pass_through_mut().durable = Some(flag()?),
+        names::FIRST_ACQUIRER => properties.pass_through_mut().first_acquirer = Some(flag()?),
+        names::FORCE_PERSISTENCE => properties.pass_through_mut().force_persistence = flag()?,
         _ => {}
     }
+    Ok(())
 }
 
 fn owned(text: &ShortString) -> String {
