@@ -86,7 +86,7 @@ impl Outbox {
     ///
     /// # Errors
     ///
-    /// [`InvalidMessage`](OutboxErrorKind::InvalidMessage) for a destination that is not a path, a message that breaks a rule,
+    /// [`InvalidMessage`](OutboxErrorKind::InvalidMessage) for a destination that is not the path of a queue or a topic, a message that breaks a rule,
     /// and one that AMQP 1.0 cannot encode, for example with a ContentType that is not ASCII. The transaction is not touched.
     /// [`Database`](OutboxErrorKind::Database) after which the transaction can only be rolled back.
     pub async fn add(
@@ -96,8 +96,9 @@ impl Outbox {
         message: &Message,
     ) -> Result<(), OutboxError> {
         let destination = EntityPath::new(destination)?;
-        if destination.is_sub_queue() {
-            return Err(OutboxError::new(OutboxErrorKind::InvalidMessage, "a sub-queue is not a destination"));
+        if destination.is_sub_queue() || destination.subscription().is_some() {
+            let detail = "a sub-queue or a subscription is not a destination";
+            return Err(OutboxError::new(OutboxErrorKind::InvalidMessage, detail));
         }
         let with_id;
         let message = if message.message_id().is_some() {

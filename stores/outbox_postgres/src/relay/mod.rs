@@ -29,6 +29,9 @@ use self::{
 };
 use crate::{Destinations, Outbox, OutboxError, OutboxErrorKind, log};
 
+/// PostgreSQL counts the milliseconds of a statement in 31 bits.
+const LONGEST_SEND: Duration = Duration::from_secs(24 * 24 * 3_600);
+
 /// Sends the messages of an [`Outbox`], in the order of their rows for each destination and session.
 ///
 /// Run one in each process of the application: a lock in the database lets one of them send. If its process ends, or its
@@ -148,10 +151,10 @@ impl<M: RelayMode> Relay<M> {
         self
     }
 
-    /// Sets how long a send may take: 30 s. After it, the message is sent again.
+    /// Sets how long a send may take: 30 s. After it, the message is sent again. At least a millisecond, and at most 24 days.
     #[must_use]
     pub fn send_timeout(mut self, timeout: Duration) -> Self {
-        self.to.send_timeout = timeout;
+        self.to.send_timeout = deadline::clamped(timeout).min(LONGEST_SEND);
         self
     }
 

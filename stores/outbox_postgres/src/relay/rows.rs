@@ -1,9 +1,9 @@
 //! The rows of a table: read, deleted when they are sent, and marked when they are not.
 
-use consign_core::message::EntityPath;
+use consign_core::{Message, message::EntityPath};
 use tokio_postgres::{Client, types::Type};
 
-use crate::{Outbox, OutboxError};
+use crate::{Outbox, OutboxError, encoding};
 
 /// A message that waits.
 #[derive(Debug)]
@@ -43,6 +43,26 @@ impl Waiting {
     /// The path of the destination. Another program may have written the row.
     pub(super) fn path(&self) -> Result<EntityPath, String> {
         EntityPath::new(&self.destination).map_err(|error| error.to_string())
+    }
+
+    /// The message, with the ids of the columns where it has none: each attempt has to have the same MessageId.
+    pub(super) fn message(&self) -> Result<Message, String> {
+        let mut message = encoding::decode(self.message.clone())?;
+        let properties = message.properties_mut();
+        match properties.message_id() {
+            _ if self.message_id.is_empty() => {}
+            Some(id) if id != self.message_id => return Err("the column message_id has another id".into()),
+            Some(_) => {}
+            None => drop(properties.set_message_id(self.message_id.clone()).map_err(|error| error.to_string())?),
+        }
+        match (properties.session_id(), &self.session) {
+            (Some(id), Some(session)) if id != session => Err("the column session has another id".into()),
+            (None, Some(session)) => {
+                properties.set_session_id(session.clone()).map_err(|error| error.to_string())?;
+                Ok(message)
+            }
+            _ => Ok(message),
+        }
     }
 }
 

@@ -1,10 +1,14 @@
 //! Sending to queues of `consign-postgres` in the database of the table: sent and deleted by one transaction.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
 
-use consign_core::transport::SendError;
+use consign_core::transport::{ErrorKind, SendError};
 use consign_postgres::Postgres;
-use tokio_postgres::{Client, types::Type};
+use tokio_postgres::{
+    Client,
+    error::SqlState,
+    types::{ToSql, Type},
+};
 
 use super::{
     Progress, RelayMode,
@@ -12,7 +16,7 @@ use super::{
     rows::{self, Outcome, Report, Waiting},
     senders::{groups, outcome},
 };
-use crate::{Outbox, OutboxError, encoding};
+use crate::{Outbox, OutboxError};
 
 /// Sends in the transaction that deletes the rows, exactly once.
 pub struct SameDatabase(Postgres);
@@ -28,6 +32,7 @@ impl SameDatabase {
         client: &mut Client,
         outbox: &Outbox,
         group: &[Waiting],
+        limit: Duration,
     ) -> Result<Result<(), SendError>, OutboxError> {
         let Some(first) = group.first() else { return Ok(Ok(())) };
         let sender = match self.0.sender(&first.destination).await {
@@ -36,12 +41,22 @@ impl SameDatabase {
         };
         let transaction = client.transaction().await?;
         let ids: Vec<i64> = group.iter().map(|row| row.id).collect();
+        // The server ends a statement that waits for a lock, so the connection stays usable for other destinations.
+        let limit = format!("SET LOCAL statement_timeout = {}", limit.as_millis());
         let sql = format!("DELETE FROM {} WHERE id = ANY($1) AND refused IS NULL RETURNING id", outbox.table.quoted());
-        let deleted = transaction.query_typed(&sql, &[(&ids, Type::INT8_ARRAY)]).await?;
+        let parameters: [(&(dyn ToSql + Sync), Type); 1] = [(&ids, Type::INT8_ARRAY)];
+        let deleting = transaction.query_typed(&sql, &parameters);
+        let deleted = match tokio::try_join!(transaction.batch_execute(&limit), deleting) {
+            Err(error) if error.code() == Some(&SqlState::QUERY_CANCELED) => {
+                transaction.rollback().await?;
+                return Ok(Err(SendError::new(ErrorKind::ServiceTimeout).with_source(error)));
+            }
+            deleted => deleted?.1,
+        };
         let deleted = deleted.iter().map(|row| row.try_get(0)).collect::<Result<HashSet<i64>, _>>()?;
         // Each of them was decoded before.
         let messages = group.iter().filter(|row| deleted.contains(&row.id));
-        let messages = messages.filter_map(|row| encoding::decode(row.message.clone()).ok());
+        let messages = messages.filter_map(|row| row.message().ok());
         match sender.send_in(&transaction, messages).await {
             Ok(()) => Ok(Ok(transaction.commit().await?)),
             Err(error) => {
@@ -57,7 +72,9 @@ impl SameDatabase {
         group: Vec<Waiting>,
         to: &mut Progress,
     ) -> Result<Option<Vec<Waiting>>, OutboxError> {
-        let sent = within(to.send_timeout, self.send(client, &to.outbox, &group)).await?;
+        let limit = to.send_timeout;
+        // The statements have the limit. Beyond it the database itself does not answer.
+        let sent = within(limit.saturating_add(to.timeout), self.send(client, &to.outbox, &group, limit)).await?;
         let outcome = match &sent {
             Ok(()) => Outcome::Sent,
             Err(error) => outcome(error),
@@ -82,7 +99,7 @@ impl RelayMode for SameDatabase {
         for group in groups(rows, false) {
             let (mut messages, mut others) = (Vec::with_capacity(group.len()), Vec::new());
             for row in group {
-                match row.path().and_then(|_| encoding::decode(row.message.clone())) {
+                match row.path().and_then(|_| row.message()) {
                     Ok(_) => messages.push(row),
                     Err(why) => others.push(row.report(Outcome::Refused(format!("the row is not a message: {why}")))),
                 }

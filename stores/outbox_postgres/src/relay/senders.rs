@@ -21,7 +21,7 @@ use super::{
     connection::within,
     rows::{self, Outcome, Report, Waiting},
 };
-use crate::{Destinations, OutboxError, encoding, log};
+use crate::{Destinations, OutboxError, log};
 
 /// How many senders are kept. Beyond that they are created again.
 const MOST: usize = 1_024;
@@ -95,7 +95,7 @@ impl<D: Destinations> Senders<D> {
     }
 
     async fn send(&self, waiting: &Waiting, limit: Duration) -> Outcome {
-        let read = waiting.path().and_then(|path| Ok((path, encoding::decode(waiting.message.clone())?)));
+        let read = waiting.path().and_then(|path| Ok((path, waiting.message()?)));
         let (path, message) = match read {
             Ok(read) => read,
             Err(why) => return Outcome::Refused(format!("the row is not a message: {why}")),
@@ -177,7 +177,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::To;
+    use crate::{To, encoding};
 
     fn row(id: i64, destination: &str, session: Option<&str>) -> Waiting {
         let session = session.map(str::to_owned);

@@ -170,6 +170,68 @@ async fn a_refused_message_stays_with_its_error_and_blocks_nothing() {
     bench.end().await;
 }
 
+/// Rules: X-40, X-43.
+#[tokio::test]
+async fn a_row_of_another_program_has_the_ids_of_its_columns() {
+    let (bench, broker) = (Bench::new().await, Broker::new());
+    broker.create_queue("orders", QueueSettings::default()).unwrap();
+    // A data section alone, and the same behind a section with a MessageId.
+    let sql = format!(
+        "INSERT INTO {} (destination, session, message_id, message) VALUES \
+         ('orders', 's', 'order-7', '\\x005375a00178'), ('orders', NULL, 'other', '\\x005373c00401a10161005375a00178')",
+        bench.name
+    );
+    bench.client.batch_execute(&sql).await.unwrap();
+    let running = Running::start(bench.relay(DynTransport::from(broker.clone())));
+    let received = receive(&broker, "orders", 1).await;
+    assert_eq!((received[0].message_id(), received[0].session_id()), (Some("order-7"), Some("s")));
+    bench.until_sent().await;
+    let refused = bench.outbox.refused(&bench.client, 10).await.unwrap();
+    assert!(refused[0].error.contains("message_id has another id"), "{refused:?}");
+    running.stop().await;
+    bench.end().await;
+}
+
+/// Rules: X-45, X-48.
+/// A transaction of the application holds the id of the message, by which the queue detects duplicates.
+#[tokio::test]
+async fn in_the_same_database_a_destination_that_waits_for_a_lock_delays_no_other() {
+    let mut bench = Bench::new().await;
+    let postgres = Postgres::options().schema(bench.name.as_str()).connect(&support::address()).await.unwrap();
+    postgres.migrate().await.unwrap();
+    let detecting = QueueSettings::default().duplicate_detection(Duration::from_secs(600));
+    postgres.create_queue("slow", detecting).await.unwrap();
+    postgres.create_queue("orders", QueueSettings::default()).await.unwrap();
+    bench.add("slow", [message("a")]).await;
+    bench.add("orders", [message("b")]).await;
+    let mut other = support::client().await;
+    let holding = other.transaction().await.unwrap();
+    postgres.sender("slow").await.unwrap().send_in(&holding, [message("a")]).await.unwrap();
+    let relay = Relay::same_database(bench.outbox.clone(), bench.named(), NoTls, postgres.clone());
+    let relay =
+        relay.send_timeout(Duration::from_millis(200)).backoff(Duration::from_millis(5), Duration::from_millis(50));
+    let stop = Arc::new(tokio::sync::Notify::new());
+    let stopped = Arc::clone(&stop);
+    let running = tokio::spawn(relay.run_until(async move { stopped.notified().await }));
+    let receive = async |queue: &str| {
+        let path = EntityPath::new(queue).unwrap();
+        let mut receiver = Transport::receiver(&postgres, &path, ReceiveMode::PeekLock).await.unwrap();
+        let delivery = receiver.receive_within(LONG).await.unwrap();
+        let id = delivery.message.message_id().map(str::to_owned);
+        delivery.complete().await.unwrap();
+        id
+    };
+    assert_eq!(receive("orders").await.as_deref(), Some("b"));
+    holding.rollback().await.unwrap();
+    assert_eq!(receive("slow").await.as_deref(), Some("a"));
+    bench.until_sent().await;
+    stop.notify_one();
+    let relayed = running.await.unwrap().unwrap();
+    assert_eq!((relayed.sent, relayed.refused), (2, 0));
+    bench.client.batch_execute(&format!("DROP SCHEMA {} CASCADE", bench.name)).await.unwrap();
+    bench.end().await;
+}
+
 /// Rules: X-41.
 #[tokio::test]
 async fn one_relay_sends_and_the_next_one_follows_it() {
@@ -248,8 +310,12 @@ async fn what_cannot_be_stored_is_refused_with_its_kind() {
     let mut bench = Bench::new().await;
     let transaction = bench.client.transaction().await.unwrap();
     let cyrillic = Message::builder().content_type("ключ").build("").unwrap();
-    for (destination, message) in [("", message("a")), ("orders/$deadletterqueue", message("a")), ("orders", cyrillic)]
-    {
+    for (destination, message) in [
+        ("", message("a")),
+        ("orders/$deadletterqueue", message("a")),
+        ("events/Subscriptions/all", message("a")),
+        ("orders", cyrillic),
+    ] {
         let refused = bench.outbox.add(&transaction, destination, &message).await.unwrap_err();
         assert_eq!(refused.kind(), OutboxErrorKind::InvalidMessage, "{refused}");
     }
