@@ -170,6 +170,33 @@ async fn with_the_connection_break_what_is_on_its_way_and_all_leases() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_on_its_way_when_the_connection_broke_is_released_also_after_it_is_back() {
+    let (queue, link, _) = linked(far());
+    queue.send_message(numbered(0));
+    let mut receiver = link.receiver(queue.receiver());
+    let mut dropped = task::spawn(receiver.receive());
+    assert_pending!(dropped.poll());
+    drop(dropped);
+    link.disconnect();
+    link.reconnect();
+    sleep(ROUND_TRIP).await;
+    let delivery = receiver.receive().await.unwrap();
+    assert_eq!(received(&delivery.message), (1, 1));
+    delivery.complete().await.unwrap();
+}
+
+/// An embedded lease has no delays; a recorded one of another transport might.
+#[tokio::test(start_paused = true)]
+async fn a_lease_without_delays_is_returned_and_can_be_settled() {
+    let (queue, link, _) = linked(far());
+    queue.send_message(numbered(0));
+    let mut receiver = link.receiver(queue.receiver());
+    let Err(delivery) = receiver.receive().await.unwrap().abandon_after(ROUND_TRIP) else { panic!("it has delays") };
+    delivery.complete().await.unwrap();
+    assert_eq!(queue.counts().active, 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_answer_that_is_withheld_when_the_connection_breaks_never_comes() {
     let (queue, link, sender) = linked(far());
     link.withhold_answers();

@@ -6,6 +6,7 @@ use super::{DeliveryFault, Link};
 use crate::{
     Disposition,
     message::LockToken,
+    settlement::Changes,
     time::Timestamp,
     transport::{BoxFuture, ErrorKind, Lease, SettleError},
 };
@@ -29,13 +30,18 @@ impl<L: Lease> LinkLease<L> {
         Self { link, lease: Some(lease), fault, epoch, token, lock_duration, must_settle }
     }
 
+    /// Whether the connection that delivered it is up.
+    pub(super) fn is_current(&self) -> bool {
+        self.link.is_current(self.epoch)
+    }
+
     /// A lease whose lock is lost.
-    pub(super) fn dead(link: Link, of: &L) -> Self {
+    pub(super) fn dead(link: Link, of: &L, epoch: u64) -> Self {
         Self {
             link,
             lease: None,
             fault: None,
-            epoch: 0,
+            epoch,
             token: of.lock_token(),
             lock_duration: of.lock_duration(),
             must_settle: of.must_settle(),
@@ -46,6 +52,41 @@ impl<L: Lease> LinkLease<L> {
     fn live(lease: Option<L>, fault: Option<DeliveryFault>, is_current: bool) -> Result<L, SettleError> {
         let is_lost = !is_current || fault == Some(DeliveryFault::LoseLock);
         lease.filter(|_| !is_lost).ok_or_else(lock_lost)
+    }
+}
+
+impl<L: Lease> LinkLease<L> {
+    /// Settles with a delay, if the transport can. A settlement that is to be lost is one without a delay.
+    fn delayed(
+        mut self,
+        settle: impl FnOnce(L) -> Result<L::Settle, L>,
+    ) -> Result<BoxFuture<Result<(), SettleError>>, Self> {
+        if matches!(self.fault, Some(DeliveryFault::LoseSettlement(_))) {
+            return Err(self);
+        }
+        let is_current = self.is_current();
+        let settled = match Self::live(self.lease.take(), self.fault, is_current) {
+            Ok(lease) => match settle(lease) {
+                Ok(settled) => Ok(settled),
+                Err(lease) => return Err(Self { lease: Some(lease), ..self }),
+            },
+            Err(lost) => Err(lost),
+        };
+        let answered = Instant::now() + self.link.there() + self.link.back();
+        let fault = self.fault;
+        Ok(Box::pin(async move {
+            let settled = match settled {
+                Ok(settled) => settled.await,
+                Err(lost) => Err(lost),
+            };
+            sleep_until(answered).await;
+            match fault {
+                Some(DeliveryFault::LoseSettlementAnswer(kind)) => {
+                    Err(SettleError::new(kind).with_detail("a simulated fault"))
+                }
+                _ => settled,
+            }
+        }))
     }
 }
 
@@ -95,6 +136,14 @@ impl<L: Lease> Lease for LinkLease<L> {
             sleep_until(answered).await;
             if is_lost { Err(lock_lost()) } else { released }
         })
+    }
+
+    fn abandon_after(self, changes: Changes, delay: Duration) -> Result<Self::Settle, Self> {
+        self.delayed(|lease| lease.abandon_after(changes, delay))
+    }
+
+    fn release_after(self, delay: Duration) -> Result<Self::Settle, Self> {
+        self.delayed(|lease| lease.release_after(delay))
     }
 
     fn renew(&self) -> Self::Renew {

@@ -49,8 +49,10 @@ impl<R: Receiver> LinkReceiver<R> {
                 Some(DeliveryFault::Late(late)) => arrives + late.min(LATEST),
                 _ => arrives,
             };
-            let copy = (fault == Some(DeliveryFault::Duplicate))
-                .then(|| Delivery { message: message.clone(), lease: LinkLease::dead(self.link.clone(), &lease) });
+            let copy = (fault == Some(DeliveryFault::Duplicate)).then(|| Delivery {
+                message: message.clone(),
+                lease: LinkLease::dead(self.link.clone(), &lease, epoch),
+            });
             let lease = LinkLease::new(self.link.clone(), lease, fault, epoch);
             for delivery in [Some(Delivery { message, lease }), copy].into_iter().flatten() {
                 let place = self.on_the_way.partition_point(|before| before.arrives <= arrives);
@@ -84,8 +86,16 @@ impl<R: Receiver> LinkReceiver<R> {
 
     /// What has not arrived goes back to the broker, without a count.
     fn take_back(&mut self) {
-        for on_the_way in self.on_the_way.drain(..) {
-            drop(on_the_way.delivery.lease.release());
+        self.take_back_if(|_| true);
+    }
+
+    fn take_back_if(&mut self, is_lost: impl Fn(&LinkLease<R::Lease>) -> bool) {
+        for on_the_way in std::mem::take(&mut self.on_the_way) {
+            if is_lost(&on_the_way.delivery.lease) {
+                drop(on_the_way.delivery.lease.release());
+            } else {
+                self.on_the_way.push_back(on_the_way);
+            }
         }
     }
 }
@@ -107,6 +117,10 @@ impl<R: Receiver> Receiver for LinkReceiver<R> {
             self.take_back();
             let error = ReceiveError::new(ErrorKind::CommunicationProblem);
             return Poll::Ready(Err(error.with_detail("the simulated connection is down")));
+        }
+        // The connection may have been down and up since the last poll.
+        if self.on_the_way.iter().any(|on_the_way| !on_the_way.delivery.lease.is_current()) {
+            self.take_back_if(|lease| !lease.is_current());
         }
         let max = max.max(1);
         loop {
