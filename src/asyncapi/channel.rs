@@ -32,7 +32,7 @@ pub(super) fn messages(pipeline: &PipelineDescription) -> Vec<ChannelMessage> {
     if let Some(router) = &pipeline.router {
         messages.extend(router.subjects.iter().map(|subject| message(subject, codecs, None)));
         messages.extend(typed(&router.types, codecs, None));
-        if router.has_otherwise {
+        if router.has_otherwise || !router.nested_fallbacks.is_empty() {
             let mut others = message(AsyncApi::OTHER, codecs, None);
             others.value.insert("summary".into(), "Messages of other subjects".into());
             messages.push(others);

@@ -14,8 +14,10 @@ pub struct RouterDescription {
     pub subjects: Vec<String>,
     /// The types that have a handler.
     pub types: Vec<TypeTable>,
-    /// Whether a handler gets all other messages. Else they are dead-lettered.
+    /// Whether a handler gets all other messages. Else they are dead-lettered, except for those of `nested_fallbacks`.
     pub has_otherwise: bool,
+    /// The prefixes of nested routes with a fallback, which gets all other messages whose subject begins so.
+    pub nested_fallbacks: Vec<String>,
     /// The codecs of the handlers.
     pub codecs: DecisionTable,
 }
@@ -41,14 +43,17 @@ impl<S, C: CodecSet, R> Router<S, C, R> {
     #[must_use]
     pub fn describe(&self) -> RouterDescription {
         let (mut subjects, mut types, mut has_otherwise) = (Vec::new(), Vec::new(), false);
+        let mut nested_fallbacks = Vec::new();
         for entry in &*self.table.entries {
             match &entry.takes {
                 Takes::Subject(subject) => subjects.push(subject.to_string()),
                 Takes::Types => types.extend(entry.tables.iter().map(|table| **table)),
-                Takes::Others { prefix } => has_otherwise |= prefix.is_empty(),
+                Takes::Others { prefix } if prefix.is_empty() => has_otherwise = true,
+                Takes::Others { prefix } => nested_fallbacks.push(prefix.to_string()),
             }
         }
-        RouterDescription { subjects, types, has_otherwise, codecs: self.cx.codecs().describe().table() }
+        let codecs = self.cx.codecs().describe().table();
+        RouterDescription { subjects, types, has_otherwise, nested_fallbacks, codecs }
     }
 }
 
@@ -60,6 +65,9 @@ impl fmt::Display for RouterDescription {
         }
         for table in &self.types {
             write!(f, "\n  {}", table.to_string().replace('\n', "\n  "))?;
+        }
+        for prefix in &self.nested_fallbacks {
+            write!(f, "\n  others of {prefix:?}: a handler")?;
         }
         let others = if self.has_otherwise { "a handler" } else { "dead letter, UnknownMessageType" };
         write!(f, "\n  others: {others}\n{}", self.codecs)

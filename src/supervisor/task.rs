@@ -33,6 +33,10 @@ pub(super) async fn supervise(mut spec: Spec, stopped: watch::Receiver<bool>) ->
     let mut failures = Failures::default();
     let shutdown = Shutdown::new(stopped.clone());
     loop {
+        if shutdown.has_begun() {
+            status.ended();
+            return Outcome { name: status.shared_name(), error: None };
+        }
         status.runs();
         let part = Part { stopped: stopped.clone(), status: Arc::clone(&status) };
         let Err(error) = run_once(&mut spec, part).await else {

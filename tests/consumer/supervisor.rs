@@ -257,3 +257,17 @@ async fn a_signal_drains_and_a_second_one_aborts() {
     let error = run.await.unwrap().unwrap_err();
     assert_eq!((error.kind(), error.parts().next()), (SupervisorErrorKind::DrainTimeout, Some("deaf")));
 }
+
+/// Rules: J-260.
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_before_the_start_starts_nothing() {
+    let starts = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&starts);
+    let supervisor = Supervisor::new().consumer("first", move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        Consumer::new(queue_with_lock(60).receiver(), complete)
+    });
+    let health = supervisor.health();
+    supervisor.run_until(std::future::ready(())).await.unwrap();
+    assert_eq!((health.part("first").unwrap().state, starts.load(Ordering::Relaxed)), (PartState::Ended, 0));
+}

@@ -133,13 +133,13 @@ fn a_message_is_handled_in_a_span() {
     assert_eq!((span.name, span.events, span.is_closed), ("process", 1, true));
     let expected = fields(&[
         ("consign.disposition", "complete"),
+        ("consign.message.delivery_count", "3"),
         ("messaging.destination.name", "orders"),
         ("messaging.message.body.size", "4"),
         ("messaging.message.conversation_id", "c-1"),
         ("messaging.message.id", "m-1"),
         ("messaging.operation.name", "process"),
         ("messaging.operation.type", "process"),
-        ("messaging.servicebus.message.delivery_count", "3"),
         ("otel.kind", "consumer"),
         ("otel.name", "process orders"),
         ("trace_id", "4bf92f3577b34da6a3ce929d0e0e4736"),

@@ -117,6 +117,10 @@ async fn the_fallback_of_the_longest_prefix_takes_a_message_without_a_route() {
         ["created order.line.created", "line order.line.x", "order order.x", "root order", "root x", "root -"];
     assert_eq!(taken(&seen), expected);
     assert!(router.describe().has_otherwise);
+    assert_eq!(router.describe().nested_fallbacks, ["order.", "order.line."]);
+    let nested = Router::new(Codecs::json()).nest("order.", Routes::new().fallback(|| async {})).build().unwrap();
+    let text = nested.describe().to_string();
+    assert!(text.contains("others of \"order.\": a handler\n  others: dead letter"), "{text}");
 }
 
 #[test]

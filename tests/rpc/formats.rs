@@ -103,6 +103,8 @@ async fn a_list_of_formats_goes_first_then_the_request_then_the_default() {
         (Some(json), Some("application/cbor;q=0, text/html"), json),
         (Some(json), Some("application/JSON;q=0"), cbor),
         (Some(json), Some("*/*"), cbor),
+        (Some(json), Some("application/cbor;q=0, */*"), json),
+        (Some(json), Some("application/json;q=high"), json),
         (Some(json), Some("garbage;;q=,"), json),
         (None, Some("text/html"), cbor),
         (Some(json), Some("text/html, application/msgpack;q=0.001"), &packed),

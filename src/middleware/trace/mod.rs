@@ -29,7 +29,7 @@
 //! | `messaging.message.id`, `messaging.message.conversation_id` | both | MessageId and CorrelationId, of a single message |
 //! | `messaging.batch.message_count` | `send` | of a batch |
 //! | `messaging.message.body.size` | `process` | bytes |
-//! | `messaging.servicebus.message.delivery_count` | `process` | |
+//! | `consign.message.delivery_count` | `process` | |
 //! | `trace_id` | `process` | the trace that the message belongs to, by its [`TraceContext`](crate::message::TraceContext) |
 //! | `consign.disposition` | `process` | `complete`, `abandon`, `dead_letter`, `defer`, or `hold` of a message that waits for another handler of its id |
 //! | `error.type` | both | a code from a closed list, or `_OTHER`: see [`outcome`] |

@@ -50,7 +50,7 @@ impl Names {
             messaging.message.id = field::Empty,
             messaging.message.conversation_id = field::Empty,
             messaging.message.body.size = field::Empty,
-            messaging.servicebus.message.delivery_count = field::Empty,
+            consign.message.delivery_count = field::Empty,
             trace_id = field::Empty,
             consign.disposition = field::Empty,
             "error.type" = field::Empty,
@@ -68,7 +68,7 @@ fn record(span: &Span, message: &Message) {
     }
     span.record("messaging.message.body.size", message.body().size());
     if let Some(received) = message.received() {
-        span.record("messaging.servicebus.message.delivery_count", received.delivery_count);
+        span.record("consign.message.delivery_count", received.delivery_count);
     }
     if let Ok(Some(context)) = TraceContext::of(message.properties()) {
         let trace = u128::from_be_bytes(context.trace_id());

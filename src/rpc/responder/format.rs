@@ -22,10 +22,8 @@ pub(super) fn encode<T: Encode, C: CodecSet>(
     let encode_as = |format: &str| codecs.encode_as(value, format).ok();
     if let Some(list) = request.application_properties().get(ACCEPT).and_then(|list| list.as_str()) {
         for format in preferred(list) {
-            if format == "*/*" {
-                return codecs.encode(value);
-            }
-            if let Some(encoded) = encode_as(format) {
+            let encoded = if format == "*/*" { codecs.encode(value).ok() } else { encode_as(format) };
+            if let Some(encoded) = encoded.filter(|encoded| !is_refused(request, &encoded.content_type)) {
                 return Ok(encoded);
             }
         }
@@ -40,6 +38,7 @@ pub(super) fn encode<T: Encode, C: CodecSet>(
 fn preferred(list: &str) -> impl Iterator<Item = &str> {
     let list = if list.len() <= MAX_LIST { list } else { "" };
     let mut formats: Vec<_> = list.split(',').take(MAX_FORMATS).filter_map(entry).collect();
+    formats.retain(|&(_, quality)| quality > 0);
     formats.sort_by_key(|&(_, quality)| std::cmp::Reverse(quality));
     formats.into_iter().map(|(format, _)| format)
 }
@@ -48,11 +47,11 @@ fn preferred(list: &str) -> impl Iterator<Item = &str> {
 fn is_refused(request: &Message, format: &str) -> bool {
     let Some(list) = request.application_properties().get(ACCEPT).and_then(|list| list.as_str()) else { return false };
     let essence = |format: &str| format.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let refused = list.split(',').take(MAX_FORMATS).filter(|entry| self::entry(entry).is_none());
-    refused.map(essence).any(|refused| refused == essence(format))
+    let mut refused = list.split(',').take(MAX_FORMATS).filter_map(entry).filter(|&(_, quality)| quality == 0);
+    refused.any(|(refused, _)| essence(refused) == essence(format))
 }
 
-/// A format and its quality in thousandths; `None` for nothing, for zero, and for what is no quality.
+/// A format and its quality in thousandths; `None` for nothing, and for what is no quality.
 fn entry(entry: &str) -> Option<(&str, u16)> {
     let entry = entry.trim();
     let (format, quality) = match entry.rsplit_once(';') {
@@ -62,7 +61,7 @@ fn entry(entry: &str) -> Option<(&str, u16)> {
         },
         None => (entry, 1_000),
     };
-    (!format.is_empty() && quality > 0).then_some((format, quality))
+    (!format.is_empty()).then_some((format, quality))
 }
 
 /// RFC 9110, 12.4.2: `0` or `1` with up to three decimals, and no more than one.

@@ -178,7 +178,10 @@ impl SendLayer {
             return self.running(Some(self.begin_send(spans, SpanKind::Client, parent, links).span(count)));
         }
         let links = request.all_properties().filter_map(kept_context).map(Link::with_context).collect();
-        let running = self.running(Some(self.begin_send(spans, SpanKind::Producer, parent, links).span(count)));
+        // The context of a Producer span is in a message.
+        let is_injected = request.all_properties().any(|properties| kept_context(properties).is_none());
+        let kind = if is_injected { SpanKind::Producer } else { SpanKind::Client };
+        let running = self.running(Some(self.begin_send(spans, kind, parent, links).span(count)));
         self.inject(&running, request, |properties| kept_context(properties).is_none());
         running
     }

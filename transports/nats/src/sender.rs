@@ -9,15 +9,7 @@ use consign_core::{
     transport::{Batch, BoxFuture, Capabilities, Capability, ErrorKind, SendError, Sender, Unsupported},
 };
 
-use crate::{
-    Nats,
-    connection::Inner,
-    dead_letter::ROOM_FOR_REASON,
-    error::Fault,
-    reply,
-    reply_subjects::Inbox,
-    wire::{self, name},
-};
+use crate::{Nats, connection::Inner, dead_letter::ROOM_FOR_REASON, error::Fault, reply, reply_subjects::Inbox, wire};
 
 /// Sends to a queue or a topic. A send ends when the server has acknowledged the message.
 ///

@@ -186,6 +186,16 @@ async fn each_message_of_a_batch_has_a_context_of_its_own() {
     bench.handle(&queue, handler).await;
     let process = "Consumer process orders < send orders";
     assert_eq!(bench.spans().tree(), ["Producer send orders", process, process, process]);
+
+    // Each message has the context of another trace already.
+    let bench = Bench::with(|builder| builder.create_spans(false));
+    let carrying = |id: &'static str| {
+        let parent = format!("00-{:032x}-{:016x}-01", 7, 9);
+        Message::builder().message_id(id).property("traceparent", parent).build("").unwrap()
+    };
+    let both: Batch = vec![carrying("m-1"), carrying("m-2")].into();
+    bench.telemetry.send("orders").layer(SendService::new(queue.sender().unwrap())).send(both).await.unwrap();
+    assert_eq!(bench.spans().tree(), ["Client send orders ~ ? ~ ?"]);
 }
 
 /// Rules: O-04.
