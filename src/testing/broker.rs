@@ -180,7 +180,8 @@ impl TestQueue {
     }
 
     /// Receives each available message, calls `service`, and settles the message by the result, one at a time, until the
-    /// queue is empty. An abandoned message is redelivered, up to the queue's `max_delivery_count`.
+    /// queue is empty. An abandoned message is redelivered, up to the queue's `max_delivery_count`. A message that is to be redelivered
+    /// after a delay, or that is scheduled, stays in the queue: advance the time, and run again.
     ///
     /// A handler that waits needs tokio's time, paused.
     pub async fn run<S>(&self, service: S) -> Stats

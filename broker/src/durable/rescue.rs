@@ -74,11 +74,10 @@ impl Broker {
                     })?;
                     messages += 1;
                 }
-                Ok(None) => {}
                 Err(malformed) if unreadable.len() < most => {
                     unreadable.push(corrupted(table, key, &malformed.to_string()).detail().to_owned());
                 }
-                Err(_) => {}
+                Ok(None) | Err(_) => {}
             }
             Ok(())
         })?;

@@ -23,7 +23,7 @@ pub(super) fn encode<T: Encode, C: CodecSet>(
     if let Some(list) = request.application_properties().get(ACCEPT).and_then(|list| list.as_str()) {
         for format in preferred(list) {
             let encoded = if format == "*/*" { codecs.encode(value).ok() } else { encode_as(format) };
-            if let Some(encoded) = encoded.filter(|encoded| !is_refused(request, &encoded.content_type)) {
+            if let Some(encoded) = encoded.filter(|encoded| !is_refused(request, encoded.content_type)) {
                 return Ok(encoded);
             }
         }

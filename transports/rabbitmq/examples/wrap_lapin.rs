@@ -40,7 +40,7 @@ pub(crate) async fn place(channel: &Channel, queue: &str, order: (&str, u64)) ->
 pub(crate) async fn consume(channel: &Channel, queue: &str, dead_letters: &str) -> Result<(), BoxError> {
     let layers = ServiceBuilder::new().layer(DeadLetterLayer::new()).layer(DeliveryLimitLayer::new(3));
     let mut stack = layers.layer(CatchPanicLayer::new()).service(Router::new(Codecs::json()).fallback(priced).build()?);
-    channel.basic_qos(32, Default::default()).await?;
+    channel.basic_qos(32, BasicQosOptions::default()).await?;
     let options = BasicConsumeOptions::default();
     let mut deliveries = channel.basic_consume(queue.into(), "".into(), options, FieldTable::default()).await?;
     while let Some(delivery) = deliveries.try_next().await? {
