@@ -90,7 +90,7 @@ impl Engine {
         self.fx.note().notices.push(Notice::NotForwarded {
             from: entity.path.clone(),
             target: target.into(),
-            error: error.to_string(),
+            refusal: error.to_string().into(),
             is_dead_letter: part != Part::Main,
         });
     }

@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(super) enum Notice {
     /// The target of an entity has refused a message, or a dead letter.
-    NotForwarded { from: EntityPath, target: Box<str>, error: String, is_dead_letter: bool },
+    NotForwarded { from: EntityPath, target: Box<str>, refusal: Box<str>, is_dead_letter: bool },
     /// An entity was not used, and was removed with the messages.
     DeletedIdle { path: EntityPath, messages: usize },
 }
@@ -24,12 +24,12 @@ impl Notice {
     #[cold]
     pub(super) fn log(&self) {
         match self {
-            Self::NotForwarded { from, target, error, is_dead_letter: false } => tracing::warn!(
-                entity = %from, target_entity = %target, error = %error,
+            Self::NotForwarded { from, target, refusal, is_dead_letter: false } => tracing::warn!(
+                entity = %from, target_entity = %target, error = %refusal,
                 "messages cannot be forwarded, and are dead-lettered"
             ),
-            Self::NotForwarded { from, target, error, is_dead_letter: true } => tracing::warn!(
-                entity = %from, target_entity = %target, error = %error,
+            Self::NotForwarded { from, target, refusal, is_dead_letter: true } => tracing::warn!(
+                entity = %from, target_entity = %target, error = %refusal,
                 "dead letters cannot be forwarded, and stay until the target accepts them"
             ),
             Self::DeletedIdle { path, messages } => {

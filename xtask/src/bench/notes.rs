@@ -39,15 +39,13 @@ const RABBITMQ: &str = "a message of this library has a MessageId that contains 
      that, writing the messages 4 %, reading and locking them 11 %, and completing them 8 %.";
 
 /// For PostgreSQL and hand-written tables.
-const POSTGRES: &str = "`skip-locked` writes nothing when it receives: a row is locked while its transaction lasts, and a \
-     connection serves one handler at a time. `pgmq` writes each row when it is received. This library writes a row when it \
-     is sent and deletes it when it is completed, and beside it one row for each send and one for each receive. That is half \
-     of the WAL of `pgmq` in windows of 64 and 512, and in windows of 64 the server takes nine tenths of its instructions \
-     (callgrind). The fixed cost of a call is higher, as windows of 1 show: 360,000 instructions for a send and 1,620,000 for a \
-     cycle, beside 74,000 and 446,000. A send looks up the entity and its limits, and stores the message in a \
-     table with eight indexes, seven of them partial, which are a third of its instructions. A receive looks for what is due, \
-     gives numbers without gaps, and stores a lock. In the client each message is a call of its own with an id, and its \
-     properties are written and read as JSON.";
+const POSTGRES: &str = "`skip-locked` writes nothing when it receives: a row is locked while its transaction lasts, and a connection serves \
+     one handler at a time. `pgmq` writes each row when it is received. This library writes a row when it is sent and \
+     deletes it when it is completed, and beside it one row for each send and one for each receive. The row is in a table \
+     with one index, and a send is one statement, which looks up the entity and its limits. In windows of 64 and 512 the \
+     server takes less time than with `pgmq`. The fixed cost of a call is higher, as windows of 1 show: a receive looks for \
+     what is due, gives numbers without gaps, and stores a lock. In the client each message is a call of its own with an \
+     id, and its properties are written and read as JSON.";
 
 /// The name or the prefix of a scenario, and the reason.
 const NOTES: &[(&str, &str)] = &[
