@@ -62,6 +62,8 @@ pub(crate) struct Inner {
     completions: mpsc::Sender<Completion>,
     uncompleted: Mutex<Option<mpsc::Receiver<Completion>>>,
     holder: watch::Sender<Holder>,
+    /// Whether the connection of the holder is open, as far as this process knows.
+    is_listening: AtomicBool,
     /// Whether other processes may be listening.
     has_company: AtomicBool,
     gone: watch::Sender<()>,
@@ -98,6 +100,7 @@ impl Inner {
             completions,
             uncompleted: Mutex::new(Some(uncompleted)),
             holder: watch::channel(Holder::Unknown).0,
+            is_listening: AtomicBool::new(false),
             has_company: AtomicBool::new(true),
             gone: watch::channel(()).0,
             pumping: pump::Running::default(),
@@ -198,8 +201,14 @@ impl Inner {
         failures
     }
 
-    /// Returns the holder under which messages are locked. Right after the start it waits a little for the listening
-    /// connection, which sets it.
+    /// Returns the holder of a new lock, `None` for one that runs out. While the listening connection is lost, others may release
+    /// what the holder has at any time, and with it a lock that has just been taken.
+    pub(crate) async fn lock_holder(&self) -> Option<i32> {
+        let holder = self.holder().await;
+        holder.filter(|_| self.is_listening.load(Ordering::Relaxed))
+    }
+
+    /// Returns the holder of this process. Right after the start it waits a little for the listening connection, which sets it.
     pub(crate) async fn holder(&self) -> Option<i32> {
         const WAIT: Duration = Duration::from_secs(2);
         self.connector.as_ref()?;
@@ -214,11 +223,13 @@ impl Inner {
     /// Records the listening connection.
     pub(crate) fn listening(&self, holder: Option<i32>, has_company: bool) {
         self.has_company.store(has_company, Ordering::Relaxed);
+        self.is_listening.store(true, Ordering::Relaxed);
         self.holder.send_replace(holder.map_or(Holder::Nobody, Holder::Known));
     }
 
     /// Records that there is none. Messages that were locked under the name of the last one stay locked under it for a while.
     pub(crate) fn not_listening(&self) {
+        self.is_listening.store(false, Ordering::Relaxed);
         self.holder.send_if_modified(|holder| {
             let is_first = *holder == Holder::Unknown;
             if is_first {

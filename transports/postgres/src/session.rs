@@ -132,7 +132,7 @@ pub(crate) async fn accept(inner: Arc<Inner>, entity: Entity, id: String) -> Res
         let refused = ReceiveError::new(ErrorKind::InvalidArgument);
         return Err(refused.with_detail("a SessionId has at most 128 UTF-16 code units"));
     }
-    let (place, holder) = (place(&inner).await?, inner.holder().await);
+    let (place, holder) = (place(&inner).await?, inner.lock_holder().await);
     // From here on it is given up if the call is dropped or its answer is lost.
     let mut lock = Lock { entity: entity.id, session: id.into_bytes(), token: Uuid::new_v4(), place: Some(place) };
     let sql = inner.sql("SELECT until, lock_ms FROM {s}.accept_session($1, $2, $3, $4)");
@@ -161,7 +161,7 @@ async fn next(
     let sql = inner.sql("SELECT session, wait_us, leaving, more, lock_ms FROM {s}.next_session($1, $2, $3)");
     let mut turn = None;
     while call.is_wanted() {
-        let (place, holder) = (place(&inner).await?, inner.holder().await);
+        let (place, holder) = (place(&inner).await?, inner.lock_holder().await);
         let mut news = inner.hub.watch(entity.id);
         let parameters: [Parameter<'_>; 3] = [(&entity.id, Type::INT8), (&holder, Type::INT4), (&token, Type::UUID)];
         // If the answer is lost the session is unknown: its lock runs out.

@@ -126,7 +126,7 @@ impl Options {
         self
     }
 
-    /// Sets whether AMQP is transferred over WebSocket, by default on port 443. It needs the feature `websocket`. False.
+    /// Sets whether AMQP is transferred over WebSocket, by default on port 443, and 5300 without TLS. It needs the feature `websocket`. False.
     pub fn web_socket(mut self, web_socket: bool) -> Self {
         self.web_socket = web_socket;
         self

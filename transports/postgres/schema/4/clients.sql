@@ -57,7 +57,10 @@ END $$;
 CREATE OR REPLACE FUNCTION {s}.client_receive(p_path text, p_max integer DEFAULT 1) RETURNS TABLE (
     id bigint, lock uuid, locked_until timestamptz, body bytea, properties jsonb, sequence_number bigint,
     enqueued timestamptz, delivery_count integer, dead_letter_reason text, dead_letter_description text
-) LANGUAGE plpgsql AS $$
+) LANGUAGE plpgsql
+-- That a lock does not wait for the disk ends with the function: the transaction may be the caller's own.
+SET synchronous_commit = on
+AS $$
 #variable_conflict use_column
 DECLARE
     v_source record := {s}.client_entity(p_path);
@@ -100,6 +103,12 @@ BEGIN
         EXIT WHEN NOT v_more;
     END LOOP;
 END $$;
+
+CREATE OR REPLACE FUNCTION {s}.client_renew(p_id bigint, p_lock uuid) RETURNS timestamptz LANGUAGE sql
+SET synchronous_commit = on
+AS $$
+    SELECT to_timestamp({s}.renew(p_id, p_lock) / 1000.0)
+$$;
 
 CREATE OR REPLACE FUNCTION {s}.client_settle(p_id bigint, p_lock uuid, p_action smallint, p_properties text, p_size integer)
 RETURNS boolean LANGUAGE plpgsql AS $$

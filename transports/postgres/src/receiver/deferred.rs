@@ -32,7 +32,7 @@ pub(crate) async fn receive_deferred(
     if places.len() < numbers.len() {
         return Err(ReceiveError::new(ErrorKind::Throttled).with_detail("too many deliveries are unsettled"));
     }
-    let (holder, lock) = (inner.holder().await, Uuid::new_v4());
+    let (holder, lock) = (inner.lock_holder().await, Uuid::new_v4());
     let (session, session_lock) = match &source.session {
         Some((session, lock)) => (Some(session), Some(lock)),
         None => (None, None),

@@ -22,7 +22,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut running: Running) {
             Next::End => return,
         };
         let (entity, deletes) = (running.source().entity.id, running.source().deletes);
-        let holder = inner.holder().await;
+        let holder = inner.lock_holder().await;
         // A locked delivery has a place for the job of its drop. While receivers wait for a message, they hold no place that
         // another needs.
         let mut places = Vec::new();

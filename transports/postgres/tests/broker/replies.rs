@@ -102,6 +102,28 @@ async fn a_client_in_sql_sends_and_receives_properties() {
 }
 
 #[tokio::test]
+async fn the_commit_of_a_client_in_sql_waits_for_the_disk_after_a_receive_and_a_renewal() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    fixture.postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
+    let mut client = fixture.postgres.pool().get().await.unwrap();
+    let transaction = client.transaction().await.unwrap();
+    let receive = format!("SELECT id, lock FROM {}.client_receive('queue')", &*fixture.schema);
+    let letter = transaction.query_one(&receive, &[]).await.unwrap();
+    let setting = async || {
+        let row = transaction.query_one("SELECT current_setting('synchronous_commit')", &[]).await.unwrap();
+        row.get::<_, String>(0)
+    };
+    assert_eq!(setting().await, "on");
+    let renew = format!("SELECT {}.client_renew($1, $2) IS NOT NULL", &*fixture.schema);
+    let (id, lock): (i64, uuid::Uuid) = (letter.get(0), letter.get(1));
+    assert!(transaction.query_one(&renew, &[&id, &lock]).await.unwrap().get::<_, bool>(0));
+    assert_eq!(setting().await, "on");
+    drop(transaction);
+    drop(client);
+    fixture.end().await;
+}
+
+#[tokio::test]
 async fn a_client_in_sql_is_told_what_it_did_wrong() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let client = fixture.postgres.pool().get().await.unwrap();
