@@ -72,17 +72,19 @@ impl PostgresLease {
     /// Settles in a transaction of your own, which settles the message by its commit. Until its end the message stays locked,
     /// and no other process waits for it. When it is rolled back, or never ends, the lock holds until it runs out.
     ///
-    /// The lease is consumed. An error leaves the transaction unchanged, unless it comes from the database: roll it back then.
+    /// The lease is consumed, also by an error: the lock holds until it runs out. An error leaves the transaction unchanged, unless
+    /// it comes from the database: roll it back then.
     pub async fn settle_in(self, transaction: &Transaction<'_>, disposition: Disposition) -> Result<(), SettleError> {
-        let action = self.action(disposition)?;
-        let token = self.token()?;
-        let settled = settle(transaction, &self.inner.schema, &token, &action).await;
+        let (action, token, inner) = (self.action(disposition), self.token(), Arc::clone(&self.inner));
+        // It is not abandoned beside the transaction.
+        self.forget();
+        let (action, token) = (action?, token?);
+        let settled = settle(transaction, &inner.schema, &token, &action).await;
         let is_done = matches!(settled, Ok(Settled::Done | Settled::Leaving));
         if is_done && !action.is_complete() {
             let is_leaving = matches!(settled, Ok(Settled::Leaving));
-            notify_in(transaction, &self.inner.schema, token.entity, is_leaving).await?;
+            notify_in(transaction, &inner.schema, token.entity, is_leaving).await?;
         }
-        self.forget();
         settled?.into_result(&token)
     }
 

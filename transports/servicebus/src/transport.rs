@@ -235,7 +235,7 @@ impl PurgeMessages for ServiceBus {
         let mut purged = 0;
         while purged < max {
             let count = (max - purged).min(MAX_DELETED);
-            let deleting = self.core.manage(path, Effect::Repeatable, |management| async move {
+            let deleting = self.core.manage(path, Effect::Once, |management| async move {
                 management.delete_messages(count, before).await
             });
             match deleting.await? {

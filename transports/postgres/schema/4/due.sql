@@ -148,3 +148,89 @@ BEGIN
         DELETE FROM {s}.locks WHERE token = p_token;
     END IF;
 END $$;
+
+-- Does what is due at an entity, and numbers what has arrived if that is required, a batch of each. Tells whether messages wait
+-- to leave, and whether more is due or has arrived than a batch.
+CREATE OR REPLACE FUNCTION {s}.advance(e {s}.entities, OUT leaving boolean, OUT more_due boolean, OUT more_new boolean)
+LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    batch CONSTANT integer := 1000;
+    at_once CONSTANT integer := 100;
+    t timestamptz;
+    v_session record;
+    v_due bigint;
+    v_tokens uuid[];
+    v_locked bigint[];
+    v_expired bigint[];
+    v_again bigint[];
+    v_scheduled bigint[];
+BEGIN
+    PERFORM FROM {s}.numbers WHERE entity = e.id FOR UPDATE;
+    t := {s}.now();
+    more_new := false;
+    IF NOT {s}.is_plain(e) OR {s}.has_others(e.id)
+        OR EXISTS (SELECT FROM {s}.batches WHERE entity = e.id AND due < 'infinity' AND due <= t) THEN
+        more_new := {s}.number(e, t) = batch;
+    END IF;
+
+    -- Sessions whose lock has run out: the deliveries under it failed.
+    IF e.sessions THEN
+        FOR v_session IN
+            SELECT session, token, until FROM {s}.sessions
+            WHERE entity = e.id AND token IS NOT NULL AND until <= t LIMIT batch FOR UPDATE SKIP LOCKED
+        LOOP
+            CONTINUE WHEN {s}.is_kept(e.id, v_session.session);
+            PERFORM {s}.unlock_session(e, v_session.session, v_session.until, 1);
+        END LOOP;
+    END IF;
+
+    v_tokens := ARRAY(
+        SELECT token FROM {s}.locks WHERE entity = e.id AND until <= t ORDER BY until LIMIT at_once FOR UPDATE SKIP LOCKED
+    );
+    IF v_tokens <> '{}' THEN
+        PERFORM {s}.unshare(v_tokens);
+    END IF;
+
+    -- What another transaction is about to settle is left to it.
+    SELECT
+        count(*),
+        array_agg(id) FILTER (WHERE state IN (2, 4)),
+        array_agg(id) FILTER (WHERE state IN (1, 6) AND part = 0),
+        array_agg(id) FILTER (WHERE state = 1 AND part = 1),
+        array_agg(id) FILTER (WHERE state = 5)
+    INTO v_due, v_locked, v_expired, v_again, v_scheduled FROM (
+        SELECT id, state, part FROM {s}.messages
+        WHERE entity = e.id AND due < 'infinity' AND due <= t AND state > 0
+        ORDER BY due, number LIMIT batch FOR UPDATE SKIP LOCKED
+    ) AS due;
+    -- Locks of which another transaction has every message give nothing, and would be found again at once.
+    more_due := v_due = batch OR cardinality(v_tokens) = at_once AND v_due > 0;
+    IF v_locked IS NOT NULL THEN
+        PERFORM {s}.unlock(e, v_locked, t, 1);
+    END IF;
+    IF v_expired IS NOT NULL THEN
+        PERFORM {s}.unlock(e, v_expired, t, 0);
+    END IF;
+    -- Dead letters that could not be forwarded, and are tried again.
+    IF v_again IS NOT NULL THEN
+        UPDATE {s}.messages SET state = CASE WHEN e.forward_dead_to IS NULL THEN 1 ELSE 7 END, due = 'infinity'
+        WHERE id = ANY (v_again);
+    END IF;
+    -- A scheduled message is accepted anew, at the time that it was scheduled for, after those that were accepted.
+    IF v_scheduled IS NOT NULL THEN
+        UPDATE {s}.messages AS m SET
+            id = a.arrival, state = 0, number = NULL, at = NULL, enqueued = m.due,
+            expires = coalesce(m.due + m.ttl_ms * interval '1 millisecond', 'infinity'),
+            due = coalesce(m.due + m.ttl_ms * interval '1 millisecond', 'infinity')
+        FROM (
+            SELECT s.id, {s}.next_id() AS arrival
+            FROM unnest(v_scheduled) WITH ORDINALITY AS s (id, position) ORDER BY position
+        ) AS a
+        WHERE m.id = a.id;
+        more_new := {s}.number(e, t) = batch OR more_new;
+    END IF;
+    leaving := EXISTS (SELECT FROM {s}.messages WHERE entity = e.id AND state = 7);
+END $$;

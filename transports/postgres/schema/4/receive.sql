@@ -36,6 +36,8 @@ DECLARE
     v_count integer := 0;
     v_size integer := 0;
     v_last bigint;
+    -- When the first of the batches expires.
+    v_due timestamptz := 'infinity';
     v_locked bigint;
     v_are_others boolean;
     v_found bigint;
@@ -67,7 +69,7 @@ BEGIN
         -- Most receives find batches alone, and nothing that is due: what the statements below ask one after the other.
         FOR b IN
             SELECT
-                n.last, first.id, first.count, first.taken, first.size,
+                n.last, first.id, first.count, first.taken, first.size, first.due,
                 EXISTS (
                     SELECT FROM {s}.messages AS m WHERE m.entity = e.id AND m.part = 0 AND m.state = 1
                 ) OR EXISTS (
@@ -91,6 +93,7 @@ BEGIN
             v_before := v_before || (v_last + v_count);
             v_count := v_count + v_taken;
             v_size := greatest(v_size, b.size);
+            v_due := least(v_due, b.due);
             IF b.taken + v_taken < b.count THEN
                 v_rest := b.id;
                 v_taken := b.taken + v_taken;
@@ -100,10 +103,10 @@ BEGIN
             EXIT WHEN v_count >= p_max;
         END LOOP;
         IF v_count > 0 THEN
-            -- One at a time gives numbers. If none has since, none has taken of these batches.
+            -- One at a time gives numbers. If none has since, none has taken of these batches. They may have expired in that time.
             SELECT last INTO v_locked FROM {s}.numbers WHERE entity = e.id FOR UPDATE;
-            IF v_locked = v_last THEN
-                t := {s}.now();
+            t := {s}.now();
+            IF v_locked = v_last AND v_due > t THEN
                 v_until := t + e.lock_ms * interval '1 millisecond';
             ELSE
                 v_runs := '{}';

@@ -84,3 +84,31 @@ BEGIN
     END LOOP;
     DELETE FROM {s}.locks WHERE token = l.token;
 END $$;
+
+-- Removes an entity with its messages; a topic with its subscriptions.
+CREATE OR REPLACE FUNCTION {s}.remove(p_key text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    v_entity bigint;
+    v_all bigint[];
+BEGIN
+    SELECT id INTO v_entity FROM {s}.entities WHERE key = p_key FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    -- From here on nothing is locked or numbered there.
+    v_all := ARRAY(
+        SELECT entity FROM {s}.numbers
+        WHERE entity IN (SELECT id FROM {s}.entities WHERE id = v_entity OR topic = v_entity) ORDER BY entity FOR UPDATE
+    );
+    DELETE FROM {s}.messages USING {s}.entities AS e
+    WHERE messages.entity = e.id AND e.id = ANY (v_all) AND messages.number IS NOT NULL AND messages.state > 0;
+    DELETE FROM {s}.messages USING {s}.entities AS e
+    WHERE messages.entity = e.id AND e.id = ANY (v_all) AND messages.state = 0;
+    PERFORM {s}.remove_batch(b) FROM {s}.batches AS b WHERE b.entity = ANY (v_all);
+    PERFORM {s}.remove_lock(l) FROM {s}.locks AS l WHERE l.entity = ANY (v_all);
+    -- A transaction that had a message of those locks may have given it a row of its own meanwhile.
+    DELETE FROM {s}.messages USING {s}.entities AS e
+    WHERE messages.entity = e.id AND e.id = ANY (v_all) AND messages.number IS NOT NULL AND messages.state > 0;
+    DELETE FROM {s}.entities WHERE id = v_entity;
+    RETURN true;
+END $$;

@@ -4,7 +4,7 @@ use consign::{
     Disposition, Message,
     administration::{Counts, QueueSettings, SubscriptionSettings, TopicSettings},
     message::SequenceNumber,
-    settlement::Changes,
+    settlement::{Changes, DeadLetterReason},
     transport::{ErrorKind, ReceiverExt, Sender, Session},
 };
 
@@ -169,5 +169,54 @@ async fn a_message_deferred_while_its_session_is_released_stays_deferred() {
     let counts = postgres.counts(QUEUE).await.unwrap();
     assert_eq!((counts.deferred, counts.active), (1, 0));
     drop(client);
+    fixture.end().await;
+}
+
+/// Rules: T-71.
+/// A hundred locks, which are handled at once, have run out and are left to the transaction.
+#[tokio::test]
+async fn an_open_transaction_with_many_lost_locks_keeps_no_other_message() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let postgres = &fixture.postgres;
+    let (sender, mut receiver) = (postgres.sender(QUEUE).await.unwrap(), postgres.receiver(QUEUE).await.unwrap());
+    let mut client = postgres.pool().get().await.unwrap();
+    let transaction = client.transaction().await.unwrap();
+    for _ in 0..100 {
+        sender.send(Message::new("kept")).await.unwrap();
+        let delivery = receiver.receive_within(Duration::from_secs(10)).await.unwrap();
+        delivery.lease.settle_in(&transaction, Disposition::Complete).await.unwrap();
+    }
+    fixture.run("UPDATE {s}.locks SET until = clock_timestamp()").await;
+    sender.send(Message::new("other")).await.unwrap();
+    let delivery = receiver.receive_within(Duration::from_secs(10)).await.unwrap();
+    assert_eq!(delivery.message.payload(), Some(&b"other"[..]));
+    delivery.complete().await.unwrap();
+    transaction.commit().await.unwrap();
+    assert_eq!(postgres.counts(QUEUE).await.unwrap(), Counts::default());
+    drop(client);
+    fixture.end().await;
+}
+
+/// Rules: T-71.
+#[tokio::test]
+async fn a_settlement_that_is_refused_leaves_the_lock() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let postgres = &fixture.postgres;
+    postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
+    let delivery = postgres.receiver(QUEUE).await.unwrap().receive_within(Duration::from_secs(10)).await.unwrap();
+    let mut client = postgres.pool().get().await.unwrap();
+    let transaction = client.transaction().await.unwrap();
+    let reason = DeadLetterReason::Application("x".repeat(5_000).into());
+    let refused = delivery.lease.settle_in(&transaction, Disposition::dead_letter(reason, "")).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+    transaction.commit().await.unwrap();
+    drop(client);
+    // An abandoned message would come again.
+    let mut receiver = postgres.receiver(QUEUE).await.unwrap();
+    assert_eq!(
+        receiver.receive_within(Duration::from_millis(500)).await.unwrap_err().kind(),
+        ErrorKind::ServiceTimeout
+    );
+    assert_eq!(postgres.counts(QUEUE).await.unwrap().locked, 1);
     fixture.end().await;
 }

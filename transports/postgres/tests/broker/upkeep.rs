@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use consign::{
-    Message,
+    Disposition, Message,
     administration::QueueSettings,
     time::Timestamp,
     transport::{ErrorKind, ReceiverExt, Sender, Session},
@@ -15,6 +15,8 @@ use consign_postgres::{
 };
 
 use crate::{Fixture, QUEUE, until};
+
+const LONG: Duration = Duration::from_secs(20);
 
 /// However much expires at once, one statement does a batch of it.
 #[tokio::test]
@@ -59,6 +61,47 @@ async fn messages_sent_while_the_queue_is_deleted_are_deleted() {
     transaction.commit().await.unwrap();
     let left = format!("SELECT (SELECT count(*) FROM {0}.messages) + count(*) FROM {0}.plain", fixture.schema);
     until(async || client.query_one(&left, &[]).await.unwrap().get::<_, i64>(0) == 0).await;
+    drop(client);
+    fixture.end().await;
+}
+
+/// A message that an open transaction settles gets a row of its own there.
+#[tokio::test]
+async fn a_message_that_is_settled_while_the_queue_is_deleted_is_deleted() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let postgres = &fixture.postgres;
+    postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
+    let delivery = postgres.receiver(QUEUE).await.unwrap().receive_within(LONG).await.unwrap();
+    let mut client = postgres.pool().get().await.unwrap();
+    let transaction = client.transaction().await.unwrap();
+    delivery.lease.settle_in(&transaction, Disposition::ABANDON).await.unwrap();
+    let other = postgres.clone();
+    let deleting = tokio::spawn(async move { other.delete(QUEUE).await });
+    until(async || fixture.waits_for_a_lock("remove").await).await;
+    transaction.commit().await.unwrap();
+    deleting.await.unwrap().unwrap();
+    let left = format!("SELECT (SELECT count(*) FROM {0}.messages) + count(*) FROM {0}.plain", fixture.schema);
+    assert_eq!(client.query_one(&left, &[]).await.unwrap().get::<_, i64>(0), 0);
+    drop(client);
+    fixture.end().await;
+}
+
+/// Another receive has the numbers of the queue until after the end of the message.
+#[tokio::test]
+async fn a_message_that_expires_while_a_receive_waits_is_not_delivered() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let postgres = &fixture.postgres;
+    let client = postgres.pool().get().await.unwrap();
+    client.batch_execute(&format!("BEGIN; SELECT FROM {}.numbers FOR UPDATE", fixture.schema)).await.unwrap();
+    let message = Message::builder().time_to_live(Duration::from_millis(500)).build("a").unwrap();
+    postgres.sender(QUEUE).await.unwrap().send(message).await.unwrap();
+    let mut receiver = postgres.receiver(QUEUE).await.unwrap();
+    let receiving = tokio::spawn(async move { receiver.receive_within(Duration::from_secs(2)).await.map(drop) });
+    until(async || fixture.waits_for_a_lock("receive").await).await;
+    let ended = format!("SELECT count(*) = 0 FROM {}.batches WHERE due > clock_timestamp()", fixture.schema);
+    until(async || client.query_one(&ended, &[]).await.unwrap().get(0)).await;
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(receiving.await.unwrap().unwrap_err().kind(), ErrorKind::ServiceTimeout);
     drop(client);
     fixture.end().await;
 }
