@@ -60,7 +60,7 @@ impl Bench<'_> {
     }
 
     /// As `drain_messages`, where the first `count` have [`Timing::arrival`] together.
-    async fn drain_at_least(&self, count: usize, from: &EntityPath) -> Result<Vec<Message>, Failure> {
+    pub(crate) async fn drain_at_least(&self, count: usize, from: &EntityPath) -> Result<Vec<Message>, Failure> {
         let mut messages = Vec::new();
         let arrival = Instant::now() + self.timing.arrival;
         loop {

@@ -176,7 +176,8 @@ async fn a_message_deferred_while_its_session_is_released_stays_deferred() {
 /// A hundred locks, which are handled at once, have run out and are left to the transaction.
 #[tokio::test]
 async fn an_open_transaction_with_many_lost_locks_keeps_no_other_message() {
-    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let settings = QueueSettings::default().lock_duration(Duration::from_secs(5));
+    let Some(fixture) = Fixture::new(settings).await else { return };
     let postgres = &fixture.postgres;
     let (sender, mut receiver) = (postgres.sender(QUEUE).await.unwrap(), postgres.receiver(QUEUE).await.unwrap());
     let mut client = postgres.pool().get().await.unwrap();
@@ -186,7 +187,10 @@ async fn an_open_transaction_with_many_lost_locks_keeps_no_other_message() {
         let delivery = receiver.receive_within(Duration::from_secs(10)).await.unwrap();
         delivery.lease.settle_in(&transaction, Disposition::Complete).await.unwrap();
     }
-    fixture.run("UPDATE {s}.locks SET until = clock_timestamp()").await;
+    let ended = format!("SELECT count(*) = 100 FROM {}.locks WHERE until <= clock_timestamp()", fixture.schema);
+    let other = postgres.pool().get().await.unwrap();
+    until(async || other.query_one(&ended, &[]).await.unwrap().get(0)).await;
+    drop(other);
     sender.send(Message::new("other")).await.unwrap();
     let delivery = receiver.receive_within(Duration::from_secs(10)).await.unwrap();
     assert_eq!(delivery.message.payload(), Some(&b"other"[..]));
