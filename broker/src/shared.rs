@@ -237,6 +237,7 @@ impl Shared {
     }
 
     /// Returns messages that were peeked. A message that has left the disk meanwhile is left out.
+    #[cfg_attr(not(feature = "durable"), allow(clippy::unused_self, reason = "as it is where there may be a disk"))]
     fn here(&self, peeked: Vec<Peeked>, max_bytes: usize) -> Vec<Message> {
         let here = |peeked| match peeked {
             Peeked::Here(message) => Some(message),
