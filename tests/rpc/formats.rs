@@ -72,11 +72,17 @@ fn two() -> Codecs<Two> {
 
 /// The ContentType of the reply to a request that is JSON, or says nothing, with this list.
 async fn format_of(declared: Option<&'static str>, list: Option<&'static str>) -> String {
+    let codecs = Codecs::builder().with(Cbor).with(Json::default()).with(MessagePack).fallback(["json"]).build();
+    reply_of(codecs.unwrap(), declared, list).await
+}
+
+async fn reply_of<C: CodecSet>(
+    codecs: Codecs<C>,
+    declared: Option<&'static str>,
+    list: Option<&'static str>,
+) -> String {
     let bench = Bench::new();
-    serve(
-        &bench,
-        Codecs::builder().with(Cbor).with(Json::default()).with(MessagePack).fallback(["json"]).build().unwrap(),
-    );
+    serve(&bench, codecs);
     let mut request = Message::builder().message_id("question").reply_to("replies");
     if let Some(declared) = declared {
         request = request.content_type(declared);
@@ -104,12 +110,27 @@ async fn a_list_of_formats_goes_first_then_the_request_then_the_default() {
         (Some(json), Some("application/JSON;q=0"), cbor),
         (Some(json), Some("*/*"), cbor),
         (Some(json), Some("application/cbor;q=0, */*"), json),
+        (Some(json), Some("application/cbor;q=0, application/json;q=0, */*"), &packed),
+        (Some(json), Some("application/cbor;q=0, application/json;q=0"), &packed),
+        (None, Some("application/cbor;q=0"), json),
+        (None, Some("application/cbor;q=0, application/json;q=0, application/msgpack;q=0"), cbor),
         (Some(json), Some("application/json;q=high"), json),
         (Some(json), Some("garbage;;q=,"), json),
         (None, Some("text/html"), cbor),
         (Some(json), Some("text/html, application/msgpack;q=0.001"), &packed),
     ] {
         assert_eq!(format_of(declared, list).await, expected, "{declared:?} {list:?}");
+    }
+}
+
+/// Rules: R-16.
+#[tokio::test(start_paused = true)]
+async fn a_refused_default_is_not_any_format() {
+    for declared in [None, Some("application/json")] {
+        for list in ["application/json;q=0, */*", "application/json;q=0", "*/*, application/json; charset=utf-8;q=0"] {
+            let encoded = reply_of(two(), declared, Some(list)).await;
+            assert_eq!(encoded, "application/msgpack", "{declared:?} {list}");
+        }
     }
 }
 

@@ -12,43 +12,43 @@ const MAX_LIST: usize = 1_024;
 const MAX_FORMATS: usize = 16;
 
 /// Writes a reply as its requester can read it: in the first format of its list that the set writes, else in the format of
-/// the request, else in the first of the set.
+/// the request, else in the first of the set that the list does not refuse, else in the first of the set.
 pub(super) fn encode<T: Encode, C: CodecSet>(
     value: &T,
     codecs: &Codecs<C>,
     request: &Message,
 ) -> Result<Encoded, EncodeError> {
+    let list = request.application_properties().get(ACCEPT).and_then(|list| list.as_str()).unwrap_or("");
+    let (wanted, refused) = preferences(list);
+    let is_refused =
+        |format: &str| refused.iter().any(|refused| essence(refused).eq_ignore_ascii_case(essence(format)));
     // A format that reads may be unable to write this value: then it is as if the set had it not.
-    let encode_as = |format: &str| codecs.encode_as(value, format).ok();
-    if let Some(list) = request.application_properties().get(ACCEPT).and_then(|list| list.as_str()) {
-        for format in preferred(list) {
-            let encoded = if format == "*/*" { codecs.encode(value).ok() } else { encode_as(format) };
-            if let Some(encoded) = encoded.filter(|encoded| !is_refused(request, encoded.content_type)) {
-                return Ok(encoded);
-            }
-        }
-    }
-    match request.content_type().filter(|format| !is_refused(request, format)).and_then(encode_as) {
-        Some(encoded) => Ok(encoded),
-        None => codecs.encode(value),
-    }
+    let encode_as = |format: &str| {
+        let encoded = codecs.encode_as(value, format).ok()?;
+        (!is_refused(encoded.content_type)).then_some(encoded)
+    };
+    let encode_any = || match codecs.encode(value) {
+        Ok(encoded) if !is_refused(encoded.content_type) => Some(encoded),
+        _ => codecs.describe().table().codecs.iter().find_map(|codec| encode_as(codec.writes)),
+    };
+    let listed = wanted.iter().find_map(|&format| if format == "*/*" { encode_any() } else { encode_as(format) });
+    let requested = || request.content_type().and_then(encode_as);
+    listed.or_else(requested).or_else(encode_any).map_or_else(|| codecs.encode(value), Ok)
 }
 
-/// The formats of a list, the best liked first, without those of quality zero.
-fn preferred(list: &str) -> impl Iterator<Item = &str> {
+/// The formats of a list, the best liked first, and those of quality zero.
+fn preferences(list: &str) -> (Vec<&str>, Vec<&str>) {
     let list = if list.len() <= MAX_LIST { list } else { "" };
     let mut formats: Vec<_> = list.split(',').take(MAX_FORMATS).filter_map(entry).collect();
-    formats.retain(|&(_, quality)| quality > 0);
     formats.sort_by_key(|&(_, quality)| std::cmp::Reverse(quality));
-    formats.into_iter().map(|(format, _)| format)
+    let first_refused = formats.partition_point(|&(_, quality)| quality > 0);
+    let refused = formats.split_off(first_refused).into_iter().map(|(format, _)| format).collect();
+    (formats.into_iter().map(|(format, _)| format).collect(), refused)
 }
 
-/// Whether the list of the request has this format with a quality of zero.
-fn is_refused(request: &Message, format: &str) -> bool {
-    let Some(list) = request.application_properties().get(ACCEPT).and_then(|list| list.as_str()) else { return false };
-    let essence = |format: &str| format.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let mut refused = list.split(',').take(MAX_FORMATS).filter_map(entry).filter(|&(_, quality)| quality == 0);
-    refused.any(|(refused, _)| essence(refused) == essence(format))
+/// The type and subtype of a format.
+fn essence(format: &str) -> &str {
+    format.split_once(';').map_or(format, |(essence, _)| essence).trim()
 }
 
 /// A format and its quality in thousandths; `None` for nothing, and for what is no quality.
@@ -85,11 +85,12 @@ mod tests {
     #[test]
     fn the_best_liked_comes_first() {
         fn read(list: &str) -> Vec<&str> {
-            preferred(list).collect()
+            preferences(list).0
         }
         assert_eq!(read("a;q=0.1, b"), ["b", "a"]);
         assert_eq!(read("a;q=0.5,b;q=0.75, c;q=0.5"), ["b", "a", "c"]);
         assert_eq!(read("a/b;v=1;q=0.2, c/d; Q=0.3"), ["c/d", "a/b;v=1"]);
+        assert_eq!(preferences("a;q=0, b, c;q=0.000, d;q=x").1, ["a", "c"]);
         assert_eq!(read("a;q=0, b;q=0.000, c;q=2, d;q=x, e;q=0.1234, f;q=1.001, , g"), ["g"]);
         assert!(read(&"a,".repeat(1_000)).is_empty());
         assert_eq!(read(&"a,".repeat(100)).len(), MAX_FORMATS);
