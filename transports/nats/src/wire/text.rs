@@ -24,10 +24,14 @@ pub(crate) fn escape(text: &str) -> Cow<'_, str> {
 }
 
 /// Returns a MessageId as the value of `Nats-Msg-Id`, which other clients set and read unchanged. An id that a header cannot have is
-/// escaped.
+/// escaped, and so is one that reads as an escaped one: two ids never have the same header.
 pub(crate) fn plain_id(id: &str) -> Cow<'_, str> {
-    let is_plain = !id.is_empty() && id.trim().len() == id.len() && !id.bytes().any(|byte| byte.is_ascii_control());
-    if is_plain { Cow::Borrowed(id) } else { escape(id) }
+    let is_plain = id.trim().len() == id.len() && !id.bytes().any(|byte| byte.is_ascii_control());
+    if is_plain && unescape(id).is_none_or(|read| read == id) && !id.is_empty() {
+        Cow::Borrowed(id)
+    } else {
+        escape(id)
+    }
 }
 
 /// Returns a text with `%XX` in place of each special byte.
@@ -102,6 +106,8 @@ fn number(digit: u8) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -127,6 +133,30 @@ mod tests {
             assert!(token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-=".contains(&byte)), "{token:?}");
             assert_eq!(untoken(&token).as_deref(), Some(&*text));
         }
+    }
+
+    #[test]
+    fn two_ids_have_two_headers() {
+        for (id, header) in [
+            ("order-7", "order-7"),
+            ("50%", "50%"),
+            ("a%zz", "a%zz"),
+            ("a%2Fb", "a%252Fb"),
+            (" a", "%20a"),
+            ("%20a", "%2520a"),
+            ("%2520a", "%252520a"),
+            ("", "%"),
+            ("%", "%25"),
+            ("%25", "%2525"),
+            ("a\n", "a%0A"),
+        ] {
+            assert_eq!(plain_id(id), header, "{id:?}");
+        }
+        let parts = ["", " ", "%", "2", "0", "5", "%20", "%25", "\n", "%0A"];
+        let ids: BTreeSet<String> =
+            parts.iter().flat_map(|a| parts.iter().flat_map(move |b| parts.map(|c| format!("{a}{b}{c}")))).collect();
+        let headers: BTreeSet<_> = ids.iter().map(|id| plain_id(id)).collect();
+        assert_eq!(headers.len(), ids.len());
     }
 
     #[test]
