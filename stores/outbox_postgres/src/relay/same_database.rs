@@ -4,6 +4,7 @@ use std::{collections::HashSet, time::Duration};
 
 use consign_core::transport::{ErrorKind, SendError};
 use consign_postgres::Postgres;
+use tokio::time::timeout;
 use tokio_postgres::{
     Client,
     error::SqlState,
@@ -16,7 +17,7 @@ use super::{
     rows::{self, Outcome, Report, Waiting},
     senders::{groups, outcome},
 };
-use crate::{Outbox, OutboxError};
+use crate::{Outbox, OutboxError, OutboxErrorKind};
 
 /// Sends in the transaction that deletes the rows, exactly once.
 pub struct SameDatabase(Postgres);
@@ -73,8 +74,15 @@ impl SameDatabase {
         to: &mut Progress,
     ) -> Result<Option<Vec<Waiting>>, OutboxError> {
         let limit = to.send_timeout;
-        // The statements have the limit. Beyond it the database itself does not answer.
-        let sent = within(limit.saturating_add(to.timeout), self.send(client, &to.outbox, &group, limit)).await?;
+        // Each statement has the limit. Beyond it the connection is given up with what runs on it, and the destination pauses, so
+        // that the others are sent by the next one.
+        let longest = limit.saturating_add(to.timeout);
+        let Ok(sent) = timeout(longest, self.send(client, &to.outbox, &group, limit)).await else {
+            let error = OutboxError::new(OutboxErrorKind::Database, format!("no answer within {longest:?}"));
+            to.add(&first_report(&group, Outcome::Failed(error.to_string())));
+            return Err(error);
+        };
+        let sent = sent?;
         let outcome = match &sent {
             Ok(()) => Outcome::Sent,
             Err(error) => outcome(error),
@@ -85,13 +93,18 @@ impl SameDatabase {
             // One of them is the reason: each is sent alone.
             Outcome::Refused(_) if group.len() > 1 => return Ok(Some(group)),
             outcome => {
-                let reports: Vec<Report> = group.first().map(|row| row.report(outcome)).into_iter().collect();
+                let reports = first_report(&group, outcome);
                 within(to.timeout, rows::record(client, &to.outbox, &reports)).await?;
                 to.add(&reports);
             }
         }
         Ok(None)
     }
+}
+
+/// What happened to a group is reported of its first row.
+fn first_report(group: &[Waiting], outcome: Outcome) -> Vec<Report> {
+    group.first().map(|row| row.report(outcome)).into_iter().collect()
 }
 
 impl RelayMode for SameDatabase {
