@@ -38,7 +38,7 @@ impl Bench<'_> {
 
     /// Checks that the messages with these bodies are available, in this order, and completes them.
     pub(crate) async fn expect<const N: usize>(&self, from: &EntityPath, bodies: [&str; N]) -> Verdict {
-        let messages = self.drain_at_least(N, from).await?;
+        let messages = self.drain_messages(N, from).await?;
         let found: Vec<String> = messages.iter().map(text).collect();
         ensure_eq!(found, bodies, "{from} gives {found:?}, and not {bodies:?}");
         Ok(())
@@ -47,20 +47,16 @@ impl Bench<'_> {
     /// Receives and completes all available messages, and returns the bodies. The first one must arrive within
     /// [`Timing::arrival`].
     pub(crate) async fn drain(&self, from: &EntityPath) -> Result<Vec<String>, Failure> {
-        Ok(self.drain_messages(from).await?.iter().map(text).collect())
+        self.drain_count(1, from).await
     }
 
     /// As `drain`, where the first `count` have [`Timing::arrival`] together.
     pub(crate) async fn drain_count(&self, count: usize, from: &EntityPath) -> Result<Vec<String>, Failure> {
-        Ok(self.drain_at_least(count, from).await?.iter().map(text).collect())
+        Ok(self.drain_messages(count, from).await?.iter().map(text).collect())
     }
 
-    pub(crate) async fn drain_messages(&self, from: &EntityPath) -> Result<Vec<Message>, Failure> {
-        self.drain_at_least(1, from).await
-    }
-
-    /// As `drain_messages`, where the first `count` have [`Timing::arrival`] together.
-    pub(crate) async fn drain_at_least(&self, count: usize, from: &EntityPath) -> Result<Vec<Message>, Failure> {
+    /// Receives and completes all available messages. The first `count` have [`Timing::arrival`] together.
+    pub(crate) async fn drain_messages(&self, count: usize, from: &EntityPath) -> Result<Vec<Message>, Failure> {
         let mut messages = Vec::new();
         let arrival = Instant::now() + self.timing.arrival;
         loop {

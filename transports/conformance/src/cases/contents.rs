@@ -124,7 +124,7 @@ async fn properties_of_the_sender_are_received(bench: &Bench<'_>) -> Verdict {
 async fn a_message_without_an_id_gets_one(bench: &Bench<'_>) -> Verdict {
     let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
-    let messages = bench.drain_messages(&queue).await?;
+    let messages = bench.drain_messages(2, &queue).await?;
     let ids: Vec<_> = messages.iter().map(|message| message.message_id().unwrap_or_default()).collect();
     ensure!(ids.len() == 2 && ids[0] != ids[1], "the ids are {ids:?}");
     ensure!(ids.iter().all(|id| (1..=128).contains(&id.len())), "the ids are {ids:?}");

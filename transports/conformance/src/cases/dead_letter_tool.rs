@@ -170,7 +170,7 @@ async fn a_run_resubmits_what_passes(bench: &Bench<'_>) -> Verdict {
     let run = dead.resubmit(DeadLetterFilter::all().reason("One"), sender);
     let report = run.lock_wait(bench.arrival()).run().await.map_err(unexpected)?;
     check(&report, report.resubmitted, 2)?;
-    let mut copies = bench.drain(&queue).await?;
+    let mut copies = bench.drain_count(2, &queue).await?;
     copies.sort();
     ensure_eq!(copies, ["a", "c"]);
     bench.expect(&queue.dead_letter(), ["b"]).await?;
@@ -278,7 +278,7 @@ async fn a_dropped_resubmission_to_an_entity_is_repeated(bench: &Bench<'_>) -> V
             break;
         }
     }
-    let mut firsts = bench.drain(&queue).await?;
+    let mut firsts = bench.drain_count(letters.len(), &queue).await?;
     firsts.sort();
     let copies = firsts.len();
     firsts.dedup();

@@ -50,8 +50,10 @@ async fn next_count(bench: &Bench<'_>, queue: &EntityPath, held: &mut Vec<Delive
 async fn the_first_delivery_reads_1(bench: &Bench<'_>) -> Verdict {
     let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
-    for message in bench.drain_messages(&queue).await? {
-        ensure_eq!(facts(&message)?.delivery_count, 1);
+    let messages = bench.drain_messages(2, &queue).await?;
+    ensure_eq!(texts(&messages), ["a", "b"]);
+    for message in &messages {
+        ensure_eq!(facts(message)?.delivery_count, 1);
     }
     Ok(())
 }

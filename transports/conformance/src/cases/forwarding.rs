@@ -90,7 +90,7 @@ async fn the_destination_accepts_anew(bench: &Bench<'_>) -> Verdict {
     let (source, destination) = pair(bench).await?;
     bench.send_bodies(&destination, ["x", "y"]).await?;
     bench.send_bodies(&source, ["a"]).await?;
-    let messages = bench.drain_messages(&destination).await?;
+    let messages = bench.drain_messages(3, &destination).await?;
     ensure_eq!(texts(&messages), ["x", "y", "a"]);
     ensure!(number(&messages[2])? > number(&messages[1])?, "the number of the source was kept");
     ensure_eq!(facts(&messages[2])?.delivery_count, 1);
@@ -105,7 +105,7 @@ async fn the_first_number_is_kept(bench: &Bench<'_>) -> Verdict {
     ensure_eq!(facts(&bench.take(&last).await?)?.enqueued_sequence_number, SequenceNumber::new(0));
     // The second message is the first queue's second, and the last queue's third.
     bench.send_bodies(&first, ["a", "b"]).await?;
-    let messages = bench.drain_messages(&last).await?;
+    let messages = bench.drain_messages(2, &last).await?;
     let mut submitted = Vec::new();
     for message in &messages {
         submitted.push(facts(message)?.enqueued_sequence_number.get());

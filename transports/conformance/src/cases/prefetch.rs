@@ -118,7 +118,7 @@ async fn prefetched_messages_can_be_released(bench: &Bench<'_>) -> Verdict {
     for delivery in take_all(bench, &queue, 3).await? {
         delivery.lease.release().await?;
     }
-    let again = bench.drain_messages(&queue).await?;
+    let again = bench.drain_messages(3, &queue).await?;
     ensure_eq!(texts(&again), ["a", "b", "c"]);
     for message in &again {
         ensure_eq!(facts(message)?.delivery_count, 1);

@@ -215,7 +215,7 @@ async fn a_stopped_receiver_has_released_what_it_had_locked(bench: &Bench<'_>) -
         bench.wait(bench.margin()).await;
         let stopped = timeout(bench.arrival(), first.stopped()).await;
         ensure!(stopped.is_ok(), "a stopped receiver does not end");
-        let messages = bench.drain_messages(&queue).await?;
+        let messages = bench.drain_messages(2, &queue).await?;
         let mut bodies = texts(&messages);
         bodies.sort_unstable();
         ensure_eq!(bodies, ["a", "b"]);

@@ -50,7 +50,7 @@ async fn there_may_be_several_answers(bench: &Bench<'_>) -> Verdict {
         (bench.queue(QueueSettings::default()).await?, bench.queue(QueueSettings::default()).await?);
     bench.send(&requests, request("q-1", &replies)?).await?;
     answer(bench, &requests, ["one", "two", "three"]).await?;
-    let answers = bench.drain_messages(&replies).await?;
+    let answers = bench.drain_messages(3, &replies).await?;
     ensure_eq!(texts(&answers), ["one", "two", "three"]);
     ensure!(answers.iter().all(|reply| reply.correlation_id() == Some("q-1")), "an answer to another request");
     Ok(())
@@ -63,7 +63,7 @@ async fn replies_are_distinguished(bench: &Bench<'_>) -> Verdict {
     bench.send(&requests, request("q-2", &replies)?).await?;
     answer(bench, &requests, ["first"]).await?;
     answer(bench, &requests, ["second"]).await?;
-    let answers = bench.drain_messages(&replies).await?;
+    let answers = bench.drain_messages(2, &replies).await?;
     let pairs: Vec<_> = answers.iter().map(|reply| (reply.correlation_id(), text(reply))).collect();
     ensure_eq!(pairs, [(Some("q-1"), "first".into()), (Some("q-2"), "second".into())]);
     Ok(())

@@ -227,7 +227,7 @@ async fn lose(bench: &Bench<'_>, queue: &EntityPath, count: usize) -> Verdict {
 
 /// Receives all available messages, which must be these bodies in this order, uncounted.
 async fn drain_uncounted<const N: usize>(bench: &Bench<'_>, queue: &EntityPath, bodies: [&str; N]) -> Verdict {
-    let messages = bench.drain_messages(queue).await?;
+    let messages = bench.drain_messages(N, queue).await?;
     ensure_eq!(texts(&messages), bodies);
     for message in &messages {
         ensure_eq!(facts(message)?.delivery_count, 1, "the delivery count of {:?}", text(message));

@@ -36,9 +36,9 @@ cases! {
 async fn numbers_are_dense(bench: &Bench<'_>) -> Verdict {
     let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c"]).await?;
-    let mut messages = bench.drain_at_least(3, &queue).await?;
+    let mut messages = bench.drain_messages(3, &queue).await?;
     bench.send_bodies(&queue, ["d", "e"]).await?;
-    messages.extend(bench.drain_at_least(2, &queue).await?);
+    messages.extend(bench.drain_messages(2, &queue).await?);
     let numbers = numbers(&messages)?;
     ensure!(numbers.len() == 5 && numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{numbers:?}");
     Ok(())
@@ -47,7 +47,7 @@ async fn numbers_are_dense(bench: &Bench<'_>) -> Verdict {
 async fn numbers_of_a_batch_are_dense(bench: &Bench<'_>) -> Verdict {
     let queue = bench.queue(QueueSettings::default()).await?;
     bench.transport.sender(&queue).await?.send_batch(Batch::from(["a", "b", "c"].map(Message::new))).await?;
-    let messages = bench.drain_at_least(3, &queue).await?;
+    let messages = bench.drain_messages(3, &queue).await?;
     ensure_eq!(texts(&messages), ["a", "b", "c"]);
     let numbers = numbers(&messages)?;
     ensure!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{numbers:?}");
@@ -65,7 +65,7 @@ async fn a_refused_send_uses_no_number(bench: &Bench<'_>) -> Verdict {
     let batch = Batch::from([Message::new("b"), bad()]);
     refused(bench.transport.sender(&queue).await?.send_batch(batch).await, &kinds)?;
     bench.send_bodies(&queue, ["c"]).await?;
-    let numbers = numbers(&bench.drain_at_least(2, &queue).await?)?;
+    let numbers = numbers(&bench.drain_messages(2, &queue).await?)?;
     ensure!(numbers.len() == 2 && numbers[0] + 1 == numbers[1], "{numbers:?}");
     Ok(())
 }
@@ -100,7 +100,7 @@ async fn a_deferred_message_keeps_its_number(bench: &Bench<'_>) -> Verdict {
 async fn messages_come_in_the_order_of_their_numbers(bench: &Bench<'_>) -> Verdict {
     let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a", "b", "c", "d", "e"]).await?;
-    let messages = bench.drain_at_least(5, &queue).await?;
+    let messages = bench.drain_messages(5, &queue).await?;
     ensure_eq!(texts(&messages), ["a", "b", "c", "d", "e"]);
     let numbers = numbers(&messages)?;
     ensure!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "{numbers:?}");
@@ -112,7 +112,7 @@ async fn each_entity_counts_for_itself(bench: &Bench<'_>) -> Verdict {
     bench.send_bodies(&one, ["a"]).await?;
     bench.send_bodies(&two, ["x", "y", "z"]).await?;
     bench.send_bodies(&one, ["b"]).await?;
-    let numbers = numbers(&bench.drain_at_least(2, &one).await?)?;
+    let numbers = numbers(&bench.drain_messages(2, &one).await?)?;
     ensure!(numbers.len() == 2 && numbers[0] + 1 == numbers[1], "{numbers:?}");
     Ok(())
 }
@@ -122,7 +122,7 @@ async fn sends_at_the_same_time_are_numbered_in_their_order(bench: &Bench<'_>) -
     let sender = bench.transport.sender(&queue).await?;
     let sends: Vec<_> = ["a", "b", "c", "d"].map(|body| sender.send(Message::new(body))).into();
     futures_util::future::try_join_all(sends).await?;
-    let messages = bench.drain_at_least(4, &queue).await?;
+    let messages = bench.drain_messages(4, &queue).await?;
     ensure_eq!(texts(&messages), ["a", "b", "c", "d"]);
     let numbers = numbers(&messages)?;
     ensure!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{numbers:?}");
@@ -157,7 +157,7 @@ async fn times_do_not_fall(bench: &Bench<'_>) -> Verdict {
         bench.wait(bench.margin()).await;
     }
     let mut times = Vec::new();
-    for message in bench.drain_at_least(3, &queue).await? {
+    for message in bench.drain_messages(3, &queue).await? {
         times.push(facts(&message)?.enqueued_time);
     }
     ensure!(times.len() == 3 && times.is_sorted() && times[0] < times[2], "{times:?}");

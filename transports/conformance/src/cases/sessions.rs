@@ -332,7 +332,7 @@ async fn dead_letters_have_no_sessions(bench: &Bench<'_>) -> Verdict {
         let dead_letter = DeadLetter::new(DeadLetterReason::HandlerPermanent, "");
         bench.receive_by(&mut session).await?.dead_letter(dead_letter).await?;
     }
-    let dead = bench.drain_messages(&queue.dead_letter()).await?;
+    let dead = bench.drain_messages(2, &queue.dead_letter()).await?;
     ensure_eq!(texts(&dead), ["a", "b"]);
     ensure_eq!(dead[1].session_id(), Some("two"));
     Ok(())

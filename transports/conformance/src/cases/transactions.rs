@@ -110,7 +110,7 @@ async fn sends_are_numbered_at_the_commit_in_their_order(bench: &Bench<'_>) -> V
     }
     bench.send_bodies(&queue, ["a"]).await?;
     transaction.commit().await?;
-    let messages = bench.drain_messages(&queue).await?;
+    let messages = bench.drain_messages(3, &queue).await?;
     ensure_eq!(texts(&messages), ["a", "b", "c"]);
     let numbers = numbers(&messages)?;
     ensure!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{numbers:?}");
@@ -224,7 +224,7 @@ async fn a_transaction_has_at_most_100_messages(bench: &Bench<'_>) -> Verdict {
         transaction.send(&queue, Message::new("a")).await?;
     }
     transaction.commit().await?;
-    ensure_eq!(bench.drain(&queue).await?.len(), 100);
+    ensure_eq!(bench.drain_count(100, &queue).await?.len(), 100);
     Ok(())
 }
 
