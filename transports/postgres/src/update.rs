@@ -54,6 +54,9 @@ async fn change(
     if let Err(refused) = old.to_queue().check_fixed(&new.to_queue()) {
         return Ok(Err(refused));
     }
+    // What is numbered meanwhile has the new settings, and what was numbered before is forwarded below.
+    let numbers = inner.sql("SELECT FROM {s}.numbers WHERE entity = $1 FOR UPDATE");
+    rows(&transaction, &numbers, &[(&entity, Type::INT8)]).await?;
     let replace = inner.sql(&format!(
         "UPDATE {{s}}.entities SET ({}) = ROW ($2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) WHERE id = $1",
         Columns::NAMES

@@ -17,6 +17,8 @@ BEGIN
         RETURN 0;
     END IF;
     SELECT last INTO v_last FROM {s}.numbers WHERE entity = e.id FOR UPDATE;
+    -- The settings may have changed in the wait. Who changes them has this lock as well.
+    e := {s}.entity(e.id);
     -- By one snapshot: a later message of the same sender has a higher id.
     SELECT array_agg(id ORDER BY id), array_agg(DISTINCT batch) FILTER (WHERE batch IS NOT NULL) INTO v_ids, v_batches
     FROM (
@@ -169,6 +171,7 @@ DECLARE
     v_scheduled bigint[];
 BEGIN
     PERFORM FROM {s}.numbers WHERE entity = e.id FOR UPDATE;
+    e := {s}.entity(e.id);
     t := {s}.now();
     more_new := false;
     IF NOT {s}.is_plain(e) OR {s}.has_others(e.id)

@@ -4,7 +4,7 @@ use std::{future::Future, time::Duration};
 
 use consign::{
     Disposition, Message,
-    administration::{QueueSettings, SubscriptionSettings, TopicSettings},
+    administration::{Administration, QueueSettings, SubscriptionSettings, TopicSettings},
     message::{EntityPath, MessageBody},
     rules::{CorrelationFilter, ManageRules, Rule, SqlFilter},
     settlement::{DeadLetter, DeadLetterReason},
@@ -280,4 +280,53 @@ async fn a_receive_that_has_messages_does_not_wait_for_forwards() {
     drop(client);
     until(async || postgres.counts("grave").await.unwrap().active == 1).await;
     fixture.end().await;
+}
+
+/// Rules: T-60.
+#[tokio::test]
+async fn a_message_that_is_numbered_while_its_queue_begins_to_forward_is_forwarded() {
+    for is_update_first in [false, true] {
+        let settings = QueueSettings::default();
+        let Some(fixture) = Fixture::new(settings.clone()).await else { return };
+        let postgres = fixture.postgres.clone();
+        postgres.create_queue("target", QueueSettings::default()).await.unwrap();
+        let mut client = postgres.pool().get().await.unwrap();
+        let numbering = client.transaction().await.unwrap();
+        numbering.batch_execute(&format!("SELECT FROM {}.numbers FOR UPDATE", &*fixture.schema)).await.unwrap();
+        // A scheduled message has a row of its own and is numbered before it is received.
+        let soon = Timestamp::from_millis(postgres.now().await.unwrap().as_millis() + 50);
+        let message = Message::builder().message_id("a").scheduled_enqueue_time(soon).build("a").unwrap();
+        postgres.sender(QUEUE).await.unwrap().send(message).await.unwrap();
+        until(async || postgres.now().await.unwrap() > soon).await;
+        let other = fixture.other().await;
+        let count = async {
+            let other = other.clone();
+            let counting = tokio::spawn(async move { other.counts(QUEUE).await });
+            until(|| fixture.waits_for_a_lock("step(")).await;
+            counting
+        };
+        let update = async {
+            let (other, settings) = (other.clone(), settings.forward_to("target").into());
+            let queue = EntityPath::new(QUEUE).unwrap();
+            let updating = tokio::spawn(async move { other.update(&queue, &settings).await });
+            let lock = "numbers WHERE entity = $1 FOR UPDATE";
+            until(async || updating.is_finished() || fixture.waits_for_a_lock(lock).await).await;
+            updating
+        };
+        let (counting, updating) = if is_update_first {
+            let updating = update.await;
+            (count.await, updating)
+        } else {
+            (count.await, update.await)
+        };
+        numbering.commit().await.unwrap();
+        counting.await.unwrap().unwrap();
+        updating.await.unwrap().unwrap();
+        let mut target = postgres.receiver("target").await.unwrap();
+        let delivery = target.receive_within(Duration::from_secs(10)).await.unwrap();
+        assert_eq!(delivery.message.message_id(), Some("a"));
+        delivery.complete().await.unwrap();
+        drop(client);
+        fixture.end().await;
+    }
 }

@@ -69,13 +69,13 @@ impl Fixture {
         self.postgres.pool().get().await.unwrap().batch_execute(&sql).await.unwrap();
     }
 
-    /// Whether a call of this function of the schema waits for a lock.
-    async fn waits_for_a_lock(&self, function: &str) -> bool {
-        let sql =
-            "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND position($1 IN query) > 0";
-        let call = format!("{}.{function}(", self.schema.replace('"', ""));
+    /// Whether a statement with this function or table of the schema waits for a lock.
+    async fn waits_for_a_lock(&self, named: &str) -> bool {
+        let sql = "SELECT count(*) > 0 FROM pg_stat_activity \
+                   WHERE wait_event_type = 'Lock' AND position($1 IN replace(query, '\"', '')) > 0";
+        let named = format!("{}.{named}", self.schema.replace('"', ""));
         let client = self.postgres.pool().get().await.unwrap();
-        client.query_one(&sql.replace("query", "replace(query, '\"', '')"), &[&call]).await.unwrap().get(0)
+        client.query_one(sql, &[&named]).await.unwrap().get(0)
     }
 
     async fn end(self) {

@@ -77,7 +77,7 @@ async fn a_message_that_is_settled_while_the_queue_is_deleted_is_deleted() {
     delivery.lease.settle_in(&transaction, Disposition::ABANDON).await.unwrap();
     let other = postgres.clone();
     let deleting = tokio::spawn(async move { other.delete(QUEUE).await });
-    until(async || fixture.waits_for_a_lock("remove").await).await;
+    until(async || fixture.waits_for_a_lock("remove(").await).await;
     transaction.commit().await.unwrap();
     deleting.await.unwrap().unwrap();
     let left = format!("SELECT (SELECT count(*) FROM {0}.messages) + count(*) FROM {0}.plain", fixture.schema);
@@ -97,7 +97,7 @@ async fn a_message_that_expires_while_a_receive_waits_is_not_delivered() {
     postgres.sender(QUEUE).await.unwrap().send(message).await.unwrap();
     let mut receiver = postgres.receiver(QUEUE).await.unwrap();
     let receiving = tokio::spawn(async move { receiver.receive_within(Duration::from_secs(2)).await.map(drop) });
-    until(async || fixture.waits_for_a_lock("receive").await).await;
+    until(async || fixture.waits_for_a_lock("receive(").await).await;
     let ended = format!("SELECT count(*) = 0 FROM {}.batches WHERE due > clock_timestamp()", fixture.schema);
     until(async || client.query_one(&ended, &[]).await.unwrap().get(0)).await;
     client.batch_execute("COMMIT").await.unwrap();
