@@ -54,6 +54,14 @@ BEGIN
     RETURN v_id;
 END $$;
 
+-- Properties with p_nul in place of each NUL, which text may have in JSON, and not in jsonb.
+CREATE FUNCTION {s}.client_json(p_properties text, p_nul text) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE
+        WHEN position('\u0000' IN p_properties) = 0 THEN p_properties
+        ELSE regexp_replace(p_properties, '(?<!\\)((?:\\\\)*)\\u0000', '\1' || p_nul, 'g')
+    END::jsonb
+$$;
+
 CREATE OR REPLACE FUNCTION {s}.client_receive(p_path text, p_max integer DEFAULT 1) RETURNS TABLE (
     id bigint, lock uuid, locked_until timestamptz, body bytea, properties jsonb, sequence_number bigint,
     enqueued timestamptz, delivery_count integer, dead_letter_reason text, dead_letter_description text
@@ -89,7 +97,7 @@ BEGIN
             sequence_number := m.number;
             enqueued := m.enqueued;
             delivery_count := m.failures + 1;
-            properties := m.properties::jsonb;
+            properties := {s}.client_json(m.properties, U&'\FFFD');
             SELECT jsonb_object_agg(key, {s}.client_plain(value)) INTO v_application
             FROM jsonb_each(properties -> 'application');
             dead_letter_reason := coalesce(m.reason, v_application ->> 'DeadLetterReason');
@@ -135,6 +143,7 @@ END $$;
 CREATE OR REPLACE FUNCTION {s}.client_dead_letter(p_id bigint, p_lock uuid, p_reason text, p_description text DEFAULT '')
 RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
+    v_nul text := gen_random_uuid();
     v_properties jsonb;
     v_size integer;
     v_application jsonb := jsonb_build_object(
@@ -142,12 +151,12 @@ DECLARE
         'DeadLetterErrorDescription', jsonb_build_object('string', left(p_description, 2048))
     );
 BEGIN
-    SELECT m.properties::jsonb, m.size INTO v_properties, v_size FROM (
+    SELECT {s}.client_json(m.properties, v_nul), m.size INTO v_properties, v_size FROM (
         SELECT properties, size FROM {s}.messages WHERE id = p_id UNION ALL SELECT properties, size FROM {s}.plain WHERE id = p_id
     ) AS m;
     v_application := coalesce(v_properties -> 'application', '{}') || v_application;
     v_properties := v_properties || jsonb_build_object('application', v_application);
-    RETURN {s}.client_settle(p_id, p_lock, 2::smallint, v_properties::text, v_size);
+    RETURN {s}.client_settle(p_id, p_lock, 2::smallint, replace(v_properties::text, v_nul, '\u0000'), v_size);
 END $$;
 
 -- Clients of version 3 call the functions below. They may settle what they have.

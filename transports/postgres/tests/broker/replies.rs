@@ -101,6 +101,41 @@ async fn a_client_in_sql_sends_and_receives_properties() {
     fixture.end().await;
 }
 
+/// JSON has NUL in text, and `jsonb` does not.
+#[tokio::test]
+async fn a_client_in_sql_receives_a_message_with_nul_in_a_property() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let postgres = &fixture.postgres;
+    let texts = ["\0", "a\0\0b", "\\\0", "\\u0000", "\\\\\0\\u0000"];
+    let shown = ["\u{fffd}", "a\u{fffd}\u{fffd}b", "\\\u{fffd}", "\\u0000", "\\\\\u{fffd}\\u0000"];
+    let mut message = Message::builder().subject("\0");
+    for (index, text) in texts.iter().enumerate() {
+        message = message.property(format!("p{index}"), *text);
+    }
+    postgres.sender(QUEUE).await.unwrap().send(message.build("a").unwrap()).await.unwrap();
+    let client = postgres.pool().get().await.unwrap();
+    let receive = format!("SELECT id, lock, properties::text FROM {}.client_receive('queue')", &*fixture.schema);
+    let row = client.query_one(&receive, &[]).await.unwrap();
+    let properties: serde_json::Value = serde_json::from_str(row.get(2)).unwrap();
+    assert_eq!(properties["subject"], "\u{fffd}");
+    for (index, shown) in shown.iter().enumerate() {
+        assert_eq!(properties["application"][format!("p{index}")], *shown);
+    }
+    let (id, lock): (i64, uuid::Uuid) = (row.get(0), row.get(1));
+    let settle = format!("SELECT {}.client_dead_letter($1, $2, 'Broken')", &*fixture.schema);
+    assert!(client.query_one(&settle, &[&id, &lock]).await.unwrap().get::<_, bool>(0));
+    drop(client);
+    let mut dead = postgres.receiver(&format!("{QUEUE}/$DeadLetterQueue")).await.unwrap();
+    let delivery = dead.receive_within(LONG).await.unwrap();
+    assert_eq!((delivery.message.subject(), delivery.message.dead_letter_reason()), (Some("\0"), Some("Broken")));
+    for (index, text) in texts.iter().enumerate() {
+        let property = delivery.message.application_properties().get(&format!("p{index}"));
+        assert_eq!(property.and_then(|value| value.as_str()), Some(*text));
+    }
+    delivery.complete().await.unwrap();
+    fixture.end().await;
+}
+
 #[tokio::test]
 async fn the_commit_of_a_client_in_sql_waits_for_the_disk_after_a_receive_and_a_renewal() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
