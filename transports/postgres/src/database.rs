@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use deadpool_postgres::{Object, Pool};
+use deadpool_postgres::{Object, Pool, PoolError, TimeoutType};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_postgres::{
     Error, Row, Statement, Transaction,
@@ -125,7 +125,8 @@ impl Database {
     }
 
     pub(crate) async fn client(&self) -> Result<Object, Failure> {
-        within(self.timeout, async { Ok(self.pool.get().await?) }).await
+        // Nothing was executed yet, whether all connections are in use or a new one is not open.
+        Ok(timeout(self.timeout, self.pool.get()).await.unwrap_or(Err(PoolError::Timeout(TimeoutType::Wait)))?)
     }
 
     /// Runs `work` with a connection, which is not used again if it is lost. The time limit includes the wait for the

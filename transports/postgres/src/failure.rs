@@ -82,6 +82,7 @@ impl Failure {
                 Some(error) => error.message().to_owned(),
                 None => error.to_string(),
             },
+            Self::Pool(PoolError::Timeout(_)) => "no connection was free, or could be opened, in time".into(),
             Self::Pool(error) => error.to_string(),
             Self::TooLate(error) => error.to_string(),
         }

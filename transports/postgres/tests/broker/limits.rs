@@ -9,7 +9,7 @@ use consign::{
 };
 use consign_postgres::Postgres;
 
-use crate::{Fixture, QUEUE};
+use crate::{Fixture, QUEUE, options};
 
 #[tokio::test]
 async fn migrating_again_and_at_the_same_time_changes_nothing() {
@@ -180,5 +180,20 @@ async fn completions_at_the_same_time_have_each_their_own_answer() {
         assert_eq!(settled.err().map(|error| error.kind()), is_lost.then_some(ErrorKind::MessageLockLost));
     }
     assert_eq!(postgres.counts(QUEUE).await.unwrap(), Counts::default());
+    fixture.end().await;
+}
+
+#[tokio::test]
+async fn a_send_that_gets_no_connection_was_not_executed() {
+    let timeout = Duration::from_millis(100);
+    let options = |schema: &str| options(schema).connections(1).timeout(timeout);
+    let Some(fixture) = Fixture::with(QueueSettings::default(), options).await else { return };
+    let sender = fixture.postgres.sender(QUEUE).await.unwrap();
+    let only = fixture.postgres.pool().get().await.unwrap();
+    let error = sender.send(Message::new("a")).await.unwrap_err();
+    assert_eq!((error.kind(), error.is_outcome_unknown()), (ErrorKind::ServiceBusy, false), "{error}");
+    assert!(error.is_retryable() && error.to_string().contains("no connection was free"), "{error}");
+    drop(only);
+    sender.send(Message::new("a")).await.unwrap();
     fixture.end().await;
 }
