@@ -3,13 +3,18 @@
 //! Each delivery holds a place in the queue of these jobs from its receive on. So a drop neither waits nor fails, and the queue
 //! has a bound.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque, hash_map::Entry},
+    future::Future,
+    sync::Arc,
+    time::Duration,
+};
 
 use consign_core::transport::SettleError;
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use parking_lot::Mutex;
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{Notify, Semaphore, mpsc, oneshot},
     time::sleep,
 };
 use tokio_postgres::types::Type;
@@ -51,33 +56,40 @@ pub(crate) enum Job {
     CloseSession { entity: i64, session: Vec<u8>, token: Uuid },
     /// Releases messages that a receive may have locked whose answer was lost.
     ReleaseAll { entity: i64, holder: i32, token: Uuid },
-    /// Wakes receivers of other processes.
-    Notify(i64),
 }
 
 impl Job {
-    /// Whether the delivery counts depends on whether its session was given up before.
-    fn is_in_order(&self) -> bool {
+    /// The lock of a session whose jobs run one after the other: whether a delivery counts depends on whether its session was given
+    /// up before.
+    fn session(&self) -> Option<Uuid> {
         match self {
-            Self::GiveBack { token, .. } => token.session.is_some(),
-            Self::CloseSession { .. } => true,
-            Self::ReleaseAll { .. } | Self::Notify(_) => false,
+            Self::GiveBack { token, .. } => token.session,
+            Self::CloseSession { token, .. } => Some(*token),
+            Self::ReleaseAll { .. } => None,
         }
     }
+}
+
+/// The entities whose receivers in other processes are to be woken.
+#[derive(Debug, Default)]
+pub(crate) struct Arrivals {
+    entities: Mutex<BTreeMap<i64, Work>>,
+    added: Notify,
 }
 
 #[derive(Debug)]
 pub(crate) struct Chores {
     jobs: mpsc::Sender<Queued>,
     pending: Pending,
+    arrivals: Arc<Arrivals>,
     /// Until the jobs are done.
-    pub(crate) idle: Mutex<Option<mpsc::Receiver<Queued>>>,
+    idle: Mutex<Option<mpsc::Receiver<Queued>>>,
 }
 
 impl Chores {
-    pub(crate) fn new(places: usize, pending: Pending) -> (Self, mpsc::Receiver<Queued>) {
+    pub(crate) fn new(places: usize, pending: Pending) -> Self {
         let (jobs, receiver) = mpsc::channel(places);
-        (Self { jobs, pending, idle: Mutex::new(None) }, receiver)
+        Self { jobs, pending, arrivals: Arc::default(), idle: Mutex::new(Some(receiver)) }
     }
 
     /// Returns 1 to `max` places, waiting for the first.
@@ -95,49 +107,81 @@ impl Chores {
         places
     }
 
-    /// Adds a job that may be left out.
-    pub(crate) fn try_add(&self, job: Job) {
-        let _ = self.jobs.try_send(Queued { job, work: self.pending.begin() });
+    /// Wakes the receivers of an entity in other processes, soon.
+    pub(crate) fn notify(&self, entity: i64) {
+        self.arrivals.entities.lock().entry(entity).or_insert_with(|| self.pending.begin());
+        self.arrivals.added.notify_one();
+    }
+
+    /// Returns the tasks, once.
+    pub(crate) fn take(&self, database: Database, schema: Schema) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let jobs = self.idle.lock().take()?;
+        let worker = Arc::new(Worker { database, schema, places: Semaphore::new(AT_ONCE) });
+        let arrivals = Arc::clone(&self.arrivals);
+        Some(async move {
+            let notifying = async {
+                loop {
+                    arrivals.added.notified().await;
+                    let entities = std::mem::take(&mut *arrivals.entities.lock());
+                    worker.notify(entities.keys().copied().collect()).await;
+                }
+            };
+            tokio::select! {
+                () = run(&worker, jobs) => {}
+                () = notifying => {}
+            }
+        })
     }
 }
 
-/// How many jobs are started together.
-const BATCH: usize = 256;
-/// How many jobs run at once.
+/// How many jobs are started and have not ended.
+const STARTED: usize = 256;
+/// How many jobs use the database at once.
 const AT_ONCE: usize = 4;
 /// How often a job is tried if its connection is lost, or another transaction delays it. After the last attempt its lock runs
 /// out.
 const TRIES: u32 = 6;
 
 /// Runs jobs until all senders of jobs are dropped.
-pub(crate) async fn run(database: Database, schema: Schema, mut jobs: mpsc::Receiver<Queued>) {
-    let worker = Arc::new(Worker { database, schema });
-    let mut batch = Vec::new();
-    while jobs.recv_many(&mut batch, BATCH).await > 0 {
-        let (mut entities, mut notifications) = (BTreeSet::new(), Vec::new());
-        let (mut in_order, mut others) = (Vec::new(), Vec::new());
-        for queued in batch.drain(..) {
-            match queued.job {
-                Job::Notify(entity) => {
-                    entities.insert(entity);
-                    notifications.push(queued.work);
-                }
-                _ if queued.job.is_in_order() => in_order.push(queued),
-                _ => others.push(queued),
-            }
+async fn run(worker: &Arc<Worker>, mut jobs: mpsc::Receiver<Queued>) {
+    let start = |Queued { job, work }| {
+        let worker = Arc::clone(worker);
+        async move {
+            let session = job.session();
+            worker.run(job).await;
+            drop(work);
+            session
         }
-        let run = |Queued { job, work }| {
-            let worker = Arc::clone(&worker);
-            async move {
-                worker.run(job).await;
-                drop(work);
+    };
+    let (mut batch, mut running) = (Vec::new(), FuturesUnordered::new());
+    // What waits for an earlier job of its session.
+    let mut waiting: HashMap<Uuid, VecDeque<Queued>> = HashMap::new();
+    let (mut started, mut is_open) = (0, true);
+    loop {
+        tokio::select! {
+            received = jobs.recv_many(&mut batch, STARTED - started), if is_open && started < STARTED => {
+                is_open = received > 0;
+                started += received;
+                for queued in batch.drain(..) {
+                    match queued.job.session().map(|session| waiting.entry(session)) {
+                        Some(Entry::Occupied(mut others)) => others.get_mut().push_back(queued),
+                        Some(Entry::Vacant(first)) => {
+                            first.insert(VecDeque::new());
+                            running.push(start(queued));
+                        }
+                        None => running.push(start(queued)),
+                    }
+                }
             }
-        };
-        let others = stream::iter(others).for_each_concurrent(AT_ONCE, run);
-        let in_order = stream::iter(in_order).for_each(run);
-        tokio::join!(others, in_order);
-        if !entities.is_empty() {
-            worker.notify(entities).await;
+            Some(ended) = running.next() => {
+                started -= 1;
+                let Some(session) = ended else { continue };
+                match waiting.get_mut(&session).and_then(VecDeque::pop_front) {
+                    Some(next) => running.push(start(next)),
+                    None => drop(waiting.remove(&session)),
+                }
+            }
+            else => return,
         }
     }
 }
@@ -145,13 +189,16 @@ pub(crate) async fn run(database: Database, schema: Schema, mut jobs: mpsc::Rece
 struct Worker {
     database: Database,
     schema: Schema,
+    places: Semaphore,
 }
 
 impl Worker {
     async fn run(&self, job: Job) {
         let mut pause = Duration::from_millis(50);
         for attempt in 1..=TRIES {
+            let place = self.places.acquire().await;
             let answer = self.attempt(&job).await;
+            drop(place);
             match answer {
                 Err(failure) if (failure.is_of_connection() || failure.is_passing()) && attempt < TRIES => {
                     sleep(pause).await;
@@ -179,15 +226,15 @@ impl Worker {
                     .with(async |client| settle(&self.database.on(client), &self.schema, token, action).await)
                     .await?;
                 if settled != Settled::Lost {
-                    self.notify(BTreeSet::from([token.entity])).await;
+                    self.notify(vec![token.entity]).await;
                 }
                 Ok(settled)
             }
             Job::CloseSession { entity, session, token } => {
                 let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
                     [(entity, Type::INT8), (session, Type::BYTEA), (token, Type::UUID)];
-                self.database.rows(&sql("SELECT {s}.close_session($1, $2, $3)"), &parameters).await?;
-                self.notify(BTreeSet::from([*entity])).await;
+                self.database.rows(&sql("SELECT {s}.drop_session($1, $2, $3)"), &parameters).await?;
+                self.notify(vec![*entity]).await;
                 Ok(Settled::Done)
             }
             Job::ReleaseAll { entity, holder, token } => {
@@ -196,15 +243,13 @@ impl Worker {
                 self.database.rows(&sql("SELECT {s}.release_all($1, $2, $3)"), &parameters).await?;
                 Ok(Settled::Done)
             }
-            Job::Notify(_) => Ok(Settled::Done),
         }
     }
 
     /// Wakes all receivers of these entities. Receivers also poll, so a failure does not matter.
-    async fn notify(&self, entities: BTreeSet<i64>) {
+    async fn notify(&self, entities: Vec<i64>) {
         let channel = &self.schema.channel_literal;
         let sql = format!("SELECT pg_notify({channel}, entity::text) FROM unnest($1) AS entity");
-        let entities: Vec<i64> = entities.into_iter().collect();
         let _ = self.database.rows(&sql, &[(&entities, Type::INT8_ARRAY)]).await;
     }
 }

@@ -19,7 +19,7 @@ use tokio_postgres::types::Type;
 
 use crate::{
     Options,
-    chores::{self, Chores, Job},
+    chores::Chores,
     completions::{self, Completion},
     database::{Database, Parameter},
     failure::{Failure, TooLate},
@@ -83,9 +83,9 @@ impl Inner {
         is_wrapped: bool,
     ) -> Arc<Self> {
         let pending = Pending::default();
-        let (chores, jobs) = Chores::new(options.max_deliveries, pending.clone());
+        let chores = Chores::new(options.max_deliveries, pending.clone());
         let (completions, uncompleted) = mpsc::channel(completions::WAITING);
-        let inner = Arc::new(Self {
+        Arc::new(Self {
             database,
             schema,
             options,
@@ -107,9 +107,7 @@ impl Inner {
             pending,
             is_wrapped,
             is_closed: AtomicBool::new(false),
-        });
-        *inner.chores.idle.lock() = Some(jobs);
-        inner
+        })
     }
 
     /// Starts the background tasks, once the tables are known to exist.
@@ -120,8 +118,8 @@ impl Inner {
         if let Some(connector) = &self.connector {
             tokio::spawn(listener::run(Arc::downgrade(self), Arc::clone(connector)));
         }
-        if let Some(jobs) = self.chores.idle.lock().take() {
-            tokio::spawn(chores::run(self.database.clone(), self.schema.clone(), jobs));
+        if let Some(chores) = self.chores.take(self.database.clone(), self.schema.clone()) {
+            tokio::spawn(chores);
         }
         if let Some(requests) = self.uncompleted.lock().take() {
             tokio::spawn(completions::run(self.database.clone(), self.schema.clone(), requests));
@@ -262,7 +260,7 @@ impl Inner {
     pub(crate) fn arrived(&self, entity: i64) {
         self.hub.wake(entity);
         if self.has_company.load(Ordering::Relaxed) {
-            self.chores.try_add(Job::Notify(entity));
+            self.chores.notify(entity);
         }
     }
 

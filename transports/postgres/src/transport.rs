@@ -44,8 +44,8 @@ impl Transport for Postgres {
 
     /// A pool that was [wrapped](crate::Options::wrap) stays open. Deliveries and sessions that are still held are released to
     /// other processes, as those of a lost process; without a connection that listens, at the end of their locks. After
-    /// [`Options::timeout`](crate::Options::timeout) it closes the
-    /// connections all the same, and returns [`ServiceTimeout`](consign_core::transport::ErrorKind::ServiceTimeout).
+    /// [`Options::timeout`](crate::Options::timeout) it closes the connections all the same, and returns
+    /// [`ServiceTimeout`](consign_core::transport::ErrorKind::ServiceTimeout).
     async fn close(&self) -> Result<(), ManageError> {
         self.inner.close().await
     }

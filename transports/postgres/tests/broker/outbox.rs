@@ -146,6 +146,34 @@ async fn an_open_transaction_keeps_its_session_only() {
     fixture.end().await;
 }
 
+/// Rules: N-08.
+#[tokio::test]
+async fn a_session_that_a_transaction_keeps_does_not_delay_the_release_of_others() {
+    let Some(fixture) = Fixture::new(QueueSettings::default().requires_session(true)).await else { return };
+    let postgres = &fixture.postgres;
+    let sender = postgres.sender(QUEUE).await.unwrap();
+    for session in ["kept", "other"] {
+        sender.send(Message::builder().session_id(session).build("a").unwrap()).await.unwrap();
+    }
+    let mut kept = postgres.accept_session(QUEUE, "kept").await.unwrap();
+    let delivery = kept.receive_within(Duration::from_secs(10)).await.unwrap();
+    let mut client = postgres.pool().get().await.unwrap();
+    let transaction = client.transaction().await.unwrap();
+    delivery.lease.settle_in(&transaction, Disposition::Complete).await.unwrap();
+    drop(kept);
+    let mut other = postgres.accept_session(QUEUE, "other").await.unwrap();
+    drop(other.receive_within(Duration::from_secs(10)).await.unwrap());
+    drop(other);
+    let process = fixture.other().await;
+    let mut sessions = process.sessions(QUEUE).await.unwrap();
+    let mut again = sessions.next_within(Duration::from_secs(5)).await.unwrap();
+    assert_eq!(again.session_id(), "other");
+    again.receive_within(Duration::from_secs(5)).await.unwrap().complete().await.unwrap();
+    transaction.commit().await.unwrap();
+    drop(client);
+    fixture.end().await;
+}
+
 /// A session that is given up while a transaction sets one of its messages aside does not bring it back.
 #[tokio::test]
 async fn a_message_deferred_while_its_session_is_released_stays_deferred() {
@@ -215,7 +243,7 @@ async fn a_settlement_that_is_refused_leaves_the_lock() {
     assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
     transaction.commit().await.unwrap();
     drop(client);
-    // An abandoned message would come again.
+    // An abandoned message would be redelivered.
     let mut receiver = postgres.receiver(QUEUE).await.unwrap();
     assert_eq!(
         receiver.receive_within(Duration::from_millis(500)).await.unwrap_err().kind(),
