@@ -86,28 +86,16 @@ impl Engine {
             store.arm(at, &mut self.fx);
         }
         let [forward_to, forward_dead_letters_to] = forwards;
-        if let Role::Subscription(subscription) = &role {
-            let (topic, name) = (subscription.topic, subscription.name.to_lowercase().into());
-            slot.insert(Entity {
-                path,
-                role,
-                store,
-                forward_to,
-                forward_dead_letters_to,
-                last_said: LastSaid::default(),
-            });
-            if let Some(Role::Topic(topic)) = entity_mut(&mut self.entities, topic).map(|entity| &mut entity.role) {
-                topic.subscriptions.insert(name, id);
-            }
-        } else {
-            slot.insert(Entity {
-                path,
-                role,
-                store,
-                forward_to,
-                forward_dead_letters_to,
-                last_said: LastSaid::default(),
-            });
+        let child = match &role {
+            Role::Subscription(subscription) => Some((subscription.topic, subscription.name.to_lowercase().into())),
+            _ => None,
+        };
+        let last_said = LastSaid::default();
+        slot.insert(Entity { path, role, store, forward_to, forward_dead_letters_to, last_said });
+        if let Some((topic, name)) = child
+            && let Some(Role::Topic(topic)) = entity_mut(&mut self.entities, topic).map(|entity| &mut entity.role)
+        {
+            topic.subscriptions.insert(name, id);
         }
         self.names.insert(key, id);
         if let Some(entity) = entity_mut(&mut self.entities, id) {

@@ -80,14 +80,21 @@ impl<L: Lease> LinkLease<L> {
                 Err(lost) => Err(lost),
             };
             sleep_until(answered).await;
-            match fault {
-                Some(DeliveryFault::LoseSettlementAnswer(kind)) => {
-                    Err(SettleError::new(kind).with_detail("a simulated fault"))
-                }
-                _ => settled,
-            }
+            answer(fault, settled)
         }))
     }
+}
+
+/// What arrives of the answer of a settlement.
+fn answer(fault: Option<DeliveryFault>, settled: Result<(), SettleError>) -> Result<(), SettleError> {
+    match fault {
+        Some(DeliveryFault::LoseSettlementAnswer(kind)) => Err(simulated(kind)),
+        _ => settled,
+    }
+}
+
+fn simulated(kind: ErrorKind) -> SettleError {
+    SettleError::new(kind).with_detail("a simulated fault")
 }
 
 fn lock_lost() -> SettleError {
@@ -106,19 +113,14 @@ impl<L: Lease> Lease for LinkLease<L> {
             if let Some(DeliveryFault::LoseSettlement(kind)) = fault {
                 drop(lease);
                 sleep_until(arrives + link.back()).await;
-                return Err(SettleError::new(kind).with_detail("a simulated fault"));
+                return Err(simulated(kind));
             }
             let settled = match Self::live(lease, fault, link.is_current(epoch)) {
                 Ok(lease) => lease.settle(disposition).await,
                 Err(lost) => Err(lost),
             };
             sleep_until(arrives.max(Instant::now()) + link.back()).await;
-            match fault {
-                Some(DeliveryFault::LoseSettlementAnswer(kind)) => {
-                    Err(SettleError::new(kind).with_detail("a simulated fault"))
-                }
-                _ => settled,
-            }
+            answer(fault, settled)
         })
     }
 
