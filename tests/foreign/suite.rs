@@ -73,7 +73,7 @@ pub(crate) async fn answer(command: &mut Command) -> Result<String, BoxError> {
         // The last such line of a traceback says what happened, and all lines of a panic.
         let last = text.lines().chain(printed.lines()).rfind(|line| line.contains("Error") || line.contains("FAILED"));
         let panic = text.find("panicked at").map(|at| text[at..].trim_end());
-        let last = panic.or(last).or_else(|| text.lines().next_back()).unwrap_or_default();
+        let last = panic.or(last).or_else(|| text.lines().next_back()).unwrap_or("");
         return Err(format!("the program failed: {last}").into());
     }
     Ok(String::from_utf8(output.stdout)?)
