@@ -43,13 +43,20 @@ pub(crate) struct Pooled<'c> {
     prepares: &'c Prepares,
 }
 
-/// What runs statements: a connection, or a transaction.
+/// What runs statements: a connection, a transaction, or the pool.
 pub(crate) trait Connection: Sync {
     fn rows(
         &self,
         statement: &str,
         parameters: &[Parameter<'_>],
     ) -> impl Future<Output = Result<Vec<Row>, Failure>> + Send;
+}
+
+/// Each statement has any connection, within the time limit.
+impl Connection for Database {
+    async fn rows(&self, statement: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, Failure> {
+        Self::rows(self, statement, parameters).await
+    }
 }
 
 impl Connection for Transaction<'_> {

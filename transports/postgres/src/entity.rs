@@ -18,7 +18,6 @@ pub(crate) struct Entity {
     /// The entity of a transaction that works on this one.
     pub(crate) top_level: i64,
     pub(crate) lock: Duration,
-    pub(crate) max_size: u64,
     pub(crate) max_deliveries: u32,
     pub(crate) requires_session: bool,
     /// Whether it forwards or copies messages.
@@ -58,8 +57,8 @@ impl Inner {
     /// Returns the entity of a path, or of the sub-queue of one.
     pub(crate) async fn find(&self, path: &EntityPath) -> Result<Entity, ManageError> {
         let sql = self.sql(
-            "SELECT id, path, kind, coalesce(topic, id), lock_ms, max_size, kind = 1 OR forward_to IS NOT NULL,
-                max_deliveries, sessions, window_ms IS NOT NULL
+            "SELECT id, path, kind, coalesce(topic, id), lock_ms, kind = 1 OR forward_to IS NOT NULL, max_deliveries,
+                sessions, window_ms IS NOT NULL
             FROM {s}.entities WHERE key = $1",
         );
         let row = self.database.row(&sql, &[(&key(&path.parent()), Type::TEXT)]).await?;
@@ -67,12 +66,12 @@ impl Inner {
             return Err(missing(path));
         };
         let read = || -> Result<_, tokio_postgres::Error> {
-            let (name, kind, lock, size, deliveries): (String, i16, i64, i64, i32) =
-                (row.try_get(1)?, row.try_get(2)?, row.try_get(4)?, row.try_get(5)?, row.try_get(7)?);
-            let flags: (bool, bool, bool) = (row.try_get(6)?, row.try_get(8)?, row.try_get(9)?);
-            Ok((row.try_get(0)?, name, kind, row.try_get(3)?, lock, size, deliveries, flags))
+            let (name, kind, lock, deliveries): (String, i16, i64, i32) =
+                (row.try_get(1)?, row.try_get(2)?, row.try_get(4)?, row.try_get(6)?);
+            let flags: (bool, bool, bool) = (row.try_get(5)?, row.try_get(7)?, row.try_get(8)?);
+            Ok((row.try_get(0)?, name, kind, row.try_get(3)?, lock, deliveries, flags))
         };
-        let (id, name, kind, top_level, lock, size, deliveries, (forwards, requires_session, has_window)) =
+        let (id, name, kind, top_level, lock, deliveries, (forwards, requires_session, has_window)) =
             read().map_err(Failure::from)?;
         Ok(Entity {
             id,
@@ -80,7 +79,6 @@ impl Inner {
             kind: kind_of(kind),
             top_level,
             lock: Duration::from_millis(u64::try_from(lock).unwrap_or(0)),
-            max_size: u64::try_from(size).unwrap_or(u64::MAX),
             max_deliveries: u32::try_from(deliveries).unwrap_or(u32::MAX),
             requires_session,
             forwards,

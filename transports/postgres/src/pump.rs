@@ -26,6 +26,7 @@ use crate::{
     leaving::{Leaving, Pumped},
     log,
     prepared::{Origin, Prepared, insert},
+    quota,
     row::{COLUMNS, Stored},
 };
 
@@ -289,6 +290,10 @@ async fn offer(
         Ok(prepared) => prepared.now(),
         Err(refused) => return Ok(Err(Refused::ForGood(refused))),
     };
+    let bytes = prepared.size.try_into().unwrap_or(0);
+    if let Err(full) = quota::check(inner, &**transaction, to, 1, bytes).await? {
+        return Ok(Err(Refused::Now(full)));
+    }
     let source = if *part == 1 { Some(from.path.as_str()) } else { message.dead_letter_source() };
     let origin = Origin { number: leaving.origin(), hops: hops + 1, source };
     let savepoint = transaction.transaction().await?;

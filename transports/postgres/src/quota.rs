@@ -4,7 +4,7 @@
 //! entity is summed up with each send, and a large one after as many bytes as may matter. Processes that send at the same time
 //! may exceed the size of a large entity a little.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, time::Duration};
 
 use consign_core::{
     administration::QueueSettings,
@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_postgres::types::Type;
 
-use crate::{Inner, entity::Entity, failure::Failure};
+use crate::{Inner, database::Connection, failure::Failure};
 
 /// Up to this size an entity is summed up each time.
 const SMALL: u64 = 4 << 20;
@@ -72,41 +72,44 @@ impl Known {
     }
 }
 
-/// Checks that an entity takes messages of so many bytes in all. Errors: [`ErrorKind::QuotaExceeded`].
-pub(crate) async fn check(inner: &Arc<Inner>, entity: &Entity, count: usize, bytes: u64) -> Result<(), SendError> {
+/// Checks that an entity takes messages of so many bytes in all. The inner error is [`ErrorKind::QuotaExceeded`].
+pub(crate) async fn check(
+    inner: &Inner,
+    connection: &impl Connection,
+    entity: i64,
+    count: usize,
+    bytes: u64,
+) -> Result<Result<(), SendError>, Failure> {
     let bytes = bytes.saturating_add((count as u64).saturating_mul(QueueSettings::OVERHEAD));
-    let known = inner.quota.0.lock().known.get(&entity.id).copied().filter(|known| known.limit > SMALL);
-    let (limit, room) = match known.and_then(|known| Some((known.limit, known.has_room(bytes)?))) {
+    let known = inner.quota.0.lock().known.get(&entity).copied().filter(|known| known.limit > SMALL);
+    let (limit, fits) = match known.and_then(|known| Some((known.limit, known.has_room(bytes)?))) {
         Some(known) => known,
-        None => sum_up(inner, entity, bytes).await?,
+        None => sum_up(inner, connection, entity, bytes).await?,
     };
-    if !room {
+    if !fits {
         let detail = format!("the entity holds at most {limit} bytes");
-        return Err(SendError::new(ErrorKind::QuotaExceeded).with_detail(detail));
+        return Ok(Err(SendError::new(ErrorKind::QuotaExceeded).with_detail(detail)));
     }
-    if let Some(known) = inner.quota.0.lock().known.get_mut(&entity.id) {
+    if let Some(known) = inner.quota.0.lock().known.get_mut(&entity) {
         known.added += bytes;
     }
-    Ok(())
+    Ok(Ok(()))
 }
 
-/// Sums an entity up. Returns its size, and whether it takes so many bytes.
-async fn sum_up(inner: &Inner, entity: &Entity, bytes: u64) -> Result<(u64, bool), Failure> {
+/// Sums an entity up. Returns its size, and whether it takes so many bytes. One that is gone is not full.
+async fn sum_up(inner: &Inner, connection: &impl Connection, entity: i64, bytes: u64) -> Result<(u64, bool), Failure> {
     let changes = inner.quota.0.lock().changes;
-    let sql = inner.sql("SELECT {s}.used($1), (SELECT max_size FROM {s}.entities WHERE id = $1)");
-    let row = inner.database.row(&sql, &[(&entity.id, Type::INT8)]).await?;
-    let (mut used, mut limit) = (0, entity.max_size);
-    if let Some(row) = row {
-        let value = |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok());
-        used = value(row.try_get(0)?).unwrap_or(used);
-        limit = value(row.try_get(1)?).unwrap_or(limit);
-    }
+    let sql = inner.sql("SELECT {s}.used(id), max_size FROM {s}.entities WHERE id = $1");
+    let found = connection.rows(&sql, &[(&entity, Type::INT8)]).await?;
+    let Some(row) = found.first() else { return Ok((u64::MAX, true)) };
+    let (used, limit): (Option<i64>, i64) = (row.try_get(0)?, row.try_get(1)?);
+    let [used, limit] = [used.unwrap_or(0), limit].map(|bytes| u64::try_from(bytes).unwrap_or(0));
     let mut sums = inner.quota.0.lock();
     if sums.known.len() > 10_000 {
         sums.known.clear();
     }
     if sums.changes == changes {
-        sums.known.insert(entity.id, Known { limit, used, added: 0, at: Instant::now() });
+        sums.known.insert(entity, Known { limit, used, added: 0, at: Instant::now() });
     }
     Ok((limit, used.saturating_add(bytes) <= limit))
 }

@@ -196,7 +196,7 @@ pub(crate) async fn numbers(inner: &Inner, entity: i64, sent: &[Sent]) -> Result
 
 /// Checks whether the entity takes these, as far as the database does not check it.
 pub(crate) async fn check(inner: &Arc<Inner>, entity: &Entity, messages: &[Prepared]) -> Result<(), SendError> {
-    quota::check(inner, entity, messages.len(), bytes(messages)).await
+    quota::check(inner, &inner.database, entity.id, messages.len(), bytes(messages)).await?
 }
 
 /// Adds the details of each refusal.
@@ -270,7 +270,7 @@ async fn send(inner: &Arc<Inner>, entity: &Entity, requests: &[Request]) -> Resu
     let messages: Vec<&Prepared> = requests.iter().flat_map(|request| &request.messages).collect();
     let bytes = requests.iter().map(Request::bytes).sum();
     let sent = async {
-        quota::check(inner, entity, messages.len(), bytes).await?;
+        quota::check(inner, &inner.database, entity.id, messages.len(), bytes).await??;
         let inserted = inner
             .database
             .with(async |client| {

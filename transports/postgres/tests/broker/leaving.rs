@@ -294,10 +294,10 @@ async fn a_message_that_is_numbered_while_its_queue_begins_to_forward_is_forward
         let numbering = client.transaction().await.unwrap();
         numbering.batch_execute(&format!("SELECT FROM {}.numbers FOR UPDATE", &*fixture.schema)).await.unwrap();
         // A scheduled message has a row of its own and is numbered before it is received.
-        let soon = Timestamp::from_millis(postgres.now().await.unwrap().as_millis() + 50);
-        let message = Message::builder().message_id("a").scheduled_enqueue_time(soon).build("a").unwrap();
+        let later = in_an_hour(&postgres).await;
+        let message = Message::builder().message_id("a").scheduled_enqueue_time(later).build("a").unwrap();
         postgres.sender(QUEUE).await.unwrap().send(message).await.unwrap();
-        until(async || postgres.now().await.unwrap() > soon).await;
+        fixture.run("UPDATE {s}.messages SET at = clock_timestamp(), due = clock_timestamp()").await;
         let other = fixture.other().await;
         let count = async {
             let other = other.clone();
@@ -329,4 +329,23 @@ async fn a_message_that_is_numbered_while_its_queue_begins_to_forward_is_forward
         drop(client);
         fixture.end().await;
     }
+}
+
+/// Rules: T-60.
+#[tokio::test]
+async fn a_message_is_not_forwarded_to_a_queue_that_is_full() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let postgres = &fixture.postgres;
+    postgres.create_queue("target", QueueSettings::default().max_size(4_096)).await.unwrap();
+    postgres.create_queue("source", QueueSettings::default().forward_to("target")).await.unwrap();
+    let sender = postgres.sender("source").await.unwrap();
+    for body in ["first", "second"] {
+        let message = Message::builder().message_id(body).build(vec![0_u8; 2_500]).unwrap();
+        sender.send(message).await.unwrap();
+    }
+    let dead = dead_letter(postgres, "source").await;
+    assert_eq!((dead.message_id(), dead.dead_letter_reason()), (Some("second"), Some("ForwardTargetUnavailable")));
+    assert!(dead.dead_letter_description().unwrap().contains("4096 bytes"), "{dead:?}");
+    assert_eq!(postgres.counts("target").await.unwrap().active, 1);
+    fixture.end().await;
 }
