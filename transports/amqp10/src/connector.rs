@@ -24,7 +24,7 @@ use crate::{
 /// | `timeout` | a duration, `1ms` to `1440m` | `30s` | [`Options::timeout`] |
 /// | `idle_timeout` | a duration, `1s` to `1440m` | `60s` | [`Options::idle_timeout`] |
 /// | `backoff` | a duration, up to `1440m` | `100ms` | the first pause of [`Options::backoff`] |
-/// | `max_backoff` | a duration from `backoff` to `1440m` | `10s` | the longest pause of [`Options::backoff`] |
+/// | `max_backoff` | a duration from `backoff` to `1440m` | `10s`, or `backoff` if that is longer | the longest pause of [`Options::backoff`] |
 /// | `prefetch` | a number, 0 to 4096 | 0 | [`Options::prefetch`] |
 /// | `address` | text with `{path}` | `{path}` | [`Options::address`] |
 /// | `dead_letter_address` | text with `{path}` | the address of `{path}/$deadletterqueue` | [`Options::dead_letter_address`] |

@@ -24,7 +24,7 @@ use crate::{
 /// | `timeout` | a duration, `1ms` to `1440m` | `30s` | [`Options::timeout`] |
 /// | `heartbeat` | a duration of whole seconds, `1s` to `65535s` | `10s` | [`Options::heartbeat`] |
 /// | `backoff` | a duration, up to `1440m` | `100ms` | the first pause of [`Options::backoff`] |
-/// | `max_backoff` | a duration from `backoff` to `1440m` | `10s` | the longest pause of [`Options::backoff`] |
+/// | `max_backoff` | a duration from `backoff` to `1440m` | `10s`, or `backoff` if that is longer | the longest pause of [`Options::backoff`] |
 /// | `linger` | a duration, up to `1440m` | `100ms` | [`Options::linger`] |
 /// | `name` | text | none | [`Options::name`] |
 /// | `delays` | text of 1 to 100 bytes | `consign.delays` | [`Options::delays`] |

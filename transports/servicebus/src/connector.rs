@@ -32,7 +32,7 @@ const FORM: &str = "expected `servicebus://key-name:key@host`, with a port for a
 /// | `timeout` | a duration, `1ms` to `1440m` | `60s` | [`Options::timeout`] |
 /// | `idle_timeout` | a duration, `1s` to `1440m` | `60s` | [`Options::idle_timeout`] |
 /// | `backoff` | a duration, up to `1440m` | `800ms` | the first pause of [`Options::backoff`] |
-/// | `max_backoff` | a duration from `backoff` to `1440m` | `60s` | the longest pause of [`Options::backoff`] |
+/// | `max_backoff` | a duration from `backoff` to `1440m` | `60s`, or `backoff` if that is longer | the longest pause of [`Options::backoff`] |
 /// | `retries` | a number, 0 to 100 | 3 | [`Options::retries`] |
 /// | `prefetch` | a number, 0 to 4096 | 0 | [`Options::prefetch`] |
 /// | `max_message_size` | bytes, from 1024 | 104923136 | [`Options::max_message_size`] |

@@ -66,7 +66,7 @@ impl Held {
         }
         let copy = copy::abandoned(&self, changes);
         let again = source.again().clone();
-        Box::pin(async move { self.replace(copy, &again).await })
+        Box::pin(async move { self.replace(copy, &again, NO_ENTITY).await })
     }
 
     /// Abandons the message if `counts`, and otherwise releases it, by a copy that the broker delivers after the delay.
@@ -75,7 +75,7 @@ impl Held {
         let due = source.core.now().saturating_add(delay);
         let copy = copy::delayed(&self, changes, self.failed.saturating_add(u32::from(counts)), due);
         let again = source.again().clone();
-        Box::pin(async move { self.replace(copy, &again).await })
+        Box::pin(async move { self.replace(copy, &again, NO_ENTITY).await })
     }
 
     pub(super) fn dead_letter(self, dead_letter: DeadLetter) -> Settling {
@@ -85,12 +85,17 @@ impl Held {
         }
         let copy = copy::dead(&self, dead_letter);
         let dead_letters = source.dead_letters().clone();
-        Box::pin(async move { self.replace(copy, &dead_letters).await })
+        Box::pin(async move { self.replace(copy, &dead_letters, NO_DEAD_LETTERS).await })
     }
 
     /// Sends the copy, and accepts the original when the broker has accepted the copy: a failure in between leaves two messages,
     /// never none.
-    async fn replace(self, copy: Result<Bytes, Failure>, sender: &Amqp10Sender) -> Result<(), SettleError> {
+    async fn replace(
+        self,
+        copy: Result<Bytes, Failure>,
+        sender: &Amqp10Sender,
+        missing: &'static str,
+    ) -> Result<(), SettleError> {
         // The broker delivers it again.
         if self.origin.settler.ended().is_some() {
             return Err(lost());
@@ -106,7 +111,7 @@ impl Held {
         let Err(failure) = sent else { return self.complete().await };
         let source = &self.origin.source;
         let what = if failure.kind() == ErrorKind::EntityNotFound {
-            "the address for a copy does not exist: create it, or set the option dead_letter_address"
+            missing
         } else {
             "the broker did not accept a copy of a message: the message is redelivered"
         };
@@ -121,6 +126,11 @@ impl Held {
         Err(failure.into())
     }
 }
+
+/// What the log says of a copy whose address does not exist.
+const NO_ENTITY: &str = "the address of the entity does not exist, or takes no copy of an abandoned message";
+const NO_DEAD_LETTERS: &str =
+    "the address for dead letters does not exist: create it, or set the option dead_letter_address";
 
 /// The outcome of a dead letter, for a broker that dead-letters itself.
 fn rejected(dead_letter: DeadLetter) -> DeliveryState {
