@@ -8,7 +8,7 @@ use consign::{
     codecs::Codecs,
     middleware::encode::EncodeLayer,
     pipeline::{Pipeline, PipelineDescription},
-    routing::{Body, Ignore, Router, Typed},
+    routing::{Body, Ignore, Router, Routes, Typed},
     transport::SendError,
 };
 use schemars::JsonSchema;
@@ -127,6 +127,21 @@ fn the_content_type_is_that_of_the_codec_of_the_type_or_of_the_entity() {
 }
 
 /// Every `$ref` has a target.
+/// Rules: J-270.
+#[test]
+fn a_nested_fallback_is_a_message_of_other_subjects() {
+    let other = |pipeline: &PipelineDescription| {
+        let document = AsyncApi::new("Shop", "1.0.0").pipeline(pipeline).build().unwrap();
+        document.as_value()["channels"]["orders"]["messages"].get("other").cloned()
+    };
+    let pipeline = || Pipeline::receiving("orders");
+    let router = || Router::new(Codecs::json()).route("a", counted);
+    let nested = router().nest("order.", Routes::new().fallback(Ignore)).build().unwrap();
+    let found = other(pipeline().router(nested).unwrap().describe());
+    assert_eq!(found.unwrap()["summary"], "Messages of other subjects");
+    assert_eq!(other(pipeline().router(router().build().unwrap()).unwrap().describe()), None);
+}
+
 fn assert_references(value: &Value, document: &Value) {
     match value {
         Value::Object(members) => {

@@ -41,7 +41,8 @@ fn bytes(messages: &[Prepared]) -> u64 {
 /// Sends to a queue or a topic. The future of a send ends when its transaction is committed.
 ///
 /// Sends are accepted in the order of the calls, and those that wait for each other are committed together. Dropping the
-/// future does not cancel the send. At most [1,000](PostgresSender::WAITING) calls wait; then the next ones wait for these.
+/// future does not cancel the send. At most [1,000](PostgresSender::WAITING) calls wait in that order; the next ones wait for these,
+/// in the order in which their futures are first polled, and dropping such a future cancels its send.
 ///
 /// # Errors
 ///
