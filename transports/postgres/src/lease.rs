@@ -72,6 +72,9 @@ impl PostgresLease {
     /// Settles in a transaction of your own, which settles the message by its commit. Until its end the message stays locked,
     /// and no other process waits for it. When it is rolled back, or never ends, the lock holds until it runs out.
     ///
+    /// The first statement of a transaction of `REPEATABLE READ` or `SERIALIZABLE` has to come after the receive: otherwise the
+    /// transaction does not see the lock, and the error is [`MessageLockLost`](ErrorKind::MessageLockLost).
+    ///
     /// The lease is consumed, also by an error: the lock holds until it runs out. An error leaves the transaction unchanged, unless
     /// it comes from the database: roll it back then.
     pub async fn settle_in(self, transaction: &Transaction<'_>, disposition: Disposition) -> Result<(), SettleError> {

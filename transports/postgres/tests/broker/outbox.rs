@@ -7,6 +7,7 @@ use consign::{
     settlement::{Changes, DeadLetterReason},
     transport::{ErrorKind, ReceiverExt, Sender, Session},
 };
+use consign_postgres::tokio_postgres::IsolationLevel;
 
 use crate::{Fixture, LOCKS_END, QUEUE, until};
 
@@ -142,6 +143,27 @@ async fn an_open_transaction_keeps_its_session_only() {
     transaction.commit().await.unwrap();
     postgres.accept_session(QUEUE, "one").await.unwrap();
     assert_eq!(postgres.counts(QUEUE).await.unwrap(), Counts::default());
+    drop(client);
+    fixture.end().await;
+}
+
+#[tokio::test]
+async fn a_snapshot_from_before_the_receive_does_not_have_the_lock() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let postgres = &fixture.postgres;
+    let mut client = postgres.pool().get().await.unwrap();
+    for (is_before, expected) in [(true, Err(ErrorKind::MessageLockLost)), (false, Ok(()))] {
+        postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
+        let transaction =
+            client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start().await.unwrap();
+        if is_before {
+            transaction.batch_execute("SELECT 1").await.unwrap();
+        }
+        let delivery = postgres.receiver(QUEUE).await.unwrap().receive_within(Duration::from_secs(10)).await.unwrap();
+        let settled = delivery.lease.settle_in(&transaction, Disposition::Complete).await;
+        assert_eq!(settled.map_err(|error| error.kind()), expected);
+        transaction.commit().await.unwrap();
+    }
     drop(client);
     fixture.end().await;
 }
