@@ -299,29 +299,23 @@ async fn a_message_that_is_numbered_while_its_queue_begins_to_forward_is_forward
         postgres.sender(QUEUE).await.unwrap().send(message).await.unwrap();
         fixture.run("UPDATE {s}.messages SET at = clock_timestamp(), due = clock_timestamp()").await;
         let other = fixture.other().await;
-        let count = async {
+        let (mut counting, mut updating) = (None, None);
+        for is_update in [is_update_first, !is_update_first] {
             let other = other.clone();
-            let counting = tokio::spawn(async move { other.counts(QUEUE).await });
-            until(|| fixture.waits_for_a_lock("step(")).await;
-            counting
-        };
-        let update = async {
-            let (other, settings) = (other.clone(), settings.forward_to("target").into());
-            let queue = EntityPath::new(QUEUE).unwrap();
-            let updating = tokio::spawn(async move { other.update(&queue, &settings).await });
-            let lock = "numbers WHERE entity = $1 FOR UPDATE";
-            until(async || updating.is_finished() || fixture.waits_for_a_lock(lock).await).await;
-            updating
-        };
-        let (counting, updating) = if is_update_first {
-            let updating = update.await;
-            (count.await, updating)
-        } else {
-            (count.await, update.await)
-        };
+            if is_update {
+                let (queue, settings) = (EntityPath::new(QUEUE).unwrap(), settings.clone().forward_to("target").into());
+                let task = tokio::spawn(async move { other.update(&queue, &settings).await });
+                let lock = "numbers WHERE entity = $1 FOR UPDATE";
+                until(async || task.is_finished() || fixture.waits_for_a_lock(lock).await).await;
+                updating = Some(task);
+            } else {
+                counting = Some(tokio::spawn(async move { other.counts(QUEUE).await }));
+                until(|| fixture.waits_for_a_lock("step(")).await;
+            }
+        }
         numbering.commit().await.unwrap();
-        counting.await.unwrap().unwrap();
-        updating.await.unwrap().unwrap();
+        counting.unwrap().await.unwrap().unwrap();
+        updating.unwrap().await.unwrap().unwrap();
         let mut target = postgres.receiver("target").await.unwrap();
         let delivery = target.receive_within(Duration::from_secs(10)).await.unwrap();
         assert_eq!(delivery.message.message_id(), Some("a"));
