@@ -11,8 +11,8 @@ const MAX_LIST: usize = 1_024;
 /// Further formats of a list are not read.
 const MAX_FORMATS: usize = 16;
 
-/// Writes a reply as its requester can read it: in the first format of its list that the set writes, else in the format of
-/// the request, else in the first of the set that the list does not refuse, else in the first of the set.
+/// Writes a reply as its requester can read it: in the first format of its list that the set writes, else in the format of the request.
+/// If neither can be written, it is the first of the set that the list does not refuse, and if there is none, the first.
 pub(super) fn encode<T: Encode, C: CodecSet>(
     value: &T,
     codecs: &Codecs<C>,
