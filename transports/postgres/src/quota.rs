@@ -41,6 +41,11 @@ impl Quota {
         sums.changes += 1;
     }
 
+    /// Returns how often settings of entities were changed, or may have been.
+    pub(crate) fn changes(&self) -> u64 {
+        self.0.lock().changes
+    }
+
     /// As [`forget`](Self::forget), for all entities: changes may have been missed.
     pub(crate) fn forget_all(&self) {
         let mut sums = self.0.lock();

@@ -223,10 +223,19 @@ const TOGETHER: usize = 1_000;
 const TOGETHER_BYTES: u64 = 4 << 20;
 
 /// Sends requests in order, until all senders of requests are dropped.
-async fn run(inner: Arc<Inner>, entity: Entity, mut requests: mpsc::Receiver<Request>) {
+async fn run(inner: Arc<Inner>, mut entity: Entity, mut requests: mpsc::Receiver<Request>) {
     let mut waiting = Vec::new();
+    let mut changes = inner.quota.changes();
     while requests.recv_many(&mut waiting, TOGETHER).await > 0 {
         while !waiting.is_empty() {
+            let now = inner.quota.changes();
+            // It may forward from now on, or no longer. If that cannot be read, the next process that checks forwards.
+            if changes != now
+                && let Ok(found) = inner.find(&entity.path).await
+                && found.id == entity.id
+            {
+                (entity, changes) = (found, now);
+            }
             let mut bytes = 0;
             let large = waiting.iter().position(|request| {
                 bytes += request.bytes();

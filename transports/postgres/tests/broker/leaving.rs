@@ -17,7 +17,7 @@ use consign_postgres::{
     tokio_postgres::NoTls,
 };
 
-use crate::{Fixture, QUEUE, until};
+use crate::{Fixture, QUEUE, options, until};
 
 const TOPIC: &str = "topic";
 const ONE: &str = "topic/Subscriptions/one";
@@ -341,5 +341,24 @@ async fn a_message_is_not_forwarded_to_a_queue_that_is_full() {
     assert_eq!((dead.message_id(), dead.dead_letter_reason()), (Some("second"), Some("ForwardTargetUnavailable")));
     assert!(dead.dead_letter_description().unwrap().contains("4096 bytes"), "{dead:?}");
     assert_eq!(postgres.counts("target").await.unwrap().active, 1);
+    fixture.end().await;
+}
+
+/// Rules: T-60.
+#[tokio::test]
+async fn a_sender_forwards_when_its_queue_has_begun_to() {
+    // No sweep forwards instead.
+    let seldom = |schema: &str| options(schema).poll_every(Duration::from_secs(3_600));
+    let Some(fixture) = Fixture::with(QueueSettings::default(), seldom).await else { return };
+    let postgres = &fixture.postgres;
+    postgres.create_queue("target", QueueSettings::default()).await.unwrap();
+    let sender = postgres.sender(QUEUE).await.unwrap();
+    let settings = QueueSettings::default().forward_to("target").into();
+    postgres.update(&EntityPath::new(QUEUE).unwrap(), &settings).await.unwrap();
+    sender.send(Message::builder().message_id("a").build("a").unwrap()).await.unwrap();
+    let mut target = postgres.receiver("target").await.unwrap();
+    let delivery = target.receive_within(Duration::from_secs(10)).await.unwrap();
+    assert_eq!(delivery.message.message_id(), Some("a"));
+    delivery.complete().await.unwrap();
     fixture.end().await;
 }
