@@ -1,7 +1,8 @@
-//! Background jobs of callers that cannot wait: a dropped delivery releases its message.
+//! Background jobs of callers that cannot wait: a dropped delivery releases its message, and a send wakes receivers of other
+//! processes.
 //!
 //! Each delivery holds a place in the queue of these jobs from its receive on. So a drop neither waits nor fails, and the queue
-//! has a bound.
+//! has a bound. Wake-ups need no place: there is at most one for each entity.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque, hash_map::Entry},
@@ -200,7 +201,7 @@ impl Worker {
             let answer = self.attempt(&job).await;
             drop(place);
             match answer {
-                Err(failure) if (failure.is_of_connection() || failure.is_passing()) && attempt < TRIES => {
+                Err(failure) if failure.is_temporary() && attempt < TRIES => {
                     sleep(pause).await;
                     pause *= 3;
                 }
