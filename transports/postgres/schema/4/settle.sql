@@ -162,10 +162,15 @@ BEGIN
         SELECT unnest(v_own), unnest(v_own_tokens) EXCEPT SELECT unnest(v_done), unnest(v_done_tokens);
 END $$;
 
--- As close_session, for who does not wait for another transaction that is about to settle a message of the session.
+-- As close_session, for who does not wait for another transaction that is about to settle a message of the session. One whose lock is
+-- lost touches no message: who accepts the session would take that for such a transaction.
 CREATE FUNCTION {s}.drop_session(p_entity bigint, p_session bytea, p_token uuid) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-    IF {s}.is_kept(p_entity, p_session) THEN
+    PERFORM FROM {s}.sessions
+    WHERE entity = p_entity AND session = p_session AND token = p_token AND until > {s}.now() FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN false;
+    ELSIF {s}.is_kept(p_entity, p_session) THEN
         RAISE EXCEPTION 'another transaction is about to settle a message of the session' USING ERRCODE = '55P03';
     END IF;
     RETURN {s}.close_session(p_entity, p_session, p_token);

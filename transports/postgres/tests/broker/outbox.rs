@@ -196,6 +196,27 @@ async fn a_session_that_a_transaction_keeps_does_not_delay_the_release_of_others
     fixture.end().await;
 }
 
+/// Rules: N-08.
+#[tokio::test]
+async fn a_lost_session_that_is_dropped_does_not_keep_it_from_the_next() {
+    let Some(fixture) = Fixture::new(QueueSettings::default().requires_session(true)).await else { return };
+    let postgres = &fixture.postgres;
+    postgres.sender(QUEUE).await.unwrap().send(Message::builder().session_id("one").build("a").unwrap()).await.unwrap();
+    let mut session = postgres.accept_session(QUEUE, "one").await.unwrap();
+    let delivery = session.receive_within(Duration::from_secs(10)).await.unwrap();
+    fixture.run("UPDATE {s}.sessions SET until = clock_timestamp()").await;
+    // What drops it has not ended yet.
+    let mut client = postgres.pool().get().await.unwrap();
+    let dropping = client.transaction().await.unwrap();
+    let sql = format!("SELECT {0}.drop_session(entity, session, token) FROM {0}.sessions", &*fixture.schema);
+    assert!(!dropping.query_one(&sql, &[]).await.unwrap().get::<_, bool>(0));
+    let mut next = postgres.accept_session(QUEUE, "one").await.unwrap();
+    next.receive_within(Duration::from_secs(10)).await.unwrap().complete().await.unwrap();
+    dropping.commit().await.unwrap();
+    drop((delivery, client));
+    fixture.end().await;
+}
+
 /// A session that is given up while a transaction sets one of its messages aside does not bring it back.
 #[tokio::test]
 async fn a_message_deferred_while_its_session_is_released_stays_deferred() {
