@@ -5,7 +5,6 @@ use consign::{
     message::{EntityPath, SequenceNumber},
     transport::{PeekMessages, Receiver},
 };
-use tokio::time::Instant;
 
 use super::{Bench, message::text, receiving::receive_batch_within};
 use crate::{Failure, Verdict, failure::ensure_eq};
@@ -50,19 +49,16 @@ impl Bench<'_> {
         self.drain_count(1, from).await
     }
 
-    /// As `drain`, where the first `count` have [`Timing::arrival`] together.
+    /// As `drain`, where each of the first `count` has [`Timing::arrival`].
     pub(crate) async fn drain_count(&self, count: usize, from: &EntityPath) -> Result<Vec<String>, Failure> {
         Ok(self.drain_messages(count, from).await?.iter().map(text).collect())
     }
 
-    /// Receives and completes all available messages. The first `count` have [`Timing::arrival`] together.
+    /// Receives and completes all available messages. Each of the first `count` has [`Timing::arrival`].
     pub(crate) async fn drain_messages(&self, count: usize, from: &EntityPath) -> Result<Vec<Message>, Failure> {
         let mut messages = Vec::new();
-        let arrival = Instant::now() + self.timing.arrival;
         loop {
-            let left = arrival.saturating_duration_since(Instant::now());
-            let wait =
-                if messages.len() < count { left.max(self.timing.receive_wait) } else { self.timing.receive_wait };
+            let wait = if messages.len() < count { self.timing.arrival } else { self.timing.receive_wait };
             let Some(delivery) = self.receive_within(wait, from, 1).await?.pop() else { return Ok(messages) };
             messages.push(delivery.message.clone());
             delivery.complete().await?;
