@@ -44,7 +44,7 @@ impl Place {
 }
 
 #[derive(Debug)]
-pub(crate) struct Queued {
+struct Queued {
     job: Job,
     work: Work,
 }
@@ -73,7 +73,7 @@ impl Job {
 
 /// The entities whose receivers in other processes are to be woken.
 #[derive(Debug, Default)]
-pub(crate) struct Arrivals {
+struct Arrivals {
     entities: Mutex<BTreeMap<i64, Work>>,
     added: Notify,
 }

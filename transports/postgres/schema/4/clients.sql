@@ -54,11 +54,12 @@ BEGIN
     RETURN v_id;
 END $$;
 
--- Properties with p_nul in place of each NUL, which text may have in JSON, and not in jsonb.
+-- Properties with p_nul in place of each NUL, which text may have in JSON, and not in jsonb. Its literals do not depend on
+-- standard_conforming_strings, which is that of the client.
 CREATE FUNCTION {s}.client_json(p_properties text, p_nul text) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE
-        WHEN position('\u0000' IN p_properties) = 0 THEN p_properties
-        ELSE regexp_replace(p_properties, '(?<!\\)((?:\\\\)*)\\u0000', '\1' || p_nul, 'g')
+        WHEN position(E'\\u0000' IN p_properties) = 0 THEN p_properties
+        ELSE regexp_replace(p_properties, E'(?<!\\\\)((?:\\\\\\\\)*)\\\\u0000', E'\\1' || p_nul, 'g')
     END::jsonb
 $$;
 
@@ -97,7 +98,7 @@ BEGIN
             sequence_number := m.number;
             enqueued := m.enqueued;
             delivery_count := m.failures + 1;
-            properties := {s}.client_json(m.properties, U&'\FFFD');
+            properties := {s}.client_json(m.properties, chr(65533));
             SELECT jsonb_object_agg(key, {s}.client_plain(value)) INTO v_application
             FROM jsonb_each(properties -> 'application');
             dead_letter_reason := coalesce(m.reason, v_application ->> 'DeadLetterReason');
@@ -156,7 +157,7 @@ BEGIN
     ) AS m;
     v_application := coalesce(v_properties -> 'application', '{}') || v_application;
     v_properties := v_properties || jsonb_build_object('application', v_application);
-    RETURN {s}.client_settle(p_id, p_lock, 2::smallint, replace(v_properties::text, v_nul, '\u0000'), v_size);
+    RETURN {s}.client_settle(p_id, p_lock, 2::smallint, replace(v_properties::text, v_nul, E'\\u0000'), v_size);
 END $$;
 
 -- Clients of version 3 call the functions below. They may settle what they have.

@@ -114,6 +114,7 @@ async fn a_client_in_sql_receives_a_message_with_nul_in_a_property() {
     }
     postgres.sender(QUEUE).await.unwrap().send(message.build("a").unwrap()).await.unwrap();
     let client = postgres.pool().get().await.unwrap();
+    client.batch_execute("SET standard_conforming_strings = off").await.unwrap();
     let receive = format!("SELECT id, lock, properties::text FROM {}.client_receive('queue')", &*fixture.schema);
     let row = client.query_one(&receive, &[]).await.unwrap();
     let properties: serde_json::Value = serde_json::from_str(row.get(2)).unwrap();
@@ -124,6 +125,7 @@ async fn a_client_in_sql_receives_a_message_with_nul_in_a_property() {
     let (id, lock): (i64, uuid::Uuid) = (row.get(0), row.get(1));
     let settle = format!("SELECT {}.client_dead_letter($1, $2, 'Broken')", &*fixture.schema);
     assert!(client.query_one(&settle, &[&id, &lock]).await.unwrap().get::<_, bool>(0));
+    client.batch_execute("RESET standard_conforming_strings").await.unwrap();
     drop(client);
     let mut dead = postgres.receiver(&format!("{QUEUE}/$DeadLetterQueue")).await.unwrap();
     let delivery = dead.receive_within(LONG).await.unwrap();
