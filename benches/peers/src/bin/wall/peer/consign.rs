@@ -11,7 +11,7 @@ use consign::{
     broker::{Broker, Queue, QueueSender},
     codecs::{And, Codecs, Json, NoCodec},
     consumer::{ConsumeError, Consumer, Stats},
-    middleware::encode::{EncodeLayer, Encoder, OutboundMessage},
+    middleware::encode::{EncodeLayer, OutboundMessage},
     routing::{Body, Router},
     transport::{SendExt, SendService, Sender as _},
 };
@@ -38,7 +38,7 @@ pub struct Consign(pub ConsignSetup);
 
 pub struct ConsignSender {
     sender: QueueSender,
-    stack: Encoder<SendService<QueueSender>, And<NoCodec, Json>>,
+    stack: <EncodeLayer<And<NoCodec, Json>> as Layer<SendService<QueueSender>>>::Service,
     is_labelled: bool,
 }
 
