@@ -132,6 +132,8 @@ pub(crate) const ATTEMPT_EVENT: &str = "consign.decode.attempt";
 pub(crate) const OTHER_DESTINATION: &str = "_other";
 /// The error of a call that was dropped.
 pub(crate) const CANCELLED: &str = "cancelled";
+/// The error of a handler that panicked.
+pub(crate) const PANICKED: &str = "Panicked";
 
 /// One operation on a destination: its name and its type.
 #[derive(Clone, Copy, Debug)]

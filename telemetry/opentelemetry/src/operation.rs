@@ -16,7 +16,7 @@ use crate::{
     Telemetry,
     destination::Target,
     metrics::Metrics,
-    names::{CANCELLED, attribute},
+    names::{CANCELLED, PANICKED, attribute},
     spans::{StartSpan, Started},
 };
 
@@ -159,5 +159,18 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.end(Some(CANCELLED));
+    }
+}
+
+/// Ends the operation if what is called while this lives panics. A consumer that catches the panic drops the future later,
+/// when it is too late to tell.
+pub(crate) struct Watched<'a>(pub(crate) &'a mut Running);
+
+impl Drop for Watched<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.end(Some(PANICKED));
+        }
     }
 }

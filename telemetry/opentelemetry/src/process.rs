@@ -26,7 +26,7 @@ use crate::{
     context::{extract_counted, relation},
     destination::{Destination, Target},
     names::{Operation, attribute},
-    operation::{Begin, Running},
+    operation::{Begin, Running, Watched},
     spans::Started,
 };
 
@@ -117,9 +117,12 @@ where
     }
 
     fn call(&mut self, message: Message) -> Self::Future {
-        let running = self.layer.begin(&message);
-        let _current = running.enter();
-        ProcessFuture { handler: self.inner.call(message), running }
+        let mut running = self.layer.begin(&message);
+        let current = running.enter();
+        let watched = Watched(&mut running);
+        let handler = self.inner.call(message);
+        drop((watched, current));
+        ProcessFuture { handler, running }
     }
 }
 
@@ -167,8 +170,9 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let current = this.running.enter();
+        let watched = Watched(this.running);
         let answer = ready!(this.handler.poll(cx)).map_err(Into::into);
-        drop(current);
+        drop((watched, current));
         ended(this.running, &answer);
         Poll::Ready(answer)
     }

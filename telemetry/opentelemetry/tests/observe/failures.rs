@@ -53,6 +53,15 @@ async fn errors_are_from_a_closed_list() {
     let stack = bench.telemetry.process("orders").layer(CatchPanicLayer::new().layer(handler));
     stack.oneshot(Message::new("")).await.unwrap_err();
     assert_eq!(error_of(&bench), (Some("Panicked".into()), true));
+    // Without that layer the consumer catches the panic, and drops the future later.
+    let handler = service_fn(async |_: Message| -> Result<Disposition, BoxError> { panic!("secret") });
+    let call = bench.telemetry.process("orders").layer(handler).oneshot(Message::new(""));
+    assert!(tokio::spawn(call).await.unwrap_err().is_panic());
+    assert_eq!(error_of(&bench), (Some("Panicked".into()), true));
+    let handler = service_fn(|_: Message| -> std::future::Ready<Result<Disposition, BoxError>> { panic!("secret") });
+    let call = bench.telemetry.process("orders").layer(handler).oneshot(Message::new(""));
+    assert!(tokio::spawn(call).await.unwrap_err().is_panic());
+    assert_eq!(error_of(&bench), (Some("Panicked".into()), true));
     let handler = service_fn(|_: Message| std::future::pending::<Result<Disposition, BoxError>>());
     let handler = TimeoutLayer::new(Duration::from_secs(1)).layer(handler);
     bench.telemetry.process("orders").layer(handler).oneshot(Message::new("")).await.unwrap_err();
