@@ -12,6 +12,7 @@ use consign::{
         circuit_breaker::{CircuitBreakerLayer, CircuitState},
         lock_renewal::LockLost,
     },
+    settlement::DeadLetterReason,
     transport::{ErrorKind, SettleError},
 };
 use tokio::time::{Instant, sleep};
@@ -58,7 +59,7 @@ async fn the_circuit_opens_when_enough_of_the_latest_calls_have_failed() {
         let answer = if n % 5 < 2 { failure() } else { Ok(Disposition::Complete) };
         answered(&mut stack, &mut handle, answer).await;
     }
-    let dead = || Ok(Disposition::dead_letter(consign::settlement::DeadLetterReason::HandlerPermanent, ""));
+    let dead = || Ok(Disposition::dead_letter(DeadLetterReason::HandlerPermanent, ""));
     let lost = || Err(LockLost::from(SettleError::new(ErrorKind::MessageLockLost)).into());
     answered(&mut stack, &mut handle, failure()).await;
     for answer in [dead(), lost(), dead(), lost(), Ok(Disposition::DEFER)] {
@@ -262,4 +263,51 @@ async fn a_consumer_holds_its_batch_at_most_and_no_delivery_is_used_up() {
     queue.assert_empty();
     assert!(queue.dead_letters().is_empty());
     assert_eq!((breaker.counts().opened(), breaker.counts().closed(), breaker.counts().probes()), (4, 1, 4));
+}
+
+/// Rules: Y-31.
+#[tokio::test(start_paused = true)]
+async fn a_probe_decides_only_in_the_half_open_period_in_which_it_began() {
+    for late in [Disposition::Complete, Disposition::dead_letter(DeadLetterReason::HandlerPermanent, "")] {
+        let (layer, mut first, mut handle) = stack(1, 1);
+        let mut second = first.clone();
+        answered(&mut first, &mut handle, failure()).await;
+        sleep(PAUSE).await;
+        // Both are ready before either is called, so both send a probe.
+        let (one, other) = (first.ready().await.unwrap(), second.ready().await.unwrap());
+        let (mut failing, mut slow) =
+            (task::spawn(one.call(message("failing"))), task::spawn(other.call(message("slow"))));
+        assert_pending!(failing.poll());
+        assert_pending!(slow.poll());
+        handle.next_request().await.unwrap().1.send_error("away");
+        assert!(failing.await.is_err());
+        let (_, slow_answer) = handle.next_request().await.unwrap();
+        sleep(PAUSE).await;
+        let mut probe = task::spawn(first.ready().await.unwrap().call(message("probe")));
+        assert_pending!(probe.poll());
+        slow_answer.send_response(late);
+        slow.await.unwrap();
+        assert_eq!((layer.state(), layer.counts().closed()), (CircuitState::HalfOpen, 0));
+        let mut waiting = task::spawn(second.ready());
+        assert_pending!(waiting.poll());
+        handle.next_request().await.unwrap().1.send_response(Disposition::Complete);
+        probe.await.unwrap();
+        assert_eq!((layer.state(), layer.counts().closed()), (CircuitState::Closed, 1));
+    }
+}
+
+/// Rules: Y-31.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_began_before_the_circuit_opened_has_no_effect_after_it_has_closed() {
+    let (layer, mut stack, mut handle) = stack(1, 1);
+    let mut old = task::spawn(stack.ready().await.unwrap().call(message("old")));
+    assert_pending!(old.poll());
+    let (_, old_answer) = handle.next_request().await.unwrap();
+    answered(&mut stack, &mut handle, failure()).await;
+    sleep(PAUSE).await;
+    answered(&mut stack, &mut handle, Ok(Disposition::Complete)).await;
+    assert_eq!(layer.state(), CircuitState::Closed);
+    old_answer.send_error("away");
+    assert!(old.await.is_err());
+    assert_eq!((layer.state(), layer.counts().opened()), (CircuitState::Closed, 1));
 }

@@ -67,6 +67,8 @@ pub(super) struct Gate {
     /// The latest outcomes, the last one lowest; a bit that is set is a failure.
     outcomes: AtomicU64,
     is_closed: AtomicBool,
+    /// How often it has opened. A call has an effect only in the period in which it began. Changed under the lock.
+    period: AtomicU64,
     inner: Mutex<Inner>,
     pub(super) counts: CircuitCounts,
 }
@@ -101,6 +103,7 @@ impl Gate {
             pause: pause.min(Duration::from_secs(24 * 60 * 60)),
             outcomes: AtomicU64::new(0),
             is_closed: AtomicBool::new(true),
+            period: AtomicU64::new(0),
             inner: Mutex::new(Inner { state: State::Closed, waiting: BTreeMap::new(), numbers: 0 }),
             counts: CircuitCounts::default(),
         }
@@ -121,6 +124,12 @@ impl Gate {
     #[inline]
     pub(super) fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Acquire)
+    }
+
+    /// The period of a call that begins.
+    #[inline]
+    pub(super) fn period(&self) -> u64 {
+        self.period.load(Ordering::Relaxed)
     }
 
     /// Ready when a call may be made.
@@ -157,21 +166,26 @@ impl Gate {
         Poll::Ready(())
     }
 
-    /// Whether the call that begins is a probe.
+    /// The period of the probe, if the call that begins is one.
     #[cold]
-    pub(super) fn begin_probe(&self) -> bool {
-        match &mut self.lock().state {
+    pub(super) fn begin_probe(&self) -> Option<u64> {
+        let mut inner = self.lock();
+        match &mut inner.state {
             State::HalfOpen { probes } => *probes += 1,
-            State::Closed | State::Open { .. } => return false,
+            State::Closed | State::Open { .. } => return None,
         }
         self.counts.probes.fetch_add(1, Ordering::Relaxed);
-        true
+        Some(self.period())
     }
 
+    /// Decides by a probe. One of an earlier period decides nothing.
     #[cold]
-    pub(super) fn end_probe(&self, outcome: Outcome) {
+    pub(super) fn end_probe(&self, period: u64, outcome: Outcome) {
         let mut inner = self.lock();
         let State::HalfOpen { probes } = inner.state else { return };
+        if period != self.period() {
+            return;
+        }
         match outcome {
             Outcome::Success => {
                 self.outcomes.store(0, Ordering::Relaxed);
@@ -188,14 +202,15 @@ impl Gate {
         waiting.into_values().for_each(Waker::wake);
     }
 
-    /// Writes down what came of a call that was no probe. Closing forgets what came while the circuit was open.
+    /// Writes down what came of a call that was no probe, unless the circuit has opened since the call began.
     #[inline]
-    pub(super) fn note(&self, outcome: Outcome) {
+    pub(super) fn note(&self, period: u64, outcome: Outcome) {
         match outcome {
             // After successes alone another one changes nothing.
             Outcome::Success if self.outcomes.load(Ordering::Relaxed) & self.mask == 0 => {}
             Outcome::Nothing => {}
-            Outcome::Success | Outcome::Failure => self.write_down(outcome),
+            Outcome::Success | Outcome::Failure if period == self.period() => self.write_down(outcome),
+            Outcome::Success | Outcome::Failure => {}
         }
     }
 
@@ -214,6 +229,7 @@ impl Gate {
 
     fn open(&self, inner: &mut Inner) {
         inner.state = State::Open { until: Instant::now() + self.pause };
+        self.period.fetch_add(1, Ordering::Relaxed);
         self.is_closed.store(false, Ordering::Release);
         self.counts.opened.fetch_add(1, Ordering::Relaxed);
         tracing::warn!(pause = ?self.pause, "too many handlers fail: the circuit is open, and no message is handled until the pause has passed");

@@ -41,7 +41,8 @@
 //! probe with such a result is followed by another one. A panic is ignored too, unless
 //! [`CatchPanicLayer`](super::catch_panic::CatchPanicLayer) is inside of this layer.
 //!
-//! The latest calls count whatever their age is. Calls that began before the circuit opened and end later are ignored.
+//! The latest calls count whatever their age is. Calls and probes that began before the circuit opened and end later are
+//! ignored.
 //!
 //! # Failure
 //!

@@ -107,9 +107,10 @@ where
 
     #[inline]
     fn call(&mut self, message: Message) -> Self::Future {
-        let is_probe = !self.gate.is_closed() && self.gate.begin_probe();
+        let probe = if self.gate.is_closed() { None } else { self.gate.begin_probe() };
+        let period = probe.unwrap_or_else(|| self.gate.period());
         // Made before the call, which may panic.
-        let seat = Seat { gate: Arc::clone(&self.gate), is_probe };
+        let seat = Seat { gate: Arc::clone(&self.gate), is_probe: probe.is_some(), period };
         ResponseFuture { handler: self.inner.call(message), seat }
     }
 }
@@ -128,6 +129,7 @@ pin_project! {
 struct Seat {
     gate: Arc<Gate>,
     is_probe: bool,
+    period: u64,
 }
 
 impl Seat {
@@ -135,9 +137,9 @@ impl Seat {
     fn end(&mut self, outcome: Outcome) {
         if self.is_probe {
             self.is_probe = false;
-            self.gate.end_probe(outcome);
+            self.gate.end_probe(self.period, outcome);
         } else {
-            self.gate.note(outcome);
+            self.gate.note(self.period, outcome);
         }
     }
 }
