@@ -37,7 +37,7 @@ pub enum PartState {
     Draining,
     /// It has failed for good.
     Failed,
-    /// It has ended without an error.
+    /// It has ended without an error, or was waiting for its restart when the shutdown began.
     Ended,
     /// It had not ended at the drain timeout, or at a second signal.
     Aborted,

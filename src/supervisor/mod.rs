@@ -60,8 +60,8 @@
 //! - A part that ends without an error, before the shutdown, has ended. It is not restarted. When all have ended, the
 //!   supervisor returns.
 //! - At the shutdown, [`Part::shutdown`] is ready in all parts, and none is restarted. The supervisor returns when all have
-//!   ended, at the latest after the [drain timeout](Supervisor::drain_timeout): it then aborts the others, whose messages
-//!   are abandoned or released.
+//!   ended. After the [drain timeout](Supervisor::drain_timeout) it aborts the others, whose messages are abandoned or
+//!   released, and waits for the end of their tasks for at most a [second](Supervisor::ABORT_TIMEOUT).
 //! - Dropping the future of a supervisor aborts all parts.
 //!
 //! The shutdown is any future: that of a `CancellationToken`, `token.cancelled_owned()`, or a `oneshot`. With the feature
@@ -102,7 +102,10 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use tokio::{sync::watch, time::sleep};
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
 use tower::BoxError;
 use tower_service::Service;
 
@@ -136,6 +139,8 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 3_600);
 impl Supervisor {
     /// How long a shutdown waits by default: 35 seconds. That is more than a consumer with default settings takes.
     pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(35);
+    /// How long it waits for the tasks of parts that it has aborted: a second. A task that does not yield by then runs on.
+    pub const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
 
     /// Creates a supervisor without parts.
     pub fn new() -> Self {
@@ -240,9 +245,10 @@ impl Supervisor {
     /// Drains when `shutdown` is ready, and aborts the drain when `force` is.
     async fn drive(self, shutdown: impl Future, force: impl Future) -> Result<(), SupervisorError> {
         let (stop, stopped) = watch::channel(false);
+        let (abort, aborted) = watch::channel(false);
         let statuses: Vec<_> = self.parts.iter().map(|spec| Arc::clone(&spec.status)).collect();
         let mut parts: FuturesUnordered<_> =
-            self.parts.into_iter().map(|spec| task::supervise(spec, stopped.clone())).collect();
+            self.parts.into_iter().map(|spec| task::supervise(spec, stopped.clone(), aborted.clone())).collect();
         let (mut shutdown, mut force) = (pin!(shutdown), pin!(force));
         let mut end = pin!(None);
         let mut failure = None;
@@ -280,6 +286,9 @@ impl Supervisor {
                     for status in &open {
                         status.aborted();
                     }
+                    abort.send_replace(true);
+                    // What they hold is given back before the process ends.
+                    let _ = timeout(Self::ABORT_TIMEOUT, async { while parts.next().await.is_some() {} }).await;
                     let overdue = SupervisorError::drain_timeout(names.into_iter().map(Into::into).collect());
                     return Err(failure.unwrap_or(overdue));
                 }

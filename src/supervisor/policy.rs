@@ -54,11 +54,12 @@ impl RestartPolicy {
     }
 
     /// Sets how often a part is restarted in any period of `within`: at most
-    /// [`MAX_RESTARTS`](Self::MAX_RESTARTS). One more failure is for good.
+    /// [`MAX_RESTARTS`](Self::MAX_RESTARTS). One more failure is for good. `within` is at least a second: a shorter one
+    /// would forget each failure at once, and restart without a limit.
     #[must_use]
     pub const fn limit(mut self, restarts: u32, within: Duration) -> Self {
         self.restarts = if restarts < Self::MAX_RESTARTS { restarts } else { Self::MAX_RESTARTS };
-        self.within = within;
+        self.within = if within.as_secs() < 1 { Duration::from_secs(1) } else { within };
         self
     }
 
@@ -107,6 +108,9 @@ mod tests {
         assert_eq!([60, 61, 80].map(&mut fail), [Some(4), None, Some(2)]);
         assert_eq!(fail(1_000), Some(1));
         assert_eq!(RestartPolicy::never().next(&mut Failures::default(), start, 0), None);
+        let none = RestartPolicy::new().limit(1, Duration::ZERO);
+        let mut failures = Failures::default();
+        assert_eq!([0, 0].map(|_| none.next(&mut failures, start, 0).is_some()), [true, false]);
         let most = RestartPolicy::new().limit(u32::MAX, Duration::MAX);
         let mut failures = Failures::default();
         let restarts = std::iter::repeat_with(|| most.next(&mut failures, start, 0)).take_while(Option::is_some);

@@ -28,7 +28,11 @@ pub(super) struct Outcome {
 }
 
 /// Runs a part until it ends, fails for good, or the supervisor shuts down.
-pub(super) async fn supervise(mut spec: Spec, stopped: watch::Receiver<bool>) -> Outcome {
+pub(super) async fn supervise(
+    mut spec: Spec,
+    stopped: watch::Receiver<bool>,
+    mut aborted: watch::Receiver<bool>,
+) -> Outcome {
     let (status, random) = (Arc::clone(&spec.status), Random::new());
     let mut failures = Failures::default();
     let shutdown = Shutdown::new(stopped.clone());
@@ -39,7 +43,12 @@ pub(super) async fn supervise(mut spec: Spec, stopped: watch::Receiver<bool>) ->
         }
         status.runs();
         let part = Part { stopped: stopped.clone(), status: Arc::clone(&status) };
-        let Err(error) = run_once(&mut spec, part).await else {
+        let ended = run_once(&mut spec, part, &mut aborted).await;
+        if *aborted.borrow() {
+            // The supervisor has written down that it was aborted.
+            return Outcome { name: status.shared_name(), error: None };
+        }
+        let Err(error) = ended else {
             status.ended();
             return Outcome { name: status.shared_name(), error: None };
         };
@@ -72,11 +81,20 @@ pub(super) async fn supervise(mut spec: Spec, stopped: watch::Receiver<bool>) ->
     }
 }
 
-/// Starting it and running it is the user's code.
-async fn run_once(spec: &mut Spec, part: Part) -> Result<(), BoxError> {
+/// Starting it and running it is the user's code. A run that is aborted has ended when this is ready, with what it held.
+async fn run_once(spec: &mut Spec, part: Part, aborted: &mut watch::Receiver<bool>) -> Result<(), BoxError> {
     let started = catch_unwind(AssertUnwindSafe(|| spec.run.start(part)));
     let Some(run) = started.map_err(Panicked::new)? else { return Ok(()) };
-    match Running::spawn(run).ended().await {
+    let mut running = Running::spawn(run);
+    let ended = tokio::select! {
+        biased;
+        ended = running.ended() => ended,
+        () = async { drop(aborted.wait_for(|aborted| *aborted).await) } => {
+            running.abort();
+            running.ended().await
+        }
+    };
+    match ended {
         Ok(ended) => ended,
         Err(error) => match error.try_into_panic() {
             Ok(payload) => Err(Panicked::new(payload).into()),
@@ -94,6 +112,10 @@ impl Running {
         Self(tokio::spawn(run))
     }
 
+    fn abort(&self) {
+        self.0.abort();
+    }
+
     fn ended(&mut self) -> impl Future<Output = Result<Result<(), BoxError>, tokio::task::JoinError>> {
         &mut self.0
     }
@@ -101,6 +123,6 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.abort();
+        self.abort();
     }
 }
