@@ -9,10 +9,10 @@ use consign::{
     consumer::Consumer,
     routing::Body,
     rpc::{CallErrorKind, Client, Fault, Gather, Reply, ReplyQueue, Requester, Responder},
-    transport::SendService,
+    transport::{ErrorKind, SendError, SendService},
 };
 use tokio::time::{Instant, sleep};
-use tower::{Service, ServiceExt};
+use tower::{Service, ServiceExt, service_fn};
 
 use crate::{Bench, answer, seconds, settle, text, within};
 
@@ -94,6 +94,40 @@ async fn no_reply_is_an_end_and_a_lost_connection_an_error() {
     requester.close();
     assert_eq!(answers.next().await.unwrap().unwrap_err().kind(), CallErrorKind::Closed);
     assert!(answers.next().await.is_none());
+}
+
+/// Rules: R-02.
+#[tokio::test(start_paused = true)]
+async fn replies_that_have_arrived_are_worth_more_than_the_loss_of_the_confirmation() {
+    // The broker stores the request, and its answer is lost: with the connection, or silently.
+    for lost_after in [Some(seconds(1)), None] {
+        let bench = Bench::new();
+        let inner = SendService::new(bench.requests.sender().unwrap());
+        let sender = service_fn(move |request: Message| {
+            let sent = inner.clone().oneshot(request);
+            async move {
+                sent.await?;
+                match lost_after {
+                    Some(after) => sleep(after).await,
+                    None => std::future::pending::<()>().await,
+                }
+                Err::<(), _>(SendError::new(ErrorKind::CommunicationProblem))
+            }
+        });
+        let requester = bench.requester().with_sender(sender);
+        let gathering = tokio::spawn(requester.clone().oneshot(gather(2)));
+        let request = bench.request().await.message.clone();
+        bench.reply(answer(&request, "1")).await;
+        let mut answers = within(gathering).await.unwrap().unwrap();
+        assert_eq!(text(&within(answers.next()).await.unwrap().unwrap()), "1");
+        assert!(within(answers.next()).await.is_none());
+        // Without a reply it is the error of the send.
+        let kind = match lost_after {
+            Some(_) => CallErrorKind::Send,
+            None => CallErrorKind::Timeout,
+        };
+        assert_eq!(within(requester.oneshot(gather(2))).await.unwrap_err().kind(), kind);
+    }
 }
 
 /// Rules: R-03.

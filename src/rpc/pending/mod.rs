@@ -236,6 +236,13 @@ impl Pending {
         Poll::Pending
     }
 
+    /// Whether a call that takes several replies has one that it has not got yet.
+    pub(super) fn has_replies(&self, call: Key) -> bool {
+        let table = self.table();
+        let several = table.slots.get(&call).and_then(|slot| slot.several.as_ref());
+        several.is_some_and(|several| !several.replies.is_empty())
+    }
+
     /// Empties the place of a call.
     pub(super) fn remove(&self, call: Key) {
         let slot = self.table().slots.remove(&call);

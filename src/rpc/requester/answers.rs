@@ -78,7 +78,8 @@ impl fmt::Debug for Answers {
 }
 
 pin_project! {
-    /// The future of a [`Gather`]: ready when the broker has the request.
+    /// The future of a [`Gather`]: ready when the broker has the request. If it fails although replies have arrived, they are
+    /// returned.
     #[doc(hidden)]
     #[must_use = "a call does nothing until it is awaited"]
     pub struct GatherFuture<F> {
@@ -122,10 +123,17 @@ where
         match self.project().state.project() {
             StateProjection::Refused { error } => Poll::Ready(Err(refusal(error))),
             StateProjection::Sending { send, call, timer } => {
-                let (_, deadline, _) = call.as_ref().expect("a future is not polled after it was ready");
-                if poll_sent(send, cx)?.is_pending() {
-                    ready!(poll_deadline(timer, *deadline, cx));
-                    return Poll::Ready(Err(CallError::new(CallErrorKind::Timeout)));
+                let (place, deadline, _) = call.as_ref().expect("a future is not polled after it was ready");
+                let failed = match poll_sent(send, cx) {
+                    Poll::Ready(sent) => sent.err(),
+                    Poll::Pending => {
+                        ready!(poll_deadline(timer, *deadline, cx));
+                        Some(CallError::new(CallErrorKind::Timeout))
+                    }
+                };
+                // Replies that have overtaken the broker's answer are worth more than its loss.
+                if let Some(error) = failed.filter(|_| !place.has_replies()) {
+                    return Poll::Ready(Err(error));
                 }
                 let (place, deadline, max) = call.take().expect("it was there just now");
                 Poll::Ready(Ok(Answers::new(place, deadline, max)))

@@ -90,6 +90,10 @@ impl Place {
     fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Result<Message, CallErrorKind>> {
         self.handle.pending.poll_next(self.call, cx)
     }
+
+    fn has_replies(&self) -> bool {
+        self.handle.pending.has_replies(self.call)
+    }
 }
 
 impl Drop for Place {
