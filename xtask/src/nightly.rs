@@ -63,6 +63,7 @@ const PARTS: &[Part] = &[
     part("servicebus-upstream", &["foreign", "--suite", "servicebus-upstream"]),
     part("load", &["load"]),
     part("bench", &["bench", "--quick"]),
+    part("bench-build", &["bench", "--build"]),
 ];
 
 #[derive(Debug, Args)]

@@ -47,6 +47,9 @@ pub(crate) struct Options {
     /// List the parts of the page with the commit of each, and which are older than what they measure; measure nothing
     #[arg(long)]
     check: bool,
+    /// Build every program that measures, and measure nothing
+    #[arg(long)]
+    build: bool,
     /// Write benches/baseline.json, and nothing else
     #[arg(long)]
     rebaseline: bool,
@@ -60,6 +63,10 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<(), Error> {
     if options.check {
         return stale::run(&options.output);
+    }
+    if options.build {
+        println!("{} programs are built", programs::build_all()?);
+        return Ok(());
     }
     callgrind::present()?;
     if options.rebaseline {

@@ -72,6 +72,20 @@ pub(crate) const RUSTSTREAM: Program = peer("ruststream");
 pub(crate) const STORE: Program = bench("store", false);
 pub(crate) const WALL: Program = peer("wall");
 
+/// Every program, so that one which does not compile is found before it is needed.
+const ALL: [Program; 17] = [
+    AMQP, BROKERS, CALL, CODECS, CONSUME, DURABLE, ERASED, GROWTH, LAYERS, LOOPBACK, MEMORY, OBSERVED, RECOVERY, ROW,
+    RUSTSTREAM, STORE, WALL,
+];
+
+/// Builds every program in the profile `dev`, and returns how many there are.
+pub(crate) fn build_all() -> Result<usize, Error> {
+    for program in ALL {
+        program.build_with("dev", None)?;
+    }
+    Ok(ALL.len())
+}
+
 impl Program {
     /// Builds it as it is measured, with all its scenarios.
     pub(crate) fn build(&self) -> Result<PathBuf, Error> {
