@@ -208,9 +208,8 @@ impl Gate {
         match outcome {
             // After successes alone another one changes nothing.
             Outcome::Success if self.outcomes.load(Ordering::Relaxed) & self.mask == 0 => {}
-            Outcome::Nothing => {}
             Outcome::Success | Outcome::Failure if period == self.period() => self.write_down(outcome),
-            Outcome::Success | Outcome::Failure => {}
+            Outcome::Success | Outcome::Failure | Outcome::Nothing => {}
         }
     }
 

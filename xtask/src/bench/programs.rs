@@ -12,8 +12,8 @@ const ALONE: &str = "CONSIGN_BENCH_ALONE";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Package {
-    /// A bench of the workspace's own package.
-    Consign,
+    /// A bench of `consign-benches`.
+    Own,
     /// A bench of `consign-opentelemetry`.
     OpenTelemetry,
     /// A program of `benches/peers`, which is a workspace of its own.
@@ -35,18 +35,23 @@ pub(crate) struct Program {
 }
 
 const fn bench(name: &'static str, waits: bool) -> Program {
-    Program { name, package: Package::Consign, waits, is_whole: false }
+    Program { name, package: Package::Own, waits, is_whole: false }
 }
 
 impl Package {
-    /// Its name, where it is a workspace of its own: the folder in `benches` and in `target`.
-    const fn apart(self) -> Option<&'static str> {
+    /// A member of the workspace, or the folder in `benches` and `target` of a workspace of its own.
+    const fn name(self) -> &'static str {
         match self {
-            Self::Consign | Self::OpenTelemetry => None,
-            Self::Peers => Some("peers"),
-            Self::Brokers => Some("brokers"),
-            Self::Amqp => Some("amqp"),
+            Self::Own => "consign-benches",
+            Self::OpenTelemetry => "consign-opentelemetry",
+            Self::Peers => "peers",
+            Self::Brokers => "brokers",
+            Self::Amqp => "amqp",
         }
+    }
+
+    const fn is_member(self) -> bool {
+        matches!(self, Self::Own | Self::OpenTelemetry)
     }
 }
 
@@ -95,22 +100,14 @@ impl Program {
     /// Builds it in a profile, with all its scenarios or with one alone. The next build writes to the same place.
     pub(crate) fn build_with(&self, profile: &str, alone: Option<&str>) -> Result<PathBuf, Error> {
         eprintln!("building {} ({profile}{})", self.name, alone.map(|name| format!(", {name}")).unwrap_or_default());
-        let mut build = match self.package.apart() {
-            None => {
-                let package: &[&str] = match self.package {
-                    Package::OpenTelemetry => &["--package", "consign-opentelemetry"],
-                    _ => &["--features", "full"],
-                };
-                let mut build = cargo(["bench", "--no-run", "--bench", self.name]);
-                build.args(package);
-                build
-            }
-            Some(package) => {
-                let (manifest, target) = (format!("benches/{package}/Cargo.toml"), format!("target/{package}"));
-                let mut build = cargo(["build", "--locked", "--bin", self.name]);
-                build.args(["--manifest-path", &*manifest, "--target-dir", &*target]);
-                build
-            }
+        let package = self.package.name();
+        let mut build = if self.package.is_member() {
+            cargo(["bench", "--no-run", "--package", package, "--bench", self.name])
+        } else {
+            let (manifest, target) = (format!("benches/{package}/Cargo.toml"), format!("target/{package}"));
+            let mut build = cargo(["build", "--locked", "--bin", self.name]);
+            build.args(["--manifest-path", &*manifest, "--target-dir", &*target]);
+            build
         };
         build.args(["--quiet", "--profile", profile, "--message-format", "json"]).env_remove(ALONE);
         if let Some(scenario) = alone {
