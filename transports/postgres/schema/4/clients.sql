@@ -1,26 +1,85 @@
 -- Functions for clients without this crate, as before.
 
+-- An application property as a row has it, from a value of JSON: whole numbers are i64, those above it u64, others f64.
+CREATE OR REPLACE FUNCTION {s}.client_tagged(p_value jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    v_number numeric;
+    v_bits numeric;
+BEGIN
+    CASE jsonb_typeof(p_value)
+        WHEN 'string' THEN RETURN jsonb_build_object('string', p_value);
+        WHEN 'boolean' THEN RETURN jsonb_build_object('bool', p_value);
+        WHEN 'null' THEN RETURN '"null"';
+        WHEN 'number' THEN
+            v_number := p_value::numeric;
+            IF v_number = trunc(v_number) AND v_number BETWEEN -9223372036854775808 AND 18446744073709551615 THEN
+                RETURN jsonb_build_object(CASE WHEN v_number > 9223372036854775807 THEN 'u64' ELSE 'i64' END, trunc(v_number));
+            END IF;
+            v_bits := ('x' || encode(float8send(v_number::float8), 'hex'))::bit(64)::bigint;
+            RETURN jsonb_build_object('f64', CASE WHEN v_bits < 0 THEN v_bits + 18446744073709551616 ELSE v_bits END);
+        ELSE
+            RAISE EXCEPTION 'an application property is a string, a number, a boolean or null' USING ERRCODE = '22023';
+    END CASE;
+END $$;
+
+-- Refuses more or larger properties than a message can have: 1,024, each at most 32,767 bytes with its name, all at most 65,534.
+CREATE FUNCTION {s}.client_check_size(p_head jsonb, p_application jsonb) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    v_count bigint;
+    v_largest bigint;
+    v_all bigint;
+BEGIN
+    SELECT count(*), coalesce(max(bytes), 0), coalesce(sum(bytes), 0) INTO v_count, v_largest, v_all FROM (
+        SELECT octet_length(key) + CASE jsonb_typeof(value)
+            WHEN 'string' THEN octet_length(value #>> '{}') WHEN 'number' THEN 8 WHEN 'boolean' THEN 1 ELSE 0
+        END AS bytes FROM jsonb_each(p_application)
+    ) AS sizes;
+    SELECT v_all + coalesce(sum(
+        CASE jsonb_typeof(value) WHEN 'string' THEN octet_length(value #>> '{}') ELSE 8 END
+    ), 0) INTO v_all FROM jsonb_each(p_head);
+    IF v_count > 1024 THEN
+        RAISE EXCEPTION 'a message has at most 1024 application properties' USING ERRCODE = '22023';
+    ELSIF v_largest > 32767 THEN
+        RAISE EXCEPTION 'an application property has at most 32767 bytes with its name' USING ERRCODE = '22023';
+    ELSIF v_all > 65534 THEN
+        RAISE EXCEPTION 'all properties together have at most 65534 bytes' USING ERRCODE = '22023';
+    END IF;
+END $$;
+
 CREATE OR REPLACE FUNCTION {s}.client_send(p_path text, p_body bytea, p_properties jsonb DEFAULT '{}') RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
     v_target record;
-    v_id text := coalesce(p_properties ->> 'message_id', gen_random_uuid()::text);
-    v_head jsonb := jsonb_strip_nulls(p_properties - 'application') || jsonb_build_object('message_id', v_id);
-    v_application jsonb := coalesce(p_properties -> 'application', '{}');
+    v_head jsonb := coalesce(p_properties, '{}');
+    v_application jsonb;
+    v_id text;
     v_name text;
     v_value jsonb;
 BEGIN
+    IF p_body IS NULL THEN
+        RAISE EXCEPTION 'the body is null; it may be empty' USING ERRCODE = '22023';
+    ELSIF jsonb_typeof(v_head) <> 'object' THEN
+        RAISE EXCEPTION 'the properties are an object' USING ERRCODE = '22023';
+    END IF;
     FOR v_name, v_value IN SELECT * FROM jsonb_each(v_head) LOOP
-        IF v_name IN ('time_to_live_ms', 'scheduled_enqueue_time') THEN
+        IF v_name NOT IN (
+            'message_id', 'content_type', 'correlation_id', 'subject', 'reply_to', 'to', 'session_id',
+            'reply_to_session_id', 'partition_key', 'time_to_live_ms', 'scheduled_enqueue_time', 'application'
+        ) THEN
+            RAISE EXCEPTION 'no such property: %; properties of your own are in application', v_name USING ERRCODE = '22023';
+        ELSIF v_value = 'null' THEN
+            v_head := v_head - v_name;
+        ELSIF v_name = 'application' THEN
+            IF jsonb_typeof(v_value) <> 'object' THEN
+                RAISE EXCEPTION 'application is an object' USING ERRCODE = '22023';
+            END IF;
+        ELSIF v_name IN ('time_to_live_ms', 'scheduled_enqueue_time') THEN
             IF jsonb_typeof(v_value) <> 'number' OR v_value::numeric <> trunc(v_value::numeric)
                 OR v_value::numeric NOT BETWEEN 1 AND 253402300799999 THEN
                 RAISE EXCEPTION '% is a whole number of milliseconds, at least 1', v_name USING ERRCODE = '22023';
             END IF;
-        ELSIF v_name NOT IN (
-            'message_id', 'content_type', 'correlation_id', 'subject', 'reply_to', 'to', 'session_id',
-            'reply_to_session_id', 'partition_key'
-        ) THEN
-            RAISE EXCEPTION 'no such property: %; properties of your own are in application', v_name USING ERRCODE = '22023';
+            -- It may have been written as 5000.0.
+            v_head := v_head || jsonb_build_object(v_name, v_value::numeric::bigint);
         ELSIF jsonb_typeof(v_value) <> 'string' THEN
             RAISE EXCEPTION '% is text', v_name USING ERRCODE = '22023';
         ELSIF v_name IN ('message_id', 'session_id', 'reply_to_session_id', 'partition_key')
@@ -28,14 +87,15 @@ BEGIN
             RAISE EXCEPTION '% has at most 128 UTF-16 code units', v_name USING ERRCODE = '22023';
         END IF;
     END LOOP;
+    v_application := coalesce(v_head -> 'application', '{}');
+    v_id := coalesce(v_head ->> 'message_id', gen_random_uuid()::text);
+    v_head := v_head - 'application' || jsonb_build_object('message_id', v_id);
     IF v_id = '' THEN
         RAISE EXCEPTION 'message_id is empty' USING ERRCODE = '22023';
     ELSIF v_head ->> 'partition_key' <> v_head ->> 'session_id' THEN
         RAISE EXCEPTION 'partition_key differs from session_id' USING ERRCODE = '22023';
     END IF;
-    IF jsonb_typeof(v_application) <> 'object' THEN
-        RAISE EXCEPTION 'application is an object' USING ERRCODE = '22023';
-    END IF;
+    PERFORM {s}.client_check_size(v_head, v_application);
     IF v_application <> '{}' THEN
         SELECT v_head || jsonb_build_object('application', jsonb_object_agg(key, {s}.client_tagged(value))) INTO v_head
         FROM jsonb_each(v_application);
@@ -79,12 +139,15 @@ DECLARE
     v_more boolean;
     m record;
 BEGIN
+    IF coalesce(p_max, 0) < 1 THEN
+        RAISE EXCEPTION 'max is at least 1' USING ERRCODE = '22023';
+    END IF;
     -- One round does a batch of what is due.
     FOR round IN 1 .. 100 LOOP
         v_more := false;
         FOR m IN
             SELECT * FROM {s}.receive(
-                v_source.entity, v_source.part, NULL, NULL, v_token, least(greatest(p_max, 1), 1000), 16777216, v_holder
+                v_source.entity, v_source.part, NULL, NULL, v_token, least(p_max, 1000), 16777216, v_holder
             ) AS r ORDER BY r.number NULLS FIRST
         LOOP
             IF m.id IS NULL THEN
@@ -147,15 +210,18 @@ DECLARE
     v_nul text := gen_random_uuid();
     v_properties jsonb;
     v_size integer;
-    v_application jsonb := jsonb_build_object(
-        'DeadLetterReason', jsonb_build_object('string', left(p_reason, 2048)),
-        'DeadLetterErrorDescription', jsonb_build_object('string', left(p_description, 2048))
-    );
+    -- A text that is empty, or null, is left out.
+    v_application jsonb := jsonb_strip_nulls(jsonb_build_object(
+        'DeadLetterReason', CASE WHEN p_reason <> '' THEN jsonb_build_object('string', left(p_reason, 2048)) END,
+        'DeadLetterErrorDescription',
+        CASE WHEN p_description <> '' THEN jsonb_build_object('string', left(p_description, 2048)) END
+    ));
 BEGIN
     SELECT {s}.client_json(m.properties, v_nul), m.size INTO v_properties, v_size FROM (
         SELECT properties, size FROM {s}.messages WHERE id = p_id UNION ALL SELECT properties, size FROM {s}.plain WHERE id = p_id
     ) AS m;
-    v_application := coalesce(v_properties -> 'application', '{}') || v_application;
+    v_application := coalesce(v_properties -> 'application', '{}') - ARRAY['DeadLetterReason', 'DeadLetterErrorDescription']
+        || v_application;
     v_properties := v_properties || jsonb_build_object('application', v_application);
     RETURN {s}.client_settle(p_id, p_lock, 2::smallint, replace(v_properties::text, v_nul, E'\\u0000'), v_size);
 END $$;

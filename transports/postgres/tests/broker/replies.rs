@@ -66,8 +66,8 @@ async fn a_client_in_sql_sends_and_receives_properties() {
     fixture
         .run(
             r#"SELECT {s}.client_send('Queue', 'body', '{
-                "subject": "order", "content_type": "text/plain", "correlation_id": null, "time_to_live_ms": 60000,
-                "application": {"text": "a", "whole": 5, "fraction": -1.5, "large": 1e300, "yes": true, "none": null}
+                "subject": "order", "content_type": "text/plain", "correlation_id": null, "time_to_live_ms": 60000.0,
+                "application": {"text": "a", "whole": 5, "unsigned": 18446744073709551615, "fraction": -1.5, "large": 1e300, "yes": true, "none": null}
             }')"#,
         )
         .await;
@@ -81,6 +81,7 @@ async fn a_client_in_sql_sends_and_receives_properties() {
     let expected = [
         ("text", PropertyValue::from("a")),
         ("whole", 5_i64.into()),
+        ("unsigned", u64::MAX.into()),
         ("fraction", (-1.5_f64).into()),
         ("large", 1e300_f64.into()),
         ("yes", true.into()),
@@ -95,7 +96,7 @@ async fn a_client_in_sql_sends_and_receives_properties() {
         "SELECT properties -> 'application' = $1::text::jsonb FROM {}.client_receive('queue')",
         &*fixture.schema
     );
-    let application = r#"{"text": "a", "whole": 5, "fraction": -1.5, "large": 1e300, "yes": true, "none": null}"#;
+    let application = r#"{"text": "a", "whole": 5, "unsigned": 18446744073709551615, "fraction": -1.5, "large": 1e300, "yes": true, "none": null}"#;
     assert!(client.query_one(&receive, &[&application]).await.unwrap().get::<_, bool>(0));
     drop(client);
     fixture.end().await;
@@ -160,6 +161,50 @@ async fn the_commit_of_a_client_in_sql_waits_for_the_disk_after_a_receive_and_a_
     fixture.end().await;
 }
 
+/// So many application properties.
+fn many(count: usize) -> String {
+    let each: Vec<_> = (0..count).map(|at| format!(r#""k{at}": null"#)).collect();
+    format!(r#"{{"application": {{{}}}}}"#, each.join(","))
+}
+
+/// Properties of so many bytes in all.
+fn large(bytes: usize) -> String {
+    let (name, id) = (1, 1);
+    let half = "a".repeat(32_000);
+    let rest = "b".repeat(bytes - id - 2 * name - half.len());
+    format!(
+        r#"{{"message_id": "m", "application": {{"a": "{half}", "b": "{}"}}, "subject": "{}"}}"#,
+        &rest[..32_000],
+        &rest[32_000..]
+    )
+}
+
+#[tokio::test]
+async fn a_client_in_sql_dead_letters_without_a_reason_or_a_description() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let postgres = &fixture.postgres;
+    let mut sent = Message::new("a");
+    sent.properties_mut().application_properties_mut().insert("DeadLetterReason", "of another time");
+    for (reason, description) in [(None, None), (Some(""), Some("")), (Some("Broken"), None), (None, Some("why"))] {
+        postgres.sender(QUEUE).await.unwrap().send(sent.clone()).await.unwrap();
+        let client = postgres.pool().get().await.unwrap();
+        let receive = format!("SELECT id, lock FROM {}.client_receive('queue')", &*fixture.schema);
+        let row = client.query_one(&receive, &[]).await.unwrap();
+        let (id, lock) = (row.get::<_, i64>(0), row.get::<_, uuid::Uuid>(1));
+        let settle = format!("SELECT {}.client_dead_letter($1, $2, $3, $4)", &*fixture.schema);
+        let settled = client.query_one(&settle, &[&id, &lock, &reason, &description]).await.unwrap();
+        assert!(settled.get::<_, bool>(0));
+        drop(client);
+        let mut receiver = postgres.receiver("queue/$deadletterqueue").await.unwrap();
+        let letter = receiver.receive_within(LONG).await.unwrap();
+        let shown = [reason, description].map(|text| text.filter(|text| !text.is_empty()));
+        assert_eq!([letter.message.dead_letter_reason(), letter.message.dead_letter_description()], shown);
+        assert_eq!(letter.message.payload(), Some(&b"a"[..]));
+        letter.complete().await.unwrap();
+    }
+    fixture.end().await;
+}
+
 #[tokio::test]
 async fn a_client_in_sql_is_told_what_it_did_wrong() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
@@ -167,6 +212,14 @@ async fn a_client_in_sql_is_told_what_it_did_wrong() {
     let send = format!("SELECT {}.client_send($1, '', $2::text::jsonb)", &*fixture.schema);
     for (path, properties, cause) in [
         ("queue", r#"{"colour": "red"}"#, "colour"),
+        ("queue", r#"{"sesion_id": null}"#, "no such property: sesion_id"),
+        ("queue", r#"{"message_id": 42}"#, "message_id is text"),
+        ("queue", r#"{"time_to_live_ms": 1.5}"#, "time_to_live_ms"),
+        ("queue", r#"{"application": []}"#, "application is an object"),
+        ("queue", r#"["subject"]"#, "the properties are an object"),
+        ("queue", &format!(r#"{{"application": {{"é": "{}"}}}}"#, "a".repeat(32_766)), "at most 32767 bytes"),
+        ("queue", &many(1_025), "at most 1024 application properties"),
+        ("queue", &large(65_535), "at most 65534 bytes"),
         ("queue", r#"{"subject": 5}"#, "subject is text"),
         ("queue", r#"{"time_to_live_ms": 0}"#, "time_to_live_ms"),
         ("queue", r#"{"application": {"list": []}}"#, "an application property is"),
@@ -181,7 +234,21 @@ async fn a_client_in_sql_is_told_what_it_did_wrong() {
         let message = error.as_db_error().unwrap().message();
         assert!(message.contains(cause), "{message}");
     }
-    // At the limit the message can be read.
+    let error =
+        client.query(&format!("SELECT {}.client_send('queue', NULL)", &*fixture.schema), &[]).await.unwrap_err();
+    assert!(error.as_db_error().unwrap().message().contains("the body is null"), "{error}");
+    for max in [0, -1] {
+        let receive = format!("SELECT {}.client_receive('queue', {max})", &*fixture.schema);
+        let error = client.query(&receive, &[]).await.unwrap_err();
+        assert!(error.as_db_error().unwrap().message().contains("max is at least 1"), "{error}");
+    }
+    // At the limits the message can be read, and sent by the library.
+    for properties in [many(1_024), large(65_534)] {
+        client.query(&send, &[&"queue", &properties]).await.unwrap();
+        let delivery = fixture.postgres.receiver(QUEUE).await.unwrap().receive_within(LONG).await.unwrap();
+        delivery.message.check().unwrap();
+        delivery.complete().await.unwrap();
+    }
     let id = "🦀".repeat(64);
     let properties = format!(r#"{{"message_id": "{id}", "session_id": "é", "partition_key": "é"}}"#);
     client.query(&send, &[&"queue", &properties]).await.unwrap();
