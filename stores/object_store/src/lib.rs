@@ -142,8 +142,9 @@ impl BlobStore for ObjectBlobs {
         if found.meta.size != length {
             return Err(BlobError::new(BlobErrorKind::Length));
         }
-        // No more than that is read.
-        let mut body = BytesMut::new();
+        // No more than that is read. The object has this size.
+        let mut body =
+            BytesMut::with_capacity(usize::try_from(length).map_err(|_| BlobError::new(BlobErrorKind::Length))?);
         let mut chunks = found.into_stream();
         while let Some(chunk) = chunks.try_next().await.map_err(error)? {
             if body.len() as u64 + chunk.len() as u64 > length {

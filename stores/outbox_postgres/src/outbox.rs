@@ -87,8 +87,8 @@ impl Outbox {
     /// # Errors
     ///
     /// [`InvalidMessage`](OutboxErrorKind::InvalidMessage) for a destination that is not the path of a queue or a topic, a message
-    /// that breaks a rule, and one that AMQP 1.0 cannot encode, for example with a ContentType that is not ASCII. The transaction
-    /// is not touched.
+    /// that breaks a rule, one that AMQP 1.0 cannot encode, for example with a ContentType that is not ASCII, and one with a NUL in
+    /// its MessageId or SessionId. The transaction is not touched.
     /// [`Database`](OutboxErrorKind::Database) after which the transaction can only be rolled back.
     pub async fn add(
         &self,
@@ -110,6 +110,10 @@ impl Outbox {
             with_id = copy;
             &with_id
         };
+        if [message.message_id(), message.session_id()].into_iter().flatten().any(|id| id.contains('\0')) {
+            let detail = "the MessageId or the SessionId has a NUL, which PostgreSQL does not store";
+            return Err(OutboxError::new(OutboxErrorKind::InvalidMessage, detail));
+        }
         let bytes = encoding::encode(message)?;
         let id = message.message_id().unwrap_or_default();
         let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 4] = [

@@ -29,6 +29,9 @@ impl Builder {
     /// The maximum of connections of a store by default.
     pub const CONNECTIONS: usize = 4;
 
+    /// The most connections that can be set.
+    pub const MAX_CONNECTIONS: usize = 10_000;
+
     /// How long a store waits for the database by default.
     pub const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -49,16 +52,17 @@ impl Builder {
         self
     }
 
-    /// Sets the maximum of connections, at least 1. They are not those of the handlers' transactions.
+    /// Sets the maximum of connections, from 1 to [`MAX_CONNECTIONS`](Self::MAX_CONNECTIONS); other numbers are
+    /// clamped. They are not those of the handlers' transactions.
     pub fn connections(mut self, connections: usize) -> Self {
-        self.connections = connections.max(1);
+        self.connections = connections.clamp(1, Self::MAX_CONNECTIONS);
         self
     }
 
-    /// Sets how long a request waits for a connection, and again for an answer: then it fails as
+    /// Sets how long a request waits for a connection, and again for an answer, at least a millisecond: then it fails as
     /// [`Unavailable`](consign::middleware::dedup::StoreErrorKind::Unavailable).
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
+        self.timeout = timeout.max(Duration::from_millis(1));
         self
     }
 

@@ -50,6 +50,10 @@ impl Waiting {
         let mut message = encoding::decode(self.message.clone())?;
         let properties = message.properties_mut();
         match properties.message_id() {
+            // A retry would not be recognised.
+            None if self.message_id.is_empty() => {
+                return Err("neither the column nor the message has a MessageId".into());
+            }
             _ if self.message_id.is_empty() => {}
             Some(id) if id != self.message_id => return Err("the column message_id has another id".into()),
             Some(_) => {}

@@ -107,7 +107,11 @@ impl<D: Destinations> Senders<D> {
                 self.kept.lock().remove(path.as_str());
                 outcome(&error)
             }
-            Err(_) => Outcome::Failed(format!("no answer within {limit:?}")),
+            Err(_) => {
+                // Its link may be dead.
+                self.kept.lock().remove(path.as_str());
+                Outcome::Failed(format!("no answer within {limit:?}"))
+            }
         }
     }
 }

@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
@@ -12,11 +15,12 @@ use consign::{
     broker::Broker,
     message::EntityPath,
     transport::{
-        Batch, BoxFuture, DynTransport, ErrorKind, ReceiveMode, ReceiverExt, SendError, SendService, Sender, Transport,
+        Batch, BoxFuture, DynSender, DynTransport, ErrorKind, ReceiveMode, ReceiverExt, SendError, SendService, Sender,
+        Transport,
     },
 };
 use consign_conformance::log::Lines;
-use consign_outbox_postgres::{OutboxErrorKind, Relay, To, tokio_postgres::NoTls};
+use consign_outbox_postgres::{Destinations, OutboxErrorKind, Relay, To, tokio_postgres::NoTls};
 use consign_postgres::Postgres;
 use tokio::time::Instant;
 use tower::{ServiceBuilder, ServiceExt};
@@ -135,6 +139,51 @@ async fn a_message_that_fails_is_sent_before_later_ones_of_its_session() {
     bench.end().await;
 }
 
+/// Makes senders of which the first does not answer.
+struct DeadLink {
+    made: AtomicU32,
+    recorder: Recorder,
+}
+
+impl Destinations for DeadLink {
+    type Sender = DynSender;
+
+    async fn sender(&self, _: &EntityPath) -> Result<DynSender, SendError> {
+        Ok(match self.made.fetch_add(1, Ordering::Relaxed) {
+            0 => DynSender::new(Silent),
+            _ => DynSender::new(self.recorder.clone()),
+        })
+    }
+}
+
+/// A sender that does not answer.
+struct Silent;
+
+impl Sender for Silent {
+    type Send = std::future::Pending<Result<(), SendError>>;
+
+    fn send(&self, _: Message) -> Self::Send {
+        std::future::pending()
+    }
+
+    fn send_batch(&self, _: Batch) -> Self::Send {
+        std::future::pending()
+    }
+}
+
+/// Rules: X-41.
+#[tokio::test]
+async fn a_sender_that_does_not_answer_is_not_kept() {
+    let (mut bench, recorder) = (Bench::new().await, Recorder::default());
+    bench.add("orders", [message("a")]).await;
+    let relay = bench.relay(DeadLink { made: AtomicU32::new(0), recorder: recorder.clone() });
+    let running = Running::start(relay.send_timeout(Duration::from_millis(50)));
+    bench.until_sent().await;
+    running.stop().await;
+    assert_eq!(recorder.taken(), ["a"]);
+    bench.end().await;
+}
+
 /// Rules: X-43.
 #[tokio::test]
 async fn a_refused_message_stays_with_its_error_and_blocks_nothing() {
@@ -178,7 +227,8 @@ async fn a_row_of_another_program_has_the_ids_of_its_columns() {
     // A data section alone, and the same behind a section with a MessageId.
     let sql = format!(
         "INSERT INTO {} (destination, session, message_id, message) VALUES \
-         ('orders', 's', 'order-7', '\\x005375a00178'), ('orders', NULL, 'other', '\\x005373c00401a10161005375a00178')",
+         ('orders', 's', 'order-7', '\\x005375a00178'), ('orders', NULL, 'other', '\\x005373c00401a10161005375a00178'), \
+         ('orders', NULL, '', '\\x005375a00178')",
         bench.name
     );
     bench.client.batch_execute(&sql).await.unwrap();
@@ -188,6 +238,7 @@ async fn a_row_of_another_program_has_the_ids_of_its_columns() {
     bench.until_sent().await;
     let refused = bench.outbox.refused(&bench.client, 10).await.unwrap();
     assert!(refused[0].error.contains("message_id has another id"), "{refused:?}");
+    assert!(refused[1].error.contains("neither the column nor the message has a MessageId"), "{refused:?}");
     running.stop().await;
     bench.end().await;
 }
@@ -310,11 +361,14 @@ async fn what_cannot_be_stored_is_refused_with_its_kind() {
     let mut bench = Bench::new().await;
     let transaction = bench.client.transaction().await.unwrap();
     let cyrillic = Message::builder().content_type("ключ").build("").unwrap();
+    let nul = Message::builder().session_id("a\0b").build("").unwrap();
     for (destination, message) in [
         ("", message("a")),
         ("orders/$deadletterqueue", message("a")),
         ("events/Subscriptions/all", message("a")),
         ("orders", cyrillic),
+        ("orders", nul),
+        ("orders", message("a\0")),
     ] {
         let refused = bench.outbox.add(&transaction, destination, &message).await.unwrap_err();
         assert_eq!(refused.kind(), OutboxErrorKind::InvalidMessage, "{refused}");
