@@ -120,6 +120,25 @@ async fn deliveries_come_when_the_schedule_says() {
     world.queue.assert_empty();
 }
 
+/// Rules: Y-01, Y-12.
+#[tokio::test(start_paused = true)]
+async fn a_delay_that_the_handler_asks_for_is_kept() {
+    for (asked, backoff, second) in [(100 * SECOND, SECOND, 100_000), (SECOND, 100 * SECOND, 100_000)] {
+        let world = World::new();
+        world.queue.send_message(message("m"));
+        let layer = RetryLayer::new().immediate(3).delayed(world.retries(Backoff::fixed(backoff)));
+        let handler = world.handler(1);
+        let asking = service_fn(move |message: Message| {
+            let answer = handler.clone().oneshot(message);
+            async move { Ok::<_, BoxError>(answer.await.unwrap_or(Disposition::abandon_after(asked))) }
+        });
+        world.run(3_600 * SECOND, layer.layer(asking)).await;
+        assert_eq!(world.times(), [0, second], "{asked:?} {backoff:?}");
+        assert_eq!((layer.counts().delayed(), layer.counts().immediate()), (1, 0));
+        world.queue.assert_empty();
+    }
+}
+
 /// Rules: Y-12.
 #[tokio::test(start_paused = true)]
 async fn the_same_seed_is_the_same_schedule() {

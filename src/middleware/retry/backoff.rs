@@ -85,9 +85,9 @@ impl Backoff {
     /// most that the jitter allows: 0 is the least, `u64::MAX` the most.
     #[must_use]
     pub fn delay(&self, failures: u32, random: u64) -> Duration {
-        let factor = self.factor.checked_pow(failures.saturating_sub(1));
-        let whole = factor.and_then(|factor| self.first.checked_mul(factor)).unwrap_or(Duration::MAX).min(self.longest);
-        let millis = u64::try_from(whole.as_millis()).unwrap_or(u64::MAX);
+        let factor = u128::from(self.factor).saturating_pow(failures.saturating_sub(1));
+        let nanos = self.first.as_nanos().saturating_mul(factor).min(self.longest.as_nanos());
+        let millis = u64::try_from(nanos / 1_000_000).unwrap_or(u64::MAX);
         let least = match self.jitter {
             Jitter::None => millis,
             Jitter::Equal => millis.div_ceil(2),
@@ -138,6 +138,10 @@ mod tests {
         let slow = Backoff::exponential(SECOND).factor(3).longest(Duration::MAX).jitter(Jitter::None);
         assert_eq!([1, 2, 3].map(|n| slow.delay(n, 0).as_secs()), [1, 3, 9]);
         assert_eq!([1, 2, 99].map(|n| Backoff::fixed(SECOND).delay(n, 0)), [SECOND; 3]);
+        let none = Backoff::exponential(Duration::ZERO).jitter(Jitter::None);
+        assert_eq!([1, 33, 40, u32::MAX].map(|n| none.delay(n, 0)), [Duration::ZERO; 4]);
+        let tiny = Backoff::exponential(Duration::from_nanos(1)).jitter(Jitter::None);
+        assert_eq!([32, 33, 40].map(|n| tiny.delay(n, 0).as_millis()), [2_147, 4_294, 549_755]);
         let longest = Backoff::exponential(Duration::MAX).factor(0).longest(Duration::MAX);
         assert!(longest.delay(u32::MAX, u64::MAX) > Duration::from_secs(1 << 40));
     }

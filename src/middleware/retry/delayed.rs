@@ -202,7 +202,7 @@ impl<X: Sender> Later for DelayPolicy<X> {
         }
         let cause = Cause(failure);
         let history = RetryHistory::after(RetryHistory::of(message.properties()), now, &cause);
-        let delay = self.backoff.delay(history.failures, self.random.next());
+        let delay = self.delay(&history, failure);
         let due = now.saturating_add(delay);
         if let Some(last) = self.is_last(&history, due, expires) {
             counts.count_exhausted();
@@ -229,6 +229,11 @@ impl<X: Sender> Later for DelayPolicy<X> {
 }
 
 impl<X> DelayPolicy<X> {
+    /// The delay before the next delivery: that of the policy, or the one that the handler asked for if that is longer.
+    fn delay(&self, history: &RetryHistory, failure: &HandlerFailure) -> Duration {
+        self.backoff.delay(history.failures, self.random.next()).max(failure.asked_delay())
+    }
+
     /// Why there is no next delivery at `due`.
     fn is_last(&self, history: &RetryHistory, due: Timestamp, expires: Timestamp) -> Option<&'static str> {
         if history.failures >= self.deliveries {
@@ -250,7 +255,7 @@ impl<X> DelayPolicy<X> {
             return Plan::PassOn;
         }
         let history = RetryHistory::after(RetryHistory::of(message.properties()), now, &Cause(failure));
-        let delay = self.backoff.delay(history.failures, self.random.next());
+        let delay = self.delay(&history, failure);
         if let Some(last) = self.is_last(&history, now.saturating_add(delay), expires) {
             counts.count_exhausted();
             return Plan::GiveUp(Box::new(dead_letter(message, failure, &history, last)));

@@ -25,6 +25,11 @@ impl HandlerFailure {
         }
     }
 
+    /// How long the handler wants the message not to be delivered. Zero if it does not say.
+    pub(super) fn asked_delay(&self) -> Duration {
+        self.changes().delay().unwrap_or(Duration::ZERO)
+    }
+
     pub(super) fn changes(&self) -> &Changes {
         match self {
             Self::Abandon(changes) => changes,

@@ -56,7 +56,7 @@ where
     fn failed(self: Pin<&mut Self>, failure: HandlerFailure) -> Option<Result<Disposition, BoxError>> {
         let mut this = self.project();
         let may_pass = this.rules.may_pass(&failure);
-        if may_pass && *this.left > 0 {
+        if may_pass && *this.left > 0 && failure.asked_delay().is_zero() {
             *this.left -= 1;
             this.state.set(State::MakingReady);
             return None;

@@ -46,7 +46,10 @@
 //!   broker redelivers the message;
 //! - errors that [`RetryLayer::retry_if`] rejects.
 //!
-//! These are returned unchanged, and so is every other result: a [`Permanent`](crate::settlement::Permanent) is a dead
+//! An abandon [with a delay](crate::settlement::Changes::after) is not attempted again within its delivery. The next delivery
+//! comes after that delay, or after the one of the policy if that is longer.
+//!
+//! The exceptions are returned unchanged, and so is every other result: a [`Permanent`](crate::settlement::Permanent) is a dead
 //! letter.
 //!
 //! # Delays
