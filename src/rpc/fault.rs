@@ -15,8 +15,8 @@ use crate::{
 /// formats: `x-fault` is the code, `x-fault-reason`, `x-fault-detail` and `x-fault-trail` the rest, each left out if
 /// there is none, and the `CorrelationId` names the request.
 ///
-/// What was received is bounded and of known characters, but for the detail, which is whatever the other side wrote: it is
-/// cut, and `Display` and `Debug` escape what is not printable.
+/// What was received is bounded and of known characters, except for the detail and the id of the request: these are what the
+/// other side wrote, cut, and `Display` and `Debug` escape what is not printable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Written")]
 pub struct Fault {

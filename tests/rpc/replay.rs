@@ -116,6 +116,23 @@ async fn a_request_that_came_too_late_is_no_first_one() {
     assert_eq!((served.runs(), served.stats.answered(), served.stats.unrecorded()), (1, 1, 0));
 }
 
+/// Rules.
+#[tokio::test(start_paused = true)]
+async fn a_duplicate_past_its_deadline_is_not_answered_and_an_invalid_one_is_a_dead_letter() {
+    let served = serve(recorded(), Faults::none());
+    served.send(request().build("7").unwrap()).await;
+    first(&served.bench.replies).await;
+    let mut late = request().build("7").unwrap();
+    late.properties_mut().set_timeout(Duration::ZERO);
+    served.send(late).await;
+    sleep(seconds(10)).await;
+    assert_eq!((served.stats.expired(), served.stats.replayed()), (1, 0));
+    served.send(request().property(Properties::TIMEOUT, "abc").build("7").unwrap()).await;
+    let dead = first(&served.bench.requests.dead_letter()).await;
+    assert_eq!((dead.dead_letter_reason(), served.stats.replayed()), (Some("InvalidProperty"), 0));
+    assert!(served.bench.is_idle());
+}
+
 /// Rules: W-15.
 #[tokio::test(start_paused = true)]
 async fn the_reply_goes_where_the_duplicate_wants_it() {

@@ -408,6 +408,53 @@ async fn a_hostile_address_is_refused_before_the_handler_runs() {
     }
     assert!(bench.is_idle());
     assert_eq!(stats.not_allowed(), 5);
+    // Also a request that no handler gets.
+    send(&bench, Message::builder().subject("unknown").reply_to("$management").build("21").unwrap()).await;
+    let dead = first(&bench.requests.dead_letter()).await;
+    assert_eq!((dead.dead_letter_reason(), stats.not_allowed()), (Some("UnknownMessageType"), 6));
+}
+
+/// A stack that learns in `poll_ready` that the entity of its link is gone.
+#[derive(Clone)]
+struct Linked {
+    sender: SendService<consign::broker::QueueSender>,
+    /// How often each link may be used.
+    left: Arc<AtomicU32>,
+}
+
+impl tower::Service<Message> for Linked {
+    type Response = ();
+    type Error = SendError;
+    type Future = <SendService<consign::broker::QueueSender> as tower::Service<Message>>::Future;
+
+    fn poll_ready(&mut self, cx: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), SendError>> {
+        if self.left.fetch_sub(1, Ordering::Relaxed) == 0 {
+            self.left.store(0, Ordering::Relaxed);
+            return std::task::Poll::Ready(Err(SendError::new(ErrorKind::EntityNotFound)));
+        }
+        tower::Service::<Message>::poll_ready(&mut self.sender, cx)
+    }
+
+    fn call(&mut self, message: Message) -> Self::Future {
+        self.sender.call(message)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kept_sender_whose_entity_is_gone_is_replaced_when_it_is_not_ready_too() {
+    let bench = Bench::new();
+    let made = Arc::new(AtomicU32::new(0));
+    let (counted, replies) = (Arc::clone(&made), bench.replies.clone());
+    let senders = move |_: &EntityPath| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        Ok(Linked { sender: SendService::new(replies.sender()?), left: Arc::new(AtomicU32::new(2)) })
+    };
+    serve(&bench, Responder::builder(senders));
+    for number in 0..5 {
+        send(&bench, request().build(number.to_string()).unwrap()).await;
+        assert_eq!(text(&first(&bench.replies).await), (number * 2).to_string());
+    }
+    assert_eq!(made.load(Ordering::Relaxed), 3, "each is used twice");
 }
 
 /// Rules: R-28.

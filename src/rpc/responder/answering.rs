@@ -151,7 +151,7 @@ where
                         let sending = sender.call(letter.reply.clone());
                         State::Sending { sending, letter: letter.clone() }
                     }
-                    Poll::Ready(Err(error)) => settled(this.replying.refused(this.request, &error.into())),
+                    Poll::Ready(Err(error)) => not_sent(letter.clone(), &error.into(), this.request, this.replying, cx),
                     Poll::Pending => {
                         let unanswered = ready!(this.countdown.poll(this.replying.operation, cx));
                         settled(this.replying.unanswered(this.request, unanswered))
@@ -168,14 +168,10 @@ where
                     }
                     Poll::Ready(Err(error)) => {
                         let error: SendError = error.into();
-                        if error.kind() == ErrorKind::EntityNotFound && letter.is_kept {
-                            // There may be another entity in its place.
-                            this.replying.senders.forget(&letter.address);
-                            post(letter.clone(), this.request, this.replying, cx)
-                        } else if drops_time_to_live(&mut letter.reply, &error) {
+                        if drops_time_to_live(&mut letter.reply, &error) {
                             post(letter.clone(), this.request, this.replying, cx)
                         } else {
-                            return Poll::Ready(this.replying.refused(this.request, &error));
+                            not_sent(letter.clone(), &error, this.request, this.replying, cx)
                         }
                     }
                 },
@@ -207,9 +203,25 @@ fn post<F, P: ReplySenders>(
     letter.is_kept = is_kept;
     match sender.poll_ready(cx) {
         Poll::Ready(Ok(())) => State::Sending { sending: sender.call(letter.reply.clone()), letter },
-        Poll::Ready(Err(error)) => settled(replying.refused(request, &error.into())),
+        Poll::Ready(Err(error)) => not_sent(letter, &error.into(), request, replying, cx),
         Poll::Pending => State::Readying { sender, letter },
     }
+}
+
+/// What follows an error of a sender. If it was kept and its entity is gone, there may be another entity in its place.
+#[cold]
+fn not_sent<F, P: ReplySenders>(
+    letter: Letter,
+    error: &SendError,
+    request: &Message,
+    replying: &Replying<P>,
+    cx: &mut TaskContext<'_>,
+) -> State<F, P> {
+    if error.kind() == ErrorKind::EntityNotFound && letter.is_kept {
+        replying.senders.forget(&letter.address);
+        return post(letter, request, replying, cx);
+    }
+    settled(replying.refused(request, error))
 }
 
 #[inline]

@@ -3,7 +3,7 @@ use consign_codecs::{CodecSet, Codecs, Encode, EncodeError, Encoded};
 use crate::Message;
 
 /// The application property of a request that lists the formats of its reply, as in the `Accept` of HTTP:
-/// `application/cbor;q=0.5, application/json`.
+/// `application/cbor;q=0.5, application/json`. Of ranges only `*/*` is read.
 pub const ACCEPT: &str = "x-accept";
 
 /// A longer list is not read.

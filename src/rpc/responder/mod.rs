@@ -171,7 +171,12 @@ impl<P: ReplySenders> Faulted<P> {
         if dead_letter.reason == DeadLetterReason::MissingReplyToSessionId {
             return None;
         }
-        let address = self.replying.addresses.of(&self.request).ok()??;
+        let of = self.replying.addresses.of(&self.request);
+        // A handler that replies has counted it.
+        if of.is_err() && dead_letter.reason != DeadLetterReason::ReplyAddressNotAllowed {
+            self.replying.stats.count_not_allowed();
+        }
+        let address = of.ok()??;
         let reply = self.replying.fault(&self.request, &Fault::of_dead_letter(dead_letter));
         let replying = Arc::clone(&self.replying);
         Some(Box::pin(async move {

@@ -51,6 +51,9 @@ impl<P: ReplySenders> Service<Message> for Replay<P> {
 
 impl<P: ReplySenders> Replying<P> {
     async fn replay(&self, request: &Message) -> Disposition {
+        if let Some(refused) = self.refusal(request) {
+            return refused;
+        }
         let address = match self.address(request) {
             Ok(Some(address)) => address,
             Ok(None) => {
