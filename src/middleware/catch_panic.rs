@@ -67,6 +67,21 @@ impl<S> Layer<S> for CatchPanicLayer {
 /// A handler panicked. The text of the panic is [`payload`](Self::payload), and the source of this error.
 pub struct Panicked(Option<PanicText>);
 
+/// The text in at most `most` characters, with those escaped that are not printable. No escape is cut.
+fn shown(text: &str, most: usize) -> String {
+    let (mut shown, mut left) = (String::new(), most);
+    for character in text.chars() {
+        let is_plain = matches!(character, '\'' | '"' | '\\');
+        let length = if is_plain { 1 } else { character.escape_debug().count() };
+        if length > left {
+            break;
+        }
+        left -= length;
+        if is_plain { shown.push(character) } else { shown.extend(character.escape_debug()) }
+    }
+    shown
+}
+
 /// The text of a panic. It may quote the message.
 struct PanicText(Box<str>);
 
@@ -79,7 +94,7 @@ impl Panicked {
             Some(text) => Some(*text),
             None => payload.downcast_ref::<String>().map(String::as_str),
         };
-        let cut = |text: &str| PanicText(text.chars().flat_map(char::escape_debug).take(Self::LONGEST).collect());
+        let cut = |text: &str| PanicText(shown(text, Self::LONGEST).into());
         let error = Self(text.map(cut));
         // The payload may be of any type, and so may panic when it is dropped.
         if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
@@ -94,7 +109,7 @@ impl Panicked {
         Self(None)
     }
 
-    /// Returns the panic message, if it was text: control characters escaped, cut to 256 characters.
+    /// Returns the panic message, if it was text: cut to 256 characters, those that are not printable escaped.
     #[must_use]
     pub fn payload(&self) -> Option<&str> {
         self.0.as_ref().map(|text| &*text.0)

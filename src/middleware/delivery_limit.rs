@@ -81,7 +81,8 @@ pub fn count_delivery(message: &Message) -> Message {
 
 /// Returns which delivery of the message this is. The first is 1.
 fn delivery(message: &Message) -> u64 {
-    if let Some(received) = message.received() {
+    // A client that does not count has a count of 0.
+    if let Some(received) = message.received().filter(|received| received.delivery_count > 0) {
         return received.delivery_count.into();
     }
     let failed = message.application_properties().get(COUNT).and_then(PropertyValue::to_u64);

@@ -27,7 +27,8 @@
 //! # Order
 //!
 //! Directly outside of the router, or of those layers that are to run in the task too, such as decryption. The inner service
-//! is made ready in the caller; a clone of it takes its place.
+//! is made ready in the caller; a clone of it takes its place. The task is in the current span of `tracing`. The context of
+//! OpenTelemetry belongs to a thread: put its `process` layer inside of this one.
 //!
 //! # Cost
 //!

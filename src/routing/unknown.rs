@@ -14,7 +14,10 @@ use crate::{
     Disposition, Message,
     message::PropertyValue,
     settlement::{DeadLetterReason, IntoDisposition, Transient},
-    transport::{SendError, Sender},
+    transport::{
+        SendError, Sender,
+        deadline::{OPERATION_TIMEOUT, Timed},
+    },
 };
 
 /// Completes messages without looking at them: `.fallback(Ignore)` drops what no route takes.
@@ -34,7 +37,7 @@ impl<S, C> Handler<(), S, C> for Ignore {
 /// Sends messages unchanged to another entity, with the same MessageId: `.fallback(Forward::to(sender))` forwards
 /// every message that matches no route.
 ///
-/// The message is completed after the broker has accepted the copy, and abandoned if it does not. The property
+/// The message is completed after the broker has accepted the copy, and abandoned if it does not within 60 seconds. The property
 /// [`Forward::COUNT`] counts how often a message was forwarded. A message that was forwarded [`Forward::MAX_HOPS`]
 /// times is dead-lettered as `UnknownMessageType`, for consumers that forward to each other would never end.
 #[derive(Clone)]
@@ -71,13 +74,12 @@ where
         }
         let mut copy = message.without_received();
         copy.properties_mut().application_properties_mut().insert(Forward::COUNT, hops + 1);
-        Forwarding { progress: Progress::Sending { send: self.sender.send(copy) } }
+        Forwarding { progress: Progress::Sending { send: Timed::new(self.sender.send(copy), OPERATION_TIMEOUT) } }
     }
 }
 
 pin_project! {
     /// The future of a [`Forward`].
-    #[derive(Debug)]
     pub struct Forwarding<F> {
         #[pin]
         progress: Progress<F>,
@@ -85,11 +87,16 @@ pin_project! {
 }
 
 pin_project! {
-    #[derive(Debug)]
     #[project = ProgressProjection]
     enum Progress<F> {
-        Sending { #[pin] send: F },
+        Sending { #[pin] send: Timed<F> },
         Refused,
+    }
+}
+
+impl<F> fmt::Debug for Forwarding<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Forwarding").finish_non_exhaustive()
     }
 }
 
@@ -99,8 +106,9 @@ impl<F: Future<Output = Result<(), SendError>>> Future for Forwarding<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Disposition> {
         Poll::Ready(match self.project().progress.project() {
             ProgressProjection::Sending { send } => match ready_or_pending!(send.poll(cx)) {
-                Ok(()) => Disposition::Complete,
-                Err(error) => Transient::from(error).into_disposition(),
+                Ok(Ok(())) => Disposition::Complete,
+                Ok(Err(error)) => Transient::from(error).into_disposition(),
+                Err(unanswered) => Transient::from(SendError::from(unanswered)).into_disposition(),
             },
             ProgressProjection::Refused => Disposition::dead_letter(
                 DeadLetterReason::UnknownMessageType,

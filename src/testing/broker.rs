@@ -167,7 +167,7 @@ impl TestQueue {
         receive_from(&self.queue.dead_letter(), 1).pop()
     }
 
-    /// Returns the messages of the queue, locked and deferred ones among them, without receiving them.
+    /// Returns the messages of the queue, scheduled, locked and deferred ones among them, without receiving them.
     #[must_use]
     pub fn messages(&self) -> Vec<Message> {
         self.queue.peek(SequenceNumber::new(0), Self::LOOK)
@@ -197,7 +197,7 @@ impl TestQueue {
         }
     }
 
-    /// Panics unless nothing is left in the queue: nothing active, locked or deferred. Dead letters may be.
+    /// Panics unless nothing is left in the queue: nothing active, scheduled, locked or deferred. Dead letters may be.
     #[track_caller]
     pub fn assert_empty(&self) {
         let left = self.messages();

@@ -34,6 +34,18 @@ fn handlers_of_one_consumer_run_at_the_same_time_on_several_threads() {
 
 /// Rules: J-252.
 #[tokio::test(start_paused = true)]
+async fn the_task_is_in_the_span_of_the_caller() {
+    let _subscriber = tracing::subscriber::set_default(tracing_subscriber::registry());
+    let handler = service_fn(|_: Message| async {
+        Ok::<_, Infallible>(tracing::Span::current().metadata().map(tracing::Metadata::name))
+    });
+    let call = SpawnLayer::new().layer(handler).oneshot(Message::new("m"));
+    let seen = tracing::Instrument::instrument(call, tracing::info_span!("process")).await;
+    assert_eq!(seen.unwrap(), Some("process"));
+}
+
+/// Rules: J-252.
+#[tokio::test(start_paused = true)]
 async fn a_panic_in_a_task_costs_one_delivery() {
     hush();
     let queue = queue_with_lock(60);

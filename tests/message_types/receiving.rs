@@ -183,6 +183,32 @@ async fn a_message_whose_forward_fails_is_abandoned() {
     assert_eq!(call(&router, about("order.deleted", "{}")).await, Disposition::ABANDON);
 }
 
+/// A broker that does not answer.
+struct Silent;
+
+impl Sender for Silent {
+    type Send = std::future::Pending<Result<(), SendError>>;
+
+    fn send(&self, _: Message) -> Self::Send {
+        std::future::pending()
+    }
+
+    fn send_batch(&self, _: consign::transport::Batch) -> Self::Send {
+        std::future::pending()
+    }
+}
+
+/// Rules: J-07.
+#[tokio::test(start_paused = true)]
+async fn a_forward_that_is_not_answered_ends() {
+    let router =
+        Router::with_state(codecs(), Seen::default()).types(keep).fallback(Forward::to(Silent)).build().unwrap();
+    let began = tokio::time::Instant::now();
+    let answer = call(&router, about("order.deleted", "{}")).await;
+    assert!(matches!(answer, Disposition::Abandon(_)), "{answer:?}");
+    assert_eq!(began.elapsed().as_secs(), 60);
+}
+
 #[derive(Debug, PartialEq, MessageTypes)]
 #[message(property = "message-type", version_property = "v")]
 enum ByProperty {

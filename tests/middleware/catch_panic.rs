@@ -109,6 +109,20 @@ async fn the_message_of_a_panic_is_in_no_text() {
 }
 
 #[tokio::test]
+async fn the_text_of_a_panic_has_its_quotes_and_no_cut_escape() {
+    let long = format!("can't read \"a\\b\"{}\u{1b}", "x".repeat(256 - 17 - 3));
+    for (text, shown) in [("can't read \"a\\b\"", "can't read \"a\\b\""), (&*long, &long[..long.len() - 1])] {
+        let text = text.to_owned();
+        let stack = CatchPanicLayer::new().layer(service_fn(move |_: Message| {
+            let text = text.clone();
+            async move { if text.is_empty() { Ok::<_, BoxError>(Disposition::Complete) } else { panic!("{text}") } }
+        }));
+        let error = stack.oneshot(message("m")).await.unwrap_err();
+        assert_eq!(panicked(&error).payload(), Some(shown));
+    }
+}
+
+#[tokio::test]
 async fn without_a_panic_nothing_changes() {
     let (mut stack, mut handle) = mock::spawn_layer::<Message, Disposition, _>(CatchPanicLayer::new());
     let mut calls = ["a", "b"].map(|subject| {

@@ -75,6 +75,13 @@ async fn a_client_that_does_not_count_counts_in_a_property() {
         "Message could not be consumed after 3 delivery attempts. The last error: the handler abandoned the message";
     assert_eq!(dead(stack.oneshot(message).await).1, text);
 
+    // A client that does not count may deliver with a count of 0.
+    let text = Message::builder().property(COUNT, 2).build("").unwrap();
+    let uncounted = text.with_received(Received::new(SequenceNumber::new(1), Timestamp::EPOCH, 0));
+    let (reason, _) = dead(stack.oneshot(uncounted.clone()).await);
+    assert_eq!(reason, DeadLetterReason::MaxDeliveryCountExceeded);
+    assert_eq!(count_delivery(&uncounted).application_properties().get(COUNT), Some(&3_u64.into()));
+
     // As text it is no number; a copy of a message that a client counts goes on from there.
     let text = Message::builder().property(COUNT, "many").build("").unwrap();
     assert_eq!(count_delivery(&text).application_properties().get(COUNT), Some(&1_u64.into()));

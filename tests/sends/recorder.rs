@@ -23,6 +23,21 @@ fn failing<T>(assertion: impl FnOnce() -> T) -> String {
 }
 
 #[tokio::test(start_paused = true)]
+async fn more_than_are_kept_are_not_counted() {
+    let recorder = Recorder::new();
+    let sender = recorder.accepting();
+    for _ in 0..10_000 {
+        sender.send(numbered(0)).await.unwrap();
+    }
+    recorder.assert_sent_count(10_000);
+    sender.send(numbered(0)).await.unwrap();
+    for count in [10_000, 10_001] {
+        let text = failing(|| recorder.assert_sent_count(count));
+        assert_eq!(text, "10001 were recorded, which is more than are kept");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn sends_are_recorded_with_their_outcomes() {
     let queue = TestBroker::new().queue("orders");
     let faults = Faults::none().on_send(2, SendFault::Reject(ErrorKind::QuotaExceeded));

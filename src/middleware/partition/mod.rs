@@ -38,7 +38,8 @@
 //! # Failure
 //!
 //! The layer has no failure of its own. A call that is dropped while it waits, or while its handler runs, lets the next
-//! message of its key start. If the inner service fails to become ready, the call returns that error, and not `poll_ready`.
+//! message of its key start. Around [`SpawnLayer`](crate::middleware::spawn), the handler of such a call runs in its task until its
+//! next `await`, so the next one may begin before it has ended. If the inner service fails to become ready, the call returns that error, and not `poll_ready`.
 //!
 //! A message that fails is redelivered after the messages of its key that are here already. Where the order has to survive
 //! failures, retry [at once](crate::middleware::retry) inside of this layer, or use

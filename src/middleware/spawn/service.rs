@@ -9,6 +9,7 @@ use std::{
 use tokio::task::JoinHandle;
 use tower::BoxError;
 use tower_service::Service;
+use tracing::Instrument;
 
 use super::NotRun;
 
@@ -44,7 +45,7 @@ where
         let next = self.inner.clone();
         let mut ready = mem::replace(&mut self.inner, next);
         // The call is made in the task too, because it decodes the message.
-        ResponseFuture { task: tokio::spawn(async move { ready.call(request).await }) }
+        ResponseFuture { task: tokio::spawn(async move { ready.call(request).await }.in_current_span()) }
     }
 }
 

@@ -150,6 +150,7 @@ impl Recorder {
     #[track_caller]
     pub fn assert_sent_count(&self, count: usize) {
         let sent = self.sent();
+        self.tapes.lock().sent.assert_whole();
         let found = sent.iter().filter(|sent| sent.outcome.is_success()).count();
         assert_eq!(found, count, "messages sent; there are:{}", self.list_sent(&sent));
     }
@@ -215,6 +216,7 @@ impl Recorder {
     #[track_caller]
     fn assert_settled(&self, what: &str, count: usize, is: impl Fn(&Settlement) -> bool) {
         let settled = self.settled();
+        self.tapes.lock().settled.assert_whole();
         let found = settled.iter().filter(|settled| settled.is_done() && is(&settled.settlement)).count();
         assert_eq!(found, count, "messages {what}; there are:{}", self.list_settled(&settled));
     }

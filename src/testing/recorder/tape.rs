@@ -31,6 +31,16 @@ impl<T: Clone> Tape<T> {
         self.forgotten
     }
 
+    /// Panics if a record is forgotten: the records cannot be counted then.
+    #[track_caller]
+    pub(super) fn assert_whole(&self) {
+        assert!(
+            self.forgotten == 0,
+            "{} were recorded, which is more than are kept",
+            self.forgotten + self.records.len()
+        );
+    }
+
     pub(super) fn copy(&self) -> Vec<T> {
         self.records.iter().cloned().collect()
     }

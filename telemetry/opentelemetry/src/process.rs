@@ -70,7 +70,8 @@ use crate::{
 ///
 /// # Order
 ///
-/// Outermost in a receiving stack, so that it sees the result of the other layers.
+/// Outermost in a receiving stack, so that it sees the result of the other layers. With a `SpawnLayer` it belongs directly
+/// inside of that: the context of OpenTelemetry is that of a thread, and does not go with a call into its task.
 ///
 /// # Cost
 ///
