@@ -133,6 +133,7 @@ mod layer;
 mod memory;
 mod reservation;
 mod service;
+mod sip;
 mod stats;
 mod store;
 mod unhandled;
