@@ -16,7 +16,7 @@ use crate::time::{Clock, SystemClock};
 ///
 /// An id takes about 50 bytes, as a keyed digest of 128 bits whose secret is drawn for each store: a million of them take
 /// less than 96 MiB, and their length does not matter. A store that is full refuses, as
-/// [`Full`](StoreErrorKind::Full); it never forgets early. Ids are forgotten in the order of their commits, by the calls
+/// [`Full`](super::StoreErrorKind::Full); it never forgets early. Ids are forgotten in the order of their commits, by the calls
 /// that follow the end of their window.
 pub struct MemoryStore<C = SystemClock> {
     clock: C,

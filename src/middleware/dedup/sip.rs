@@ -1,6 +1,6 @@
 /// The SipHash-1-3 of 128 bits of something short. `piece` has `length` bytes, which zeros fill up to a multiple of eight.
 ///
-/// Without a state for further bytes it takes half as many instructions as that of the crate `siphasher`.
+/// Without a state for further bytes it takes fewer instructions than that of the crate `siphasher`.
 #[inline]
 pub(super) fn hash(secret: &[u8; 16], piece: &[u8], length: usize) -> [u64; 2] {
     let [k0, k1] = [half(secret, 0), half(secret, 8)];
