@@ -11,6 +11,13 @@ pub trait Reader {
     /// Why a message cannot be read.
     type Error: IntoDisposition;
 
+    /// Returns whether the message is handled as it came. To say so takes less than to return it from [`read`](Self::read).
+    #[inline]
+    fn leaves(&self, message: &Message) -> bool {
+        let _ = message;
+        false
+    }
+
     /// Returns what is handled instead. An error settles the message as it came.
     fn read(&self, message: Message) -> Result<Message, Self::Error>;
 }
@@ -46,6 +53,9 @@ where
 
     #[inline]
     fn call(&mut self, message: Message) -> Self::Future {
+        if self.layer.leaves(&message) {
+            return HandleFuture::handling(self.inner.call(message));
+        }
         match self.layer.read(message) {
             Ok(message) => HandleFuture::handling(self.inner.call(message)),
             Err(error) => HandleFuture::answered(error.into_disposition()),

@@ -10,6 +10,13 @@ use crate::{
 
 /// The change that a sending layer makes to a message.
 pub trait Rewriter {
+    /// Returns whether the message is sent as it is. To say so takes less than to return it from [`rewrite`](Self::rewrite).
+    #[inline]
+    fn leaves(&self, message: &Message) -> bool {
+        let _ = message;
+        false
+    }
+
     /// Returns what is sent instead. An error is answered, and nothing of the call is sent.
     fn rewrite(&self, message: Message) -> Result<Message, SendError>;
 }
@@ -46,6 +53,9 @@ where
 
     #[inline]
     fn call(&mut self, request: R) -> Self::Future {
+        if request.items().iter().all(|message| self.layer.leaves(message)) {
+            return SendFuture::sending(self.inner.call(request));
+        }
         match request.try_map(|message| self.layer.rewrite(message)) {
             Ok(request) => SendFuture::sending(self.inner.call(request)),
             Err(error) => SendFuture::refused(error),

@@ -141,6 +141,43 @@ async fn a_request_to_the_store_that_is_lost_costs_an_effect_only_if_it_was_the_
 
 /// Rules: W-06.
 #[tokio::test(start_paused = true)]
+async fn a_call_that_is_never_polled_forgets_its_id() {
+    let effects = Arc::default();
+    let layer = DedupLayer::new(MemoryStore::new(WINDOW), "orders");
+    let mut stack = layer.layer(handler(&effects));
+    drop(stack.ready().await.unwrap().call(message()));
+    assert_eq!((layer.stats().handled(), layer.stats().forgotten()), (1, 1));
+    assert_eq!(stack.oneshot(message()).await.unwrap(), Disposition::Complete);
+    assert_eq!(effects.load(Ordering::Relaxed), 1);
+}
+
+/// Counts its clones.
+struct Clones(Arc<AtomicU32>);
+
+impl Clone for Clones {
+    fn clone(&self) -> Self {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(&self.0))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_message_is_handled_without_a_clone_of_the_service_inside() {
+    let (clones, layer) = (Arc::default(), DedupLayer::new(MemoryStore::new(WINDOW), "orders"));
+    let counted = Clones(Arc::clone(&clones));
+    let mut stack = layer.layer(service_fn(move |_: Message| {
+        let _ = &counted;
+        async { Ok::<_, BoxError>(Disposition::Complete) }
+    }));
+    for (id, expected) in [("a", 0), ("b", 0), ("b", 1)] {
+        let message = Message::builder().message_id(id).build("body").unwrap();
+        stack.ready().await.unwrap().call(message).await.unwrap();
+        assert_eq!(clones.load(Ordering::Relaxed), expected, "{id}");
+    }
+}
+
+/// Rules: W-06.
+#[tokio::test(start_paused = true)]
 async fn a_failure_is_forgotten_at_any_point_of_a_call_that_fails() {
     for polls in 0..12 {
         let effects = Arc::default();

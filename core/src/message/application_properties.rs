@@ -42,6 +42,7 @@ impl ApplicationProperties {
 
     /// Returns the value of one property. Keys are case-sensitive.
     #[must_use]
+    #[inline]
     pub fn get(&self, key: &str) -> Option<&PropertyValue> {
         self.entries().get(key)
     }
@@ -65,6 +66,7 @@ impl ApplicationProperties {
 
     /// Returns whether it is empty.
     #[must_use]
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.entries().is_empty()
     }

@@ -37,6 +37,12 @@ impl<B: BlobStore> StoreClaimLayer<B> {
         self
     }
 
+    /// Whether the message is sent as it is.
+    #[inline]
+    fn leaves(&self, message: &Message) -> bool {
+        message.body().size() < self.threshold && message.application_properties().get(Claim::PROPERTY).is_none()
+    }
+
     /// The message with a claim, and the body that is to be stored.
     fn check_in(&self, mut message: Message, out: &mut Vec<(BlobId, Bytes)>) -> Result<Message, SendError> {
         if message.application_properties().get(Claim::PROPERTY).is_some() {
@@ -112,6 +118,9 @@ where
     }
 
     fn call(&mut self, request: R) -> Self::Future {
+        if request.items().iter().all(|message| self.rules.leaves(message)) {
+            return ClaimFuture::at_once(self.inner.call(request));
+        }
         let mut bodies = Vec::new();
         let request = match request.try_map(|message| self.rules.check_in(message, &mut bodies)) {
             Ok(request) if bodies.is_empty() => return ClaimFuture::at_once(self.inner.call(request)),

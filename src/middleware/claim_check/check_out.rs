@@ -99,6 +99,9 @@ where
     }
 
     fn call(&mut self, message: Message) -> Self::Future {
+        if message.application_properties().is_empty() {
+            return ClaimFuture::at_once(self.inner.call(message));
+        }
         let claim = match self.rules.claim(&message) {
             Ok(None) => return ClaimFuture::at_once(self.inner.call(message)),
             Ok(Some(claim)) => claim,

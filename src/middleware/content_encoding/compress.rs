@@ -76,6 +76,11 @@ pub(super) type Compress<S> = Rewriting<S, CompressLayer>;
 
 impl Rewriter for CompressLayer {
     #[inline]
+    fn leaves(&self, message: &Message) -> bool {
+        message.body().size() < self.threshold
+    }
+
+    #[inline]
     fn rewrite(&self, message: Message) -> Result<Message, SendError> {
         Ok(self.compress(message))
     }

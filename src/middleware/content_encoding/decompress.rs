@@ -76,6 +76,12 @@ pub(super) type Decompress<S> = Reading<S, DecompressLayer>;
 impl Reader for DecompressLayer {
     type Error = DecompressError;
 
+    #[inline]
+    fn leaves(&self, message: &Message) -> bool {
+        // An encoding is among the rare properties.
+        !message.properties().has_rare()
+    }
+
     fn read(&self, message: Message) -> Result<Message, DecompressError> {
         let Some(named) = message.pass_through().and_then(|rest| rest.content_encoding.as_deref()) else {
             return Ok(message);

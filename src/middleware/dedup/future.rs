@@ -3,8 +3,8 @@ use std::{
     future::Future,
     mem,
     pin::Pin,
-    sync::{Arc, atomic::Ordering},
-    task::{Context, Poll, ready},
+    sync::Arc,
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -12,12 +12,12 @@ use futures_util::FutureExt;
 use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep};
 use tower::BoxError;
-use tower_service::Service;
 
 use super::{
-    Begin, DedupKey, DedupStore, MakeKey, StoreErrorKind,
-    handle::{Shared, handle, handle_reserved},
-    reservation::{self, end, end_later},
+    Begin, DedupKey, DedupStore, MakeKey, StoreError, StoreErrorKind,
+    handle::Shared,
+    ids::Ids,
+    reservation::{count_end, end_later, failed_renewal},
     unhandled::Unhandled,
 };
 use crate::{Disposition, Message};
@@ -29,36 +29,28 @@ pin_project! {
     /// inside or for another delivery of the message is boxed.
     #[must_use = "a message is not handled until this is awaited"]
     #[doc(hidden)]
-    pub struct ResponseFuture<S: Service<Message>, St: DedupStore, K, D> {
+    pub struct ResponseFuture<F, St: DedupStore, K> {
         #[pin]
-        state: State<S, St, K, D>,
+        state: State<F, St, K>,
     }
 }
 
 pin_project! {
     #[project = StateProjection]
-    enum State<S: Service<Message>, St: DedupStore, K, D> {
-        New { message: Option<New<S, St, K, D>> },
+    enum State<F, St: DedupStore, K> {
+        // The handler is dropped before its id is forgotten.
         Handling {
             #[pin]
-            handler: S::Future,
+            handler: F,
             held: Held<St, K>,
             renewal: Renewal,
         },
         Boxed { answer: BoxAnswer },
-        Over,
+        Failed { error: Option<BoxError> },
     }
 }
 
-type BoxAnswer = Pin<Box<dyn Future<Output = Result<Disposition, BoxError>> + Send>>;
-
-/// A message whose id was not looked up yet.
-struct New<S, St, K, D> {
-    inner: S,
-    shared: Arc<Shared<St, K>>,
-    duplicates: D,
-    message: Message,
-}
+pub(super) type BoxAnswer = Pin<Box<dyn Future<Output = Result<Disposition, BoxError>> + Send>>;
 
 /// When a reservation is renewed next.
 enum Renewal {
@@ -70,125 +62,61 @@ enum Renewal {
 }
 
 /// A reservation of a store that answers at once. A call that is dropped, or panics, forgets its id.
-struct Held<St: DedupStore, K> {
-    shared: Arc<Shared<St, K>>,
+pub(super) struct Held<St: DedupStore, K> {
+    pub(super) shared: Arc<Shared<St, K>>,
     token: Option<St::Token>,
     handled: bool,
     unhandled: Option<Unhandled>,
 }
 
-impl<S: Service<Message>, St: DedupStore, K, D> ResponseFuture<S, St, K, D> {
+impl<F, St: DedupStore, K> ResponseFuture<F, St, K> {
+    /// The handler of a message, which `call` starts.
     #[inline]
-    pub(super) fn new(inner: S, shared: Arc<Shared<St, K>>, duplicates: D, message: Message) -> Self {
-        Self { state: State::New { message: Some(New { inner, shared, duplicates, message }) } }
+    pub(super) fn handling(held: Held<St, K>, call: impl FnOnce() -> F) -> Self {
+        Self { state: State::Handling { handler: call(), held, renewal: Renewal::Never } }
+    }
+
+    pub(super) fn boxed(answer: BoxAnswer) -> Self {
+        Self { state: State::Boxed { answer } }
+    }
+
+    pub(super) fn failed(error: BoxError) -> Self {
+        Self { state: State::Failed { error: Some(error) } }
     }
 }
 
-impl<S, St, K, D> Future for ResponseFuture<S, St, K, D>
+impl<F, E, St, K> Future for ResponseFuture<F, St, K>
 where
-    S: Service<Message, Response = Disposition> + Send + 'static,
-    S::Error: Into<BoxError> + Send,
-    S::Future: Send,
+    F: Future<Output = Result<Disposition, E>>,
+    E: Into<BoxError>,
     St: DedupStore,
-    K: MakeKey + Send + Sync + 'static,
-    D: Service<Message, Response = Disposition> + Send + 'static,
-    D::Error: Into<BoxError> + Send,
-    D::Future: Send,
 {
     type Output = Result<Disposition, BoxError>;
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut state = self.project().state;
-        loop {
-            let next = match state.as_mut().project() {
-                StateProjection::New { message } => {
-                    match message.take().expect("a future is not polled after it was ready").begin(cx) {
-                        Ok(next) => next,
-                        Err(error) => {
-                            state.set(State::Over);
-                            return Poll::Ready(Err(error));
-                        }
-                    }
-                }
-                StateProjection::Handling { handler, held, renewal } => {
-                    let Poll::Ready(answer) = handler.poll(cx) else {
-                        renewal.poll(held, cx);
-                        return Poll::Pending;
-                    };
-                    held.end(matches!(answer, Ok(Disposition::Complete)) && !held.is_unhandled());
-                    state.set(State::Over);
-                    return Poll::Ready(answer.map_err(Into::into));
-                }
-                StateProjection::Boxed { answer } => {
-                    let answer = ready!(answer.as_mut().poll(cx));
-                    state.set(State::Over);
-                    return Poll::Ready(answer);
-                }
-                StateProjection::Over => panic!("a future is not polled after it was ready"),
-            };
-            state.set(next);
+        match self.project().state.project() {
+            StateProjection::Handling { handler, held, renewal } => {
+                let Poll::Ready(answer) = handler.poll(cx) else {
+                    renewal.poll(held, cx);
+                    return Poll::Pending;
+                };
+                held.end(matches!(answer, Ok(Disposition::Complete)) && !held.is_unhandled());
+                Poll::Ready(answer.map_err(Into::into))
+            }
+            StateProjection::Boxed { answer } => answer.as_mut().poll(cx),
+            StateProjection::Failed { error } => match error.take() {
+                Some(error) => Poll::Ready(Err(error)),
+                None => panic!("`ResponseFuture` polled after completion"),
+            },
         }
     }
-}
-
-impl<S, St, K, D> New<S, St, K, D>
-where
-    S: Service<Message, Response = Disposition> + Send + 'static,
-    S::Error: Into<BoxError> + Send,
-    S::Future: Send,
-    St: DedupStore,
-    K: MakeKey + Send + Sync + 'static,
-    D: Service<Message, Response = Disposition> + Send + 'static,
-    D::Error: Into<BoxError> + Send,
-    D::Future: Send,
-{
-    #[inline]
-    fn begin(self, cx: &mut Context<'_>) -> Result<State<S, St, K, D>, BoxError> {
-        let Self { mut inner, shared, duplicates, mut message } = self;
-        let Some(token) = shared.reserve_at_once(&message) else {
-            return Ok(State::Boxed { answer: Box::pin(handle(inner, shared, duplicates, message)) });
-        };
-        let mut held = Held { shared, token: Some(token), handled: false, unhandled: None };
-        match inner.poll_ready(cx) {
-            Poll::Ready(Ok(())) => {
-                held.unhandled = Unhandled::watch(&mut message);
-                held.shared.ids.stats.count_handled();
-                Ok(State::Handling { handler: inner.call(message), held, renewal: Renewal::Never })
-            }
-            Poll::Ready(Err(error)) => {
-                held.shared.ids.stats.count_handled();
-                held.shared.is_broken.store(true, Ordering::Relaxed);
-                held.end(false);
-                Err(error.into())
-            }
-            Poll::Pending => Ok(State::Boxed { answer: wait(inner, held, message) }),
-        }
-    }
-}
-
-/// Waits until the service inside is ready.
-#[cold]
-fn wait<S, St, K>(inner: S, mut held: Held<St, K>, message: Message) -> BoxAnswer
-where
-    S: Service<Message, Response = Disposition> + Send + 'static,
-    S::Error: Into<BoxError> + Send,
-    S::Future: Send,
-    St: DedupStore,
-    K: Send + Sync + 'static,
-{
-    // The token stays in what forgets it until the future is polled.
-    Box::pin(async move {
-        let shared = Arc::clone(&held.shared);
-        let token = held.token.take().expect("the id is reserved");
-        handle_reserved(inner, &shared, shared.ids.reservation(token), message).await
-    })
 }
 
 impl<St: DedupStore, K: MakeKey> Shared<St, K> {
     /// Reserves the id of a message that is new, if the store answers at once. In all other cases it is asked again.
     #[inline]
-    fn reserve_at_once(&self, message: &Message) -> Option<St::Token> {
+    pub(super) fn reserve_at_once(&self, message: &Message) -> Option<St::Token> {
         if !St::IS_IMMEDIATE {
             return None;
         }
@@ -203,18 +131,69 @@ impl<St: DedupStore, K: MakeKey> Shared<St, K> {
 
 impl<St: DedupStore, K> Held<St, K> {
     #[inline]
+    pub(super) fn new(shared: Arc<Shared<St, K>>, token: St::Token) -> Self {
+        Self { shared, token: Some(token), handled: false, unhandled: None }
+    }
+
+    /// Takes note of the message that is handled now.
+    #[inline]
+    pub(super) fn start(&mut self, message: &mut Message) {
+        self.unhandled = Unhandled::watch(message);
+        self.shared.ids.stats.count_handled();
+    }
+
+    /// The token stays in here, which forgets it, until this is asked.
+    pub(super) fn take_token(&mut self) -> Option<St::Token> {
+        self.token.take()
+    }
+
+    #[inline]
     fn is_unhandled(&self) -> bool {
         self.unhandled.as_ref().is_some_and(Unhandled::is_marked)
     }
 
     /// Commits the id, or forgets it.
     #[inline]
-    fn end(&mut self, handled: bool) {
+    pub(super) fn end(&mut self, handled: bool) {
         self.handled = handled;
+        if !handled {
+            return self.forget();
+        }
         let Some(token) = &self.token else { return };
-        let ids = &self.shared.ids;
-        if end(&*ids.store, &ids.stats, token, handled).now_or_never().is_some() {
-            self.token = None;
+        let Ids { store, stats, .. } = &self.shared.ids;
+        match store.commit(token).now_or_never() {
+            Some(Ok(())) => {
+                stats.count_committed();
+                self.token = None;
+            }
+            other => self.ended(other),
+        }
+    }
+
+    #[inline(never)]
+    fn forget(&mut self) {
+        if let Some(token) = &self.token {
+            let ended = self.shared.ids.store.forget(token).now_or_never();
+            self.ended(ended);
+        }
+    }
+
+    #[cold]
+    fn ended(&mut self, ended: Option<Result<(), StoreError>>) {
+        match ended {
+            Some(ended) => {
+                count_end(&self.shared.ids.stats, self.handled, ended);
+                self.token = None;
+            }
+            None => self.end_later(),
+        }
+    }
+
+    #[cold]
+    fn end_later(&mut self) {
+        if let Some(token) = self.token.take() {
+            let ids = &self.shared.ids;
+            end_later(Arc::clone(&ids.store), ids.stats.clone(), token, self.handled);
         }
     }
 
@@ -224,7 +203,7 @@ impl<St: DedupStore, K> Held<St, K> {
         match ids.store.renew(self.token.as_ref()?, lease).now_or_never()? {
             Ok(()) => Some(lease / 2),
             Err(error) => {
-                reservation::failed_renewal(&ids.stats, &error);
+                failed_renewal(&ids.stats, &error);
                 (error.kind() != StoreErrorKind::Superseded).then_some(lease / 8)
             }
         }
@@ -234,9 +213,8 @@ impl<St: DedupStore, K> Held<St, K> {
 impl<St: DedupStore, K> Drop for Held<St, K> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(token) = self.token.take() {
-            let ids = &self.shared.ids;
-            end_later(Arc::clone(&ids.store), ids.stats.clone(), token, self.handled);
+        if self.token.is_some() {
+            self.end_later();
         }
     }
 }
@@ -259,7 +237,7 @@ impl Renewal {
     }
 }
 
-impl<S: Service<Message>, St: DedupStore, K, D> fmt::Debug for ResponseFuture<S, St, K, D> {
+impl<F, St: DedupStore, K> fmt::Debug for ResponseFuture<F, St, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ResponseFuture").finish_non_exhaustive()
     }

@@ -2,6 +2,7 @@ use std::{borrow::Cow, fmt, hash::Hasher};
 
 use siphasher::sip128::{Hasher128, SipHasher13};
 
+use super::sip;
 use crate::Message;
 
 /// The key of a message in a store: an id, and its scope.
@@ -12,6 +13,9 @@ pub struct DedupKey<'a> {
 }
 
 impl<'a> DedupKey<'a> {
+    /// Up to how many bytes a key is hashed in one piece, with the length of its scope. A word less than the piece has.
+    const SHORT: usize = 127;
+
     /// An id in a scope. Equal ids in different scopes have nothing to do with each other.
     #[must_use]
     pub const fn new(scope: &'a str, id: &'a [u8]) -> Self {
@@ -33,13 +37,35 @@ impl<'a> DedupKey<'a> {
     /// Returns the key in 128 bits: SipHash-1-3 under a secret of the store. Keep the secret from the senders, so that
     /// they cannot choose two ids that collide.
     #[must_use]
+    #[inline]
     pub fn digest(&self, secret: &[u8; 16]) -> [u8; 16] {
-        let mut hasher = SipHasher13::new_with_key(secret);
+        let [first, second] = self.halves(secret);
+        (u128::from(second) << 64 | u128::from(first)).to_le_bytes()
+    }
+
+    /// The digest as two numbers.
+    #[inline]
+    pub(super) fn halves(&self, secret: &[u8; 16]) -> [u64; 2] {
         // The length keeps the end of one part from being the beginning of the other.
-        hasher.write(&(self.scope.len() as u64).to_le_bytes());
-        hasher.write(self.scope.as_bytes());
-        hasher.write(self.id);
-        hasher.finish128().as_bytes()
+        let (scope_length, scope) = ((self.scope.len() as u64).to_le_bytes(), self.scope.as_bytes());
+        let id_at = scope_length.len() + scope.len();
+        let length = id_at + self.id.len();
+        let mut piece = [0; Self::SHORT + 1];
+        let Some(parts) = piece[..Self::SHORT].get_mut(..length) else { return self.halves_of_long(secret) };
+        parts[..scope_length.len()].copy_from_slice(&scope_length);
+        parts[scope_length.len()..id_at].copy_from_slice(scope);
+        parts[id_at..].copy_from_slice(self.id);
+        sip::hash(secret, &piece, length)
+    }
+
+    #[cold]
+    fn halves_of_long(&self, secret: &[u8; 16]) -> [u64; 2] {
+        let mut hasher = SipHasher13::new_with_key(secret);
+        for part in [&(self.scope.len() as u64).to_le_bytes(), self.scope.as_bytes(), self.id] {
+            hasher.write(part);
+        }
+        let digest = hasher.finish128();
+        [digest.h1, digest.h2]
     }
 }
 
@@ -108,5 +134,19 @@ mod tests {
         for other in [of("a", b"bc", 0), of("abc", b"", 0), of("ab", b"d", 0), of("ab", b"c", 1)] {
             assert_ne!(digest, other);
         }
+    }
+
+    /// Stores keep digests on disks.
+    #[test]
+    fn the_digest_of_a_short_key_is_that_of_siphasher() {
+        let id: Vec<u8> = (0..=255).collect();
+        for (scope, secret) in [("", 0), ("a", 1), ("orders", 0xff), ("orders/subscriptions/a", 7)] {
+            for length in 0..id.len() {
+                let (key, secret) = (DedupKey::new(scope, &id[..length]), [secret; 16]);
+                assert_eq!(key.halves(&secret), key.halves_of_long(&secret), "{scope} {length}");
+            }
+        }
+        let digest = DedupKey::new("orders", b"order-7").digest(&[7; 16]);
+        assert_eq!(digest, [128, 196, 0, 107, 92, 184, 203, 6, 87, 251, 187, 40, 80, 217, 227, 66]);
     }
 }

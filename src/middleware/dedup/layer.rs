@@ -65,8 +65,8 @@ impl<St, K, D> DedupLayer<St, K, D> {
 
     /// Sets how long a reservation lasts unless it is ended: by default [`DedupLayer::LEASE`], at least 1 ms. It is
     /// renewed at half of that for as long as the handler runs. After a process crash its messages wait for the end of
-    /// the lease. If a handler blocks its thread, or the store cannot be reached, for longer than half of it, a
-    /// duplicate may be handled too.
+    /// the lease. If a call is not polled, a handler blocks its thread, or the store cannot be reached, for longer than
+    /// half of it, a duplicate may be handled too.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.ids.times.lease = lease.max(Duration::from_millis(1));

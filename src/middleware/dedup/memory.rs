@@ -1,33 +1,27 @@
 use std::{
-    collections::VecDeque,
     fmt,
+    future::{Future, poll_fn},
     sync::{Mutex, MutexGuard, PoisonError},
+    task::Poll,
     time::Duration,
 };
 
-use hashbrown::HashTable;
-
-use super::{Begin, DedupKey, DedupStore, StoreError, StoreErrorKind};
+use super::{
+    Begin, DedupKey, DedupStore, StoreError,
+    known::{Known, MemoryToken},
+};
 use crate::time::{Clock, SystemClock};
 
 /// Ids in the memory of this process. They are gone with it.
 ///
-/// An id takes about 36 bytes, as a keyed digest of 128 bits whose secret is drawn for each store: a million of them take
+/// An id takes about 50 bytes, as a keyed digest of 128 bits whose secret is drawn for each store: a million of them take
 /// less than 96 MiB, and their length does not matter. A store that is full refuses, as
-/// [`Full`](StoreErrorKind::Full); it never forgets early. Ids are forgotten in the order of their commits, by the calls
+/// [`Full`](super::StoreErrorKind::Full); it never forgets early. Ids are forgotten in the order of their commits, by the calls
 /// that follow the end of their window.
 pub struct MemoryStore<C = SystemClock> {
     clock: C,
     secret: [u8; 16],
-    ids: Mutex<Ids>,
-}
-
-/// The right to end a reservation in a [`MemoryStore`].
-#[doc(hidden)]
-#[derive(Debug)]
-pub struct MemoryToken {
-    digest: Digest,
-    holder: u64,
+    ids: Mutex<Known>,
 }
 
 impl MemoryStore {
@@ -52,14 +46,14 @@ impl<C: Clock> MemoryStore<C> {
     pub fn with_clock(window: Duration, clock: C) -> Self {
         let mut secret = [0; 16];
         getrandom::fill(&mut secret).expect("the system has random numbers");
-        Self { clock, secret, ids: Mutex::new(Ids::new(window)) }
+        Self { clock, secret, ids: Mutex::new(Known::new(nanos(window), MemoryStore::MAX_IDS)) }
     }
 
     /// Sets how many ids the store has at most: 1 to 2^31; values outside are clamped. Of these at most a quarter, or 1,024
     /// if that is more, may be reserved at once.
     #[must_use]
     pub fn max_ids(mut self, max: usize) -> Self {
-        self.ids.get_mut().unwrap_or_else(PoisonError::into_inner).max = max.clamp(1, 1 << 31);
+        self.ids.get_mut().unwrap_or_else(PoisonError::into_inner).set_max(max.clamp(1, 1 << 31));
         self
     }
 
@@ -75,40 +69,63 @@ impl<C: Clock> MemoryStore<C> {
         self.len() == 0
     }
 
-    fn ids(&self) -> MutexGuard<'_, Ids> {
+    #[inline]
+    fn ids(&self) -> MutexGuard<'_, Known> {
         // Nothing in there panics half-way.
         self.ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    #[inline]
     fn now(&self) -> u64 {
         nanos(self.clock.now().elapsed)
     }
 }
 
+/// Its futures have no state of their own, which those of an `async fn` have.
 impl<C: Clock> DedupStore for MemoryStore<C> {
     type Token = MemoryToken;
 
     const IS_IMMEDIATE: bool = true;
 
-    async fn begin(&self, key: DedupKey<'_>, lease: Duration) -> Result<Begin<MemoryToken>, StoreError> {
-        let (digest, now) = (digest(key.digest(&self.secret)), self.now());
-        self.ids().begin(digest, now, nanos(lease))
+    #[inline]
+    fn begin(
+        &self,
+        key: DedupKey<'_>,
+        lease: Duration,
+    ) -> impl Future<Output = Result<Begin<MemoryToken>, StoreError>> + Send {
+        at_once(move || {
+            let (digest, now) = (key.halves(&self.secret), self.now());
+            self.ids().begin(digest, now, nanos(lease))
+        })
     }
 
-    async fn renew(&self, token: &MemoryToken, lease: Duration) -> Result<(), StoreError> {
-        let until = self.now().saturating_add(nanos(lease));
-        self.ids().renew(token, until)
+    fn renew(&self, token: &MemoryToken, lease: Duration) -> impl Future<Output = Result<(), StoreError>> + Send {
+        at_once(move || {
+            let until = self.now().saturating_add(nanos(lease));
+            self.ids().renew(token, until)
+        })
     }
 
-    async fn commit(&self, token: &MemoryToken) -> Result<(), StoreError> {
-        let now = self.now();
-        self.ids().commit(token, now)
+    #[inline]
+    fn commit(&self, token: &MemoryToken) -> impl Future<Output = Result<(), StoreError>> + Send {
+        at_once(move || {
+            let now = self.now();
+            self.ids().commit(token, now)
+        })
     }
 
-    async fn forget(&self, token: &MemoryToken) -> Result<(), StoreError> {
-        self.ids().forget(token);
-        Ok(())
+    fn forget(&self, token: &MemoryToken) -> impl Future<Output = Result<(), StoreError>> + Send {
+        at_once(move || {
+            self.ids().forget(token);
+            Ok(())
+        })
     }
+}
+
+/// Calls `answer` when it is polled.
+#[inline]
+fn at_once<T>(mut answer: impl FnMut() -> T) -> impl Future<Output = T> {
+    poll_fn(move |_| Poll::Ready(answer()))
 }
 
 impl<C> fmt::Debug for MemoryStore<C> {
@@ -117,169 +134,9 @@ impl<C> fmt::Debug for MemoryStore<C> {
     }
 }
 
-/// Two halves instead of 128 bits, which would be aligned to 16 bytes.
-type Digest = [u64; 2];
-
-fn digest(bytes: [u8; 16]) -> Digest {
-    let whole = u128::from_le_bytes(bytes);
-    #[expect(clippy::cast_possible_truncation, reason = "the lower half")]
-    [whole as u64, (whole >> 64) as u64]
-}
-
 /// Nanoseconds, which last for 584 years.
 fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// All that is known. Instants are nanoseconds of the clock's monotonic time.
-struct Ids {
-    window: u64,
-    max: usize,
-    /// Committed ids in the order of their commits, which is the order in which they are forgotten. Some that are over may
-    /// stand here a second time: `table` knows which one counts.
-    committed: VecDeque<Committed>,
-    /// The number of the first one in `committed`; the others are numbered on from there.
-    first: u32,
-    /// The numbers of committed ids, by their digests.
-    table: HashTable<u32>,
-    reserved: HashTable<Reserved>,
-    /// Before that no lease is over.
-    next_lease_end: u64,
-    next_holder: u64,
-}
-
-#[derive(Clone, Copy)]
-struct Committed {
-    digest: Digest,
-    until: u64,
-}
-
-struct Reserved {
-    digest: Digest,
-    until: u64,
-    holder: u64,
-}
-
-impl Ids {
-    /// How many ids one call forgets at most. Each call adds one, so that the memory does not grow.
-    const FORGET: usize = 32;
-    const ALWAYS_IN_PROGRESS: usize = 1_024;
-
-    fn new(window: Duration) -> Self {
-        Self {
-            window: nanos(window),
-            max: MemoryStore::MAX_IDS,
-            committed: VecDeque::new(),
-            first: 0,
-            table: HashTable::new(),
-            reserved: HashTable::new(),
-            next_lease_end: u64::MAX,
-            next_holder: 0,
-        }
-    }
-
-    fn len(&self) -> usize {
-        self.table.len() + self.reserved.len()
-    }
-
-    fn begin(&mut self, digest: Digest, now: u64, lease: u64) -> Result<Begin<MemoryToken>, StoreError> {
-        self.forget_committed(now);
-        if self.is_committed(digest, now) {
-            return Ok(Begin::Committed);
-        }
-        let (until, holder) = (now.saturating_add(lease), self.next_holder);
-        let new = Reserved { digest, until, holder };
-        match self.reserved.find_mut(digest[0], |reserved| reserved.digest == digest) {
-            Some(reserved) if reserved.until > now => {
-                return Ok(Begin::InProgress { left: Duration::from_nanos(reserved.until - now) });
-            }
-            Some(reserved) => *reserved = new,
-            None => {
-                self.make_room(now)?;
-                self.reserved.insert_unique(digest[0], new, |reserved| reserved.digest[0]);
-            }
-        }
-        self.next_holder += 1;
-        self.next_lease_end = self.next_lease_end.min(until);
-        Ok(Begin::New(MemoryToken { digest, holder }))
-    }
-
-    fn renew(&mut self, token: &MemoryToken, until: u64) -> Result<(), StoreError> {
-        match self.reserved.find_mut(token.digest[0], |reserved| reserved.holder == token.holder) {
-            Some(reserved) => {
-                reserved.until = until;
-                Ok(())
-            }
-            None => Err(StoreError::new(StoreErrorKind::Superseded)),
-        }
-    }
-
-    fn commit(&mut self, token: &MemoryToken, now: u64) -> Result<(), StoreError> {
-        let reserved = self.reserved.find(token.digest[0], |reserved| reserved.digest == token.digest);
-        match reserved.map(|reserved| reserved.holder) {
-            Some(holder) if holder == token.holder => self.forget(token),
-            Some(_) => return Err(StoreError::new(StoreErrorKind::Superseded)),
-            None if self.is_committed(token.digest, now) => return Ok(()),
-            // Its lease is over, and it was forgotten.
-            None => self.make_room(now)?,
-        }
-        self.remember(Committed { digest: token.digest, until: now.saturating_add(self.window) });
-        Ok(())
-    }
-
-    fn forget(&mut self, token: &MemoryToken) {
-        if let Ok(found) = self.reserved.find_entry(token.digest[0], |reserved| reserved.holder == token.holder) {
-            found.remove();
-        }
-    }
-
-    /// Whether the id is committed and its window lasts. One whose window is over is forgotten.
-    fn is_committed(&mut self, digest: Digest, now: u64) -> bool {
-        let (committed, first) = (&self.committed, self.first);
-        let place = |number: u32| committed[number.wrapping_sub(first) as usize];
-        let Ok(found) = self.table.find_entry(digest[0], |&number| place(number).digest == digest) else {
-            return false;
-        };
-        if place(*found.get()).until > now {
-            return true;
-        }
-        found.remove();
-        false
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "there are 2^31 at most")]
-    fn remember(&mut self, id: Committed) {
-        let number = self.first.wrapping_add(self.committed.len() as u32);
-        self.committed.push_back(id);
-        let (committed, first) = (&self.committed, self.first);
-        let hash = |&number: &u32| committed[number.wrapping_sub(first) as usize].digest[0];
-        self.table.insert_unique(id.digest[0], number, hash);
-    }
-
-    /// Forgets some ids whose window is over, the oldest first.
-    fn forget_committed(&mut self, now: u64) {
-        for _ in 0..Self::FORGET {
-            let Some(id) = self.committed.front().filter(|id| id.until <= now) else { break };
-            let first = self.first;
-            // Not found if it was forgotten before.
-            if let Ok(found) = self.table.find_entry(id.digest[0], |&number| number == first) {
-                found.remove();
-            }
-            self.committed.pop_front();
-            self.first = first.wrapping_add(1);
-        }
-    }
-
-    /// Fails unless one more can be reserved.
-    fn make_room(&mut self, now: u64) -> Result<(), StoreError> {
-        let is_full =
-            |ids: &Self| ids.len() >= ids.max || ids.reserved.len() >= (ids.max / 4).max(Self::ALWAYS_IN_PROGRESS);
-        if is_full(self) && self.next_lease_end <= now {
-            self.reserved.retain(|reserved| reserved.until > now);
-            self.next_lease_end = self.reserved.iter().map(|reserved| reserved.until).min().unwrap_or(u64::MAX);
-        }
-        if is_full(self) { Err(StoreError::new(StoreErrorKind::Full)) } else { Ok(()) }
-    }
+    duration.as_secs().saturating_mul(1_000_000_000).saturating_add(duration.subsec_nanos().into())
 }
 
 #[cfg(test)]
@@ -292,7 +149,18 @@ mod tests {
     const LEASE: Duration = Duration::from_secs(60);
 
     async fn begin<C: Clock>(store: &MemoryStore<C>) -> Begin<MemoryToken> {
-        store.begin(DedupKey::new("orders", b"a"), LEASE).await.unwrap()
+        begin_id(store, b"a").await
+    }
+
+    async fn begin_id<C: Clock>(store: &MemoryStore<C>, id: &[u8]) -> Begin<MemoryToken> {
+        store.begin(DedupKey::new("orders", id), LEASE).await.expect("room")
+    }
+
+    async fn reserve<C: Clock>(store: &MemoryStore<C>, id: &[u8]) -> MemoryToken {
+        match begin_id(store, id).await {
+            Begin::New(token) => token,
+            known => panic!("{known:?}"),
+        }
     }
 
     /// Rules: W-06.
@@ -305,5 +173,73 @@ mod tests {
         let Begin::New(_) = begin(&store).await else { panic!("the lease has ended") };
         store.forget(&late).await.unwrap();
         assert!(matches!(begin(&store).await, Begin::InProgress { .. }));
+    }
+
+    /// Rules: W-08, W-11.
+    #[tokio::test]
+    async fn a_late_holder_whose_slot_is_another_ones_has_its_own_id_still() {
+        let clock = Arc::new(ManualClock::new(Timestamp::EPOCH));
+        let store = MemoryStore::with_clock(LEASE, Arc::clone(&clock)).max_ids(2);
+        let (late, later) = (reserve(&store, b"a").await, reserve(&store, b"b").await);
+        clock.advance(LEASE);
+        // The store was full, and has forgotten both.
+        let new = reserve(&store, b"c").await;
+        assert_eq!(store.len(), 1);
+        store.forget(&later).await.unwrap();
+        store.renew(&later, LEASE).await.unwrap_err();
+        assert!(matches!(begin_id(&store, b"c").await, Begin::InProgress { .. }), "in the slot of one of them");
+        store.commit(&late).await.unwrap();
+        assert!(matches!(begin_id(&store, b"a").await, Begin::Committed));
+        assert!(matches!(begin_id(&store, b"c").await, Begin::InProgress { .. }));
+        store.commit(&new).await.unwrap();
+        assert!(matches!(begin_id(&store, b"c").await, Begin::Committed));
+    }
+
+    #[tokio::test]
+    async fn reservations_end_in_any_order() {
+        let store = MemoryStore::with_clock(LEASE, ManualClock::new(Timestamp::EPOCH));
+        let (a, b, c) = (reserve(&store, b"a").await, reserve(&store, b"b").await, reserve(&store, b"c").await);
+        store.forget(&a).await.unwrap();
+        // It has the place of the first one now.
+        store.renew(&c, LEASE).await.unwrap();
+        store.commit(&c).await.unwrap();
+        assert!(matches!(begin_id(&store, b"b").await, Begin::InProgress { .. }));
+        store.commit(&b).await.unwrap();
+        for id in [b"b", b"c"] {
+            assert!(matches!(begin_id(&store, id).await, Begin::Committed));
+        }
+        reserve(&store, b"a").await;
+        assert_eq!(store.len(), 3);
+    }
+
+    /// Rules: W-08.
+    #[tokio::test]
+    async fn a_lease_that_is_renewed_for_less_time_makes_room_earlier() {
+        let clock = Arc::new(ManualClock::new(Timestamp::EPOCH));
+        let store = MemoryStore::with_clock(LEASE, Arc::clone(&clock)).max_ids(1);
+        let short = reserve(&store, b"a").await;
+        store.renew(&short, LEASE / 4).await.unwrap();
+        clock.advance(LEASE / 4);
+        reserve(&store, b"b").await;
+    }
+
+    /// Rules: W-04.
+    #[tokio::test]
+    async fn ids_are_known_while_the_table_grows_and_windows_end() {
+        let clock = Arc::new(ManualClock::new(Timestamp::EPOCH));
+        let store = MemoryStore::with_clock(LEASE, Arc::clone(&clock));
+        let ids: Vec<_> = (0..4_000_u32).map(u32::to_le_bytes).collect();
+        for id in &ids {
+            store.commit(&reserve(&store, id).await).await.unwrap();
+        }
+        for id in &ids {
+            assert!(matches!(begin_id(&store, id).await, Begin::Committed));
+        }
+        clock.advance(LEASE);
+        // The newest first, which is long before its slot is free.
+        for id in ids.iter().rev() {
+            store.commit(&reserve(&store, id).await).await.unwrap();
+        }
+        assert_eq!(store.len(), ids.len());
     }
 }

@@ -119,8 +119,10 @@
 //!
 //! # Cost
 //!
-//! This layer hashes the key and calls the store twice. The future of a call is boxed, one allocation, unless the store
-//! [answers at once](DedupStore::IS_IMMEDIATE), as [`MemoryStore`] does, and the message is new. With a store in memory a duplicate costs less than a new message, and the number of known ids makes no
+//! This layer hashes the key and calls the store twice. With a store that [answers at once](DedupStore::IS_IMMEDIATE), as
+//! [`MemoryStore`] does, `call` reserves the id of a new message and calls the inner service: nothing is allocated, and the
+//! inner service is not cloned. With any other store, and for a duplicate, the future of the call is boxed and has a clone of
+//! the inner service. With a store in memory a duplicate costs less than a new message, and the number of known ids makes no
 //! difference. With a store in a file each message waits for the disk; concurrent messages wait together. The table
 //! *Layers* of `docs/benchmarks.md` has the figures.
 
@@ -129,10 +131,13 @@ mod future;
 mod handle;
 mod ids;
 mod key;
+mod known;
 mod layer;
 mod memory;
 mod reservation;
 mod service;
+mod sip;
+mod slots;
 mod stats;
 mod store;
 mod unhandled;

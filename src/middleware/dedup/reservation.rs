@@ -75,16 +75,18 @@ impl<'a, St: DedupStore> Reservation<'a, St> {
 }
 
 pub(super) async fn end<St: DedupStore>(store: &St, stats: &DedupStats, token: &St::Token, handled: bool) {
-    if handled {
-        match store.commit(token).await {
-            Ok(()) => stats.count_committed(),
-            Err(error) => failed(stats, DedupStats::count_commit_failed, &error),
-        }
-    } else {
-        match store.forget(token).await {
-            Ok(()) => stats.count_forgotten(),
-            Err(error) => failed(stats, DedupStats::count_store_failed, &error),
-        }
+    let ended = if handled { store.commit(token).await } else { store.forget(token).await };
+    count_end(stats, handled, ended);
+}
+
+/// Counts what came of a commit, or of an id that was to be forgotten.
+#[inline]
+pub(super) fn count_end(stats: &DedupStats, handled: bool, ended: Result<(), StoreError>) {
+    match ended {
+        Ok(()) if handled => stats.count_committed(),
+        Ok(()) => stats.count_forgotten(),
+        Err(error) if handled => failed(stats, DedupStats::count_commit_failed, &error),
+        Err(error) => failed(stats, DedupStats::count_store_failed, &error),
     }
 }
 

@@ -7,13 +7,18 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    task::{self, Context, Poll},
+    task::{self, Context, Poll, Waker},
 };
 
 use tower::BoxError;
 use tower_service::Service;
 
-use super::{DedupStore, MakeKey, OriginalMessageId, future::ResponseFuture, handle::Shared, ids::Ids};
+use super::{
+    DedupStore, MakeKey, OriginalMessageId,
+    future::{BoxAnswer, Held, ResponseFuture},
+    handle::{Shared, handle, handle_reserved},
+    ids::Ids,
+};
 use crate::{Disposition, Message};
 
 /// Completes what was handled before; see the [module](super).
@@ -56,7 +61,7 @@ where
 {
     type Response = Disposition;
     type Error = BoxError;
-    type Future = ResponseFuture<S, St, K, D>;
+    type Future = ResponseFuture<S::Future, St, K>;
 
     /// The service inside is made ready when the id is reserved: while it is ready it may keep others from a permit. Only if it
     /// has failed to become ready is it asked here, so that a driver learns of one that never will be.
@@ -70,14 +75,63 @@ where
         Poll::Ready(Ok(()))
     }
 
+    /// With a store that answers at once the id of a new message is reserved here, and the service inside is called without a
+    /// clone of it.
     #[inline]
-    fn call(&mut self, message: Message) -> Self::Future {
-        // The instance that may have been made ready goes into the call; a clone that was not stays.
-        let clone = self.inner.clone();
-        let inner = mem::replace(&mut self.inner, clone);
-        let (shared, duplicates) = (Arc::clone(&self.shared), self.duplicates.clone());
-        ResponseFuture::new(inner, shared, duplicates, message)
+    fn call(&mut self, mut message: Message) -> Self::Future {
+        let Some(token) = self.shared.reserve_at_once(&message) else {
+            let (shared, duplicates) = (Arc::clone(&self.shared), self.duplicates.clone());
+            return ResponseFuture::boxed(Box::pin(handle(self.take_inner(), shared, duplicates, message)));
+        };
+        let mut held = Held::new(Arc::clone(&self.shared), token);
+        // Where this is pending it is asked again, with the waker of the call.
+        match self.inner.poll_ready(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Ok(())) => {
+                held.start(&mut message);
+                ResponseFuture::handling(held, || self.inner.call(message))
+            }
+            Poll::Ready(Err(error)) => {
+                drop(self.take_inner());
+                ResponseFuture::failed(refused(&mut held, error.into()))
+            }
+            Poll::Pending => ResponseFuture::boxed(wait(self.take_inner(), held, message)),
+        }
     }
+}
+
+impl<S: Clone, St, K, D> Dedup<S, St, K, D> {
+    /// The instance that may have been made ready goes into the call; a clone that was not stays.
+    fn take_inner(&mut self) -> S {
+        let clone = self.inner.clone();
+        mem::replace(&mut self.inner, clone)
+    }
+}
+
+/// The service inside has failed to become ready.
+#[cold]
+fn refused<St: DedupStore, K>(held: &mut Held<St, K>, error: BoxError) -> BoxError {
+    held.shared.ids.stats.count_handled();
+    held.shared.is_broken.store(true, Ordering::Relaxed);
+    held.end(false);
+    error
+}
+
+/// Waits until the service inside is ready.
+#[cold]
+fn wait<S, St, K>(inner: S, mut held: Held<St, K>, message: Message) -> BoxAnswer
+where
+    S: Service<Message, Response = Disposition> + Send + 'static,
+    S::Error: Into<BoxError> + Send,
+    S::Future: Send,
+    St: DedupStore,
+    K: Send + Sync + 'static,
+{
+    // The token stays in what forgets it until the future is polled.
+    Box::pin(async move {
+        let shared = Arc::clone(&held.shared);
+        let token = held.take_token().expect("the id is reserved");
+        handle_reserved(inner, &shared, shared.ids.reservation(token), message).await
+    })
 }
 
 /// Completes every message.

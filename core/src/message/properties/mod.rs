@@ -134,7 +134,13 @@ impl Properties {
     /// [`Properties::ORIGINAL_MESSAGE_ID`], or without one its `MessageId`. A retry or a resubmission has a new id, for a
     /// broker may drop the old one as a duplicate; what tells messages apart by what they mean goes by this.
     #[must_use]
+    #[inline]
     pub fn original_message_id(&self) -> Option<&str> {
+        // Most messages have no application properties.
+        if self.application.is_empty() { self.message_id() } else { self.kept_message_id() }
+    }
+
+    fn kept_message_id(&self) -> Option<&str> {
         let original = self.application.get(Self::ORIGINAL_MESSAGE_ID).and_then(PropertyValue::as_str);
         original.filter(|id| !id.is_empty()).or_else(|| self.message_id())
     }
@@ -147,6 +153,7 @@ impl Properties {
 
     /// Returns the user's own properties.
     #[must_use]
+    #[inline]
     pub fn application_properties(&self) -> &ApplicationProperties {
         &self.application
     }
