@@ -2,12 +2,13 @@
 
 use std::hint::black_box;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use consign::codecs::{
     Bincode, Cbor, Codec, Codecs, DecodeContext, Json, Limits, MessagePack, Postcard, Protobuf, Raw as RawBytes, Text,
 };
 use prost::Message;
 use serde::{Deserialize, Serialize};
+use serde_bytes::ByteBuf;
 
 use crate::{
     Suite,
@@ -139,7 +140,7 @@ fn encode<R: Raw, T: Serialize + Clone + 'static>(suite: &mut Suite, size: &str,
     suite.add(name("raw_kept"), move || {
         out.clear();
         codec.encode(black_box(&value), &mut out).expect("a value that the format can hold");
-        bytes::Bytes::copy_from_slice(&out)
+        Bytes::copy_from_slice(&out)
     });
 }
 
@@ -182,4 +183,21 @@ fn bytes(suite: &mut Suite) {
     });
     let body = JsonCrate::write(&order());
     suite.add("raw/1k/owned/raw", move || black_box(&body).clone());
+    let codecs = Codecs::builder().with(RawBytes).build().expect("one codec");
+    let body = JsonCrate::write(&order());
+    suite.add("raw/1k/byte_buf/ours", move || -> ByteBuf {
+        codecs.decode(Some(black_box("application/octet-stream")), black_box(&body)).expect("bytes")
+    });
+    let body = JsonCrate::write(&order());
+    suite.add("raw/1k/byte_buf/raw", move || black_box(&body).clone());
+    let codecs = Codecs::builder().with(RawBytes).build().expect("one codec");
+    let body = JsonCrate::write(&order());
+    suite.add("raw/1k/borrowed/ours", move || {
+        let bytes: &[u8] = codecs.decode(Some(black_box("application/octet-stream")), black_box(&body)).expect("bytes");
+        black_box(bytes);
+    });
+    let (codecs, value) = (Codecs::builder().with(RawBytes).build().expect("one codec"), JsonCrate::write(&order()));
+    let again = value.clone();
+    suite.add("raw/1k/encode/ours", move || codecs.encode(black_box(&again)).expect("bytes"));
+    suite.add("raw/1k/encode/raw", move || Bytes::copy_from_slice(black_box(&value)));
 }

@@ -303,6 +303,47 @@ fn every_truncation_and_what_follows_is_distinguished() {
     assert_eq!(received(&every(), encoded("zstd", plain)).unwrap().payload(), Some(&b"abc"[..]));
 }
 
+/// Coders are kept for the next message, and have nothing of the one before, whatever became of it.
+#[test]
+fn a_message_depends_on_none_before_it() {
+    for encoding in ALL {
+        let layer = |level| CompressLayer::new(encoding).threshold(0).level(level);
+        let compressed = |level| sent(&layer(level), Message::new(orders(60))).payload().map(<[u8]>::to_vec);
+        let first = compressed(1);
+        let wire = encoded(encoding.name(), first.clone().expect("bytes"));
+        for between in [lines().into_bytes(), vec![0; 200 << 10], GZIP[10..].repeat(3), vec![7]] {
+            sent(&layer(9), Message::new(between));
+            // Refused half-way, and over the limit.
+            let cut = first.as_deref().and_then(|bytes| bytes.get(..bytes.len() / 2)).expect("a half");
+            assert_eq!(refused(&every(), encoded(encoding.name(), cut.to_vec())).1, "Truncated");
+            assert_eq!(refused(&every().max_bytes(100), wire.clone()).1, "Size");
+            assert_eq!(compressed(1), first, "{encoding:?}");
+            assert_eq!(received(&every(), wire.clone()).unwrap().payload(), Some(orders(60).as_bytes()));
+        }
+    }
+}
+
+/// Rules: H-01.
+/// What is sent is read by another decoder than this library's.
+#[test]
+fn another_decoder_reads_gzip_and_deflate() {
+    use std::io::Read;
+    for count in [1, 10, 60, 2_000] {
+        let body = orders(count).repeat(2);
+        for level in [1, 2, 6, 9] {
+            let sent = |encoding| {
+                let sent = sent(&CompressLayer::new(encoding).threshold(0).level(level), Message::new(body.clone()));
+                assert_eq!(encoding_of(&sent), Some(encoding.name()));
+                sent.payload().expect("bytes").to_vec()
+            };
+            let (mut gzip, mut zlib) = (Vec::new(), Vec::new());
+            flate2::read::GzDecoder::new(&*sent(Encoding::Gzip)).read_to_end(&mut gzip).unwrap();
+            flate2::read::ZlibDecoder::new(&*sent(Encoding::Deflate)).read_to_end(&mut zlib).unwrap();
+            assert!(gzip == body.as_bytes() && zlib == body.as_bytes(), "{count} {level}");
+        }
+    }
+}
+
 /// Rules: H-102.
 #[test]
 fn output_of_python_is_read() {

@@ -132,10 +132,9 @@ fn decode<'de, T: Deserialize<'de>>(
 ) -> Result<T, DecodeError> {
     let watch = Watch::new(limits, body);
     let left = Cell::new(body);
-    // Bincode's own limit counts every integer, so none is set: the reader checks a length before anything is allocated.
-    let room = limits.bytes - body.len();
-    let mut reader = Deserializer::with_bincode_read(Reader { left: &left, room }, options.with_no_limit());
-    let value = T::deserialize(Guard::new(&mut reader, &watch));
+    let mut decoder = decoder(body, &left, limits, options);
+    let value = T::deserialize(Guard::new(&mut decoder, &watch));
+    drop(decoder);
     let at = Position::Offset(body.len() - left.get().len());
     match value {
         Ok(_) if !left.get().is_empty() => Err(DecodeError::new(DecodeErrorKind::Trailing).at(at)),
@@ -145,6 +144,18 @@ fn decode<'de, T: Deserialize<'de>>(
             Err(explained::<T>(error, body, limits, options))
         }
     }
+}
+
+/// Returns a decoder that leaves what it has not read in `end` when it is dropped.
+fn decoder<'c, 'de>(
+    body: &'de [u8],
+    end: &'c Cell<&'de [u8]>,
+    limits: &Limits,
+    options: impl Options,
+) -> Deserializer<Reader<'c, 'de>, impl Options> {
+    let reader = Reader { left: body, room: limits.bytes - body.len(), end };
+    // Bincode's own limit counts every integer, so none is set: the reader checks a length before anything is allocated.
+    Deserializer::with_bincode_read(reader, options.with_no_limit())
 }
 
 #[cold]
@@ -157,26 +168,34 @@ fn explained<'de, T: Deserialize<'de>>(
 ) -> DecodeError {
     let read = |trace: &Trace| {
         let (watch, left) = (Watch::new(limits, body), Cell::new(body));
-        let reader = Reader { left: &left, room: limits.bytes - body.len() };
-        let mut reader = Deserializer::with_bincode_read(reader, options.with_no_limit());
-        trace.read::<T, _>(Guard::new(&mut reader, &watch));
+        trace.read::<T, _>(Guard::new(&mut decoder(body, &left, limits, options), &watch));
     };
     explain(error, read, |_| None)
 }
 
-/// Reads from a slice, and leaves its position to the caller.
+/// Reads from a slice, and leaves its position to the caller when it is dropped: the decoder owns it and returns nothing of
+/// it.
 struct Reader<'c, 'de> {
-    left: &'c Cell<&'de [u8]>,
+    left: &'de [u8],
     /// How many bytes a body may have beyond this one.
     room: usize,
+    end: &'c Cell<&'de [u8]>,
+}
+
+impl Drop for Reader<'_, '_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.end.set(self.left);
+    }
 }
 
 impl<'de> Reader<'_, 'de> {
-    #[inline]
+    #[expect(clippy::inline_always, reason = "measured: the reader of bincode itself is inlined too")]
+    #[inline(always)]
     fn take(&mut self, len: usize) -> Result<&'de [u8], Error> {
-        match self.left.get().split_at_checked(len) {
+        match self.left.split_at_checked(len) {
             Some((taken, left)) => {
-                self.left.set(left);
+                self.left = left;
                 Ok(taken)
             }
             None => Err(self.refuse(len).into()),
@@ -186,7 +205,7 @@ impl<'de> Reader<'_, 'de> {
     /// Distinguishes a length that no allowed body can hold from one that exceeds this body.
     #[cold]
     fn refuse(&self, len: usize) -> ErrorKind {
-        if len > self.left.get().len() + self.room {
+        if len > self.left.len() + self.room {
             return ErrorKind::SizeLimit;
         }
         ErrorKind::Io(io::ErrorKind::UnexpectedEof.into())
@@ -198,10 +217,11 @@ impl io::Read for Reader<'_, '_> {
         self.read_exact(out).map(|()| out.len())
     }
 
-    #[inline]
+    #[expect(clippy::inline_always, reason = "measured: the reader of bincode itself is inlined too")]
+    #[inline(always)]
     fn read_exact(&mut self, out: &mut [u8]) -> io::Result<()> {
-        let (taken, left) = self.left.get().split_at_checked(out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
-        self.left.set(left);
+        let (taken, left) = self.left.split_at_checked(out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        self.left = left;
         out.copy_from_slice(taken);
         Ok(())
     }
@@ -215,6 +235,8 @@ impl<'de> BincodeRead<'de> for Reader<'_, 'de> {
         }
     }
 
+    #[expect(clippy::inline_always, reason = "measured: the reader of bincode itself is inlined too")]
+    #[inline(always)]
     fn get_byte_buffer(&mut self, len: usize) -> Result<Vec<u8>, Error> {
         Ok(self.take(len)?.to_vec())
     }

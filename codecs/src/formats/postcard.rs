@@ -1,3 +1,5 @@
+use std::slice;
+
 use ::postcard::{Deserializer, Error, de_flavors::Flavor, ser_flavors};
 use bytes::{BufMut, BytesMut};
 use serde::{Deserialize, Serialize};
@@ -72,7 +74,7 @@ impl Codec for Postcard {
 }
 
 fn reader<'de>(body: &'de [u8], limits: &Limits) -> Deserializer<'de, Reader<'de>> {
-    Deserializer::from_flavor(Reader { body, at: 0, max_len: limits.bytes })
+    Deserializer::from_flavor(Reader { left: body.iter(), max_len: limits.bytes })
 }
 
 /// Returns where the decoder stopped.
@@ -93,8 +95,8 @@ fn explained<'de, T: Deserialize<'de>>(error: DecodeError, body: &'de [u8], limi
 
 /// Reads from a slice. It distinguishes a length that no allowed body can hold from one that exceeds this body.
 struct Reader<'de> {
-    body: &'de [u8],
-    at: usize,
+    /// An iterator has the two pointers that a byte takes, without an index that is checked against a length.
+    left: slice::Iter<'de, u8>,
     max_len: usize,
 }
 
@@ -111,21 +113,19 @@ impl<'de> Flavor<'de> for Reader<'de> {
 
     #[inline]
     fn pop(&mut self) -> Result<u8, Error> {
-        let byte = *self.body.get(self.at).ok_or(Error::DeserializeUnexpectedEnd)?;
-        self.at += 1;
-        Ok(byte)
+        self.left.next().copied().ok_or(Error::DeserializeUnexpectedEnd)
     }
 
     #[inline]
     fn size_hint(&self) -> Option<usize> {
-        Some(self.body.len() - self.at)
+        Some(self.left.len())
     }
 
     #[inline]
     fn try_take_n(&mut self, len: usize) -> Result<&'de [u8], Error> {
-        match self.at.checked_add(len).and_then(|end| self.body.get(self.at..end)) {
-            Some(taken) => {
-                self.at += len;
+        match self.left.as_slice().split_at_checked(len) {
+            Some((taken, left)) => {
+                self.left = left.iter();
                 Ok(taken)
             }
             None => Err(self.refuse(len)),
@@ -133,7 +133,7 @@ impl<'de> Flavor<'de> for Reader<'de> {
     }
 
     fn finalize(self) -> Result<&'de [u8], Error> {
-        Ok(&self.body[self.at..])
+        Ok(self.left.as_slice())
     }
 }
 

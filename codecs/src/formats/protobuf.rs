@@ -1,7 +1,7 @@
 use bytes::BytesMut;
 use prost::Message;
 
-use crate::{DecodeContext, DecodeError, DecodeErrorKind, EncodeError, MediaType, ValueKind, limits};
+use crate::{DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Limits, MediaType, ValueKind, limits};
 
 /// A protobuf message of `prost`, as a type that reads and writes its own bytes.
 ///
@@ -40,6 +40,10 @@ impl<M: Message + Default> Protobuf<M> {
     pub fn read(body: &[u8], cx: &DecodeContext<'_>) -> Result<Self, DecodeError> {
         cx.limits().check_size(body)?;
         limits::protobuf::check(body, cx.limits())?;
+        // A field and an element of a packed one have at least a byte, so a short body cannot have too many.
+        if body.len() <= cx.limits().elements.min(Limits::MAX_ELEMENTS) {
+            return M::decode(body).map(Self).map_err(|error| refusal(&error));
+        }
         let mut counted = limits::protobuf::Counted::new(body, cx.limits());
         let message = M::decode(&mut counted);
         if counted.is_over() {
@@ -120,7 +124,6 @@ fn wire_types(text: &str) -> DecodeError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Limits;
 
     #[derive(Clone, PartialEq, Message)]
     struct Node {

@@ -8,6 +8,52 @@ use crate::{DecodeError, DecodeErrorKind, Limits};
 
 /// Checks wire types, lengths, the nesting of groups and the number of fields.
 pub(crate) fn check(body: &[u8], limits: &Limits) -> Result<(), DecodeError> {
+    let most = limits.elements.min(Limits::MAX_ELEMENTS);
+    match fields(body) {
+        Some(fields) if fields <= most => Ok(()),
+        _ => walk(body, limits),
+    }
+}
+
+/// Returns the number of fields of a well-formed message without groups. `None` decides nothing: the complete walk then finds the
+/// error, if there is one.
+fn fields(body: &[u8]) -> Option<usize> {
+    let (mut rest, mut fields) = (body, 0);
+    while !rest.is_empty() {
+        let (key, value) = split_varint(rest)?;
+        if key < 8 || key > u64::from(u32::MAX) {
+            return None;
+        }
+        rest = match key & 7 {
+            0 => split_varint(value)?.1,
+            1 => value.get(8..)?,
+            2 => {
+                let (len, value) = split_varint(value)?;
+                value.get(usize::try_from(len).ok()?..)?
+            }
+            5 => value.get(4..)?,
+            _ => return None,
+        };
+        fields += 1;
+    }
+    Some(fields)
+}
+
+#[inline]
+fn split_varint(body: &[u8]) -> Option<(u64, &[u8])> {
+    let (&first, rest) = body.split_first()?;
+    if first < 0x80 { Some((first.into(), rest)) } else { split_long_varint(body) }
+}
+
+fn split_long_varint(body: &[u8]) -> Option<(u64, &[u8])> {
+    let len = 1 + body.iter().take(10).position(|&byte| byte < 0x80)?;
+    let (varint, rest) = body.split_at_checked(len)?;
+    Some((varint.iter().rev().fold(0, |value, &byte| value << 7 | u64::from(byte & 0x7f)), rest))
+}
+
+#[cold]
+#[inline(never)]
+fn walk(body: &[u8], limits: &Limits) -> Result<(), DecodeError> {
     let mut cursor = Cursor::new(body, limits);
     let mut groups = [0_u64; Limits::MAX_DEPTH];
     let mut depth = 0;
@@ -118,6 +164,44 @@ mod tests {
     fn a_length_beyond_what_a_body_may_have_is_length() {
         assert_eq!(kind(&[0x0a, 0xff, 0xff, 0xff, 0xff, 0x0f, 1]), Some(DecodeErrorKind::Length));
         assert_eq!(kind(&[0x0a, 0x05, 1]), Some(DecodeErrorKind::Truncated));
+    }
+
+    /// Bodies of the parts of fields, cut and spoiled.
+    #[test]
+    fn random_bytes_pass_the_quick_look_only_where_the_walk_takes_them() {
+        const PARTS: [&[u8]; 12] = [
+            &[0x08, 1],
+            &[0x08, 0xff, 0x01],
+            &[0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01],
+            &[0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x81, 0],
+            &[0x12, 0],
+            &[0x12, 3, 7, 8, 9],
+            &[0x82, 0x01, 0x81, 0x00, 5],
+            &[0xf2, 0xff, 0xff, 0xff, 0x10, 1],
+            &[0x19, 1, 2, 3, 4, 5, 6, 7, 8],
+            &[0x1d, 1, 2, 3, 4],
+            &[0x23, 0x24],
+            &[0x00],
+        ];
+        let mut random = fastrand::Rng::with_seed(7);
+        let limits = Limits::default().elements(6);
+        let mut accepted = 0;
+        for _ in 0..20_000 {
+            let parts = random.usize(0..8);
+            let mut body: Vec<u8> = (0..parts).flat_map(|_| PARTS[random.usize(0..PARTS.len())]).copied().collect();
+            if random.bool() {
+                body.truncate(random.usize(0..=body.len()));
+            }
+            if random.bool() && !body.is_empty() {
+                let at = random.usize(0..body.len());
+                body[at] = random.u8(..);
+            }
+            let is_quick = fields(&body).is_some_and(|fields| fields <= 6);
+            let walked = walk(&body, &limits);
+            assert!(!is_quick || walked.is_ok(), "{body:x?}: {walked:?}");
+            accepted += usize::from(is_quick);
+        }
+        assert!(accepted > 1_000, "{accepted}");
     }
 
     #[test]

@@ -1,31 +1,23 @@
 //! What HTTP calls `deflate`: the format of zlib (RFC 1950). Some senders leave its header and its checksum out, so bytes
 //! without a header are read as they are.
 
-use std::io::Write;
-
-use flate2::{Compression, write::ZlibEncoder};
-use miniz_oxide::inflate::core::inflate_flags::TINFL_FLAG_PARSE_ZLIB_HEADER;
-
-use super::{error::DecompressErrorKind as Kind, inflate::Inflater};
+use super::{
+    deflater,
+    error::DecompressErrorKind as Kind,
+    inflate::{Around, Inflater},
+};
 
 pub(super) fn compress(body: &[u8], level: u32) -> Option<Vec<u8>> {
-    let mut encoder = ZlibEncoder::new(Vec::with_capacity(body.len() / 4 + 64), Compression::new(level));
-    encoder.write_all(body).ok()?;
-    encoder.finish().ok()
+    deflater::compress(body, level, deflater::Around::Zlib)
 }
 
 pub(super) fn decompress(body: &[u8], limit: usize, over: Kind) -> Result<Vec<u8>, Kind> {
-    let read = |flags| {
-        let mut inflater = Inflater::new(limit, over);
-        match inflater.append(body, flags)? {
-            (_, []) => Ok(inflater.into_body()),
-            _ => Err(Kind::Trailing),
-        }
-    };
-    if has_header(body) {
-        return read(TINFL_FLAG_PARSE_ZLIB_HEADER);
+    let around = if has_header(body) { Around::Zlib } else { Around::Nothing };
+    let mut inflater = Inflater::new(limit, over);
+    match inflater.append(body, around)? {
+        (_, []) => Ok(inflater.into_body()),
+        _ => Err(Kind::Trailing),
     }
-    read(0)
 }
 
 /// Method 8, a window of at most 32 KiB, no dictionary, and the check of both bytes (RFC 1950, 2.2). A stream without a header

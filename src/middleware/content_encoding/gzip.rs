@@ -1,10 +1,12 @@
 //! Members (RFC 1952, 2.2), one after the other. What is around the deflated bytes is read here.
 
-use std::io::Write;
+use zlib_rs::crc32::crc32;
 
-use flate2::{Compression, write::GzEncoder};
-
-use super::{error::DecompressErrorKind as Kind, inflate::Inflater};
+use super::{
+    deflater,
+    error::DecompressErrorKind as Kind,
+    inflate::{Around, Inflater},
+};
 
 const MAGIC: [u8; 3] = [0x1F, 0x8B, DEFLATE];
 const HEADER: usize = 10;
@@ -16,9 +18,7 @@ const COMMENT: u8 = 1 << 4;
 const RESERVED: u8 = 0b1110_0000;
 
 pub(super) fn compress(body: &[u8], level: u32) -> Option<Vec<u8>> {
-    let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4 + 64), Compression::new(level));
-    encoder.write_all(body).ok()?;
-    encoder.finish().ok()
+    deflater::compress(body, level, deflater::Around::Gzip)
 }
 
 pub(super) fn decompress(body: &[u8], limit: usize, over: Kind) -> Result<Vec<u8>, Kind> {
@@ -35,14 +35,13 @@ pub(super) fn decompress(body: &[u8], limit: usize, over: Kind) -> Result<Vec<u8
 
 /// Appends one member, and returns what follows it.
 fn member<'b>(body: &'b [u8], inflater: &mut Inflater) -> Result<&'b [u8], Kind> {
-    let (start, rest) = inflater.append(past_header(body)?, 0)?;
+    let (start, rest) = inflater.append(past_header(body)?, Around::Nothing)?;
     let out = inflater.since(start);
     let (trailer, rest) = rest.split_first_chunk::<8>().ok_or(Kind::Truncated)?;
     let [a, b, c, d, size @ ..] = *trailer;
     // The size is that modulo 2 to the power of 32.
     #[expect(clippy::cast_possible_truncation, reason = "modulo, and a limit is far below")]
-    let is_right =
-        u32::from_le_bytes([a, b, c, d]) == crc32fast::hash(out) && u32::from_le_bytes(size) == out.len() as u32;
+    let is_right = u32::from_le_bytes([a, b, c, d]) == crc32(0, out) && u32::from_le_bytes(size) == out.len() as u32;
     if is_right { Ok(rest) } else { Err(Kind::Syntax) }
 }
 
@@ -66,7 +65,7 @@ fn past_header(body: &[u8]) -> Result<&[u8], Kind> {
         let header = &body[..body.len() - rest.len()];
         let (&crc, after) = rest.split_first_chunk::<2>().ok_or(Kind::Truncated)?;
         // The lower half.
-        if crc32fast::hash(header).to_le_bytes()[..2] != crc {
+        if crc32(0, header).to_le_bytes()[..2] != crc {
             return Err(Kind::Syntax);
         }
         rest = after;

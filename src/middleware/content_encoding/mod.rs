@@ -90,19 +90,25 @@
 //! # Cost
 //!
 //! Both layers work in the call, without another thread. A body of 256 KiB takes milliseconds, during which its lock is not
-//! renewed. The decoder's tables (160 KiB for zstd) and the body are allocated for each message. A message below the
-//! threshold, or without an encoding, costs a comparison. The table *Layers* of `docs/benchmarks.md` has the figures.
+//! renewed. The body is allocated for each message, and so is an encoder of gzip or deflate: 160 KiB for a small body, 370 KiB
+//! for one of 32 KiB and more. Up to 8 decoders of gzip and deflate (48 KiB each), 8 of zstd (160 KiB) and 8 encoders of
+//! zstd (up to 2 MiB) are kept for the messages to come. A message below the threshold, or without an encoding, costs a
+//! comparison. The table *Layers* of `docs/benchmarks.md` has the figures.
 
 mod compress;
 mod decompress;
 #[cfg(feature = "deflate")]
 mod deflate;
+#[cfg(any(feature = "gzip", feature = "deflate"))]
+mod deflater;
 mod encoding;
 mod error;
 #[cfg(feature = "gzip")]
 mod gzip;
 #[cfg(any(feature = "gzip", feature = "deflate"))]
 mod inflate;
+#[cfg(any(feature = "gzip", feature = "deflate", feature = "zstd"))]
+mod kept;
 #[cfg(feature = "zstd")]
 mod zstd;
 

@@ -2,24 +2,36 @@
 //! the body, so that a window costs nothing, and what a frame declares is compared with the limit before it is believed.
 
 use zstd_safe::{
-    CCtx, CParameter, DCtx, ErrorCode, find_frame_compressed_size, get_frame_content_size, is_error_kind,
-    zstd_sys::ZSTD_ErrorCode as Code,
+    CCtx, CParameter, DCtx, ErrorCode, ResetDirective, find_frame_compressed_size, get_frame_content_size,
+    is_error_kind, zstd_sys::ZSTD_ErrorCode as Code,
 };
 
-use super::error::DecompressErrorKind as Kind;
+use super::{error::DecompressErrorKind as Kind, kept::Kept};
 
 const MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 /// The first byte of what begins a frame to be skipped is 0x50 to 0x5F.
 const SKIPPED: [u8; 3] = [0x2A, 0x4D, 0x18];
 
+static ENCODERS: Kept<CCtx<'static>> = Kept::new();
+/// One takes 160 KiB.
+static DECODERS: Kept<DCtx<'static>> = Kept::new();
+
+/// How large an encoder may be that is kept. At high levels and for large bodies it takes many MiB.
+const KEPT: usize = 2 << 20;
+
 pub(super) fn compress(body: &[u8], level: u32) -> Option<Vec<u8>> {
-    let mut encoder = CCtx::try_create()?;
+    let mut encoder = ENCODERS.take().or_else(CCtx::try_create)?;
     encoder.set_parameter(CParameter::CompressionLevel(level.try_into().ok()?)).ok()?;
     encoder.set_parameter(CParameter::ContentSizeFlag(true)).ok()?;
     encoder.set_parameter(CParameter::ChecksumFlag(true)).ok()?;
     // What does not get smaller is not sent.
     let mut out = Vec::with_capacity(body.len());
-    encoder.compress2(&mut out, body).ok()?;
+    let compressed = encoder.compress2(&mut out, body);
+    // One that has failed takes no parameters until it is reset.
+    if encoder.reset(ResetDirective::SessionAndParameters).is_ok() && encoder.sizeof() <= KEPT {
+        ENCODERS.put(encoder);
+    }
+    compressed.ok()?;
     out.shrink_to_fit();
     Some(out)
 }
@@ -28,7 +40,7 @@ pub(super) fn decompress(body: &[u8], limit: usize, over: Kind) -> Result<Vec<u8
     if !body.starts_with(&MAGIC) && !is_skipped(body) {
         return Err(Kind::Syntax);
     }
-    let mut decoder = DCtx::create();
+    let mut decoder = DECODERS.take().unwrap_or_else(DCtx::create);
     let (mut out, mut rest) = (Vec::new(), body);
     while !rest.is_empty() {
         if is_skipped(rest) {
@@ -55,6 +67,7 @@ pub(super) fn decompress(body: &[u8], limit: usize, over: Kind) -> Result<Vec<u8
         }
         rest = after;
     }
+    DECODERS.put(decoder);
     Ok(out)
 }
 
@@ -108,5 +121,28 @@ fn kind(code: ErrorCode) -> Kind {
         Kind::Window
     } else {
         Kind::Syntax
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_encoder_is_not_kept() {
+        let body: Vec<u8> = (0..1_000_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 28) as u8).collect();
+        let encoder = || {
+            let mut encoder = CCtx::create();
+            encoder.set_parameter(CParameter::CompressionLevel(19)).unwrap();
+            encoder.compress2(&mut Vec::with_capacity(body.len()), &body).unwrap();
+            encoder.sizeof()
+        };
+        assert!(encoder() > KEPT, "{}", encoder());
+        assert!(compress(&body, 19).is_some());
+        while let Some(kept) = ENCODERS.take() {
+            assert!(kept.sizeof() <= KEPT, "{}", kept.sizeof());
+        }
+        assert!(compress(&body[..2_000], 3).is_some());
+        assert!(ENCODERS.take().is_some());
     }
 }

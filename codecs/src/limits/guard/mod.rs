@@ -10,7 +10,7 @@ use serde::{
     de::{Error, Visitor},
 };
 
-use self::visitor::{Container, Length};
+use self::visitor::Container;
 use crate::{DecodeError, DecodeErrorKind, Limits};
 
 /// The limits of one decoding, and the limit that stopped it. The decoder's own error type cannot carry that.
@@ -112,11 +112,10 @@ impl<'w, D> Guard<'w, D> {
 }
 
 macro_rules! containers {
-    ($($length:ident $name:ident($($arg:ident: $type:ty),*);)*) => {$(
+    ($($of_type:literal $name:ident($($arg:ident: $type:ty),*);)*) => {$(
         #[inline]
         fn $name<V: Visitor<'de>>(self, $($arg: $type,)* visitor: V) -> Result<V::Value, D::Error> {
-            let length = Length::$length;
-            self.inner.$name($($arg,)* Container { visitor, level: self.level, length })
+            self.inner.$name($($arg,)* Container::<_, $of_type> { visitor, level: self.level })
         }
     )*};
 }
@@ -140,23 +139,23 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Guard<'_, D> {
     }
 
     containers! {
-        OfBody deserialize_any();
-        OfBody deserialize_str();
-        OfBody deserialize_string();
-        OfBody deserialize_identifier();
-        OfBody deserialize_unit();
-        OfBody deserialize_bytes();
-        OfBody deserialize_byte_buf();
-        OfBody deserialize_ignored_any();
-        OfBody deserialize_option();
-        OfBody deserialize_seq();
-        OfBody deserialize_map();
-        OfBody deserialize_unit_struct(name: &'static str);
-        OfBody deserialize_newtype_struct(name: &'static str);
-        OfType deserialize_tuple(len: usize);
-        OfType deserialize_tuple_struct(name: &'static str, len: usize);
-        OfType deserialize_struct(name: &'static str, fields: &'static [&'static str]);
-        OfBody deserialize_enum(name: &'static str, variants: &'static [&'static str]);
+        false deserialize_any();
+        false deserialize_str();
+        false deserialize_string();
+        false deserialize_identifier();
+        false deserialize_unit();
+        false deserialize_bytes();
+        false deserialize_byte_buf();
+        false deserialize_ignored_any();
+        false deserialize_option();
+        false deserialize_seq();
+        false deserialize_map();
+        false deserialize_unit_struct(name: &'static str);
+        false deserialize_newtype_struct(name: &'static str);
+        true deserialize_tuple(len: usize);
+        true deserialize_tuple_struct(name: &'static str, len: usize);
+        true deserialize_struct(name: &'static str, fields: &'static [&'static str]);
+        false deserialize_enum(name: &'static str, variants: &'static [&'static str]);
     }
 
     #[inline]

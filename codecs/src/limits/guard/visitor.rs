@@ -1,21 +1,17 @@
-use std::{fmt, mem};
+use std::{fmt, marker::PhantomData, mem};
 
-use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess, Visitor};
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess, Visitor,
+};
 
 use super::Level;
 
 /// A visitor that passes guarded deserializers to the visitor of the type.
-pub(super) struct Container<'w, V> {
+///
+/// `OF_TYPE` says that the type determines the number of elements of a sequence, and not the body.
+pub(super) struct Container<'w, V, const OF_TYPE: bool> {
     pub(super) visitor: V,
     pub(super) level: Level<'w>,
-    pub(super) length: Length,
-}
-
-/// The source of the number of elements of a sequence.
-#[derive(Clone, Copy)]
-pub(super) enum Length {
-    OfBody,
-    OfType,
 }
 
 macro_rules! leaves {
@@ -27,7 +23,7 @@ macro_rules! leaves {
     )*};
 }
 
-impl<'de, V: Visitor<'de>> Visitor<'de> for Container<'_, V> {
+impl<'de, V: Visitor<'de>, const OF_TYPE: bool> Visitor<'de> for Container<'_, V, OF_TYPE> {
     type Value = V::Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -64,12 +60,12 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Container<'_, V> {
     #[inline]
     fn visit_seq<A: SeqAccess<'de>>(self, inner: A) -> Result<V::Value, A::Error> {
         let level = self.level.deeper::<A::Error>()?;
-        let counted = match self.length {
-            Length::OfBody => inner.size_hint().unwrap_or_default(),
-            Length::OfType => 0,
-        };
+        if OF_TYPE {
+            return self.visitor.visit_seq(Fields { inner, level });
+        }
+        let counted = inner.size_hint().unwrap_or_default();
         level.count::<A::Error>(counted)?;
-        self.visitor.visit_seq(Seq { inner, level, counted, length: self.length })
+        self.visitor.visit_seq(Seq { inner, level, counted })
     }
 
     #[inline]
@@ -86,12 +82,38 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Container<'_, V> {
     }
 }
 
+/// The fields of a struct or a tuple.
+struct Fields<'w, A> {
+    inner: A,
+    level: Level<'w>,
+}
+
+impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Fields<'_, A> {
+    type Error = A::Error;
+
+    #[inline]
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, A::Error> {
+        self.inner.next_element_seed(Seed { seed, level: self.level })
+    }
+
+    #[expect(clippy::inline_always, reason = "measured: a call for each field costs more than the limits")]
+    #[inline(always)]
+    fn next_element<T: Deserialize<'de>>(&mut self) -> Result<Option<T>, A::Error> {
+        self.next_element_seed(PhantomData)
+    }
+
+    #[inline]
+    fn size_hint(&self) -> Option<usize> {
+        self.level.reserve(self.inner.size_hint())
+    }
+}
+
+/// The elements of a sequence of any length.
 struct Seq<'w, A> {
     inner: A,
     level: Level<'w>,
     /// How many of the elements to come are counted already.
     counted: usize,
-    length: Length,
 }
 
 impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Seq<'_, A> {
@@ -100,9 +122,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Seq<'_, A> {
     #[inline]
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, A::Error> {
         let element = self.inner.next_element_seed(Seed { seed, level: self.level })?;
-        if matches!(self.length, Length::OfBody) {
-            came(element.is_some(), &mut self.counted, self.level)?;
-        }
+        came(element.is_some(), &mut self.counted, self.level)?;
         Ok(element)
     }
 
@@ -172,7 +192,7 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Enum<'_, A> {
     #[inline]
     fn tuple_variant<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, A::Error> {
         let level = self.level.deeper::<A::Error>()?;
-        self.inner.tuple_variant(len, Container { visitor, level, length: Length::OfType })
+        self.inner.tuple_variant(len, Container::<_, true> { visitor, level })
     }
 
     #[inline]
@@ -182,7 +202,7 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Enum<'_, A> {
         visitor: V,
     ) -> Result<V::Value, A::Error> {
         let level = self.level.deeper::<A::Error>()?;
-        self.inner.struct_variant(fields, Container { visitor, level, length: Length::OfType })
+        self.inner.struct_variant(fields, Container::<_, true> { visitor, level })
     }
 }
 
