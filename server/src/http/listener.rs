@@ -15,11 +15,11 @@ use tower_service::Service;
 use super::{
     HttpOptions,
     framing::{Framed, Framing},
-    router,
+    router::router,
     stall::Stall,
     web_socket::{self, Upgrade},
 };
-use crate::{Server, log::warn_of};
+use crate::{Server, listen::accept_each, log::warn_of, stop::Stop};
 
 /// What the connections of a listener share.
 struct Listener {
@@ -27,13 +27,15 @@ struct Listener {
     options: HttpOptions,
     router: Router,
     connections: Semaphore,
+    stop: Stop,
 }
 
 impl Server {
     /// Serves HTTP/1.1 on the connections of a listener until [`Server::shutdown`] is called, and waits for them to close: messages, the
     /// administration of entities, and AMQP over WebSocket on the path `/$servicebus/websocket`.
     ///
-    /// Requests that have begun are answered at the shutdown, within [`Timeouts::shutdown`](crate::Timeouts::shutdown).
+    /// Requests that have begun are answered at the shutdown, within [`Timeouts::shutdown`](crate::Timeouts::shutdown). Then their
+    /// connections are dropped.
     ///
     /// # Errors
     /// Those of [`Server::serve`].
@@ -41,14 +43,21 @@ impl Server {
     /// # Cancel safety
     /// Dropping the future closes the connections.
     pub async fn serve_http(&self, listener: TcpListener, options: HttpOptions) -> io::Result<()> {
-        let connections = Semaphore::new(options.max_connections.clamp(1, Semaphore::MAX_PERMITS));
         let router = router(self, &options);
-        let shared = Arc::new(Listener { server: self.clone(), options, router, connections });
-        self.accept_each(listener, |stream| Arc::clone(&shared).connection(stream)).await
+        Listener::new(self.clone(), options, router, self.stop()).accept(listener).await
     }
 }
 
 impl Listener {
+    fn new(server: Server, options: HttpOptions, router: Router, stop: Stop) -> Arc<Self> {
+        let connections = Semaphore::new(options.max_connections.clamp(1, Semaphore::MAX_PERMITS));
+        Arc::new(Self { server, options, router, connections, stop })
+    }
+
+    async fn accept(self: Arc<Self>, listener: TcpListener) -> io::Result<()> {
+        accept_each(listener, &self.stop, |stream| Arc::clone(&self).connection(stream)).await
+    }
+
     async fn connection(self: Arc<Self>, stream: TcpStream) {
         let Ok(permit) = self.connections.try_acquire() else {
             warn_of!("HttpConnectionLimit", "a connection of HTTP over the limit was closed");
@@ -56,7 +65,11 @@ impl Listener {
         };
         let counted = self.server.count_connection();
         let upgrade = Upgrade::default();
-        match self.options.acceptor.accept(stream).await {
+        let accepted = tokio::select! {
+            accepted = self.options.acceptor.accept(stream) => accepted,
+            () = self.stop.requested() => return,
+        };
+        match accepted {
             Ok(stream) => self.requests(stream, upgrade.clone()).await,
             // Anyone may connect and not go on: no operator has to act.
             Err(error) => tracing::debug!(error = &error as &dyn std::error::Error, "a handshake failed"),
@@ -66,7 +79,7 @@ impl Listener {
             && let Ok(upgraded) = upgrade.await
         {
             let stream = web_socket::options().upgraded(TokioIo::new(upgraded)).await;
-            self.server.serve_stream(stream).await;
+            self.server.amqp(stream).await;
         }
     }
 
@@ -91,10 +104,9 @@ impl Listener {
         let mut connection = pin!(connection);
         let served = tokio::select! {
             served = connection.as_mut() => served,
-            () = self.server.shutting_down() => {
+            () = self.stop.requested() => {
                 connection.as_mut().graceful_shutdown();
-                let limit = self.server.shared().timeouts.shutdown;
-                tokio::time::timeout(limit, connection).await.unwrap_or(Ok(()))
+                connection.await
             }
         };
         if let Err(error) = served {

@@ -19,7 +19,6 @@ mod stall;
 mod web_socket;
 
 pub use self::options::HttpOptions;
-pub(crate) use self::router::router;
 
 /// What the requests of a listener share.
 struct Http {
