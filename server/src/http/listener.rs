@@ -1,6 +1,6 @@
 //! The connections of HTTP.
 
-use std::{io, pin::pin, sync::Arc};
+use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
 
 use axum::{Router, extract::Request};
 use consign_amqp::stream::Stream;
@@ -8,14 +8,14 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
+    sync::{Semaphore, watch},
 };
 use tower_service::Service;
 
 use super::{
     HttpOptions,
     framing::{Framed, Framing},
-    router::router,
+    router::{router, routes_alone},
     stall::Stall,
     web_socket::{self, Upgrade},
 };
@@ -23,7 +23,8 @@ use crate::{Server, listen::accept_each, log::warn_of, stop::Stop};
 
 /// What the connections of a listener share.
 struct Listener {
-    server: Server,
+    /// None if there are routes alone.
+    server: Option<Server>,
     options: HttpOptions,
     router: Router,
     connections: Semaphore,
@@ -44,12 +45,39 @@ impl Server {
     /// Dropping the future closes the connections.
     pub async fn serve_http(&self, listener: TcpListener, options: HttpOptions) -> io::Result<()> {
         let router = router(self, &options);
-        Listener::new(self.clone(), options, router, self.stop()).accept(listener).await
+        Listener::new(Some(self.clone()), options, router, self.stop()).accept(listener).await
     }
 }
 
+/// Serves the [`routes`](HttpOptions::routes) of options alone, such as those of a web page over another broker, until `shutdown` is
+/// ready. The limits of the options apply, except `body_timeout`: a handler that reads a body limits its time.
+///
+/// Requests that have begun are answered at the shutdown, within `shutdown_timeout`. Then their connections are dropped.
+///
+/// # Errors
+/// Those of [`Server::serve`].
+///
+/// # Cancel safety
+/// Dropping the future closes the connections.
+pub async fn serve_routes(
+    listener: TcpListener,
+    options: HttpOptions,
+    shutdown: impl Future<Output = ()>,
+    shutdown_timeout: Duration,
+) -> io::Result<()> {
+    let requested = watch::Sender::new(false);
+    let router = routes_alone(&options);
+    let shared = Listener::new(None, options, router, Stop::new(&requested, shutdown_timeout));
+    let stopping = async {
+        shutdown.await;
+        requested.send_replace(true);
+    };
+    let (served, ()) = tokio::join!(shared.accept(listener), stopping);
+    served
+}
+
 impl Listener {
-    fn new(server: Server, options: HttpOptions, router: Router, stop: Stop) -> Arc<Self> {
+    fn new(server: Option<Server>, options: HttpOptions, router: Router, stop: Stop) -> Arc<Self> {
         let connections = Semaphore::new(options.max_connections.clamp(1, Semaphore::MAX_PERMITS));
         Arc::new(Self { server, options, router, connections, stop })
     }
@@ -63,7 +91,7 @@ impl Listener {
             warn_of!("HttpConnectionLimit", "a connection of HTTP over the limit was closed");
             return;
         };
-        let counted = self.server.count_connection();
+        let counted = self.server.as_ref().and_then(Server::count_connection);
         let upgrade = Upgrade::default();
         let accepted = tokio::select! {
             accepted = self.options.acceptor.accept(stream) => accepted,
@@ -75,11 +103,12 @@ impl Listener {
             Err(error) => tracing::debug!(error = &error as &dyn std::error::Error, "a handshake failed"),
         }
         drop((permit, counted));
-        if let Some(upgrade) = upgrade.take()
+        if let Some(server) = &self.server
+            && let Some(upgrade) = upgrade.take()
             && let Ok(upgraded) = upgrade.await
         {
             let stream = web_socket::options().upgraded(TokioIo::new(upgraded)).await;
-            self.server.amqp(stream).await;
+            server.amqp(stream).await;
         }
     }
 
