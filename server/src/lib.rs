@@ -33,6 +33,7 @@ pub mod page;
 mod places;
 mod server;
 mod shared;
+mod stop;
 mod transactions;
 
 #[cfg(any(feature = "operations", feature = "page"))]

@@ -64,7 +64,7 @@ pub struct Timeouts {
     pub new_connection: Duration,
     /// How long a client may be without a token, where it needs one. 20 seconds by default.
     pub authorization: Duration,
-    /// How long connections may take to close when the server shuts down. 10 seconds by default.
+    /// How long connections may take to close when the server shuts down. 10 seconds by default. Then they are dropped.
     pub shutdown: Duration,
 }
 

@@ -1,4 +1,4 @@
-use std::{fmt, future::Future, io, sync::Arc, time::Duration};
+use std::{fmt, future::Future, io, sync::Arc};
 
 use consign_amqp::value::Str;
 use consign_broker::Broker;
@@ -6,25 +6,23 @@ use consign_broker::Broker;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::{TcpListener, TcpStream},
+    net::TcpListener,
     sync::{Semaphore, watch},
-    task::JoinSet,
 };
 
 use crate::{
     auth::{AllowAll, Authorizer},
     connection,
     limits::{Limits, Timeouts},
+    listen::accept_each,
     locks::Locks,
     places::Places,
     shared::Shared,
+    stop::Stop,
 };
 
 /// How many connections are told at a time that there are too many of those that have not authenticated. More are dropped.
 const MAX_REFUSALS: usize = 64;
-
-/// How long to wait after a failed accept, such as one for want of a file descriptor.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A server of one broker. Clones are handles to one server.
 #[derive(Clone)]
@@ -54,8 +52,8 @@ impl Server {
         }
     }
 
-    /// Serves the connections of a listener until [`Server::shutdown`] is called, and waits for them to close. Several
-    /// listeners may be served at a time.
+    /// Serves the connections of a listener until [`Server::shutdown`] is called, and waits for them to close, at most
+    /// [`Timeouts::shutdown`]. Several listeners may be served at a time.
     ///
     /// A connection that cannot be accepted, for example for want of a file descriptor, is logged as a warning.
     ///
@@ -65,50 +63,29 @@ impl Server {
     /// # Cancel safety
     /// Dropping the future closes the connections without a close frame.
     pub async fn serve(&self, listener: TcpListener) -> io::Result<()> {
-        self.accept_each(listener, |stream| self.serve_stream(stream)).await
+        accept_each(listener, &self.stop(), |stream| self.amqp(stream)).await
     }
 
-    /// Serves each stream of a listener in a task of its own.
-    pub(crate) async fn accept_each<F>(&self, listener: TcpListener, serve: impl Fn(TcpStream) -> F) -> io::Result<()>
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        let mut shutdown = self.shared.shutdown.subscribe();
-        let mut connections = JoinSet::new();
-        loop {
-            let accepted = tokio::select! {
-                biased;
-                _ = shutdown.wait_for(|shutdown| *shutdown) => break,
-                Some(ended) = connections.join_next() => {
-                    if let Err(error) = ended {
-                        tracing::warn!(%error, "the task of a connection has failed");
-                    }
-                    continue;
-                }
-                accepted = listener.accept() => accepted,
-            };
-            match accepted {
-                Ok((stream, _)) => {
-                    // Without it the connection is slower, not wrong.
-                    let _ = stream.set_nodelay(true);
-                    connections.spawn(serve(stream));
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "a connection was not accepted");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            }
-        }
-        drop(listener);
-        while connections.join_next().await.is_some() {}
-        Ok(())
-    }
-
-    /// Serves one connection on an accepted stream, such as one of TLS or a WebSocket, until it is closed.
+    /// Serves one connection on an accepted stream, such as one of TLS or a WebSocket, until it is closed. After
+    /// [`Server::shutdown`] it is dropped if it does not close within [`Timeouts::shutdown`].
     ///
     /// # Cancel safety
     /// Dropping the future closes the connection.
     pub fn serve_stream<S>(&self, stream: S) -> impl Future<Output = ()> + Send + use<S>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let (connection, stop) = (self.amqp(stream), self.stop());
+        async move {
+            tokio::select! {
+                () = connection => {}
+                () = stop.is_over() => {}
+            }
+        }
+    }
+
+    /// Serves one connection until it is closed. Its task is aborted if it does not close in time.
+    pub(crate) fn amqp<S>(&self, stream: S) -> impl Future<Output = ()> + Send + use<S>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
@@ -120,7 +97,8 @@ impl Server {
     }
 
     /// Shuts the server down: no connection is accepted, and those that there are get a close frame with
-    /// `amqp:connection:forced`. Returns when they are closed, at the latest after [`Timeouts::shutdown`].
+    /// `amqp:connection:forced`. Returns when they are closed, at the latest after [`Timeouts::shutdown`]: those that are open
+    /// then are dropped.
     ///
     /// A call that the broker has begun is answered before the close if it ends in that time.
     pub async fn shutdown(&self) {
@@ -142,11 +120,9 @@ impl Server {
         self.shared.places.count()
     }
 
-    /// Waits until [`Server::shutdown`] is called.
-    #[cfg(feature = "http")]
-    pub(crate) async fn shutting_down(&self) {
-        // The sender lives as long as the server.
-        let _ = self.shared.shutdown.subscribe().wait_for(|shutdown| *shutdown).await;
+    /// What listeners and connections watch.
+    pub(crate) fn stop(&self) -> Stop {
+        Stop::new(&self.shared.shutdown, self.shared.timeouts.shutdown)
     }
 
     /// Returns the broker.

@@ -82,6 +82,36 @@ fn an_error_names_the_entity_and_the_setting() {
     assert!(error.starts_with("topic: sub: sql: "), "{error}");
 }
 
+#[test]
+fn a_name_that_is_given_twice_is_an_error() {
+    let subscriptions = |names: [&str; 2], rules: [&str; 2]| {
+        let rules = rules.map(|name| format!(r#"{{"Name": "{name}"}}"#)).join(",");
+        let subscriptions = names.map(|name| format!(r#"{{"Name": "{name}", "Rules": [{rules}]}}"#)).join(",");
+        format!(r#""Topics": [{{"Name": "t", "Subscriptions": [{subscriptions}]}}]"#)
+    };
+    for (entities, place) in [
+        (r#""Queues": [{"Name": "a"}, {"Name": "b"}, {"Name": "A"}]"#.to_owned(), "A: "),
+        (r#""Topics": [{"Name": "a"}, {"Name": "a"}]"#.to_owned(), "a: "),
+        (r#""Queues": [{"Name": "a"}], "Topics": [{"Name": "\u00c4"}, {"Name": "\u00e4"}]"#.to_owned(), "\u{e4}: "),
+        (r#""Queues": [{"Name": "a"}], "Topics": [{"Name": "A"}]"#.to_owned(), "A: "),
+        (subscriptions(["a", "A"], ["x", "y"]), "t: A: "),
+        (subscriptions(["a", "b"], ["x", "X"]), "t: a: X: "),
+    ] {
+        let text = format!(r#"{{"UserConfig": {{"Namespaces": [{{"Name": "n", {entities}}}]}}}}"#);
+        let error = Config::from_emulator_json(&text).unwrap_err().to_string();
+        assert_eq!(error, format!("{place}the name is given twice"), "{text}");
+    }
+    for (text, place) in [
+        ("[queues.a]\n[queues.A]", "a: "),
+        ("[queues.a]\n[topics.A]", "A: "),
+        ("[topics.t]\n[subscriptions.t.a]\n[subscriptions.t.A]", "t: a: "),
+        ("[topics.t]\n[subscriptions.t.a]\n[[rules.t.a]]\nname = 'r'\n[[rules.t.a]]\nname = 'R'", "t: a: R: "),
+    ] {
+        let error = Config::from_toml(text).unwrap_err().to_string();
+        assert_eq!(error, format!("{place}the name is given twice"), "{text}");
+    }
+}
+
 /// What clients have set and the file leaves out is kept.
 #[test]
 fn metadata_is_read_from_a_file_and_otherwise_kept() {

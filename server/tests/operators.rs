@@ -58,14 +58,22 @@ impl Server {
         self.lines.iter().find_map(|line| line.strip_prefix(start))
     }
 
+    fn address(&self) -> &str {
+        let address = self.line("HTTP: http://").or_else(|| self.line("Page: http://")).unwrap();
+        address.split('/').next().unwrap()
+    }
+
     /// The status of an answer, and all of it.
     fn get(&self, path: &str, key: Option<&str>) -> (u16, String) {
-        let address = self.line("HTTP: http://").or_else(|| self.line("Page: http://")).unwrap();
-        let address = address.split('/').next().unwrap();
-        let mut stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         let key = key.map(|key| format!("Authorization: Bearer {key}\r\n")).unwrap_or_default();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n{key}Connection: close\r\n\r\n").unwrap();
+        self.exchange(&format!("GET {path} HTTP/1.1\r\nHost: {}\r\n{key}Connection: close\r\n\r\n", self.address()))
+    }
+
+    /// The status of the answer to a request after which the connection is closed, and all of it.
+    fn exchange(&self, request: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(self.address()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).unwrap();
         let answer = String::from_utf8(answer).unwrap();
@@ -135,6 +143,7 @@ fn the_log_is_json_if_it_is_requested() {
     assert_eq!((&line["level"], &line["fields"]["message"]), (&"INFO".into(), &"shutting down".into()));
 }
 
+/// Rules: HT-20, HT-35.
 #[tokio::test]
 async fn the_page_is_served_over_the_broker_of_a_url() {
     let folder = tempfile::tempdir().unwrap();
@@ -153,6 +162,10 @@ async fn the_page_is_served_over_the_broker_of_a_url() {
     assert!(status == 200 && answer.contains("of-a-store"), "{answer}");
     assert!(server.get("/$page/messages?path=of-a-store", None).1.contains("one order"));
     assert_eq!((server.get("/health/live", None).0, server.get("/metrics", None).0), (200, 404));
+    let twice =
+        "POST /$page/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
+    let (status, answer) = server.exchange(twice);
+    assert!(status == 400 && answer.contains("not both"), "{answer}");
 }
 
 #[test]

@@ -58,6 +58,16 @@ impl Failure {
         Self::new(Exit::Failure, "Io", format!("{}: {error}", name.display()))
     }
 
+    /// A store that cannot be opened.
+    pub(crate) fn open(error: StorageError) -> Self {
+        match error.kind() {
+            StorageErrorKind::NewerFormat | StorageErrorKind::NotAStore | StorageErrorKind::Failed => {
+                Self { exit: Exit::Connection, ..error.into() }
+            }
+            _ => error.into(),
+        }
+    }
+
     /// The object for programs, with this change of its text.
     pub(crate) fn to_json(&self, redact: impl FnOnce(&str) -> String) -> serde_json::Value {
         serde_json::json!({

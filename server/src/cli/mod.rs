@@ -36,7 +36,7 @@ use self::{
     failure::{Exit, Failure},
     options::{Command, CommandLine},
     output::Output,
-    target::{Target, redact_urls},
+    target::{Target, redact_arguments},
 };
 
 /// Runs the command of the arguments of the process.
@@ -60,7 +60,7 @@ pub(crate) fn main() -> ExitCode {
 /// Prints help, the version, or what is wrong with the arguments. A URL among them may have a password.
 fn refused(error: &clap::Error) -> ExitCode {
     if error.use_stderr() {
-        let text = redact_urls(&error.render().to_string());
+        let text = redact_arguments(&error.render().to_string(), std::env::args_os());
         if std::env::args_os().any(|argument| argument == "--json") {
             let object = Failure::usage(text.trim_end()).to_json(str::to_owned);
             let _ = writeln!(io::stderr(), "{object}");
@@ -74,7 +74,10 @@ fn refused(error: &clap::Error) -> ExitCode {
 }
 
 fn report(command: &Command, failure: &Failure) {
-    let redact = |text: &str| command.target().map_or_else(|| redact_urls(text), |target| target.url.redact(text));
+    let redact = |text: &str| match command.target() {
+        Some(target) => redact_arguments(&target.url.redact(text), std::env::args_os()),
+        None => redact_arguments(text, std::env::args_os()),
+    };
     let line = if command.is_json() {
         failure.to_json(redact).to_string()
     } else {

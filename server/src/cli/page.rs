@@ -7,7 +7,10 @@ use std::{
 };
 
 use axum::{Router, routing::get};
-use consign_server::page::Page;
+use consign_server::{
+    http::{HttpOptions, serve_routes},
+    page::Page,
+};
 use tokio::{
     net::TcpListener,
     runtime::Runtime,
@@ -17,7 +20,7 @@ use tokio::{
 use super::{
     Error, Failure, operators,
     options::Serve,
-    serve::init_log,
+    serve::{SHUTDOWN_TIMEOUT, init_log},
     target::{self, BrokerUrl, Target},
 };
 
@@ -68,7 +71,7 @@ async fn serve(options: &Serve, url: &BrokerUrl) -> Result<(), Failure> {
         tracing::info!("shutting down");
         handle.shutdown();
     };
-    let served = async { axum::serve(listener, routes).with_graceful_shutdown(stop).await };
+    let served = serve_routes(listener, HttpOptions::default().routes(routes), stop, SHUTDOWN_TIMEOUT);
     let (served, ()) = tokio::join!(served, page.run());
     target::close(&transport, served.map_err(Failure::from)).await
 }

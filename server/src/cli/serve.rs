@@ -3,12 +3,12 @@
 use std::{
     io::{self, Write},
     net::SocketAddr,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use consign_broker::{Broker, OnDisconnect, Quirks};
 use consign_core::time::SystemClock;
-use consign_server::{Server, auth::SharedAccessKeys, config::Config, http::HttpOptions};
+use consign_server::{Server, Timeouts, auth::SharedAccessKeys, config::Config, http::HttpOptions};
 use tokio::{
     runtime::Runtime,
     signal::unix::{SignalKind, signal},
@@ -21,6 +21,9 @@ use super::{
     options::{LogFormat, Serve},
     ports::Ports,
 };
+
+/// How long connections may take to close: `docker stop` kills a process after 10 s, and the store is closed after them.
+pub(super) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Serves until SIGTERM or SIGINT.
 #[expect(clippy::disallowed_methods, reason = "how long a start takes is printed, not used")]
@@ -63,7 +66,10 @@ async fn serve(options: &Serve, began: Instant) -> Result<(), Error> {
     if options.data.is_some() {
         stored(&broker, options).await?;
     }
-    let mut server = Server::builder().broker(broker.clone()).create_entities(options.creates_entities());
+    let mut server = Server::builder()
+        .broker(broker.clone())
+        .create_entities(options.creates_entities())
+        .timeouts(Timeouts::default().shutdown(SHUTDOWN_TIMEOUT));
     if has_keys {
         server = server.authorizer(SharedAccessKeys::new(keys));
     }

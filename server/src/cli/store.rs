@@ -7,7 +7,7 @@ use std::{
 
 use clap::{Args, Subcommand};
 use consign::{
-    broker::{Broker, Salvage as Salvaged},
+    broker::{Broker, Salvage as Salvaged, StorageErrorKind},
     transport::Escaped,
 };
 use serde_json::json;
@@ -86,7 +86,7 @@ impl Store {
     pub(crate) async fn run(&self, out: &mut Output) -> Result<(), Failure> {
         match self {
             Self::Check(options) => {
-                let salvaged = Broker::salvage(options.folder()?, &mut io::sink())?;
+                let salvaged = Broker::salvage(options.folder()?, &mut io::sink()).map_err(Failure::open)?;
                 report("read", &salvaged, out)
             }
             Self::Compact(options) => compact(options.folder()?, out).await,
@@ -94,7 +94,11 @@ impl Store {
             Self::Salvage(options) => {
                 let folder = options.store.folder()?;
                 let mut file = NewFile::create(&options.output)?;
-                let salvaged = Broker::salvage(folder, &mut file)?;
+                // `Failed` may be of the new file.
+                let salvaged = Broker::salvage(folder, &mut file).map_err(|error| match error.kind() {
+                    StorageErrorKind::Failed => error.into(),
+                    _ => Failure::open(error),
+                })?;
                 file.keep()?;
                 report("written", &salvaged, out)
             }
@@ -118,7 +122,7 @@ fn report(what: &'static str, salvaged: &Salvaged, out: &mut Output) -> Result<(
 
 async fn compact(folder: &Path, out: &mut Output) -> Result<(), Failure> {
     let before = size(folder)?;
-    let broker = Broker::open(folder)?;
+    let broker = Broker::open(folder).map_err(Failure::open)?;
     let compacted = broker.compact().await;
     let closed = broker.close().await;
     compacted?;
@@ -128,7 +132,7 @@ async fn compact(folder: &Path, out: &mut Output) -> Result<(), Failure> {
 }
 
 async fn backup(folder: &Path, to: &Path, out: &mut Output) -> Result<(), Failure> {
-    let broker = Broker::open(folder)?;
+    let broker = Broker::open(folder).map_err(Failure::open)?;
     let copied = broker.backup(to);
     let closed = broker.close().await;
     copied?;

@@ -1,6 +1,6 @@
 //! The broker that a command works on.
 
-use std::{convert::Infallible, fmt, path::PathBuf, str::FromStr, time::Duration};
+use std::{convert::Infallible, ffi::OsString, fmt, path::PathBuf, str::FromStr, time::Duration};
 
 use clap::Args;
 use consign::{
@@ -95,9 +95,9 @@ impl BrokerUrl {
         let mut text = if has_login { text.replace(&self.0, "(the URL)") } else { text.to_owned() };
         let authority = self.0.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@')).map(|(user, _)| user);
         if let Some((_, password)) = authority.and_then(|user| user.split_once(':'))
-            && password.len() > 2
+            && !password.is_empty()
         {
-            text = text.replace(password, "…");
+            text = redact_password(&text, password);
         }
         redact_urls(&text)
     }
@@ -117,6 +117,55 @@ impl fmt::Debug for BrokerUrl {
     }
 }
 
+/// Returns the text with `…` for a password. One of a few characters is only replaced as a word: others have its characters too.
+fn redact_password(text: &str, password: &str) -> String {
+    if password.len() > 2 {
+        return text.replace(password, "…");
+    }
+    let (mut redacted, mut end) = (String::with_capacity(text.len()), 0);
+    for (at, _) in text.match_indices(password) {
+        let after = at + password.len();
+        let is_word = !text[..at].ends_with(char::is_alphanumeric) && !text[after..].starts_with(char::is_alphanumeric);
+        if is_word {
+            redacted.push_str(&text[end..at]);
+            redacted.push('…');
+            end = after;
+        }
+    }
+    redacted + &text[end..]
+}
+
+/// Returns the text with `…` for the user, the password and the query of each of these arguments that is a URL, and of each other URL
+/// in it. Where an argument ends is not seen in the text: it may have quotes and spaces.
+pub(crate) fn redact_arguments(text: &str, arguments: impl IntoIterator<Item = OsString>) -> String {
+    let mut text = text.to_owned();
+    for argument in arguments {
+        let argument = argument.to_string_lossy();
+        let Some((_, url)) = argument.split_once("://") else { continue };
+        if url.contains(['@', '?', '#']) {
+            text = text.replace(url, &redact_url(url));
+        }
+    }
+    redact_urls(&text)
+}
+
+/// Returns what is behind the scheme of a URL, with `…` for the user, the password and the query.
+fn redact_url(url: &str) -> String {
+    let mut redacted = String::with_capacity(url.len());
+    let (url, has_more) = match url.rsplit_once('@') {
+        Some((_, host)) => {
+            redacted.push_str("…@");
+            (host, host.contains(['?', '#']))
+        }
+        None => (url, url.contains(['?', '#'])),
+    };
+    redacted.push_str(url.split(['?', '#']).next().unwrap_or_default());
+    if has_more {
+        redacted.push_str("?…");
+    }
+    redacted
+}
+
 /// Returns the text with `…` for the user, the password and the query of each URL in it.
 pub(crate) fn redact_urls(text: &str) -> String {
     let mut redacted = String::with_capacity(text.len());
@@ -127,17 +176,7 @@ pub(crate) fn redact_urls(text: &str) -> String {
         let end =
             after.find(|char: char| char.is_whitespace() || matches!(char, '\'' | '"' | '`')).unwrap_or(after.len());
         let (url, following) = after.split_at(end);
-        let (url, has_more) = match url.rsplit_once('@') {
-            Some((_, host)) => {
-                redacted.push_str("…@");
-                (host, host.contains(['?', '#']))
-            }
-            None => (url, url.contains(['?', '#'])),
-        };
-        redacted.push_str(url.split(['?', '#']).next().unwrap_or_default());
-        if has_more {
-            redacted.push_str("?…");
-        }
+        redacted.push_str(&redact_url(url));
         rest = following;
     }
     redacted.push_str(rest);
@@ -222,5 +261,20 @@ mod tests {
         let redacted = url.redact("nats://me:secret@one:4222 refused the password secret");
         assert_eq!(redacted, "(the URL) refused the password …");
         assert!(!format!("{url:?}").contains("secret"));
+        let url: BrokerUrl = "nats://me:a@one:4222".parse().unwrap();
+        assert_eq!(url.redact("a server refused 'a', and then \"a\""), "… server refused '…', and then \"…\"");
+    }
+
+    #[test]
+    fn passwords_of_arguments_are_not_in_texts() {
+        for (argument, redacted) in [
+            ("amqp://u:it's-secret@h/", "amqp://…@h/"),
+            ("amqp://u:a \"secret\"@h/?password=it's-secret", "amqp://…@h/?…"),
+            ("--url=nats://h?password=it's-secret#`secret`", "--url=nats://h?…"),
+            ("https://docs.rs/", "https://docs.rs/"),
+        ] {
+            let text = redact_arguments(&format!("unexpected '{argument}' found"), [OsString::from(argument)]);
+            assert_eq!(text, format!("unexpected '{redacted}' found"));
+        }
     }
 }

@@ -13,6 +13,7 @@ use super::{Command, CommandLine, failure::Failure, output::Output};
 mod session;
 
 mod list_limit;
+mod receive;
 mod reference;
 
 #[test]

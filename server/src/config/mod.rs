@@ -42,7 +42,7 @@ mod error;
 mod properties;
 mod toml;
 
-use std::path::Path;
+use std::{collections::HashSet, path::Path};
 
 use consign_core::administration::{QueueSettings, SubscriptionSettings, TopicSettings};
 use consign_rules::Rule;
@@ -104,18 +104,33 @@ impl Config {
     /// Reads TOML.
     ///
     /// # Errors
-    /// The text is not TOML, has a setting that is not known, or a value out of its range.
+    /// The text is not TOML, has a setting that is not known, a value out of its range, or a name that is given twice.
     pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
-        toml::read(text)
+        toml::read(text)?.with_unique_names()
     }
 
     /// Reads the format of Microsoft's emulator. It has no keys: the emulator accepts any. Settings that are left out have
     /// the emulator's defaults, such as 3 deliveries and one hour to live.
     ///
     /// # Errors
-    /// The text is not JSON, has a setting that is not known, or a value out of its range.
+    /// The text is not JSON, has a setting that is not known, a value out of its range, or a name that is given twice.
     pub fn from_emulator_json(text: &str) -> Result<Self, ConfigError> {
-        emulator::read(text)
+        emulator::read(text)?.with_unique_names()
+    }
+
+    /// Refuses a name that is given twice: the settings of one of the two would have no effect.
+    fn with_unique_names(self) -> Result<Self, ConfigError> {
+        let queues = self.queues.iter().map(|(name, _)| &**name);
+        check_unique(queues.chain(self.topics.iter().map(|topic| &*topic.name)))?;
+        for TopicConfig { name, subscriptions, .. } in &self.topics {
+            let unique = check_unique(subscriptions.iter().map(|subscription| &*subscription.name));
+            unique.map_err(|error| error.at(name))?;
+            for subscription in subscriptions {
+                let unique = check_unique(subscription.rules.iter().map(Rule::name));
+                unique.map_err(|error| error.at(&subscription.name).at(name))?;
+            }
+        }
+        Ok(self)
     }
 
     /// Takes the shared access keys.
@@ -127,5 +142,14 @@ impl Config {
     #[must_use]
     pub fn entities(&self) -> usize {
         self.queues.len() + self.topics.iter().map(|topic| 1 + topic.subscriptions.len()).sum::<usize>()
+    }
+}
+
+/// Names are compared without regard to case, as those of entities.
+fn check_unique<'n>(mut names: impl Iterator<Item = &'n str>) -> Result<(), ConfigError> {
+    let mut found = HashSet::new();
+    match names.find(|name| !found.insert(name.to_lowercase())) {
+        Some(name) => Err(ConfigError::new("the name is given twice").at(name)),
+        None => Ok(()),
     }
 }

@@ -1,6 +1,6 @@
 //! The connections of HTTP.
 
-use std::{io, pin::pin, sync::Arc};
+use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
 
 use axum::{Router, extract::Request};
 use consign_amqp::stream::Stream;
@@ -8,32 +8,35 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
+    sync::{Semaphore, watch},
 };
 use tower_service::Service;
 
 use super::{
     HttpOptions,
     framing::{Framed, Framing},
-    router,
+    router::{router, routes_alone},
     stall::Stall,
     web_socket::{self, Upgrade},
 };
-use crate::{Server, log::warn_of};
+use crate::{Server, listen::accept_each, log::warn_of, stop::Stop};
 
 /// What the connections of a listener share.
 struct Listener {
-    server: Server,
+    /// None if there are routes alone.
+    server: Option<Server>,
     options: HttpOptions,
     router: Router,
     connections: Semaphore,
+    stop: Stop,
 }
 
 impl Server {
     /// Serves HTTP/1.1 on the connections of a listener until [`Server::shutdown`] is called, and waits for them to close: messages, the
     /// administration of entities, and AMQP over WebSocket on the path `/$servicebus/websocket`.
     ///
-    /// Requests that have begun are answered at the shutdown, within [`Timeouts::shutdown`](crate::Timeouts::shutdown).
+    /// Requests that have begun are answered at the shutdown, within [`Timeouts::shutdown`](crate::Timeouts::shutdown). Then their
+    /// connections are dropped.
     ///
     /// # Errors
     /// Those of [`Server::serve`].
@@ -41,32 +44,71 @@ impl Server {
     /// # Cancel safety
     /// Dropping the future closes the connections.
     pub async fn serve_http(&self, listener: TcpListener, options: HttpOptions) -> io::Result<()> {
-        let connections = Semaphore::new(options.max_connections.clamp(1, Semaphore::MAX_PERMITS));
         let router = router(self, &options);
-        let shared = Arc::new(Listener { server: self.clone(), options, router, connections });
-        self.accept_each(listener, |stream| Arc::clone(&shared).connection(stream)).await
+        Listener::new(Some(self.clone()), options, router, self.stop()).accept(listener).await
     }
 }
 
+/// Serves the [`routes`](HttpOptions::routes) of options alone, such as those of a web page over another broker, until `shutdown` is
+/// ready. The limits of the options apply, except `body_timeout`: a handler that reads a body limits its time.
+///
+/// Requests that have begun are answered at the shutdown, within `shutdown_timeout`. Then their connections are dropped.
+///
+/// # Errors
+/// Those of [`Server::serve`].
+///
+/// # Cancel safety
+/// Dropping the future closes the connections.
+pub async fn serve_routes(
+    listener: TcpListener,
+    options: HttpOptions,
+    shutdown: impl Future<Output = ()>,
+    shutdown_timeout: Duration,
+) -> io::Result<()> {
+    let requested = watch::Sender::new(false);
+    let router = routes_alone(&options);
+    let shared = Listener::new(None, options, router, Stop::new(&requested, shutdown_timeout));
+    let stopping = async {
+        shutdown.await;
+        requested.send_replace(true);
+    };
+    let (served, ()) = tokio::join!(shared.accept(listener), stopping);
+    served
+}
+
 impl Listener {
+    fn new(server: Option<Server>, options: HttpOptions, router: Router, stop: Stop) -> Arc<Self> {
+        let connections = Semaphore::new(options.max_connections.clamp(1, Semaphore::MAX_PERMITS));
+        Arc::new(Self { server, options, router, connections, stop })
+    }
+
+    async fn accept(self: Arc<Self>, listener: TcpListener) -> io::Result<()> {
+        accept_each(listener, &self.stop, |stream| Arc::clone(&self).connection(stream)).await
+    }
+
     async fn connection(self: Arc<Self>, stream: TcpStream) {
         let Ok(permit) = self.connections.try_acquire() else {
             warn_of!("HttpConnectionLimit", "a connection of HTTP over the limit was closed");
             return;
         };
-        let counted = self.server.count_connection();
+        let counted = self.server.as_ref().and_then(Server::count_connection);
         let upgrade = Upgrade::default();
-        match self.options.acceptor.accept(stream).await {
+        let accepted = tokio::select! {
+            accepted = self.options.acceptor.accept(stream) => accepted,
+            () = self.stop.requested() => return,
+        };
+        match accepted {
             Ok(stream) => self.requests(stream, upgrade.clone()).await,
             // Anyone may connect and not go on: no operator has to act.
             Err(error) => tracing::debug!(error = &error as &dyn std::error::Error, "a handshake failed"),
         }
         drop((permit, counted));
-        if let Some(upgrade) = upgrade.take()
+        if let Some(server) = &self.server
+            && let Some(upgrade) = upgrade.take()
             && let Ok(upgraded) = upgrade.await
         {
             let stream = web_socket::options().upgraded(TokioIo::new(upgraded)).await;
-            self.server.serve_stream(stream).await;
+            server.amqp(stream).await;
         }
     }
 
@@ -91,10 +133,9 @@ impl Listener {
         let mut connection = pin!(connection);
         let served = tokio::select! {
             served = connection.as_mut() => served,
-            () = self.server.shutting_down() => {
+            () = self.stop.requested() => {
                 connection.as_mut().graceful_shutdown();
-                let limit = self.server.shared().timeouts.shutdown;
-                tokio::time::timeout(limit, connection).await.unwrap_or(Ok(()))
+                connection.await
             }
         };
         if let Err(error) = served {

@@ -18,8 +18,7 @@ mod router;
 mod stall;
 mod web_socket;
 
-pub use self::options::HttpOptions;
-pub(crate) use self::router::router;
+pub use self::{listener::serve_routes, options::HttpOptions};
 
 /// What the requests of a listener share.
 struct Http {

@@ -25,6 +25,11 @@ pub(crate) fn router(server: &Server, options: &HttpOptions) -> Router {
         .layer(middleware::from_fn(close_after_chunked))
 }
 
+/// Returns the further routes of a listener without those of a server.
+pub(super) fn routes_alone(options: &HttpOptions) -> Router {
+    options.routes.clone().layer(middleware::from_fn(close_after_chunked))
+}
+
 /// Refuses a request with `Content-Length` beside `Transfer-Encoding`, and closes the connection after one with `Transfer-Encoding`: an
 /// intermediary may disagree about where the next request begins.
 async fn close_after_chunked(request: Request, next: Next) -> Response {

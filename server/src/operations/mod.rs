@@ -3,7 +3,7 @@
 //! | path | answer |
 //! |---|---|
 //! | `/health/live` | 200 as long as the process answers |
-//! | `/health/ready`, `/health` | 200 if the broker accepts calls; 503 after its disk has failed, or while the server shuts down |
+//! | `/health/ready`, `/health` | 200 if the broker accepts calls; 503 after its disk has failed. During a shutdown it is 503, and new connections are refused |
 //! | `/metrics` | the [metrics], as text of `OpenMetrics` |
 //!
 //! With a key, `/metrics` needs the header `Authorization: Bearer KEY`. Without one, a request of a browser to a name that is not one

@@ -34,6 +34,19 @@ fn no_output_has_a_password() {
             assert!(matches!(ran.code, Some(1 | 2 | 5)), "{arguments:?}: {ran:?}");
         }
     }
+    let (quoted, separate) = (format!("amqp://me:it's-{secret}@h/"), format!("amqp://me:a` \"{secret}\" '{secret}@h/"));
+    for url in [&quoted, &separate] {
+        for arguments in [
+            &["peek", "orders", url][..],
+            &["peek", "orders", "--json", url],
+            &["peek", "orders", &format!("--from={url}")],
+            &["store", "check", url],
+            &["serve", "--transport", url, url],
+        ] {
+            let err = shell.fails(2, arguments);
+            assert!(!err.contains(secret), "{arguments:?}: {err}");
+        }
+    }
     let help = shell.command(&["peek", "--help"]).env("CONSIGN_URL", format!("nats://me:{secret}@h")).output().unwrap();
     assert!(!String::from_utf8_lossy(&help.stdout).contains(secret));
 }

@@ -62,4 +62,33 @@ fn a_folder_without_a_store_is_refused_and_stays_as_it_is() {
         shell.fails(3, &["store", command, "empty"]);
         assert_eq!(std::fs::read_dir(shell.path("empty")).unwrap().count(), 0);
     }
+    shell.write("other", "");
+    std::fs::create_dir_all(shell.path("others")).unwrap();
+    shell.write("others/file", "");
+    for arguments in [
+        &["store", "check", "others"][..],
+        &["store", "compact", "others"],
+        &["store", "backup", "others", "--to", "copy"],
+        &["store", "salvage", "others", "--output", "lines"],
+        &["peek", "orders", "--url", "file:others"],
+    ] {
+        shell.fails(5, arguments);
+    }
+    assert_eq!(std::fs::read_dir(shell.path("others")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_store_of_a_later_version_cannot_be_opened() {
+    let shell = shell();
+    let head = [b"csgnhead".as_slice(), &2_u32.to_le_bytes(), b"more"].concat();
+    shell.write("store/head", [&head[..], &crc32(&head).to_le_bytes()].concat());
+    for command in ["check", "compact"] {
+        let error = shell.fails(5, &["store", command, "store"]);
+        assert!(error.contains("format 2"), "{error}");
+    }
+}
+
+fn crc32(bytes: &[u8]) -> u32 {
+    let bit = |crc: u32, _| (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg());
+    !bytes.iter().fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), bit))
 }

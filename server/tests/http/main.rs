@@ -8,4 +8,5 @@ mod exchange;
 mod hostile;
 mod listener;
 mod messages;
+mod shutdown;
 mod support;

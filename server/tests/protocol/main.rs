@@ -18,6 +18,7 @@ mod requests;
 mod scheduled;
 mod send;
 mod sessions;
+mod shutdown;
 mod support;
 mod topics;
 mod transactions;

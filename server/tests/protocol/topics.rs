@@ -147,6 +147,25 @@ async fn bad_rules_and_rules_of_a_queue_are_refused() {
     let mut manage = Requester::attach(&session, "prices/subscriptions/audit/$management").await;
     let answer = manage.call("com.microsoft:add-rule", rule("amount >")).await;
     assert_eq!((answer.status(), answer.condition()), (400, Some("com.microsoft:argument-error")));
+    // Names of fields have a case.
+    let expression = fields([("Expression", "a=1".into())]);
+    for description in [
+        fields([("sql-filter", expression.clone().into())]),
+        fields([("sql-filter", fields([]).into())]),
+        fields([("sql-filter", fields([("expression", Value::Null)]).into())]),
+        fields([("correlation-filter", fields([]).into()), ("sql-filter", fields([]).into())]),
+        fields([("sql-rule-action", expression.into())]),
+        fields([("sql-rule-action", fields([]).into())]),
+    ] {
+        let request = fields([("rule-name", "r".into()), ("rule-description", description.clone().into())]);
+        let answer = manage.call("com.microsoft:add-rule", request).await;
+        assert_eq!(
+            (answer.status(), answer.condition()),
+            (400, Some("com.microsoft:argument-error")),
+            "{description:?}"
+        );
+    }
+    assert_eq!(topic.subscription("audit").unwrap().rules().len(), 1);
     let mut manage = Requester::attach(&session, "orders/$management").await;
     let answer = manage.call("com.microsoft:add-rule", rule("1=1")).await;
     assert_eq!((answer.status(), answer.condition()), (400, Some("amqp:not-allowed")));

@@ -135,7 +135,7 @@ impl Receive {
         // What is returned before the end would be received again.
         let (mut printed, mut returned) = (0, Returned(Vec::new()));
         let received = self.print_all(receiver, out, &mut printed, &mut returned.0, &mut progress).await;
-        let settled = self.settle(mem::take(&mut returned.0)).await;
+        let (_, settled) = self.settle(mem::take(&mut returned.0)).await;
         received.and(settled.map_err(Failure::from)).map_err(|failure| failure.after(printed))
     }
 
@@ -176,7 +176,13 @@ impl Receive {
             match self.settle {
                 Settle::Abandon | Settle::Release => returned.extend(leases),
                 Settle::Delete => {}
-                _ => self.settle(leases).await?,
+                _ => {
+                    let (done, settled) = self.settle(leases).await;
+                    if let Err(error) = settled {
+                        *printed += done;
+                        return Err(error.into());
+                    }
+                }
             }
             *printed += count;
             progress.set(*printed);
@@ -198,7 +204,8 @@ impl Receive {
         out.either(format_args!("{}: {} B", file.display(), message.body().size()), &object)
     }
 
-    async fn settle(&self, leases: Vec<DynLease>) -> Result<(), SettleError> {
+    /// Settles messages. Returns how many are settled, and the first error.
+    async fn settle(&self, leases: Vec<DynLease>) -> (u64, Result<(), SettleError>) {
         let settled = leases.into_iter().map(|lease| match self.settle {
             Settle::Complete | Settle::Delete => lease.settle(Disposition::Complete),
             Settle::Abandon => lease.settle(Disposition::ABANDON),
@@ -212,7 +219,9 @@ impl Receive {
                 lease.settle(Disposition::DeadLetter(Box::new(dead_letter)))
             }
         });
-        futures_util::future::join_all(settled).await.into_iter().collect()
+        let settled = futures_util::future::join_all(settled).await;
+        let count = settled.iter().filter(|settled| settled.is_ok()).count() as u64;
+        (count, settled.into_iter().collect())
     }
 }
 

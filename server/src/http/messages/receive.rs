@@ -55,10 +55,10 @@ pub(super) async fn run(
     if !path.is_sub_queue() && queue.settings().is_ok_and(|settings| settings.requires_session) {
         return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, "Sessions are not available over HTTP."));
     }
-    let mut receiver = queue.receiver();
+    let (mut receiver, stop) = (queue.receiver(), http.server.stop());
     let received = tokio::select! {
         received = receiver.receive_within(timeout) => received,
-        () = http.server.shutting_down() => {
+        () = stop.requested() => {
             return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "The server shuts down."));
         }
     };

@@ -45,7 +45,8 @@ pub(super) fn add(broker: &Broker, entity: &Entity, request: &Request) -> Result
     let description = Fields(description.ok_or_else(|| Failure::argument("the request has no 'rule-description'"))?);
     let expression = |of: &'static str| -> Result<Option<&str>, Failure> {
         let Some(map) = description.map(of)? else { return Ok(None) };
-        Fields(map).text("expression")
+        let text = Fields(map).text("expression")?;
+        text.map(Some).ok_or_else(|| Failure::argument(format!("'{of}' has no 'expression'")))
     };
     let filter: Filter = match (expression("sql-filter")?, description.map("correlation-filter")?) {
         (Some(text), _) => SqlFilter::parse(text).map_err(|error| Failure::argument(error.to_string()))?.into(),

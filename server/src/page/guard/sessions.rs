@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use axum::http::{HeaderMap, header};
-use consign_core::time::{Clock, Timestamp};
+use consign_core::time::Clock;
 use hmac::{Hmac, KeyInit, Mac};
 use parking_lot::Mutex;
 use sha2::Sha256;
@@ -24,9 +24,9 @@ const MINUTE: Duration = Duration::from_secs(60);
 pub(super) struct Sessions {
     secret: [[u8; 16]; 2],
     clock: Arc<dyn Clock>,
-    begun: Mutex<HashMap<String, Timestamp>>,
+    begun: Mutex<HashMap<String, Duration>>,
     /// When the minute of the failures began, and how many there are.
-    failures: Mutex<(Timestamp, u32)>,
+    failures: Mutex<(Duration, u32)>,
 }
 
 impl Sessions {
@@ -35,15 +35,16 @@ impl Sessions {
         Self { secret, clock, begun: Mutex::default(), failures: Mutex::default() }
     }
 
-    fn now(&self) -> Timestamp {
-        self.clock.now().utc
+    /// The time of the clock that is never set.
+    fn now(&self) -> Duration {
+        self.clock.now().elapsed
     }
 
     /// Begins a session that has presented the key.
     pub(super) fn begin(&self) -> String {
         let (id, now) = (new_id(), self.now());
         let mut begun = self.begun.lock();
-        begun.retain(|_, since| now.saturating_since(*since) < LIFETIME);
+        begun.retain(|_, since| now.saturating_sub(*since) < LIFETIME);
         if begun.len() >= MAX_SESSIONS {
             let oldest = begun.iter().min_by_key(|(_, since)| **since).map(|(id, _)| id.clone());
             oldest.and_then(|oldest| begun.remove(&oldest));
@@ -54,7 +55,7 @@ impl Sessions {
 
     pub(super) fn is_begun(&self, id: &str) -> bool {
         let now = self.now();
-        self.begun.lock().get(id).is_some_and(|since| now.saturating_since(*since) < LIFETIME)
+        self.begun.lock().get(id).is_some_and(|since| now.saturating_sub(*since) < LIFETIME)
     }
 
     pub(super) fn end(&self, id: &str) {
@@ -64,14 +65,14 @@ impl Sessions {
     /// Whether another key may be tried in this minute.
     pub(super) fn may_try(&self) -> bool {
         let (since, count) = *self.failures.lock();
-        count < MAX_FAILURES || self.now().saturating_since(since) >= MINUTE
+        count < MAX_FAILURES || self.now().saturating_sub(since) >= MINUTE
     }
 
     pub(super) fn count_failure(&self) {
         let now = self.now();
         let mut failures = self.failures.lock();
         let (since, count) = *failures;
-        *failures = if now.saturating_since(since) >= MINUTE { (now, 1) } else { (since, count + 1) };
+        *failures = if count == 0 || now.saturating_sub(since) >= MINUTE { (now, 1) } else { (since, count + 1) };
     }
 
     /// The token of the forms of a session, in hexadecimal digits.
@@ -113,7 +114,7 @@ pub(super) fn id_of(headers: &HeaderMap) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use consign_core::time::ManualClock;
+    use consign_core::time::{ManualClock, Timestamp};
 
     use super::*;
 
@@ -144,5 +145,27 @@ mod tests {
         assert!(!sessions.may_try());
         clock.advance(MINUTE);
         assert!(sessions.may_try());
+    }
+
+    /// Rules: HT-41.
+    #[test]
+    fn a_clock_that_is_set_changes_no_time() {
+        let began = Timestamp::from_millis(1_800_000_000_000);
+        let clock = Arc::new(ManualClock::new(began));
+        let sessions = Sessions::new(clock.clone());
+        clock.advance(MINUTE / 2);
+        let id = sessions.begin();
+        (0..MAX_FAILURES).for_each(|_| sessions.count_failure());
+        clock.set_utc(Timestamp::from_millis(1_700_000_000_000));
+        clock.advance(MINUTE.saturating_sub(Duration::from_millis(1)));
+        assert!(!sessions.may_try());
+        clock.advance(Duration::from_millis(1));
+        assert!(sessions.may_try());
+        clock.advance(LIFETIME.saturating_sub(MINUTE));
+        assert!(!sessions.is_begun(&id));
+
+        let id = sessions.begin();
+        clock.set_utc(began);
+        assert!(sessions.is_begun(&id));
     }
 }
