@@ -142,11 +142,10 @@ impl Origin {
     /// Decodes a delivery. One that is not a message is delivered as bytes, for the application to dead-letter.
     fn deliver(self: &Arc<Self>, raw: engine::Delivery) -> Delivery<Amqp10Lease> {
         let source = &self.source;
-        let (mut message, facts) = wire::read(raw.payload.into_bytes());
-        let facts = facts.unwrap_or_else(|error| {
+        let (mut message, facts, unreadable) = wire::read(raw.payload.into_bytes());
+        if let Some(error) = unreadable {
             log::failed(&source.path, "a message cannot be decoded: it is delivered as bytes", &error);
-            wire::Facts::default()
-        });
+        }
         let counted = if source.core.product().counts() { facts.failed_at_broker } else { 0 };
         let failed = facts.failed.saturating_add(counted);
         let enqueued = facts.enqueued.unwrap_or_else(|| source.core.now());
