@@ -101,8 +101,9 @@ impl Dialer {
 
 /// The pause after so many failures before the last one, with a random part.
 pub(crate) fn pause((first, longest): (Duration, Duration), failures: u32) -> Duration {
-    let pause = first.saturating_mul(1 << failures.min(16)).min(longest);
-    pause.mul_f64(0.5 + fastrand::f64() / 2.0)
+    // Doubled 64 times, a nanosecond is longer than any option.
+    let doubled = (0..failures.min(64)).fold(first, |pause, _| pause.saturating_mul(2));
+    doubled.min(longest).mul_f64(0.5 + fastrand::f64() / 2.0)
 }
 
 #[cfg(test)]
@@ -116,5 +117,10 @@ mod tests {
             let (pause, most) = (pause(range, failures), Duration::from_millis(most));
             assert!(pause >= most / 2 && pause <= most, "{failures}: {pause:?}");
         }
+        let day = Duration::from_secs(24 * 3_600);
+        for first in [Duration::from_nanos(1), Duration::from_millis(1), day] {
+            assert!(pause((first, day), 64) >= day / 2, "{first:?}");
+        }
+        assert_eq!(pause((Duration::ZERO, day), 64), Duration::ZERO);
     }
 }
