@@ -158,3 +158,37 @@ async fn a_closed_transport_does_not_connect_again() {
     let received = timeout(SOON, receiver.receive()).await.unwrap().unwrap_err();
     assert!(!sent.is_retryable() && !received.is_retryable(), "{sent:?} {received:?}");
 }
+
+/// Rules: K-270.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_waiting_receive_survives_a_server_that_is_away_for_a_while() {
+    let Some(bench) = Bench::new().await else { return };
+    let (proxy, amqp) = behind_proxy(&bench).await;
+    let mut waiting = receiver(&amqp, &bench.queue).await;
+    let receiving = tokio::spawn(async move { waiting.receive().await });
+    proxy.refuse(true);
+    proxy.cut();
+    // A send that fails has tried to connect.
+    let sender = Amqp10::options().timeout(SOON).connect(&format!("amqp10://{}", proxy.address())).await;
+    assert_eq!(sender.unwrap_err().kind(), ErrorKind::CommunicationProblem);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    proxy.refuse(false);
+    bench.send(["a"]).await;
+    let delivery = timeout(SOON, receiving).await.unwrap().unwrap().unwrap();
+    assert_eq!(text(&delivery.message), "a");
+    delivery.complete().await.unwrap();
+}
+
+/// Rules: K-270.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_waiting_receive_fails_if_no_connection_is_opened_within_the_timeout() {
+    let Some(bench) = Bench::new().await else { return };
+    let proxy = Proxy::to(bench.proton.socket()).await.unwrap();
+    let options = options().timeout(Duration::from_secs(3));
+    let amqp = options.connect(&format!("amqp10://{}", proxy.address())).await.unwrap();
+    let mut waiting = receiver(&amqp, &bench.queue).await;
+    proxy.refuse(true);
+    proxy.cut();
+    let error = timeout(SOON, waiting.receive()).await.unwrap().unwrap_err();
+    assert!(error.is_retryable(), "{error:?}");
+}
