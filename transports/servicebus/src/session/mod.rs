@@ -206,7 +206,7 @@ impl Session for ServiceBusSession {
         let peeking = shared
             .call(Effect::Repeatable, |management| async move { management.peek(from, max, Some(own.id())).await });
         let peeked = transport::peeked(&shared.source, peeking.await?);
-        if let Some(last) = peeked.last().and_then(Message::received) {
+        if let Some(last) = peeked.iter().rev().find_map(Message::received) {
             self.peeked = last.sequence_number.next();
         }
         Ok(peeked)
