@@ -148,6 +148,26 @@ async fn the_next_host_is_tried_when_one_does_not_answer() {
     assert_eq!(text(&receiver.receive().await.unwrap().message), "b");
 }
 
+/// Rules: K-270.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_attempt_to_connect_ends_with_the_transport() {
+    let Some(bench) = Bench::new().await else { return };
+    let (proxy, amqp) = behind_proxy(&bench).await;
+    let sender = amqp.sender(&bench.queue).await.unwrap();
+    proxy.freeze(true);
+    proxy.cut();
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let before = tasks();
+    for _ in 0..50 {
+        let _ = timeout(Duration::from_millis(20), sender.send(Message::new("a"))).await;
+    }
+    assert!(tasks() < before + 10, "{} tasks, and {before} before", tasks());
+    // The server does not answer, which takes half a minute to be an error.
+    timeout(Duration::from_secs(15), amqp.close()).await.unwrap().unwrap();
+    let error = sender.send(Message::new("a")).await.unwrap_err();
+    assert!(!error.is_retryable(), "{error:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_closed_transport_does_not_connect_again() {
     let Some(bench) = Bench::new().await else { return };
