@@ -66,7 +66,8 @@ impl Shared {
             if self.wire.connection.is_closed() {
                 return Err(Self::lost());
             }
-            operation(self.wire.management(&self.source.path).await?).await
+            let management = self.wire.management(&self.source.path).await;
+            operation(management.map_err(Failure::without_effect)?).await
         });
         called.await
     }
