@@ -147,13 +147,11 @@ impl Wire {
     }
 
     async fn token(&self, audience: &str) -> Result<AccessToken, Failure> {
-        match tokio::time::timeout(self.timeout, self.credential.token(audience)).await {
-            Ok(token) => Ok(token?),
-            Err(_) => {
-                let detail = format!("the credential returned no token within {:?}", self.timeout);
-                Err(Failure::new(ErrorKind::ServiceTimeout, detail))
-            }
-        }
+        let Ok(token) = tokio::time::timeout(self.timeout, self.credential.token(audience)).await else {
+            let detail = format!("the credential returned no token within {:?}", self.timeout);
+            return Err(Failure::new(ErrorKind::ServiceTimeout, detail));
+        };
+        Ok(token?)
     }
 
     /// Sends a token for an audience.

@@ -66,7 +66,7 @@ async fn a_dead_letter_address_can_be_any() {
     delivery.complete().await.unwrap();
 }
 
-/// Rules: A-20.
+/// Rules: S-31.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_is_sent_when_the_future_of_its_settlement_is_dropped() {
     let Some(bench) = Bench::new().await else { return };
