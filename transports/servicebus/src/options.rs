@@ -186,7 +186,7 @@ impl Options {
         self
     }
 
-    /// Connects by a [connection string](ConnectionString). The key is not checked here, with an `EntityPath` neither.
+    /// Connects by a [connection string](ConnectionString). Connecting does not check the key, also not for an `EntityPath`.
     ///
     /// # Errors
     ///
