@@ -3,10 +3,20 @@
 use std::{sync::Arc, time::Duration};
 
 use consign_amqp::client::Connection;
-use consign_core::transport::ErrorKind;
-use tokio::{sync::Mutex, time::Instant};
+use consign_core::transport::{BoxFuture, ErrorKind};
+use futures_util::FutureExt;
+use parking_lot::Mutex;
+use tokio::time::Instant;
 
-use crate::{Product, connect, core::Core, error::Failure, log, options::Options, servers::Servers, slot::Slot};
+use crate::{
+    Product, connect,
+    core::Core,
+    error::Failure,
+    log,
+    options::Options,
+    servers::Servers,
+    slot::{Opening, Slot},
+};
 
 /// A connection, which several links may share. Clones share it.
 #[derive(Clone)]
@@ -34,42 +44,62 @@ impl Dialer {
         Self { core: Arc::clone(core), slot }
     }
 
-    /// Returns the connection, and opens it if there is none. An attempt continues when no caller waits for it: otherwise a
-    /// caller with a short deadline would try only the first server.
+    /// Returns the connection, and opens it if there is none. An attempt is one for all callers, and continues when none of them
+    /// waits for it: otherwise a caller with a short deadline would try only the first server.
     pub(crate) async fn connection(&self) -> Result<Connection, Failure> {
-        let this = self.clone();
-        let opening = tokio::spawn(async move { this.open().await });
-        opening.await.unwrap_or_else(|_| Err(Failure::new(ErrorKind::General, "the task of the connection has ended")))
+        let opened = {
+            let mut slot = self.slot.lock();
+            if self.core.is_closed() {
+                return Err(Failure::closed());
+            }
+            if let Some(connection) = slot.connection.as_ref().filter(|connection| !connection.is_closed()) {
+                return Ok(connection.clone());
+            }
+            slot.connection = None;
+            // One that has panicked is not kept.
+            if slot.opening.as_ref().is_some_and(|opening| opening.task.is_finished()) {
+                slot.opening = None;
+            }
+            let (not_before, first) = (slot.not_before, slot.server);
+            slot.opening.get_or_insert_with(|| self.opening(not_before, first)).opened.clone()
+        };
+        opened.await
     }
 
-    async fn open(&self) -> Result<Connection, Failure> {
-        let mut slot = self.slot.lock().await;
+    /// Starts a task that opens the connection, first to the server `first`.
+    fn opening(&self, not_before: Option<Instant>, first: usize) -> Opening {
+        let this = self.clone();
+        let task = tokio::spawn(async move {
+            if let Some(not_before) = not_before {
+                tokio::time::sleep_until(not_before).await;
+            }
+            let opened = this.each_server(first).await;
+            this.opened(opened)
+        });
+        let abort = task.abort_handle();
+        let core = Arc::clone(&self.core);
+        let opened: BoxFuture<_> = Box::pin(async move {
+            let ended = || Failure::new(ErrorKind::General, "the task of the connection has ended");
+            task.await.unwrap_or_else(|_| Err(if core.is_closed() { Failure::closed() } else { ended() }))
+        });
+        Opening { opened: opened.shared(), task: abort }
+    }
+
+    /// Keeps the connection that was opened, or the time before which there is no other attempt.
+    fn opened(&self, opened: Result<(usize, Connection), (usize, Failure)>) -> Result<Connection, Failure> {
+        let mut slot = self.slot.lock();
+        slot.opening = None;
+        // The connection ends when it is dropped.
         if self.core.is_closed() {
             return Err(Failure::closed());
         }
-        if let Some(connection) = slot.connection.as_ref().filter(|connection| !connection.is_closed()) {
-            return Ok(connection.clone());
-        }
-        slot.connection = None;
-        if let Some(not_before) = slot.not_before.take() {
-            tokio::time::sleep_until(not_before).await;
-        }
-        match self.each_server(slot.server).await {
+        match opened {
             Ok((server, connection)) => {
                 if slot.has_connected {
                     log::connected(&self.core.servers.all[server], slot.failures);
                 }
-                *slot = Slot {
-                    connection: Some(connection.clone()),
-                    server,
-                    failures: 0,
-                    not_before: None,
-                    has_connected: true,
-                };
-                if self.core.is_closed() {
-                    slot.connection = None;
-                    return Err(Failure::closed());
-                }
+                slot.connection = Some(connection.clone());
+                (slot.server, slot.failures, slot.not_before, slot.has_connected) = (server, 0, None, true);
                 Ok(connection)
             }
             Err((server, failure)) => {
@@ -101,8 +131,9 @@ impl Dialer {
 
 /// The pause after so many failures before the last one, with a random part.
 pub(crate) fn pause((first, longest): (Duration, Duration), failures: u32) -> Duration {
-    let pause = first.saturating_mul(1 << failures.min(16)).min(longest);
-    pause.mul_f64(0.5 + fastrand::f64() / 2.0)
+    // Doubled 64 times, a nanosecond is longer than any option.
+    let doubled = (0..failures.min(64)).fold(first, |pause, _| pause.saturating_mul(2));
+    doubled.min(longest).mul_f64(0.5 + fastrand::f64() / 2.0)
 }
 
 #[cfg(test)]
@@ -116,5 +147,10 @@ mod tests {
             let (pause, most) = (pause(range, failures), Duration::from_millis(most));
             assert!(pause >= most / 2 && pause <= most, "{failures}: {pause:?}");
         }
+        let day = Duration::from_secs(24 * 3_600);
+        for first in [Duration::from_nanos(1), Duration::from_millis(1), day] {
+            assert!(pause((first, day), 64) >= day / 2, "{first:?}");
+        }
+        assert_eq!(pause((Duration::ZERO, day), 64), Duration::ZERO);
     }
 }

@@ -120,7 +120,8 @@ pub(crate) fn is_request_path(path: &str) -> bool {
 
 impl Options {
     /// Sets how long any one step may take: a connection to one host, an attach, a send until its outcome, a settlement until the
-    /// broker confirms it. A longer step fails with `ServiceTimeout`. 30 s; 1 ms to a day.
+    /// broker confirms it. A longer step fails with `ServiceTimeout`. It is also how long a receive that has lost its connection tries
+    /// to attach again. 30 s; 1 ms to a day.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout.clamp(Duration::from_millis(1), LONGEST);
         self
@@ -255,7 +256,8 @@ impl Options {
     ///
     /// `InvalidArgument` for an address that cannot be read, an address of entities without `{path}`, a path of WebSocket that does not
     /// begin with `/`, or certificates that are not PEM; `NotSupported` for `amqps10://` or WebSocket without the feature of the crate;
-    /// `Unauthorized` if the broker refuses the login; `CommunicationProblem` if no host can be reached: the first connection is not retried.
+    /// `Unauthorized` if the broker refuses the login; `CommunicationProblem` or `ServiceTimeout` if no host can be
+    /// reached: the first connection is not retried.
     pub async fn connect(self, address: &str) -> Result<Amqp10, ManageError> {
         let servers = Servers::parse(address, self.web_socket.is_some())?;
         Ok(Amqp10::open(self, servers).await?)

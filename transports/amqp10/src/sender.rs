@@ -25,7 +25,8 @@ use crate::{
     wire::{self, Stamp},
 };
 
-/// Sends to an entity. Several sends may be under way: they reach the broker in the order in which their futures are polled first.
+/// Sends to an entity. Several sends may be under way: while the link is attached, they reach the broker in the order in which
+/// their futures are polled first.
 ///
 /// A connection that is lost is opened again by the next send. A send that was under way has an unknown outcome, and is not repeated.
 #[derive(Clone)]
@@ -169,15 +170,17 @@ async fn send_all(shared: Arc<Shared>, prepared: Vec<Bytes>) -> Result<(), SendE
         let sends = prepared.into_iter().map(|encoded| shared.send(&open, encoded));
         let outcomes = futures_util::future::join_all(sends).await;
         let accepted = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
-        match outcomes.into_iter().find_map(Result::err) {
-            None => Ok(()),
-            Some(failure) if accepted == 0 => Err(failure.into()),
-            Some(failure) => {
-                let detail = format!("a part of the batch was stored; {failure}");
-                let error = SendError::new(ErrorKind::CommunicationProblem).with_detail(detail);
-                Err(error.with_source(SendError::from(failure)))
-            }
+        let mut failures = outcomes.into_iter().filter_map(Result::err);
+        let Some(first) = failures.next() else { return Ok(()) };
+        // With the outcome of one message, that of the batch is unknown.
+        let is_unknown = |failure: &Failure| failure.kind().is_outcome_unknown();
+        let failure = if is_unknown(&first) { first } else { failures.find(is_unknown).unwrap_or(first) };
+        if accepted == 0 {
+            return Err(failure.into());
         }
+        let detail = format!("a part of the batch was stored; {failure}");
+        let error = SendError::new(ErrorKind::CommunicationProblem).with_detail(detail);
+        Err(error.with_source(SendError::from(failure)))
     };
     match tokio::time::timeout(timeout, sending).await {
         Ok(sent) => sent,

@@ -1,7 +1,10 @@
 use std::sync::Weak;
 
 use consign_amqp::client::Connection;
-use tokio::{sync::Mutex, time::Instant};
+use consign_core::transport::BoxFuture;
+use futures_util::future::Shared;
+use parking_lot::Mutex;
+use tokio::{task::AbortHandle, time::Instant};
 
 use crate::error::Failure;
 
@@ -9,6 +12,8 @@ use crate::error::Failure;
 #[derive(Default)]
 pub(crate) struct Slot {
     pub(crate) connection: Option<Connection>,
+    /// The attempt that is under way, for all callers.
+    pub(crate) opening: Option<Opening>,
     /// The server that was connected last.
     pub(crate) server: usize,
     /// Attempts that have failed since.
@@ -17,11 +22,23 @@ pub(crate) struct Slot {
     pub(crate) has_connected: bool,
 }
 
+/// A task that opens the connection.
+pub(crate) struct Opening {
+    pub(crate) opened: Shared<BoxFuture<Result<Connection, Failure>>>,
+    pub(crate) task: AbortHandle,
+}
+
 pub(crate) type WeakSlot = Weak<Mutex<Slot>>;
 
-/// Closes the connection of a dialer.
+/// Closes the connection of a dialer, and ends an attempt to open one.
 pub(crate) async fn close(slot: &Mutex<Slot>) -> Result<(), Failure> {
-    let connection = slot.lock().await.connection.take();
+    let connection = {
+        let mut slot = slot.lock();
+        if let Some(opening) = slot.opening.take() {
+            opening.task.abort();
+        }
+        slot.connection.take()
+    };
     match connection {
         Some(connection) if !connection.is_closed() => Ok(connection.close().await?),
         _ => Ok(()),

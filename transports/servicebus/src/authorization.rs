@@ -2,7 +2,6 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    future::Future,
     sync::{
         Arc, Weak,
         atomic::{AtomicU64, Ordering},
@@ -18,13 +17,15 @@ use consign_amqp::{
 use consign_core::{
     message::EntityPath,
     time::{Clock, Timestamp},
+    transport::ErrorKind,
 };
 use parking_lot::Mutex;
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::{
     AccessToken, TokenCredential,
-    claim::Claim,
+    claim::{Claim, Expiry},
+    core::backoff,
     error::Failure,
     log,
     management::Management,
@@ -121,27 +122,54 @@ impl Wire {
         Ok(requests)
     }
 
-    /// Sends a token for an entity, unless there is one.
-    pub(crate) async fn claim(&self, path: &EntityPath) -> Result<Arc<Claim>, Failure> {
+    /// Sends a token for an entity, unless there is one that has not expired.
+    pub(crate) async fn claim(self: &Arc<Self>, path: &EntityPath) -> Result<Arc<Claim>, Failure> {
         let key = key(path);
-        if let Some(claim) = self.claims.lock().get(&key).and_then(Weak::upgrade) {
+        let now = self.clock.now().utc;
+        let claim = self.claims.lock().get(&key).and_then(Weak::upgrade).filter(|claim| !claim.has_expired(now));
+        if let Some(claim) = claim {
             return Ok(claim);
         }
-        let requests = self.cbs().await?;
         let audience = format!("sb://{}/{key}", self.host);
-        let put = Put { requests, audience, credential: Arc::clone(&self.credential) };
-        let expires_at = put.put().await?;
-        let clock = Arc::clone(&self.clock);
-        let renewal = expires_at.map(|expires_at| tokio::spawn(async move { put.renew(&*clock, expires_at).await }));
-        let claim = Arc::new(Claim { renewal });
+        let token = self.token(&audience).await?;
+        let expires_at = token.expires_at;
+        self.put(&audience, token).await?;
+        let expiry = Expiry::new(expires_at);
+        let renewal = expires_at.map(|expires_at| {
+            let renewal = Renewal { wire: Arc::downgrade(self), audience, expiry: expiry.clone() };
+            tokio::spawn(renewal.run(Arc::clone(&self.clock), expires_at))
+        });
+        let claim = Arc::new(Claim::new(expiry, renewal));
         let mut claims = self.claims.lock();
         claims.retain(|_, claim| claim.strong_count() > 0);
         claims.insert(key, Arc::downgrade(&claim));
         Ok(claim)
     }
 
+    async fn token(&self, audience: &str) -> Result<AccessToken, Failure> {
+        let Ok(token) = tokio::time::timeout(self.timeout, self.credential.token(audience)).await else {
+            let detail = format!("the credential returned no token within {:?}", self.timeout);
+            return Err(Failure::new(ErrorKind::ServiceTimeout, detail));
+        };
+        Ok(token?)
+    }
+
+    /// Sends a token for an audience.
+    async fn put(&self, audience: &str, token: AccessToken) -> Result<(), Failure> {
+        let AccessToken { token_type, token, expires_at } = token;
+        let mut properties = ApplicationProperties::default();
+        properties.push("operation", "put-token");
+        properties.push("type", token_type.as_str());
+        properties.push("name", audience.to_owned());
+        if let Some(at) = expires_at {
+            properties.push("expiration", WireTimestamp(at.as_millis()));
+        }
+        self.cbs().await?.call(Request { properties, body: Value::from(token), txn_id: None }).await?;
+        Ok(())
+    }
+
     /// Returns the links to the management node of an entity.
-    pub(crate) async fn management(&self, path: &EntityPath) -> Result<Arc<Management>, Failure> {
+    pub(crate) async fn management(self: &Arc<Self>, path: &EntityPath) -> Result<Arc<Management>, Failure> {
         let key = key(path);
         {
             let mut kept = self.management.lock();
@@ -171,50 +199,35 @@ pub(crate) fn key(path: &EntityPath) -> String {
     path.as_str().to_lowercase()
 }
 
-/// Sends the tokens of one audience.
-struct Put {
-    requests: Arc<Requests>,
+/// Renews the tokens of one audience.
+struct Renewal {
+    /// A claim may be in the links of the connection, which it does not keep.
+    wire: Weak<Wire>,
     audience: String,
-    credential: Arc<dyn TokenCredential>,
+    expiry: Expiry,
 }
 
-impl Put {
-    /// Sends a token, and returns when it expires.
-    fn put(&self) -> impl Future<Output = Result<Option<Timestamp>, Failure>> + Send + use<> {
-        let token = self.credential.token(&self.audience);
-        let (requests, audience) = (Arc::clone(&self.requests), self.audience.clone());
-        async move {
-            let AccessToken { token_type, token, expires_at } = token.await?;
-            let mut properties = ApplicationProperties::default();
-            properties.push("operation", "put-token");
-            properties.push("type", token_type.as_str());
-            properties.push("name", audience);
-            if let Some(at) = expires_at {
-                properties.push("expiration", WireTimestamp(at.as_millis()));
-            }
-            requests.call(Request { properties, body: Value::from(token), txn_id: None }).await?;
-            Ok(expires_at)
-        }
-    }
-
-    /// Sends another token before each expires, until the connection ends or the token has none.
-    async fn renew(self, clock: &dyn Clock, mut expires_at: Timestamp) {
+impl Renewal {
+    /// Sends another token before each expires, until the connection ends, or a token expires that the credential repeats.
+    async fn run(self, clock: Arc<dyn Clock>, mut expires_at: Timestamp) {
         let mut failures = 0;
         loop {
             let left = expires_at.saturating_since(clock.now().utc);
             let wait = if failures == 0 {
                 left.saturating_sub((left / RENEWED_BEFORE).min(LONGEST_BEFORE))
             } else {
-                let (first, longest) = RENEWAL_PAUSES;
-                first.saturating_mul(1 << failures.min(16)).min(longest)
+                backoff(RENEWAL_PAUSES, failures)
             };
             // A token that has expired already is not renewed without a pause.
             tokio::time::sleep(wait.max(Duration::from_millis(500))).await;
-            match self.put().await {
-                Ok(Some(at)) if at > expires_at => (expires_at, failures) = (at, 0),
-                // One without an end, or a signature that the credential cannot sign anew.
-                Ok(_) => return,
-                Err(_) if self.requests.is_over() => return,
+            let Some(wire) = self.wire.upgrade().filter(|wire| !wire.connection.is_closed()) else { return };
+            match self.renew(&wire, expires_at).await {
+                Ok(Renewed::Until(at)) => (expires_at, failures) = (at, 0),
+                Ok(Renewed::ForGood) => return,
+                // A credential may repeat its token until shortly before it expires, or have no other one, as a signature.
+                Ok(Renewed::Repeated) if clock.now().utc < expires_at => failures += 1,
+                Ok(Renewed::Repeated) => return log::expired(&self.audience),
+                Err(_) if wire.connection.is_closed() => return,
                 Err(failure) => {
                     failures += 1_u32;
                     log::not_authorized(&self.audience, &failure);
@@ -222,4 +235,25 @@ impl Put {
             }
         }
     }
+
+    /// Sends another token, unless it is the one that expires at `expires_at`.
+    async fn renew(&self, wire: &Wire, expires_at: Timestamp) -> Result<Renewed, Failure> {
+        let token = wire.token(&self.audience).await?;
+        let until = token.expires_at;
+        if until.is_some_and(|at| at <= expires_at) {
+            return Ok(Renewed::Repeated);
+        }
+        wire.put(&self.audience, token).await?;
+        self.expiry.set(until);
+        Ok(until.map_or(Renewed::ForGood, Renewed::Until))
+    }
+}
+
+/// What became of a renewal.
+enum Renewed {
+    Until(Timestamp),
+    /// The token does not expire.
+    ForGood,
+    /// The credential had no later token.
+    Repeated,
 }

@@ -8,8 +8,13 @@ use std::{
     time::Duration,
 };
 
-use consign_core::{time::Timestamp, transport::ErrorKind};
-use tokio::{sync::Mutex, time::Instant};
+use consign_core::{
+    time::Timestamp,
+    transport::{BoxFuture, ErrorKind},
+};
+use futures_util::future::Shared;
+use parking_lot::Mutex;
+use tokio::{task::AbortHandle, time::Instant};
 
 use crate::{
     TokenCredential,
@@ -38,10 +43,24 @@ pub(crate) struct Core {
 #[derive(Default)]
 pub(crate) struct Slot {
     pub(crate) wire: Option<Arc<Wire>>,
+    /// The attempt that is under way, for all callers.
+    pub(crate) opening: Option<Opening>,
     /// Attempts that have failed since the last connection.
     pub(crate) failures: u32,
     pub(crate) not_before: Option<Instant>,
     pub(crate) has_connected: bool,
+}
+
+/// The first pause, doubled with each failure before the last one, up to the longest.
+pub(crate) fn backoff((first, longest): (Duration, Duration), failures: u32) -> Duration {
+    // Doubled 64 times, a nanosecond is longer than any option.
+    (0..failures.min(64)).fold(first, |pause, _| pause.saturating_mul(2)).min(longest)
+}
+
+/// A task that opens the connection.
+pub(crate) struct Opening {
+    pub(crate) opened: Shared<BoxFuture<Result<Arc<Wire>, Failure>>>,
+    pub(crate) task: AbortHandle,
 }
 
 impl Core {
@@ -101,23 +120,41 @@ impl Core {
 
     /// The pause after so many failures before the last one, with a random part.
     pub(crate) fn pause(&self, failures: u32) -> Duration {
-        let (first, longest) = self.options.backoff;
-        let pause = first.saturating_mul(1 << failures.min(16)).min(longest);
-        pause.mul_f64(0.5 + fastrand::f64() / 2.0)
+        backoff(self.options.backoff, failures).mul_f64(0.5 + fastrand::f64() / 2.0)
     }
 
     /// Closes the connection, and opens no other.
     pub(crate) async fn close(&self) -> Result<(), Failure> {
         self.is_closed.store(true, Ordering::Release);
+        if let Some(opening) = self.slot.lock().opening.take() {
+            opening.task.abort();
+        }
         self.disconnect().await
     }
 
     /// Closes the connection. The next call opens another one.
     pub(crate) async fn disconnect(&self) -> Result<(), Failure> {
-        let wire = self.slot.lock().await.wire.take();
+        let wire = self.slot.lock().wire.take();
         match wire {
             Some(wire) if !wire.connection.is_closed() => Ok(wire.connection.clone().close().await?),
             _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let range = (Duration::from_millis(100), Duration::from_secs(10));
+        for (failures, millis) in [(0, 100), (1, 200), (3, 800), (7, 10_000), (u32::MAX, 10_000)] {
+            assert_eq!(backoff(range, failures), Duration::from_millis(millis), "{failures}");
+        }
+        let day = Duration::from_secs(24 * 3_600);
+        for first in [Duration::from_nanos(1), Duration::from_millis(1), day] {
+            assert_eq!(backoff((first, day), 64), day, "{first:?}");
         }
     }
 }

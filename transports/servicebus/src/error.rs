@@ -22,11 +22,21 @@ pub(crate) struct Failure {
     /// Whether the link, the session or the connection has ended.
     has_ended: bool,
     retryable: Option<bool>,
+    /// Whether it is certain that the call had no effect, whatever the kind says.
+    had_no_effect: bool,
 }
 
 impl Failure {
     pub(crate) fn new(kind: ErrorKind, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self { kind, detail: detail.into(), condition: None, source: None, has_ended: false, retryable: None }
+        Self {
+            kind,
+            detail: detail.into(),
+            condition: None,
+            source: None,
+            has_ended: false,
+            retryable: None,
+            had_no_effect: false,
+        }
     }
 
     /// The transport was closed by the application.
@@ -43,6 +53,16 @@ impl Failure {
     /// A failure after which calling again is useless.
     pub(crate) fn for_good(self) -> Self {
         Self { retryable: Some(false), ..self }
+    }
+
+    /// A failure before anything was handed to the server.
+    pub(crate) fn without_effect(self) -> Self {
+        Self { had_no_effect: true, ..self }
+    }
+
+    /// Whether the call certainly had no effect.
+    pub(crate) fn had_no_effect(&self) -> bool {
+        self.had_no_effect || !self.kind.is_outcome_unknown()
     }
 
     pub(crate) fn kind(&self) -> ErrorKind {

@@ -33,6 +33,13 @@ pub(crate) fn not_authorized(audience: &str, error: &impl fmt::Display) {
     }
 }
 
+/// A token has expired. Links are detached.
+pub(crate) fn expired(audience: &str) {
+    if let Some(suppressed) = log_limit(audience, "TokenExpired") {
+        tracing::warn!(target: TARGET, audience, suppressed, "a token has expired, and the credential had no later one");
+    }
+}
+
 /// An operation on an entity failed and continues by itself, or an operator has to act. `what` is from a closed list.
 pub(crate) fn failed(path: &EntityPath, what: &'static str, error: &impl fmt::Display) {
     if let Some(suppressed) = log_limit(path.as_str(), what) {

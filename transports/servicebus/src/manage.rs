@@ -22,8 +22,8 @@ impl Core {
     {
         let operation = &operation;
         retry(self, effect, || async move {
-            let management = self.wire().await?.management(path).await?;
-            operation(management).await
+            let attaching = async { self.wire().await?.management(path).await };
+            operation(attaching.await.map_err(Failure::without_effect)?).await
         })
         .await
     }

@@ -77,8 +77,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Sets how long a call may take with its retries, and each of its steps. A longer one fails with `ServiceTimeout`. 60 s; 1 ms
-    /// to a day.
+    /// Sets how long a call may take with its retries, and each of its steps. A longer one fails with `ServiceTimeout`. A purge, a
+    /// list of sessions and the commit of a transaction consist of several such calls or steps. 60 s; 1 ms to a day.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout.clamp(Duration::from_millis(1), LONGEST);
         self
@@ -186,8 +186,7 @@ impl Options {
         self
     }
 
-    /// Connects by a [connection string](ConnectionString). With an `EntityPath`, the first connection checks that the key is for
-    /// the entity.
+    /// Connects by a [connection string](ConnectionString). Connecting does not check the key, also not for an `EntityPath`.
     ///
     /// # Errors
     ///

@@ -2,39 +2,70 @@
 
 use std::sync::Arc;
 
-use consign_core::transport::ErrorKind;
+use consign_core::transport::{BoxFuture, ErrorKind};
+use futures_util::FutureExt;
 use tokio::time::Instant;
 
 use crate::{
     authorization::Wire,
     connect,
-    core::{Core, Slot},
+    core::{Core, Opening},
     error::Failure,
     log,
 };
 
 impl Core {
-    /// Returns the connection, and opens it if there is none. An attempt continues when no caller waits for it.
+    /// Returns the connection, and opens it if there is none. An attempt is one for all callers, and continues when none of them
+    /// waits for it.
     pub(crate) async fn wire(self: &Arc<Self>) -> Result<Arc<Wire>, Failure> {
-        let this = Arc::clone(self);
-        let opening = tokio::spawn(async move { this.connected().await });
-        opening.await.unwrap_or_else(|_| Err(Failure::new(ErrorKind::General, "the task of the connection has ended")))
+        let opened = {
+            let mut slot = self.slot.lock();
+            if self.is_closed() {
+                return Err(Failure::closed());
+            }
+            if let Some(wire) = slot.wire.as_ref().filter(|wire| !wire.connection.is_closed()) {
+                return Ok(Arc::clone(wire));
+            }
+            slot.wire = None;
+            // One that has panicked is not kept.
+            if slot.opening.as_ref().is_some_and(|opening| opening.task.is_finished()) {
+                slot.opening = None;
+            }
+            let not_before = slot.not_before;
+            slot.opening.get_or_insert_with(|| self.opening(not_before)).opened.clone()
+        };
+        opened.await
     }
 
-    async fn connected(self: &Arc<Self>) -> Result<Arc<Wire>, Failure> {
-        let mut slot = self.slot.lock().await;
+    /// Starts a task that opens the connection.
+    fn opening(self: &Arc<Self>, not_before: Option<Instant>) -> Opening {
+        let this = Arc::clone(self);
+        let task = tokio::spawn(async move {
+            if let Some(not_before) = not_before {
+                tokio::time::sleep_until(not_before).await;
+            }
+            let opened = connect::open(&this).await;
+            this.opened(opened)
+        });
+        let abort = task.abort_handle();
+        let this = Arc::clone(self);
+        let opened: BoxFuture<_> = Box::pin(async move {
+            let ended = || Failure::new(ErrorKind::General, "the task of the connection has ended");
+            task.await.unwrap_or_else(|_| Err(if this.is_closed() { Failure::closed() } else { ended() }))
+        });
+        Opening { opened: opened.shared(), task: abort }
+    }
+
+    /// Keeps the connection that was opened, or the time before which there is no other attempt.
+    fn opened(&self, opened: Result<consign_amqp::client::Connection, Failure>) -> Result<Arc<Wire>, Failure> {
+        let server = self.endpoint.to_string();
+        let mut slot = self.slot.lock();
+        slot.opening = None;
+        // The connection ends when it is dropped.
         if self.is_closed() {
             return Err(Failure::closed());
         }
-        if let Some(wire) = slot.wire.as_ref().filter(|wire| !wire.connection.is_closed()) {
-            return Ok(Arc::clone(wire));
-        }
-        slot.wire = None;
-        if let Some(not_before) = slot.not_before.take() {
-            tokio::time::sleep_until(not_before).await;
-        }
-        let server = self.endpoint.to_string();
-        match connect::open(self).await {
+        match opened {
             Ok(connection) => {
                 if slot.has_connected {
                     log::connected(&server, slot.failures);
@@ -47,11 +78,8 @@ impl Core {
                     Arc::clone(&self.options.clock),
                     self.options.timeout,
                 );
-                *slot = Slot { wire: Some(Arc::clone(&wire)), failures: 0, not_before: None, has_connected: true };
-                if self.is_closed() {
-                    slot.wire = None;
-                    return Err(Failure::closed());
-                }
+                slot.wire = Some(Arc::clone(&wire));
+                (slot.failures, slot.not_before, slot.has_connected) = (0, None, true);
                 Ok(wire)
             }
             Err(failure) => {

@@ -17,32 +17,18 @@ pub(crate) enum Effect {
 
 impl Effect {
     fn permits(self, failure: &Failure) -> bool {
-        failure.is_retryable() && (self == Self::Repeatable || !failure.kind().is_outcome_unknown())
+        failure.is_retryable() && (self == Self::Repeatable || failure.had_no_effect())
     }
 }
 
 /// Calls `attempt` until it succeeds, at most [`Options::retries`](crate::Options::retries) times more, and within the timeout.
-pub(crate) async fn retry<T, F>(core: &Arc<Core>, effect: Effect, mut attempt: impl FnMut() -> F) -> Result<T, Failure>
+pub(crate) async fn retry<T, F>(core: &Arc<Core>, effect: Effect, attempt: impl FnMut() -> F) -> Result<T, Failure>
 where
     F: Future<Output = Result<T, Failure>>,
 {
     let timeout = core.options.timeout;
     let mut last: Option<Failure> = None;
-    let attempts = async {
-        let mut failures = 0;
-        loop {
-            match attempt().await {
-                Err(failure) if failures < core.options.retries && effect.permits(&failure) && !core.is_closed() => {
-                    tracing::debug!(target: "consign::servicebus", %failure, failures, "a call is tried again");
-                    let pause = core.pause(failures);
-                    last = Some(failure);
-                    failures += 1;
-                    tokio::time::sleep(pause).await;
-                }
-                done => return done,
-            }
-        }
-    };
+    let attempts = repeat(core, effect, attempt, |failure| last = Some(failure));
     match tokio::time::timeout(timeout, attempts).await {
         Ok(done) => done,
         Err(_) => Err(match last {
@@ -52,6 +38,31 @@ where
             }
             None => Failure::new(ErrorKind::ServiceTimeout, format!("no answer within {timeout:?}")),
         }),
+    }
+}
+
+/// As [`retry`], without a limit of the time: for an attempt that waits for something. `failed` gets each failure but the last.
+pub(crate) async fn repeat<T, F>(
+    core: &Arc<Core>,
+    effect: Effect,
+    mut attempt: impl FnMut() -> F,
+    mut failed: impl FnMut(Failure),
+) -> Result<T, Failure>
+where
+    F: Future<Output = Result<T, Failure>>,
+{
+    let mut failures = 0;
+    loop {
+        match attempt().await {
+            Err(failure) if failures < core.options.retries && effect.permits(&failure) && !core.is_closed() => {
+                tracing::debug!(target: "consign::servicebus", %failure, failures, "a call is tried again");
+                let pause = core.pause(failures);
+                failed(failure);
+                failures += 1;
+                tokio::time::sleep(pause).await;
+            }
+            done => return done,
+        }
     }
 }
 
@@ -67,6 +78,7 @@ mod tests {
         assert!(Effect::Repeatable.permits(&lost) && !Effect::Once.permits(&lost));
         assert!(Effect::Repeatable.permits(&busy) && Effect::Once.permits(&busy));
         assert!(!Effect::Repeatable.permits(&refused) && !Effect::Once.permits(&refused));
+        assert!(Effect::Once.permits(&lost.clone().without_effect()));
         assert!(!Effect::Repeatable.permits(&lost.for_good()));
     }
 }

@@ -26,8 +26,8 @@ use crate::{
     wire,
 };
 
-/// Sends to a queue or a topic. Several sends may be under way: they reach the server in the order in which their futures are
-/// polled first.
+/// Sends to a queue or a topic. Several sends may be under way: while the link is attached, they reach the server in the order in
+/// which their futures are polled first.
 ///
 /// A connection that is lost is opened again by the next send. A send that was under way has an unknown outcome, and is not repeated.
 #[derive(Clone)]
@@ -202,8 +202,11 @@ impl Shared {
 
     /// Sends encoded messages. Attaching may be repeated, sending only if nothing was sent.
     async fn send(&self, encoded: &[Bytes]) -> Result<(), Failure> {
-        let open = || async { retry(&self.core, Effect::Repeatable, || self.open()).await };
-        retry(&self.core, Effect::Once, || async { open().await?.send(encoded, None).await }).await
+        let attempt = || async {
+            let open = self.open().await.map_err(Failure::without_effect)?;
+            open.send(encoded, None).await
+        };
+        retry(&self.core, Effect::Once, attempt).await
     }
 }
 

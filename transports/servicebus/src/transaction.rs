@@ -2,7 +2,7 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use consign_amqp::{
-    client::SenderLink,
+    client::{self, SenderLink},
     codec,
     message::{Body, Sections},
     types::{Attach, Coordinator, Declare, Declared, DeliveryState, Discharge, Source, TransactionalState},
@@ -192,27 +192,36 @@ impl Commit {
     /// Settles over the link of the delivery, if that is on this connection, or by its token.
     async fn settle(&self, right: &Right, disposition: &Disposition) -> Result<(), SettleError> {
         let by_token = match right {
-            Right::Link(held) if Arc::ptr_eq(&held.origin.wire, &self.wire) => {
-                return self.settle_on_link(held, disposition).await;
-            }
-            Right::Link(held) => held.by_token(),
-            Right::Token(held) => Some((**held).clone()),
+            Right::Link(held) => match self.begin_on_link(held, disposition) {
+                Some(Ok(confirmations)) => {
+                    return confirmations.wait().await.pop().map_or(Ok(()), |answer| held.origin.confirmed(answer));
+                }
+                Some(Err(client::Error::Command(error))) => {
+                    return Err(Failure::from(client::Error::Command(error)).into());
+                }
+                // The link has ended, or is of another connection.
+                Some(Err(_)) | None => held.by_token().ok_or_else(|| held.lost())?,
+            },
+            Right::Token(held) => (**held).clone(),
             Right::Removed | Right::Used => return Err(removed()),
         };
-        let lost =
-            || SettleError::new(ErrorKind::SessionLockLost).with_detail("the connection of the session was lost");
-        let by_token = by_token.ok_or_else(lost)?;
         let management = self.wire.management(&by_token.path).await?;
         let txn_id = Some(self.txn_id.clone());
         Ok(management.update_disposition(by_token.settled(), disposition, txn_id).await?)
     }
 
-    async fn settle_on_link(&self, held: &OnLink, disposition: &Disposition) -> Result<(), SettleError> {
+    /// Settles over the link of the delivery, if that is on this connection.
+    fn begin_on_link(
+        &self,
+        held: &OnLink,
+        disposition: &Disposition,
+    ) -> Option<Result<client::Confirmations, client::Error>> {
+        if !Arc::ptr_eq(&held.origin.wire, &self.wire) {
+            return None;
+        }
         let state = TransactionalState { txn_id: self.txn_id.clone(), outcome: Some(Box::new(outcome(disposition))) };
         let state = DeliveryState::Transactional(Box::new(state));
-        let begun = held.origin.settler.begin_confirmed([held.id], &state);
-        let confirmations = begun.map_err(|_| held.lost())?;
-        confirmations.wait().await.pop().map_or(Ok(()), |answer| held.origin.confirmed(answer))
+        Some(held.origin.settler.begin_confirmed([held.id], &state))
     }
 
     /// Does all operations, in their order on each link.

@@ -129,8 +129,8 @@ impl PeekMessages for ServiceBus {
 }
 
 /// Returns peeked messages as the application sees them.
-pub(crate) fn peeked(source: &Source, messages: Vec<Message>) -> Vec<Message> {
-    messages.into_iter().map(|message| source.message(message, None)).collect()
+pub(crate) fn peeked(source: &Source, messages: Vec<wire::Read>) -> Vec<Message> {
+    messages.into_iter().map(|(message, unreadable)| source.message(message, unreadable)).collect()
 }
 
 impl ScheduleMessages for ServiceBus {
@@ -188,8 +188,8 @@ impl ReceiveDeferred for ServiceBus {
 
 /// Returns deferred messages with their leases.
 pub(crate) fn deferred(source: &Source, locked: Vec<Locked>) -> Vec<Delivery<ServiceBusLease>> {
-    let delivery = |Locked { token, message }| {
-        let message = source.message(message, None);
+    let delivery = |Locked { token, read: (message, unreadable) }| {
+        let message = source.message(message, unreadable);
         let until = message.received().and_then(|received| received.locked_until);
         let lease = match token {
             None => ServiceBusLease::removed(),
@@ -278,5 +278,36 @@ impl From<ServiceBus> for DynTransport {
         #[cfg(feature = "administration")]
         let builder = builder.administration().extension(consign_rules::DynRules::new(service_bus));
         builder.build()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use consign_amqp::mapping::Direction;
+    use consign_conformance::log::Lines;
+
+    use super::*;
+    use crate::SharedAccessSignature;
+
+    /// Rules: K-314.
+    #[test]
+    fn a_message_that_cannot_be_decoded_is_a_dead_letter_with_its_number() {
+        let (lines, _guard) = Lines::capture();
+        let options = ServiceBus::options();
+        let endpoint = options.endpoint("localhost".to_owned(), None, false);
+        let core = Core::new(options, endpoint, Arc::new(SharedAccessSignature::new("any"))).unwrap();
+        let path = EntityPath::new("orders").unwrap().dead_letter();
+        let source = Source::new(&core, path, Mode::PeekLock);
+        let unreadable = |direction| wire::read(wire::unreadable(), direction);
+        let fetched = deferred(&source, vec![Locked { token: None, read: unreadable(Direction::Deliver) }]);
+        let mut messages = peeked(&source, vec![unreadable(Direction::Peek)]);
+        messages.extend(fetched.into_iter().map(|delivery| delivery.message));
+        for message in &messages {
+            let received = message.received().unwrap();
+            assert_eq!((received.sequence_number, received.dead_lettered), (SequenceNumber::new(7), true));
+        }
+        assert_eq!(messages.len(), 2);
+        let warned = lines.of("consign::servicebus");
+        assert!(warned.len() == 2 && warned[0].contains("cannot be decoded"), "{warned:?}");
     }
 }

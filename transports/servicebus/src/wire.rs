@@ -5,13 +5,13 @@ use std::fmt;
 use bytes::Bytes;
 use consign_amqp::{
     codec::{self, DecodeError},
-    mapping::{self, Direction, InboundMessage, MappingError},
-    message::{EncodedMessage, Sections},
+    mapping::{self, Direction, InboundMessage, MappingError, annotation},
+    message::{Annotations, Body, EncodedMessage, Header, MessageAnnotations, Sections},
     value::{Map, Symbol, Timestamp as WireTimestamp, Value},
 };
 use consign_core::{
     Message,
-    message::MessageBody,
+    message::{MessageBody, Received},
     settlement::{Changes, DeadLetter},
     time::Timestamp,
     transport::SendError,
@@ -95,12 +95,52 @@ impl fmt::Display for Unreadable {
     }
 }
 
+/// A message, and why it is delivered as bytes, if it is.
+pub(crate) type Read = (Message, Option<Unreadable>);
+
 /// Decodes a message. One that cannot be decoded is a message whose body is the encoded bytes, so that nothing of it is lost.
-pub(crate) fn read(encoded: Bytes, direction: Direction) -> (Message, Option<Unreadable>) {
+pub(crate) fn read(encoded: Bytes, direction: Direction) -> Read {
     match decode(encoded.clone(), direction) {
         Ok(message) => (message, None),
-        Err(error) => (Message::new(MessageBody::from(encoded)), Some(error)),
+        Err(error) => {
+            let received = received(encoded.clone(), direction);
+            let message = Message::new(MessageBody::from(encoded));
+            let message = match received {
+                Some(received) => message.with_received(received),
+                None => message,
+            };
+            (message, Some(error))
+        }
     }
+}
+
+/// What a broker sets.
+const OF_BROKER: [&str; 6] = [
+    annotation::SEQUENCE_NUMBER,
+    annotation::ENQUEUE_SEQUENCE_NUMBER,
+    annotation::ENQUEUED_TIME,
+    annotation::LOCKED_UNTIL,
+    annotation::MESSAGE_STATE,
+    annotation::PARTITION_ID,
+];
+
+/// Reads what the broker has set on a message that cannot be decoded: without its number it can be neither listed nor peeked past.
+fn received(encoded: Bytes, direction: Direction) -> Option<Received> {
+    let split = EncodedMessage::split(encoded).ok()?;
+    let MessageAnnotations(Annotations(mut annotations)) = split.message_annotations().ok()??;
+    annotations.retain(|(name, _)| OF_BROKER.contains(&name.as_str()));
+    let header = split.header().ok().flatten().unwrap_or_default();
+    let sections = Sections {
+        header: Some(Header {
+            delivery_count: header.delivery_count,
+            ttl: header.ttl.filter(|millis| *millis > 0),
+            ..Header::default()
+        }),
+        message_annotations: Some(MessageAnnotations(Annotations(annotations))),
+        body: Body::Value(Value::Null),
+        ..Sections::default()
+    };
+    InboundMessage::from_sections(sections, direction).ok()?.message.received().copied()
 }
 
 fn decode(encoded: Bytes, direction: Direction) -> Result<Message, Unreadable> {
@@ -132,6 +172,24 @@ pub(crate) fn instant(value: &Value) -> Option<Timestamp> {
     Some(Timestamp::from_millis(ticks.saturating_sub(EPOCH_TICKS) / TICKS))
 }
 
+/// A message as a broker delivers it, with an application property that is a map.
+#[cfg(test)]
+pub(crate) fn unreadable() -> Bytes {
+    use consign_amqp::message::ApplicationProperties;
+
+    let mut annotations = Annotations::default();
+    annotations.push(Symbol::from_static(annotation::SEQUENCE_NUMBER), 7_i64);
+    annotations.push(Symbol::from_static(annotation::ENQUEUED_TIME), WireTimestamp(5_000));
+    annotations.push(Symbol::from_static(annotation::LOCKED_UNTIL), WireTimestamp(6_000));
+    let sections = Sections {
+        header: Some(Header { delivery_count: 2, ttl: Some(10_000), ..Header::default() }),
+        message_annotations: Some(MessageAnnotations(annotations)),
+        application_properties: Some(ApplicationProperties(vec![("map".into(), Value::Map(Map::default()))])),
+        ..Sections::default()
+    };
+    codec::encode(&sections).expect("sections that can be encoded")
+}
+
 #[cfg(test)]
 mod tests {
     use consign_core::message::PropertyValue;
@@ -152,6 +210,28 @@ mod tests {
         let (message, error) = read(Bytes::from_static(b"no message"), Direction::Deliver);
         assert!(error.is_some());
         assert_eq!(message.payload(), Some(&b"no message"[..]));
+    }
+
+    /// Rules: K-314.
+    #[test]
+    fn what_the_broker_has_set_is_read_without_the_message() {
+        let encoded = unreadable();
+        let (message, error) = read(encoded.clone(), Direction::Deliver);
+        assert!(matches!(error, Some(Unreadable::Refused(_))), "{error:?}");
+        assert_eq!(message.payload(), Some(&encoded[..]));
+        let received = message.received().unwrap();
+        assert_eq!((received.sequence_number.get(), received.delivery_count), (7, 3));
+        assert_eq!(received.enqueued_time, Timestamp::from_millis(5_000));
+        assert_eq!(received.locked_until, Some(Timestamp::from_millis(6_000)));
+        assert_eq!(received.expires_at, Timestamp::from_millis(15_000));
+        // A later section is malformed.
+        let malformed = [&encoded[..], b"\x00\x53\x75\x45"].concat();
+        let (message, error) = read(malformed.into(), Direction::Peek);
+        assert!(matches!(error, Some(Unreadable::Malformed(_))), "{error:?}");
+        assert_eq!(
+            message.received().map(|received| (received.sequence_number.get(), received.delivery_count)),
+            Some((7, 2))
+        );
     }
 
     #[test]

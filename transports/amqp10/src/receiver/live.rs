@@ -16,6 +16,7 @@ use consign_core::{
     time::Timestamp,
     transport::{Delivery, ErrorKind},
 };
+use tokio::time::Instant;
 
 use super::{
     held::Held,
@@ -34,15 +35,33 @@ pub(super) struct Live {
 }
 
 impl Source {
-    /// Attaches a link, after a pause if `fruitless` attaches before brought no delivery.
-    pub(super) async fn attach(self: &Arc<Self>, fruitless: u32) -> Result<Live, Failure> {
-        if fruitless > 1 {
-            tokio::time::sleep(dialer::pause(self.core.options.backoff, fruitless - 2)).await;
-        }
-        if self.place == Place::Dynamic && fruitless > 0 {
+    /// Attaches a link in place of one that is lost, after a pause if `fruitless` attaches before brought no delivery. A failure
+    /// that may pass is tried again until the timeout.
+    pub(super) async fn attach_again(self: &Arc<Self>, fruitless: u32) -> Result<Live, Failure> {
+        if self.place == Place::Dynamic {
             let why = "the address of the replies ended with its connection";
             return Err(Failure::new(ErrorKind::CommunicationProblem, why).for_good());
         }
+        let (backoff, timeout) = (self.core.options.backoff, self.core.options.timeout);
+        if fruitless > 1 {
+            tokio::time::sleep(dialer::pause(backoff, fruitless - 2)).await;
+        }
+        let until = Instant::now() + timeout;
+        let mut failures = 0;
+        loop {
+            match self.attach().await {
+                Err(failure) if self.attaches_again(&failure) && Instant::now() < until => {
+                    log::failed(&self.path, "the link was not attached: it is tried again after a pause", &failure);
+                    tokio::time::sleep(dialer::pause(backoff, failures)).await;
+                    failures = failures.saturating_add(1);
+                }
+                attached => return attached,
+            }
+        }
+    }
+
+    /// Attaches a link.
+    pub(super) async fn attach(self: &Arc<Self>) -> Result<Live, Failure> {
         let connection = self.dialer.connection().await?;
         let session = connection.begin().await?;
         let mut source = types::Source::default();
@@ -142,11 +161,10 @@ impl Origin {
     /// Decodes a delivery. One that is not a message is delivered as bytes, for the application to dead-letter.
     fn deliver(self: &Arc<Self>, raw: engine::Delivery) -> Delivery<Amqp10Lease> {
         let source = &self.source;
-        let (mut message, facts) = wire::read(raw.payload.into_bytes());
-        let facts = facts.unwrap_or_else(|error| {
+        let (mut message, facts, unreadable) = wire::read(raw.payload.into_bytes());
+        if let Some(error) = unreadable {
             log::failed(&source.path, "a message cannot be decoded: it is delivered as bytes", &error);
-            wire::Facts::default()
-        });
+        }
         let counted = if source.core.product().counts() { facts.failed_at_broker } else { 0 };
         let failed = facts.failed.saturating_add(counted);
         let enqueued = facts.enqueued.unwrap_or_else(|| source.core.now());

@@ -66,7 +66,7 @@ impl Amqp10Receiver {
     /// Attaches the link.
     pub(crate) async fn open(source: Source) -> Result<Self, Failure> {
         let source = Arc::new(source);
-        let live = source.attach(0).await?;
+        let live = source.attach().await?;
         Ok(Self {
             source,
             state: State::Idle(Some(live)),
@@ -149,7 +149,7 @@ impl Receiver for Amqp10Receiver {
                     } else {
                         let (source, attaches) = (Arc::clone(&self.source), self.attaches);
                         self.attaches = attaches.saturating_add(1);
-                        State::Attaching(Box::pin(async move { source.attach(attaches).await }))
+                        State::Attaching(Box::pin(async move { source.attach_again(attaches).await }))
                     };
                 }
                 State::Attaching(attaching) => {
@@ -236,6 +236,10 @@ impl Receiver for Amqp10Receiver {
 
 impl Drop for Amqp10Receiver {
     fn drop(&mut self) {
+        if let State::Quiescing { ended, .. } = &mut self.state {
+            // What the task has not handed over by now, it releases.
+            ended.close();
+        }
         self.stop();
         if !self.spare.is_empty() {
             log::lost(&self.source.path, self.spare.len());

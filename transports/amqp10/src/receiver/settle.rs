@@ -12,6 +12,7 @@ use consign_core::{
     settlement::{Changes, DeadLetter},
     transport::{BoxFuture, ErrorKind, SettleError},
 };
+use tokio::runtime::Handle;
 
 use super::{copy, held::Held, source::Origin};
 use crate::{error::Failure, log, options::DeadLetters, sender::Amqp10Sender};
@@ -66,7 +67,7 @@ impl Held {
         }
         let copy = copy::abandoned(&self, changes);
         let again = source.again().clone();
-        Box::pin(async move { self.replace(copy, &again, NO_ENTITY).await })
+        self.replace_in_task(copy, again, NO_ENTITY)
     }
 
     /// Abandons the message if `counts`, and otherwise releases it, by a copy that the broker delivers after the delay.
@@ -75,7 +76,7 @@ impl Held {
         let due = source.core.now().saturating_add(delay);
         let copy = copy::delayed(&self, changes, self.failed.saturating_add(u32::from(counts)), due);
         let again = source.again().clone();
-        Box::pin(async move { self.replace(copy, &again, NO_ENTITY).await })
+        self.replace_in_task(copy, again, NO_ENTITY)
     }
 
     pub(super) fn dead_letter(self, dead_letter: DeadLetter) -> Settling {
@@ -85,7 +86,21 @@ impl Held {
         }
         let copy = copy::dead(&self, dead_letter);
         let dead_letters = source.dead_letters().clone();
-        Box::pin(async move { self.replace(copy, &dead_letters, NO_DEAD_LETTERS).await })
+        self.replace_in_task(copy, dead_letters, NO_DEAD_LETTERS)
+    }
+
+    /// Replaces the message in a task, so that it is not left locked when no caller waits.
+    fn replace_in_task(self, copy: Result<Bytes, Failure>, sender: Amqp10Sender, missing: &'static str) -> Settling {
+        let replacing = async move { self.replace(copy, &sender, missing).await };
+        let Ok(runtime) = Handle::try_current() else {
+            // It begins with the first poll.
+            return Box::pin(replacing);
+        };
+        let task = runtime.spawn(replacing);
+        Box::pin(async move {
+            let ended = |_| SettleError::new(ErrorKind::General).with_detail("the task of the settlement has ended");
+            task.await.map_err(ended)?
+        })
     }
 
     /// Sends the copy, and accepts the original when the broker has accepted the copy: a failure in between leaves two messages,

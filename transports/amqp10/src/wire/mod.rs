@@ -4,7 +4,7 @@ mod read;
 mod write;
 
 pub(crate) use self::{
-    read::{Facts, read},
+    read::read,
     write::{Stamp, write},
 };
 
@@ -33,7 +33,7 @@ mod tests {
         time::Timestamp,
     };
 
-    use super::*;
+    use super::{read::Facts, *};
     use crate::Product;
 
     fn stamp() -> Stamp {
@@ -41,8 +41,9 @@ mod tests {
     }
 
     fn there_and_back(message: &Message, product: Product) -> (Message, Facts) {
-        let (read, facts) = read(write(message, &stamp(), product).unwrap());
-        (read, facts.unwrap())
+        let (read, facts, unreadable) = read(write(message, &stamp(), product).unwrap());
+        assert!(unreadable.is_none(), "{unreadable:?}");
+        (read, facts)
     }
 
     #[test]
@@ -65,11 +66,27 @@ mod tests {
         }
     }
 
+    /// Rules: K-283.
+    #[test]
+    fn what_is_beside_a_message_is_read_without_the_message() {
+        use consign_amqp::{codec, message::Header};
+
+        let encoded = write(&Message::new("a"), &stamp(), Product::Generic).unwrap();
+        let split = consign_amqp::message::EncodedMessage::split(encoded).unwrap();
+        let header = codec::encode(&Header { delivery_count: 3, ..Header::default() }).unwrap();
+        let annotations = split.encoded(consign_amqp::message::Section::MessageAnnotations);
+        // Application properties that are a list.
+        let encoded = [&header[..], &annotations, b"\x00\x53\x74\x45"].concat();
+        let (_, facts, unreadable) = read(encoded.into());
+        assert!(unreadable.is_some());
+        assert_eq!((facts.number, facts.failed, facts.failed_at_broker), (7, 2, 3));
+    }
+
     #[test]
     fn what_is_not_a_message_is_delivered_as_bytes() {
         for bytes in [&b"\x00\x53"[..], b"no message"] {
-            let (message, facts) = read(Bytes::copy_from_slice(bytes));
-            assert!(facts.is_err());
+            let (message, _, unreadable) = read(Bytes::copy_from_slice(bytes));
+            assert!(unreadable.is_some());
             assert_eq!(message.payload(), Some(bytes));
         }
     }

@@ -2,9 +2,9 @@ use std::fmt;
 
 use bytes::Bytes;
 use consign_amqp::{
-    codec::DecodeError,
+    codec::{DecodeError, Decoder},
     mapping::{Direction, InboundMessage, MappingError},
-    message::{Annotations, Body, EncodedMessage, Sections},
+    message::{Annotations, Body, EncodedMessage, Header, Sections},
     value::{Symbol, Value},
 };
 use consign_core::{Message, message::MessageBody, time::Timestamp};
@@ -54,11 +54,26 @@ impl fmt::Display for Unreadable {
 }
 
 /// Decodes a message. One that cannot be decoded is a message whose body is the encoded bytes, so that nothing of it is lost.
-pub(crate) fn read(encoded: Bytes) -> (Message, Result<Facts, Unreadable>) {
+pub(crate) fn read(encoded: Bytes) -> (Message, Facts, Option<Unreadable>) {
     match decode(encoded.clone()) {
-        Ok((message, facts)) => (message, Ok(facts)),
-        Err(error) => (Message::new(MessageBody::from(encoded)), Err(error)),
+        Ok((message, facts)) => (message, facts, None),
+        Err(error) => {
+            let facts = facts_alone(&encoded);
+            (Message::new(MessageBody::from(encoded)), facts, Some(error))
+        }
     }
+}
+
+/// Reads what is beside a message that cannot be decoded, as far as it can be: its deliveries are counted too.
+fn facts_alone(encoded: &Bytes) -> Facts {
+    let mut own = Own::default();
+    if let Ok(message_annotations) =
+        EncodedMessage::split(encoded.clone()).and_then(|split| split.message_annotations())
+    {
+        own.take(&mut Sections { message_annotations, ..Sections::default() });
+    }
+    let header = Decoder::new(encoded).decode::<Header>();
+    Facts { failed_at_broker: header.map_or(0, |header| header.delivery_count), ..own.facts }
 }
 
 fn decode(encoded: Bytes) -> Result<(Message, Facts), Unreadable> {

@@ -65,3 +65,16 @@ async fn a_dead_letter_address_can_be_any() {
     assert_eq!(delivery.message.dead_letter_description(), Some("why"));
     delivery.complete().await.unwrap();
 }
+
+/// Rules: S-31.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_copy_is_sent_when_the_future_of_its_settlement_is_dropped() {
+    let Some(bench) = Bench::new().await else { return };
+    bench.send(["a"]).await;
+    let mut from = bench.receiver().await;
+    drop(from.receive().await.unwrap().dead_letter(because()));
+    let mut dead = receiver(&bench.amqp, &bench.queue.dead_letter()).await;
+    let delivery = timeout(SOON, dead.receive()).await.unwrap().unwrap();
+    assert_eq!(text(&delivery.message), "a");
+    delivery.complete().await.unwrap();
+}

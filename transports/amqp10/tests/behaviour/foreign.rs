@@ -57,3 +57,25 @@ async fn what_is_not_a_message_is_delivered_as_bytes_with_a_warning() {
     assert!(warned.len() == 1 && warned[0].contains("list"), "{warned:?}");
     delivery.complete().await.unwrap();
 }
+
+/// Rules: K-283.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_deliveries_of_what_is_not_a_message_are_counted() {
+    let Some(bench) = Bench::new().await else { return };
+    let malformed = b"\x00\x53\x7f\x40".to_vec();
+    let properties = consign_amqp::message::ApplicationProperties(vec![("list".into(), Value::List(List::default()))]);
+    let sections = Sections { application_properties: Some(properties), ..Sections::default() };
+    let mut receiver = bench.receiver().await;
+    for encoded in [codec::encode(&sections).unwrap().to_vec(), malformed] {
+        send(&bench, encoded).await;
+        for deliveries in 1..=3 {
+            let delivery = timeout(SOON, receiver.receive()).await.unwrap().unwrap();
+            assert_eq!(count(&delivery.message), deliveries);
+            if deliveries < 3 {
+                delivery.abandon().await.unwrap();
+            } else {
+                delivery.complete().await.unwrap();
+            }
+        }
+    }
+}

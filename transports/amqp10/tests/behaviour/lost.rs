@@ -148,6 +148,26 @@ async fn the_next_host_is_tried_when_one_does_not_answer() {
     assert_eq!(text(&receiver.receive().await.unwrap().message), "b");
 }
 
+/// Rules: K-270.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_attempt_to_connect_ends_with_the_transport() {
+    let Some(bench) = Bench::new().await else { return };
+    let (proxy, amqp) = behind_proxy(&bench).await;
+    let sender = amqp.sender(&bench.queue).await.unwrap();
+    proxy.freeze(true);
+    proxy.cut();
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let before = tasks();
+    for _ in 0..50 {
+        let _ = timeout(Duration::from_millis(20), sender.send(Message::new("a"))).await;
+    }
+    assert!(tasks() < before + 10, "{} tasks, and {before} before", tasks());
+    // The server does not answer, which takes half a minute to be an error.
+    timeout(Duration::from_secs(15), amqp.close()).await.unwrap().unwrap();
+    let error = sender.send(Message::new("a")).await.unwrap_err();
+    assert!(!error.is_retryable(), "{error:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_closed_transport_does_not_connect_again() {
     let Some(bench) = Bench::new().await else { return };
@@ -157,4 +177,38 @@ async fn a_closed_transport_does_not_connect_again() {
     let sent = timeout(SOON, sender.send(Message::new("a"))).await.unwrap().unwrap_err();
     let received = timeout(SOON, receiver.receive()).await.unwrap().unwrap_err();
     assert!(!sent.is_retryable() && !received.is_retryable(), "{sent:?} {received:?}");
+}
+
+/// Rules: K-270.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_waiting_receive_survives_a_server_that_is_away_for_a_while() {
+    let Some(bench) = Bench::new().await else { return };
+    let (proxy, amqp) = behind_proxy(&bench).await;
+    let mut waiting = receiver(&amqp, &bench.queue).await;
+    let receiving = tokio::spawn(async move { waiting.receive().await });
+    proxy.refuse(true);
+    proxy.cut();
+    // A send that fails has tried to connect.
+    let sender = Amqp10::options().timeout(SOON).connect(&format!("amqp10://{}", proxy.address())).await;
+    assert_eq!(sender.unwrap_err().kind(), ErrorKind::CommunicationProblem);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    proxy.refuse(false);
+    bench.send(["a"]).await;
+    let delivery = timeout(SOON, receiving).await.unwrap().unwrap().unwrap();
+    assert_eq!(text(&delivery.message), "a");
+    delivery.complete().await.unwrap();
+}
+
+/// Rules: K-270.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_waiting_receive_fails_if_no_connection_is_opened_within_the_timeout() {
+    let Some(bench) = Bench::new().await else { return };
+    let proxy = Proxy::to(bench.proton.socket()).await.unwrap();
+    let options = options().timeout(Duration::from_secs(3));
+    let amqp = options.connect(&format!("amqp10://{}", proxy.address())).await.unwrap();
+    let mut waiting = receiver(&amqp, &bench.queue).await;
+    proxy.refuse(true);
+    proxy.cut();
+    let error = timeout(SOON, waiting.receive()).await.unwrap().unwrap_err();
+    assert!(error.is_retryable(), "{error:?}");
 }

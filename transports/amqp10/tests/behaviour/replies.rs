@@ -1,12 +1,15 @@
 //! Calls whose replies go to an address that the broker makes.
 
+use std::time::Duration;
+
 use consign::{
+    Message,
     codecs::Codecs,
     consumer::Consumer,
     message::EntityPath,
     routing::Body,
     rpc::{Client, Fault, Requester, Responder},
-    transport::{ErrorKind, ReceiverExt, ReplySource, SendError, SendService, Transport},
+    transport::{ErrorKind, ReceiverExt, ReplySource, SendError, SendService, Sender, Transport},
 };
 use consign_amqp10::Amqp10;
 use consign_conformance::faults::Proxy;
@@ -74,6 +77,25 @@ async fn replies_end_with_their_connection() {
     proxy.cut();
     let error = timeout(SOON, replies.receive()).await.unwrap().unwrap_err();
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::CommunicationProblem, false));
+    let error = timeout(SOON, replies.receive()).await.unwrap().unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::CommunicationProblem, false));
+}
+
+/// Rules: K-284.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replies_end_with_their_connection_after_a_reply_too() {
+    let Some(bench) = Bench::new().await else { return };
+    let proxy = Proxy::to(bench.proton.socket()).await.unwrap();
+    let amqp = Amqp10::connect(&format!("amqp10://{}", proxy.address())).await.unwrap();
+    let mut replies = amqp.dynamic_replies().await.unwrap();
+    let sender = bench.amqp.sender(&EntityPath::new(replies.address()).unwrap()).await.unwrap();
+    sender.send(Message::new("a reply")).await.unwrap();
+    drop(timeout(SOON, replies.receive()).await.unwrap().unwrap());
+    // The receiver stops, and the answer to its drain is lost.
+    proxy.freeze(true);
+    replies.receive_within(Duration::from_millis(1)).await.unwrap_err();
+    proxy.cut();
+    proxy.freeze(false);
     let error = timeout(SOON, replies.receive()).await.unwrap().unwrap_err();
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::CommunicationProblem, false));
 }

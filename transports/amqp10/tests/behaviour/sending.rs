@@ -6,9 +6,15 @@ use consign::{
     Message,
     transport::{Batch, ErrorKind, PresettledSender, ReceiverExt, Sender, Transport},
 };
+use consign_amqp::{
+    engine::{self, Event},
+    server::Connection,
+    types::{Attach, DeliveryState, Error, Open, Rejected, SaslCode, condition},
+    value::Symbol,
+};
 use consign_amqp10::Amqp10;
 use consign_conformance::log::Lines;
-use tokio::time::timeout;
+use tokio::{net::TcpListener, time::timeout};
 
 use super::{Bench, SOON, text};
 
@@ -59,4 +65,47 @@ async fn a_time_to_live_is_sent_if_the_option_says_so() {
     let delivery = timeout(SOON, bench.receiver().await.receive()).await.unwrap().unwrap();
     assert_eq!(delivery.message.time_to_live(), Some(Duration::from_secs(60)));
     delivery.complete().await.unwrap();
+}
+
+/// Rejects the first message, and ends the connection at the second one, without its outcome.
+async fn reject_and_end(listener: TcpListener) {
+    let (stream, _) = listener.accept().await.unwrap();
+    let options = engine::Options::default().sasl_mechanisms([Symbol::from_static("ANONYMOUS")]);
+    let mut connection = Connection::accept(stream, options);
+    let mut messages = 0;
+    while let Some(event) = connection.next_event().await {
+        let answered = connection.command(|engine| match event {
+            Event::SaslInit(_) => engine.sasl_outcome(SaslCode::Ok),
+            Event::Opened(_) => engine.open(Open { container_id: "broker".into(), ..Open::default() }),
+            Event::AttachRequested { link, attach } => {
+                let answer = Attach { source: attach.source, target: attach.target, ..Attach::default() };
+                engine.accept(link, answer)?;
+                engine.credit(link, 100)
+            }
+            Event::Delivery(delivery) => {
+                messages += 1;
+                if messages > 1 {
+                    return engine.close(None);
+                }
+                let error = Some(Error::new(condition::RESOURCE_LIMIT_EXCEEDED, "full"));
+                let rejected = DeliveryState::Rejected(Box::new(Rejected { error }));
+                engine.settle(delivery.link, [delivery.id], Some(&rejected), true).map(drop)
+            }
+            _ => Ok(()),
+        });
+        answered.unwrap();
+    }
+}
+
+/// Rules: K-280.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_of_which_one_outcome_is_unknown_has_an_unknown_outcome() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("amqp10://{}", listener.local_addr().unwrap());
+    tokio::spawn(reject_and_end(listener));
+    let amqp = Amqp10::connect(&url).await.unwrap();
+    let sender = amqp.sender(&super::EntityPath::new("orders").unwrap()).await.unwrap();
+    let sent = sender.send_batch(Batch::from([Message::new("rejected"), Message::new("unanswered")]));
+    let error = timeout(SOON, sent).await.unwrap().unwrap_err();
+    assert_eq!((error.kind(), error.is_outcome_unknown()), (ErrorKind::CommunicationProblem, true), "{error:?}");
 }

@@ -5,7 +5,6 @@ use consign_amqp::{
     value::{Array, Binary, List, Map, Timestamp as WireTimestamp, Uuid, Value, ValueType},
 };
 use consign_core::{
-    Message,
     message::{LockToken, SequenceNumber},
     time::Timestamp,
 };
@@ -16,7 +15,7 @@ use crate::{error::Failure, wire};
 /// A message that was received by its number.
 pub(crate) struct Locked {
     pub(crate) token: Option<LockToken>,
-    pub(crate) message: Message,
+    pub(crate) read: wire::Read,
 }
 
 impl Management {
@@ -26,7 +25,7 @@ impl Management {
         from: SequenceNumber,
         max: usize,
         session: Option<&str>,
-    ) -> Result<Vec<Message>, Failure> {
+    ) -> Result<Vec<wire::Read>, Failure> {
         let mut body = Map::default();
         body.push("from-sequence-number", from.get().cast_signed());
         body.push("message-count", i32::try_from(max).unwrap_or(i32::MAX));
@@ -38,7 +37,7 @@ impl Management {
             return Ok(Vec::new());
         }
         let entries = entries(&reply.body)?;
-        entries.map(|entry| Ok(wire::read(encoded(entry?)?, Direction::Peek).0)).collect()
+        entries.map(|entry| Ok(wire::read(encoded(entry?)?, Direction::Peek))).collect()
     }
 
     /// Schedules encoded messages, and returns their numbers.
@@ -89,7 +88,7 @@ impl Management {
                 Some(Value::Uuid(Uuid(bytes))) => Some(LockToken::from_bytes(*bytes)),
                 _ => None,
             };
-            Ok(Locked { token, message: wire::read(encoded(entry)?, Direction::Deliver).0 })
+            Ok(Locked { token, read: wire::read(encoded(entry)?, Direction::Deliver) })
         };
         entries(&reply.body)?.map(locked).collect()
     }

@@ -16,7 +16,7 @@ use consign_amqp::{
 use consign_core::{
     message::{EntityPath, LockToken},
     time::Timestamp,
-    transport::Delivery,
+    transport::{Delivery, ErrorKind},
 };
 
 use super::{
@@ -24,7 +24,14 @@ use super::{
     settle::OnLink,
     source::{Mode, Origin, SessionLock, Source},
 };
-use crate::{authorization::Wire, claim::Claim, core::Core, error::Failure, wire};
+use crate::{
+    authorization::Wire,
+    claim::Claim,
+    core::Core,
+    error::Failure,
+    retry::{Effect, retry},
+    wire,
+};
 
 /// The most messages that are requested at once: the engine tracks no more unsettled deliveries of a session.
 const MOST_CREDIT: u32 = 8_192;
@@ -50,11 +57,21 @@ pub(crate) struct Attached {
 }
 
 impl Source {
-    /// Attaches a link, after a pause if `fruitless` attaches before brought no delivery.
-    pub(super) async fn attach(self: &Arc<Self>, fruitless: u32) -> Result<Live, Failure> {
+    /// Attaches a link in place of one that is lost, after a pause if `fruitless` attaches before brought no delivery. A failure
+    /// that may pass is tried again.
+    pub(super) async fn attach_again(self: &Arc<Self>, fruitless: u32) -> Result<Live, Failure> {
+        if self.session.is_some() {
+            let detail = "the link of the session has ended";
+            return Err(Failure::new(ErrorKind::SessionLockLost, detail).for_good());
+        }
         if fruitless > 1 {
             tokio::time::sleep(self.core.pause(fruitless - 2)).await;
         }
+        retry(&self.core, Effect::Repeatable, || self.attach()).await
+    }
+
+    /// Attaches a link.
+    pub(super) async fn attach(self: &Arc<Self>) -> Result<Live, Failure> {
         let attached = attach(&self.core, &self.path, self.mode, None).await?;
         Ok(Live::new(attached, Arc::clone(self)))
     }

@@ -71,7 +71,7 @@ impl ServiceBusReceiver {
     /// Attaches the link.
     pub(crate) async fn open(source: Source) -> Result<Self, Failure> {
         let source = Arc::new(source);
-        let attaching = || source.attach(0);
+        let attaching = || source.attach();
         let live = retry(&source.core, Effect::Repeatable, attaching).await?;
         Ok(Self::of_link(source, live))
     }
@@ -164,7 +164,7 @@ impl Receiver for ServiceBusReceiver {
                     } else {
                         let (source, attaches) = (Arc::clone(&self.source), self.attaches);
                         self.attaches = attaches.saturating_add(1);
-                        State::Attaching(Box::pin(async move { source.attach(attaches).await }))
+                        State::Attaching(Box::pin(async move { source.attach_again(attaches).await }))
                     };
                 }
                 State::Attaching(attaching) => {
@@ -251,6 +251,10 @@ impl Receiver for ServiceBusReceiver {
 
 impl Drop for ServiceBusReceiver {
     fn drop(&mut self) {
+        if let State::Quiescing { ended, .. } = &mut self.state {
+            // What the task has not handed over by now, it releases.
+            ended.close();
+        }
         self.stop();
         if !self.spare.is_empty() {
             log::lost(&self.source.path, self.spare.len());

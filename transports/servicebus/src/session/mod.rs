@@ -66,7 +66,8 @@ impl Shared {
             if self.wire.connection.is_closed() {
                 return Err(Self::lost());
             }
-            operation(self.wire.management(&self.source.path).await?).await
+            let management = self.wire.management(&self.source.path).await;
+            operation(management.map_err(Failure::without_effect)?).await
         });
         called.await
     }
@@ -206,7 +207,7 @@ impl Session for ServiceBusSession {
         let peeking = shared
             .call(Effect::Repeatable, |management| async move { management.peek(from, max, Some(own.id())).await });
         let peeked = transport::peeked(&shared.source, peeking.await?);
-        if let Some(last) = peeked.last().and_then(Message::received) {
+        if let Some(last) = peeked.iter().rev().find_map(Message::received) {
             self.peeked = last.sequence_number.next();
         }
         Ok(peeked)

@@ -16,7 +16,7 @@ use crate::{
     core::Core,
     error::Failure,
     receiver::{Live, Mode, Source, Wanted, attach},
-    retry::{Effect, retry},
+    retry::{Effect, repeat, retry},
 };
 
 /// The source of the sessions of one entity.
@@ -115,14 +115,15 @@ async fn accept(core: &Arc<Core>, path: &EntityPath, wanted: Wanted) -> Result<S
 async fn accept_next(core: Arc<Core>, path: EntityPath) -> Result<ServiceBusSession, Failure> {
     let wait = core.options.timeout * 3 / 4;
     loop {
-        let accepted = retry(&core, Effect::Repeatable, || async {
+        let attempt = || async {
             match accept(&core, &path, Wanted::Next(wait)).await {
                 // There was none: it is no failure.
                 Err(failure) if failure.condition() == Some("com.microsoft:timeout") => Ok(None),
                 accepted => accepted.map(Some),
             }
-        });
-        if let Some(session) = accepted.await? {
+        };
+        // Each step of an attempt has its timeout. The time that the server waits is none of them.
+        if let Some(session) = repeat(&core, Effect::Repeatable, attempt, drop).await? {
             return Ok(session);
         }
     }

@@ -13,11 +13,13 @@ use consign::{
     administration::QueueSettings,
     transport::{AcceptSession, BoxFuture, ErrorKind, ReceiveMode, ReceiverExt, Sender, Session, Sessions, Transport},
 };
+use consign_conformance::log::Lines;
 use consign_server::{
     Timeouts,
     auth::{Rights, SharedAccessKey as ServerKey, SharedAccessKeys},
 };
 use consign_servicebus::{AccessToken, CredentialError, ServiceBus, SharedAccessKey, TokenCredential, TokenType};
+use parking_lot::Mutex;
 
 use super::{InMemory, create, receiver, send, text};
 use crate::support::TokioClock;
@@ -135,7 +137,8 @@ async fn a_signature_that_cannot_be_renewed_is_used_until_it_expires() {
     let sender = service_bus.sender(&orders).await.unwrap();
     tokio::time::sleep(Duration::from_secs(595)).await;
     sender.send(Message::new("a")).await.unwrap();
-    assert_eq!(tokens.load(Ordering::Relaxed), 2, "one for the link, and one attempt to renew it");
+    // The first attempt is at 540 s. The pauses before the next ones are 2, 4, 8 and 16 s.
+    assert_eq!(tokens.load(Ordering::Relaxed), 6, "one for the link, and five attempts to renew it");
     tokio::time::sleep(Duration::from_secs(10)).await;
     let error = sender.send(Message::new("b")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unauthorized, "{error}");
@@ -148,5 +151,100 @@ impl TokenCredential for Signed {
     fn token(&self, _: &str) -> BoxFuture<Result<AccessToken, CredentialError>> {
         self.1.fetch_add(1, Ordering::Relaxed);
         Box::pin(std::future::ready(Ok(self.0.clone())))
+    }
+}
+
+/// Rules: K-300.
+#[tokio::test(start_paused = true)]
+async fn a_credential_that_repeats_its_token_for_a_while_is_asked_again() {
+    let server = server();
+    let orders = create(&server, QueueSettings::default().requires_session(true)).await;
+    let key = SharedAccessKey::new("root", "s3cret").clock(server.clock).lifetime(Duration::from_secs(600));
+    let service_bus = server.connect_with(Caching { key, calls: AtomicUsize::new(0), kept: Arc::default() }).await;
+    let session = service_bus.sessions(&orders).await.unwrap().accept("one").await.unwrap();
+    for _ in 0..180 {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        session.renew().await.unwrap();
+    }
+}
+
+/// Returns each token three times.
+struct Caching {
+    key: SharedAccessKey,
+    calls: AtomicUsize,
+    kept: Arc<Mutex<Option<AccessToken>>>,
+}
+
+impl TokenCredential for Caching {
+    fn token(&self, audience: &str) -> BoxFuture<Result<AccessToken, CredentialError>> {
+        let kept = self.kept.lock().clone();
+        if !self.calls.fetch_add(1, Ordering::Relaxed).is_multiple_of(3)
+            && let Some(token) = kept
+        {
+            return Box::pin(std::future::ready(Ok(token)));
+        }
+        let (token, kept) = (self.key.token(audience), Arc::clone(&self.kept));
+        Box::pin(async move {
+            let token = token.await?;
+            *kept.lock() = Some(token.clone());
+            Ok(token)
+        })
+    }
+}
+
+/// An attempt to renew a token that has no answer ends at the timeout of a call, and another one follows.
+/// Rules: K-300.
+#[tokio::test(start_paused = true)]
+async fn a_credential_that_does_not_answer_is_asked_again() {
+    let (lines, _guard) = Lines::capture();
+    let server = server();
+    let orders = create(&server, QueueSettings::default().requires_session(true)).await;
+    let key = SharedAccessKey::new("root", "s3cret").clock(server.clock).lifetime(Duration::from_secs(3_600));
+    let service_bus = server.connect_with(Silent(key, AtomicUsize::new(0))).await;
+    let session = service_bus.sessions(&orders).await.unwrap().accept("one").await.unwrap();
+    for _ in 0..400 {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        session.renew().await.unwrap();
+    }
+    let warned = lines.of("consign::servicebus");
+    assert!(warned.len() == 1 && warned[0].contains("a token was not renewed"), "{warned:?}");
+}
+
+/// Does not answer the second call.
+struct Silent(SharedAccessKey, AtomicUsize);
+
+impl TokenCredential for Silent {
+    fn token(&self, audience: &str) -> BoxFuture<Result<AccessToken, CredentialError>> {
+        match self.1.fetch_add(1, Ordering::Relaxed) {
+            1 => Box::pin(std::future::pending()),
+            _ => self.0.token(audience),
+        }
+    }
+}
+
+/// Rules: K-304.
+#[tokio::test(start_paused = true)]
+async fn a_send_asks_for_a_token_as_often_as_a_call_is_repeated() {
+    let server = InMemory::new();
+    let orders = create(&server, QueueSettings::default()).await;
+    let calls = Arc::new(AtomicUsize::new(0));
+    let service_bus = server.connect_with(Once(Arc::clone(&calls))).await;
+    let sender = service_bus.sender(&orders).await.unwrap();
+    service_bus.disconnect().await.unwrap();
+    let error = sender.send(Message::new("a")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ServiceBusy, "{error}");
+    assert_eq!(calls.load(Ordering::Relaxed), 1 + 4, "one for the link, and those of the send with three repetitions");
+}
+
+/// Has one token.
+struct Once(Arc<AtomicUsize>);
+
+impl TokenCredential for Once {
+    fn token(&self, _: &str) -> BoxFuture<Result<AccessToken, CredentialError>> {
+        let token = match self.0.fetch_add(1, Ordering::Relaxed) {
+            0 => Ok(AccessToken::new(TokenType::Jwt, "a token")),
+            _ => Err(CredentialError::temporary("the vault is sealed")),
+        };
+        Box::pin(std::future::ready(token))
     }
 }

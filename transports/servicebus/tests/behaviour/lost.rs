@@ -16,6 +16,7 @@ use consign::{
 };
 use consign_servicebus::ServiceBus;
 use futures_util::future::join;
+use tokio::time::timeout;
 
 use super::{InMemory, WHILE, counts, create, receiver, send, text};
 
@@ -88,8 +89,10 @@ async fn a_session_is_lost_with_its_connection() {
     let held = session.receive().await.unwrap();
     service_bus.disconnect().await.unwrap();
     let lost = ErrorKind::SessionLockLost;
-    let error = session.receive().await.unwrap_err();
-    assert_eq!((error.kind(), error.is_retryable()), (lost, false), "{error}");
+    for _ in 0..2 {
+        let error = session.receive().await.unwrap_err();
+        assert_eq!((error.kind(), error.is_retryable()), (lost, false), "{error}");
+    }
     assert_eq!(session.state().await.unwrap_err().kind(), lost);
     assert_eq!(session.renew().await.unwrap_err().kind(), lost);
     assert_eq!(held.complete().await.unwrap_err().kind(), lost);
@@ -124,8 +127,64 @@ async fn what_failed_to_connect_is_tried_again() {
     failures.store(1_000, Ordering::Relaxed);
     let error = sender.send(Message::new("b")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::CommunicationProblem, "{error}");
-    assert!(failures.load(Ordering::Relaxed) >= 1_000 - 16, "{failures:?}");
+    assert_eq!(failures.load(Ordering::Relaxed), 1_000 - 4, "the first attempt, and three more");
     assert_eq!(counts(&server, &orders).await, (1, 0));
+}
+
+/// Rules: K-301, K-304.
+#[tokio::test(start_paused = true)]
+async fn a_receive_that_waits_continues_after_a_server_that_was_away_for_a_while() {
+    let server = InMemory::new();
+    let orders = create(&server, QueueSettings::default()).await;
+    let (service_bus, failures) = failing(&server).await;
+    let mut receiver = receiver(&service_bus, &orders).await;
+    let later = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        failures.store(3, Ordering::Relaxed);
+        service_bus.disconnect().await.unwrap();
+        send(&server.connect().await, &orders, &["a"]).await;
+    };
+    let (received, ()) = join(receiver.receive_within(WHILE), later).await;
+    assert_eq!(text(&received.unwrap().message), "a");
+    failures.store(1_000, Ordering::Relaxed);
+    service_bus.disconnect().await.unwrap();
+    let error = receiver.receive().await.unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::CommunicationProblem, true), "{error}");
+    assert_eq!(failures.load(Ordering::Relaxed), 1_000 - 4);
+}
+
+/// Calls that end before a connection is opened share one attempt, and a transport that is closed ends it.
+/// Rules: K-301.
+#[tokio::test(start_paused = true)]
+async fn one_attempt_to_connect_is_shared_and_ends_with_the_transport() {
+    let server = InMemory::new();
+    let orders = create(&server, QueueSettings::default()).await;
+    let dials = Arc::new(AtomicU32::new(0));
+    let (counted, dialing) = (Arc::clone(&dials), server.clone());
+    let options = server.options().dial_with(move |_, _| {
+        let is_first = counted.fetch_add(1, Ordering::Relaxed) == 0;
+        let stream = is_first.then(|| dialing.stream());
+        async move { if let Some(stream) = stream { Ok(stream) } else { std::future::pending().await } }
+    });
+    let service_bus = options.connect(crate::support::ANY_KEY).await.unwrap();
+    let sender = service_bus.sender(&orders).await.unwrap();
+    service_bus.disconnect().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let before = tasks();
+    for _ in 0..10 {
+        let sent = timeout(Duration::from_secs(1), sender.send(Message::new("a"))).await;
+        assert!(sent.is_err(), "{sent:?}");
+    }
+    assert_eq!(dials.load(Ordering::Relaxed), 2);
+    assert!(tasks() <= before + 1, "{} tasks, and {before} before", tasks());
+    let waiting = tokio::spawn(async move { sender.send(Message::new("a")).await });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    timeout(Duration::from_secs(1), service_bus.close()).await.unwrap().unwrap();
+    let error = waiting.await.unwrap().unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::CommunicationProblem, false), "{error}");
+    tokio::time::sleep(WHILE).await;
+    assert_eq!(dials.load(Ordering::Relaxed), 2);
 }
 
 /// Rules: K-301.

@@ -7,6 +7,7 @@ mod support;
 
 mod administration;
 mod authorization;
+mod cbs;
 #[cfg(feature = "azure-core")]
 mod entra;
 mod lost;

@@ -50,6 +50,27 @@ async fn the_next_session_is_waited_for_without_an_end() {
     assert_eq!(session.session_id(), "one");
 }
 
+/// The server waits for 45 s at a time. The connection is lost in each of these.
+/// Rules: K-309.
+#[tokio::test(start_paused = true)]
+async fn the_next_session_is_waited_for_over_lost_connections() {
+    let server = InMemory::new();
+    let orders = create(&server, QueueSettings::default().requires_session(true)).await;
+    let service_bus = server.connect().await;
+    let mut sessions = service_bus.sessions(&orders).await.unwrap();
+    let later = async {
+        for _ in 0..2 {
+            tokio::time::sleep(Duration::from_secs(25)).await;
+            service_bus.disconnect().await.unwrap();
+        }
+        tokio::time::sleep(Duration::from_secs(100)).await;
+        let message = Message::builder().session_id("one").build("a").unwrap();
+        server.connect().await.sender(&orders).await.unwrap().send(message).await.unwrap();
+    };
+    let (accepted, ()) = join(sessions.accept_next(), later).await;
+    assert_eq!(accepted.unwrap().session_id(), "one");
+}
+
 /// Rules: K-309.
 #[tokio::test(start_paused = true)]
 async fn an_accept_that_is_cancelled_leaves_no_lock() {

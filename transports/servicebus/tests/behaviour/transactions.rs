@@ -136,3 +136,23 @@ async fn a_send_via_needs_both_entities_and_the_right_for_them() {
     }
     assert_eq!((counts(&server, &orders).await, counts(&server, &path("bills")).await), ((0, 0), (0, 0)));
 }
+
+/// Rules: K-302, K-310.
+#[tokio::test(start_paused = true)]
+async fn a_lock_whose_link_has_ended_is_settled_by_a_commit() {
+    let server = InMemory::with(|_, builder| {
+        builder.timeouts(consign_server::Timeouts::default().idle_link(Duration::from_secs(20)))
+    });
+    let orders = create(&server, QueueSettings::default().lock_duration(Duration::from_secs(300))).await;
+    let service_bus = server.connect().await;
+    send(&service_bus, &orders, &["old"]).await;
+    let mut receiver = receiver(&service_bus, &orders).await;
+    let old = receiver.receive().await.unwrap();
+    // The server detaches the link.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let mut transaction = service_bus.begin().await.unwrap();
+    transaction.settle(old.lease, Disposition::Complete).await.unwrap();
+    transaction.send(&orders, Message::new("new")).await.unwrap();
+    transaction.commit().await.unwrap();
+    assert_eq!(counts(&server, &orders).await, (1, 0));
+}
