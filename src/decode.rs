@@ -120,9 +120,7 @@ pub(crate) fn encoded<'m, C: CodecSet>(
     message: &'m Message,
     codecs: &Codecs<C>,
 ) -> Result<(Option<&'m str>, &'m [u8]), Undecodable> {
-    if let Some(encoding) = message.pass_through().and_then(|rest| rest.content_encoding.as_deref())
-        && content_encoding::encodings(encoding).next().is_some()
-    {
+    if let Some(encoding) = content_encoding::encoding_of(message) {
         return Err(Undecodable::content_encoding(encoding));
     }
     let Some(body) = message.payload() else {

@@ -103,7 +103,8 @@
 //!
 //! A [`DecodeError`] has the place and the cause: the path in the type, the line and column or the byte, what the type
 //! expected, and which kind of value it found. To find these, a refused body is read a second time. An accepted body is read
-//! once.
+//! once, except that MessagePack, CBOR and Avro read a body again if the type refused it and serde may have buffered a number
+//! or a time in another form than the type needs.
 //!
 //! ```
 //! # #[cfg(feature = "json")] {

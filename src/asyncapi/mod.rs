@@ -47,7 +47,7 @@
 //! | an operation, `receive` or `send` | a pipeline |
 //! | the messages of an operation | the subjects of the router, the types of its handlers, and the types that are sent |
 //! | `name` | the subject, or the name of the type; `x-aliases` has other names |
-//! | `contentType` | the codec of the type, else that of the entity, else the first codec; `x-content-types` has all media types that the codecs read |
+//! | `contentType` | the codec of the type, else that of the entity, else the first codec; `x-content-types` has all media types that the codecs read, with patterns such as `*/*+json`. A type with a format of its own is not told apart |
 //! | `headers` | the application properties that have the type and the version |
 //! | `payload` | the schema that was registered for the name of the message, of JSON Schema draft 7 |
 //!

@@ -86,20 +86,21 @@ pub(super) fn check_written_name(name: &str) -> Result<(), CloudEventError> {
     if is_name { Ok(()) } else { Err(CloudEventError::written_name(name)) }
 }
 
-/// RFC 3339 of milliseconds since 1970.
-pub(super) fn instant_of_millis(millis: i64) -> String {
-    Timestamp::from_millis(millis).to_string()
+/// RFC 3339 of milliseconds since 1970, up to the year 9999.
+pub(super) fn instant_of_millis(millis: i64) -> Option<String> {
+    let instant = Timestamp::from_millis(millis);
+    (instant.as_millis() == millis).then(|| instant.to_string())
 }
 
 /// RFC 3339 of ticks of 100 ns since the year 1.
-pub(super) fn instant_of_ticks(ticks: i64) -> String {
+pub(super) fn instant_of_ticks(ticks: i64) -> Option<String> {
     const TICKS: i64 = 10_000;
     const YEAR_1: i64 = -62_135_596_800_000;
-    let text = instant_of_millis(ticks.div_euclid(TICKS) + YEAR_1);
-    match ticks.rem_euclid(TICKS) {
+    let text = instant_of_millis(ticks.div_euclid(TICKS) + YEAR_1)?;
+    Some(match ticks.rem_euclid(TICKS) {
         0 => text,
         rest => format!("{}{rest:04}Z", text.trim_end_matches('Z')),
-    }
+    })
 }
 
 /// `date-time` of RFC 3339, 5.6.

@@ -28,6 +28,7 @@ pub(super) fn read(message: &Message) -> Result<CloudEvent, CloudEventError> {
     if !counts.contains(&true) {
         return Err(CloudEventError::Version);
     }
+    CloudEventError::check_encoding(message)?;
     let data = body::bytes(message.body()).ok_or(CloudEventError::NotBytes)?;
     let content_type = message.content_type();
     let mut declared = None;
@@ -38,7 +39,10 @@ pub(super) fn read(message: &Message) -> Result<CloudEvent, CloudEventError> {
         }
         let value = attribute(family, &name, value).ok_or_else(|| CloudEventError::invalid(&name))?;
         if name == "datacontenttype" {
-            declared = Some(value);
+            let text = value.to_string();
+            if declared.replace(value).is_some_and(|before| before.to_string() != text) {
+                return Err(CloudEventError::twice(&name));
+            }
         } else {
             attributes.push((name.into(), value));
         }
@@ -63,7 +67,7 @@ fn attribute(family: Family, name: &str, value: &PropertyValue) -> Option<Attrib
         PropertyValue::Bool(value) => return Some(Attribute::Boolean(*value)),
         PropertyValue::String(text) | PropertyValue::Uri(text) => return Some(Attribute::String(text.clone())),
         PropertyValue::DateTime(instant) => return Some(Attribute::String(instant.to_string().into())),
-        PropertyValue::DateTimeOffset(ticks) => return Some(Attribute::String(instant_of_ticks(*ticks).into())),
+        PropertyValue::DateTimeOffset(ticks) => return Some(Attribute::String(instant_of_ticks(*ticks)?.into())),
         // Headers of Kafka are the bytes of text.
         PropertyValue::Bytes(bytes) if family == Family::Kafka => {
             return Some(Attribute::String(std::str::from_utf8(bytes).ok()?.into()));
@@ -80,7 +84,7 @@ fn attribute(family: Family, name: &str, value: &PropertyValue) -> Option<Attrib
         _ => return None,
     };
     if name == "time" {
-        return Some(Attribute::String(instant_of_millis(integer.try_into().ok()?).into()));
+        return Some(Attribute::String(instant_of_millis(integer.try_into().ok()?)?.into()));
     }
     Some(Attribute::of_integer(integer))
 }

@@ -1,14 +1,15 @@
 use std::{error, fmt};
 
 use crate::{
-    Disposition,
+    Disposition, Message, content_encoding,
     message::InvalidArgument,
     settlement::{DeadLetterReason, IntoDisposition},
     transport::{ErrorKind, SendError},
 };
 
 /// The error of a message that is not a CloudEvent, or of an event that cannot be written. As a [`Disposition`] it is a
-/// dead letter with the reason `DeserializationFailed`. It holds no values of attributes and no data.
+/// dead letter with the reason `DeserializationFailed`, or `UnsupportedEncoding` for
+/// [`CloudEventError::ContentEncoding`]. It holds no values of attributes and no data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloudEventError {
@@ -49,6 +50,8 @@ pub enum CloudEventError {
     Data,
     /// The body is an AMQP sequence, or a value that is not bytes.
     NotBytes,
+    /// The body is compressed: the first 64 characters of its content encoding, escaped.
+    ContentEncoding(Box<str>),
     /// A rule of the message.
     Message(InvalidArgument),
 }
@@ -67,6 +70,14 @@ impl CloudEventError {
     #[cold]
     pub(super) fn format(content_type: &str) -> Self {
         Self::Format(shown(content_type))
+    }
+
+    /// Refuses a message whose body is compressed.
+    pub(super) fn check_encoding(message: &Message) -> Result<(), Self> {
+        match content_encoding::encoding_of(message) {
+            Some(encoding) => Err(Self::ContentEncoding(content_encoding::shown(encoding))),
+            None => Ok(()),
+        }
     }
 
     #[cold]
@@ -120,6 +131,7 @@ impl fmt::Display for CloudEventError {
             }
             Self::Data => f.write_str("the CloudEvent has its data twice, or not of the declared type"),
             Self::NotBytes => f.write_str("the body is an AMQP value or sequence, and bytes were expected"),
+            Self::ContentEncoding(encoding) => content_encoding::write_refusal(f, encoding),
             Self::Message(error) => fmt::Display::fmt(error, f),
         }
     }
@@ -150,6 +162,10 @@ impl From<CloudEventError> for SendError {
 impl IntoDisposition for CloudEventError {
     #[cold]
     fn into_disposition(self) -> Disposition {
-        Disposition::dead_letter(DeadLetterReason::DeserializationFailed, self.to_string())
+        let reason = match self {
+            Self::ContentEncoding(_) => DeadLetterReason::UnsupportedEncoding,
+            _ => DeadLetterReason::DeserializationFailed,
+        };
+        Disposition::dead_letter(reason, self.to_string())
     }
 }

@@ -252,6 +252,8 @@ impl CloudEvent {
     }
 
     pub(super) fn check_names(&self) -> Result<(), CloudEventError> {
+        // With `specversion` and the data.
+        structured::check_members(self.attributes.len() + 2)?;
         self.attributes.keys().try_for_each(|name| check_written_name(name))
     }
 }

@@ -40,7 +40,7 @@
 //! | value | is read as |
 //! |---|---|
 //! | text, a URI, a truth value | what it is |
-//! | an integer | an integer if it fits into 32 bits, else its digits; as `time` milliseconds since 1970 |
+//! | an integer | an integer if it fits into 32 bits, else its digits; as `time` milliseconds since 1970, up to the year 9999 |
 //! | an AMQP timestamp, a `DateTimeOffset` | text of RFC 3339 |
 //! | bytes | base64; under `ce_` text |
 //! | null | a missing attribute |
@@ -73,7 +73,8 @@
 //! upper case, `_`, `-` and `.`, because SDKs permit them; such an event cannot be written.
 //!
 //! A violation is a [`CloudEventError`]: for a sender an error of the call, for a receiver a dead letter with the reason
-//! `DeserializationFailed`.
+//! `DeserializationFailed`. A compressed message is a dead letter with the reason `UnsupportedEncoding`, unless
+//! [a layer](crate::middleware::content_encoding) has decompressed it.
 
 mod attribute;
 mod batch;

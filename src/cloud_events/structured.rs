@@ -11,7 +11,10 @@ use serde::{
 use serde_json::value::RawValue;
 
 use super::{Attribute, CloudEvent, CloudEventError};
-use crate::Message;
+use crate::{
+    Message,
+    message::{Field, InvalidArgument, Problem, limits},
+};
 
 /// To the byte what the SDK for JavaScript looks for.
 const CONTENT_TYPE: &str = "application/cloudevents+json; charset=utf-8";
@@ -65,8 +68,20 @@ impl Form {
     }
 }
 
-/// The members of an object, in their order, each as it stands there.
+/// The members of an object, in their order, each as it stands there. Of too many, one more than [`MOST`] is kept.
 struct Members<'b>(Vec<(Cow<'b, str>, &'b RawValue)>);
+
+/// Most members of an event: the properties that a message in binary mode may have, and those of the ContentType and the data.
+const MOST: usize = limits::PROPERTIES + 2;
+
+/// Refuses an event of more members than that.
+pub(super) fn check_members(count: usize) -> Result<(), CloudEventError> {
+    if count > MOST {
+        let limit = limits::PROPERTIES;
+        return Err(InvalidArgument::new(Field::Properties, Problem::TooMany { limit }).into());
+    }
+    Ok(())
+}
 
 impl<'de> Deserialize<'de> for Members<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -86,7 +101,9 @@ impl<'de> Visitor<'de> for Object {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
         let mut members = Vec::new();
         while let Some((name, value)) = map.next_entry::<String, _>()? {
-            members.push((name.into(), value));
+            if members.len() <= MOST {
+                members.push((name.into(), value));
+            }
         }
         Ok(Members(members))
     }
@@ -105,6 +122,7 @@ enum Scalar {
 
 /// The JSON of a message, without a byte order mark.
 fn json_of(message: &Message) -> Result<&[u8], CloudEventError> {
+    CloudEventError::check_encoding(message)?;
     let body = message.payload().ok_or(CloudEventError::NotBytes)?;
     Ok(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body))
 }
@@ -153,6 +171,7 @@ impl<'de> Visitor<'de> for Array {
 
 fn read_json(body: &[u8]) -> Result<CloudEvent, CloudEventError> {
     let Members(mut members) = serde_json::from_slice(body).map_err(|error| CloudEventError::json(&error))?;
+    check_members(members.len())?;
     members.sort_by(|(a, _), (b, _)| a.cmp(b));
     if let Some(pair) = members.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         return Err(CloudEventError::twice(&pair[0].0));

@@ -94,7 +94,7 @@
 //! | no type, or one that the router does not have | that of [`fallback`](crate::routing::RouterBuilder::fallback), or a dead letter, `UnknownMessageType` |
 //! | a version that its type does not have, or an invalid version | a dead letter, `UnknownMessageType` |
 //! | a body that cannot be decoded as its type, such as an empty one where the type is not text, `Raw` or protobuf | a dead letter with the attempts |
-//! | a body for which a step fails or panics | a dead letter, `DeserializationFailed`, that names the step |
+//! | a body for which a step fails or panics | a dead letter, `DeserializationFailed`, that names the step, with the text of its error; it should not quote the value |
 //!
 //! To ignore other types, or to forward them, use [`Ignore`](crate::routing::Ignore) or
 //! [`Forward`](crate::routing::Forward).

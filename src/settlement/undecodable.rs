@@ -29,8 +29,7 @@ impl Undecodable {
 
     #[cold]
     pub(crate) fn content_encoding(encoding: &str) -> Self {
-        let shown = encoding.chars().take(64).flat_map(char::escape_debug).collect();
-        Self(Box::new(Cause::ContentEncoding(shown)))
+        Self(Box::new(Cause::ContentEncoding(content_encoding::shown(encoding))))
     }
 
     #[cold]
@@ -74,13 +73,7 @@ impl fmt::Display for Undecodable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.0 {
             Cause::Codecs(failure) => fmt::Display::fmt(failure, f),
-            Cause::ContentEncoding(encoding) => match content_encoding::feature(encoding) {
-                Some(feature) => write!(
-                    f,
-                    "the content encoding `{encoding}` needs a `DecompressLayer` (feature `{feature}` of consign)"
-                ),
-                None => write!(f, "the content encoding `{encoding}` is not supported"),
-            },
+            Cause::ContentEncoding(encoding) => content_encoding::write_refusal(f, encoding),
             Cause::NotBytes(kind) => write!(
                 f,
                 "the body is {kind}, and bytes were expected: data sections, or an AMQP binary or string value"

@@ -4,12 +4,42 @@ use std::io::Write;
 
 use consign::{
     Disposition, Message,
-    middleware::content_encoding::{DecompressLayer, Encoding},
+    cloud_events::CloudEvent,
+    codecs::Codecs,
+    middleware::{
+        content_encoding::{DecompressLayer, Encoding},
+        interop::MassTransitLayer,
+    },
+    routing::Router,
     settlement::DeadLetterReason,
 };
 use tower::{BoxError, Layer, Service, service_fn};
 
 use super::{allocated_bytes, poll_once};
+
+/// Rules: H-63, H-85.
+/// As many members as 4 MiB have.
+#[test]
+fn members_beyond_the_limit_of_properties_are_not_kept() {
+    let members = r#""":0,"#.repeat((4 << 20) / 5);
+    let event = format!(r#"{{{members}"specversion":"1.0"}}"#);
+    let headers = format!(r#"{{"messageType":["a"],"message":0,"headers":{{{members}"a":0}}}}"#);
+    let types = format!(r#"{{"messageType":[{}"a"],"message":0}}"#, r#""","#.repeat((4 << 20) / 3));
+    // The text of the types is as long as their number, and grows by doubling.
+    for (content_type, body, most) in [
+        ("application/cloudevents+json", event, 256 << 10),
+        ("application/vnd.masstransit+json", headers, 512 << 10),
+        ("application/vnd.masstransit+json", types, 16 << 20),
+    ] {
+        let message = Message::builder().content_type(content_type).build(body).expect("a message");
+        let router = Router::new(Codecs::json()).fallback(async |_: CloudEvent| {}).build().expect("a router");
+        let mut stack = MassTransitLayer::new().layer(router);
+        let mut answer = None;
+        let bytes = allocated_bytes(|| answer = Some(poll_once(stack.call(message))));
+        let Some(Ok(Disposition::DeadLetter(_))) = answer else { panic!("a dead letter") };
+        assert!(bytes < most, "{content_type}: {bytes} bytes");
+    }
+}
 
 /// 64 MiB of zeros in 65 kB.
 fn gzip_bomb() -> Vec<u8> {

@@ -2,7 +2,14 @@
 #![cfg(feature = "embedded")]
 #![allow(unsafe_code)]
 
-#[cfg(all(feature = "json", feature = "gzip", feature = "zstd", feature = "deflate"))]
+#[cfg(all(
+    feature = "json",
+    feature = "gzip",
+    feature = "zstd",
+    feature = "deflate",
+    feature = "cloud-events",
+    feature = "interop"
+))]
 mod bombs;
 mod calls;
 mod dead_letters;

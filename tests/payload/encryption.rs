@@ -6,6 +6,7 @@ use consign::{
         encryption::{DecryptLayer, EncryptLayer},
         keys::{Key, Keys},
     },
+    transport::ErrorKind,
 };
 use proptest::{collection::vec, prelude::*};
 use tower::ServiceBuilder;
@@ -16,7 +17,7 @@ use super::{
         values_are_canonical,
     },
     random::{explain, runner},
-    stacks::{no_time_of_its_own, received, sent},
+    stacks::{no_time_of_its_own, not_sent, received, sent},
 };
 
 /// Its content encoding is bound too.
@@ -252,6 +253,22 @@ fn nothing_is_sent_in_the_clear() {
     for message in all_or_nothing(&layer, &none) {
         received(&DecryptLayer::new(keys()), message).unwrap();
     }
+}
+
+/// Rules: H-25.
+#[test]
+fn an_encrypted_message_is_not_encrypted_again() {
+    for name in [EncryptLayer::ALGORITHM, EncryptLayer::KEY_ID] {
+        let mut message = encrypted();
+        for other in [EncryptLayer::ALGORITHM, EncryptLayer::KEY_ID].into_iter().filter(|other| *other != name) {
+            message.properties_mut().application_properties_mut().remove(other);
+        }
+        let error = not_sent(&EncryptLayer::new(keys()), message);
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.to_string().contains("the message is already encrypted"), "{error}");
+    }
+    let read = received(&DecryptLayer::new(keys()), encrypted()).unwrap();
+    received(&DecryptLayer::new(keys()), sent(&EncryptLayer::new(keys()), read)).unwrap();
 }
 
 /// Rules: H-26.

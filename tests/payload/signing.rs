@@ -3,7 +3,7 @@ use super::{
         CHANGES, HARMLESS, all_or_nothing, bound, further_properties, key, keys, missing_is_not_empty, refused,
         values_are_canonical,
     },
-    stacks::{no_time_of_its_own, received, sent},
+    stacks::{no_time_of_its_own, not_sent, received, sent},
 };
 use consign::{
     Message,
@@ -12,6 +12,7 @@ use consign::{
         keys::{Key, Keys},
         signing::{SignLayer, VerifyLayer},
     },
+    transport::ErrorKind,
 };
 
 fn signed() -> Message {
@@ -226,6 +227,22 @@ fn nothing_is_sent_unsigned() {
     for message in all_or_nothing(&layer, &none) {
         received(&VerifyLayer::new(keys()), message).unwrap();
     }
+}
+
+/// Rules: H-35.
+#[test]
+fn a_signed_message_is_not_signed_again() {
+    for name in [SignLayer::SIGNATURE, SignLayer::KEY_ID] {
+        let mut message = signed();
+        for other in [SignLayer::SIGNATURE, SignLayer::KEY_ID].into_iter().filter(|other| *other != name) {
+            message.properties_mut().application_properties_mut().remove(other);
+        }
+        let error = not_sent(&SignLayer::new(keys()), message);
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.to_string().contains("the message is already signed"), "{error}");
+    }
+    let read = received(&VerifyLayer::new(keys()), signed()).unwrap();
+    received(&VerifyLayer::new(keys()), sent(&SignLayer::new(keys()), read)).unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -46,6 +46,19 @@ fn typed(content_type: &str, body: &'static str) -> Message {
     Message::builder().content_type(content_type.to_owned()).build(body).unwrap()
 }
 
+/// Rules: H-09.
+#[tokio::test]
+async fn a_compressed_body_is_not_validated() {
+    for layer in [JsonSchemaLayer::new(order()), JsonSchemaLayer::new(order()).allow_other_content_types()] {
+        let mut message = typed("application/json", r#"{"count":1}"#);
+        message.properties_mut().pass_through_mut().content_encoding = Some("utf-8".into());
+        assert_eq!(answer(&layer, message.clone()).await, Disposition::Complete);
+        message.properties_mut().pass_through_mut().content_encoding = Some("gzip".into());
+        let expected = "the body has a content encoding, and has to match the JSON Schema `order` without it";
+        assert_eq!(dead_letter(answer(&layer, message).await), ("UnsupportedEncoding".into(), expected.into()));
+    }
+}
+
 /// Rules: H-250.
 #[tokio::test]
 async fn it_reads_what_the_json_codec_reads() {

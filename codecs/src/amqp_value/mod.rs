@@ -23,7 +23,8 @@
 //! # Limits
 //!
 //! [`Limits::depth`](crate::Limits::depth) and [`Limits::elements`](crate::Limits::elements) apply as in the other formats.
-//! A pair of a map is one element.
+//! A pair of a map is one element. Values that the type ignores are not counted: they are in memory already, and are not
+//! visited.
 
 mod access;
 mod deserializer;

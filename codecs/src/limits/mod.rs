@@ -39,7 +39,10 @@ use crate::{DecodeError, DecodeErrorKind};
 pub struct Limits {
     /// Bytes of the body. Default 256 KiB, at most [`Limits::MAX_BYTES`].
     pub bytes: usize,
-    /// Containers inside containers. Default 64, at most [`Limits::MAX_DEPTH`].
+    /// Containers inside containers. Default 64, at most [`Limits::MAX_DEPTH`]. JSON has at most 127.
+    ///
+    /// A type that contains itself through options alone, such as `struct Link(Option<Box<Link>>)`, is not supported: its
+    /// recursion reads no bytes, so a body that is not null overflows the stack.
     pub depth: usize,
     /// Elements of the whole body: those of all arrays and the entries of all maps, together. Default 65,536, at most
     /// [`Limits::MAX_ELEMENTS`].

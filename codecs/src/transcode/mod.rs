@@ -32,7 +32,8 @@ impl<S: CodecSet> Codecs<S> {
     /// Details of the source format beyond that are lost without an error. These are the digits of a JSON number that is not an
     /// integer of 64 bits, beyond those of a float of 64 bits; the spelling, such as white space, escapes, the width of a
     /// number, an indefinite length; and CBOR's *undefined*, which becomes null. A body with MessagePack's extensions, with
-    /// CBOR's tags, or with a key of text that occurs twice in a map, is not read.
+    /// CBOR's tags, or with a key of text that occurs twice in a map, is not read. The tag at the start of a CBOR body that says
+    /// that it is CBOR (55799) is skipped.
     pub fn transcode(
         &self,
         content_type: Option<&str>,

@@ -1,14 +1,11 @@
 //! The settlement of a received message: a [`Disposition`], and the types that convert into
 //! one.
 
-mod cause;
 mod dead_letter;
 mod unreadable;
 
 use std::{borrow::Cow, fmt, time::Duration};
 
-#[doc(hidden)]
-pub use self::cause::cause_of;
 pub use self::dead_letter::{DeadLetter, DeadLetterReason};
 pub use self::unreadable::UnreadableMessage;
 use crate::message::{ApplicationProperties, PropertyValue};

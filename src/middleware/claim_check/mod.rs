@@ -71,7 +71,7 @@
 //!
 //! | case | result |
 //! |---|---|
-//! | the store does not answer | the [`BlobError`] is returned: an outer retry tries again, or the message is abandoned |
+//! | the store does not answer, denies access, or is full | the [`BlobError`] is returned: an outer retry tries again, or the message is abandoned |
 //! | no blob of that id, another length, another digest | a dead letter, `ClaimMissing`, at once |
 //! | a malformed claim, or a message with a claim and a body | a dead letter, `ClaimMissing` |
 //! | a length above [`ResolveClaimLayer::max_bytes`] | a dead letter, `LimitExceeded`; the blob is not read |

@@ -40,7 +40,7 @@
 //! # What is compressed
 //!
 //! Bodies of bytes from a threshold on, 1,024 by default, [`CompressLayer::threshold`]. Several sections become one. A body
-//! is not compressed if it is an AMQP value or sequence, has a content encoding, or begins like compressed data. It is sent
+//! is not compressed if it is an AMQP value or sequence, has a content encoding, or begins like gzip or zstd. It is sent
 //! uncompressed if compression does not make it smaller, or makes it more than 100 times smaller, which a receiver refuses.
 //! [`CompressLayer::level`] sets the compression level. A zstd frame has the size of the body and a checksum.
 //!
@@ -53,8 +53,9 @@
 //!
 //! Producers also write a charset (kombu, Spring AMQP) or a transfer encoding of MIME into this property. These names do
 //! not change the bytes, and the message passes unchanged: `identity`, `binary`, `7bit`, `8bit`, and charsets that are a
-//! superset of US-ASCII, such as `utf-8`, `us-ascii`, `iso-8859-1` to `-16` and `windows-1250` to `-1258`. The charset is
-//! not used: a text codec reads UTF-8 unless the ContentType names another charset. In a list these names are ignored.
+//! superset of US-ASCII, by their names in IANA's registry and in Python, such as `utf-8`, `us-ascii`, `iso-8859-1`,
+//! `latin_1`, `cp437` and `windows-1252`. The charset is not used: a text codec reads UTF-8 unless the ContentType names
+//! another charset. In a list, with commas or colons, these names are ignored.
 //!
 //! # Signed and encrypted messages
 //!
@@ -69,15 +70,18 @@
 //! | case | reason | code |
 //! |---|---|---|
 //! | an encoding that is not named, or unknown | `UnsupportedEncoding` | `Encoding` |
-//! | more than one encoding, by name or after decompression | `UnsupportedEncoding` | `Nested` |
+//! | more than one encoding, by name, or by a body that is gzip or zstd after decompression | `UnsupportedEncoding` | `Nested` |
 //! | a body that is not bytes, with an encoding | `UnsupportedEncoding` | `NotBytes` |
 //! | over `max_bytes`, over `max_ratio`, over the window | `LimitExceeded` | `Size`, `Ratio`, `Window` |
+//! | a zstd frame that declares more than these limits, also if its end is missing | `LimitExceeded` | `Size`, `Ratio` |
 //! | not well-formed, a wrong checksum, a dictionary | `DeserializationFailed` | `Syntax` |
 //! | the end is missing | `DeserializationFailed` | `Truncated` |
 //! | other bytes follow | `DeserializationFailed` | `Trailing` |
 //!
 //! Without this layer an encoded message is dead-lettered too: [`MessageExt::decode`](crate::MessageExt::decode) returns
-//! `UnsupportedEncoding`. A handler that reads the raw body has to check the property.
+//! `UnsupportedEncoding`, and so do the readers of [CloudEvents](crate::cloud_events), of
+//! [envelopes](super::interop) and of [JSON Schemas](super::json_schema). A handler that reads the raw body has to check the
+//! property.
 //!
 //! # Order
 //!

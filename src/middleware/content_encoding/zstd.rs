@@ -38,7 +38,7 @@ pub(super) fn compress(body: &[u8], level: u32) -> Option<Vec<u8>> {
 
 pub(super) fn decompress(body: &[u8], limit: usize, over: Kind) -> Result<Vec<u8>, Kind> {
     if !body.starts_with(&MAGIC) && !is_skipped(body) {
-        return Err(Kind::Syntax);
+        return Err(if is_cut(body) { Kind::Truncated } else { Kind::Syntax });
     }
     let mut decoder = DECODERS.take().unwrap_or_else(DCtx::create);
     let (mut out, mut rest) = (Vec::new(), body);
@@ -48,8 +48,7 @@ pub(super) fn decompress(body: &[u8], limit: usize, over: Kind) -> Result<Vec<u8
             continue;
         }
         if !rest.starts_with(&MAGIC) {
-            let is_cut = MAGIC.starts_with(rest) || (rest.len() < 4 && is_skipped_start(rest));
-            return Err(if is_cut { Kind::Truncated } else { Kind::Trailing });
+            return Err(if is_cut(rest) { Kind::Truncated } else { Kind::Trailing });
         }
         let left = limit - out.len();
         // A frame that is cut says too how much it has.
@@ -96,6 +95,11 @@ fn decode(
             Err(_) => room = room.saturating_mul(4).min(left),
         }
     }
+}
+
+/// Whether a frame begins and ends within its first four bytes.
+fn is_cut(body: &[u8]) -> bool {
+    MAGIC.starts_with(body) || (body.len() < 4 && is_skipped_start(body))
 }
 
 fn is_skipped(body: &[u8]) -> bool {

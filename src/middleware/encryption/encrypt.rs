@@ -60,6 +60,10 @@ impl Rewriter for EncryptLayer {
         let MessageBody::Data(data) = message.body() else {
             return Err(refused("only a body of bytes can be encrypted"));
         };
+        let properties = message.application_properties();
+        if [Self::ALGORITHM, Self::KEY_ID].into_iter().any(|name| properties.get(name).is_some()) {
+            return Err(refused("the message is already encrypted"));
+        }
         let plain = data.joined().clone();
         let key = self.keys.newest().ok_or_else(|| refused("there is no key to encrypt by"))?;
         if message.message_id().is_none() {

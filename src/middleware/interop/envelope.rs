@@ -2,12 +2,12 @@ use std::{borrow::Cow, collections::BTreeSet, fmt};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{Error, MapAccess, Visitor},
+    de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
 use super::MassTransitLayer;
-use crate::message::PropertyValue;
+use crate::message::{PropertyValue, limits};
 
 /// Members whose value is text, and the application properties that they become: the transport headers of MassTransit
 /// where it has one.
@@ -25,10 +25,13 @@ const TEXTS: [(&str, &str); 11] = [
     ("sentTime", MassTransitLayer::SENT_TIME),
 ];
 
-/// An envelope: the message in it, and everything else as properties.
+/// An envelope: the message in it, and everything else as properties. If a name occurs more than once, the first counts:
+/// headers are the last.
 pub(super) struct Envelope<'b> {
     pub(super) message: &'b RawValue,
     pub(super) properties: Vec<(Box<str>, PropertyValue)>,
+    /// Whether it has more members, or entries of one, than a message may have properties. The others are not kept.
+    pub(super) is_over: bool,
 }
 
 impl<'de> Deserialize<'de> for Envelope<'de> {
@@ -49,21 +52,24 @@ impl<'de> Visitor<'de> for Members {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Envelope<'de>, A::Error> {
         let mut seen = BTreeSet::new();
         let (mut message, mut types, mut properties) = (None, None, Vec::new());
+        let (mut headers, mut is_over) = (Entries::default(), false);
         while let Some(name) = map.next_key::<String>()? {
             if seen.contains(&name) {
                 return Err(A::Error::custom("a member stands twice"));
             }
+            if seen.len() > limits::PROPERTIES && !["message", "messageType"].contains(&&*name) {
+                is_over = true;
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
             match &*name {
                 "message" => message = Some(map.next_value::<&RawValue>()?),
-                "messageType" => types = Some(map.next_value::<Vec<Cow<'_, str>>>()?),
-                "headers" => {
-                    let Entries(headers) = map.next_value()?;
-                    properties.extend(headers.into_iter().map(|(name, value)| (name.into(), property(value))));
-                }
+                "messageType" => types = Some(map.next_value::<Types>()?),
+                "headers" => headers = map.next_value()?,
                 "host" => {
-                    let Entries(host) = map.next_value()?;
-                    let named = host.into_iter().map(|(name, value)| (prefixed("MT-Host-", &name), property(value)));
-                    properties.extend(named.filter(|(_, value)| *value != PropertyValue::Null));
+                    let host: Entries = map.next_value()?;
+                    is_over |= host.is_over;
+                    properties.extend(host.kept.into_iter().map(|(name, value)| (prefixed("MT-Host-", &name), value)));
                 }
                 other => {
                     if let Some((_, property)) = TEXTS.into_iter().find(|(member, _)| *member == other) {
@@ -79,16 +85,51 @@ impl<'de> Visitor<'de> for Members {
             }
             seen.insert(name);
         }
-        let types = types.ok_or_else(|| A::Error::missing_field("messageType"))?;
-        properties.push((MassTransitLayer::MESSAGE_TYPE.into(), PropertyValue::String(types.join(";").into())));
-        Ok(Envelope { message: message.ok_or_else(|| A::Error::missing_field("message"))?, properties })
+        let Types(types) = types.ok_or_else(|| A::Error::missing_field("messageType"))?;
+        properties.push((MassTransitLayer::MESSAGE_TYPE.into(), PropertyValue::String(types.into())));
+        properties.extend(headers.kept.into_iter().map(|(name, value)| (name.into(), value)));
+        is_over |= headers.is_over;
+        Ok(Envelope { message: message.ok_or_else(|| A::Error::missing_field("message"))?, properties, is_over })
     }
 }
 
-/// The entries of an object, in their order; none of null.
-struct Entries<'b>(Vec<(String, &'b RawValue)>);
+/// Names of types, with `;` between them.
+struct Types(String);
 
-impl<'de> Deserialize<'de> for Entries<'de> {
+impl<'de> Deserialize<'de> for Types {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(Names)
+    }
+}
+
+struct Names;
+
+impl<'de> Visitor<'de> for Names {
+    type Value = Types;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the names of types")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut names: A) -> Result<Types, A::Error> {
+        let mut types = names.next_element::<String>()?.unwrap_or_else(String::new);
+        while let Some(name) = names.next_element::<Cow<'_, str>>()? {
+            types.push(';');
+            types.push_str(&name);
+        }
+        Ok(Types(types))
+    }
+}
+
+/// The entries of an object, in their order, without those of null.
+#[derive(Default)]
+struct Entries {
+    kept: Vec<(String, PropertyValue)>,
+    /// Whether there are more than a message may have properties. The others are not kept.
+    is_over: bool,
+}
+
+impl<'de> Deserialize<'de> for Entries {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_option(Object)
     }
@@ -97,26 +138,33 @@ impl<'de> Deserialize<'de> for Entries<'de> {
 struct Object;
 
 impl<'de> Visitor<'de> for Object {
-    type Value = Entries<'de>;
+    type Value = Entries;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_none<E: Error>(self) -> Result<Entries<'de>, E> {
-        Ok(Entries(Vec::new()))
+    fn visit_none<E: Error>(self) -> Result<Entries, E> {
+        Ok(Entries::default())
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Entries<'de>, D::Error> {
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Entries, D::Error> {
         deserializer.deserialize_map(self)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries<'de>, A::Error> {
-        let mut entries = Vec::new();
-        while let Some(entry) = map.next_entry()? {
-            entries.push(entry);
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
+        let mut entries = Entries::default();
+        while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
+            if value.get() == "null" {
+                continue;
+            }
+            if entries.kept.len() == limits::PROPERTIES {
+                entries.is_over = true;
+            } else {
+                entries.kept.push((name, property(value)));
+            }
         }
-        Ok(Entries(entries))
+        Ok(entries)
     }
 }
 

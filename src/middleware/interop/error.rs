@@ -1,19 +1,23 @@
 use std::{error, fmt};
 
 use crate::{
-    Disposition,
+    Disposition, Message,
     codecs::DecodeError,
+    content_encoding,
     message::InvalidArgument,
     settlement::{DeadLetterReason, IntoDisposition},
 };
 
 /// The error of a message of another library that cannot be read. As a [`Disposition`] it is a dead letter with the reason
-/// `DeserializationFailed`, or `TTLExpiredException` for [`InteropError::Expired`].
+/// `DeserializationFailed`, `TTLExpiredException` for [`InteropError::Expired`], or `UnsupportedEncoding` for
+/// [`InteropError::ContentEncoding`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InteropError {
     /// The body is an AMQP sequence, or a value that is not bytes, and not an envelope.
     NotBytes,
+    /// The body is compressed: the first 64 characters of its content encoding, escaped.
+    ContentEncoding(Box<str>),
     /// The body is not JSON, or not an envelope. Lines count from 1, and so do columns; 0 is before the first byte.
     Envelope {
         /// The line.
@@ -33,10 +37,21 @@ pub enum InteropError {
     Invalid(InvalidArgument),
 }
 
+impl InteropError {
+    /// Refuses a message whose body is compressed.
+    pub(super) fn check_encoding(message: &Message) -> Result<(), Self> {
+        match content_encoding::encoding_of(message) {
+            Some(encoding) => Err(Self::ContentEncoding(content_encoding::shown(encoding))),
+            None => Ok(()),
+        }
+    }
+}
+
 impl fmt::Display for InteropError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotBytes => f.write_str("the body is an AMQP value or sequence, and an envelope is expected"),
+            Self::ContentEncoding(encoding) => content_encoding::write_refusal(f, encoding),
             Self::Envelope { line, column } => write!(f, "the body is not an envelope, at line {line} column {column}"),
             Self::NoType => f.write_str("the envelope names no type"),
             Self::NotText(name) => write!(f, "the property `{name}` is not text"),
@@ -68,6 +83,7 @@ impl IntoDisposition for InteropError {
     fn into_disposition(self) -> Disposition {
         let reason = match self {
             Self::Expired => DeadLetterReason::TtlExpired,
+            Self::ContentEncoding(_) => DeadLetterReason::UnsupportedEncoding,
             _ => DeadLetterReason::DeserializationFailed,
         };
         let mut description = self.to_string();

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Message, body,
-    message::ApplicationProperties,
+    message::{ApplicationProperties, Field, InvalidArgument, Problem, limits},
     middleware::{Reader, Reading},
     time::{Clock, Timestamp},
 };
@@ -94,10 +94,15 @@ impl Reader for MassTransitLayer {
 impl MassTransitLayer {
     /// What is in an envelope goes among the properties, and is read from there.
     fn opened(&self, message: Message) -> Result<Message, InteropError> {
+        InteropError::check_encoding(&message)?;
         let data = body::bytes(message.body()).ok_or(InteropError::NotBytes)?;
         let body = if data.starts_with(MARK) { data.slice(MARK.len()..) } else { data };
         let envelope: Envelope<'_> = serde_json::from_slice(&body)
             .map_err(|error| InteropError::Envelope { line: error.line(), column: error.column() })?;
+        if envelope.is_over {
+            let limit = limits::PROPERTIES;
+            return Err(InvalidArgument::new(Field::Properties, Problem::TooMany { limit }).into());
+        }
         let inner = body.slice_ref(envelope.message.get().as_bytes());
         let mut message = message;
         let properties = message.properties_mut();

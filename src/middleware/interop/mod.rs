@@ -54,7 +54,7 @@
 //! | `conversationId`, `initiatorId` | `ConversationId`, `MT-InitiatorId` | |
 //! | `sourceAddress`, `responseAddress`, `faultAddress` | `MT-Source-Address`, `MT-Response-Address`, `MT-Fault-Address` | |
 //! | `host`, as `machineName` | `MT-Host-` and the name of the member, as `MT-Host-MachineName` | |
-//! | `headers` | each by its name | |
+//! | `headers` | each by its name, unless another member above or below has this property; none of null | |
 //! | any other member | `MT-` and its name | |
 //! | the header `MT-Activity-Id` | `MT-Activity-Id` | the trace context, in `traceparent`, if the message has none |
 //!
@@ -92,7 +92,7 @@
 //! Error queues add stack traces of many KiB. Headers that the transport delivers are never cut, also beyond the limits of
 //! a message that is sent. Properties of an envelope are cut to these limits, so that the message can be sent again: 32,767
 //! bytes for one property and 65,534 for all. The longest texts are cut first, but none to less than 1 KiB, and end with `
-//! ... [cut]`. More than 1,024 properties, or texts that do not fit after that, are an error.
+//! ... [cut]`. More than 1,024 properties or members, or texts that do not fit after that, are an error.
 //!
 //! # Signed and encrypted messages
 //!
@@ -110,7 +110,7 @@
 //! # Failure
 //!
 //! A message of one of these libraries that cannot be read is dead-lettered unchanged, with the reason
-//! `DeserializationFailed`; the error is an [`InteropError`]. The router reports an unknown type: names are only looked up,
+//! `DeserializationFailed`; the error is an [`InteropError`]. A compressed envelope has the reason `UnsupportedEncoding`. The router reports an unknown type: names are only looked up,
 //! and nothing is loaded by name.
 //!
 //! # Order

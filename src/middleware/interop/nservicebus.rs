@@ -110,6 +110,7 @@ impl Reader for NServiceBusLayer {
 /// Returns the message with the bytes inside of its body as the body. The property that declares the encoding is removed: it is
 /// no longer true, and the next layer of this kind would read the body again.
 fn unwrapped(message: Message) -> Result<Message, InteropError> {
+    InteropError::check_encoding(&message)?;
     let data = body::bytes(message.body()).ok_or(InteropError::NotBytes)?;
     // Only the size could exceed a limit, and the body is in memory.
     let limits = Limits::default().bytes(Limits::MAX_BYTES);

@@ -22,6 +22,8 @@ pub(super) enum ViolationsKind {
     NotJson,
     /// The body is an AMQP sequence, or a value that is not bytes.
     NotBytes,
+    /// The body is compressed.
+    Encoded,
     /// The body is larger than the layer allows.
     TooLarge,
     /// The ContentType is not one of JSON.
@@ -88,6 +90,7 @@ impl SchemaViolations {
     pub fn reason(&self) -> DeadLetterReason {
         match self.kind {
             ViolationsKind::TooLarge => DeadLetterReason::LimitExceeded,
+            ViolationsKind::Encoded => DeadLetterReason::UnsupportedEncoding,
             ViolationsKind::ContentType => DeadLetterReason::UnsupportedContentType,
             _ => DeadLetterReason::DeserializationFailed,
         }
@@ -127,6 +130,9 @@ impl fmt::Display for SchemaViolations {
             ViolationsKind::NotJson => write!(f, "the body is not JSON, and has to match the JSON Schema `{name}`")?,
             ViolationsKind::NotBytes => {
                 write!(f, "the body is an AMQP value or sequence, and has to match the JSON Schema `{name}`")?;
+            }
+            ViolationsKind::Encoded => {
+                write!(f, "the body has a content encoding, and has to match the JSON Schema `{name}` without it")?;
             }
             ViolationsKind::TooLarge => write!(f, "the body is too large to be validated by the JSON Schema `{name}`")?,
             ViolationsKind::ContentType => {

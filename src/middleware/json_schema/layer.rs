@@ -5,7 +5,7 @@ use tower_layer::Layer;
 
 use super::{JsonSchema, SchemaViolations, error::ViolationsKind};
 use crate::{
-    Message,
+    Message, content_encoding,
     middleware::{Reader, Reading},
     pipeline::{Describe, LayerInfo, Side},
 };
@@ -88,6 +88,9 @@ impl JsonSchemaLayer {
         let refused = |kind| Err(SchemaViolations::new(schema.name(), kind));
         if !is_json(message.content_type()) {
             return if self.allows_others { Ok(()) } else { refused(ViolationsKind::ContentType) };
+        }
+        if content_encoding::encoding_of(message).is_some() {
+            return refused(ViolationsKind::Encoded);
         }
         match message.payload() {
             Some(body) if body.len() > self.max_bytes => refused(ViolationsKind::TooLarge),

@@ -41,10 +41,10 @@
 //! A body that breaks its schema is dead-lettered as `DeserializationFailed`. The description names the schema, and for each
 //! violation the keyword and the path of the value, as a JSON Pointer: at most
 //! [`MAX_VIOLATIONS`](JsonSchema::MAX_VIOLATIONS), and 128 bytes of each path. No value of the body is in it. A body that is
-//! not JSON, or nested deeper than 128, is dead-lettered with the same reason. One that is larger than
+//! not JSON, or nested deeper than 127, is dead-lettered with the same reason. One that is larger than
 //! [`max_bytes`](JsonSchemaLayer::max_bytes) is dead-lettered as `LimitExceeded`. One with another ContentType is dead-lettered
 //! as `UnsupportedContentType`; see [`allow_other_content_types`](JsonSchemaLayer::allow_other_content_types). A body without
-//! a ContentType has to be JSON.
+//! a ContentType has to be JSON. A compressed body is dead-lettered as `UnsupportedEncoding`.
 //!
 //! # Untrusted input
 //!

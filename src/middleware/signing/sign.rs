@@ -61,6 +61,10 @@ impl Rewriter for SignLayer {
         let MessageBody::Data(data) = message.body() else {
             return Err(refused("only a body of bytes can be signed"));
         };
+        let properties = message.application_properties();
+        if [Self::SIGNATURE, Self::KEY_ID].into_iter().any(|name| properties.get(name).is_some()) {
+            return Err(refused("the message is already signed"));
+        }
         let body = data.joined().clone();
         let key = self.keys.newest().ok_or_else(|| refused("there is no key to sign by"))?;
         if message.message_id().is_none() {

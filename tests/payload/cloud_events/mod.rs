@@ -6,7 +6,7 @@ mod prefixes;
 
 use consign::{
     Disposition, Message,
-    cloud_events::{Attribute, CloudEvent, CloudEventError, Mode, Prefix},
+    cloud_events::{Attribute, CloudEvent, CloudEventBatch, CloudEventError, Mode, Prefix},
     codecs::{Codecs, MessagePack},
     message::{PropertyValue, Value},
     routing::Router,
@@ -212,6 +212,56 @@ fn each_broken_rule_has_its_own_error() {
     }
     assert!(CloudEvent::new("", "/s", "t").is_err() && event().with_extension("specversion", "1.1").is_err());
     assert!(event().with_extension("data", "x").is_err());
+}
+
+/// Rules: H-09.
+#[tokio::test]
+async fn a_compressed_event_is_a_dead_letter() {
+    let router = Router::new(Codecs::json()).route("one", async |_: CloudEvent| {});
+    let router = router.route("batch", async |_: CloudEventBatch| {}).build().unwrap();
+    let batch = CloudEventBatch::new(vec![event()]).to_message().unwrap();
+    for (subject, message) in [
+        ("one", event().with_data("application/octet-stream", "x").unwrap().to_message(Mode::Binary).unwrap()),
+        ("one", structured(JSON)),
+        ("batch", structured(JSON)),
+        ("batch", batch),
+    ] {
+        let mut message = message;
+        message.properties_mut().set_subject(subject);
+        message.properties_mut().pass_through_mut().content_encoding = Some("utf-8".into());
+        assert_eq!(router.clone().oneshot(message.clone()).await.unwrap(), Disposition::Complete);
+        message.properties_mut().pass_through_mut().content_encoding = Some("gzip, UTF-8".into());
+        let Disposition::DeadLetter(letter) = router.clone().oneshot(message).await.unwrap() else {
+            panic!("a dead letter")
+        };
+        assert_eq!(letter.reason, DeadLetterReason::UnsupportedEncoding);
+        let expected = "the content encoding `gzip` needs a `DecompressLayer` (feature `gzip` of consign)";
+        assert_eq!(letter.description, expected);
+    }
+    let mut other = Message::new("");
+    other.properties_mut().pass_through_mut().content_encoding = Some("gzip".into());
+    assert_eq!(CloudEvent::from_message(&other), Err(CloudEventError::NotAnEvent));
+}
+
+/// Rules: H-63.
+#[test]
+fn an_event_has_at_most_1_026_members() {
+    let of = |extensions: usize| {
+        let members = (0..extensions).map(|n| format!(r#","e{n}":{n}"#)).collect::<Vec<_>>().concat();
+        read(&format!(r#"{{"specversion":"1.0","id":"1","source":"/s","type":"t","data":1{members}}}"#))
+    };
+    let most = of(1_021).unwrap();
+    assert_eq!(
+        read(str::from_utf8(most.to_message(Mode::Structured).unwrap().payload().unwrap()).unwrap()),
+        Ok(most.clone())
+    );
+    for error in [
+        of(1_022).unwrap_err(),
+        most.with_extension("more", 1).unwrap().to_message(Mode::Structured).unwrap_err(),
+        read(&format!("{{{}\"x\":0}}", "\"\":0,".repeat(5_000))).unwrap_err(),
+    ] {
+        assert_eq!(error.to_string(), "the properties are more than 1024");
+    }
 }
 
 /// Rules: H-63.

@@ -66,6 +66,27 @@ fn the_content_type_may_be_an_attribute() {
     with(&mut message, "ce-datacontenttype", "text/plain");
     assert_eq!(CloudEvent::from_message(&message), Err(CloudEventError::Invalid("datacontenttype".into())));
 
+    // As an attribute under two prefixes it has one value, with and without a ContentType.
+    let mut message = binary("ce-");
+    with(&mut message, "cloudEvents_specversion", "1.0");
+    let twice = Err(CloudEventError::Twice("datacontenttype".into()));
+    for (other, content_type) in [("text/plain", Some("text/html")), ("text/html", Some("text/plain")), ("a/b", None)] {
+        match content_type {
+            Some(content_type) => message.properties_mut().set_content_type(content_type),
+            None => message.properties_mut().clear_content_type(),
+        };
+        with(&mut message, "ce-datacontenttype", "text/html");
+        with(&mut message, "cloudEvents_datacontenttype", other);
+        if other == "text/html" {
+            assert_eq!(CloudEvent::from_message(&message), Err(CloudEventError::Invalid("datacontenttype".into())));
+        } else {
+            assert_eq!(CloudEvent::from_message(&message), twice);
+        }
+        with(&mut message, "cloudEvents_datacontenttype", "text/html");
+        let read = CloudEvent::from_message(&message);
+        assert_eq!(read.is_ok(), content_type != Some("text/plain"), "{read:?}");
+    }
+
     let nats = Message::builder()
         .property("ce-specversion", "1.0")
         .property("ce-id", "1")
@@ -92,9 +113,11 @@ fn time_is_an_instant_a_text_or_milliseconds() {
     let of_1970 = 621_355_968_000_000_000;
     assert_eq!(ticks(of_1970 + millis * 10_000), text());
     assert_eq!(ticks(of_1970 + 12_345_678), Ok(Some("1970-01-01T00:00:01.2345678Z".into())));
-    for wrong in [i64::MIN, -99_999_999_999_999] {
+    // Microseconds are beyond the year 9999.
+    for wrong in [i64::MIN, -99_999_999_999_999, 253_402_300_800_000, 1_770_091_506_789_000, i64::MAX] {
         assert_eq!(attribute("ce-", "time", wrong), Err(CloudEventError::Invalid("time".into())), "{wrong}");
     }
+    assert_eq!(ticks(i64::MAX), Err(CloudEventError::Invalid("time".into())));
     assert_eq!(ticks(i64::MIN), Err(CloudEventError::Invalid("time".into())));
     assert_eq!(attribute("ce-", "time", u64::MAX), Err(CloudEventError::Invalid("time".into())));
     assert_eq!(attribute("ce-", "time", "1770091506789"), Err(CloudEventError::Invalid("time".into())));

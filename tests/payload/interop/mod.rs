@@ -9,6 +9,7 @@ use consign::{
     message::{MessageBody, PropertyValue, Value},
     middleware::interop::{InteropError, MassTransitLayer, NServiceBusLayer},
     settlement::{DeadLetterReason, IntoDisposition},
+    time::{ManualClock, Timestamp},
 };
 use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
 
@@ -103,7 +104,7 @@ async fn members_of_an_envelope_are_properties() {
     assert_eq!(property("Dry"), Some(PropertyValue::Bool(false)));
     assert_eq!(property("Ratio"), Some(PropertyValue::F64(0.5)));
     assert_eq!(property("Tags"), Some(r#"["a", "b"]"#.into()));
-    assert_eq!(property("Nothing"), Some(PropertyValue::Null));
+    assert_eq!(property("Nothing"), None);
 }
 
 /// Rules: H-82.
@@ -171,6 +172,64 @@ async fn an_invalid_envelope_is_a_dead_letter() {
     assert_eq!(refused(value).await, "the body is an AMQP value or sequence, and an envelope is expected");
     let number = Message::builder().property("MT-MessageType", 1).build("{}").unwrap();
     assert_eq!(refused(number).await, "the property `MT-MessageType` is not text");
+}
+
+/// Rules: H-09.
+#[tokio::test]
+async fn a_compressed_body_is_a_dead_letter() {
+    let mut wrapped =
+        Message::builder().property("NServiceBus.Transport.Encoding", "wcf/byte-array").build("x").unwrap();
+    wrapped.properties_mut().pass_through_mut().content_encoding = Some("br".into());
+    let mut envelope = enveloped(ENVELOPE);
+    envelope.properties_mut().pass_through_mut().content_encoding = Some("zstd".into());
+    for (message, expected) in [
+        (wrapped, "the content encoding `br` is not supported"),
+        (envelope, "the content encoding `zstd` needs a `DecompressLayer` (feature `zstd` of consign)"),
+    ] {
+        let Err(Disposition::DeadLetter(letter)) = received(message).await else { panic!("a dead letter") };
+        assert_eq!((letter.reason, &*letter.description), (DeadLetterReason::UnsupportedEncoding, expected));
+    }
+}
+
+/// Rules: H-80, H-82.
+#[tokio::test]
+async fn members_of_an_envelope_go_before_its_headers() {
+    let message = enveloped(
+        r#"{"headers":{"MT-MessageType":"urn:message:Shop:B","MessageId":"b","MT-Host-MachineName":"b","MT-Reason":null},
+        "messageType":["urn:message:Shop:A"],"messageId":"a","host":{"machineName":"a"},"message":{},
+        "expirationTime":"2001-01-01T00:00:00Z"}"#,
+    );
+    let Err(Disposition::DeadLetter(letter)) = received(message.clone()).await else { panic!("a dead letter") };
+    assert_eq!(letter.reason, DeadLetterReason::TtlExpired);
+    let clock = Arc::new(ManualClock::new(Timestamp::from_millis(0)));
+    let read = handled(message, MassTransitLayer::with_clock(clock), NServiceBusLayer::new()).await.unwrap();
+    assert_eq!((read.subject(), read.message_id()), (Some("Shop:A"), Some("a")));
+    assert_eq!(text(&read, "MT-MessageType").as_deref(), Some("urn:message:Shop:A"));
+    assert_eq!(text(&read, "MT-Host-MachineName").as_deref(), Some("a"));
+    assert_eq!(read.application_properties().get("MT-Reason"), None);
+}
+
+/// Rules: H-85.
+#[tokio::test]
+async fn an_envelope_with_too_many_members_is_a_dead_letter_on_any_message() {
+    let expected = "the envelope has a value that is not valid in a message: the properties are more than 1024";
+    let members = (0..2_000).map(|n| format!(r#""m{n}":{n},"#)).collect::<Vec<_>>().concat();
+    let entries = |count: usize| (0..count).map(|n| format!(r#""e{n}":0,"#)).collect::<Vec<_>>().concat();
+    for body in [
+        format!(r#"{{{members}"messageType":["a"],"message":{{}}}}"#),
+        format!(r#"{{"headers":{{{}"e":1}},"messageType":["a"],"message":{{}}}}"#, entries(1_024)),
+        format!(r#"{{"host":{{{}"e":1}},"messageType":["a"],"message":{{}}}}"#, entries(1_024)),
+    ] {
+        let mut message = enveloped(&body);
+        assert_eq!(refused(message.clone()).await, expected);
+        // A transport may deliver more than can be sent.
+        message.properties_mut().application_properties_mut().insert("long", "x".repeat(40_000));
+        assert_eq!(refused(message).await, expected);
+    }
+    let nulls =
+        format!(r#"{{"headers":{{{}"e":1}},"messageType":["a"],"message":{{}}}}"#, r#""e":null,"#.repeat(2_000));
+    let read = received(enveloped(&nulls)).await.unwrap();
+    assert_eq!(read.application_properties().get("e"), Some(&PropertyValue::I64(1)));
 }
 
 /// Rules: H-85.

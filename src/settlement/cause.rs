@@ -5,13 +5,15 @@ use std::{
     fmt::{self, Write},
 };
 
+use consign_codecs::EncodeError;
+
 /// Most bytes that are kept of a cause.
 const MOST: usize = 1_024;
 
-/// The texts of an error and of its sources, one after the other: at most 1,024 bytes.
+/// The texts of an error and of its sources, one after the other: at most 1,024 bytes. The source of an [`EncodeError`] is left
+/// out, because it may quote the value, and these texts are logged and kept with dead letters.
 #[cold]
-#[doc(hidden)]
-pub fn cause_of(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn cause_of(error: &(dyn Error + 'static)) -> String {
     let mut text = Bounded(String::new());
     // That it is full is the only failure, or one of the error's own; what is there will do.
     let _ = write_chain(error, &mut text);
@@ -20,7 +22,7 @@ pub fn cause_of(error: &(dyn Error + 'static)) -> String {
 
 fn write_chain(error: &(dyn Error + 'static), text: &mut Bounded) -> fmt::Result {
     write!(text, "{error}")?;
-    let mut next = error.source();
+    let mut next = source_of(error);
     let mut last = 0;
     while let Some(source) = next {
         let mut one = Bounded(String::new());
@@ -30,9 +32,13 @@ fn write_chain(error: &(dyn Error + 'static), text: &mut Bounded) -> fmt::Result
             last = text.0.len();
             write!(text, ": {}", one.0)?;
         }
-        next = source.source();
+        next = source_of(source);
     }
     Ok(())
+}
+
+fn source_of<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {
+    if error.is::<EncodeError>() { None } else { error.source() }
 }
 
 struct Bounded(String);
@@ -81,6 +87,19 @@ mod tests {
         );
         let shown = Failed("no price (connection refused)", Some(Box::new(Failed("connection refused", None))));
         assert_eq!(cause_of(&shown), "no price (connection refused)");
+    }
+
+    /// Rules: O-273.
+    #[test]
+    fn the_source_of_an_encode_error_is_left_out() {
+        use consign_codecs::EncodeErrorKind;
+
+        let quotes = || EncodeError::new(EncodeErrorKind::Unsupported).with_source("the value `CANARY` is no key");
+        assert_eq!(cause_of(&quotes()), "the format cannot represent the value");
+        let error = crate::transport::SendError::new(crate::transport::ErrorKind::Serialization).with_source(quotes());
+        let cause = cause_of(&error);
+        assert!(cause.ends_with(": the format cannot represent the value"), "{cause}");
+        assert!(error.source().and_then(Error::source).is_some_and(|source| source.to_string().contains("CANARY")));
     }
 
     #[test]
