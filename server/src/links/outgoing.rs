@@ -177,17 +177,22 @@ impl Outgoing {
     fn send_removed(&mut self, engine: &mut Engine, id: LinkId, message: Message) {
         let payload = match messages::encode_delivery(&message, None, self.session.is_some()) {
             Ok(payload) => payload,
-            Err(Failure { description: error, .. }) => {
-                let message_id = message.message_id();
-                warn_of!("Lost", entity = &*self.entity, message_id, %error, "a removed message cannot be sent, and is lost");
-                return;
-            }
+            Err(failure) => return self.lost(&message, &failure.description),
         };
         let transfer = OutboundDelivery { tag: Binary::default(), settled: true, ..OutboundDelivery::default() };
         match engine.send(id, transfer, &payload) {
             Ok(_) => self.credit = self.credit.saturating_sub(1),
-            Err(_) => self.removed.push_back(message),
+            // It waits for the credit, the window or the output.
+            Err(CommandError::NoCredit | CommandError::NoWindow | CommandError::OutputFull) => {
+                self.removed.push_back(message);
+            }
+            Err(error) => self.lost(&message, &error),
         }
+    }
+
+    fn lost(&self, message: &Message, error: &dyn std::fmt::Display) {
+        let message_id = message.message_id();
+        warn_of!("Lost", entity = &*self.entity, message_id, %error, "a removed message cannot be sent, and is lost");
     }
 }
 

@@ -14,6 +14,7 @@ mod hostile;
 mod idle;
 mod management;
 mod receive;
+mod receive_and_delete;
 mod requests;
 mod scheduled;
 mod send;
