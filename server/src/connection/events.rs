@@ -34,7 +34,7 @@ impl Client {
                 self.admit(engine);
             }
             Event::AttachRequested { link, attach } => self.attach(engine, link, *attach),
-            Event::CreditChanged { link, credit, drain, .. } => self.credit_changed(engine, link, credit, drain),
+            Event::CreditChanged { link, drain, .. } => self.credit_changed(engine, link, drain),
             Event::WindowOpened { session } => self.resume(engine, Some(session)),
             Event::Delivery(delivery) => self.delivery(engine, delivery),
             Event::DeliveryAborted { link } => self.aborted(engine, link),

@@ -5,6 +5,7 @@
 mod attach;
 mod cbs;
 mod connections;
+mod credit;
 mod cross_entity;
 mod cuts;
 mod disconnect;

@@ -233,38 +233,6 @@ async fn no_more_messages_are_locked_than_the_session_window_allows() {
     assert_eq!((counts.active, counts.locked), (0, 0));
 }
 
-/// Rules.
-#[tokio::test(start_paused = true)]
-async fn settlements_make_room_for_more_deliveries() {
-    let limits = consign_server::Limits::default().max_unsettled(2);
-    let harness = Harness::with(|builder| builder.limits(limits));
-    let session = harness.session().await;
-    send(&session, "orders", &["a", "b", "c", "d", "e"]).await;
-    let mut link = receiver(&session, "orders").await;
-    link.set_credit(5).unwrap();
-    for body in ["a", "b", "c", "d", "e"] {
-        let delivery = timeout(SOON, link.recv()).await.unwrap().unwrap();
-        assert_eq!(text_of(&delivery), body);
-        assert!(harness.broker().queue("orders").unwrap().counts().locked <= 2);
-        complete(&link, &delivery).await;
-    }
-}
-
-/// Rules: A-31.
-#[tokio::test(start_paused = true)]
-async fn a_drain_sends_what_there_is_and_uses_up_the_credit() {
-    let harness = Harness::new();
-    let session = harness.session().await;
-    send(&session, "orders", &["a", "b"]).await;
-    let mut link = receiver(&session, "orders").await;
-    assert_eq!(drain(&mut link).await, ["a", "b"]);
-    // No credit is left for a later message.
-    send(&session, "orders", &["c"]).await;
-    timeout(SOON, link.recv()).await.unwrap_err();
-    assert_eq!(drain(&mut link).await, ["c"]);
-    assert_eq!(drain(&mut link).await, [""; 0]);
-}
-
 /// A receiver waits, and a message wakes it.
 /// Rules: A-32.
 #[tokio::test(start_paused = true)]
