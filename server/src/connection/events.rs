@@ -41,7 +41,11 @@ impl Client {
             Event::Disposition { role: Role::Receiver, deliveries, state, settled, .. } => {
                 self.disposition(engine, &deliveries, state.as_ref(), settled);
             }
-            Event::Detached { link, .. } => self.remove(link),
+            Event::Detached { link, .. } => {
+                self.remove(link);
+                // Its unsettled deliveries count no more.
+                self.resume(engine, Some(link.session()));
+            }
             Event::Ended { session, .. } => self.ended(session),
             Event::Closed { reason } => {
                 tracing::debug!(?reason, "a connection is closed");

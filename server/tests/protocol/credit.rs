@@ -56,3 +56,28 @@ async fn a_drain_that_deliveries_cross_is_answered() {
     send(&session, "orders", &["d"]).await;
     timeout(SOON, link.recv()).await.unwrap_err();
 }
+
+/// Rules.
+#[tokio::test(start_paused = true)]
+async fn a_link_goes_on_when_another_with_unsettled_deliveries_is_detached() {
+    let limits = consign_server::Limits::default().max_unsettled(2);
+    for is_idle in [false, true] {
+        let harness = Harness::with(|builder| builder.limits(limits.clone()));
+        let session = harness.session().await;
+        send(&session, "orders", &["a", "b", "c"]).await;
+        let mut first = receiver(&session, "orders").await;
+        let mut second = receiver(&session, "orders").await;
+        first.set_credit(2).unwrap();
+        for _ in 0..2 {
+            first.recv().await.unwrap();
+        }
+        second.set_credit(1).unwrap();
+        timeout(SOON, second.recv()).await.unwrap_err();
+        if is_idle {
+            first.recv().await.unwrap_err();
+        } else {
+            first.detach().await.unwrap();
+        }
+        timeout(SOON, second.recv()).await.unwrap().unwrap();
+    }
+}
