@@ -175,7 +175,6 @@ impl Client {
                 Ok(())
             }
             Err(error) => {
-                open.failed = true;
                 let failure = Failure::new(error.kind(), error.to_string());
                 self.keep(error.into_leases(), vec![(token, kept)]);
                 Err(failure)

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use consign_amqp::{
     engine::{DeliveryId, LinkId},
-    types::condition,
+    types::{DeliveryState, condition},
     value::Binary,
 };
 use consign_broker::{Committed, QueueSender, Transaction, TransactionError};
@@ -54,6 +54,14 @@ pub(crate) struct Discharged {
     pub(crate) outcome: Result<Committed, TransactionError>,
 }
 
+/// Returns the transaction of a delivery, by its state.
+pub(crate) fn txn_id(state: Option<DeliveryState>) -> Option<Binary> {
+    match state {
+        Some(DeliveryState::Transactional(transactional)) => Some(transactional.txn_id),
+        _ => None,
+    }
+}
+
 pub(crate) fn unknown() -> Failure {
     let description = "The transaction is not known: it was discharged, rolled back, or never declared.".into();
     Failure { condition: condition::TRANSACTION_UNKNOWN_ID, status: 400, description }
@@ -81,12 +89,18 @@ impl Transactions {
         self.open.get_mut(id).ok_or_else(unknown)
     }
 
+    /// Notes that an operation of a transaction was refused, whatever the reason.
+    pub(crate) fn fail(&mut self, id: Option<&Binary>) {
+        if let Some(open) = id.and_then(|id| self.open.get_mut(id)) {
+            open.failed = true;
+        }
+    }
+
     /// Counts bytes of a transaction. All of them have at most `max`.
     pub(crate) fn count(&mut self, id: &Binary, bytes: usize, max: usize) -> Result<&mut Open, Failure> {
         let all = self.open.values().map(|open| open.bytes).sum::<usize>().saturating_add(bytes);
         let open = self.open(id)?;
         if all > max {
-            open.failed = true;
             let text = format!("The transactions of a connection have at most {max} bytes of messages.");
             return Err(Failure::new(ErrorKind::QuotaExceeded, text));
         }
@@ -109,9 +123,7 @@ impl Transactions {
         };
         let open = self.count(id, messages.iter().map(size).sum(), max)?;
         let sender = via.filter(|_| !open.transaction.is_on(sender)).unwrap_or(sender);
-        let sent = messages.into_iter().try_for_each(|message| open.transaction.send(sender, message));
-        open.failed |= sent.is_err();
-        Ok(sent?)
+        Ok(messages.into_iter().try_for_each(|message| open.transaction.send(sender, message))?)
     }
 
     /// Adds scheduled sends to a transaction. Returns the numbers that they have after the commit.
@@ -127,9 +139,7 @@ impl Transactions {
         let sender = via.filter(|_| !open.transaction.is_on(sender)).unwrap_or(sender);
         let scheduled =
             messages.into_iter().map(|(message, at)| open.transaction.schedule_numbered(sender, message, at));
-        let scheduled: Result<Vec<_>, _> = scheduled.collect();
-        open.failed |= scheduled.is_err();
-        Ok(scheduled?)
+        Ok(scheduled.collect::<Result<_, _>>()?)
     }
 
     /// Returns when the next transaction runs out.

@@ -51,7 +51,8 @@ pub enum Event {
     CreditChanged {
         /// The sending link.
         link: LinkId,
-        /// The deliveries that the receiver accepts.
+        /// The deliveries that the receiver accepts, when its flow was read: [`Connection::credit_left`](super::Connection::credit_left)
+        /// has those that it accepts now.
         credit: u32,
         /// Whether the credit is to be used up now: send what there is, then call
         /// [`Connection::drained`](super::Connection::drained).

@@ -218,6 +218,8 @@ impl Client {
         // The client may have detached it meanwhile.
         let _ = engine.detach(link, true, Some(failure.error()));
         self.remove(link);
+        // Its unsettled deliveries count no more.
+        self.resume(engine, Some(link.session()));
     }
 
     /// Adds a link.

@@ -34,14 +34,18 @@ impl Client {
                 self.admit(engine);
             }
             Event::AttachRequested { link, attach } => self.attach(engine, link, *attach),
-            Event::CreditChanged { link, credit, drain, .. } => self.credit_changed(engine, link, credit, drain),
+            Event::CreditChanged { link, drain, .. } => self.credit_changed(engine, link, drain),
             Event::WindowOpened { session } => self.resume(engine, Some(session)),
             Event::Delivery(delivery) => self.delivery(engine, delivery),
             Event::DeliveryAborted { link } => self.aborted(engine, link),
             Event::Disposition { role: Role::Receiver, deliveries, state, settled, .. } => {
                 self.disposition(engine, &deliveries, state.as_ref(), settled);
             }
-            Event::Detached { link, .. } => self.remove(link),
+            Event::Detached { link, .. } => {
+                self.remove(link);
+                // Its unsettled deliveries count no more.
+                self.resume(engine, Some(link.session()));
+            }
             Event::Ended { session, .. } => self.ended(session),
             Event::Closed { reason } => {
                 tracing::debug!(?reason, "a connection is closed");

@@ -1,7 +1,7 @@
 //! Ends idle links and connections, and rights that have expired.
 
 use consign_amqp::{
-    engine::Connection as Engine,
+    engine::{Connection as Engine, LinkId},
     types::{Error, condition},
 };
 use tokio::time::Instant;
@@ -49,10 +49,11 @@ impl Client {
         } else {
             self.idle.unauthorized_since = None;
         }
-        let is_idle = |link: &Link| {
-            !link.kind.is_cbs() && !link.kind.is_waiting() && now.duration_since(link.active) >= timeouts.idle_link
+        let is_idle = |id: LinkId, link: &Link| {
+            let is_used = link.kind.is_cbs() || link.kind.is_waiting(engine, id);
+            !is_used && now.duration_since(link.active) >= timeouts.idle_link
         };
-        let idle: Vec<_> = self.links.iter().filter(|(_, link)| is_idle(link)).map(|(id, _)| *id).collect();
+        let idle: Vec<_> = self.links.iter().filter(|(id, link)| is_idle(**id, link)).map(|(id, _)| *id).collect();
         for link in idle {
             let text = format!("The link was idle for {} seconds.", timeouts.idle_link.as_secs());
             let failure = Failure { condition: condition::DETACH_FORCED, status: 408, description: text.into() };
@@ -64,8 +65,8 @@ impl Client {
             let text = format!("The connection had no link for {} seconds.", limit.as_secs());
             return self.close(engine, Error::new(condition::CONNECTION_FORCED, text));
         }
-        let next_idle = self.links.values().filter(|link| !link.kind.is_cbs()).filter_map(|link| {
-            let from = if link.kind.is_waiting() { now } else { link.active };
+        let next_idle = self.links.iter().filter(|(_, link)| !link.kind.is_cbs()).filter_map(|(id, link)| {
+            let from = if link.kind.is_waiting(engine, *id) { now } else { link.active };
             from.checked_add(timeouts.idle_link)
         });
         let token_until = self.idle.unauthorized_since.and_then(|since| since.checked_add(timeouts.authorization));

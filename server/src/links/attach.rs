@@ -175,11 +175,11 @@ impl Client {
             SenderSettleMode::Settled => ReceiveMode::ReceiveAndDelete,
             SenderSettleMode::Unsettled | SenderSettleMode::Mixed => ReceiveMode::PeekLock,
         };
-        // What was deleted on delivery cannot be put back.
-        let largest = entity.max_delivery_size(&self.shared.broker);
+        // What was deleted on delivery cannot be put back. A delivery has more annotations than the message that was sent.
+        let largest = entity.max_delivery_size(&self.shared.broker).saturating_add(OVER_SIZE);
         let accepts_all = attach.max_message_size.is_none_or(|max| max == 0 || max >= largest);
         if mode == ReceiveMode::ReceiveAndDelete && !accepts_all && !self.accepts_larger(&attach) {
-            let text = format!("The entity has messages of up to {largest} bytes.");
+            let text = format!("The entity has deliveries of up to {largest} bytes.");
             return Err(Failure::new(ErrorKind::MessageSizeExceeded, text));
         }
         let requires_session = settings.requires_session && !path.is_sub_queue();

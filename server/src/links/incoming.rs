@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use consign_amqp::{
-    engine::{Connection as Engine, Delivery, DeliveryId, LinkId},
+    engine::{Connection as Engine, Delivery, DeliveryId, LinkId, Payload},
     types::{Accepted, DeliveryState, TransactionalState},
 };
 use consign_broker::QueueSender;
@@ -15,6 +15,7 @@ use crate::{
     errors::Failure,
     log::warn_of,
     messages::{self, Sent},
+    transactions::txn_id,
 };
 
 /// A link on which a client sends messages to an entity.
@@ -57,33 +58,28 @@ impl Client {
         let Some(Link { kind: Kind::Incoming(incoming), .. }) = self.links.get_mut(&link) else { return };
         incoming.used += 1;
         incoming.unanswered += 1;
-        let is_transactional = matches!(state, Some(DeliveryState::Transactional(_)));
-        let (sender, via) = (incoming.sender.clone(), incoming.via.clone().filter(|_| is_transactional));
+        let txn_id = txn_id(state);
+        let (sender, via) = (incoming.sender.clone(), incoming.via.clone().filter(|_| txn_id.is_some()));
         let max = incoming.max_message_size;
         let done = move |state| Done::Sent { link, delivery: id, settled, state };
-        if self.is_closing() {
-            let failure = Failure::new(ErrorKind::ServiceBusy, "the server shuts down");
-            return self.done(engine, done(failure.rejected()));
-        }
-        if payload.len() as u64 > max {
-            let text = format!("The message has {} bytes, and the limit of the entity is {max} bytes.", payload.len());
-            let failure = Failure::new(ErrorKind::MessageSizeExceeded, text);
-            return self.done(engine, done(failure.rejected()));
-        }
-        let sent = match messages::decode(format, payload.into_bytes()) {
-            Ok(sent) => sent,
-            Err(failure) => return self.done(engine, done(failure.rejected())),
-        };
-        if let Some(DeliveryState::Transactional(transactional)) = state {
-            let txn_id = transactional.txn_id;
+        let sent = self.decode(format, payload, max);
+        if let Some(txn_id) = txn_id {
             let most = self.shared.limits.max_transaction_bytes;
-            let outcome = match self.transactions.send(&txn_id, &sender, via.as_ref(), sent, most) {
+            let added = sent.and_then(|sent| self.transactions.send(&txn_id, &sender, via.as_ref(), sent, most));
+            let outcome = match added {
                 Ok(()) => Accepted {}.into(),
-                Err(failure) => failure.rejected(),
+                Err(failure) => {
+                    self.transactions.fail(Some(&txn_id));
+                    failure.rejected()
+                }
             };
             let state = TransactionalState { txn_id, outcome: Some(Box::new(outcome)) };
             return self.done(engine, done(DeliveryState::Transactional(Box::new(state))));
         }
+        let sent = match sent {
+            Ok(sent) => sent,
+            Err(failure) => return self.done(engine, done(failure.rejected())),
+        };
         let sending = match sent {
             Sent::One(message) => sender.send(message),
             Sent::Batch(messages) => sender.send_batch(Batch::from(messages)),
@@ -96,6 +92,18 @@ impl Client {
         });
     }
 
+    /// Decodes what a client has sent, if it may send that.
+    fn decode(&self, format: u32, payload: Payload, max: u64) -> Result<Sent, Failure> {
+        if self.is_closing() {
+            return Err(Failure::new(ErrorKind::ServiceBusy, "the server shuts down"));
+        }
+        if payload.len() as u64 > max {
+            let text = format!("The message has {} bytes, and the limit of the entity is {max} bytes.", payload.len());
+            return Err(Failure::new(ErrorKind::MessageSizeExceeded, text));
+        }
+        messages::decode(format, payload.into_bytes())
+    }
+
     /// Answers a delivery, and gives credit for another.
     pub(crate) fn sent(
         &mut self,
@@ -105,7 +113,11 @@ impl Client {
         settled: bool,
         state: &DeliveryState,
     ) {
-        if settled && let DeliveryState::Rejected(_) = state {
+        let outcome = match state {
+            DeliveryState::Transactional(transactional) => transactional.outcome.as_deref(),
+            state => Some(state),
+        };
+        if settled && let Some(DeliveryState::Rejected(_)) = outcome {
             warn_of!("SettledRefused", ?link, "a message that was sent settled is refused, and lost");
         }
         if !settled {

@@ -9,7 +9,10 @@ pub(crate) mod settle;
 
 use std::{collections::VecDeque, sync::Arc};
 
-use consign_amqp::value::Str;
+use consign_amqp::{
+    engine::{Connection as Engine, LinkId},
+    value::Str,
+};
 use tokio::{sync::oneshot, time::Instant};
 
 pub(crate) use self::{
@@ -90,9 +93,9 @@ impl Kind {
     }
 
     /// Returns whether the client waits for something on the link.
-    pub(crate) fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self, engine: &Engine, id: LinkId) -> bool {
         match self {
-            Self::Outgoing(link) => link.credit > 0,
+            Self::Outgoing(_) => engine.credit_left(id) > 0,
             Self::Accepting(_) => true,
             _ => false,
         }

@@ -45,7 +45,6 @@ pub(crate) struct Outgoing {
     pub(crate) unsettled: HashMap<DeliveryId, LockToken, FxBuildHasher>,
     /// Messages that were removed, and that the client has no credit for any more.
     removed: VecDeque<Message>,
-    pub(crate) credit: u32,
     drain: bool,
     wake: Waker,
 }
@@ -110,7 +109,6 @@ impl Outgoing {
             session,
             unsettled: HashMap::default(),
             removed: VecDeque::new(),
-            credit: 0,
             drain: false,
             wake: wake.into(),
         }
@@ -159,7 +157,6 @@ impl Outgoing {
         let transfer = OutboundDelivery { tag: messages::tag(token).into(), ..OutboundDelivery::default() };
         match engine.send(id, transfer, &payload) {
             Ok(delivery) => {
-                self.credit = self.credit.saturating_sub(1);
                 self.unsettled.insert(delivery, token);
                 let until = message.received().and_then(|received| received.locked_until).unwrap_or(Timestamp::MAX);
                 let lock = Lock { lease, entity: Arc::clone(&self.entity), session: self.session.clone(), until };
@@ -177,17 +174,22 @@ impl Outgoing {
     fn send_removed(&mut self, engine: &mut Engine, id: LinkId, message: Message) {
         let payload = match messages::encode_delivery(&message, None, self.session.is_some()) {
             Ok(payload) => payload,
-            Err(Failure { description: error, .. }) => {
-                let message_id = message.message_id();
-                warn_of!("Lost", entity = &*self.entity, message_id, %error, "a removed message cannot be sent, and is lost");
-                return;
-            }
+            Err(failure) => return self.lost(&message, &failure.description),
         };
         let transfer = OutboundDelivery { tag: Binary::default(), settled: true, ..OutboundDelivery::default() };
         match engine.send(id, transfer, &payload) {
-            Ok(_) => self.credit = self.credit.saturating_sub(1),
-            Err(_) => self.removed.push_back(message),
+            Ok(_) => {}
+            // It waits for the credit, the window or the output.
+            Err(CommandError::NoCredit | CommandError::NoWindow | CommandError::OutputFull) => {
+                self.removed.push_back(message);
+            }
+            Err(error) => self.lost(&message, &error),
         }
+    }
+
+    fn lost(&self, message: &Message, error: &dyn std::fmt::Display) {
+        let message_id = message.message_id();
+        warn_of!("Lost", entity = &*self.entity, message_id, %error, "a removed message cannot be sent, and is lost");
     }
 }
 
@@ -198,14 +200,14 @@ fn bury(lease: QueueLease, description: String) {
 
 impl Client {
     /// The client has changed the credit of a link.
-    pub(crate) fn credit_changed(&mut self, engine: &mut Engine, id: LinkId, credit: u32, drain: bool) {
+    pub(crate) fn credit_changed(&mut self, engine: &mut Engine, id: LinkId, drain: bool) {
         self.touch(id);
         match self.links.get_mut(&id).map(|link| &mut link.kind) {
             Some(Kind::Outgoing(link)) => {
-                (link.credit, link.drain) = (credit, drain);
+                link.drain = drain;
                 self.pump(engine, id);
             }
-            Some(Kind::Accepting(link)) => (link.credit, link.drain) = (credit, drain),
+            Some(Kind::Accepting(link)) => link.drain = drain,
             Some(Kind::Replies(_)) => {
                 self.send_replies(engine, id);
                 if drain {
@@ -220,7 +222,7 @@ impl Client {
     pub(crate) fn pump(&mut self, engine: &mut Engine, id: LinkId) {
         let Self { links, shared, .. } = self;
         let Some(Link { kind: Kind::Outgoing(link), active, .. }) = links.get_mut(&id) else { return };
-        if link.credit == 0 && !link.drain && link.removed.is_empty() {
+        if engine.credit_left(id) == 0 && !link.drain && link.removed.is_empty() {
             link.source.stop();
             return;
         }
@@ -235,7 +237,7 @@ impl Client {
                 }
                 Served::Full => {
                     link.source.stop();
-                    if link.credit > 0 {
+                    if engine.credit_left(id) > 0 {
                         self.stall(engine, id);
                     } else if link.drain {
                         link.finish_drain(engine, id);
@@ -268,7 +270,7 @@ impl Client {
 
 impl Outgoing {
     fn finish_drain(&mut self, engine: &mut Engine, id: LinkId) {
-        (self.credit, self.drain) = (0, false);
+        self.drain = false;
         self.source.stop();
         // The link may be detached meanwhile.
         let _ = engine.drained(id);

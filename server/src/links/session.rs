@@ -45,8 +45,7 @@ pub(crate) struct Accepting {
     attach: Attach,
     pub(super) entity: Arc<str>,
     mode: ReceiveMode,
-    /// The credit that the client gave meanwhile.
-    pub(super) credit: u32,
+    /// Whether the client has requested a drain meanwhile.
     pub(super) drain: bool,
     /// Ends the wait when this is dropped.
     cancel: Option<Cancel>,
@@ -54,7 +53,7 @@ pub(crate) struct Accepting {
 
 impl Accepting {
     pub(super) fn new(attach: Attach, entity: Arc<str>, mode: ReceiveMode) -> Self {
-        Self { attach, entity, mode, credit: 0, drain: false, cancel: None }
+        Self { attach, entity, mode, drain: false, cancel: None }
     }
 
     fn wait(&self) -> Duration {
@@ -153,12 +152,12 @@ impl Client {
         }
         let Some(Link { kind: Kind::Accepting(accepting), .. }) = self.links.remove(&link) else { return };
         self.check_alone();
-        let Accepting { attach, entity, mode, credit, drain, .. } = *accepting;
+        let Accepting { attach, entity, mode, drain, .. } = *accepting;
         match session {
             Some(Ok(session)) => {
                 self.attach_session(engine, link, attach, entity, session, mode);
-                if credit > 0 || drain {
-                    self.credit_changed(engine, link, credit, drain);
+                if drain {
+                    self.credit_changed(engine, link, drain);
                 }
             }
             Some(Err(failure)) => {

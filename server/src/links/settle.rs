@@ -300,7 +300,10 @@ impl Client {
                     let state = TransactionalState { txn_id: txn_id.clone(), outcome };
                     DeliveryState::Transactional(Box::new(state))
                 }
-                Err(failure) => failure.rejected(),
+                Err(failure) => {
+                    self.transactions.fail(Some(txn_id));
+                    failure.rejected()
+                }
             };
             self.done(engine, Done::Settled { link, deliveries: vec![id], settled, state });
         }

@@ -24,6 +24,7 @@ use crate::{
     errors::Failure,
     links::{Kind, Link},
     log::warn_of,
+    transactions::txn_id,
 };
 
 /// The size up to which an answer is an error, which is not replaced by another.
@@ -62,14 +63,17 @@ impl Client {
                 *used = 0;
             }
         }
+        let txn_id = txn_id(state);
         // Each refusal is an answer that waits, too.
         if self.requests >= max.saturating_mul(2) {
+            self.transactions.fail(txn_id.as_ref());
             let text = format!("The connection has {} requests without an answer.", self.requests);
             return self.detach(engine, link, Failure::new(ErrorKind::QuotaExceeded, text));
         }
-        let request = match Request::decode(payload.into_bytes(), state) {
+        let request = match Request::decode(payload.into_bytes(), txn_id.clone()) {
             Ok(request) => request,
             Err(failure) => {
+                self.transactions.fail(txn_id.as_ref());
                 if !settled {
                     let _ = engine.settle(link, [id], Some(&failure.rejected()), true);
                 }
@@ -90,6 +94,7 @@ impl Client {
         self.requests += 1;
         let is_busy = self.requests > max || self.reply_bytes > MAX_REPLY_BYTES;
         if is_busy || self.is_closing() {
+            self.transactions.fail(txn_id.as_ref());
             let failure = Failure::new(ErrorKind::ServiceBusy, "Too many requests without an answer.");
             return self.reply(engine, Reply::new(to, Err(failure)));
         }

@@ -1,6 +1,5 @@
 use consign_amqp::{
     message::{ApplicationProperties, EncodedMessage, MessageId},
-    types::DeliveryState,
     value::{Array, Binary, List, Map, Str, Timestamp, Uuid, Value},
 };
 use consign_core::{
@@ -24,7 +23,7 @@ pub(crate) struct Request {
 
 impl Request {
     /// Decodes a request.
-    pub(super) fn decode(payload: bytes::Bytes, state: Option<DeliveryState>) -> Result<Self, Failure> {
+    pub(super) fn decode(payload: bytes::Bytes, txn_id: Option<Binary>) -> Result<Self, Failure> {
         let message = EncodedMessage::split(payload).map_err(malformed)?;
         let properties = message.properties().map_err(malformed)?.unwrap_or_default();
         let id = match &properties.message_id {
@@ -36,10 +35,6 @@ impl Request {
         if id.max(address) > MAX_ID {
             return Err(Failure::argument(format!("the message-id or reply-to of a request is over {MAX_ID} bytes")));
         }
-        let txn_id = match state {
-            Some(DeliveryState::Transactional(transactional)) => Some(transactional.txn_id),
-            _ => None,
-        };
         Ok(Self {
             message_id: properties.message_id,
             reply_to: properties.reply_to.filter(|address| !address.is_empty()),

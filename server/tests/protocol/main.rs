@@ -5,6 +5,7 @@
 mod attach;
 mod cbs;
 mod connections;
+mod credit;
 mod cross_entity;
 mod cuts;
 mod disconnect;
@@ -14,6 +15,7 @@ mod hostile;
 mod idle;
 mod management;
 mod receive;
+mod receive_and_delete;
 mod requests;
 mod scheduled;
 mod send;

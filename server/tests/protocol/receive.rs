@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use consign_amqp::{
     message::{Annotations, Body, DeliveryAnnotations, MessageAnnotations, Sections},
-    types::{Attach, DeliveryState, Error, Modified, SenderSettleMode},
+    types::{DeliveryState, Error, Modified},
     value::{Binary, Map, Symbol, Timestamp, Value},
 };
 use consign_core::administration::QueueSettings;
@@ -233,38 +233,6 @@ async fn no_more_messages_are_locked_than_the_session_window_allows() {
     assert_eq!((counts.active, counts.locked), (0, 0));
 }
 
-/// Rules.
-#[tokio::test(start_paused = true)]
-async fn settlements_make_room_for_more_deliveries() {
-    let limits = consign_server::Limits::default().max_unsettled(2);
-    let harness = Harness::with(|builder| builder.limits(limits));
-    let session = harness.session().await;
-    send(&session, "orders", &["a", "b", "c", "d", "e"]).await;
-    let mut link = receiver(&session, "orders").await;
-    link.set_credit(5).unwrap();
-    for body in ["a", "b", "c", "d", "e"] {
-        let delivery = timeout(SOON, link.recv()).await.unwrap().unwrap();
-        assert_eq!(text_of(&delivery), body);
-        assert!(harness.broker().queue("orders").unwrap().counts().locked <= 2);
-        complete(&link, &delivery).await;
-    }
-}
-
-/// Rules: A-31.
-#[tokio::test(start_paused = true)]
-async fn a_drain_sends_what_there_is_and_uses_up_the_credit() {
-    let harness = Harness::new();
-    let session = harness.session().await;
-    send(&session, "orders", &["a", "b"]).await;
-    let mut link = receiver(&session, "orders").await;
-    assert_eq!(drain(&mut link).await, ["a", "b"]);
-    // No credit is left for a later message.
-    send(&session, "orders", &["c"]).await;
-    timeout(SOON, link.recv()).await.unwrap_err();
-    assert_eq!(drain(&mut link).await, ["c"]);
-    assert_eq!(drain(&mut link).await, [""; 0]);
-}
-
 /// A receiver waits, and a message wakes it.
 /// Rules: A-32.
 #[tokio::test(start_paused = true)]
@@ -280,38 +248,6 @@ async fn links_that_wait_are_served_in_their_order() {
     send(&one, "orders", &["a", "b"]).await;
     assert_eq!(text_of(&first.recv().await.unwrap()), "a");
     assert_eq!(text_of(&second.recv().await.unwrap()), "b");
-}
-
-fn delete_attach(address: &str) -> Attach {
-    Attach { snd_settle_mode: SenderSettleMode::Settled, ..receiver_attach(address) }
-}
-
-/// Rules: A-30, S-24, S-50.
-#[tokio::test(start_paused = true)]
-async fn receive_and_delete_has_no_lock() {
-    let harness = Harness::new();
-    let session = harness.session().await;
-    send(&session, "orders", &["a", "b"]).await;
-    let mut link = session.attach_receiver_with(delete_attach("orders")).await.unwrap();
-    let delivery = receive(&mut link).await;
-    assert!(delivery.settled && delivery.tag.is_empty());
-    let counts = harness.broker().queue("orders").unwrap().counts();
-    assert_eq!((counts.active, counts.locked), (1, 0));
-    let sections = read(delivery);
-    assert_eq!((body(&sections), sections.delivery_annotations.clone()), ("a", Some(DeliveryAnnotations::default())));
-    assert_eq!(sections.message_annotations.unwrap().0.get("x-opt-locked-until"), None);
-}
-
-#[tokio::test(start_paused = true)]
-async fn receive_and_delete_of_a_subscription_needs_the_size_of_its_topic() {
-    let harness = Harness::new();
-    let session = harness.session().await;
-    receiver(&session, "prices/Subscriptions/audit").await;
-    send(&session, "prices", &["a"]).await;
-    for (size, allowed) in [(1 << 20, true), (1_000, false)] {
-        let attach = Attach { max_message_size: Some(size), ..delete_attach("prices/Subscriptions/audit") };
-        assert_eq!(session.attach_receiver_with(attach).await.is_ok(), allowed, "{size}");
-    }
 }
 
 /// Rules: A-13.
@@ -367,19 +303,6 @@ async fn a_partition_key_of_bytes_is_text() {
     assert_eq!(annotation(&received, "x-opt-partition-key"), Some("key".into()));
 }
 
-/// What was deleted must not be lost for the size of the receiver.
-#[tokio::test(start_paused = true)]
-async fn receive_and_delete_is_refused_for_a_receiver_of_smaller_messages() {
-    let harness = Harness::new();
-    let session = harness.session().await;
-    send(&session, "orders", &["a"]).await;
-    let options = consign_amqp::engine::Options::default().max_message_size(1_000);
-    let small = harness.try_connect(options).await.unwrap().begin().await.unwrap();
-    let outcome = small.attach_receiver_with(delete_attach("orders")).await;
-    assert_eq!(refused(outcome), "amqp:link:message-size-exceeded");
-    assert_eq!(harness.broker().queue("orders").unwrap().counts().active, 1);
-}
-
 /// Rules: S-21.
 #[tokio::test(start_paused = true)]
 async fn a_message_that_the_receiver_never_takes_is_dead_lettered() {
@@ -391,20 +314,6 @@ async fn a_message_that_the_receiver_never_takes_is_dead_lettered() {
     let mut link = receiver(&small, "orders").await;
     assert_eq!(text_of(&receive(&mut link).await), "small");
     assert_eq!(harness.broker().queue("orders").unwrap().counts().dead_lettered, 1);
-}
-
-/// More output than a connection buffers, and deliveries that no disposition follows.
-#[tokio::test(start_paused = true)]
-async fn more_messages_than_the_output_takes_arrive() {
-    let harness = Harness::new();
-    let session = harness.session().await;
-    let large = "x".repeat(200_000);
-    send(&session, "orders", &[large.as_str(); 20]).await;
-    let mut link = session.attach_receiver_with(delete_attach("orders")).await.unwrap();
-    link.set_credit(20).unwrap();
-    for _ in 0..20 {
-        assert!(link.recv().await.unwrap().payload.len() > 200_000);
-    }
 }
 
 /// Rules: S-11.

@@ -4,9 +4,10 @@ use consign_amqp::{
     client::{SenderLink, Session},
     engine::OutboundDelivery,
     message::{Body, Sections},
-    types::{Attach, Coordinator, Declare, DeliveryState, Discharge, Source, Target, TransactionalState},
-    value::{Array, Binary, Map, Symbol, ValueType},
+    types::{Attach, Coordinator, Declare, DeliveryState, Discharge, Modified, Source, Target, TransactionalState},
+    value::{Array, Binary, List, Map, Symbol, Uuid, ValueType},
 };
+use consign_broker::Queue;
 
 use crate::support::*;
 
@@ -119,7 +120,7 @@ async fn dispositions_of_management_are_part_of_a_transaction() {
 /// Rules: T-70, G-23.
 #[tokio::test(start_paused = true)]
 async fn messages_are_scheduled_in_a_transaction() {
-    use consign_amqp::value::{List, Timestamp};
+    use consign_amqp::value::Timestamp;
 
     let harness = Harness::new();
     let session = harness.session().await;
@@ -185,6 +186,95 @@ async fn a_transaction_has_at_most_100_messages_and_is_rolled_back_beyond() {
     assert_eq!(condition_of(&state.outcome.unwrap()), "amqp:resource-limit-exceeded");
     assert_eq!(condition_of(&discharge(&control, &txn_id, false).await), "amqp:transaction:rollback");
     assert_eq!(harness.broker().queue("orders").unwrap().counts().active, 0);
+}
+
+/// Whatever the reason of the refusal: the client would take the rest for the whole transaction.
+/// Rules: T-74, A-27.
+#[tokio::test(start_paused = true)]
+async fn a_transaction_with_a_refused_transfer_or_settlement_is_rolled_back() {
+    let harness = Harness::new();
+    let session = harness.session().await;
+    let queue = with_message(&harness, &session).await;
+    let mut receiver = receiver(&session, "orders").await;
+    let (control, link) = (coordinator(&session).await, sender(&session, "orders").await);
+
+    let txn_id = begun(&control, &link).await;
+    let delivery = OutboundDelivery { state: Some(within(&txn_id, None)), ..OutboundDelivery::default() };
+    let answer = link.send_with(delivery, &[consign_amqp::bytes::Bytes::from_static(b"\x00\x53")]).await.unwrap();
+    let Some(DeliveryState::Transactional(state)) = answer else { panic!("{answer:?}") };
+    assert_eq!(condition_of(&state.outcome.unwrap()), "amqp:decode-error");
+    assert_eq!(state.txn_id, txn_id);
+    rolled_back(&control, &txn_id).await;
+
+    let mut unreadable = Map::default();
+    unreadable.push(Symbol::from_static("k"), List(vec![1.into()]));
+    let unreadable = Modified { message_annotations: Some(unreadable), ..Modified::default() };
+    for outcome in [DeliveryState::Modified(unreadable), released()] {
+        let txn_id = begun(&control, &link).await;
+        let delivery = receive(&mut receiver).await;
+        let answer = settle(&receiver, &delivery, within(&txn_id, Some(outcome))).await;
+        assert!(matches!(answer, DeliveryState::Rejected(_)), "{answer:?}");
+        rolled_back(&control, &txn_id).await;
+        // The lock is kept until it runs out.
+        tokio::time::advance(Duration::from_secs(61)).await;
+    }
+
+    let txn_id = begun(&control, &link).await;
+    let delivery = receive(&mut receiver).await;
+    let mut manage = Requester::attach(&session, "orders/$management").await;
+    let completed = disposition("completed", token(&delivery));
+    assert_eq!(manage.call("com.microsoft:update-disposition", completed).await.status(), 200);
+    let answer = settle(&receiver, &delivery, within(&txn_id, Some(accepted()))).await;
+    assert_eq!(condition_of(&answer), "com.microsoft:message-lock-lost");
+    rolled_back(&control, &txn_id).await;
+    assert_eq!((queue.counts().active, queue.counts().locked), (0, 0));
+}
+
+/// Rules: T-74.
+#[tokio::test(start_paused = true)]
+async fn a_transaction_with_a_refused_request_is_rolled_back() {
+    let harness = Harness::new();
+    let session = harness.session().await;
+    let queue = with_message(&harness, &session).await;
+    let (control, link) = (coordinator(&session).await, sender(&session, "orders").await);
+    let mut manage = Requester::attach(&session, "orders/$management").await;
+    let message = fields([("message", Binary(message("later")).into())]);
+    for (operation, request) in [
+        ("update-disposition", disposition("completed", Uuid([1; 16]))),
+        ("update-disposition", disposition("other", Uuid([1; 16]))),
+        ("update-disposition", Map::default()),
+        ("schedule-message", fields([("messages", List(vec![message.into()]).into())])),
+        ("cancel-scheduled-message", fields([("sequence-numbers", List(vec![1_i64.into()]).into())])),
+        ("other", Map::default()),
+    ] {
+        let txn_id = begun(&control, &link).await;
+        let operation = format!("com.microsoft:{operation}");
+        let answer = manage.call_with(&operation, &[], Some(within(&txn_id, None)), request).await;
+        assert!(answer.status() >= 400, "{operation}");
+        rolled_back(&control, &txn_id).await;
+    }
+    assert_eq!((queue.counts().active, queue.counts().locked), (1, 0));
+}
+
+async fn with_message(harness: &Harness, session: &Session) -> Queue {
+    send(session, "orders", &["a"]).await;
+    harness.broker().queue("orders").expect("it was created")
+}
+
+/// A transaction that sends a message.
+async fn begun(control: &SenderLink, link: &SenderLink) -> Binary {
+    let txn_id = declare(control).await;
+    assert_eq!(send_within(link, &txn_id, "b").await, within(&txn_id, Some(accepted())));
+    txn_id
+}
+
+async fn rolled_back(control: &SenderLink, txn_id: &Binary) {
+    assert_eq!(condition_of(&discharge(control, txn_id, false).await), "amqp:transaction:rollback");
+}
+
+fn disposition(status: &str, token: Uuid) -> Map {
+    let tokens = Array::new(ValueType::Uuid, vec![token.into()]).expect("UUIDs");
+    fields([("disposition-status", status.into()), ("lock-tokens", tokens.into())])
 }
 
 /// Rules: T-76.

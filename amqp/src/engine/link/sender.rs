@@ -59,6 +59,18 @@ impl Connection {
         }
     }
 
+    /// Returns the credit that is left of a sending link, whatever the session window and the output allow. 0 if the link is detached,
+    /// or receives.
+    ///
+    /// It is less than that of [`Event::CreditChanged`] if deliveries were sent since the flow was read.
+    #[must_use]
+    pub fn credit_left(&self, link: LinkId) -> u32 {
+        match self.session(link.session).and_then(|session| session.link(link)) {
+            Some(Link { end: End::Sender(_), state: LinkState::Attached, credit, .. }) => *credit,
+            _ => 0,
+        }
+    }
+
     /// Returns the largest message that the receiver of a sending link accepts, in bytes. None without a limit.
     #[must_use]
     pub fn peer_message_size(&self, link: LinkId) -> Option<u64> {

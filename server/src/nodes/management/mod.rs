@@ -62,7 +62,10 @@ impl Client {
             Ok(Some(response)) => self.reply(engine, Reply::new(to, Ok(response))),
             // The broker's answer follows.
             Ok(None) => {}
-            Err(failure) => self.reply(engine, Reply::new(to, Err(failure))),
+            Err(failure) => {
+                self.transactions.fail(request.txn_id.as_ref());
+                self.reply(engine, Reply::new(to, Err(failure)));
+            }
         }
     }
 
