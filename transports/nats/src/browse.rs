@@ -18,7 +18,8 @@ use crate::{
     error::Fault,
     fetch::{fetch, subjects},
     message_notes::Note,
-    read::{self, stored_at},
+    read::{self, Origin, stored_at},
+    session::session_of,
     source::{Place, Source},
 };
 
@@ -100,9 +101,16 @@ impl Found {
     }
 
     async fn insert(&mut self, message: &StreamMessage, stream: &str, look: &Look<'_>) -> Result<(), Fault> {
-        let payload = message.payload.clone();
-        let read = read::read(Some(&message.headers), payload, message.sequence, stored_at(message), stream);
-        let source = look.source;
+        let (source, headers, payload) = (look.source, Some(&message.headers), message.payload.clone());
+        let is_deferred = look.state == MessageState::Deferred;
+        let origin = if is_deferred { Origin::Beside } else { source.origin() };
+        let mut read = read::read(origin, headers, payload, message.sequence, stored_at(message), stream);
+        if source.settings.requires_session
+            && origin != Origin::Beside
+            && let Some(id) = session_of(&message.subject)
+        {
+            read.in_session(&id);
+        }
         let is_of_another =
             source.session_lock().is_some_and(|session_lock| read.message.session_id() != Some(session_lock.id()));
         if read.number < self.from || is_of_another {

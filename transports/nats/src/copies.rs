@@ -13,7 +13,7 @@ use crate::{
     connection::Inner,
     dead_letter::{self, ROOM_FOR_REASON},
     error::Fault,
-    read::{self, Facts},
+    read::{self, Facts, Origin},
     settings::Stored,
     wire::{self, name},
 };
@@ -57,7 +57,7 @@ impl Target {
         topic: &str,
     ) -> Vec<Copy> {
         let headers = message.headers.as_ref();
-        let read = read::read(headers, message.payload.clone(), facts.number, facts.stored, topic);
+        let read = read::read(Origin::Itself, headers, message.payload.clone(), facts.number, facts.stored, topic);
         let original = Original { target: self, message, facts, id: read.message.message_id().unwrap_or_default() };
         if let Some(malformed) = &read.malformed {
             return vec![original.dead("", &read.message, malformed.why())];
@@ -128,7 +128,11 @@ impl Original<'_> {
 
     fn kept(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        wire::keep(self.message.headers.as_ref(), &mut headers, |_| true);
+        // Facts of an original that another client has written are not those of this one.
+        let facts = [name::SEQUENCE_NUMBER, name::ENQUEUED_TIME, name::DELIVERY_COUNT];
+        wire::keep(self.message.headers.as_ref(), &mut headers, |name| {
+            !facts.iter().any(|fact| AsRef::<str>::as_ref(fact) == name)
+        });
         headers
     }
 

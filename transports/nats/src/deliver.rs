@@ -119,7 +119,11 @@ fn held(
     note: Option<Note>,
     until: Instant,
 ) -> (Box<Held>, Option<Malformed>) {
-    let read = read::read(message.headers.as_ref(), message.payload, facts.number, facts.stored, &source.stream);
+    let headers = message.headers.as_ref();
+    let mut read = read::read(source.origin(), headers, message.payload, facts.number, facts.stored, &source.stream);
+    if let Some(session_lock) = source.session_lock() {
+        read.in_session(session_lock.id());
+    }
     source.inner.returned.remove(source.names(), read.number);
     let uncounted = note.as_ref().map_or(0, |note| note.uncounted);
     let counted = u32::try_from(facts.deliveries.saturating_sub(uncounted).max(1)).unwrap_or(u32::MAX);

@@ -14,7 +14,13 @@ use consign_core::{
 };
 use futures_util::Stream;
 
-use crate::{Nats, NatsLease, NatsSender, error::Fault, read, reply_subjects::Inbox, wire};
+use crate::{
+    Nats, NatsLease, NatsSender,
+    error::Fault,
+    read::{self, Origin},
+    reply_subjects::Inbox,
+    wire,
+};
 
 /// Replies at an inbox of this connection: a [`ReplySource`] for `consign::rpc`.
 ///
@@ -85,7 +91,8 @@ impl InboxReplies {
         let now = self.nats.inner.now();
         let has_no_responders = reply.status == Some(StatusCode::NO_RESPONDERS);
         let headers = reply.headers.as_ref();
-        let mut message = read::read(headers, reply.payload, self.received, now, &reply.subject).message;
+        let read = read::read(Origin::Itself, headers, reply.payload, self.received, now, &reply.subject);
+        let mut message = read.message;
         let properties = message.properties_mut();
         if let Some(request) = self.inbox.request_of(&reply.subject) {
             properties.set_correlation_id(request);

@@ -38,6 +38,18 @@ impl Facts {
     }
 }
 
+/// Whether a stored message has facts of its original in headers. Any client can write these headers, so they are read only
+/// where this transport writes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// It is no copy.
+    Itself,
+    /// It is the copy of a subscription, with the enqueued time.
+    Topic,
+    /// It is a dead letter or a deferred message, with the number, the enqueued time and the delivery count.
+    Beside,
+}
+
 /// A message that was read from a stream, and what copies have in their headers.
 pub(crate) struct Read {
     pub(crate) message: Message,
@@ -50,11 +62,36 @@ pub(crate) struct Read {
     pub(crate) foreign: HeaderMap,
 }
 
-pub(crate) fn read(headers: Option<&HeaderMap>, payload: Bytes, number: u64, stored: Timestamp, stream: &str) -> Read {
-    let said = |name| headers.and_then(|headers| headers.get(name)?.as_str().parse::<i64>().ok());
-    let number = said(name::SEQUENCE_NUMBER).and_then(|number| u64::try_from(number).ok()).unwrap_or(number);
-    let enqueued = said(name::ENQUEUED_TIME).map_or(stored, Timestamp::from_millis);
-    let count = said(name::DELIVERY_COUNT).and_then(|count| u32::try_from(count).ok()).unwrap_or_default();
+impl Read {
+    /// Compares the session of a message with that of its subject. A message without one gets it.
+    pub(crate) fn in_session(&mut self, id: &str) {
+        let is_of_it = match self.message.session_id() {
+            _ if self.malformed.is_some() => return,
+            Some(own) => own == id,
+            None => self.message.properties_mut().set_session_id(id.to_owned()).is_ok(),
+        };
+        if !is_of_it {
+            self.malformed = Some(Malformed::Session(id.to_owned()));
+        }
+    }
+}
+
+pub(crate) fn read(
+    origin: Origin,
+    headers: Option<&HeaderMap>,
+    payload: Bytes,
+    number: u64,
+    stored: Timestamp,
+    stream: &str,
+) -> Read {
+    let said = |name, by: &[Origin]| {
+        let headers = headers.filter(|_| by.contains(&origin))?;
+        headers.get(name)?.as_str().parse::<i64>().ok()
+    };
+    let beside = &[Origin::Beside];
+    let number = said(name::SEQUENCE_NUMBER, beside).and_then(|number| u64::try_from(number).ok()).unwrap_or(number);
+    let enqueued = said(name::ENQUEUED_TIME, &[Origin::Topic, Origin::Beside]).map_or(stored, Timestamp::from_millis);
+    let count = said(name::DELIVERY_COUNT, beside).and_then(|count| u32::try_from(count).ok()).unwrap_or_default();
     let (mut message, mut malformed) = match wire::decode(headers, payload.clone()) {
         Ok(message) => (message, None),
         Err(malformed) => (wire::bare(headers, payload), Some(malformed)),

@@ -151,21 +151,31 @@ async fn move_to_dead(held: &Held, dead_letter: &DeadLetter) -> Result<(), Settl
 }
 
 /// Dead-letters an undelivered message, because the holder of its session has lost it once too often.
-pub(crate) async fn bury_stored(source: &Source, read: Read, note: &Note) -> Result<(), Fault> {
-    let refused = |error: SettleError| Fault::new(error.kind(), error.to_string());
+pub(crate) async fn bury_lost(source: &Source, read: Read, note: &Note) -> Result<(), Fault> {
     let mut dead_letter = DeadLetter::max_delivery_count_exceeded(note.failed, None);
     dead_letter.changes = note.changes.clone().into();
+    bury_stored(source, read, dead_letter, note.failed).await?;
+    note.remove(&source.inner, &source.beside).await;
+    Ok(())
+}
+
+/// Dead-letters a message that no consumer has.
+pub(crate) async fn bury_stored(
+    source: &Source,
+    read: Read,
+    mut dead_letter: DeadLetter,
+    count: u32,
+) -> Result<(), Fault> {
+    let refused = |error: SettleError| Fault::new(error.kind(), error.to_string());
     dead_letter.fit(read.message.properties());
     let encoded = dead_letter::encode(&read.message, &dead_letter, &read.foreign, source.inner.client.max_payload());
     let (mut headers, payload) = encoded.map_err(refused)?;
     headers.insert(name::SEQUENCE_NUMBER, read.number.to_string());
     headers.insert(name::ENQUEUED_TIME, read.enqueued.as_millis().to_string());
-    headers.insert(name::DELIVERY_COUNT, note.failed.to_string());
+    headers.insert(name::DELIVERY_COUNT, count.to_string());
     headers.insert(async_nats::header::NATS_MESSAGE_ID, source.beside.dead_id(read.number));
     source.inner.publish(&source.beside.dead(read.number), headers, payload).await?;
-    source.inner.remove(&source.stream, read.number).await?;
-    note.remove(&source.inner, &source.beside).await;
-    Ok(())
+    source.inner.remove(&source.stream, read.number).await
 }
 
 /// Defers as a dead letter is made: stores a copy under its number, and terminates the message. One that was deferred already

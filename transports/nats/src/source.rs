@@ -5,8 +5,15 @@ use std::sync::Arc;
 use consign_core::transport::{EntityInfo, ErrorKind};
 
 use crate::{
-    beside::Beside, connection::Inner, error::Fault, fan_out::FanOut, message_notes::Note, session_lock::SessionLock,
-    settings::Stored, wire,
+    beside::Beside,
+    connection::Inner,
+    error::Fault,
+    fan_out::FanOut,
+    message_notes::Note,
+    read::Origin,
+    session_lock::SessionLock,
+    settings::{Kind, Stored},
+    wire,
 };
 
 /// A consumer that messages are pulled from.
@@ -95,6 +102,15 @@ impl Source {
     /// Returns the subject of the messages of a session.
     pub(crate) fn session_subject(&self, id: &str) -> String {
         format!("{}.{}", self.subjects.trim_end_matches(".*"), wire::token(id))
+    }
+
+    /// Returns which facts of their originals its messages have in headers.
+    pub(crate) fn origin(&self) -> Origin {
+        match self.place {
+            Place::DeadLetter | Place::Deferred(_) => Origin::Beside,
+            Place::Main | Place::Session(_) if self.settings.kind == Kind::Subscription => Origin::Topic,
+            Place::Main | Place::Session(_) => Origin::Itself,
+        }
     }
 
     pub(crate) fn is_dead_letter(&self) -> bool {

@@ -21,7 +21,8 @@ use crate::{
     beside::Beside,
     deferred,
     entities::{GRACE, dead},
-    read, reply,
+    read::{self, Origin},
+    reply,
     settings::{Kind, Stored},
     source::{Place, Source},
 };
@@ -146,7 +147,8 @@ impl Receiver for NatsSubscription {
                     self.received += 1;
                     let now: Timestamp = self.nats.inner.now();
                     let subject = message.subject.as_str();
-                    let read = read::read(message.headers.as_ref(), message.payload, self.received, now, subject);
+                    let headers = message.headers.as_ref();
+                    let read = read::read(Origin::Itself, headers, message.payload, self.received, now, subject);
                     let mut request = read.message;
                     if request.subject().is_none() {
                         request.properties_mut().set_subject(message.subject.to_string());

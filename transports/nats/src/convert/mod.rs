@@ -32,7 +32,7 @@ use consign_core::{
 
 use crate::{
     dead_letter,
-    read::{self, Read, facts},
+    read::{self, Origin, Read, facts},
     wire::{self, Malformed},
 };
 
@@ -98,7 +98,7 @@ pub fn from_jetstream(delivery: &jetstream::Message) -> Result<Message, Unreadab
     };
     let headers = delivery.headers.as_ref();
     let Read { message, number, enqueued, malformed, .. } =
-        read::read(headers, delivery.payload.clone(), facts.number, facts.stored, info.stream);
+        read::read(Origin::Itself, headers, delivery.payload.clone(), facts.number, facts.stored, info.stream);
     let deliveries = u32::try_from(facts.deliveries).unwrap_or(u32::MAX);
     let received = Received::new(SequenceNumber::new(number), enqueued, deliveries);
     readable(message.with_received(received), malformed)

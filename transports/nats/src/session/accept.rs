@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use async_nats::jetstream::ErrorCode;
+use async_nats::jetstream::{ErrorCode, message::StreamMessage};
 use consign_core::{
     message::limits,
     time::Timestamp,
@@ -17,8 +17,9 @@ use crate::{
     entities::consumer_config,
     error::Fault,
     fetch::subjects,
+    log,
     message_notes::Note,
-    read::{self, stored_at},
+    read::{self, Read, stored_at},
     session_lock::{self, Entity, Locked, Record, SessionLock},
     settle,
     source::{Place, Source},
@@ -194,13 +195,34 @@ async fn inherit(entity: &Arc<Source>, id: &str, consumer: &str) -> Result<(), F
             note.store(inner, &at).await?;
             continue;
         }
-        let stored = stored_at(&message);
-        let read = read::read(Some(&message.headers), message.payload, message.sequence, stored, &entity.stream);
-        settle::bury_stored(entity, read, &note).await?;
+        let mut read = read_stored(entity, &message);
+        read.in_session(id);
+        settle::bury_lost(entity, read, &note).await?;
     }
     match inner.delete_consumer(&entity.stream, consumer).await {
         Err(fault) if fault.kind == ErrorKind::EntityNotFound => Ok(()),
         deleted => deleted,
+    }
+}
+
+fn read_stored(entity: &Source, message: &StreamMessage) -> Read {
+    let (headers, payload, stored) = (Some(&message.headers), message.payload.clone(), stored_at(message));
+    read::read(entity.origin(), headers, payload, message.sequence, stored, &entity.stream)
+}
+
+/// Returns the session of a subject, if a consumer of that session receives the messages at it.
+pub(crate) fn session_of(subject: &str) -> Option<String> {
+    let token = subject.rsplit('.').next()?;
+    wire::untoken(token).filter(|id| wire::token(id) == token && id.encode_utf16().count() <= limits::ID)
+}
+
+/// Dead-letters a message at the subject of no session. Until that succeeds it stays, and does not stop the search.
+async fn bury_without_session(entity: &Source, message: &StreamMessage) {
+    let why = format!("the subject {:.256} is that of no session", message.subject.as_str());
+    let buried = settle::bury_stored(entity, read_stored(entity, message), wire::wrong_session_subject(why), 0).await;
+    if let Err(fault) = buried {
+        let what = "a message at the subject of no session was not dead-lettered";
+        log::failed(&entity.settings.path, what, &fault);
     }
 }
 
@@ -209,8 +231,13 @@ pub(crate) async fn accept_oldest(entity: &Arc<Source>) -> Result<Option<NatsSes
     let (mut next, mut seen) = (1, std::collections::HashSet::new());
     while let Some(message) = entity.inner.next_at(&entity.stream, &entity.subjects, next).await? {
         next = message.sequence + 1;
-        let id = message.subject.as_str().rsplit('.').next().and_then(wire::untoken);
-        let Some(id) = id.filter(|id| !seen.contains(id)) else { continue };
+        let Some(id) = session_of(&message.subject) else {
+            bury_without_session(entity, &message).await;
+            continue;
+        };
+        if seen.contains(&id) {
+            continue;
+        }
         match accept(entity, &id).await {
             Ok(session) => return Ok(Some(session)),
             Err(error) if error.kind() == ErrorKind::SessionCannotBeLocked => drop(seen.insert(id)),

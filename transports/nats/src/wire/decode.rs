@@ -30,6 +30,8 @@ pub(crate) enum Malformed {
     Header(String),
     /// The headers are larger than the properties of a message may be.
     TooLarge,
+    /// The subject is that of this session, and the message is of another one.
+    Session(String),
 }
 
 impl Malformed {
@@ -49,8 +51,17 @@ impl Malformed {
                 );
                 DeadLetter::new(DeadLetterReason::HeaderSizeExceeded, why)
             }
+            Self::Session(id) => {
+                let why = format!("the subject is that of the session {id:?}, and the message is of another one");
+                wrong_session_subject(why)
+            }
         }
     }
+}
+
+/// Returns the dead letter for a message at the subject of no session, or not at that of its own.
+pub(crate) fn wrong_session_subject(why: String) -> DeadLetter {
+    DeadLetter::new(DeadLetterReason::Application("WrongSessionSubject".into()), why)
 }
 
 /// Returns the message of headers and a payload. Headers of other clients override `Sb-` headers.

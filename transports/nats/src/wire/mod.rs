@@ -7,7 +7,7 @@ mod plain;
 mod text;
 
 pub(crate) use self::{
-    decode::{Malformed, bare, decode},
+    decode::{Malformed, bare, decode, wrong_session_subject},
     encode::{encode, encode_copy},
     foreign::{foreign, keep},
     plain::{add_unread, read_service_error, write_service_error},

@@ -193,7 +193,12 @@ pub(crate) fn write_service_error(reply: &Message, headers: &mut HeaderMap) {
 
 /// Makes a fault of the error of a NATS service, and of the server's answer to a request that no service receives.
 pub(crate) fn read_service_error(headers: Option<&HeaderMap>, has_no_responders: bool, reply: &mut Properties) {
-    let header = |name: &str| headers.and_then(|headers| headers.get(name)).map(|value| value.as_str().to_owned());
+    let header = |name: &str| {
+        let headers = headers?;
+        let is_named = |header: &HeaderName| AsRef::<str>::as_ref(header).eq_ignore_ascii_case(name);
+        let in_other_case = || headers.iter().find(|(header, _)| is_named(header))?.1.first();
+        headers.get(name).or_else(in_other_case).map(|value| value.as_str().to_owned())
+    };
     let application = reply.application_properties_mut();
     if application.get(FAULT).is_some() {
         return;

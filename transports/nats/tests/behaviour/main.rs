@@ -12,10 +12,12 @@ mod log;
 mod own;
 mod plain;
 mod reconnection;
+mod republished;
 mod sealed;
 #[path = "../conformance/server.rs"]
 mod server;
 mod session_search;
+mod session_subjects;
 mod sessions;
 mod settlement;
 mod shutdown;

@@ -196,3 +196,15 @@ fn random_headers_are_read_and_copied_without_loss() {
         assert_eq!(back.properties(), message.properties(), "{came:?}");
     }
 }
+
+/// Rules: K-203.
+#[test]
+fn the_error_of_a_service_is_read_in_any_case() {
+    for spelling in [["nats-service-error", "NATS-Service-Error-CODE"], [SERVICE_ERROR, SERVICE_ERROR_CODE]] {
+        let [error, code] = spelling;
+        let mut reply = Properties::new();
+        read_service_error(Some(&headers(&[(error, "no stock"), (code, "409")])), false, &mut reply);
+        let property = |name| reply.application_properties().get(name).and_then(PropertyValue::as_str);
+        assert_eq!((property(FAULT), property(FAULT_DETAIL)), (Some("409"), Some("no stock")), "{spelling:?}");
+    }
+}
