@@ -140,11 +140,22 @@ impl Client {
         txn_id: &Binary,
         outcome: &DeliveryState,
     ) -> Result<(), Failure> {
-        let settlement = Settlement::read(outcome)?.ok_or_else(|| Failure::argument("the state has no outcome"))?;
-        // Known before the delivery is forgotten.
-        self.transactions.open(txn_id)?;
+        let settlement = match self.settlement_within(txn_id, outcome) {
+            Ok(settlement) => settlement,
+            Err(failure) => {
+                // The engine forgets the delivery, as it is answered.
+                self.set_aside(link, id);
+                return Err(failure);
+            }
+        };
         let lock = self.take_lock(link, id)?;
         self.enlist_lock(lock, txn_id, settlement)
+    }
+
+    fn settlement_within(&mut self, txn_id: &Binary, outcome: &DeliveryState) -> Result<Settlement, Failure> {
+        let settlement = Settlement::read(outcome)?.ok_or_else(|| Failure::argument("the state has no outcome"))?;
+        self.transactions.open(txn_id)?;
+        Ok(settlement)
     }
 
     /// Has a transaction settle a lock. It is kept if the transaction refuses it.

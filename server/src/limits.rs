@@ -34,6 +34,9 @@ pub struct Limits {
     /// largest size. 2 MiB until the client has authenticated. One more byte detaches its link with `amqp:resource-limit-exceeded`.
     pub max_incomplete_bytes: u64,
     /// The credit of a sender's link, at least 1. 100 by default.
+    ///
+    /// Each link has it, and all links of a session have `max_unsettled` together. A client that uses the whole credit of many links of
+    /// one session can exceed that, by default with more than 81 of them: the link of the next message is detached then.
     pub sender_credit: u32,
     /// The most transactions of a connection that are declared and not discharged. 64 by default.
     pub max_transactions: usize,
@@ -42,7 +45,7 @@ pub struct Limits {
     pub max_transaction_bytes: usize,
     /// The most tokens of a connection. 1,024 by default.
     pub max_tokens: usize,
-    /// The most requests of a connection whose answer is not sent yet. 256 by default. Above it a request is answered with the status
+    /// The most requests of a connection whose answer is not sent yet, at least 1. 256 by default. Above it a request is answered with the status
     /// 503, above twice as many its link is detached with `amqp:resource-limit-exceeded`.
     pub max_requests: usize,
 }
@@ -56,7 +59,7 @@ pub struct Timeouts {
     /// How long a connection may be without any frame of the client. 8 minutes by default; half of it is announced. Some clients
     /// send nothing while their program does not call them.
     pub silence: Duration,
-    /// How long a link may be without a transfer, a settlement or a flow. 10 minutes by default.
+    /// How long a link may be without a transfer, a settlement or a flow, at least 1 second. 10 minutes by default.
     pub idle_link: Duration,
     /// How long a connection may be without a link. 5 minutes by default.
     pub idle_connection: Duration,

@@ -233,6 +233,8 @@ impl Client {
     /// Forgets a link, and ends what it holds.
     pub(crate) fn remove(&mut self, id: LinkId) {
         let Some(link) = self.links.remove(&id) else { return };
+        self.stalled.retain(|stalled| *stalled != id);
+        self.unwritten.retain(|unwritten| *unwritten != id);
         self.check_alone();
         match link.kind {
             Kind::Outgoing(link) => {
@@ -258,6 +260,8 @@ impl Client {
     }
 
     fn drop_all(&mut self) {
+        self.stalled.clear();
+        self.unwritten.clear();
         let links: Vec<_> = self.links.keys().copied().collect();
         for link in links {
             self.remove(link);

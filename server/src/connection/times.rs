@@ -1,5 +1,7 @@
 //! Ends idle links and connections, and rights that have expired.
 
+use std::time::Duration;
+
 use consign_amqp::{
     engine::{Connection as Engine, LinkId},
     types::{Error, condition},
@@ -8,6 +10,9 @@ use tokio::time::Instant;
 
 use super::{client::Client, rights::FAR};
 use crate::{errors::Failure, links::Link};
+
+/// The least time for an idle link: the timer is due as often while a client waits.
+const MIN_IDLE: Duration = Duration::from_secs(1);
 
 impl Client {
     /// Notes that there is no link, if so.
@@ -39,7 +44,8 @@ impl Client {
             self.detach_unauthorized(engine, now, "has expired");
         }
         self.expire_transactions(now);
-        let timeouts = self.shared.timeouts.clone();
+        let mut timeouts = self.shared.timeouts.clone();
+        timeouts.idle_link = timeouts.idle_link.max(MIN_IDLE);
         if self.held.needs_token(now) {
             let since = *self.idle.unauthorized_since.get_or_insert(now);
             if now.duration_since(since) >= timeouts.authorization {

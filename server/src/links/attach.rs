@@ -13,7 +13,7 @@ use consign_core::{
 };
 use tokio::time::Instant;
 
-use super::{Accepting, Incoming, Kind, Node, Outgoing, Replies, Source, Wanted, session};
+use super::{Accepting, Incoming, Kind, Link, Node, Outgoing, Replies, Source, Wanted, session};
 use crate::{
     auth::Rights,
     connection::{Client, LinkWake},
@@ -34,11 +34,19 @@ const SIZE_OF_PYTHON: u64 = 1 << 20;
 /// The most links of `$cbs` of a connection. The SDKs have two.
 const MAX_CBS: usize = 32;
 
+/// The most coordinators of a connection whose client has no right. The SDK for Java attaches one before it puts its first token.
+const MAX_COORDINATORS: usize = 32;
+
+/// The longest name of a link, in bytes.
+const MAX_NAME: usize = 1_024;
+
 impl Client {
     /// Answers an attach of the client, or waits for a session to answer with.
     pub(crate) fn attach(&mut self, engine: &mut Engine, link: LinkId, attach: Attach) {
         let attached = if self.is_closing() {
             Err(Failure::new(ErrorKind::ServiceBusy, "the server shuts down"))
+        } else if attach.name.len() > MAX_NAME {
+            Err(Failure::argument(format!("The name of a link has at most {MAX_NAME} bytes.")))
         } else {
             match attach.role {
                 Role::Sender => self.attach_incoming(engine, link, attach),
@@ -60,6 +68,7 @@ impl Client {
     fn attach_incoming(&mut self, engine: &mut Engine, link: LinkId, attach: Attach) -> Result<(), Failure> {
         let address = match &attach.target {
             Some(AttachTarget::Coordinator(_)) => {
+                self.check_coordinator()?;
                 self.coordinator_attached(link.session());
                 self.accept(engine, link, attach, Some(MIN_RECEIVED), Map::default(), Kind::Coordinator);
                 self.first_credit(engine, link, None);
@@ -232,6 +241,16 @@ impl Client {
             return Ok(());
         }
         let text = format!("A connection has at most {MAX_CBS} links of $cbs.");
+        Err(Failure::new(ErrorKind::QuotaExceeded, text))
+    }
+
+    fn check_coordinator(&self) -> Result<(), Failure> {
+        let is_coordinator = |link: &&Link| matches!(link.kind, Kind::Coordinator);
+        if self.held.has_right(Instant::now()) || self.links.values().filter(is_coordinator).count() < MAX_COORDINATORS
+        {
+            return Ok(());
+        }
+        let text = format!("A connection without a token has at most {MAX_COORDINATORS} coordinators.");
         Err(Failure::new(ErrorKind::QuotaExceeded, text))
     }
 

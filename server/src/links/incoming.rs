@@ -137,6 +137,7 @@ impl Client {
                 incoming.used += 1;
                 incoming.replenish(engine, link, self.shared.limits.sender_credit);
             }
+            Some(Link { kind: Kind::Requests { .. }, .. }) => self.use_request_credit(engine, link),
             Some(_) => drop(engine.credit(link, self.shared.limits.sender_credit)),
             None => {}
         }

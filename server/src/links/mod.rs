@@ -3,6 +3,7 @@
 mod attach;
 mod cross_entity;
 mod incoming;
+pub(crate) mod leases;
 mod outgoing;
 mod session;
 pub(crate) mod settle;

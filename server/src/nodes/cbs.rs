@@ -16,6 +16,9 @@ use crate::{
     log::warn_of,
 };
 
+/// The longest audience of a token, in bytes: the connection keeps it.
+const MAX_AUDIENCE: usize = 1_024;
+
 impl Client {
     /// Takes a token. It is for this connection and one entity.
     pub(super) fn put_token(&mut self, engine: &mut Engine, request: &Request) -> Result<Response, Failure> {
@@ -31,6 +34,9 @@ impl Client {
             request.property(name).ok_or_else(missing)
         };
         let (token_type, audience) = (field("type")?, field("name")?);
+        if audience.len() > MAX_AUDIENCE {
+            return Err(Failure::argument(format!("the audience of a token has at most {MAX_AUDIENCE} bytes")));
+        }
         let token = request.body().as_str().ok_or_else(|| Failure::argument("the body is not a token"))?;
         let granted = self.shared.authorize(&Token::new(token_type, audience, token));
         let grant = granted.map_err(|denied| {

@@ -48,21 +48,11 @@ fn owned(id: &MessageId) -> MessageId {
 impl Client {
     /// Takes a request.
     pub(crate) fn request(&mut self, engine: &mut Engine, delivery: Delivery) {
-        let full = self.shared.limits.sender_credit;
-        let max = self.shared.limits.max_requests;
-        let is_full = self.requests >= max;
-        let Some(Link { kind: Kind::Requests { node, used }, .. }) = self.links.get_mut(&delivery.link) else { return };
-        let node = node.clone();
+        let max = self.max_requests();
         let Delivery { link, id, settled, payload, state, .. } = delivery;
-        // A client may send requests faster than it takes answers: those are counted.
-        *used += 1;
-        if *used >= full.div_ceil(2) {
-            if is_full {
-                self.withheld = true;
-            } else if engine.credit(link, full).is_ok() {
-                *used = 0;
-            }
-        }
+        let Some(Link { kind: Kind::Requests { node, .. }, .. }) = self.links.get(&link) else { return };
+        let node = node.clone();
+        self.use_request_credit(engine, link);
         let txn_id = txn_id(state);
         // Each refusal is an answer that waits, too.
         if self.requests >= max.saturating_mul(2) {
@@ -107,9 +97,29 @@ impl Client {
         }
     }
 
+    fn max_requests(&self) -> usize {
+        self.shared.limits.max_requests.max(1)
+    }
+
+    /// Counts the credit of a request that was sent or given up, and gives it again.
+    ///
+    /// A client may send requests faster than it takes answers: it gets no credit while there are too many.
+    pub(crate) fn use_request_credit(&mut self, engine: &mut Engine, link: LinkId) {
+        let (full, is_full) = (self.shared.limits.sender_credit, self.requests >= self.max_requests());
+        let Some(Link { kind: Kind::Requests { used, .. }, .. }) = self.links.get_mut(&link) else { return };
+        *used += 1;
+        if *used >= full.div_ceil(2) {
+            if is_full {
+                self.withheld = true;
+            } else if engine.credit(link, full).is_ok() {
+                *used = 0;
+            }
+        }
+    }
+
     /// Gives the credit for requests that was withheld while there were too many without an answer.
     pub(crate) fn renew_request_credit(&mut self, engine: &mut Engine) {
-        if !self.withheld || self.requests >= self.shared.limits.max_requests {
+        if !self.withheld || self.requests >= self.max_requests() {
             return;
         }
         self.withheld = false;

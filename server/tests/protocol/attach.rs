@@ -104,6 +104,23 @@ async fn the_state_of_a_session_is_larger_than_a_frame_of_the_management_node() 
     assert_eq!(get.field("session-state"), &state);
 }
 
+/// The name is kept as long as the link.
+/// Rules: A-58.
+#[tokio::test(start_paused = true)]
+async fn the_name_of_a_link_has_a_limit() {
+    let harness = Harness::new();
+    let session = harness.session().await;
+    for (length, allowed) in [(1_024, true), (1_025, false)] {
+        let attach = Attach { name: "n".repeat(length).into(), ..receiver_attach("orders") };
+        let outcome = session.attach_receiver_with(attach).await;
+        if allowed {
+            outcome.unwrap();
+        } else {
+            assert_eq!(refused(outcome), "com.microsoft:argument-error");
+        }
+    }
+}
+
 /// Rules: A-76.
 #[tokio::test(start_paused = true)]
 async fn the_answer_to_a_receiver_has_what_is_applied() {

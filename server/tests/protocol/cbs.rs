@@ -15,7 +15,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use sha2::Sha256;
 
-use crate::support::*;
+use crate::{support::*, transactions::try_coordinator};
 
 /// Accepts the key `right`, and tokens that name rights.
 struct Keys;
@@ -133,6 +133,34 @@ async fn a_link_needs_the_right_of_a_token_for_its_entity() {
     // A token is of its connection.
     let other = harness.session().await;
     assert_eq!(refused(try_receiver(&other, "orders").await), "amqp:unauthorized-access");
+}
+
+/// The SDK for Java attaches one before it puts its token.
+/// Rules: A-58.
+#[tokio::test(start_paused = true)]
+async fn a_client_without_a_token_has_few_coordinators() {
+    let harness = harness();
+    let session = harness.session().await;
+    let mut cbs = Requester::attach(&session, "$cbs").await;
+    let mut links = Vec::new();
+    for nth in 0..32 {
+        links.push(try_coordinator(&session, &nth.to_string()).await.unwrap());
+    }
+    assert_eq!(refused(try_coordinator(&session, "one more").await), "amqp:resource-limit-exceeded");
+    assert_eq!(put(&mut cbs, "sb://host/orders", "send").await.status(), 202);
+    try_coordinator(&session, "one more").await.unwrap();
+}
+
+/// The server keeps the audience of a token.
+/// Rules: G-03, A-58.
+#[tokio::test(start_paused = true)]
+async fn the_audience_of_a_token_has_a_limit() {
+    let harness = harness();
+    let session = harness.session().await;
+    let mut cbs = Requester::attach(&session, "$cbs").await;
+    let audience = |length: usize| format!("sb://host/{}", "a".repeat(length - 10));
+    assert_eq!(put(&mut cbs, &audience(1_024), "send").await.status(), 202);
+    assert_eq!(put(&mut cbs, &audience(1_025), "send").await.status(), 400);
 }
 
 /// Rules: A-73.

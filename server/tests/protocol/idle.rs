@@ -6,6 +6,7 @@ use consign_amqp::{
     client::{Connection, Options},
     engine,
 };
+use consign_server::Timeouts;
 use tokio::{
     io::{DuplexStream, copy, duplex, split},
     task::JoinHandle,
@@ -85,4 +86,21 @@ async fn a_client_that_stops_is_disconnected_and_its_locks_are_released() {
     // The silence, and the time for an answer to the close.
     assert!((480..=501).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
     assert_eq!((queue.counts().active, queue.counts().locked), (1, 0));
+}
+
+/// The timer of a connection is due as often as a link may be idle.
+/// Rules: A-41.
+#[tokio::test(start_paused = true)]
+async fn an_idle_link_has_a_second_at_least() {
+    let timeouts = Timeouts::default().idle_link(Duration::ZERO);
+    let harness = Harness::with(|builder| builder.timeouts(timeouts));
+    let session = harness.session().await;
+    let mut waiting = receiver(&session, "orders").await;
+    waiting.set_credit(1).unwrap();
+    timeout(Duration::from_secs(100), waiting.recv()).await.unwrap_err();
+    let mut idle = receiver(&session, "orders").await;
+    let began = Instant::now();
+    assert_eq!(idle.recv().await.unwrap_err().condition().unwrap(), "amqp:link:detach-forced");
+    // The timer of the waiting link is due each second.
+    assert!((1..=2).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
 }

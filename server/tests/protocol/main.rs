@@ -14,6 +14,7 @@ mod entities;
 mod hostile;
 mod idle;
 mod management;
+mod raw;
 mod receive;
 mod receive_and_delete;
 mod requests;

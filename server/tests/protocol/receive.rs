@@ -3,7 +3,7 @@ use std::time::Duration;
 use consign_amqp::{
     message::{Annotations, Body, DeliveryAnnotations, MessageAnnotations, Sections},
     types::{DeliveryState, Error, Modified},
-    value::{Binary, Map, Symbol, Timestamp, Value},
+    value::{Array, Binary, List, Map, Symbol, Timestamp, Value, ValueType},
 };
 use consign_core::administration::QueueSettings;
 use tokio::time::timeout;
@@ -121,6 +121,37 @@ async fn rejected_messages_are_dead_letters_with_their_reason() {
     }
     let expected = [("why", "because", true), ("amqp:internal-error", "it failed", false), ("none", "none", false)];
     assert_eq!(reasons, expected.map(|(reason, text, more)| (reason.to_owned(), text.to_owned(), more)));
+}
+
+/// A client that goes on so does not lock the whole queue.
+/// Rules.
+#[tokio::test(start_paused = true)]
+async fn settlements_that_cannot_be_read_leave_few_locks() {
+    let limits = consign_server::Limits::default().max_unsettled(2);
+    for txn_id in [None, Some(Binary::from(b"unknown".to_vec()))] {
+        let harness = Harness::with(|builder| builder.limits(limits.clone()));
+        let session = harness.session().await;
+        send(&session, "orders", &["m"; 10]).await;
+        let mut link = receiver(&session, "orders").await;
+        let mut changes = Map::default();
+        changes.push(Symbol::from_static("k"), List(vec![1.into()]));
+        let mut state = DeliveryState::Modified(Modified { message_annotations: Some(changes), ..Modified::default() });
+        if let Some(txn_id) = &txn_id {
+            state = crate::transactions::within(txn_id, Some(accepted()));
+        }
+        let mut deliveries = Vec::new();
+        for _ in 0..10 {
+            let delivery = timeout(SOON, receive(&mut link)).await.unwrap();
+            assert!(matches!(settle(&link, &delivery, state.clone()).await, DeliveryState::Rejected(_)));
+            deliveries.push(delivery);
+        }
+        assert_eq!(harness.broker().queue("orders").unwrap().counts().locked, 2);
+        // The first ones can be settled by their token.
+        let mut manage = Requester::attach(&session, "orders/$management").await;
+        let tokens = Array::new(ValueType::Uuid, vec![token(&deliveries[0]).into()]).unwrap();
+        let request = fields([("disposition-status", "completed".into()), ("lock-tokens", tokens.into())]);
+        assert_eq!(manage.call("com.microsoft:update-disposition", request).await.status(), 200);
+    }
 }
 
 /// Rules: A-26.

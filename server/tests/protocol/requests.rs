@@ -19,7 +19,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::{management::*, support::*, transactions::*};
 
-fn peek(id: Option<MessageId>) -> Bytes {
+pub(crate) fn peek(id: Option<MessageId>) -> Bytes {
     let mut properties = ApplicationProperties::default();
     properties.push("operation", "com.microsoft:peek-message");
     encode(&Sections {
@@ -74,6 +74,18 @@ async fn twice_as_many_requests_as_are_answered_detach_their_link() {
     answers.set_credit(10).unwrap();
     for _ in 0..6 {
         answers.recv().await.unwrap();
+    }
+}
+
+/// The first request of a connection, a token too, is not one too many.
+/// Rules: G-15.
+#[tokio::test(start_paused = true)]
+async fn a_limit_of_no_requests_is_one_of_one() {
+    let harness = Harness::with(|builder| builder.limits(Limits::default().max_requests(0)));
+    let session = harness.session().await;
+    let mut manage = Requester::attach(&session, "orders/$management").await;
+    for _ in 0..3 {
+        assert_eq!(manage.call("com.microsoft:peek-message", Map::default()).await.status(), 204);
     }
 }
 

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use consign_amqp::{
-    client::{SenderLink, Session},
+    client::{Error, SenderLink, Session},
     engine::OutboundDelivery,
     message::{Body, Sections},
     types::{Attach, Coordinator, Declare, DeliveryState, Discharge, Modified, Source, Target, TransactionalState},
@@ -12,13 +12,17 @@ use consign_broker::Queue;
 use crate::support::*;
 
 pub(crate) async fn coordinator(session: &Session) -> SenderLink {
+    try_coordinator(session, "coordinator").await.unwrap()
+}
+
+pub(crate) async fn try_coordinator(session: &Session, name: &str) -> Result<SenderLink, Error> {
     let attach = Attach {
-        name: "coordinator".into(),
+        name: name.into(),
         source: Some(Box::new(Source::default())),
         target: Some(Coordinator::default().into()),
         ..Attach::default()
     };
-    session.attach_sender_with(attach).await.unwrap()
+    session.attach_sender_with(attach).await
 }
 
 pub(crate) fn control(body: &impl consign_amqp::codec::Encode) -> consign_amqp::bytes::Bytes {

@@ -2,6 +2,7 @@ use super::{End, Handle, Link, LinkState, Receiver, Sender};
 use crate::{
     engine::{CommandError, Connection, Event, LinkId, SessionId, Violation, input::Fault, session::Session},
     types::{Attach, Detach, Error, Role},
+    value::Str,
 };
 
 impl Connection {
@@ -93,6 +94,8 @@ impl Connection {
         }
         let id = link.id;
         link.state = LinkState::Detaching { reported: false };
+        // A peer that does not confirm the detach keeps the link, and its name may be as large as a frame.
+        link.name = Str::default();
         session.forget(id);
         outcome
     }

@@ -15,7 +15,10 @@ use futures_util::{FutureExt, future::BoxFuture};
 use crate::{
     connection::Client,
     errors::Failure,
-    links::settle::{Settlement, changes, lock_lost},
+    links::{
+        leases::lock_lost,
+        settle::{Settlement, changes},
+    },
     locks::Lock,
     nodes::{
         ReplyTo, Request, Response,

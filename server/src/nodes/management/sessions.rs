@@ -15,7 +15,7 @@ use crate::{
     connection::Client,
     entities::Entity,
     errors::Failure,
-    links::{Kind, Link, Source, settle::lock_lost},
+    links::{Kind, Link, Source, leases::lock_lost},
     nodes::{
         ReplyTo, Request, Response,
         request::{Fields, wrong},
