@@ -225,7 +225,8 @@ where
 
     /// Sets where messages go that cannot be dead-lettered. One that is a dead letter already is deferred afterwards, so
     /// that it does not stand before the others; one that was received and deleted exists nowhere else, so one that no
-    /// handler has finished when the consumer ends, or is dropped, comes here too. A panic of `sink` is caught.
+    /// handler has finished when the consumer ends, or is dropped, comes here too. On a transport without deferral, a dead
+    /// letter is redelivered instead, and comes here each time. A panic of `sink` is caught.
     pub fn on_undeliverable(mut self, sink: impl FnMut(Undeliverable) + Send + 'static) -> Self {
         self.options.undeliverable = Some(Box::new(sink));
         self

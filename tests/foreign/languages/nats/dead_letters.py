@@ -10,8 +10,8 @@ async def main(url, queue, count):
     for _ in range(int(count)):
         [letter] = await letters.fetch(1, timeout=5)
         headers = letter.headers
-        print(headers["DeadLetterReason"], headers["Sb-Subject"], letter.data.decode())
-        print(headers["DeadLetterErrorDescription"], file=sys.stderr)
+        print(headers.get("DeadLetterReason"), headers["Sb-Subject"], letter.data.decode())
+        print(headers.get("DeadLetterErrorDescription"), file=sys.stderr)
         await letter.ack_sync()
     await client.close()
 

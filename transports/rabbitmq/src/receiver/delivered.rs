@@ -131,9 +131,11 @@ impl Held {
             facts.expires_at = Some(facts.enqueued.saturating_add(shorter));
         }
         // The timestamp of another publisher, if there is one, is not when the broker took the message. If the message had
-        // expired by it, the broker would not have delivered it.
-        if !facts.is_stamped && (facts.enqueued == Timestamp::default() || facts.expires_at.is_some_and(|at| at <= now))
-        {
+        // expired by it, the broker would not have delivered it, and it did not take the message after now.
+        let is_impossible = facts.enqueued == Timestamp::default()
+            || facts.enqueued > now
+            || facts.expires_at.is_some_and(|at| at <= now);
+        if !facts.is_stamped && is_impossible {
             facts.enqueued = now;
             facts.expires_at = message.time_to_live().map(|ttl| now.saturating_add(ttl));
         }
