@@ -185,7 +185,7 @@ mod tests {
 
     fn row(id: i64, destination: &str, session: Option<&str>) -> Waiting {
         let session = session.map(str::to_owned);
-        Waiting { id, destination: destination.into(), session, message_id: String::new(), message: Vec::new() }
+        Waiting { id, destination: destination.into(), session, message_id: id.to_string(), message: Vec::new() }
     }
 
     /// Rules: X-42.
