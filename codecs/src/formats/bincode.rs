@@ -153,7 +153,7 @@ fn decoder<'c, 'de>(
     limits: &Limits,
     options: impl Options,
 ) -> Deserializer<Reader<'c, 'de>, impl Options> {
-    let reader = Reader { left: body, room: limits.bytes - body.len(), end };
+    let reader = Reader { left: body, allowed: limits.bytes - body.len(), end };
     // Bincode's own limit counts every integer, so none is set: the reader checks a length before anything is allocated.
     Deserializer::with_bincode_read(reader, options.with_no_limit())
 }
@@ -178,7 +178,7 @@ fn explained<'de, T: Deserialize<'de>>(
 struct Reader<'c, 'de> {
     left: &'de [u8],
     /// How many bytes a body may have beyond this one.
-    room: usize,
+    allowed: usize,
     end: &'c Cell<&'de [u8]>,
 }
 
@@ -205,7 +205,7 @@ impl<'de> Reader<'_, 'de> {
     /// Distinguishes a length that no allowed body can hold from one that exceeds this body.
     #[cold]
     fn refuse(&self, len: usize) -> ErrorKind {
-        if len > self.left.len() + self.room {
+        if len > self.left.len() + self.allowed {
             return ErrorKind::SizeLimit;
         }
         ErrorKind::Io(io::ErrorKind::UnexpectedEof.into())

@@ -54,7 +54,7 @@ impl Inflater {
             }
             match result {
                 Ok(Status::StreamEnd) => return Ok((start, rest)),
-                // It has no room left, and there may be more input in the decoder.
+                // It is full, and there may be more input in the decoder.
                 Ok(_) if self.end == self.out.len() && self.out.len() < most => {
                     self.out.resize(self.out.len().saturating_mul(2).clamp(1, most), 0);
                 }

@@ -113,11 +113,11 @@ impl Known {
         Ok(Begin::New(self.token(digest, slot, until)))
     }
 
-    /// Makes room for four times as many ids, for all of them are moved by that.
+    /// Reserves capacity for four times as many ids, because all of them are moved by that.
     #[cold]
     fn grow(&mut self) {
         let (len, slots) = (self.table.len(), &self.slots);
-        // Where half of the table was removed from, it has room once it is in order.
+        // Where half of the table was removed from, it has capacity once it is in order.
         if len > self.table.num_buckets() / 2 {
             let more = (3 * len).min(self.max.saturating_sub(len));
             self.table.reserve(more, |&at| slots[at].digest[0]);

@@ -153,7 +153,7 @@ mod tests {
     }
 
     async fn begin_id<C: Clock>(store: &MemoryStore<C>, id: &[u8]) -> Begin<MemoryToken> {
-        store.begin(DedupKey::new("orders", id), LEASE).await.expect("room")
+        store.begin(DedupKey::new("orders", id), LEASE).await.expect("a store that is not full")
     }
 
     async fn reserve<C: Clock>(store: &MemoryStore<C>, id: &[u8]) -> MemoryToken {

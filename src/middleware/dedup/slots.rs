@@ -59,7 +59,7 @@ impl Slots {
         &self[self.reserved[place as usize]]
     }
 
-    /// Makes room for so many more.
+    /// Reserves capacity for so many more.
     pub(super) fn make_room(&mut self, more: usize) {
         self.all.reserve(more);
     }

@@ -63,7 +63,7 @@ impl<'de, V: Visitor<'de>, const OF_TYPE: bool> Visitor<'de> for Container<'_, V
         if OF_TYPE {
             return self.visitor.visit_seq(Fields { inner, level });
         }
-        let counted = inner.size_hint().unwrap_or_default();
+        let counted = inner.size_hint().unwrap_or(0);
         level.count::<A::Error>(counted)?;
         self.visitor.visit_seq(Seq { inner, level, counted })
     }
@@ -71,7 +71,7 @@ impl<'de, V: Visitor<'de>, const OF_TYPE: bool> Visitor<'de> for Container<'_, V
     #[inline]
     fn visit_map<A: MapAccess<'de>>(self, inner: A) -> Result<V::Value, A::Error> {
         let level = self.level.deeper::<A::Error>()?;
-        let counted = inner.size_hint().unwrap_or_default();
+        let counted = inner.size_hint().unwrap_or(0);
         level.count::<A::Error>(counted)?;
         self.visitor.visit_map(Map { inner, level, counted })
     }
