@@ -153,7 +153,7 @@ fn decoder<'c, 'de>(
     limits: &Limits,
     options: impl Options,
 ) -> Deserializer<Reader<'c, 'de>, impl Options> {
-    let reader = Reader { left: body, allowed: limits.bytes - body.len(), end };
+    let reader = Reader { left: body, allowed: limits.bytes.saturating_sub(body.len()), end };
     // Bincode's own limit counts every integer, so none is set: the reader checks a length before anything is allocated.
     Deserializer::with_bincode_read(reader, options.with_no_limit())
 }
