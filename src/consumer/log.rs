@@ -238,14 +238,8 @@ impl Log {
     }
 
     #[cold]
-    pub(super) fn undeliverable(
-        &mut self,
-        info: &EntityInfo,
-        message: &Message,
-        error: Option<&str>,
-        text: &'static str,
-    ) {
-        self.write(info, Some(message), &Line { error: error.map(first_line), ..Line::warn("Undeliverable", text) });
+    pub(super) fn undeliverable(&mut self, info: &EntityInfo, of: &Message, error: Option<&str>, text: &'static str) {
+        self.write(info, Some(of), &Line { error: error.map(first_line), ..Line::warn("Undeliverable", text) });
     }
 
     /// It is written once for a message, not for each delivery.
