@@ -12,6 +12,7 @@ use tower_service::Service;
 
 use super::{
     cause::Cause,
+    dead::is_dead,
     health::ConsumerFailure,
     held::{HeldMessage, LockState, Next},
     report::{Report, is_last},
@@ -44,6 +45,10 @@ where
     pub(super) fn hold_or_delay(&mut self, slot: usize, held: Unsettled<R::Lease>, changes: Changes) {
         let now = Instant::now();
         match changes.then() {
+            Some(Then::Delay(delay)) if is_dead(&held.message) && !self.timers.is_draining() => {
+                let (least, changes) = self.failed_again(&held.message, changes.at_once());
+                self.delay(slot, held, now, delay.max(least), changes);
+            }
             Some(Then::Delay(delay)) if !is_last(&self.incoming.receiver, &held.message) => {
                 self.delay(slot, held, now, delay, changes.at_once());
             }
@@ -52,7 +57,15 @@ where
         }
     }
 
-    fn delay(&mut self, slot: usize, held: Unsettled<R::Lease>, now: Instant, delay: Duration, changes: Changes) {
+    /// Abandons a message after a delay: by the transport, or by holding it until then.
+    pub(super) fn delay(
+        &mut self,
+        slot: usize,
+        held: Unsettled<R::Lease>,
+        now: Instant,
+        delay: Duration,
+        changes: Changes,
+    ) {
         let Some(within) = settled_within(&held.lease) else {
             return self.settle(slot, held, Disposition::Abandon(changes));
         };
@@ -213,7 +226,7 @@ where
             let Some(slot) = slot.or_else(|| self.slots.take_free()) else { return false };
             match next {
                 Next::Abandon(changes) => {
-                    self.settle(slot, Unsettled { before, ..unsettled }, Disposition::Abandon(changes));
+                    self.delay_passed(slot, Unsettled { before, ..unsettled }, changes);
                 }
                 Next::Call => {
                     let Unsettled { lease, message, .. } = unsettled;

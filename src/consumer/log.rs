@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 use tracing::field::{DisplayValue, display};
 
-use super::cause::{Cause, first_line};
+use super::{
+    cause::{Cause, first_line},
+    undeliverable::Fate,
+};
 use crate::{
     Message,
     middleware::trace::outcome,
@@ -235,14 +238,15 @@ impl Log {
     }
 
     #[cold]
-    pub(super) fn undeliverable(&mut self, info: &EntityInfo, message: &Message, error: Option<&str>, has_sink: bool) {
-        let is_dead = message.received().is_some_and(|received| received.dead_lettered);
-        let text = match (has_sink, is_dead) {
-            (true, _) => "a message cannot be dead-lettered: it is passed to on_undeliverable",
-            (false, true) => "a dead letter failed again: it is deferred in the dead-letter queue",
-            (false, false) => "a message of receive-and-delete mode was not handled: it is lost",
-        };
-        self.write(info, Some(message), &Line { error: error.map(first_line), ..Line::warn("Undeliverable", text) });
+    pub(super) fn undeliverable(&mut self, info: &EntityInfo, of: &Message, error: Option<&str>, text: &'static str) {
+        self.write(info, Some(of), &Line { error: error.map(first_line), ..Line::warn("Undeliverable", text) });
+    }
+
+    /// It is written once for a message, not for each delivery.
+    #[cold]
+    pub(super) fn failed_again(&mut self, info: &EntityInfo, message: &Message, error: Option<&str>) {
+        let line = Line::warn("DeadLetterFailed", Fate::Delayed.text());
+        self.write(info, Some(message), &Line { error: error.map(first_line), ..line });
     }
 
     #[cold]

@@ -76,10 +76,12 @@ mod buffered_receiver;
 mod cause;
 mod completion_batch;
 mod control;
+mod dead;
 mod deadline;
 mod dispatch;
 mod drain;
 mod error;
+mod failed_again;
 mod health;
 mod held;
 mod hold;
@@ -223,10 +225,16 @@ where
         self
     }
 
-    /// Sets where messages go that cannot be dead-lettered. One that is a dead letter already is deferred afterwards, so
-    /// that it does not stand before the others; one that was received and deleted exists nowhere else, so one that no
-    /// handler has finished when the consumer ends, or is dropped, comes here too. On a transport without deferral, a dead
-    /// letter is redelivered instead, and comes here each time. A panic of `sink` is caught.
+    /// Sets where messages go that cannot be dead-lettered. One that was received and deleted exists nowhere else, so one that
+    /// no handler has finished when the consumer ends, or is dropped, comes here too. One that is a dead letter already comes
+    /// here once, and stays in the dead-letter queue: it is deferred, so that it does not stand before the others, or where
+    /// the receiver does not report [`Deferral`](crate::transport::Capability::Deferral) it is redelivered after a delay. A
+    /// panic of `sink` is caught.
+    ///
+    /// A dead letter that is abandoned is redelivered after a delay on every transport, because no broker counts deliveries in
+    /// a dead-letter queue: after 1 second the first time, and after twice as long each further time, up to a minute. Where
+    /// the transport has no delay for it, the consumer [holds](Self::max_held) it. The consumer remembers the last 4,096 dead
+    /// letters that failed, each for an hour; one that it has forgotten begins anew.
     pub fn on_undeliverable(mut self, sink: impl FnMut(Undeliverable) + Send + 'static) -> Self {
         self.options.undeliverable = Some(Box::new(sink));
         self

@@ -6,7 +6,7 @@ use super::{
     log::Log,
     slot::caught,
     stats::Stats,
-    undeliverable::{NotSettled, Undeliverable},
+    undeliverable::{Fate, NotSettled, Undeliverable},
 };
 use crate::{Message, transport::Receiver};
 
@@ -34,14 +34,18 @@ impl Options {
 
     /// Passes a message to the sink. A panic of it is caught.
     #[cold]
-    pub(super) fn undeliverable(&mut self, receiver: &impl Receiver, message: &Message, not: NotSettled) {
+    pub(super) fn undeliverable(&mut self, receiver: &impl Receiver, message: &Message, not: NotSettled, fate: Fate) {
         self.stats.count_undeliverable();
         let info = receiver.entity_info();
         let error = match &not {
             NotSettled::DeadLetter(letter) => Some(&*letter.description),
             NotSettled::Otherwise(changes) => changes.cause(),
         };
-        self.log.undeliverable(&info, message, error, self.undeliverable.is_some());
+        let text = match &self.undeliverable {
+            Some(_) => "a message cannot be dead-lettered: it is passed to on_undeliverable",
+            None => fate.text(),
+        };
+        self.log.undeliverable(&info, message, error, text);
         let Some(sink) = &mut self.undeliverable else { return };
         let dead_letter = match not {
             NotSettled::DeadLetter(letter) => Some(letter),

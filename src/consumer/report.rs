@@ -7,7 +7,7 @@ use super::{
     health::ConsumerFailure,
     options::Options,
     slot::{Settling, caught},
-    undeliverable::NotSettled,
+    undeliverable::{Fate, NotSettled},
 };
 use crate::{
     Disposition, Message,
@@ -63,11 +63,17 @@ impl<R: Receiver> Report<'_, R> {
 
     /// A message that ends without its handler, and has no lock.
     pub(super) fn unlocked(&mut self, message: &Message) {
-        self.undeliverable(message, NotSettled::Otherwise(Changes::NONE));
+        self.undeliverable(message, NotSettled::Otherwise(Changes::NONE), Fate::Lost);
     }
 
-    pub(super) fn undeliverable(&mut self, message: &Message, not: NotSettled) {
-        self.options.undeliverable(self.receiver, message, not);
+    /// A dead letter is abandoned, for the first time.
+    #[cold]
+    pub(super) fn failed_again(&mut self, message: &Message, error: Option<&str>) {
+        self.options.log.failed_again(&self.receiver.entity_info(), message, error);
+    }
+
+    pub(super) fn undeliverable(&mut self, message: &Message, not: NotSettled, fate: Fate) {
+        self.options.undeliverable(self.receiver, message, not, fate);
     }
 
     /// The outcome of a settlement, other than that a message was completed.

@@ -12,6 +12,7 @@ use super::{
     buffered_receiver::BufferedReceiver,
     completion_batch::CompletionBatch,
     error::ConsumeError,
+    failed_again::FailedAgain,
     health::{ConsumerState, Share},
     held::{HeldMessage, HeldMessages, Next},
     options::Options,
@@ -43,6 +44,7 @@ where
     pub(super) slots: Slots<S::Future, R::Lease>,
     pub(super) settlements: Settlements<R::Lease>,
     pub(super) timers: Timers<F>,
+    pub(super) failed_again: FailedAgain,
     /// Whether [`ConsumerRun::attend`] has something to do.
     pub(super) is_attended: bool,
     share: Share,
@@ -74,6 +76,7 @@ where
             slots,
             settlements: Settlements::new(CompletionBatch::new(options.operation), HeldMessages::new(options.max_held)),
             timers: Timers::new(shutdown),
+            failed_again: FailedAgain::default(),
             is_attended: false,
             share: Share::default(),
             options,

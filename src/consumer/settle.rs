@@ -13,17 +13,27 @@ use tower_service::Service;
 use super::{
     cause::Cause,
     completion_batch::Answered,
+    dead::is_dead,
     report::is_last,
     run::ConsumerRun,
     slot::{Ended, Settling, Unsettled, settled_within},
     turn::Turn,
-    undeliverable::NotSettled,
+    undeliverable::{Fate, NotSettled},
 };
 use crate::{
     Disposition, Message,
     settlement::Changes,
     transport::{Delivery, Lease, Receiver, SettleError, deadline::Timed},
 };
+
+/// What becomes of a message that is not completed.
+pub(super) enum Otherwise {
+    Settled(Disposition),
+    /// It is abandoned after a delay.
+    Delayed(Duration, Changes),
+    /// It cannot be settled.
+    Gone,
+}
 
 impl<R, S, F> ConsumerRun<R, S, F>
 where
@@ -133,13 +143,17 @@ where
             }
             other => other,
         };
-        let Unsettled { lease, message, .. } = held;
+        let Unsettled { lease, message, before } = held;
         let within = settled_within(&lease);
         let disposition = match disposition {
             Disposition::Complete if within.is_some() => Disposition::Complete,
             other => match self.settle_otherwise(slot, &message, within.is_some(), other) {
-                Some(disposition) => disposition,
-                None => return self.slots.set_free(slot),
+                Otherwise::Settled(disposition) => disposition,
+                Otherwise::Delayed(delay, changes) => {
+                    let held = Unsettled { lease, message, before };
+                    return self.delay(slot, held, Instant::now(), delay, changes);
+                }
+                Otherwise::Gone => return self.slots.set_free(slot),
             },
         };
         self.settle_by(
@@ -176,8 +190,7 @@ where
         self.timers.include(by);
     }
 
-    /// The settlement of a message that has no lock, or for an outcome other than complete. `None` if the message is
-    /// gone and cannot be settled.
+    /// The settlement of a message that has no lock, or for an outcome other than complete.
     #[cold]
     fn settle_otherwise(
         &mut self,
@@ -185,37 +198,39 @@ where
         message: &Message,
         is_locked: bool,
         disposition: Disposition,
-    ) -> Option<Disposition> {
-        let is_dead = message.received().is_some_and(|received| received.dead_lettered);
+    ) -> Otherwise {
         self.slots[slot].cause = None;
+        if is_locked && is_dead(message) {
+            return self.settle_dead(slot, message, disposition);
+        }
         let not = match disposition {
-            Disposition::DeadLetter(dead_letter) if !is_locked || is_dead => NotSettled::DeadLetter(*dead_letter),
+            Disposition::DeadLetter(dead_letter) if !is_locked => NotSettled::DeadLetter(*dead_letter),
             Disposition::DeadLetter(mut dead_letter) => {
                 self.slots[slot].cause = Some(Box::new(Cause::dead_letter(&dead_letter)));
                 dead_letter.fit(message.properties());
-                return Some(Disposition::DeadLetter(dead_letter));
+                return Otherwise::Settled(Disposition::DeadLetter(dead_letter));
             }
             Disposition::Abandon(changes) if is_locked => {
-                let (disposition, cause) = self.abandon(message, is_dead, changes);
+                let (disposition, cause) = self.abandon(message, changes);
                 self.slots[slot].cause = cause.map(Box::new);
-                return Some(disposition);
+                return Otherwise::Settled(disposition);
             }
             Disposition::Complete if !is_locked => {
                 self.options.stats.count_completed();
-                return None;
+                return Otherwise::Gone;
             }
             Disposition::Abandon(changes) => NotSettled::Otherwise(changes),
             _ if !is_locked => NotSettled::Otherwise(Changes::NONE),
-            disposition => return Some(disposition),
+            disposition => return Otherwise::Settled(disposition),
         };
-        self.report().undeliverable(message, not);
-        is_locked.then_some(Disposition::DEFER)
+        self.report().undeliverable(message, not, Fate::Lost);
+        Otherwise::Gone
     }
 
     /// An abandoned message is redelivered, and after the last delivery dead-lettered: with the cause, if there is one.
-    fn abandon(&mut self, message: &Message, is_dead: bool, changes: Changes) -> (Disposition, Option<Cause>) {
+    fn abandon(&mut self, message: &Message, changes: Changes) -> (Disposition, Option<Cause>) {
         let cause = Cause::abandon(&changes);
-        if cause.is_none() || is_dead {
+        if cause.is_none() {
             return (Disposition::Abandon(changes), cause);
         }
         match message.received().filter(|_| is_last(&self.incoming.receiver, message)) {

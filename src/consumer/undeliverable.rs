@@ -20,3 +20,26 @@ pub(super) enum NotSettled {
     DeadLetter(DeadLetter),
     Otherwise(Changes),
 }
+
+/// What becomes of such a message without a sink.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Fate {
+    /// It was removed when it was received.
+    Lost,
+    /// It is a dead letter, and stays in its queue.
+    Deferred,
+    Delayed,
+}
+
+impl Fate {
+    /// As it is in log lines.
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Self::Lost => "a message of receive-and-delete mode was not handled: it is lost",
+            Self::Deferred => "a dead letter failed again: it is deferred in the dead-letter queue",
+            Self::Delayed => {
+                "a dead letter failed again: it is redelivered after a delay, and its further failures are not logged"
+            }
+        }
+    }
+}

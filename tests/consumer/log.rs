@@ -45,16 +45,16 @@ use crate::{
 
 /// The lines of this thread from `consign::consumer` and `consign::transport`, as `LEVEL text field=value`.
 #[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<String>>>, Arc<AtomicU64>);
+pub(crate) struct Lines(Arc<Mutex<Vec<String>>>, Arc<AtomicU64>);
 
 impl Lines {
-    fn capture() -> (Self, DefaultGuard) {
+    pub(crate) fn capture() -> (Self, DefaultGuard) {
         let lines = Self::default();
         let guard = tracing::subscriber::set_default(lines.clone());
         (lines, guard)
     }
 
-    fn all(&self) -> Vec<String> {
+    pub(crate) fn all(&self) -> Vec<String> {
         let lines = self.0.lock().unwrap().clone();
         for line in &lines {
             eprintln!("{line}");

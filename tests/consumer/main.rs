@@ -5,6 +5,7 @@
 
 mod control;
 mod dead_letters;
+mod dead_letters_again;
 mod drain;
 mod fake;
 mod handlers;

@@ -227,7 +227,9 @@ impl Client {
         if !kind.is_cbs() {
             self.idle.used();
         }
-        self.links.insert(id, Link { name, kind, active: Instant::now() });
+        let now = Instant::now();
+        self.idle_link_due(now);
+        self.links.insert(id, Link { name, kind, active: now });
     }
 
     /// Forgets a link, and ends what it holds.

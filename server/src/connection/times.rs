@@ -33,6 +33,17 @@ impl Client {
         self.idle.due = Instant::now();
     }
 
+    /// Has the times looked at when a link that is new may be idle.
+    pub(super) fn idle_link_due(&mut self, now: Instant) {
+        if let Some(idle_at) = now.checked_add(self.idle_link()) {
+            self.idle.due = self.idle.due.min(idle_at);
+        }
+    }
+
+    fn idle_link(&self) -> Duration {
+        self.shared.timeouts.idle_link.max(MIN_IDLE)
+    }
+
     /// Ends what is idle or has lost its rights, and sets the timer.
     pub(super) fn keep_time(&mut self, engine: &mut Engine, now: Instant) {
         let far = now.checked_add(FAR).unwrap_or(now);
@@ -45,7 +56,7 @@ impl Client {
         }
         self.expire_transactions(now);
         let mut timeouts = self.shared.timeouts.clone();
-        timeouts.idle_link = timeouts.idle_link.max(MIN_IDLE);
+        timeouts.idle_link = self.idle_link();
         if self.held.needs_token(now) {
             let since = *self.idle.unauthorized_since.get_or_insert(now);
             if now.duration_since(since) >= timeouts.authorization {

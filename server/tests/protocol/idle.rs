@@ -104,3 +104,18 @@ async fn an_idle_link_has_a_second_at_least() {
     // The timer of the waiting link is due each second.
     assert!((1..=2).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
 }
+
+/// Nothing else has the times of a new connection looked at before.
+/// Rules: A-41.
+#[tokio::test(start_paused = true)]
+async fn the_first_link_is_detached_when_it_has_been_idle() {
+    for idle in [1, 5, 30] {
+        let timeouts = Timeouts::default().idle_link(Duration::from_secs(idle));
+        let harness = Harness::with(|builder| builder.timeouts(timeouts));
+        let session = harness.session().await;
+        let mut link = receiver(&session, "orders").await;
+        let began = Instant::now();
+        assert_eq!(link.recv().await.unwrap_err().condition().unwrap(), "amqp:link:detach-forced");
+        assert!((idle..=idle + 1).contains(&began.elapsed().as_secs()), "{:?} after {idle} s", began.elapsed());
+    }
+}

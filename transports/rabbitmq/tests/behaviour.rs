@@ -573,7 +573,7 @@ async fn refusals_use_no_connection_up() {
     bench.end().await;
 }
 
-/// Most publishers send no `timestamp`, and one that they send has whole seconds of their own clock.
+/// Most publishers send no `timestamp`, and one that they send has whole seconds of their own clock, which may be ahead.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_of_another_publisher_is_not_older_than_the_broker_says() {
     let mut settings = QueueSettings::default();
@@ -581,26 +581,29 @@ async fn a_message_of_another_publisher_is_not_older_than_the_broker_says() {
     let Some(bench) = Bench::new(settings).await else { return };
     let connection = Connection::connect(&support::address(), ConnectionProperties::default()).await.unwrap();
     let channel = connection.create_channel().await.unwrap();
+    let before = SystemClock::new().now().utc;
     let plain = BasicProperties::default();
     let short = plain.clone().with_expiration("60000".into());
     let old = short.clone().with_timestamp(1_000_000_000);
-    for (index, properties) in [plain, short, old].into_iter().enumerate() {
+    // Of a clock that is ahead: a year after this one.
+    let ahead = short.clone().with_timestamp(before.as_millis().cast_unsigned() / 1_000 + 365 * 24 * 3_600);
+    for (index, properties) in [plain, short, old, ahead].into_iter().enumerate() {
         let body = format!("{index:03}");
         let options = BasicPublishOptions::default();
         channel.basic_publish("".into(), (*bench.queue).into(), options, body.as_bytes(), properties).await.unwrap();
     }
     let mut receiver = bench.receiver();
-    let before = SystemClock::new().now().utc;
-    for index in 0..3 {
+    for index in 0..4 {
         let delivery = receiver.receive_within(SOON).await.unwrap();
         assert_eq!(text(&delivery), format!("{index:03}"));
         let received = delivery.message.received().unwrap();
         assert!(received.enqueued_time >= before && received.expires_at > received.enqueued_time, "{received:?}");
+        assert!(received.enqueued_time <= SystemClock::new().now().utc, "{received:?}");
         delivery.abandon().await.unwrap();
     }
     drop(receiver);
     // Each goes to the end of the queue, by a copy of its own.
-    let again = [0, 1, 2].map(|index| (format!("{index:03}"), 2));
+    let again = [0, 1, 2, 3].map(|index| (format!("{index:03}"), 2));
     let mut all = bench.drain().await;
     all.sort();
     assert_eq!(all, again);

@@ -15,7 +15,7 @@ use std::{
 use async_nats::Subscriber;
 use consign_core::{
     message::EntityPath,
-    transport::{BoxFuture, Capabilities, Delivery, EntityInfo, ErrorKind, ReceiveError, Receiver},
+    transport::{BoxFuture, Capabilities, Capability, Delivery, EntityInfo, ErrorKind, Level, ReceiveError, Receiver},
 };
 use futures_util::stream::FuturesOrdered;
 use tokio::{
@@ -335,7 +335,11 @@ impl Receiver for NatsReceiver {
         Poll::Ready(())
     }
 
+    /// A dead letter cannot be deferred.
     fn capabilities(&self) -> Capabilities {
+        if self.source.is_dead_letter() {
+            return Nats::CAPABILITIES.with(Capability::Deferral, Level::Unsupported);
+        }
         Nats::CAPABILITIES
     }
 

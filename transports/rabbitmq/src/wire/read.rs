@@ -85,10 +85,13 @@ pub(crate) fn read(raw: &BasicProperties, payload: Bytes, mut report: impl FnMut
     let mut is_stamped = made.is_some() && !headers.contains_key(names::MESSAGE_ID);
     let mut number = made;
     let mut nested = Vec::new();
-    let types = match headers.inner().get(names::TYPES) {
-        Some(AMQPValue::FieldTable(types)) => Some(types.inner()),
-        _ => None,
-    };
+    let types = headers.inner().get(names::TYPES).and_then(|header| {
+        let types = match header {
+            AMQPValue::FieldTable(types) => Some(types.inner()),
+            _ => None,
+        };
+        or_reported(types, names::TYPES, "a table", &mut report)
+    });
     for (name, value) in headers {
         let name = name.as_str();
         if !names::is_reserved(name) || name.starts_with(names::ESCAPE) {
@@ -103,20 +106,33 @@ pub(crate) fn read(raw: &BasicProperties, payload: Bytes, mut report: impl FnMut
         }
         match name {
             names::ENQUEUED_TIME => {
-                if let Some(at) = time(value) {
+                if let Some(at) = or_reported(time(value), names::ENQUEUED_TIME, "a time", &mut report) {
                     (facts.enqueued, facts.is_stamped) = (at, true);
                 }
             }
-            names::SEQUENCE_NUMBER => number = integer(value).map(i64::cast_unsigned),
+            names::SEQUENCE_NUMBER => {
+                let own = integer(value).map(i64::cast_unsigned);
+                number = or_reported(own, names::SEQUENCE_NUMBER, "an integer", &mut report).or(number);
+            }
             names::FAILED_DELIVERIES => {
+                let count = integer(value).and_then(|count| count.try_into().ok());
+                let count: Option<u32> = or_reported(count, names::FAILED_DELIVERIES, "a count", &mut report);
                 // The maximum leaves one more.
-                facts.failed = integer(value).and_then(|count| count.try_into().ok()).unwrap_or(0).min(u32::MAX - 1);
+                facts.failed = count.map_or(0, |count| count.min(u32::MAX - 1));
             }
             names::TIME_TO_LIVE => {
-                ttl = integer(value).and_then(|millis| millis.try_into().ok()).map(Duration::from_millis).or(ttl);
+                let own = integer(value).and_then(|millis| millis.try_into().ok()).map(Duration::from_millis);
+                ttl = or_reported(own, names::TIME_TO_LIVE, "a number of milliseconds", &mut report).or(ttl);
             }
-            names::MESSAGE_ID_STAMPED => is_stamped = truth(value) == Some(true),
-            names::BODY => is_encoded = text(value) == Some(body::SECTIONS),
+            names::MESSAGE_ID_STAMPED => {
+                let own = or_reported(truth(value), names::MESSAGE_ID_STAMPED, "a boolean", &mut report);
+                is_stamped = own == Some(true);
+            }
+            names::BODY => {
+                let encoding = text(value).filter(|encoding| *encoding == body::SECTIONS);
+                is_encoded = or_reported(encoding, names::BODY, "a known encoding", &mut report).is_some();
+            }
+            names::TYPES => {}
             "x-death" => facts.is_expired = has_expired(value),
             _ if is_said_by_property(name, raw) => {}
             names::ANNOTATIONS | names::FOOTER => read_pairs(name, value, &mut properties, &mut report),
@@ -171,6 +187,19 @@ fn is_said_by_property(name: &str, raw: &BasicProperties) -> bool {
         names::USER_ID => raw.user_id().is_some(),
         _ => false,
     }
+}
+
+/// Reports a header whose value is not of its kind. It is left out.
+fn or_reported<T>(
+    value: Option<T>,
+    part: &'static str,
+    kind: &'static str,
+    report: &mut impl FnMut(Malformed),
+) -> Option<T> {
+    if value.is_none() {
+        report(Malformed { part, cause: Cause::Expected(kind) });
+    }
+    value
 }
 
 /// An annotation that the header was written from stays as it is.

@@ -173,6 +173,46 @@ fn parts_that_cannot_be_decoded_are_left_out_and_reported() {
     }
 }
 
+/// Rules: K-119.
+#[test]
+fn headers_of_another_type_are_left_out_and_reported() {
+    let number = AMQPValue::LongLongInt;
+    let text = |text: &str| AMQPValue::LongString(text.into());
+    let cases = [
+        (names::TIME_TO_LIVE, text("soon"), "the header is not a number of milliseconds"),
+        (names::TIME_TO_LIVE, number(-1), "the header is not a number of milliseconds"),
+        (names::ENQUEUED_TIME, text("now"), "the header is not a time"),
+        (names::SEQUENCE_NUMBER, text("7"), "the header is not an integer"),
+        (names::FAILED_DELIVERIES, text("7"), "the header is not a count"),
+        (names::FAILED_DELIVERIES, number(-7), "the header is not a count"),
+        (names::FAILED_DELIVERIES, number(1 << 32), "the header is not a count"),
+        (names::MESSAGE_ID_STAMPED, text("true"), "the header is not a boolean"),
+        (names::TYPES, text("u8"), "the header is not a table"),
+        (names::BODY, AMQPValue::Boolean(true), "the header is not a known encoding"),
+        (names::BODY, text("base64"), "the header is not a known encoding"),
+    ];
+    for (name, value, cause) in cases {
+        let mut headers = FieldTable::default();
+        headers.insert(name.into(), value);
+        headers.insert("tenant".into(), number(7));
+        let raw = BasicProperties::default()
+            .with_headers(headers)
+            .with_message_id("order-1".into())
+            .with_expiration("5000".into())
+            .with_timestamp(1_700_000_000);
+        let mut reported = Vec::new();
+        let (message, facts) = read(&raw, Bytes::from_static(b"payload"), |malformed| reported.push(malformed));
+        let [malformed] = &*reported else { panic!("{name}: {reported:?}") };
+        assert_eq!((malformed.part, &*malformed.cause.to_string()), (name, cause));
+        assert_eq!((message.payload(), message.message_id()), (Some(&b"payload"[..]), Some("order-1")));
+        assert_eq!(message.application_properties().get("tenant"), Some(&PropertyValue::I64(7)));
+        assert!(!message.is_message_id_stamped());
+        assert_eq!(message.time_to_live(), Some(Duration::from_secs(5)));
+        assert_eq!((facts.number, facts.failed, facts.is_stamped), (0, 0, false));
+        assert_eq!(facts.enqueued, Timestamp::from_millis(1_700_000_000_000));
+    }
+}
+
 /// Rules: K-122.
 #[test]
 fn a_made_id_takes_the_place_of_headers() {
