@@ -43,18 +43,18 @@ use crate::{
     hush, panic_on_purpose, seconds, until, within,
 };
 
-/// The lines of this thread from `consign::consumer` and `consign::transport`, as `LEVEL text field=value`.
+/// The lines of this thread from the consumer, the transport and the supervisor, as `LEVEL text field=value`.
 #[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<String>>>, Arc<AtomicU64>);
+pub(crate) struct Lines(Arc<Mutex<Vec<String>>>, Arc<AtomicU64>);
 
 impl Lines {
-    fn capture() -> (Self, DefaultGuard) {
+    pub(crate) fn capture() -> (Self, DefaultGuard) {
         let lines = Self::default();
         let guard = tracing::subscriber::set_default(lines.clone());
         (lines, guard)
     }
 
-    fn all(&self) -> Vec<String> {
+    pub(crate) fn all(&self) -> Vec<String> {
         let lines = self.0.lock().unwrap().clone();
         for line in &lines {
             eprintln!("{line}");
@@ -90,7 +90,8 @@ impl Subscriber for Lines {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        if ["consign::consumer", "consign::transport"].contains(&event.metadata().target()) {
+        if ["consign::consumer", "consign::transport", "consign::supervisor::task"].contains(&event.metadata().target())
+        {
             let mut fields = Fields(String::new(), String::new());
             event.record(&mut fields);
             self.0.lock().unwrap().push(format!("{} {}{}", event.metadata().level(), fields.0, fields.1));
