@@ -20,7 +20,8 @@ pub trait MessageExt: sealed::Sealed {
     /// Decodes the body as a `T`, by the message's ContentType and the rules of `codecs`. The value may borrow from the
     /// message.
     ///
-    /// An AMQP string value without a ContentType is decoded as `text/plain`, if `codecs` has a codec for it. Other AMQP values, and sequences, are decoded by the codec
+    /// An AMQP string value without a ContentType is decoded as `text/plain`, if `codecs` has a codec for it. AMQP null is an empty body
+    /// for the codec of the ContentType, and a binary value is its bytes. Other AMQP values, and sequences, are decoded by the codec
     /// `amqp-value`, with the feature of this name, and refused without it. A compressed body is refused: the layer
     /// `middleware::content_encoding::DecompressLayer` decompresses it first. A `ContentEncoding` that names a charset,
     /// `identity`, `binary`, `7bit` or `8bit` is ignored.

@@ -222,10 +222,13 @@ impl ManualClock {
         Self { elapsed: AtomicU64::new(0), utc: AtomicI64::new(utc.as_millis()) }
     }
 
-    /// Moves time on, in whole milliseconds.
+    /// Moves time on, in whole milliseconds, up to the last that it can show.
     pub fn advance(&self, by: Duration) {
-        self.elapsed.fetch_add(millis(by), Ordering::Relaxed);
-        self.utc.fetch_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX), Ordering::Relaxed);
+        let by = millis(by);
+        let relaxed = Ordering::Relaxed;
+        // Neither closure refuses a value.
+        let _ = self.elapsed.fetch_update(relaxed, relaxed, |elapsed| Some(elapsed.saturating_add(by)));
+        let _ = self.utc.fetch_update(relaxed, relaxed, |utc| Some(utc.saturating_add_unsigned(by)));
     }
 
     /// Sets UTC as an operating system may, forwards or back. Monotonic time does not notice.
@@ -276,5 +279,15 @@ mod tests {
         ] {
             assert_eq!(Timestamp::from_millis(millis).to_string(), text, "{millis}");
         }
+    }
+
+    #[test]
+    fn a_manual_clock_stands_still_at_its_end() {
+        let clock = ManualClock::new(Timestamp::from_millis(1));
+        clock.advance(Duration::from_secs(1));
+        clock.advance(Duration::MAX);
+        clock.advance(Duration::from_secs(1));
+        let end = Moment { elapsed: Duration::from_millis(u64::MAX), utc: Timestamp::from_millis(i64::MAX) };
+        assert_eq!(clock.now(), end);
     }
 }

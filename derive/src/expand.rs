@@ -2,7 +2,9 @@
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
-use syn::{Data, DeriveInput, Error, Fields, Ident, LitInt, Result, Type, parse_quote, spanned::Spanned};
+use syn::{
+    Data, DeriveInput, Error, Fields, Ident, LitInt, Result, Type, ext::IdentExt, parse_quote, spanned::Spanned,
+};
 
 use crate::attributes::{Attributes, From};
 
@@ -30,6 +32,11 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let (types, all) = match &input.data {
         Data::Enum(data) => {
             attributes.refuse(true, false, &input.ident)?;
+            if data.variants.is_empty() {
+                let text =
+                    "an enum of message types without a type: add a variant with `#[message(\"order.created\")]`";
+                return Err(Error::new(input.ident.span(), text));
+            }
             let mut types = Vec::new();
             for variant in &data.variants {
                 let of = Attributes::read(&variant.attrs)?;
@@ -150,7 +157,7 @@ fn write(name: &Ident, all: &Attributes, types: &[Typed<'_>]) -> TokenStream {
 }
 
 fn table(root: &syn::Path, name: &Ident, all: &Attributes, types: &[Typed<'_>]) -> TokenStream {
-    let shown = name.to_string();
+    let shown = name.unraw().to_string();
     let rows = types.iter().map(|of| {
         let Attributes { name, aliases, codec, .. } = &of.attributes;
         let versions = of.versions();
@@ -211,5 +218,22 @@ impl Typed<'_> {
             Holds::Nothing(_) => quote! { &() },
             Holds::Itself => quote! { self },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_enum_without_variants_is_an_error_that_says_to_add_a_type() {
+        let error = expand(&parse_quote! { enum Event {} }).unwrap_err();
+        assert!(error.to_string().contains("add a variant"), "{error}");
+    }
+
+    #[test]
+    fn a_raw_name_is_shown_without_its_prefix() {
+        let written = expand(&parse_quote! { #[message("order.created")] struct r#type; }).unwrap().to_string();
+        assert!(written.contains("TypeTable :: new (\"type\""), "{written}");
     }
 }

@@ -98,6 +98,8 @@ impl AsyncApi {
                 return Err(BuildError::new(Kind::DuplicateSchema, advice));
             }
         }
+        // Whether there is a message of this name, and one that stands for all others.
+        let mut others = (false, false);
         for pipeline in &self.pipelines {
             let (address, action) = (
                 pipeline.address(),
@@ -115,6 +117,9 @@ impl AsyncApi {
             let entry = &mut channels[&channel];
             let mut references = Vec::new();
             for mut message in messages(pipeline) {
+                if message.name == Self::OTHER {
+                    others = (others.0 || !message.is_fallback, others.1 || message.is_fallback);
+                }
                 if let Some((schema, is_used)) = schemas.get_mut(message.name.as_str()) {
                     *is_used = true;
                     message.value.insert("payload".into(), schema.as_value().clone());
@@ -131,6 +136,13 @@ impl AsyncApi {
                 value["messages"] = references.into();
             }
             operations.insert(operation, value);
+        }
+        if others == (true, true) && schemas.contains_key(Self::OTHER) {
+            let advice = format!(
+                "`{}` is a subject and the name of all other messages: leave the schema out, or rename the subject",
+                Self::OTHER
+            );
+            return Err(BuildError::new(Kind::DuplicateSchema, advice));
         }
         let mut unused: Vec<_> = schemas.iter().filter(|(_, (_, is_used))| !is_used).map(|(name, _)| *name).collect();
         unused.sort_unstable();
@@ -150,16 +162,18 @@ impl AsyncApi {
 
     fn build_servers(&self) -> Result<Map<String, Value>, BuildError> {
         let mut servers = Map::new();
-        for (name, server) in &self.servers {
+        for (index, (name, server)) in self.servers.iter().enumerate() {
             let host = server["host"].as_str().unwrap_or_default();
             if host.is_empty() || host.contains(['/', '@', '?', '#', ' ']) {
                 // The host may have a password, so it is not shown.
                 let advice = format!("the host of the server `{name}` has to be a name or an address, and a port");
                 return Err(BuildError::new(Kind::Host, advice));
             }
-            if servers.insert(key(name), server.clone()).is_some() {
+            if self.servers[..index].iter().any(|(other, _)| other == name) {
                 return Err(BuildError::new(Kind::DuplicateServer, format!("two servers are called `{name}`")));
             }
+            let id = free_key(name, |id| !servers.contains_key(id));
+            servers.insert(id, server.clone());
         }
         Ok(servers)
     }
@@ -167,13 +181,7 @@ impl AsyncApi {
 
 /// The key of the channel with this address, which is added if it is new.
 fn channel_of(channels: &mut Map<String, Value>, address: &str) -> String {
-    let first = key(address);
-    let mut id = first.clone();
-    let mut count = 1;
-    while channels.get(&id).is_some_and(|other| other["address"] != address) {
-        count += 1;
-        id = format!("{first}.{count}");
-    }
+    let id = free_key(address, |id| channels.get(id).is_none_or(|other| other["address"] == address));
     channels.entry(&*id).or_insert_with(|| json!({ "address": address, "messages": {} }));
     id
 }
@@ -181,14 +189,20 @@ fn channel_of(channels: &mut Map<String, Value>, address: &str) -> String {
 /// Inserts a message under a key made of its name. Returns the key. An equal message of another pipeline of the
 /// channel has the same key.
 fn insert(messages: &mut Value, name: &str, value: Value) -> String {
+    let id = free_key(name, |id| messages.get(id).is_none_or(|other| *other == value));
+    messages[&id] = value;
+    id
+}
+
+/// The first key of this name that is free: names that differ may have one key.
+fn free_key(name: &str, is_free: impl Fn(&str) -> bool) -> String {
     let first = key(name);
     let mut id = first.clone();
     let mut count = 1;
-    while messages.get(&id).is_some_and(|other| *other != value) {
+    while !is_free(&id) {
         count += 1;
         id = format!("{first}.{count}");
     }
-    messages[&id] = value;
     id
 }
 

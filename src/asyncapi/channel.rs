@@ -14,6 +14,8 @@ pub(super) struct ChannelMessage {
     /// By which a schema is found.
     pub(super) name: String,
     pub(super) value: Map<String, Value>,
+    /// Whether it stands for all others.
+    pub(super) is_fallback: bool,
 }
 
 /// The messages of a pipeline, in the order of its routes and types.
@@ -34,6 +36,7 @@ pub(super) fn messages(pipeline: &PipelineDescription) -> Vec<ChannelMessage> {
         messages.extend(typed(&router.types, codecs, None));
         if router.has_otherwise || !router.nested_fallbacks.is_empty() {
             let mut others = message(AsyncApi::OTHER, codecs, None);
+            others.is_fallback = true;
             others.value.insert("summary".into(), "Messages of other subjects".into());
             messages.push(others);
         }
@@ -79,7 +82,7 @@ fn message(name: &str, codecs: Option<&DecisionTable>, codec: Option<&str>) -> C
     if let Some(codec) = written {
         value.insert("contentType".into(), codec.writes.into());
     }
-    ChannelMessage { name: name.into(), value }
+    ChannelMessage { name: name.into(), value, is_fallback: false }
 }
 
 /// The application properties that say how the body is read.

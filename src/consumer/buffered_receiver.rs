@@ -172,7 +172,8 @@ impl<R: Receiver> BufferedReceiver<R> {
     ) -> Poll<Result<(), ReceiveError>> {
         match self.receiver.poll_receive(cx, wanted, &mut self.batch) {
             Poll::Pending => Poll::Pending,
-            Poll::Ready(Ok(_)) if !self.batch.is_empty() => {
+            // What a receiver has appended before it failed, against its contract, is locked, and is handled.
+            Poll::Ready(_) if !self.batch.is_empty() => {
                 self.batch.reverse();
                 // These locks begin now, and not when the turn began.
                 turn.forget();

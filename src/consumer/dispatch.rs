@@ -76,7 +76,9 @@ where
         self.options.health.failed(ConsumerFailure::Receive(error.kind()));
         let info = self.incoming.receiver.entity_info();
         if !error.is_retryable() {
-            self.options.log.receive_failed(&info, Receiving::Messages, &error, None);
+            if !self.options.log.session_lost(&info, &error) {
+                self.options.log.receive_failed(&info, Receiving::Messages, &error, None);
+            }
             self.begin_drain(Some(ConsumeError::Receive(error)));
             return;
         }

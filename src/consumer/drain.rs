@@ -9,7 +9,7 @@ use std::{
 use tower::BoxError;
 use tower_service::Service;
 
-use super::{error::ConsumeError, run::ConsumerRun, stats::Stats, timers::Expired};
+use super::{error::ConsumeError, run::ConsumerRun, slot::Settling, stats::Stats, timers::Expired};
 use crate::{Disposition, Message, settlement::Changes, transport::Receiver};
 
 impl<R, S, F> ConsumerRun<R, S, F>
@@ -81,10 +81,14 @@ where
 
     #[cold]
     fn poll_open_releases(&mut self, cx: &mut Context<'_>) {
-        while let Some(answer) = self.settlements.poll_release(cx) {
-            match answer {
-                Ok(result) => self.released(result),
-                Err(_) => self.report().unanswered(1, None),
+        while let Some((answer, delayed)) = self.settlements.poll_release(cx) {
+            let message = delayed.as_ref().map(|delayed| &delayed.message);
+            match (answer, &delayed) {
+                (Ok(result), None) => self.released(result),
+                (Ok(result), Some(delayed)) => {
+                    self.report().settled(Settling::Abandon, result, message, delayed.cause.as_ref());
+                }
+                (Err(_), _) => self.report().unanswered(1, message),
             }
         }
     }

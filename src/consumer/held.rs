@@ -210,7 +210,8 @@ impl<L: Lease> HeldMessages<L> {
     pub(super) fn retry_renewal(&mut self, at: usize, epoch: Instant, now: Instant) -> Option<Instant> {
         let renewing = self.all[at].renewing.as_mut()?;
         self.renewing -= usize::from(renewing.asked.take().is_some());
-        renewing.schedule_retry(epoch, now);
+        // A held message is renewed for as long as it is held.
+        renewing.schedule_retry(epoch, Duration::MAX, now);
         Some(renewing.due)
     }
 }

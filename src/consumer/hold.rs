@@ -17,6 +17,7 @@ use super::{
     held::{HeldMessage, LockState, Next},
     report::{Report, is_last},
     run::ConsumerRun,
+    settlements::Delayed,
     slot::{Before, LONGEST_LOCK, Renewing, Settling, Unsettled, lock_of, settled_within},
 };
 use crate::{
@@ -258,8 +259,9 @@ where
             self.slots.set_all_free(slot);
             match next {
                 Next::Abandon(changes) => {
+                    let delayed = Delayed { message, cause: Cause::abandon(&changes) };
                     let settle = lease.settle(Disposition::Abandon(changes));
-                    self.settlements.push_release(Timed::new(settle, self.options.operation));
+                    self.settlements.push_abandon(Timed::new(settle, self.options.operation), delayed);
                 }
                 Next::Call => self.release(Delivery { message, lease }),
             }

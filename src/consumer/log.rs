@@ -1,5 +1,7 @@
 //! The log lines of a consumer. Their target, their fields and their reasons are in `docs/operating.md`.
 
+mod session;
+
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
@@ -24,6 +26,8 @@ const UNKNOWN: &str = "unknown";
 /// What the lines of one consumer have in common.
 pub(super) struct Log {
     entity: Option<Arc<str>>,
+    /// Of a part of a consumer: its session.
+    session: Option<Arc<str>>,
     /// When a summary of suppressed lines is due.
     due: Option<Instant>,
     /// A part of a consumer leaves the last summary to the whole.
@@ -32,7 +36,7 @@ pub(super) struct Log {
 
 impl Log {
     pub(super) fn new() -> Self {
-        Self { entity: None, due: None, is_whole: true }
+        Self { entity: None, session: None, due: None, is_whole: true }
     }
 
     pub(super) fn set_entity(&mut self, name: &str) {
@@ -41,12 +45,12 @@ impl Log {
 
     /// For one session of a consumer.
     pub(super) fn of_part(&self) -> Self {
-        Self { entity: self.entity.clone(), due: None, is_whole: false }
+        Self { entity: self.entity.clone(), session: self.session.clone(), due: None, is_whole: false }
     }
 
     /// Writes the last summaries of all sessions when it is told the end.
     pub(super) fn to_finish(&self) -> Self {
-        Self { entity: self.entity.clone(), due: Some(Instant::now()), is_whole: true }
+        Self { entity: self.entity.clone(), session: None, due: Some(Instant::now()), is_whole: true }
     }
 
     pub(super) fn learn(&mut self, info: &EntityInfo) {
@@ -251,7 +255,12 @@ impl Log {
 
     #[cold]
     pub(super) fn sink_panicked(&mut self, info: &EntityInfo, message: Option<&Message>) {
-        let text = "on_undeliverable panicked: the message is lost";
+        let is_dead = message.and_then(Message::received).is_some_and(|received| received.dead_lettered);
+        let text = if is_dead {
+            "on_undeliverable panicked: the dead letter stays in its queue"
+        } else {
+            "on_undeliverable panicked: the message is lost"
+        };
         self.write(info, message, &Line::warn("UndeliverablePanicked", text));
     }
 
@@ -309,23 +318,6 @@ impl Log {
         self.write(info, message, &Line { error: Some(&cause_of(error)), ..Line::warn("RenewalFailed", text) });
     }
 
-    #[cold]
-    pub(super) fn session_not_closed(&mut self, info: &EntityInfo, error: &SettleError) {
-        let text = "a session was not closed: it is free when its lock ends";
-        self.write(info, None, &Line { error: Some(&cause_of(error)), ..Line::warn("SessionNotClosed", text) });
-    }
-
-    #[cold]
-    pub(super) fn session_not_renewed(&mut self, info: &EntityInfo, session: &str, error: &SettleError) {
-        let reason = "RenewalFailed";
-        if let Some(entity) = self.admit(reason, info) {
-            let (session, error) = (display(Escaped(session)), cause_of(error));
-            let error = display(Escaped(&error));
-            tracing::warn!(target: TARGET, entity = &*entity, session_id = session, reason, error,
-                "the lock of a session was not renewed: the session is closed");
-        }
-    }
-
     /// `pause` is how long the consumer waits; `None` if it stops.
     #[cold]
     pub(super) fn receive_failed(
@@ -353,16 +345,6 @@ impl Log {
     pub(super) fn stack_failed(&mut self, info: &EntityInfo, error: &(dyn std::error::Error + 'static)) {
         let line = Line::warn("StackFailed", "the stack failed to become ready: the consumer stops");
         self.write(info, None, &Line { error: Some(&cause_of(error)), ..line });
-    }
-
-    /// The shutdown has ended while so many sessions were open.
-    #[cold]
-    pub(super) fn sessions_overdue(&mut self, info: &EntityInfo, sessions: usize) {
-        let reason = "SessionNotClosed";
-        if let Some(entity) = self.admit(reason, info) {
-            tracing::warn!(target: TARGET, entity = &*entity, reason, sessions,
-                "sessions were not closed before the shutdown ended: they are free when their locks end");
-        }
     }
 
     /// The drain timeout has passed while so many handlers ran.

@@ -212,7 +212,7 @@ where
     /// Sets how long the transport may take to answer a settlement, a release or a renewal: by default 60 seconds, at
     /// least a millisecond and at most a year. An operation without an answer by then has failed as
     /// [`ServiceTimeout`](crate::transport::ErrorKind::ServiceTimeout), and the consumer goes on. A settlement is given
-    /// up when the lock of its message has ended, if that is earlier.
+    /// up after the lock duration of its message, if that is shorter.
     pub fn operation_timeout(mut self, timeout: Duration) -> Self {
         self.options.operation = operation::clamped(timeout);
         self

@@ -3,6 +3,7 @@
 use std::{
     future::Future,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use tokio::time::Instant;
@@ -67,7 +68,7 @@ impl<F: Future, L: Lease> Slots<F, L> {
                 self.poll_renewal(slot, deadline, report);
             } else {
                 renewing.asked = None;
-                renewing.schedule_retry(deadline.epoch, now);
+                renewing.schedule_retry(deadline.epoch, report.options.renewal, now);
                 deadline.include(renewing.due);
                 report.renewal_unanswered(Some(&unsettled.message));
             }
@@ -91,7 +92,7 @@ impl<F: Future, L: Lease> Slots<F, L> {
             Err(error) if error.is_lock_lost() => return self.lock_lost(slot, report),
             Err(error) => {
                 report.renewal_failed(place.held.as_ref().map(|unsettled| &unsettled.message), &error);
-                renewing.schedule_retry(deadline.epoch, Instant::now());
+                renewing.schedule_retry(deadline.epoch, report.options.renewal, Instant::now());
             }
         }
         deadline.include(renewing.due);
@@ -123,7 +124,7 @@ impl<L: Lease> Renewing<L> {
     }
 
     /// When to renew next; after the last renewal, when the lock ends.
-    fn schedule(&mut self, epoch: Instant, total: std::time::Duration, now: Instant) {
+    fn schedule(&mut self, epoch: Instant, total: Duration, now: Instant) {
         let renewal = Renewal::new(self.lock).total(total);
         let since = |at: Instant| at.saturating_duration_since(epoch);
         let wait = renewal.next(since(self.started), since(self.last), since(now));
@@ -133,9 +134,9 @@ impl<L: Lease> Renewing<L> {
         };
     }
 
-    pub(super) fn schedule_retry(&mut self, epoch: Instant, now: Instant) {
+    pub(super) fn schedule_retry(&mut self, epoch: Instant, total: Duration, now: Instant) {
         let since = |at: Instant| at.saturating_duration_since(epoch);
-        let wait = Renewal::new(self.lock).retry(since(self.last), since(now));
+        let wait = Renewal::new(self.lock).total(total).retry(since(self.started), since(self.last), since(now));
         self.due = wait.map_or_else(|| self.ends(), |wait| now + wait);
     }
 }

@@ -33,13 +33,14 @@ impl<S> Stack<S> {
         S::Error: Into<BoxError>,
     {
         let service = &mut self.service;
-        match caught(|| service.poll_ready(cx)) {
+        // Converting the error is the user's code too.
+        match caught(|| service.poll_ready(cx).map_err(Into::into)) {
             Some(Poll::Ready(Ok(()))) => Poll::Ready(Ok(())),
             Some(Poll::Pending) => {
                 self.may_hold_place = true;
                 Poll::Pending
             }
-            Some(Poll::Ready(Err(error))) => Poll::Ready(Err(error.into())),
+            Some(Poll::Ready(Err(error))) => Poll::Ready(Err(error)),
             None => Poll::Ready(Err("the stack panicked in poll_ready".into())),
         }
     }

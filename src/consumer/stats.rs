@@ -18,9 +18,10 @@ counters! {
     dead_lettered, count_dead_lettered;
     /// Messages that were deferred, as the broker confirmed.
     deferred, count_deferred;
-    /// Calls of the stack that answered with an error. Their messages are abandoned.
+    /// Calls of the stack that answered with an error. Their messages are abandoned, or dead-lettered if the error is permanent or the
+    /// delivery is the last.
     failed, count_failed;
-    /// Calls of the stack that panicked. Their messages are abandoned.
+    /// Calls of the stack that panicked. Their messages are abandoned, or dead-lettered if the delivery is the last.
     panicked, count_panicked;
     /// Handlers that were cancelled because the lock was lost, or the time to drain was over.
     cancelled, count_cancelled;
@@ -37,7 +38,8 @@ counters! {
     held, count_held;
     /// Messages that were released before a handler saw them.
     released, count_released;
-    /// Messages that could not be dead-lettered, because they were received and deleted or are dead letters already.
+    /// Messages that could not have their outcome: they were received and deleted and are not completed, or they are dead letters that
+    /// were to be dead-lettered.
     undeliverable, count_undeliverable;
 }
 

@@ -3,8 +3,8 @@ use crate::{
     settlement::{Changes, DeadLetter},
 };
 
-/// A message that a handler, or a decoder, dead-lettered where no dead-letter sub-queue can take it: it was removed when
-/// it was received, or the message is already a dead letter.
+/// A message that cannot have its outcome: it was removed when it was received and was not completed, or a handler or a decoder
+/// dead-lettered it, and it is already a dead letter.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Undeliverable {

@@ -7,7 +7,7 @@ use siphasher::sip128::{Hasher128, SipHasher13};
 use super::{
     ActionError, DeadLetterFilter, DeadLetters, EntityDeadLetters, Explained, RESUBMIT_COUNT,
     action::{Action, Changes, Copies, NotCommitted, Refused, Step},
-    run::Run,
+    run::{Kept, Run},
 };
 use crate::{
     Disposition, Message,
@@ -173,14 +173,18 @@ async fn commit(
     copy: Message,
     lease: DynLease,
 ) -> Result<(), NotCommitted<DynLease>> {
+    // This may be dropped while it waits, which is not to count a delivery.
+    let lease = Kept::new(lease);
     let mut transaction = match transport.begin().await {
         Ok(transaction) => transaction,
-        Err(error) => return Err(not_committed(error.with_leases([lease]))),
+        Err(error) => return Err(not_committed(error.with_leases(lease.into_lease()))),
     };
     if let Err(error) = transaction.send(&to, copy).await {
-        return Err(not_committed(TransactionError::from(error).with_leases([lease])));
+        return Err(not_committed(TransactionError::from(error).with_leases(lease.into_lease())));
     }
-    transaction.settle(lease, Disposition::Complete).await.map_err(not_committed)?;
+    if let Some(lease) = lease.into_lease() {
+        transaction.settle(lease, Disposition::Complete).await.map_err(not_committed)?;
+    }
     transaction.commit().await.map(drop).map_err(not_committed)
 }
 

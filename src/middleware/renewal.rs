@@ -72,11 +72,13 @@ impl Renewal {
     }
 
     /// Returns how long to wait before a renewal that failed is tried again: half of what is left of the lock, and not less
-    /// than a sixteenth of all of it. `None` if nothing is left: the lock is lost.
+    /// than a sixteenth of all of it. `None` if nothing is [left](Self::left): the lock is lost. Also `None` if it would come after the
+    /// total: the lock is not renewed any more.
     #[must_use]
-    pub fn retry(&self, last_renewed: Duration, now: Duration) -> Option<Duration> {
+    pub fn retry(&self, started: Duration, last_renewed: Duration, now: Duration) -> Option<Duration> {
         let left = self.left(last_renewed, now);
-        (!left.is_zero()).then(|| (left / 2).max(self.lock / 16).max(Self::SHORTEST).min(left))
+        let wait = (left / 2).max(self.lock / 16).max(Self::SHORTEST).min(left);
+        (!left.is_zero() && now.saturating_add(wait) <= started.saturating_add(self.total)).then_some(wait)
     }
 
     /// Returns how long the lock still holds. `last_renewed` is when the renewal was asked for, not when it was answered:
@@ -127,12 +129,22 @@ mod tests {
     fn a_failed_renewal_is_repeated_until_the_lock_is_gone() {
         let renewal = Renewal::new(s(64));
         let (mut now, mut waits) = (s(32), Vec::new());
-        while let Some(wait) = renewal.retry(s(0), now) {
+        while let Some(wait) = renewal.retry(s(0), s(0), now) {
             waits.push(wait.as_secs());
             now += wait;
         }
         assert_eq!(waits, [16, 8, 4, 4]);
         assert_eq!(now, s(64));
+    }
+
+    /// Rules: S-58.
+    #[test]
+    fn a_failed_renewal_is_not_repeated_after_the_total() {
+        let renewal = Renewal::new(s(64)).total(s(48));
+        assert_eq!(renewal.retry(s(0), s(0), s(32)), Some(s(16)), "at the total");
+        assert_eq!(renewal.retry(s(0), s(0), s(33)), None);
+        assert_eq!(renewal.left(s(0), s(33)), s(31), "the lock holds");
+        assert_eq!(renewal.retry(s(1), s(0), s(32)), Some(s(16)));
     }
 
     #[test]

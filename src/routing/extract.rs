@@ -72,8 +72,8 @@ impl<S, C> FromMessage<S, C> for Message {
     }
 }
 
-/// The bytes of the body, unchanged: the data sections, joined, or the bytes of an AMQP binary or string value. A body
-/// of another kind is dead-lettered as `DeserializationFailed`; take [`Message`] to handle it.
+/// The bytes of the body, unchanged: the data sections, joined, or the bytes of an AMQP binary or string value. AMQP null has none. A
+/// body of another kind is dead-lettered as `DeserializationFailed`; take [`Message`] to handle it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RawBody(
     /// The bytes.

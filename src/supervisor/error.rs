@@ -14,9 +14,9 @@ pub struct SupervisorError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SupervisorErrorKind {
-    /// A part has failed for good. The source of the error is that of the part.
+    /// A part has failed for good. The source of the error is that of the part. The health shows whether others were aborted.
     PartFailed,
-    /// Parts had not ended at the drain timeout, or when a second signal came, and were aborted.
+    /// Parts had not ended at the drain timeout, or when a signal came during the drain, and were aborted. No part has failed.
     DrainTimeout,
     /// The process cannot listen to its signals. Nothing was started.
     Signal,
@@ -42,7 +42,7 @@ impl SupervisorError {
         self.kind
     }
 
-    /// Returns the names of the parts that failed or were aborted.
+    /// Returns the name of the part that failed, or of those that were aborted.
     pub fn parts(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().map(|part| &**part)
     }

@@ -60,7 +60,7 @@ pub struct PartSnapshot {
     /// `restart_delay_ms`.
     #[serde(serialize_with = "as_millis::some", rename = "restart_delay_ms")]
     pub restart_delay: Option<Duration>,
-    /// The text of its last error, with those of its sources, cut to a few hundred bytes.
+    /// The text of its last error, with those of its sources, cut to 1,024 bytes.
     pub last_error: Option<Box<str>>,
     /// The consumer that it runs, if it [reports](super::Part::report) one.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -236,8 +236,9 @@ impl Supervisor {
     ///
     /// # Errors
     ///
-    /// [`PartFailed`](SupervisorErrorKind::PartFailed) if a part has failed for good, also if it failed during the drain.
-    /// [`DrainTimeout`](SupervisorErrorKind::DrainTimeout) if parts had not ended by then and were aborted.
+    /// [`PartFailed`](SupervisorErrorKind::PartFailed) if a part has failed for good, also if it failed during the drain or if other
+    /// parts were aborted then. [`DrainTimeout`](SupervisorErrorKind::DrainTimeout) if no part has failed, and parts had not ended
+    /// by then and were aborted.
     pub async fn run_until<F: Future>(self, shutdown: F) -> Result<(), SupervisorError> {
         self.drive(shutdown, pending::<()>()).await
     }

@@ -1,12 +1,15 @@
 //! The signals that end a process.
 
-use std::io;
+use std::{
+    io,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use super::{Supervisor, SupervisorError};
 
 impl Supervisor {
-    /// Runs until the process gets SIGTERM or SIGINT, which is Ctrl-C, and drains. A second signal aborts the drain. On
-    /// Windows, these are Ctrl-C, Ctrl-Break, and the close of the console.
+    /// Runs until the process gets SIGTERM or SIGINT, which is Ctrl-C, and drains. A further signal aborts the drain, and so does the
+    /// first one if a part that failed has begun the drain. On Windows, these are Ctrl-C, Ctrl-Break, and the close of the console.
     ///
     /// The handlers of the signals stay installed: after this returns, further signals are ignored unless the process
     /// installs handlers of its own.
@@ -24,12 +27,20 @@ impl Supervisor {
     pub async fn run_until_signal(self) -> Result<(), SupervisorError> {
         let mut first = Signals::new().map_err(SupervisorError::signal)?;
         let mut second = Signals::new().map_err(SupervisorError::signal)?;
-        let force = async move {
-            // The first one.
-            second.next().await;
+        let is_signalled = AtomicBool::new(false);
+        let shutdown = async {
+            first.next().await;
+            is_signalled.store(true, Ordering::Relaxed);
+        };
+        // It is polled when the drain has begun.
+        let force = async {
+            if is_signalled.load(Ordering::Relaxed) {
+                // That which has begun it.
+                second.next().await;
+            }
             second.next().await;
         };
-        self.drive(async move { first.next().await }, force).await
+        self.drive(shutdown, force).await
     }
 }
 

@@ -28,7 +28,9 @@ impl TestClock {
 
     /// Moves time on, in whole milliseconds.
     pub(super) fn skip(&self, by: Duration) {
-        self.skipped.fetch_add(millis(by), Ordering::Relaxed);
+        let (by, relaxed) = (millis(by), Ordering::Relaxed);
+        // The closure refuses no value.
+        let _ = self.skipped.fetch_update(relaxed, relaxed, |skipped| Some(skipped.saturating_add(by)));
     }
 }
 
@@ -85,5 +87,14 @@ mod tests {
         let clock = TestClock::new();
         clock.skip(Duration::from_millis(5));
         assert_eq!(clock.now().elapsed, Duration::from_millis(5));
+    }
+
+    #[test]
+    fn the_clock_stands_still_at_its_end() {
+        let clock = TestClock::new();
+        for by in [Duration::from_secs(1), Duration::MAX, Duration::from_secs(1)] {
+            clock.skip(by);
+        }
+        assert_eq!(clock.now().elapsed, Duration::from_millis(u64::MAX));
     }
 }

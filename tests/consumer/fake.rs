@@ -30,6 +30,8 @@ pub(crate) enum Answer {
 pub(crate) enum Step {
     Deliver(Script),
     Fail(ErrorKind),
+    /// It breaks its contract and fails with these deliveries.
+    DeliverAndFail(Vec<Script>, ErrorKind),
     /// It breaks its contract and answers without a delivery.
     Nothing,
 }
@@ -124,6 +126,15 @@ impl Fake {
         self.0.lock().unwrap().stops
     }
 
+    fn delivery(&self, state: &mut State, script: Script) -> Delivery<FakeLease> {
+        state.delivered += 1;
+        let id = state.delivered;
+        let received = Received::new(SequenceNumber::new(id), Timestamp::EPOCH, 1);
+        let message = Message::new("an order").with_received(received);
+        let lease = FakeLease { fake: self.clone(), id, script: Mutex::new(script), is_used: false };
+        Delivery { message, lease }
+    }
+
     fn note(&self, asked: Asked) {
         self.0.lock().unwrap().asked.push((Instant::now(), asked));
     }
@@ -151,17 +162,16 @@ impl Receiver for FakeReceiver {
             let Some(step) = state.steps.pop_front() else { break };
             match step {
                 Step::Deliver(script) => {
-                    state.delivered += 1;
-                    let id = state.delivered;
-                    let received = Received::new(SequenceNumber::new(id), Timestamp::EPOCH, 1);
-                    let message = Message::new("an order").with_received(received);
-                    let lease = FakeLease { fake: self.0.clone(), id, script: Mutex::new(script), is_used: false };
-                    out.push(Delivery { message, lease });
+                    out.push(self.0.delivery(&mut state, script));
                     taken += 1;
                 }
                 other if taken > 0 => {
                     state.steps.push_front(other);
                     break;
+                }
+                Step::DeliverAndFail(scripts, kind) => {
+                    out.extend(scripts.into_iter().map(|script| self.0.delivery(&mut state, script)));
+                    return Poll::Ready(Err(ReceiveError::new(kind)));
                 }
                 Step::Fail(kind) => return Poll::Ready(Err(ReceiveError::new(kind))),
                 Step::Nothing => return Poll::Ready(Ok(0)),

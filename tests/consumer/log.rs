@@ -43,7 +43,7 @@ use crate::{
     hush, panic_on_purpose, seconds, until, within,
 };
 
-/// The lines of this thread from `consign::consumer` and `consign::transport`, as `LEVEL text field=value`.
+/// The lines of this thread from the consumer, the transport and the supervisor, as `LEVEL text field=value`.
 #[derive(Clone, Default)]
 pub(crate) struct Lines(Arc<Mutex<Vec<String>>>, Arc<AtomicU64>);
 
@@ -90,7 +90,8 @@ impl Subscriber for Lines {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        if ["consign::consumer", "consign::transport"].contains(&event.metadata().target()) {
+        if ["consign::consumer", "consign::transport", "consign::supervisor::task"].contains(&event.metadata().target())
+        {
             let mut fields = Fields(String::new(), String::new());
             event.record(&mut fields);
             self.0.lock().unwrap().push(format!("{} {}{}", event.metadata().level(), fields.0, fields.1));

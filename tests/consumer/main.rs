@@ -18,6 +18,8 @@ mod partition;
 mod prefetch;
 mod receiving;
 mod renewal;
+#[cfg(all(feature = "json", feature = "testing"))]
+mod reported;
 mod session_control;
 mod session_handle;
 mod sessions;

@@ -87,3 +87,17 @@ async fn a_settlement_that_hangs_is_given_up_after_a_lock() {
     let stats = within(60, consumer.run_until(sleep(seconds(31)))).await.unwrap();
     assert_eq!((stats.handled(), stats.completed(), stats.settle_failed()), (2, 1, 1));
 }
+
+/// The contract forbids it. What is locked has to be handled all the same, and in its order.
+#[tokio::test(start_paused = true)]
+async fn deliveries_of_a_receive_that_fails_are_handled_in_order() {
+    let scripts = vec![Script::default(), Script::default(), Script::default()];
+    let fake = Fake::new([Step::DeliverAndFail(scripts, ErrorKind::ServiceBusy)]);
+    let handler = service_fn(|_: Message| async { Ok::<_, Infallible>(Disposition::Complete) });
+    let consumer = Consumer::new(fake.receiver(), handler).concurrency(3);
+    let health = consumer.health();
+    let stats = within(60, consumer.run_until(sleep(seconds(1)))).await.unwrap();
+    assert_eq!(stats.completed(), 3);
+    assert_eq!(fake.asked(), [1, 2, 3].map(|id| Asked::Settle(id, Disposition::Complete)));
+    assert_eq!(health.snapshot().last_failure, None);
+}

@@ -1,13 +1,19 @@
 //! A consumer of sessions that is paused, resumed, and whose concurrency is changed while it runs.
 
-use std::{convert::Infallible, future::Future, time::Duration};
+use std::{
+    convert::Infallible,
+    future::Future,
+    sync::{Arc, Mutex},
+    task::{Context, Poll, ready},
+    time::Duration,
+};
 
 use consign::{
     BuildErrorKind, Disposition, Message,
     administration::QueueSettings,
-    broker::{Broker, Queue},
+    broker::{Broker, Queue, QueueLease, SessionAcceptor, SessionReceiver},
     consumer::{ConsumerState, SessionConsumer},
-    transport::Sender,
+    transport::{BoxFuture, Delivery, ReceiveError, Receiver, Sender, Session, SessionSource, SettleError},
 };
 use tokio::{sync::oneshot, time::sleep};
 use tower::service_fn;
@@ -144,4 +150,82 @@ async fn nothing_is_lost_by_pauses_and_changes_of_session_concurrency() {
         assert_eq!((stats.handled(), stats.cancelled()), (count * each, 0));
         assert_empty(&queue);
     }
+}
+
+/// Sessions whose close takes a while, and how many there are, now and at most.
+struct Slow<T>(T, Arc<Mutex<(usize, usize)>>);
+
+impl SessionSource for Slow<SessionAcceptor> {
+    type Session = Slow<SessionReceiver>;
+
+    fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<Result<Self::Session, ReceiveError>> {
+        let session = ready!(self.0.poll_accept(cx))?;
+        let mut open = self.1.lock().unwrap();
+        *open = (open.0 + 1, open.1.max(open.0 + 1));
+        Poll::Ready(Ok(Slow(session, Arc::clone(&self.1))))
+    }
+
+    fn stop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl Receiver for Slow<SessionReceiver> {
+    type Lease = QueueLease;
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<QueueLease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        self.0.poll_receive(cx, max, out)
+    }
+
+    fn stop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl Session for Slow<SessionReceiver> {
+    type Renew = <SessionReceiver as Session>::Renew;
+    type Close = BoxFuture<Result<(), SettleError>>;
+
+    fn session_id(&self) -> &str {
+        self.0.session_id()
+    }
+
+    fn lock_duration(&self) -> Duration {
+        Session::lock_duration(&self.0)
+    }
+
+    fn renew(&self) -> Self::Renew {
+        Session::renew(&self.0)
+    }
+
+    fn close(self) -> Self::Close {
+        let Self(session, open) = self;
+        Box::pin(async move {
+            Session::close(session).await?;
+            sleep(seconds(30)).await;
+            open.lock().unwrap().0 -= 1;
+            Ok(())
+        })
+    }
+}
+
+/// Rules: N-220.
+#[tokio::test(start_paused = true)]
+async fn sessions_that_are_closing_are_bounded_too() {
+    let queue = sessions(40, 1).await;
+    let open: Arc<Mutex<(usize, usize)>> = Arc::default();
+    let source = Slow(queue.session_acceptor().unwrap(), Arc::clone(&open));
+    let consumer = SessionConsumer::new(source, service_fn(completed)).concurrency(2);
+    let stats = consumer.stats();
+    within(3_000, consumer.run_until(until(move || stats.completed() == 40))).await.unwrap();
+    assert_eq!(open.lock().unwrap().1, 4);
+}
+
+async fn completed(_: Message) -> Result<Disposition, Infallible> {
+    Ok(Disposition::Complete)
 }

@@ -274,6 +274,32 @@ async fn a_signal_drains_and_a_second_one_aborts() {
     assert_eq!((error.kind(), error.parts().next()), (SupervisorErrorKind::DrainTimeout, Some("deaf")));
 }
 
+/// Rules: J-264.
+#[cfg(all(feature = "signal", unix))]
+#[tokio::test]
+async fn a_signal_aborts_a_drain_that_a_failed_part_has_begun() {
+    let (fail, failed) = oneshot::channel::<()>();
+    let supervisor =
+        Supervisor::new().part("deaf", |_| pending::<Result<(), Infallible>>()).once("failing", |_| async {
+            failed.await.unwrap();
+            Err::<(), BoxError>("broken".into())
+        });
+    let health = supervisor.health();
+    let run = tokio::spawn(supervisor.run_until_signal());
+    let is = |state| {
+        let health = health.clone();
+        until(move || health.part("deaf").unwrap().state == state)
+    };
+    is(PartState::Running).await;
+    fail.send(()).unwrap();
+    is(PartState::Draining).await;
+    let id = std::process::id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let error = within(20, run).await.unwrap().unwrap_err();
+    assert_eq!((error.kind(), error.parts().collect::<Vec<_>>()), (SupervisorErrorKind::PartFailed, vec!["failing"]));
+    assert_eq!(health.part("deaf").unwrap().state, PartState::Aborted);
+}
+
 /// Rules: J-260.
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_before_the_start_starts_nothing() {

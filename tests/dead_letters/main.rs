@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod duplicates;
+mod ends;
 mod faults;
 mod locked;
 mod order;

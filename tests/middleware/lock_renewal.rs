@@ -182,6 +182,15 @@ async fn a_renewal_that_fails_for_now_is_repeated() {
     assert_eq!(client.asked(), [30, 45, 52, 82]);
 }
 
+/// Rules: S-58.
+#[tokio::test(start_paused = true)]
+async fn a_failed_renewal_is_not_repeated_after_the_total_and_the_handler_runs_on() {
+    let client = Client::answering(|_| failed(ErrorKind::ServiceBusy));
+    let policy = Renewal::new(LOCK).total(Duration::from_secs(40));
+    let (result, took) = handle(&client, policy, message("m"), 100).await;
+    assert_eq!((result.unwrap(), took, client.asked()), (Disposition::Complete, 100, vec![30]));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_lock_that_nobody_renews_is_lost_when_it_runs_out() {
     let client = Client::answering(|_| failed(ErrorKind::CommunicationProblem));

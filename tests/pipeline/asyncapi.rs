@@ -192,6 +192,32 @@ fn mistakes_are_errors_that_say_what_to_change() {
     }
 }
 
+/// Rules: J-270, J-271.
+#[test]
+fn names_with_one_key_are_told_from_equal_names() {
+    let start = || AsyncApi::new("Shop", "1.0.0");
+    let servers = start().server("a b", "one", "amqp").server("a_b", "two", "amqp").server("a.b", "three", "amqp");
+    let document = servers.build().unwrap();
+    let hosts: Vec<_> = document.as_value()["servers"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(key, server)| (key.as_str(), server["host"].as_str().unwrap()))
+        .collect();
+    assert_eq!(BTreeSet::from_iter(hosts), BTreeSet::from([("a_b", "one"), ("a_b.2", "two"), ("a.b", "three")]));
+
+    let router = Router::new(codecs()).route("other", refunded).fallback(Ignore).build().unwrap();
+    let both = Pipeline::receiving("warehouse").router(router).unwrap();
+    let router = Router::new(codecs()).route("other", refunded).build().unwrap();
+    let one = Pipeline::receiving("warehouse").router(router).unwrap();
+    let error = start().pipeline(both.describe()).schema::<Refund>("other").build().unwrap_err();
+    assert_eq!(error.kind(), Kind::DuplicateSchema);
+    let text = "`other` is a subject and the name of all other messages: leave the schema out, or rename the subject";
+    assert_eq!(error.to_string(), text);
+    start().pipeline(both.describe()).build().unwrap();
+    start().pipeline(one.describe()).schema::<Refund>("other").build().unwrap();
+}
+
 /// Rules: J-41, J-42.
 #[test]
 fn a_pipeline_describes_its_destination() {

@@ -155,3 +155,17 @@ async fn a_run_ends_when_nothing_is_left_and_repeats_what_is_abandoned() {
         queue.run(service_fn(|_: Message| async { Err::<Disposition, _>(BoxError::from("not called")) })).await;
     assert_eq!(nothing.handled(), 0);
 }
+
+/// Rules: S-50.
+#[tokio::test(start_paused = true)]
+async fn a_message_that_was_removed_when_it_was_received_is_completed_and_not_abandoned() {
+    let queue = TestBroker::new().queue("orders");
+    queue.send("an order");
+    let recorder = Recorder::new();
+    let mut receiver = recorder.receiver(queue.receive_and_delete());
+    drop(receiver.receive().await.unwrap());
+    recorder.assert_completed(1);
+    recorder.assert_abandoned(0);
+    let text = failing(|| recorder.assert_completed(0));
+    assert!(text.contains("removed when it was received: #1 8 B"), "{text}");
+}

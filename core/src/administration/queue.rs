@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::{Metadata, Status, setters};
 use crate::{
-    message::{Field, InvalidArgument, Problem, limits},
+    message::{EntityPath, Field, InvalidArgument, Problem, limits},
     transport::{ErrorKind, ManageError},
 };
 
@@ -182,9 +182,12 @@ impl QueueSettings {
     }
 }
 
-/// Case does not matter in a path.
+/// Neither case nor a slash at an end matters in a path.
 fn is_same_path(one: Option<&str>, other: Option<&str>) -> bool {
-    one.map(str::to_lowercase) == other.map(str::to_lowercase)
+    let key = |path: &str| -> Box<str> {
+        EntityPath::new(path).map_or_else(|_| path.to_lowercase().into(), |path| path.key())
+    };
+    one.map(key) == other.map(key)
 }
 
 impl Default for QueueSettings {
@@ -229,6 +232,15 @@ mod tests {
         assert_eq!(QueueSettings::default().max_delivery_count, 10);
         let error = QueueSettings::default().max_delivery_count(0).check().unwrap_err();
         assert_eq!(error.field(), &Field::Setting("max_delivery_count"));
+    }
+
+    #[test]
+    fn equal_paths_of_a_forwarding_target_are_no_difference() {
+        let to = |path: &str| QueueSettings::default().forward_to(path).forward_dead_letters_to(path);
+        assert_eq!(to("/Audit/").difference(&to("audit")), None);
+        assert_eq!(to("audit").difference(&to("audits")), Some("forward_to"));
+        assert_eq!(to("a//b").difference(&to("A//B")), None, "a path that is refused when the queue is created");
+        assert_eq!(to("a//b").difference(&to("a/b")), Some("forward_to"));
     }
 
     /// Rules: S-03.

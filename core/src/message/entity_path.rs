@@ -31,7 +31,7 @@ impl EntityPath {
     pub const MAX_SUBSCRIPTION_LENGTH: usize = 50;
 
     /// Parses a path: segments divided by `/`, none of them empty; at most 260 UTF-16 code units in all and 50 in the
-    /// name of a subscription; no `@`, `?`, `#`, `*`, no backslash, no control, bidirectional or zero-width character; no segment begins
+    /// name of a subscription; no `@`, `?`, `#`, `*`, no backslash, no control, bidirectional or invisible character; no segment begins
     /// with `$`, which is the broker's, but for `$deadletterqueue` or `$Transfer/$deadletterqueue` at the end.
     pub fn new(path: &str) -> Result<Self, InvalidArgument> {
         let text = path.strip_prefix('/').unwrap_or(path);
@@ -156,11 +156,23 @@ pub fn is_forbidden(char: char) -> bool {
     matches!(char, '@' | '?' | '#' | '*' | '\\') || is_hidden(char) || char.is_control()
 }
 
-/// Returns whether a character is invisible, or changes the direction of text.
+/// Returns whether a character is invisible, breaks a line, or changes the direction of text.
 #[doc(hidden)]
 #[must_use]
 pub fn is_hidden(char: char) -> bool {
-    matches!(char, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{61c}')
+    matches!(
+        char,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{2069}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{e0100}'..='\u{e01ef}'
+    )
 }
 
 impl PartialEq for EntityPath {
@@ -222,6 +234,11 @@ mod tests {
     fn characters_that_hide_are_refused() {
         for bad in ["a\u{202e}b", "a\u{200b}b", "a\u{feff}b"] {
             EntityPath::new(bad).unwrap_err();
+        }
+        let others = "\u{ad}\u{34f}\u{180e}\u{2028}\u{2029}\u{fe00}\u{fe0f}\u{e0100}\u{e01ef}";
+        for hidden in others.chars() {
+            let error = EntityPath::new(&format!("a{hidden}b")).unwrap_err();
+            assert_eq!(error.problem(), &Problem::ForbiddenCharacter(hidden));
         }
     }
 }

@@ -30,7 +30,7 @@ macro_rules! __fluent_properties {
                 transaction_partition_key, set_transaction_partition_key;
             }
 
-            /// Sets how long the message may wait: more than zero, in whole milliseconds.
+            /// Sets how long the message may wait: at least a millisecond, in whole milliseconds.
             pub fn time_to_live(mut self, value: std::time::Duration) -> Self {
                 let result = self.properties.set_time_to_live(value).err();
                 self.error = self.error.or(result);

@@ -22,7 +22,7 @@ impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut chars = self.0.chars();
         for char in chars.by_ref().take(Self::LONGEST) {
-            if char.is_control() || is_hidden(char) || matches!(char, '\\' | '\u{2028}' | '\u{2029}') {
+            if char.is_control() || is_hidden(char) || char == '\\' {
                 write!(f, "{}", char.escape_default())?;
             } else {
                 f.write_char(char)?;
@@ -52,6 +52,7 @@ mod tests {
             ("a\r\nb\tc", "a\\r\\nb\\tc"),
             ("a\u{2028}b\u{2029}c\u{85}d", "a\\u{2028}b\\u{2029}c\\u{85}d"),
             ("a\u{202e}b\u{200b}c\u{feff}d", "a\\u{202e}b\\u{200b}c\\u{feff}d"),
+            ("a\u{ad}b\u{e0100}c", "a\\u{ad}b\\u{e0100}c"),
             ("\\n", "\\\\n"),
         ] {
             assert_eq!(Escaped(text).to_string(), shown);

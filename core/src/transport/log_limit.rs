@@ -2,16 +2,21 @@
 
 use std::{
     cmp::Ordering,
+    mem,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use tokio::time::Instant;
 
+use super::Escaped;
+use crate::settlement::Changes;
+
 /// Lines in any [`PERIOD`], for each entity and kind.
 const LINES: usize = 10;
 const PERIOD: Duration = Duration::from_secs(1);
-/// Pairs of an entity and a kind that are counted. One more takes the place of the pair whose last line is the oldest.
+/// Pairs of an entity and a kind that are counted. One more takes the place of the pair whose last line is the oldest, of which a
+/// summary is written if lines were suppressed.
 const ROWS: usize = 256;
 
 static ROWS_OF_PROCESS: Mutex<Vec<Row>> = Mutex::new(Vec::new());
@@ -40,12 +45,24 @@ pub fn log_limit(entity: &str, kind: &'static str) -> Option<u64> {
 /// As [`log_limit`]. `Err` is when a summary of the lines that were suppressed is due.
 #[doc(hidden)]
 pub fn admit(entity: &str, kind: &'static str) -> Result<u64, Instant> {
-    let mut rows = rows();
-    // The lock first, so that the times of two threads are in order.
-    let now = Instant::now();
-    let found = rows.iter().position(|row| row.kind == kind && *row.entity == *entity);
-    let at = found.unwrap_or_else(|| place(&mut rows, entity, kind));
-    rows[at].admit(now)
+    let mut evicted = None;
+    let admitted = {
+        let mut rows = rows();
+        // The lock first, so that the times of two threads are in order.
+        let now = Instant::now();
+        let found = rows.iter().position(|row| row.kind == kind && *row.entity == *entity);
+        let at = found.unwrap_or_else(|| {
+            let (at, other) = place(&mut rows, entity, kind);
+            evicted = other;
+            at
+        });
+        rows[at].admit(now)
+    };
+    // The subscriber is the application's code, and may log itself.
+    if let Some(evicted) = evicted {
+        evicted.summarise();
+    }
+    admitted
 }
 
 /// Calls `write` for each kind of which lines about `entity` were suppressed a second ago or longer; with `all`, for
@@ -78,17 +95,17 @@ fn rows() -> MutexGuard<'static, Vec<Row>> {
     ROWS_OF_PROCESS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The place of a new row.
-fn place(rows: &mut Vec<Row>, entity: &str, kind: &'static str) -> usize {
+/// The place of a new row, and the row that was there if a summary of it was due.
+fn place(rows: &mut Vec<Row>, entity: &str, kind: &'static str) -> (usize, Option<Row>) {
     let row = Row { entity: entity.into(), kind, lines: [None; LINES], next: 0, suppressed: 0, since: None };
     if rows.len() < ROWS {
         rows.push(row);
-        return rows.len() - 1;
+        return (rows.len() - 1, None);
     }
     let oldest = rows.iter().enumerate().min_by(|(_, one), (_, other)| one.order(other));
     let at = oldest.map_or(0, |(at, _)| at);
-    rows[at] = row;
-    at
+    let evicted = mem::replace(&mut rows[at], row);
+    (at, Some(evicted).filter(|evicted| evicted.suppressed > 0))
 }
 
 impl Row {
@@ -110,7 +127,21 @@ impl Row {
 
     fn take_suppressed(&mut self) -> u64 {
         self.since = None;
-        std::mem::take(&mut self.suppressed)
+        mem::take(&mut self.suppressed)
+    }
+
+    /// Writes how many lines were suppressed.
+    #[cold]
+    fn summarise(&self) {
+        const TARGET: &str = "consign::transport";
+        const TEXT: &str = "more lines with this entity and reason were suppressed";
+        let Self { kind: reason, suppressed, .. } = self;
+        let entity = &*Escaped(&self.entity).to_string();
+        if *reason == Changes::HANDLER_FAILED {
+            tracing::info!(target: TARGET, entity, reason, suppressed, "{TEXT}");
+        } else {
+            tracing::warn!(target: TARGET, entity, reason, suppressed, "{TEXT}");
+        }
     }
 
     /// Rows with nothing to summarise first, then the one whose last line is the oldest.
@@ -165,6 +196,28 @@ mod tests {
         }
         assert_eq!(seen, [("Kind", 5)]);
         assert_eq!(log_limit("limit-4", "Kind"), Some(0));
+    }
+
+    /// Rules: O-270.
+    #[tokio::test(start_paused = true)]
+    async fn a_row_with_suppressed_lines_gives_its_place_up_last_and_with_its_count() {
+        let mut rows = Vec::new();
+        let mut add = |number: usize, lines: usize| {
+            let (at, evicted) = place(&mut rows, &format!("evicted-{number}"), "Kind");
+            for _ in 0..lines {
+                let _ = rows[at].admit(Instant::now());
+            }
+            evicted.map(|row| (row.entity.into_string(), row.suppressed))
+        };
+        for number in 0..ROWS - 1 {
+            assert_eq!(add(number, LINES + 3), None);
+            advance(Duration::from_millis(1)).await;
+        }
+        assert_eq!(add(ROWS, 1), None);
+        advance(Duration::from_millis(1)).await;
+        assert_eq!(add(ROWS + 1, LINES + 1), None, "the one without suppressed lines has gone");
+        advance(Duration::from_millis(1)).await;
+        assert_eq!(add(ROWS + 2, 1), Some(("evicted-0".to_owned(), 3)));
     }
 
     /// Rules: O-270.

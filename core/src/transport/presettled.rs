@@ -71,11 +71,12 @@ impl<S: PresettledSender> PresettledService<S> {
         Self { sender: Arc::new(sender), room: room(Self::MAX_BYTES), bytes: Self::MAX_BYTES }
     }
 
-    /// At most this many bytes wait to be handed over by this service and its clones, 1 B to 512 MiB; the next call waits,
+    /// At most this many bytes wait to be handed over by this service and its clones, 1 B to 512 MiB, or a byte less where a pointer
+    /// has 32 bits; the next call waits,
     /// in the order of arrival. A larger message waits until it is alone.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u32) -> Self {
-        self.bytes = bytes.clamp(1, 512 << 20);
+        self.bytes = bytes.clamp(1, MOST_BYTES);
         self.room = room(self.bytes);
         self
     }
@@ -86,6 +87,12 @@ impl<S: PresettledSender> PresettledService<S> {
         self.room.available_permits()
     }
 }
+
+/// A semaphore panics above its own maximum.
+const MOST_BYTES: u32 = {
+    let most: u32 = 512 << 20;
+    if Semaphore::MAX_PERMITS < most as usize { most - 1 } else { most }
+};
 
 fn room(bytes: u32) -> Arc<Semaphore> {
     Arc::new(Semaphore::new(bytes as usize))

@@ -78,7 +78,8 @@ pub trait Receiver: Send + Unpin {
     /// # Errors
     ///
     /// Those of the connection, after which the receiver may be polled again, and
-    /// [`EntityNotFound`](super::ErrorKind::EntityNotFound) if the entity was deleted.
+    /// [`EntityNotFound`](super::ErrorKind::EntityNotFound) if the entity was deleted. A call that returns an error has appended
+    /// nothing: a receiver that has deliveries returns them, and the error at the next call.
     ///
     /// # Cancel safety
     ///
@@ -172,7 +173,11 @@ pub trait ReceiverExt: Receiver {
         async move {
             let waiting = Waiting(self);
             let mut out = Vec::new();
-            poll_fn(|cx| waiting.0.poll_receive(cx, max.max(1), &mut out)).await?;
+            let received = poll_fn(|cx| waiting.0.poll_receive(cx, max.max(1), &mut out)).await;
+            // What a receiver has appended against its contract is locked, and is returned.
+            if out.is_empty() {
+                received?;
+            }
             #[cfg(sabotage)]
             if crate::sabotage::has("AwaitAfterLock") {
                 let mut has_yielded = false;

@@ -61,9 +61,10 @@ impl Failure {
     /// A store that cannot be opened.
     pub(crate) fn open(error: StorageError) -> Self {
         match error.kind() {
-            StorageErrorKind::NewerFormat | StorageErrorKind::NotAStore | StorageErrorKind::Failed => {
-                Self { exit: Exit::Connection, ..error.into() }
-            }
+            StorageErrorKind::NewerFormat
+            | StorageErrorKind::NotAStore
+            | StorageErrorKind::Full
+            | StorageErrorKind::Failed => Self { exit: Exit::Connection, ..error.into() },
             _ => error.into(),
         }
     }

@@ -25,6 +25,7 @@ use super::{
     accepted::{close_surplus, spare, working},
     accepting::Accepting,
     receiver::SessionReceiver,
+    registry::HeldSession,
     shared::Shared,
 };
 use crate::{
@@ -81,7 +82,9 @@ where
                 close_surplus(&accepted, if is_paused { 0 } else { concurrency });
             }
             let is_full = sessions.len() >= concurrency;
-            let is_over = is_paused || is_full && working(&accepted) > concurrency;
+            // Those that are being closed count too: a broker may take long to close each.
+            let is_closing = sessions.len() >= concurrency.saturating_mul(2);
+            let is_over = is_paused || is_closing || is_full && working(&accepted) > concurrency;
             let next = poll_fn(|cx| {
                 driver.register(cx.waker());
                 if driver.take_changed() {
@@ -199,7 +202,7 @@ enum Next<Q> {
 async fn work<Q, S>(
     session: SessionReceiver<Q>,
     service: S,
-    options: Options,
+    mut options: Options,
     mut stopped: watch::Receiver<bool>,
 ) -> Result<(), ConsumeError>
 where
@@ -210,6 +213,7 @@ where
     let (operation, stats, health) = (options.operation, options.stats.clone(), options.health.clone());
     let (mut log, info) = (options.log.of_part(), session.entity_info());
     let shared = Arc::clone(session.shared());
+    options.log.set_session(shared.id());
     let ends = {
         let shared = Arc::clone(&shared);
         let mut stop = Box::pin(async move { stopped.wait_for(|stopped| *stopped).await.is_ok() });

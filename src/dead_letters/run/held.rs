@@ -12,15 +12,25 @@ use tokio::time::{Instant, sleep_until};
 use super::super::{ActionError, action::NotCommitted};
 use crate::{
     Disposition,
-    transport::{Lease, SettleError, deadline::Timed},
+    settlement::cause_of,
+    transport::{
+        Escaped, Lease, SettleError,
+        deadline::{Timed, clamped},
+        log_limit,
+    },
 };
 
 /// A lease that is given back uncounted when it is dropped.
-pub(super) struct Kept<L: Lease>(Option<L>);
+pub(in super::super) struct Kept<L: Lease>(Option<L>);
 
 impl<L: Lease> Kept<L> {
-    pub(super) fn new(lease: L) -> Self {
+    pub(in super::super) fn new(lease: L) -> Self {
         Self(Some(lease))
+    }
+
+    /// The lease, which abandons the message when it is dropped.
+    pub(in super::super) fn into_lease(mut self) -> Option<L> {
+        self.0.take()
     }
 
     /// Completes the message together with a send.
@@ -58,9 +68,9 @@ impl<L: Lease> Kept<L> {
         Some(self.0.as_ref()?.renew())
     }
 
-    /// How long after a renewal the next is due.
+    /// How long after a renewal the next is due. A transport may answer with any lock, and instants must not overflow.
     pub(super) fn renewal(&self) -> Option<Duration> {
-        Some((self.0.as_ref()?.lock_duration()? / 2).max(Duration::from_millis(1)))
+        Some(clamped(self.0.as_ref()?.lock_duration()? / 2))
     }
 }
 
@@ -70,6 +80,20 @@ impl<L: Lease> Drop for Kept<L> {
             // It begins when it is called, and nothing can wait here.
             drop(lease.release());
         }
+    }
+}
+
+#[cold]
+fn not_renewed(error: &SettleError) {
+    let reason = "RenewalFailed";
+    if let Some(suppressed) = log_limit("dead_letters", reason) {
+        let suppressed = Some(suppressed).filter(|suppressed| *suppressed > 0);
+        tracing::warn!(
+            reason,
+            error = %Escaped(&cause_of(error)),
+            suppressed,
+            "the lock of a dead letter was not renewed: the renewal is tried again, or the dead letter is received again"
+        );
     }
 }
 
@@ -123,8 +147,10 @@ impl<L: Lease> Held<L> {
                 self.renewing.extend(renewal.map(|renewal| Timed::new(renewal, self.operation.min(every))));
                 self.renewed += 1;
             }
-            if let Some(Err(unanswered)) = self.renewing.next().await {
-                tracing::warn!(error = %unanswered, "the lock of a dead letter was not renewed: the renewal is tried again");
+            match self.renewing.next().await {
+                None | Some(Ok(Ok(_))) => {}
+                Some(Ok(Err(refused))) => not_renewed(&refused),
+                Some(Err(unanswered)) => not_renewed(&unanswered.into()),
             }
         }
     }

@@ -13,8 +13,8 @@ use std::{fmt, time::Duration};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::timeout;
 
-pub(super) use self::numbers::IdHash;
 use self::{finish::finish, pace::Pace, pass::Pass};
+pub(super) use self::{held::Kept, numbers::IdHash};
 use super::{DeadLetterFilter, DeadLetterQueue, DeadLetters, Explained, Report, RunError, RunOutcome, action::Action};
 use crate::{
     message::SequenceNumber,
@@ -86,7 +86,8 @@ where
     /// the queue is not a dead-letter sub-queue. A failure of one dead letter is in the report.
     ///
     /// Dropping the future loses nothing: what was not settled stays, and its lock is released. A copy that was in
-    /// transit may have been accepted, see the [module](super).
+    /// transit may have been accepted, see the [module](super). A dead letter whose removal was part of a transaction that was not
+    /// committed is abandoned, which counts a delivery.
     pub async fn run(mut self) -> Result<Report, RunError> {
         let mut report = Report::default();
         let passed = if self.dead.queue.can_peek() {
@@ -120,7 +121,7 @@ where
             if pass.is_over && in_flight.is_empty() {
                 break;
             }
-            let (most, permitted) = (pace.step().min(free), pace.permitted());
+            let (most, permitted) = (pace.step().min(free).min(pass.most_received()), pace.permitted());
             let received = async {
                 permitted.await;
                 timeout(self.lock_wait, receiver.receive_batch(most)).await

@@ -69,6 +69,11 @@ impl<'r, L: Lease> Pass<'r, L> {
         if may_be_done { 0 } else { failures.min(held) }
     }
 
+    /// How many may be received at once: all of them may be behind the last.
+    pub(super) fn most_received(&self) -> usize {
+        if self.last.is_some() { Self::MAX_BEYOND.saturating_sub(self.beyond) } else { usize::MAX }
+    }
+
     /// Looks at what was received, and says what is to be done with it. Errors: it is no dead letter.
     pub(super) fn take<A: Action<L>>(
         &mut self,
@@ -86,7 +91,7 @@ impl<'r, L: Lease> Pass<'r, L> {
             // The numbers of several partitions come in no order.
             Some(last) if received.sequence_number > last && received.partition_id.is_none() => {
                 self.beyond += 1;
-                self.is_over = self.beyond == Self::MAX_BEYOND;
+                self.is_over |= self.beyond >= Self::MAX_BEYOND;
                 self.held.push(lease);
                 return Ok(None);
             }

@@ -101,10 +101,11 @@ impl<N: Renew> Renewer<N> {
                             policy.next(*this.started, *this.renewed, now())
                         }
                         Err(error) if error.is_lock_lost() => return Poll::Ready(error.into()),
-                        Err(error) => match policy.retry(*this.renewed, now()) {
-                            Some(wait) => Some(wait),
-                            None => return Poll::Ready(error.into()),
-                        },
+                        Err(error) if policy.left(*this.renewed, now()).is_zero() => {
+                            return Poll::Ready(error.into());
+                        }
+                        // After the total the handler runs on, as it does after a last renewal that succeeds.
+                        Err(_) => policy.retry(*this.started, *this.renewed, now()),
                     }
                 }
                 Phase::Over => return Poll::Pending,

@@ -80,7 +80,7 @@ pub struct Settled {
     pub message: Message,
     /// The requested settlement.
     pub settlement: Settlement,
-    /// The answer: `None` without one, or if no caller waited for it. What was dropped has none.
+    /// The answer: `None` without one, or if no caller waited for it. What was dropped or removed has none.
     pub answer: Option<Result<(), ErrorKind>>,
 }
 
@@ -94,6 +94,8 @@ pub enum Settlement {
     Released,
     /// It was dropped, which abandons it.
     Dropped,
+    /// The broker had removed it when it was received, in receive-and-delete mode, and its delivery was dropped.
+    Removed,
 }
 
 impl Recorder {
@@ -162,10 +164,13 @@ impl Recorder {
         assert!(sent.is_empty(), "there are:{}", self.list_sent(&sent));
     }
 
-    /// Panics unless exactly this many messages were completed, as the broker confirmed.
+    /// Panics unless exactly this many messages were completed, as the broker confirmed, or were received in receive-and-delete mode
+    /// and are dropped, whatever their handlers returned.
     #[track_caller]
     pub fn assert_completed(&self, count: usize) {
-        self.assert_settled("completed", count, |settlement| settlement == &Settlement::Settled(Disposition::Complete));
+        self.assert_settled("completed", count, |settlement| {
+            matches!(settlement, Settlement::Settled(Disposition::Complete) | Settlement::Removed)
+        });
     }
 
     /// Panics unless exactly this many messages were abandoned, as the broker confirmed, or were dropped.
@@ -240,7 +245,7 @@ impl SendOutcome {
 
 impl Settled {
     fn is_done(&self) -> bool {
-        self.settlement == Settlement::Dropped || self.answer == Some(Ok(()))
+        matches!(self.settlement, Settlement::Dropped | Settlement::Removed) || self.answer == Some(Ok(()))
     }
 }
 
@@ -261,9 +266,10 @@ impl fmt::Display for Settled {
             }
             Settlement::Released => f.write_str("release")?,
             Settlement::Dropped => f.write_str("dropped")?,
+            Settlement::Removed => f.write_str("removed when it was received")?,
         }
         match (&self.settlement, self.answer) {
-            (Settlement::Dropped, _) | (_, Some(Ok(()))) => {}
+            (Settlement::Dropped | Settlement::Removed, _) | (_, Some(Ok(()))) => {}
             (_, Some(Err(kind))) => write!(f, ", failed as {kind:?}")?,
             (_, None) => f.write_str(", no answer")?,
         }

@@ -41,7 +41,8 @@ impl<R: Receiver> Receiver for RecordedReceiver<R> {
     ) -> Poll<Result<usize, ReceiveError>> {
         let polled = self.receiver.poll_receive(cx, max, &mut self.received);
         out.extend(self.received.drain(..).map(|Delivery { message, lease }| {
-            let end = End { recorder: self.recorder.clone(), message: message.clone(), is_noted: false };
+            let must_settle = lease.must_settle();
+            let end = End { recorder: self.recorder.clone(), message: message.clone(), must_settle, is_noted: false };
             Delivery { message, lease: RecordedLease { end, lease } }
         }));
         polled
@@ -76,6 +77,8 @@ pub struct RecordedLease<L> {
 struct End {
     recorder: Recorder,
     message: Message,
+    /// `false` if the broker has removed the message.
+    must_settle: bool,
     is_noted: bool,
 }
 
@@ -104,7 +107,7 @@ impl End {
 impl Drop for End {
     fn drop(&mut self) {
         if !self.is_noted {
-            self.note(Settlement::Dropped);
+            self.note(if self.must_settle { Settlement::Dropped } else { Settlement::Removed });
         }
     }
 }

@@ -7,6 +7,9 @@ use crate::message::{TraceContext, limits};
 const RESERVED_BYTES: usize = 4_096;
 const RESERVED: usize = 8;
 
+/// A longer `ContentEncoding` is removed.
+const ENCODING_BYTES: usize = 64;
+
 /// What stays before all else: why the message is a dead letter, and its trace.
 const FIRST: [&str; 5] = {
     let [parent, state, older] = TraceContext::PROPERTIES;
@@ -17,9 +20,10 @@ impl Properties {
     /// Removes what exceeds the limits of [`check`](Self::check), and returns whether anything was removed. For
     /// transports, whose brokers may hold messages of other producers with larger headers.
     ///
-    /// Application properties go first, the largest before the smaller ones and those of dead letters and traces last,
-    /// then annotations and footer, then `ContentType`, `Subject`, `ReplyTo`, `CorrelationId` and `To`. 4 KiB and 8
-    /// properties stay free, so that a dead-letter reason fits in.
+    /// Application properties go first, the largest before the smaller ones and those of dead letters and traces last.
+    /// Then go annotations, footer, the user id, the first acquirer, the request to force persistence, and a `ContentEncoding` of
+    /// more than 64 bytes: without its `ContentEncoding`, a body is misread. Last go `ContentType`, `Subject`, `ReplyTo`,
+    /// `CorrelationId` and `To`. 4 KiB and 8 properties stay free, so that a dead-letter reason fits in.
     pub fn fit(&mut self) -> bool {
         self.check().is_err() && {
             self.fit_within(limits::ALL_PROPERTIES_BYTES - RESERVED_BYTES);
@@ -52,6 +56,7 @@ impl Properties {
             && let Some(rest) = self.rare.as_mut().and_then(|rare| rare.pass_through.as_mut())
         {
             **rest = super::PassThrough {
+                content_encoding: rest.content_encoding.take().filter(|encoding| encoding.len() <= ENCODING_BYTES),
                 group_sequence: rest.group_sequence,
                 creation_time: rest.creation_time,
                 durable: rest.durable,
@@ -120,8 +125,24 @@ mod tests {
         properties.application_properties_mut().insert("a", true);
         assert!(properties.fit());
         assert_eq!((properties.content_type(), properties.message_id()), (None, Some("id")));
-        assert_eq!(properties.pass_through().unwrap().priority, Some(3));
+        let rest = properties.pass_through().unwrap();
+        assert_eq!((rest.priority, rest.content_encoding.as_deref()), (Some(3), None));
         assert_eq!(properties.application_properties().len(), 1);
+        with_reason(properties).check().unwrap();
+    }
+
+    /// Rules: K-104.
+    /// Without it, a codec would read a compressed body.
+    #[test]
+    fn a_short_content_encoding_stays() {
+        let mut properties = Properties::new();
+        let rest = properties.pass_through_mut();
+        rest.content_encoding = Some("gzip".into());
+        rest.user_id = Some(vec![0; 100].into());
+        rest.footer = vec![("hash".into(), "x".repeat(70_000).into())];
+        assert!(properties.fit());
+        let rest = properties.pass_through().unwrap();
+        assert_eq!((rest.content_encoding.as_deref(), &rest.user_id), (Some("gzip"), &None));
         with_reason(properties).check().unwrap();
     }
 }

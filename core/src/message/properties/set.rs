@@ -202,7 +202,7 @@ impl Properties {
         Ok(self)
     }
 
-    /// Sets how long the message may wait: more than zero. It counts in whole milliseconds.
+    /// Sets how long the message may wait: at least a millisecond. It counts in whole milliseconds.
     pub fn set_time_to_live(&mut self, value: Duration) -> Result<&mut Self, InvalidArgument> {
         if value < Duration::from_millis(1) {
             return Err(InvalidArgument::new(Field::TimeToLive, Problem::NotPositive));

@@ -31,7 +31,12 @@ impl<R: Receiver<Lease = L>, L: Lease> Unboxed<R, L> {
         max: usize,
         out: &mut Vec<Delivery<DynLease>>,
     ) -> Poll<Result<usize, ReceiveError>> {
-        let received = ready!(self.receiver.poll_receive(cx, max, &mut self.deliveries))?;
+        let received = match ready!(self.receiver.poll_receive(cx, max, &mut self.deliveries)) {
+            Ok(received) => received,
+            Err(error) if self.deliveries.is_empty() => return Poll::Ready(Err(error)),
+            // What a receiver has appended against its contract is locked, and is delivered.
+            Err(_) => self.deliveries.len(),
+        };
         out.extend(self.deliveries.drain(..).map(DynLease::delivery));
         Poll::Ready(Ok(received))
     }
@@ -118,5 +123,68 @@ impl Receiver for DynReceiver {
 impl fmt::Debug for DynReceiver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DynReceiver").field("entity", &self.entity_info()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::{Ready, ready},
+        time::Duration,
+    };
+
+    use super::*;
+    use crate::{
+        Disposition, Message,
+        time::Timestamp,
+        transport::{ErrorKind, ReceiverExt, SettleError},
+    };
+
+    struct NoLease;
+
+    impl Lease for NoLease {
+        type Settle = Ready<Result<(), SettleError>>;
+        type Renew = Ready<Result<Timestamp, SettleError>>;
+
+        fn settle(self, _: Disposition) -> Self::Settle {
+            ready(Ok(()))
+        }
+
+        fn release(self) -> Self::Settle {
+            ready(Ok(()))
+        }
+
+        fn renew(&self) -> Self::Renew {
+            ready(Ok(Timestamp::MAX))
+        }
+
+        fn lock_duration(&self) -> Option<Duration> {
+            None
+        }
+    }
+
+    /// Breaks its contract: it appends so many deliveries, and fails.
+    struct Fails(usize);
+
+    impl Receiver for Fails {
+        type Lease = NoLease;
+
+        fn poll_receive(
+            &mut self,
+            _: &mut Context<'_>,
+            _: usize,
+            out: &mut Vec<Delivery<NoLease>>,
+        ) -> Poll<Result<usize, ReceiveError>> {
+            let count = std::mem::take(&mut self.0);
+            out.extend((0..count).map(|_| Delivery { message: Message::new(""), lease: NoLease }));
+            Poll::Ready(Err(ReceiveError::new(ErrorKind::ServiceBusy)))
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_receive_has_appended_before_it_failed_is_delivered() {
+        let mut receiver = DynReceiver::new(Fails(2));
+        assert_eq!(receiver.receive_batch(8).await.unwrap().len(), 2);
+        assert_eq!(receiver.receive_batch(8).await.unwrap_err().kind(), ErrorKind::ServiceBusy);
     }
 }

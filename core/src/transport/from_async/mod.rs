@@ -145,7 +145,7 @@ impl<R: AsyncReceiver> Drop for FromAsync<R> {
     fn drop(&mut self) {
         self.stop();
         if !self.spare.is_empty() {
-            lost(self.spare.len());
+            lost(&self.entity, self.spare.len());
         }
     }
 }
@@ -245,7 +245,7 @@ impl<R: AsyncReceiver> Receiver for FromAsync<R> {
                         {
                             let (back, received) = oneshot::channel();
                             let is_wanted = Arc::new(AtomicBool::new(false));
-                            runtime.spawn(finish::<R>(receive, back, Arc::clone(&is_wanted)));
+                            runtime.spawn(finish::<R>(receive, back, Arc::clone(&is_wanted), self.entity.clone()));
                             self.state = State::Stopped { received, is_wanted };
                         }
                     }

@@ -215,3 +215,54 @@ async fn a_receive_that_never_ends_is_dropped_with_its_receiver() {
     sleep(Duration::from_secs(61)).await;
     assert_eq!(Arc::strong_count(&alive), 1);
 }
+
+/// The lines of this thread: the target, the entity and the text of each.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<String>>>);
+
+struct Line(String);
+
+impl tracing::field::Visit for Line {
+    fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn fmt::Debug) {
+        use std::fmt::Write;
+        write!(self.0, " {field}={value:?}").unwrap();
+    }
+}
+
+impl tracing::Subscriber for Lines {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() <= tracing::Level::WARN
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut line = Line(event.metadata().target().to_owned());
+        event.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+/// Rules: O-270.
+#[tokio::test(start_paused = true)]
+async fn messages_that_are_lost_are_a_limited_line_with_a_target() {
+    let lines = Lines::default();
+    let _guard = tracing::subscriber::set_default(lines.clone());
+    for _ in 0..30 {
+        let mut receiver = FromAsync::new(Script(vec![3]));
+        receiver.receive_batch(2).await.unwrap();
+    }
+    let lines = lines.0.lock().unwrap();
+    assert_eq!(lines.len(), 10, "{lines:?}");
+    assert!(lines[0].starts_with("consign::transport ") && lines[0].contains("entity=\"unknown\""), "{lines:?}");
+}

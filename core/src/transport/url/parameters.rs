@@ -21,7 +21,7 @@ impl TransportUrl {
     /// # Errors
     ///
     /// [`InvalidUrl`](super::ConnectErrorKind::InvalidUrl) without a scheme, with a fragment, with an escape of the query that is
-    /// not one, or with a password that is not escaped, and [`UnknownParameter`](super::ConnectErrorKind::UnknownParameter) for a parameter
+    /// not one, or with an `@` in the query that is not escaped, as a password with a `?` has one, and [`UnknownParameter`](super::ConnectErrorKind::UnknownParameter) for a parameter
     /// that stands twice.
     pub fn parse(text: &str) -> Result<Self, ConnectError> {
         let (scheme, rest) = text.split_once(':').ok_or_else(no_url)?;
@@ -32,8 +32,8 @@ impl TransportUrl {
             return Err(no_url());
         }
         let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
-        // A password that is not escaped would become a parameter, whose name is in the errors, or be cut off.
-        if rest.contains('#') || !address.contains('@') && query.contains('@') {
+        // The rest of a password that is not escaped would become a parameter, whose name is in the errors, or be cut off.
+        if rest.contains('#') || query.contains('@') {
             let expected = "expected `%3F`, `%23` and `%40` for `?`, `#` and `@` in a user, a password and the query";
             return Err(ConnectError::invalid_url(expected));
         }
@@ -210,11 +210,18 @@ mod tests {
             ("a:b?c=secret&c=2", ConnectErrorKind::UnknownParameter),
             ("a://u:p?secret@h", ConnectErrorKind::InvalidUrl),
             ("a://u:p#secret@h", ConnectErrorKind::InvalidUrl),
+            ("a://u:p@ss?secret@h", ConnectErrorKind::InvalidUrl),
+            ("a://u:p@one,c:p?secret@two", ConnectErrorKind::InvalidUrl),
+            ("amqp://shop:p@ss?word@host", ConnectErrorKind::InvalidUrl),
+            ("nats://a:b@one,c:p?ss@two", ConnectErrorKind::InvalidUrl),
         ] {
             let error = TransportUrl::parse(text).unwrap_err();
             assert_eq!(error.kind(), kind, "{text}");
-            assert!(!format!("{error} {error:?}").contains("secret"), "{text}: {error}");
+            let shown = format!("{error} {error:?}");
+            assert!(!["secret", "word@", "ss@"].iter().any(|part| shown.contains(part)), "{text}: {error}");
         }
+        let escaped = parse("amqp://shop:p%40ss%3Fword@host?user=a%40b");
+        assert_eq!(escaped.to_url(), "amqp://shop:p%40ss%3Fword@host?user=a%40b");
         let mut url = parse("a://u:secret@h?t=secret");
         assert!(!format!("{url:?}").contains("secret"));
         let error = url.take_duration("t").unwrap_err();

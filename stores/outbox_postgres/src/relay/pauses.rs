@@ -8,7 +8,7 @@ use std::{
 use consign_core::transport::deadline;
 use tokio::time::Instant;
 
-/// How many destinations are kept. Beyond that, the next failure forgets all of them.
+/// How many destinations are kept. Beyond that, the next failure forgets the one that is tried again first.
 const MOST: usize = 1_024;
 /// How many sessions of a destination are kept. Those beyond do not keep its pauses long.
 const MOST_SESSIONS: usize = 1_024;
@@ -38,7 +38,7 @@ impl Pauses {
     /// Begins a pause, twice as long as the last one of the destination. `None` if it pauses already.
     pub(super) fn begin(&mut self, destination: &str, session: Option<&str>, now: Instant) -> Option<Duration> {
         if self.all.len() >= MOST && !self.all.contains_key(destination) {
-            self.all.clear();
+            self.forget_one();
         }
         let new = || Pause { until: now, failures: 0, failing: HashSet::new() };
         let pause = self.all.entry(destination.to_owned()).or_insert_with(new);
@@ -63,6 +63,14 @@ impl Pauses {
         }
     }
 
+    /// Forgets the destination whose pause ends first, or has ended.
+    fn forget_one(&mut self) {
+        let first = self.all.iter().min_by_key(|(_, pause)| pause.until).map(|(destination, _)| destination.clone());
+        if let Some(first) = first {
+            self.all.remove(&first);
+        }
+    }
+
     /// No message waits.
     pub(super) fn clear(&mut self) {
         self.all.clear();
@@ -81,7 +89,8 @@ impl Pauses {
 
 /// Returns a random time up to the pause after so many failures, and at least half of it.
 pub(super) fn length(first: Duration, longest: Duration, failures: u32) -> Duration {
-    first.saturating_mul(1 << failures.min(16)).min(longest).mul_f64(0.5 + fastrand::f64() / 2.0)
+    let doubled = 1_u32.checked_shl(failures).unwrap_or(u32::MAX);
+    first.saturating_mul(doubled).min(longest).mul_f64(0.5 + fastrand::f64() / 2.0)
 }
 
 #[cfg(test)]
@@ -113,6 +122,31 @@ mod tests {
             pauses.begin("orders", Some(&other.to_string()), now);
         }
         assert!(pauses.all.len() <= MOST && pauses.all["orders"].failing.len() <= MOST_SESSIONS);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_destination_is_forgotten_for_one_more_and_not_all() {
+        let mut pauses = Pauses::new(Duration::from_secs(100), Duration::from_secs(1_000));
+        let now = Instant::now();
+        for failures in 0..3 {
+            pauses.begin("orders", None, now + failures * Duration::from_secs(1_000));
+        }
+        let now = now + Duration::from_secs(2_000);
+        for other in 0..2 * MOST {
+            pauses.begin(&other.to_string(), None, now);
+        }
+        assert_eq!(pauses.all.len(), MOST);
+        assert_eq!(pauses.all["orders"].failures, 3, "its pause ends last");
+    }
+
+    #[test]
+    fn pauses_reach_the_longest_whatever_the_first() {
+        let (first, longest) = (Duration::from_millis(1), Duration::from_secs(24 * 3_600));
+        for failures in [27, 31, 32, 33, u32::MAX] {
+            let length = length(first, longest, failures);
+            assert!(length >= longest / 2 && length <= longest, "{failures}: {length:?}");
+        }
+        assert!(length(first, longest, 10) <= Duration::from_millis(1_024));
     }
 
     /// Rules: X-47.
