@@ -589,6 +589,7 @@ async fn a_message_that_expired_while_locked_is_left_to_the_broker() {
     assert_eq!(layer.counts().delayed(), 0);
 }
 
+/// Rules: Y-15.
 /// A client that reports no enqueued time passes that of the epoch.
 #[tokio::test(start_paused = true)]
 async fn a_message_whose_enqueued_time_is_unknown_is_delayed_too() {
