@@ -145,7 +145,12 @@ impl RabbitMq {
     }
 
     /// Closes the connection; a channel that was wrapped stays open. Unsettled messages return to their queues.
-    pub async fn close(&self) {
+    ///
+    /// # Errors
+    ///
+    /// None at present. The type is that of [`Transport::close`](consign_core::transport::Transport::close).
+    pub async fn close(&self) -> Result<(), ManageError> {
         self.0.link.close().await;
+        Ok(())
     }
 }

@@ -87,8 +87,8 @@ async fn a_connection_that_is_lost_and_made_again_is_logged() {
     let server = format!("server=\"{}\"", proxy.address());
     assert!(lines.of(TARGET).iter().all(|line| line.contains(&server) && !line.contains("guest")), "{:?}", lines.all());
     rabbit.delete(&queue).await.unwrap();
-    broken.close().await;
-    rabbit.close().await;
+    broken.close().await.unwrap();
+    rabbit.close().await.unwrap();
 }
 
 /// Rules: K-119.
@@ -120,7 +120,7 @@ async fn a_body_and_annotations_that_cannot_be_decoded_are_warnings_with_the_cau
     }
     connection.close(200, "".into()).await.unwrap();
     rabbit.delete(&queue).await.unwrap();
-    rabbit.close().await;
+    rabbit.close().await.unwrap();
 }
 
 /// Rules: K-119.
@@ -155,5 +155,5 @@ async fn a_direct_reply_that_cannot_be_decoded_is_a_warning_with_the_cause() {
     assert!(line.contains("entity=amq.rabbitmq.reply-to") && !line.contains("secret"), "{line}");
     connection.close(200, "".into()).await.unwrap();
     rabbit.delete(&queue).await.unwrap();
-    rabbit.close().await;
+    rabbit.close().await.unwrap();
 }

@@ -38,7 +38,7 @@ pub(crate) struct Theirs {
 impl Theirs {
     /// `None` without a broker.
     pub(crate) async fn declare(arguments: &[(&str, AMQPValue)]) -> Option<Self> {
-        support::connect(support::options()).await?.close().await;
+        support::connect(support::options()).await?.close().await.unwrap();
         let connection = Connection::connect(&support::address(), ConnectionProperties::default()).await.unwrap();
         let channel = connection.create_channel().await.unwrap();
         channel.confirm_select(ConfirmSelectOptions::default()).await.unwrap();
@@ -195,7 +195,7 @@ async fn dead_letters_of_a_queue_of_another_program_go_to_its_exchange() {
             delivery.dead_letter(why()).await.unwrap();
             assert_dead(&theirs, &key).await;
         }
-        rabbit.close().await;
+        rabbit.close().await.unwrap();
         theirs.end().await;
     }
 }
@@ -222,7 +222,7 @@ async fn without_an_exchange_a_dead_letter_is_refused_and_nothing_is_created() {
     }
     let long = connected.register_dead_letter_exchange(&theirs.queue, &"x".repeat(256), None);
     assert_eq!(long.unwrap_err().kind(), ErrorKind::InvalidArgument);
-    connected.close().await;
+    connected.close().await.unwrap();
     theirs.end().await;
 }
 
