@@ -48,6 +48,8 @@ async fn a_connection_that_is_not_made_is_a_warning_without_the_password() {
 }
 
 /// An endless loop of `nack` on a classic queue shows in the log; a copy of `count_delivery` does not, nor a quorum queue.
+///
+/// Rules: K-120.
 #[tokio::test]
 async fn a_redelivery_without_a_count_is_a_warning() {
     let (lines, _guard) = Lines::capture();
