@@ -40,9 +40,14 @@
 //! | neither | 1 |
 //!
 //! NATS JetStream counts deliveries, and Amazon SQS has `ApproximateReceiveCount`: pass these in a
-//! [`Received`](crate::message::Received), by [`Message::with_received`](crate::Message::with_received). RabbitMQ sets
-//! `x-delivery-count` on messages of quorum queues. Copy it as an application property. A classic queue does not count: publish
-//! what [`count_delivery`] returns in place of a `nack`, and acknowledge when the broker has confirmed the copy.
+//! [`Received`](crate::message::Received), by [`Message::with_received`](crate::Message::with_received). `from_jetstream` of
+//! `consign_nats::convert` does that. So does `from_delivery` of `consign_rabbitmq::convert`, with the header `x-delivery-count` of a
+//! quorum queue. That header counts every redelivery, also after a lost connection and a `nack` at a shutdown: choose a limit with
+//! space for those.
+//!
+//! A classic queue does not count: publish what [`count_delivery`] returns in place of a `nack`, and acknowledge when the broker
+//! has confirmed the copy. Do not do so on an entity with duplicate detection, which drops the copy and confirms it: the
+//! message is then lost. A stream of NATS is one, unless you remove `Nats-Msg-Id` from the copy.
 //!
 //! # Failure
 //!
@@ -70,7 +75,7 @@ use crate::{Message, message::PropertyValue};
 pub const COUNT: &str = "x-delivery-count";
 
 /// Returns a copy to publish in place of a `nack`, with one more failed delivery in the property [`COUNT`]. It has the same
-/// MessageId, so a broker with duplicate detection drops it.
+/// MessageId, so a broker with duplicate detection drops it, and a loop that then acknowledges the original loses the message.
 #[must_use]
 pub fn count_delivery(message: &Message) -> Message {
     let failed = delivery(message);

@@ -13,12 +13,12 @@ use consign::{
     administration::QueueSettings,
     codecs::{Codecs, Text},
     consumer::{Consumer, Stats},
-    message::{ApplicationProperties, Properties, PropertyValue, limits},
+    message::{ApplicationProperties, Properties, PropertyValue, Received, SequenceNumber, limits},
     middleware::retry::{Backoff, DelayPolicy, Jitter, RetryHistory, RetryLayer},
     routing::Router,
     settlement::{DeadLetter, DeadLetterReason, Transient},
     testing::{DeliveryFault, Faults, Link, LinkSettings, SendFault, TestBroker, TestQueue},
-    time::Clock,
+    time::{Clock, Timestamp},
     transport::{Batch, Capabilities, Capability, ErrorKind, Level, Receiver, SendError, Sender},
 };
 use tokio::time::sleep;
@@ -587,6 +587,22 @@ async fn a_message_that_expired_while_locked_is_left_to_the_broker() {
     world.run(60 * SECOND, layer.layer(slow)).await;
     world.queue.assert_dead_lettered(&DeadLetterReason::TtlExpired);
     assert_eq!(layer.counts().delayed(), 0);
+}
+
+/// Rules: Y-15.
+/// A client that reports no enqueued time passes that of the epoch.
+#[tokio::test(start_paused = true)]
+async fn a_message_whose_enqueued_time_is_unknown_is_delayed_too() {
+    let world = World::new();
+    let layer = RetryLayer::new().delayed(world.retries(without_jitter(SECOND)));
+    let message = Message::builder().time_to_live(60 * SECOND).property("x-timeout-ms", 5_000).build("m").unwrap();
+    let unknown = Received::new(SequenceNumber::default(), Timestamp::EPOCH, 1);
+    let settled = layer.layer(world.handler(1)).oneshot(message.with_received(unknown)).await.unwrap();
+    assert_eq!((settled, layer.counts().delayed()), (Disposition::Complete, 1));
+    world.run(2 * SECOND, layer.layer(world.handler(1))).await;
+    // What it says about its time is still true.
+    let copy = world.seen(1);
+    assert_eq!((copy.time_to_live(), copy.timeout().unwrap()), (Some(60 * SECOND), Some(5 * SECOND)));
 }
 
 /// Rules: Y-18.

@@ -15,7 +15,7 @@ use consign::{
     broker::Queue,
     codecs::Codecs,
     consumer::Consumer,
-    message::{EntityPath, PropertyValue},
+    message::{EntityPath, PropertyValue, Received, SequenceNumber},
     middleware::dedup::{DedupLayer, MemoryStore},
     routing::{Body, MessageId, State},
     rpc::{
@@ -24,9 +24,10 @@ use consign::{
     },
     settlement::{DeadLetterReason, Permanent, Transient},
     testing::{Faults, Link, LinkSettings, SendFault},
+    time::Timestamp,
     transport::{Capability, Delivery, ErrorKind, ReceiverExt, SendError, SendService, Sender, Unsupported},
 };
-use tower::service_fn;
+use tower::{ServiceExt, service_fn};
 
 use crate::{Bench, seconds, settle, text, within};
 
@@ -284,6 +285,21 @@ async fn a_request_past_its_timeout_is_completed_and_counted() {
     settle().await;
     assert_eq!((stats.answered(), stats.faults(), stats.expired()), (1, 0, 3));
     assert!(bench.is_idle());
+}
+
+/// Rules: R-202.
+#[tokio::test(start_paused = true)]
+async fn a_request_whose_enqueued_time_is_unknown_has_no_deadline() {
+    let bench = Bench::new();
+    let responder =
+        Responder::builder(bench.senders()).codecs(Codecs::json()).answer("double", double).build().unwrap();
+    let stats = responder.stats();
+    let asked = request().property("x-timeout-ms", 5_000).build("21").unwrap();
+    // As a client delivers it that reports no time.
+    let unknown = Received::new(SequenceNumber::default(), Timestamp::EPOCH, 1);
+    let settled = responder.oneshot(asked.with_received(unknown)).await.unwrap();
+    assert_eq!((settled, text(&first(&bench.replies).await)), (Disposition::Complete, "42"));
+    assert_eq!((stats.answered(), stats.expired()), (1, 0));
 }
 
 /// Rules: R-203.

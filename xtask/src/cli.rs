@@ -48,7 +48,7 @@ enum Subcommand {
     Features(features::Options),
     /// Exchange messages with encoders and clients in Python, Node and Rust (requires scripts/brokers)
     Foreign(foreign::Options),
-    /// Fuzz the codec, the messages and the engine of AMQP 1.0, or replay inputs (requires a nightly toolchain)
+    /// Fuzz each parser of bytes from outside, or replay inputs (requires a nightly toolchain)
     Fuzz(fuzz::Options),
     /// Fail if a message takes more instructions while the embedded broker holds more (requires valgrind)
     Growth(Output),

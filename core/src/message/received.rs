@@ -91,7 +91,8 @@ pub struct Received {
     pub sequence_number: SequenceNumber,
     /// The number of the first submission, if the message was forwarded; else 0.
     pub enqueued_sequence_number: SequenceNumber,
-    /// When the entity accepted the message.
+    /// When the entity accepted the message. A client that does not report it sets the time of receipt.
+    /// [`Timestamp::EPOCH`] counts as unknown: no deadline and no expiry is computed from it.
     pub enqueued_time: Timestamp,
     /// When the message expires; [`Timestamp::MAX`] is never.
     pub expires_at: Timestamp,
@@ -184,6 +185,14 @@ impl fmt::Debug for Received {
 }
 
 impl Received {
+    /// Returns the enqueued time, if it is known.
+    #[doc(hidden)]
+    #[inline]
+    #[must_use]
+    pub fn known_enqueued_time(&self) -> Option<Timestamp> {
+        (self.enqueued_time != Timestamp::EPOCH).then_some(self.enqueued_time)
+    }
+
     /// Creates the properties that every transport sets; the others have their defaults and can be assigned.
     #[must_use]
     pub const fn new(sequence_number: SequenceNumber, enqueued_time: Timestamp, delivery_count: u32) -> Self {

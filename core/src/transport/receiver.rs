@@ -72,8 +72,8 @@ pub trait Receiver: Send + Unpin {
     /// The right to settle what this receiver delivers.
     type Lease: Lease;
 
-    /// Appends up to `max` deliveries to `out`, and returns how many; at least one. Without a message it is pending, and
-    /// wakes the task when there may be one.
+    /// Appends up to `max` deliveries to `out`, and returns how many; at least one. A `max` of 0 counts as 1. Without a message
+    /// it is pending, and wakes the task when there may be one.
     ///
     /// # Errors
     ///
@@ -130,6 +130,10 @@ pub trait Receiver: Send + Unpin {
 }
 
 /// The `async` methods of every [`Receiver`].
+///
+/// Each receive [stops](Receiver::stop) the receiver when its future ends, also after it has returned messages. What the transport
+/// has locked ahead is then released, so a prefetch of the transport has no effect between two calls. A
+/// consumer polls the receiver itself and uses the prefetch.
 pub trait ReceiverExt: Receiver {
     /// Receives one message. Cancel-safe: dropping the future loses no message and leaves no lock.
     fn receive(&mut self) -> impl Future<Output = Result<Delivery<Self::Lease>, ReceiveError>> + Send
@@ -162,7 +166,8 @@ pub trait ReceiverExt: Receiver {
         }
     }
 
-    /// Waits for one message, and returns up to `max` that are available. Cancel-safe, like [`receive`](Self::receive).
+    /// Waits for one message, and returns up to `max` that are available; 0 counts as 1. Cancel-safe, like
+    /// [`receive`](Self::receive).
     fn receive_batch(
         &mut self,
         max: usize,

@@ -17,6 +17,8 @@ pub enum StoreErrorKind {
     Full,
     /// The lease was over, and the id was reserved elsewhere since.
     Superseded,
+    /// The store is open already, in this process or in another one.
+    InUse,
     /// The store cannot be reached, or failed. The outcome of the call is unknown.
     Unavailable,
 }
@@ -46,6 +48,7 @@ impl fmt::Display for StoreError {
         f.write_str(match self.kind {
             StoreErrorKind::Full => "the store of handled ids is full",
             StoreErrorKind::Superseded => "the lease of the id has expired, and another consumer has reserved the id",
+            StoreErrorKind::InUse => "the store of handled ids is open already, in this process or in another one",
             StoreErrorKind::Unavailable => "the store of handled ids failed",
         })
     }

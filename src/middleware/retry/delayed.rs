@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Message,
-    message::{Properties, random_id::random_id},
+    message::{Properties, Received, random_id::random_id},
     settlement::{Changes, DeadLetter, DeadLetterReason},
     time::{Clock, SystemClock, Timestamp},
     transport::{
@@ -288,11 +288,11 @@ fn with_history(message: &Message, failure: &HandlerFailure, mut history: RetryH
     }
 }
 
-/// When the message expires: by the broker, or else by what its sender set.
+/// When the message expires: by the broker, or else by what its sender set. Never, if it is not known since when it lives.
 fn expires_at(message: &Message) -> Timestamp {
     let Some(received) = message.received() else { return Timestamp::MAX };
-    match message.time_to_live() {
-        Some(life) if received.expires_at == Timestamp::MAX => received.enqueued_time.saturating_add(life),
+    match message.time_to_live().zip(received.known_enqueued_time()) {
+        Some((life, enqueued)) if received.expires_at == Timestamp::MAX => enqueued.saturating_add(life),
         _ => received.expires_at,
     }
 }
@@ -314,9 +314,10 @@ fn copy(
         // What is left when the copy is due, for its life begins then.
         properties.set_time_to_live(expires.saturating_since(due)).ok()?;
     }
-    if let (Ok(Some(timeout)), Some(received)) = (properties.timeout(), message.received()) {
+    let enqueued = message.received().and_then(Received::known_enqueued_time);
+    if let (Ok(Some(timeout)), Some(enqueued)) = (properties.timeout(), enqueued) {
         // It counts from when the copy is due.
-        properties.set_timeout(received.enqueued_time.saturating_add(timeout).saturating_since(due));
+        properties.set_timeout(enqueued.saturating_add(timeout).saturating_since(due));
     }
     let application = properties.application_properties_mut();
     if let Some(changes) = failure.changes().properties() {

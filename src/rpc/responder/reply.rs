@@ -5,7 +5,7 @@ use tower::ServiceExt;
 use super::{ReplySenders, address::Addresses, recorded::Record, senders::Senders, stats::ResponderStats};
 use crate::{
     Disposition, Message,
-    message::{EntityPath, InvalidArgument, MessageBody, Properties, TraceContext, random_id::random_id},
+    message::{EntityPath, InvalidArgument, MessageBody, Properties, Received, TraceContext, random_id::random_id},
     middleware::dedup::{StoreError, Unhandled},
     rpc::{Correlate, Fault},
     settlement::{Changes, DeadLetterReason, cause_of},
@@ -46,10 +46,12 @@ fn lacks_time_to_live(error: &(dyn Error + 'static)) -> bool {
     lacks || error.source().is_some_and(lacks_time_to_live)
 }
 
-/// Until when the requester waits, if the request says it in the property [`Properties::TIMEOUT`].
+/// Until when the requester waits, if the request says it in the property [`Properties::TIMEOUT`], and it is known from when
+/// that counts.
 fn deadline(request: &Message) -> Result<Option<Timestamp>, InvalidArgument> {
     let timeout = request.timeout()?;
-    Ok(timeout.zip(request.received()).map(|(timeout, received)| received.enqueued_time.saturating_add(timeout)))
+    let enqueued = request.received().and_then(Received::known_enqueued_time);
+    Ok(timeout.zip(enqueued).map(|(timeout, enqueued)| enqueued.saturating_add(timeout)))
 }
 
 impl<P: ReplySenders> Replying<P> {

@@ -5,7 +5,9 @@ use consign::{
     rpc::RecordedReply,
     time::Timestamp,
 };
-use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
+use redb::{
+    Database, DatabaseError, ReadOnlyTable, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition,
+};
 
 use crate::replies::{self, Bounds, NewReply};
 
@@ -36,7 +38,7 @@ impl File {
     const CACHE: usize = 64 << 20;
 
     pub(crate) fn open(path: &Path, window: Duration, max: u64, max_reply_bytes: u64) -> Result<Self, StoreError> {
-        let database = Database::builder().set_cache_size(Self::CACHE).create(path).map_err(unavailable)?;
+        let database = Database::builder().set_cache_size(Self::CACHE).create(path).map_err(not_opened)?;
         let secret = secret(&database)?;
         Ok(Self { database, secret, window, max, max_reply_bytes })
     }
@@ -138,6 +140,14 @@ fn secret(database: &Database) -> Result<u128, StoreError> {
 
 fn value(meta: &impl ReadableTable<&'static str, u128>, name: &str) -> Result<Option<u128>, redb::Error> {
     Ok(meta.get(name)?.map(|value| value.value()))
+}
+
+fn not_opened(error: DatabaseError) -> StoreError {
+    let kind = match error {
+        DatabaseError::DatabaseAlreadyOpen => StoreErrorKind::InUse,
+        _ => StoreErrorKind::Unavailable,
+    };
+    StoreError::new(kind).with_source(error)
 }
 
 pub(crate) fn unavailable(source: impl error::Error + Send + Sync + 'static) -> StoreError {

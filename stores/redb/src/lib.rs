@@ -129,8 +129,8 @@ impl RedbStore {
     /// Opens a file, or creates it. An id is known for `window` after its commit, and a reply is kept for as long, in whole
     /// milliseconds. It reads and writes, and so blocks for a few milliseconds.
     ///
-    /// Fails as [`Unavailable`](StoreErrorKind::Unavailable) if the file cannot be opened, is open already, in this process or
-    /// another, or is [not of this kind](UnknownFormat).
+    /// Fails as [`InUse`](StoreErrorKind::InUse) if the file is open already, in this process or in another one, and as
+    /// [`Unavailable`](StoreErrorKind::Unavailable) if it cannot be opened or is [not of this kind](UnknownFormat).
     pub fn open(path: impl AsRef<Path>, window: Duration) -> Result<Self, StoreError> {
         Self::builder(window).open(path)
     }

@@ -150,7 +150,7 @@ async fn a_file_is_open_once_and_of_its_own_kind() {
     let bench = Bench::new().await;
     let path = bench.folder.path().join("handled.redb");
     let error = RedbStore::open(&path, WINDOW).unwrap_err();
-    assert_eq!(error.kind(), StoreErrorKind::Unavailable);
+    assert_eq!(error.kind(), StoreErrorKind::InUse);
     assert!(error.source().unwrap().is::<redb::DatabaseError>());
     let Bench { folder, store, .. } = bench;
     drop(store);

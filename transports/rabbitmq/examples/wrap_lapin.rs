@@ -1,7 +1,9 @@
 //! Stacks around a plain lapin client: `cargo run -p consign-rabbitmq --example wrap_lapin -- QUEUE DEAD-LETTER-EXCHANGE`.
+use std::time::Duration;
+
+use consign::middleware::delivery_limit::{DeliveryLimitLayer, count_delivery};
 use consign::middleware::encode::{EncodeLayer, OutboundMessage};
-use consign::middleware::{catch_panic::CatchPanicLayer, dead_letter::DeadLetterLayer};
-use consign::middleware::{delivery_limit::DeliveryLimitLayer, message_id::MessageIdLayer};
+use consign::middleware::{catch_panic::CatchPanicLayer, dead_letter::DeadLetterLayer, message_id::MessageIdLayer};
 use consign::routing::{Body, Router};
 use consign::transport::{ErrorKind, SendError, SendExt};
 use consign::{Disposition, Message, codecs::Codecs, settlement::Transient};
@@ -55,7 +57,16 @@ pub(crate) async fn consume(channel: &Channel, queue: &str, dead_letters: &str) 
                 publish(channel, to, convert::dead_letter(&delivery, *why)?).await?;
                 delivery.ack(BasicAckOptions::default()).await?
             }
-            _ => delivery.nack(BasicNackOptions { requeue: true, ..Default::default() }).await?,
+            // Only quorum queues count deliveries. The copy counts on each kind of queue.
+            _ => {
+                let copy = convert::to_lapin(&count_delivery(&convert::from_delivery(&delivery)?))?;
+                if publish(channel, ["", queue], copy).await.is_ok() {
+                    delivery.ack(BasicAckOptions::default()).await?
+                } else {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    delivery.nack(BasicNackOptions { requeue: true, ..Default::default() }).await?
+                }
+            }
         };
     }
     Ok(())

@@ -94,6 +94,16 @@ pub(crate) fn malformed(entity: &str, malformed: &Malformed) {
     }
 }
 
+/// A redelivery that neither the queue nor a property counts. A `Delivery` has no name of its queue.
+pub(crate) fn uncounted() {
+    if let Some(suppressed) = log_limit("", "Uncounted") {
+        tracing::warn!(
+            target: TARGET, suppressed,
+            "a redelivered message has no delivery count, as on a classic queue: DeliveryLimitLayer cannot limit its deliveries. Publish the copy of count_delivery instead of a nack"
+        );
+    }
+}
+
 /// An entity of another program, for which the defaults are used.
 pub(crate) fn no_settings(path: &EntityPath) {
     if let Some(suppressed) = log_limit(path.as_str(), "NoSettings") {

@@ -93,8 +93,8 @@ impl RabbitMq {
     }
 
     /// Creates a sender to a queue or a topic, with a channel of its own. The first send reads the settings of the entity from
-    /// the server, unless this client has them. If the entity does not exist, the first send fails. It must be called within a
-    /// runtime.
+    /// the server, unless this client has them. If the entity does not exist, the first send fails. A sender to the path of a
+    /// subscription sends to that subscription alone, for example its dead letters again. It must be called within a runtime.
     ///
     /// # Errors
     ///
@@ -145,7 +145,12 @@ impl RabbitMq {
     }
 
     /// Closes the connection; a channel that was wrapped stays open. Unsettled messages return to their queues.
-    pub async fn close(&self) {
+    ///
+    /// # Errors
+    ///
+    /// None at present. The type is that of [`Transport::close`](consign_core::transport::Transport::close).
+    pub async fn close(&self) -> Result<(), ManageError> {
         self.0.link.close().await;
+        Ok(())
     }
 }

@@ -43,8 +43,7 @@ impl Transport for RabbitMq {
     }
 
     async fn close(&self) -> Result<(), ManageError> {
-        Self::close(self).await;
-        Ok(())
+        Self::close(self).await
     }
 }
 

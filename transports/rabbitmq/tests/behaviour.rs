@@ -87,7 +87,7 @@ impl Bench {
 
     async fn end(self) {
         self.rabbit.delete(&self.queue).await.expect("a broker that answers");
-        self.rabbit.close().await;
+        self.rabbit.close().await.expect("an open connection");
     }
 }
 
@@ -283,7 +283,7 @@ async fn a_lease_of_a_lost_connection_settles_nothing() {
     // The broker does not restore the order of two releases at once.
     left.sort();
     assert_eq!(left, expected(2));
-    broken.close().await;
+    broken.close().await.unwrap();
     bench.end().await;
 }
 
@@ -301,7 +301,7 @@ async fn a_sender_goes_on_when_its_connection_was_lost() {
     }
     let bodies = bench.drain().await;
     assert!(bodies.len() >= 2, "{bodies:?}");
-    broken.close().await;
+    broken.close().await.unwrap();
     let error = sender.send(Message::new("")).await.unwrap_err();
     assert!(!error.is_retryable(), "{error}");
     bench.end().await;
@@ -349,7 +349,7 @@ async fn a_dead_letter_is_not_lost_wherever_its_connection_is_cut() {
             // It may fail, and say so; it may have happened nevertheless.
             let _ = timeout(SOON, delivery.dead_letter(dead_letter)).await.unwrap();
             proxy.cut();
-            broken.close().await;
+            broken.close().await.unwrap();
             queues.push((format!("{direction:?} {how:?} {steps}"), queue));
         }
     }
@@ -490,7 +490,7 @@ async fn a_topic_that_is_created_again_gets_what_is_scheduled() {
         delivery.complete().await.unwrap();
         rabbit.delete(&topic).await.unwrap();
     }
-    rabbit.close().await;
+    rabbit.close().await.unwrap();
     support::delete_delays(&delays).await;
 }
 
@@ -565,7 +565,7 @@ async fn refusals_use_no_connection_up() {
     sender.send(Message::new("001")).await.unwrap();
     let last = receiver.receive_within(SOON).await.unwrap();
     assert_eq!((text(&last).as_str(), count(&last)), ("001", 1));
-    few.close().await;
+    few.close().await.unwrap();
     // All of its connections are closed, the first as well.
     assert_eq!(last.complete().await.unwrap_err().kind(), ErrorKind::MessageLockLost);
     assert_eq!(sender.send(Message::new("002")).await.unwrap_err().kind(), ErrorKind::CommunicationProblem);
@@ -633,7 +633,7 @@ async fn unsupported_properties_and_settings_are_refused() {
     let mut receiver = rabbit.receiver(&queue).unwrap();
     assert_eq!(receiver.receive_within(SOON).await.unwrap_err().kind(), ErrorKind::EntityNotFound);
     receiver.stop();
-    rabbit.close().await;
+    rabbit.close().await.unwrap();
 }
 
 #[tokio::test]

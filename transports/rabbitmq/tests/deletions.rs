@@ -39,5 +39,5 @@ async fn a_subscription_that_ends_as_its_queue_is_deleted_leaves_the_connection(
     }
     held.complete().await.unwrap();
     rabbit.delete(&kept).await.unwrap();
-    rabbit.close().await;
+    rabbit.close().await.unwrap();
 }

@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use consign::{
     Message,
+    middleware::delivery_limit::count_delivery,
     transport::{ReceiverExt, ReplySource, Sender},
 };
 use consign_conformance::{faults::Proxy, log::Lines};
 use consign_rabbitmq::{
-    QueueSettings, RabbitMq,
+    QueueSettings, RabbitMq, convert,
     lapin::{
         BasicProperties, Connection, ConnectionProperties,
+        message::Delivery,
         options::BasicPublishOptions,
         types::{AMQPValue, FieldTable},
     },
@@ -43,6 +45,34 @@ async fn a_connection_that_is_not_made_is_a_warning_without_the_password() {
     assert!(logged[0].starts_with(begin) && logged[0].contains("retry_in_ms="), "{logged:?}");
     let shown = format!("{:?} {error} {error:?}", lines.all());
     assert!(!shown.contains("s3cret"), "{shown}");
+}
+
+/// An endless loop of `nack` on a classic queue shows in the log; a copy of `count_delivery` does not, nor a quorum queue.
+///
+/// Rules: K-120.
+#[tokio::test]
+async fn a_redelivery_without_a_count_is_a_warning() {
+    let (lines, _guard) = Lines::capture();
+    let mut delivery = Delivery::mock(1, "".into(), "orders".into(), false, b"an order".to_vec());
+    convert::from_delivery(&delivery).unwrap();
+    delivery.redelivered = true;
+    let counted = count_delivery(&convert::from_lapin(&delivery.properties, delivery.data.clone()).unwrap());
+    let mut headers = FieldTable::default();
+    headers.insert("x-delivery-count".into(), AMQPValue::LongLongInt(1));
+    for properties in [convert::to_lapin(&counted).unwrap().0, BasicProperties::default().with_headers(headers)] {
+        delivery.properties = properties;
+        convert::from_delivery(&delivery).unwrap();
+    }
+    assert_eq!(lines.of(TARGET), Vec::<String>::new());
+
+    delivery.properties = BasicProperties::default();
+    for _ in 0..100 {
+        assert!(convert::from_delivery(&delivery).unwrap().received().is_none());
+    }
+    let logged = lines.of(TARGET);
+    assert!((1..=20).contains(&logged.len()), "{logged:?}");
+    let begin = "WARN consign::rabbitmq: a redelivered message has no delivery count";
+    assert!(logged.iter().all(|line| line.starts_with(begin)), "{logged:?}");
 }
 
 /// Rules: O-279.
@@ -87,8 +117,8 @@ async fn a_connection_that_is_lost_and_made_again_is_logged() {
     let server = format!("server=\"{}\"", proxy.address());
     assert!(lines.of(TARGET).iter().all(|line| line.contains(&server) && !line.contains("guest")), "{:?}", lines.all());
     rabbit.delete(&queue).await.unwrap();
-    broken.close().await;
-    rabbit.close().await;
+    broken.close().await.unwrap();
+    rabbit.close().await.unwrap();
 }
 
 /// Rules: K-119.
@@ -120,7 +150,7 @@ async fn a_body_and_annotations_that_cannot_be_decoded_are_warnings_with_the_cau
     }
     connection.close(200, "".into()).await.unwrap();
     rabbit.delete(&queue).await.unwrap();
-    rabbit.close().await;
+    rabbit.close().await.unwrap();
 }
 
 /// Rules: K-119.
@@ -155,5 +185,5 @@ async fn a_direct_reply_that_cannot_be_decoded_is_a_warning_with_the_cause() {
     assert!(line.contains("entity=amq.rabbitmq.reply-to") && !line.contains("secret"), "{line}");
     connection.close(200, "".into()).await.unwrap();
     rabbit.delete(&queue).await.unwrap();
-    rabbit.close().await;
+    rabbit.close().await.unwrap();
 }

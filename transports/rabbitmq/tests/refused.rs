@@ -41,7 +41,7 @@ async fn headers_that_exceed_a_frame_are_refused_and_the_connection_stays() {
     sender.send(Message::new("after")).await.expect("a connection");
     held.complete().await.expect("a lock that is not lost");
     rabbit.delete(&queue).await.expect("a queue");
-    rabbit.close().await;
+    rabbit.close().await.unwrap();
 }
 
 /// Rules: S-92.
@@ -64,7 +64,7 @@ async fn a_dead_letter_whose_reason_does_not_fit_is_not_redelivered_without_end(
     assert_eq!(kept.count(), 3);
     dead.complete().await.expect("a lock");
     rabbit.delete(&queue).await.expect("a queue");
-    rabbit.close().await;
+    rabbit.close().await.unwrap();
 }
 
 /// Rules: K-124.
@@ -82,5 +82,5 @@ async fn a_message_that_cannot_be_deferred_is_abandoned() {
     assert_eq!(dead.message.dead_letter_reason(), Some(DeadLetterReason::MaxDeliveryCountExceeded.as_str()));
     dead.complete().await.expect("a lock");
     rabbit.delete(&queue).await.expect("a queue");
-    rabbit.close().await;
+    rabbit.close().await.unwrap();
 }

@@ -48,5 +48,5 @@ async fn amqps_is_encrypted_and_checks_the_certificate() {
     let delivery = rabbit.receiver("tls").unwrap().receive().await.unwrap();
     assert_eq!(delivery.message.payload(), Some(&b"secret"[..]));
     delivery.complete().await.unwrap();
-    rabbit.close().await;
+    rabbit.close().await.unwrap();
 }

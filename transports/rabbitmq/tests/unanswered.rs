@@ -55,8 +55,8 @@ impl Late {
         let received = receiver.receive_within(SOON).await.expect("a message that is not locked by the late answer");
         received.complete().await.expect("a lock");
         self.direct.delete(&self.queue).await.expect("a queue");
-        self.behind.close().await;
-        self.direct.close().await;
+        self.behind.close().await.expect("an open connection");
+        self.direct.close().await.expect("an open connection");
     }
 }
 
@@ -106,6 +106,6 @@ async fn a_receiver_that_is_polled_before_the_answer_subscribes_once() {
     let received = receiver.receive_within(SOON).await.expect("a message");
     received.complete().await.expect("a lock");
     late.direct.delete(&late.queue).await.expect("a queue");
-    late.behind.close().await;
-    late.direct.close().await;
+    late.behind.close().await.unwrap();
+    late.direct.close().await.unwrap();
 }

@@ -107,7 +107,8 @@ impl Options {
     }
 
     /// Sets how many messages a receiver locks beyond those that its caller requests. They are released when the receiver stops.
-    /// 0; at most 4,096. A receiver in the mode receive-and-delete ignores it.
+    /// The methods of [`ReceiverExt`](consign_core::transport::ReceiverExt) stop it after each call, so this option is for a
+    /// `Consumer`. 0; at most 4,096. A receiver in the mode receive-and-delete ignores it.
     pub fn prefetch(mut self, messages: u32) -> Self {
         self.prefetch = messages.min(MOST_PREFETCHED);
         self

@@ -46,7 +46,7 @@ pub(crate) fn enter_rabbitmq(place: Place<'_>) -> Step<'_, Entered> {
         let end = Box::new(move || -> Step<'static> {
             Box::pin(async move {
                 broker.delete(&name).await?;
-                broker.close().await;
+                broker.close().await?;
                 Ok(())
             })
         });

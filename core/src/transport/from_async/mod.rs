@@ -33,7 +33,8 @@ pub trait AsyncReceiver: Send + Unpin + 'static {
     /// cancels that poll, and returns what it has locked, which may be nothing. A receiver that ignores `stop` goes on
     /// in a task until it has received something. In both cases [`FromAsync`] releases the messages.
     ///
-    /// The future is not dropped before it is ready, but with the runtime, or a minute after its [`FromAsync`] was dropped.
+    /// The future is not dropped before it is ready, with these exceptions: its runtime shuts down; its [`FromAsync`] was dropped a
+    /// minute ago; or its [`FromAsync`] is dropped outside of a tokio runtime, where no task can go on with it.
     fn receive(
         &mut self,
         max: usize,

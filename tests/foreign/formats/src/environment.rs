@@ -97,7 +97,9 @@ impl Environment {
     }
 
     pub(crate) async fn close(self) {
-        self.rabbit.close().await;
+        if let Err(error) = self.rabbit.close().await {
+            eprintln!("RabbitMQ: {error}");
+        }
         if let Err(error) = self.nats.close().await {
             eprintln!("NATS: {error}");
         }

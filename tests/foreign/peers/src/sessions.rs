@@ -56,7 +56,7 @@ pub(crate) async fn of_pika(env: &Environment) -> Result<(), BoxError> {
     };
     let arrived = timeout(LONG, arrived).await;
     consumers.iter().for_each(tokio::task::JoinHandle::abort);
-    other.close().await;
+    other.close().await?;
     env.rabbit.delete(&queue).await?;
     same("what was published", &published?, &json!({ "published": SESSIONS.len() * MESSAGES }))?;
     arrived.map_err(|_| format!("{} messages have come", come()))?;

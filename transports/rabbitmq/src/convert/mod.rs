@@ -28,7 +28,7 @@
 use bytes::Bytes;
 use consign_core::{
     Message,
-    message::{Received, SequenceNumber},
+    message::{PropertyValue, Received, SequenceNumber},
     settlement::{DeadLetter, UnreadableMessage},
     time::Timestamp,
     transport::SendError,
@@ -36,6 +36,7 @@ use consign_core::{
 use lapin::{BasicProperties, message::Delivery, types::FieldTable};
 
 use crate::{
+    log,
     receiver::delivered::too_large,
     wire::{self, Expiration, Facts, Stamp, Written},
 };
@@ -74,19 +75,26 @@ pub fn from_lapin(properties: &BasicProperties, payload: impl Into<Bytes>) -> Re
 /// The Subject is the property `type`, and not the routing key of the delivery.
 ///
 /// A delivery of a quorum queue that was delivered before has the header `x-delivery-count`: the message then has a
-/// [`Received`] with the number of this delivery. Other deliveries have no `Received`, because RabbitMQ does not count them:
-/// `DeliveryLimitLayer` takes them as the first one, or reads the property of `count_delivery`.
+/// [`Received`] with the number of this delivery, to which the property of `count_delivery` is added. Other deliveries have
+/// no `Received`, because RabbitMQ does not count them: `DeliveryLimitLayer` takes them as the first one, or reads the
+/// property of `count_delivery`. A redelivery without either number, as on a classic queue, is a WARN line: a loop that
+/// returns it by `nack` delivers it without a limit.
 ///
 /// # Errors
 ///
 /// As [`from_lapin`].
 pub fn from_delivery(delivery: &Delivery) -> Result<Message, UnreadableMessage> {
     let (mut message, facts, unreadable) = read(&delivery.properties, Bytes::copy_from_slice(&delivery.data));
+    let counted = message.application_properties().get(COUNT).and_then(PropertyValue::to_u64);
     if let Some(failed) = delivery_count(&delivery.properties) {
+        // RabbitMQ counts the deliveries of a copy from its publication on.
+        let failed = failed.saturating_add(counted.map_or(0, |counted| u32::try_from(counted).unwrap_or(u32::MAX)));
         let number = SequenceNumber::new(if facts.number == 0 { delivery.delivery_tag } else { facts.number });
         let mut received = Received::new(number, facts.enqueued, failed.saturating_add(1));
         received.expires_at = facts.expires_at.filter(|_| facts.is_stamped).unwrap_or(Timestamp::MAX);
         message = message.with_received(received);
+    } else if delivery.redelivered && counted.is_none() {
+        log::uncounted();
     }
     match unreadable {
         Some(dead_letter) => Err(UnreadableMessage::new(message, dead_letter)),
@@ -117,6 +125,9 @@ pub fn dead_letter(delivery: &Delivery, mut letter: DeadLetter) -> Result<(Basic
     Ok(parts(wire::again(&message, &stamp, &delivery.properties, payload)?))
 }
 
+/// The application property of `count_delivery`, and the header of a quorum queue.
+const COUNT: &str = "x-delivery-count";
+
 fn parts(written: Written) -> (BasicProperties, Bytes) {
     (written.properties, written.payload)
 }
@@ -134,7 +145,7 @@ fn read(properties: &BasicProperties, payload: Bytes) -> (Message, Facts, Option
 /// The number of earlier deliveries, which RabbitMQ sets on redelivered messages of quorum queues.
 fn delivery_count(properties: &BasicProperties) -> Option<u32> {
     let headers = properties.headers().as_ref().map(FieldTable::inner)?;
-    let count = wire::integer(headers.get("x-delivery-count")?)?;
+    let count = wire::integer(headers.get(COUNT)?)?;
     u32::try_from(count.max(0)).ok()
 }
 

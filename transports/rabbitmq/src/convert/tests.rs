@@ -68,9 +68,14 @@ fn only_counted_deliveries_have_a_number() {
     let mut counted = Message::new("");
     counted.properties_mut().application_properties_mut().insert("x-delivery-count", 4_u64);
     let (properties, payload) = to_lapin(&counted).unwrap();
-    let read = from_delivery(&delivery(properties, &payload)).unwrap();
+    let read = from_delivery(&delivery(properties.clone(), &payload)).unwrap();
     assert!(read.received().is_none());
     assert_eq!(read.application_properties().get("x-delivery-count").and_then(PropertyValue::to_u64), Some(4));
+    // A quorum queue delivers this copy again.
+    let mut headers = properties.headers().clone().unwrap();
+    headers.insert("x-delivery-count".into(), AMQPValue::LongLongInt(2));
+    let read = from_delivery(&delivery(properties.with_headers(headers), &payload)).unwrap();
+    assert_eq!(read.received().map(|received| received.delivery_count), Some(7));
 }
 
 /// Rules: K-120.

@@ -45,5 +45,5 @@ async fn a_message_is_received_while_another_queue_is_being_deleted() {
 
     deleting.abort();
     rabbit.delete(&queue).await.unwrap();
-    rabbit.close().await;
+    rabbit.close().await.unwrap();
 }

@@ -61,7 +61,7 @@ async fn a_call_is_answered_directly() {
     drop((client, watched));
     timeout(SOON, replies).await.unwrap().unwrap().unwrap();
     answering.abort();
-    asking.close().await;
+    asking.close().await.unwrap();
     bench.end().await;
 }
 
@@ -103,7 +103,7 @@ async fn a_signed_and_encrypted_call_is_answered_directly() {
     drop(client);
     timeout(SOON, replies).await.unwrap().unwrap().unwrap();
     answering.abort();
-    asking.close().await;
+    asking.close().await.unwrap();
     bench.end().await;
 }
 

@@ -25,7 +25,7 @@ use crate::{SOON, support};
 #[expect(dead_code, reason = "the test has a queue of its own, which `main` is given")]
 mod wrap_lapin;
 
-/// A quorum queue of another program, and the exchange that takes its dead letters.
+/// A queue of another program, and the exchange that takes its dead letters.
 pub(crate) struct Theirs {
     connection: Connection,
     pub(crate) channel: Channel,
@@ -38,7 +38,7 @@ pub(crate) struct Theirs {
 impl Theirs {
     /// `None` without a broker.
     pub(crate) async fn declare(arguments: &[(&str, AMQPValue)]) -> Option<Self> {
-        support::connect(support::options()).await?.close().await;
+        support::connect(support::options()).await?.close().await.unwrap();
         let connection = Connection::connect(&support::address(), ConnectionProperties::default()).await.unwrap();
         let channel = connection.create_channel().await.unwrap();
         channel.confirm_select(ConfirmSelectOptions::default()).await.unwrap();
@@ -57,9 +57,10 @@ impl Theirs {
         Some(this)
     }
 
+    /// A quorum queue, unless the arguments have another type.
     async fn queue(&self, name: &str, arguments: &[(&str, AMQPValue)]) {
         let mut all = FieldTable::default();
-        all.insert("x-queue-type".into(), AMQPValue::LongString("quorum".into()));
+        all.insert("x-queue-type".into(), text("quorum"));
         for (name, value) in arguments {
             let value = match value {
                 AMQPValue::LongString(text) if text.as_bytes() == b"DLX" => {
@@ -116,7 +117,18 @@ pub(crate) fn text(text: &str) -> AMQPValue {
 /// The example loses nothing, bounds the deliveries, and moves dead letters through the exchange of the queue's owner.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_example_around_a_lapin_client_settles_each_message() {
-    let Some(theirs) = Theirs::declare(&[("x-dead-letter-exchange", text("DLX"))]).await else { return };
+    settles_each_message("quorum").await;
+}
+
+/// The default of `queue_declare`, which does not count deliveries.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_bounds_the_deliveries_of_a_classic_queue() {
+    settles_each_message("classic").await;
+}
+
+async fn settles_each_message(kind: &str) {
+    let arguments = [("x-dead-letter-exchange", text("DLX")), ("x-queue-type", text(kind))];
+    let Some(theirs) = Theirs::declare(&arguments).await else { return };
     wrap_lapin::place(&theirs.channel, &theirs.queue, ("pen", 120)).await.unwrap();
     let mut headers = FieldTable::default();
     headers.insert("tenant".into(), text("acme"));
@@ -195,7 +207,7 @@ async fn dead_letters_of_a_queue_of_another_program_go_to_its_exchange() {
             delivery.dead_letter(why()).await.unwrap();
             assert_dead(&theirs, &key).await;
         }
-        rabbit.close().await;
+        rabbit.close().await.unwrap();
         theirs.end().await;
     }
 }
@@ -222,7 +234,7 @@ async fn without_an_exchange_a_dead_letter_is_refused_and_nothing_is_created() {
     }
     let long = connected.register_dead_letter_exchange(&theirs.queue, &"x".repeat(256), None);
     assert_eq!(long.unwrap_err().kind(), ErrorKind::InvalidArgument);
-    connected.close().await;
+    connected.close().await.unwrap();
     theirs.end().await;
 }
 
@@ -241,5 +253,5 @@ fn every_excerpt_of_the_page_is_in_the_example() {
         assert!(source.contains(excerpt), "the example no longer has\n{excerpt}");
     }
     let is_code = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with("//");
-    assert_eq!(source.lines().filter(is_code).count(), 65, "the page has this number");
+    assert_eq!(source.lines().filter(is_code).count(), 74, "the page has this number");
 }

@@ -62,7 +62,7 @@ impl Fixture {
         for name in ["all", "settled", "once", "sessions", "delayed", "topic"] {
             self.rabbit.delete(&format!("{}/{name}", self.prefix)).await.unwrap();
         }
-        self.rabbit.close().await;
+        self.rabbit.close().await.expect("an open connection");
         support::delete_delays(&format!("{}-delays", self.prefix)).await;
     }
 }

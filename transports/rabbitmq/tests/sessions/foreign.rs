@@ -86,7 +86,7 @@ async fn a_message_in_another_slot_is_moved_to_its_own() {
     delivery.complete().await.unwrap();
     holder.close().await.unwrap();
     publisher.end().await;
-    other.close().await;
+    other.close().await.unwrap();
     bench.end().await;
 }
 
@@ -147,7 +147,7 @@ async fn a_client_that_comes_later_gets_its_share_of_the_slots() {
             held.push(session);
         }
         drop(held);
-        other.close().await;
+        other.close().await.unwrap();
     });
     let working = async {
         loop {

@@ -50,7 +50,7 @@ async fn of_many_that_want_a_session_one_gets_it() {
             session.unwrap().close().await.unwrap();
         }
     }
-    other.close().await;
+    other.close().await.unwrap();
     bench.end().await;
 }
 
@@ -86,7 +86,7 @@ async fn a_session_is_had_by_another_client_when_its_slot_is_given_up() {
     expect(&mut a, &[("1", 1), ("2", 1)]).await;
     drop(a);
     accept_soon(&bench.rabbit, &bench.queue, "b").await.close().await.unwrap();
-    other.close().await;
+    other.close().await.unwrap();
     bench.end().await;
 }
 
@@ -155,7 +155,7 @@ async fn a_lost_connection_loses_its_sessions_and_counts_nothing() {
     session.close().await.unwrap();
     // The one that was cut comes back.
     accept_soon(&broken, &bench.queue, "a").await.close().await.unwrap();
-    broken.close().await;
+    broken.close().await.unwrap();
     bench.end().await;
 }
 
@@ -191,7 +191,7 @@ async fn an_accept_that_is_dropped_at_any_poll_leaves_no_lock() {
         }
     }
     expect(&mut accept_soon(&bench.rabbit, &bench.queue, "a").await, &[("1", 1)]).await;
-    other.close().await;
+    other.close().await.unwrap();
     bench.end().await;
 }
 
@@ -217,7 +217,7 @@ async fn sessions_outlive_the_numbers_of_a_connection() {
     assert!((1..19).contains(&refused), "{refused}");
     bench.send(&ids[0], "1").await;
     expect(&mut kept, &[("1", 1)]).await;
-    few.close().await;
+    few.close().await.unwrap();
     assert_eq!(kept.receive_within(SOON).await.unwrap_err().kind(), ErrorKind::SessionLockLost);
     for id in &ids {
         accept_soon(&bench.rabbit, &bench.queue, id).await.close().await.unwrap();
@@ -240,7 +240,7 @@ async fn invalid_ways_to_accept_sessions_are_refused() {
     other.register_queue(queue, QueueSettings::default()).unwrap();
     assert_eq!(other.sender(queue).unwrap().send(message()).await.unwrap_err().kind(), ErrorKind::EntityNotFound);
     assert_eq!(other.accept_session(queue, "a").await.unwrap_err().kind(), ErrorKind::InvalidOperation);
-    other.close().await;
+    other.close().await.unwrap();
 
     assert_eq!(bench.rabbit.receiver(queue).unwrap_err().kind(), ErrorKind::InvalidOperation);
     let dead = format!("{queue}/$deadletterqueue");

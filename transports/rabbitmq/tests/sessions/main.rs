@@ -75,7 +75,7 @@ impl Bench {
 
     async fn end(self) {
         self.rabbit.delete(&self.queue).await.expect("a broker that answers");
-        self.rabbit.close().await;
+        self.rabbit.close().await.expect("an open connection");
     }
 }
 

@@ -94,7 +94,7 @@ async fn sessions_that_go_from_one_client_to_another_keep_their_order() {
     }
     assert!(changes > SESSIONS, "{changes} changes of the client");
     for other in &clients[1..] {
-        other.close().await;
+        other.close().await.unwrap();
     }
     bench.end().await;
 }
@@ -157,7 +157,7 @@ async fn a_lock_that_ends_counts_for_the_next_receiver() {
     let mut next = accept_soon(&other, &bench.queue, "a").await;
     expect(&mut next, &[("1", 2), ("2", 1)]).await;
     next.close().await.unwrap();
-    other.close().await;
+    other.close().await.unwrap();
     bench.end().await;
 }
 

@@ -43,7 +43,7 @@ async fn states_and_failures_go_from_one_client_to_another() {
     expect(&mut session, &[("2", 1)]).await;
     assert_eq!(bench.accept("b").await.state().await.unwrap().as_deref(), Some(&b"of b"[..]));
     drop(session);
-    other.close().await;
+    other.close().await.unwrap();
     bench.end().await;
 }
 
@@ -149,5 +149,5 @@ async fn states_and_failures_outlive_the_server() {
         delivery.complete().await.unwrap();
     }
     session.close().await.unwrap();
-    bench.rabbit.close().await;
+    bench.rabbit.close().await.unwrap();
 }

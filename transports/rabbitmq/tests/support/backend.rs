@@ -26,7 +26,7 @@ impl Rabbit {
 
     pub(crate) async fn clean_up(&self) {
         delete_delays(&self.delays).await;
-        self.client.close().await;
+        self.client.close().await.expect("an open connection");
     }
 }
 
@@ -60,7 +60,7 @@ impl Backend for Rabbit {
             let rabbit = connecting.map_err(|error| ReceiveError::new(error.kind()).with_source(error))?;
             let receiver = DynReceiver::new(rabbit.receiver(path.as_str())?);
             Ok(SeparateReceiver::new(receiver, |receiver, held| async move {
-                rabbit.close().await;
+                rabbit.close().await.expect("an open connection");
                 drop(receiver);
                 drop(held);
                 Ok(())

@@ -33,7 +33,7 @@ fn registry() -> TransportRegistry {
 
 /// A client of its own connection, or `None` without a server. Its delays are left, as those of a program are.
 async fn connect() -> Option<DynTransport> {
-    support::connect(support::options()).await?.close().await;
+    support::connect(support::options()).await?.close().await.expect("an open connection");
     Some(registry().connect(&url("session_slots=2&delays=consign.tests.delays&name=tests")).await.expect("a server"))
 }
 

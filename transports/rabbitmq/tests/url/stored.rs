@@ -36,7 +36,7 @@ async fn a_client_that_only_receives_uses_the_settings_of_the_server() {
     let delivery = dead.receive_within(SOON).await.unwrap();
     assert_eq!(delivery.message.dead_letter_reason(), Some("MaxDeliveryCountExceeded"));
     delivery.complete().await.unwrap();
-    rabbit.close().await;
+    rabbit.close().await.unwrap();
     end(transport, &[&orders]).await;
 }
 
@@ -69,7 +69,7 @@ async fn a_client_that_only_sends_keeps_the_order_of_its_calls() {
     let mut session = rabbit.accept_session(bills.as_str(), "customer-7").await.unwrap();
     session.receive_within(SOON).await.unwrap().complete().await.unwrap();
     drop(session);
-    rabbit.close().await;
+    rabbit.close().await.unwrap();
     end(transport, &[&orders, &bills]).await;
 }
 
