@@ -61,7 +61,7 @@ async fn a_deferred_message_is_received_by_its_number(bench: &Bench<'_>) -> Verd
     let numbers = deferred(bench, &queue, ["a", "b"]).await?;
     let fetched = bench.fetch(&queue, numbers[1]).await?;
     ensure_eq!((text(&fetched.message).as_str(), number(&fetched.message)?), ("b", numbers[1]));
-    ensure!(fetched.lease.lock_duration().is_some(), "a message that was fetched is not locked");
+    ensure!(fetched.lease.must_settle(), "a message that was fetched is not locked");
     fetched.complete().await?;
     let fetched = bench.fetch(&queue, numbers[0]).await?;
     ensure_eq!(text(&fetched.message), "a");

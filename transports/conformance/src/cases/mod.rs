@@ -33,6 +33,7 @@ mod session_state;
 mod sessions;
 mod topics;
 mod transactions;
+mod waiting;
 
 use crate::Case;
 
@@ -46,6 +47,7 @@ pub(crate) fn all() -> Vec<Case> {
         declarations::add,
         by_url::add,
         receiving::add,
+        waiting::add,
         locks::add,
         delivery_count::add,
         consumer::add,

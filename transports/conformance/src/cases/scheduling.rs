@@ -1,7 +1,5 @@
 //! K-15 and K-16: scheduled messages, and their cancellation.
 
-use futures_util::future::join;
-
 use super::prelude::*;
 
 cases! {
@@ -142,14 +140,10 @@ async fn the_earlier_of_two_comes_first(bench: &Bench<'_>) -> Verdict {
 
 async fn a_waiting_receiver_gets_it_when_it_is_due(bench: &Bench<'_>) -> Verdict {
     let queue = bench.queue(QueueSettings::default()).await?;
-    let mut receiver = bench.receiver(&queue).await?;
-    let receiving = tokio::time::timeout(SOON * 2, receiver.receive());
-    let (received, scheduled) = join(receiving, schedule(bench, &queue, ["a"], SOON)).await;
-    scheduled?;
-    match received {
-        Ok(received) => Ok(received?.complete().await?),
-        Err(_) => Err(Failure::behaviour("the receiver was not woken")),
-    }
+    let waiting = bench.receive_in_task(bench.receiver(&queue).await?).within(SOON * 2);
+    schedule(bench, &queue, ["a"], SOON).await?;
+    let (_receiver, delivery) = waiting.received().await?;
+    Ok(delivery.complete().await?)
 }
 
 async fn a_time_that_has_passed_means_now(bench: &Bench<'_>) -> Verdict {

@@ -1,0 +1,235 @@
+//! Receivers, sessions and leases with a fault.
+
+use std::{
+    mem,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use consign::{
+    Disposition,
+    broker::{QueueLease, SessionAcceptor, SessionReceiver},
+    message::limits,
+    settlement::DeadLetter,
+    time::Timestamp,
+    transport::{
+        AcceptSession, BoxFuture, Delivery, ErrorKind, Lease, ReceiveError, Receiver, Session, SessionSource,
+        SettleError,
+    },
+};
+
+use super::Fault;
+
+/// Polls with the waker that a transport with the fault would keep.
+fn poll_as<T>(
+    fault: Fault,
+    first: &mut Option<Waker>,
+    cx: &Context<'_>,
+    poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+) -> Poll<T> {
+    let waker = match fault {
+        Fault::WakesNobody => Waker::noop(),
+        Fault::WakesTheFirst => &*first.get_or_insert_with(|| cx.waker().clone()),
+        _ => cx.waker(),
+    };
+    let polled = poll(&mut Context::from_waker(waker));
+    if polled.is_ready() {
+        *first = None;
+    }
+    polled
+}
+
+pub(super) struct WrongReceiver<R> {
+    pub(super) inner: R,
+    pub(super) fault: Fault,
+    first: Option<Waker>,
+}
+
+impl<R> WrongReceiver<R> {
+    pub(super) fn new(inner: R, fault: Fault) -> Self {
+        Self { inner, fault, first: None }
+    }
+}
+
+impl<R: Receiver<Lease = QueueLease>> Receiver for WrongReceiver<R> {
+    type Lease = WrongLease;
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<WrongLease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        let (fault, inner, mut received) = (self.fault, &mut self.inner, Vec::new());
+        let polled = poll_as(fault, &mut self.first, cx, |cx| inner.poll_receive(cx, max, &mut received));
+        let wrong = |Delivery { message, lease }| Delivery { message, lease: WrongLease { inner: lease, fault } };
+        out.extend(received.into_iter().map(wrong));
+        polled
+    }
+
+    fn stop(&mut self) {
+        self.first = None;
+        self.inner.stop();
+    }
+}
+
+pub(super) struct WrongLease {
+    pub(super) inner: QueueLease,
+    pub(super) fault: Fault,
+}
+
+impl WrongLease {
+    /// Whether the message is lost when this dead letter is refused.
+    fn loses(&self, dead_letter: &DeadLetter) -> bool {
+        let is_long = |text: &str| text.len() > limits::DEAD_LETTER_TEXT;
+        match self.fault {
+            Fault::LosesRefused => is_long(dead_letter.reason.as_str()) || is_long(&dead_letter.description),
+            Fault::LosesRefusedDescription => is_long(&dead_letter.description),
+            _ => false,
+        }
+    }
+}
+
+impl Lease for WrongLease {
+    type Settle = BoxFuture<Result<(), SettleError>>;
+    type Renew = <QueueLease as Lease>::Renew;
+
+    fn settle(self, disposition: Disposition) -> Self::Settle {
+        match disposition {
+            Disposition::DeadLetter(dead_letter) if self.loses(&dead_letter) => {
+                let lost = self.inner.settle(Disposition::Complete);
+                Box::pin(async { lost.await.and(Err(SettleError::new(ErrorKind::InvalidArgument))) })
+            }
+            disposition => Box::pin(self.inner.settle(disposition)),
+        }
+    }
+
+    fn release(self) -> Self::Settle {
+        if self.fault == Fault::ReleasesLate {
+            return Box::pin(async { Lease::release(self.inner).await });
+        }
+        Box::pin(Lease::release(self.inner))
+    }
+
+    fn renew(&self) -> Self::Renew {
+        Lease::renew(&self.inner)
+    }
+
+    fn lock_duration(&self) -> Option<Duration> {
+        Lease::lock_duration(&self.inner)
+    }
+}
+
+pub(super) struct WrongSource {
+    inner: SessionAcceptor,
+    fault: Fault,
+    first: Option<Waker>,
+}
+
+impl WrongSource {
+    pub(super) fn new(inner: SessionAcceptor, fault: Fault) -> Self {
+        Self { inner, fault, first: None }
+    }
+}
+
+impl SessionSource for WrongSource {
+    type Session = WrongSession;
+
+    fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<Result<WrongSession, ReceiveError>> {
+        let (fault, inner) = (self.fault, &mut self.inner);
+        let polled = poll_as(fault, &mut self.first, cx, |cx| inner.poll_accept(cx));
+        polled.map_ok(|session| WrongSession::new(session, fault))
+    }
+
+    fn stop(&mut self) {
+        self.first = None;
+        SessionSource::stop(&mut self.inner);
+    }
+}
+
+impl AcceptSession for WrongSource {
+    type Session = WrongSession;
+    type Accept = BoxFuture<Result<WrongSession, ReceiveError>>;
+
+    fn accept(&mut self, id: &str) -> Self::Accept {
+        let (fault, accepted) = (self.fault, AcceptSession::accept(&mut self.inner, id));
+        Box::pin(async move { accepted.await.map(|session| WrongSession::new(session, fault)) })
+    }
+}
+
+pub(super) struct WrongSession {
+    /// `None` once it is closed.
+    receiver: Option<WrongReceiver<SessionReceiver>>,
+    id: String,
+}
+
+impl WrongSession {
+    fn new(session: SessionReceiver, fault: Fault) -> Self {
+        let id = session.session_id().to_owned();
+        Self { receiver: Some(WrongReceiver::new(session, fault)), id }
+    }
+}
+
+impl Receiver for WrongSession {
+    type Lease = WrongLease;
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<WrongLease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        match &mut self.receiver {
+            Some(receiver) => receiver.poll_receive(cx, max, out),
+            None => Poll::Ready(Err(ReceiveError::new(ErrorKind::SessionLockLost))),
+        }
+    }
+
+    fn stop(&mut self) {
+        if let Some(receiver) = &mut self.receiver {
+            receiver.stop();
+        }
+    }
+}
+
+impl Session for WrongSession {
+    type Renew = Pin<Box<dyn Future<Output = Result<Timestamp, SettleError>> + Send>>;
+    type Close = BoxFuture<Result<(), SettleError>>;
+
+    fn session_id(&self) -> &str {
+        &self.id
+    }
+
+    fn lock_duration(&self) -> Duration {
+        self.receiver.as_ref().map_or(Duration::ZERO, |receiver| Session::lock_duration(&receiver.inner))
+    }
+
+    fn renew(&self) -> Self::Renew {
+        let renewed = self.receiver.as_ref().map(|receiver| Session::renew(&receiver.inner));
+        Box::pin(async move {
+            match renewed {
+                Some(renewed) => renewed.await,
+                None => Err(SettleError::new(ErrorKind::SessionLockLost)),
+            }
+        })
+    }
+
+    fn close(mut self) -> Self::Close {
+        let closed = self.receiver.take().map(|receiver| Session::close(receiver.inner));
+        Box::pin(async move {
+            match closed {
+                Some(closed) => closed.await,
+                None => Ok(()),
+            }
+        })
+    }
+}
+
+impl Drop for WrongSession {
+    fn drop(&mut self) {
+        if let Some(receiver) = self.receiver.take_if(|receiver| receiver.fault == Fault::KeepsDroppedSessions) {
+            mem::forget(receiver);
+        }
+    }
+}
