@@ -1,6 +1,7 @@
 //! The cases, in modules by capability.
 
 mod acceptance;
+mod administration;
 mod by_url;
 mod calls;
 mod consumer;
@@ -17,6 +18,7 @@ mod expiry;
 mod forwarding;
 mod locks;
 mod next_session;
+mod oversized;
 mod peek;
 mod prefetch;
 mod purge;
@@ -42,6 +44,7 @@ pub(crate) fn all() -> Vec<Case> {
     let mut cases = Vec::new();
     for add in [
         acceptance::add,
+        administration::add,
         contents::add,
         rejection::add,
         declarations::add,
@@ -52,6 +55,7 @@ pub(crate) fn all() -> Vec<Case> {
         delivery_count::add,
         consumer::add,
         dead_letters::add,
+        oversized::add,
         dead_letter_tool::add,
         expiry::add,
         scheduling::add,

@@ -24,7 +24,9 @@ cases! {
         /// Rules: M-09.
         a_message_of_receive_and_delete_has_no_lock,
         /// Rules: S-39.
-        a_dead_letter_can_be_received_and_deleted [DeadLetterReason];
+        a_dead_letter_can_be_received_and_deleted [DeadLetterReason],
+        /// Rules: K-40.
+        a_mode_that_is_refused_removes_nothing;
     PeekLock:
         /// Rules: S-25.
         a_locked_message_stays_in_the_queue,
@@ -137,6 +139,18 @@ async fn a_dead_letter_can_be_received_and_deleted(bench: &Bench<'_>) -> Verdict
     ensure_eq!(text(&bench.receive_by(&mut receiver).await?.message), "a");
     drop(receiver);
     bench.gone(&queue).await
+}
+
+async fn a_mode_that_is_refused_removes_nothing(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let received = match deleting(bench, &queue).await {
+        Ok(mut receiver) => bench.receive_by(&mut receiver).await,
+        Err(refusal) => Err(refusal),
+    };
+    let Err(refusal) = received else { return bench.gone(&queue).await };
+    ensure_eq!(facts(&bench.take(&queue).await?)?.delivery_count, 1);
+    Err(refusal)
 }
 
 async fn a_locked_message_stays_in_the_queue(bench: &Bench<'_>) -> Verdict {

@@ -2,6 +2,7 @@
 
 mod receiving;
 mod sending;
+mod transactions;
 mod transport;
 
 use consign::{
@@ -34,6 +35,30 @@ enum Fault {
     KeepsDroppedSessions,
     /// The messages of a receiver that is lost are lost too.
     LosesWithReceiver,
+    /// Nothing: a time to live, an enqueue time, a deferral and receive-and-delete are unsupported.
+    Refuses,
+    /// As `Refuses`, and what was refused has had an effect.
+    RefusesTooLate,
+    /// What differs in case from the path of its entity is another one when it is sent to.
+    DistinguishesCase,
+    /// It lists no entity.
+    ListsNothing,
+    /// It lists entities that were deleted.
+    ListsDeleted,
+    /// It counts no message.
+    CountsNothing,
+    /// A settlement that would make the properties too large is refused.
+    RefusesOutgrown,
+    /// The commit of a transaction that has timed out fails as another error.
+    NamesNoTimeout,
+    /// A transaction that has timed out takes further messages.
+    TakesLateSends,
+    /// A received message keeps its number when it is sent.
+    KeepsNumbers,
+    /// A send waits for the answers to earlier ones.
+    SendsOneByOne,
+    /// A queue takes twice its size.
+    TakesTwice,
 }
 
 /// The backend of a transport with a fault.
@@ -141,4 +166,60 @@ async fn what_a_drop_leaves_undone_is_noticed() {
     refuse(Fault::ReleasesLate, &["a_release_continues_when_its_future_is_dropped"]).await;
     let session = ["a_dropped_session_can_be_accepted_at_once_and_does_not_count"];
     refuse(Fault::KeepsDroppedSessions, &session).await;
+}
+
+/// Rules: K-40.
+#[tokio::test(start_paused = true)]
+async fn an_effect_of_a_refused_call_is_noticed() {
+    let cases = [
+        "a_send_whose_time_to_live_is_refused_stores_nothing",
+        "a_schedule_that_is_refused_stores_nothing",
+        "a_mode_that_is_refused_removes_nothing",
+        "a_message_whose_deferral_is_refused_is_redelivered",
+    ];
+    for case in cases {
+        assert_eq!(outcome(case, Fault::None).await, Outcome::Passed, "{case}");
+        assert_eq!(outcome(case, Fault::Refuses).await, Outcome::Refused, "{case}");
+        let late = outcome(case, Fault::RefusesTooLate).await;
+        assert!(matches!(late, Outcome::SilentlyIgnored(_)), "{case}: {late:?}");
+    }
+}
+
+/// Rules: K-40.
+#[tokio::test(start_paused = true)]
+async fn a_wrong_administration_is_noticed() {
+    refuse(Fault::DistinguishesCase, &["paths_that_differ_in_case_name_one_queue_everywhere_or_nowhere"]).await;
+    let list = ["entities_are_listed_until_they_are_deleted"];
+    refuse(Fault::ListsNothing, &list).await;
+    refuse(Fault::ListsDeleted, &list).await;
+    refuse(Fault::CountsNothing, &["messages_that_wait_are_counted", "dead_letters_are_counted"]).await;
+    refuse(Fault::TakesTwice, &["a_full_queue_refuses"]).await;
+}
+
+/// Rules: K-40.
+#[tokio::test(start_paused = true)]
+async fn a_settlement_that_is_refused_for_its_size_is_noticed() {
+    let cases = [
+        "a_dead_letter_whose_changes_are_too_large_has_the_reason_of_the_broker",
+        "a_dead_letter_whose_description_is_too_large_has_the_reason_of_the_broker",
+        "a_message_whose_changes_are_too_large_is_dead_lettered_when_it_is_abandoned",
+        "a_message_whose_changes_are_too_large_is_dead_lettered_when_it_is_deferred",
+        "a_dead_letter_whose_changes_are_too_large_stays_as_it_was_when_it_is_abandoned",
+    ];
+    refuse(Fault::RefusesOutgrown, &cases).await;
+}
+
+/// Rules: K-40.
+#[tokio::test(start_paused = true)]
+async fn a_transaction_without_an_end_is_noticed() {
+    let case = ["a_transaction_ends_after_two_minutes"];
+    refuse(Fault::NamesNoTimeout, &case).await;
+    refuse(Fault::TakesLateSends, &case).await;
+}
+
+/// Rules: K-40.
+#[tokio::test(start_paused = true)]
+async fn a_wrong_sender_is_noticed() {
+    refuse(Fault::KeepsNumbers, &["properties_of_a_received_message_are_not_sent_again"]).await;
+    refuse(Fault::SendsOneByOne, &["sends_at_the_same_time_are_all_stored"]).await;
 }

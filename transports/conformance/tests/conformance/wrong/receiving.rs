@@ -8,18 +8,18 @@ use std::{
 };
 
 use consign::{
-    Disposition,
+    Disposition, Message,
     broker::{QueueLease, SessionAcceptor, SessionReceiver},
     message::limits,
     settlement::DeadLetter,
     time::Timestamp,
     transport::{
-        AcceptSession, BoxFuture, Delivery, ErrorKind, Lease, ReceiveError, Receiver, Session, SessionSource,
-        SettleError,
+        AcceptSession, BoxFuture, Capability, Delivery, ErrorKind, Lease, ReceiveError, Receiver, Session,
+        SessionSource, SettleError, Unsupported,
     },
 };
 
-use super::Fault;
+use super::{Fault, sending::Kept};
 
 /// Polls with the waker that a transport with the fault would keep.
 fn poll_as<T>(
@@ -43,12 +43,25 @@ fn poll_as<T>(
 pub(super) struct WrongReceiver<R> {
     pub(super) inner: R,
     pub(super) fault: Fault,
+    kept: Kept,
     first: Option<Waker>,
 }
 
 impl<R> WrongReceiver<R> {
-    pub(super) fn new(inner: R, fault: Fault) -> Self {
-        Self { inner, fault, first: None }
+    pub(super) fn new(inner: R, fault: Fault, kept: Kept) -> Self {
+        Self { inner, fault, kept, first: None }
+    }
+
+    /// Returns the message with the number that it was sent with.
+    fn numbered(&self, message: Message) -> Message {
+        let kept = message.message_id().and_then(|id| self.kept.lock().unwrap().get(id).copied());
+        match (kept, message.received().cloned()) {
+            (Some(number), Some(mut received)) => {
+                received.sequence_number = number;
+                message.with_received(received)
+            }
+            _ => message,
+        }
     }
 }
 
@@ -63,8 +76,10 @@ impl<R: Receiver<Lease = QueueLease>> Receiver for WrongReceiver<R> {
     ) -> Poll<Result<usize, ReceiveError>> {
         let (fault, inner, mut received) = (self.fault, &mut self.inner, Vec::new());
         let polled = poll_as(fault, &mut self.first, cx, |cx| inner.poll_receive(cx, max, &mut received));
-        let wrong = |Delivery { message, lease }| Delivery { message, lease: WrongLease { inner: lease, fault } };
-        out.extend(received.into_iter().map(wrong));
+        out.extend(received.into_iter().map(|Delivery { message, lease }| Delivery {
+            lease: WrongLease::new(lease, fault, message.clone()),
+            message: self.numbered(message),
+        }));
         polled
     }
 
@@ -76,10 +91,15 @@ impl<R: Receiver<Lease = QueueLease>> Receiver for WrongReceiver<R> {
 
 pub(super) struct WrongLease {
     pub(super) inner: QueueLease,
-    pub(super) fault: Fault,
+    fault: Fault,
+    message: Message,
 }
 
 impl WrongLease {
+    pub(super) fn new(inner: QueueLease, fault: Fault, message: Message) -> Self {
+        Self { inner, fault, message }
+    }
+
     /// Whether the message is lost when this dead letter is refused.
     fn loses(&self, dead_letter: &DeadLetter) -> bool {
         let is_long = |text: &str| text.len() > limits::DEAD_LETTER_TEXT;
@@ -88,6 +108,24 @@ impl WrongLease {
             Fault::LosesRefusedDescription => is_long(&dead_letter.description),
             _ => false,
         }
+    }
+
+    /// Whether the settlement would make the properties too large.
+    fn outgrows(&self, disposition: &Disposition) -> bool {
+        let mut message = self.message.clone();
+        let properties = message.properties_mut().application_properties_mut();
+        match disposition.clone() {
+            Disposition::Complete => {}
+            Disposition::Abandon(changes) | Disposition::Defer(changes) => properties.merge(changes.into_permitted()),
+            Disposition::DeadLetter(dead_letter) => dead_letter.write_to(properties),
+        }
+        message.check().is_err()
+    }
+
+    /// Returns the refusal of a settlement that has another effect than that of `instead`.
+    fn refuse(self, instead: Disposition, error: impl Into<SettleError>) -> BoxFuture<Result<(), SettleError>> {
+        let (settled, error) = (self.inner.settle(instead), error.into());
+        Box::pin(async { settled.await.and(Err(error)) })
     }
 }
 
@@ -98,8 +136,16 @@ impl Lease for WrongLease {
     fn settle(self, disposition: Disposition) -> Self::Settle {
         match disposition {
             Disposition::DeadLetter(dead_letter) if self.loses(&dead_letter) => {
-                let lost = self.inner.settle(Disposition::Complete);
-                Box::pin(async { lost.await.and(Err(SettleError::new(ErrorKind::InvalidArgument))) })
+                self.refuse(Disposition::Complete, SettleError::new(ErrorKind::InvalidArgument))
+            }
+            Disposition::Defer(_) if self.fault == Fault::Refuses => {
+                self.refuse(Disposition::ABANDON, Unsupported::new(Capability::Deferral))
+            }
+            Disposition::Defer(_) if self.fault == Fault::RefusesTooLate => {
+                self.refuse(Disposition::DEFER, Unsupported::new(Capability::Deferral))
+            }
+            outgrown if self.fault == Fault::RefusesOutgrown && self.outgrows(&outgrown) => {
+                self.refuse(Disposition::ABANDON, SettleError::new(ErrorKind::InvalidArgument))
             }
             disposition => Box::pin(self.inner.settle(disposition)),
         }
@@ -167,7 +213,7 @@ pub(super) struct WrongSession {
 impl WrongSession {
     fn new(session: SessionReceiver, fault: Fault) -> Self {
         let id = session.session_id().to_owned();
-        Self { receiver: Some(WrongReceiver::new(session, fault)), id }
+        Self { receiver: Some(WrongReceiver::new(session, fault, Kept::default())), id }
     }
 }
 
