@@ -1,6 +1,9 @@
 //! K-03 and K-04: the two receive modes.
 
-use std::task::{Context, Waker};
+use std::{
+    future::poll_fn,
+    task::{Context, Waker},
+};
 
 use consign::transport::{Capability, Receiver};
 use futures_util::future::join;
@@ -44,6 +47,8 @@ cases! {
         others_get_the_next_message,
         /// Rules: S-51.
         no_message_goes_to_two_receivers,
+        /// Rules: T-88.
+        a_receive_of_no_message_receives_one,
         /// Rules: S-25.
         a_waiting_receiver_is_woken,
         /// Rules: S-25.
@@ -287,6 +292,21 @@ async fn no_message_goes_to_two_receivers(bench: &Bench<'_>) -> Verdict {
     all.sort();
     let sent: Vec<String> = (0..30).map(|index| format!("{index:02}")).collect();
     ensure_eq!(all, sent);
+    Ok(())
+}
+
+async fn a_receive_of_no_message_receives_one(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
+    bench.send_bodies(&queue, ["a", "b"]).await?;
+    let (mut receiver, mut received) = (bench.receiver(&queue).await?, Vec::new());
+    let polled = timeout(bench.arrival(), poll_fn(|cx| receiver.poll_receive(cx, 0, &mut received))).await;
+    ensure_eq!(polled.map_or(Ok(0), |count| count)?, 1);
+    ensure_eq!(texts(received.iter().map(|delivery| &delivery.message)), ["a"]);
+    for delivery in received {
+        delivery.complete().await?;
+    }
+    drop(receiver);
+    bench.expect(&queue, ["b"]).await?;
     Ok(())
 }
 

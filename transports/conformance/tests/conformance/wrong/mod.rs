@@ -57,6 +57,8 @@ enum Fault {
     KeepsNumbers,
     /// A send waits for the answers to earlier ones.
     SendsOneByOne,
+    /// A receive of no message receives none.
+    ReceivesNone,
     /// A queue takes twice its size.
     TakesTwice,
 }
@@ -156,6 +158,7 @@ async fn a_lost_message_is_noticed() {
     let refused = ["a_text_that_is_too_long_is_refused_and_the_message_is_redelivered"];
     refuse(Fault::LosesRefused, &refused).await;
     refuse(Fault::LosesRefusedDescription, &refused).await;
+    refuse(Fault::ReceivesNone, &["a_receive_of_no_message_receives_one"]).await;
     let lost = ["a_lost_receiver_s_message_is_redelivered_at_the_latest_when_its_lock_ends"];
     refuse(Fault::LosesWithReceiver, &lost).await;
 }

@@ -1,9 +1,6 @@
 //! A sender with a fault.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use consign::{
     Message,
@@ -11,6 +8,7 @@ use consign::{
     message::SequenceNumber,
     transport::{Batch, BoxFuture, Capability, SendError, Sender, Unsupported},
 };
+use parking_lot::Mutex;
 use tokio::{sync, task};
 
 use super::Fault;
@@ -59,7 +57,7 @@ impl Sender for WrongSender {
             (Fault::KeepsNumbers, _) => {
                 for message in batch.messages() {
                     if let (Some(id), Some(received)) = (message.message_id(), message.received()) {
-                        self.kept.lock().unwrap().insert(id.into(), received.sequence_number);
+                        self.kept.lock().insert(id.into(), received.sequence_number);
                     }
                 }
                 Box::pin(self.inner.send_batch(batch))
