@@ -59,7 +59,8 @@ impl Transaction {
     /// # Errors
     ///
     /// [`QuotaExceeded`](ErrorKind::QuotaExceeded) for the 101st message; [`InvalidOperation`](ErrorKind::InvalidOperation) for
-    /// another entity than that of the transaction; and those of a send that are detected already.
+    /// another entity than that of the transaction; [`Transaction`](ErrorKind::Transaction) after [`Transaction::TIMEOUT`]; and
+    /// those of a send that are detected already.
     pub async fn send(&mut self, sender: &PostgresSender, message: Message) -> Result<(), SendError> {
         self.add(sender, message, None).await
     }

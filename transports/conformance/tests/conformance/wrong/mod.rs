@@ -188,7 +188,7 @@ async fn an_effect_of_a_refused_call_is_noticed() {
     }
 }
 
-/// Rules: K-40.
+/// Rules: K-40, K-42, K-43, K-44.
 #[tokio::test(start_paused = true)]
 async fn a_wrong_administration_is_noticed() {
     refuse(Fault::DistinguishesCase, &["paths_that_differ_in_case_name_one_queue_everywhere_or_nowhere"]).await;
