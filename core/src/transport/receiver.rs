@@ -72,8 +72,8 @@ pub trait Receiver: Send + Unpin {
     /// The right to settle what this receiver delivers.
     type Lease: Lease;
 
-    /// Appends up to `max` deliveries to `out`, and returns how many; at least one. A `max` of 0 counts as 1. Without a message
-    /// it is pending, and wakes the task when there may be one.
+    /// Appends up to `max` deliveries to `out`, and returns how many; at least one: a `max` of 0 counts as 1. Without a message
+    /// it is pending, and wakes the task that polled last when there may be one.
     ///
     /// # Errors
     ///

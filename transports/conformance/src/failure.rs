@@ -101,8 +101,8 @@ impl error::Error for Failure {}
 
 /// The answer of a [`Backend`](crate::Backend) in place of something that its tests cannot do.
 ///
-/// It converts into the error of each operation. The suite does not count it as an answer of the transport: a case that ends in
-/// it was not run.
+/// It converts into the error of each operation. The suite does not count it as an answer of the transport: a case of an
+/// unsupported capability that ends in it was not run, and a case of a supported capability fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoCall(&'static str);
 

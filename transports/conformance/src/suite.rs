@@ -73,12 +73,18 @@ impl Suite {
     }
 
     /// Runs the cases. Each has entities of its own, which are deleted after it.
+    ///
+    /// # Panics
+    ///
+    /// If a time of [`Backend::timing`] is not in the range that [`Timing`](crate::Timing) requires.
     pub async fn run(&self, backend: &dyn Backend) -> Report {
-        // Two runs on one broker do not begin in the same millisecond.
-        let run = backend.now().await.as_millis();
+        backend.timing().check();
+        // Two processes may begin a run on one broker in the same millisecond.
+        let run = format!("{:x}-{:08x}", backend.now().await.as_millis(), fastrand::u32(..));
         let numbered = self.cases.iter().enumerate();
+        let run = &run;
         let running = stream::iter(numbered.map(|(index, case)| async move {
-            let outcome = run_case(backend, case, format!("c{run:x}-{index}")).await;
+            let outcome = run_case(backend, case, format!("c{run}-{index}")).await;
             CaseReport::new(case, backend.transport().capabilities().level(case.capability()), outcome)
         }));
         let mut cases: Vec<CaseReport> = running.buffer_unordered(self.at_once).collect().await;

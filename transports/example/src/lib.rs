@@ -39,7 +39,8 @@ pub struct ChannelSender(Arc<Queue>);
 
 impl Channels {
     /// The capabilities of this transport. What is not listed is refused as
-    /// [`NotSupported`](consign_core::transport::ErrorKind::NotSupported) and has no effect.
+    /// [`NotSupported`](consign_core::transport::ErrorKind::NotSupported) and has no effect, except that a refused settlement
+    /// abandons the message.
     pub const CAPABILITIES: Capabilities = Capabilities::none()
         .with_each(
             &[

@@ -11,7 +11,7 @@ use consign_core::{
     Disposition, Message,
     administration::{Counts, QueueSettings},
     message::{EntityPath, Field, InvalidArgument, Problem, Received, SequenceNumber, limits},
-    settlement::DeadLetter,
+    settlement::{DeadLetter, DeadLetterReason},
     time::{Clock, SystemClock, Timestamp},
     transport::{Capability, ErrorKind, ReceiveError, SendError, SettleError, Unsupported},
 };
@@ -86,6 +86,10 @@ impl Line {
     fn next_waker(&mut self) -> Option<Waker> {
         self.waiting.pop_front().map(|(_, waker)| waker)
     }
+
+    fn place_of(&self, receiver: ReceiverId) -> Option<usize> {
+        self.waiting.iter().position(|(waiting, _)| *waiting == receiver)
+    }
 }
 
 impl Entry {
@@ -153,7 +157,7 @@ impl Queue {
         ReceiverId(state.last_receiver)
     }
 
-    /// Locks up to `max` messages, or adds the receiver to those that wait.
+    /// Locks up to `max` messages, where 0 counts as 1, or adds the receiver to those that wait.
     pub(crate) fn poll_receive(
         &self,
         part: Part,
@@ -161,6 +165,8 @@ impl Queue {
         max: usize,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Vec<Entry>, ReceiveError>> {
+        // To clone or drop a waker is foreign code too: the state is not locked then.
+        let waker = cx.waker().clone();
         let mut state = self.state.lock();
         if state.is_deleted {
             let gone = ReceiveError::new(ErrorKind::EntityNotFound);
@@ -169,29 +175,29 @@ impl Queue {
         let line = state.line(part);
         let entries: Vec<Entry> = iter::from_fn(|| Some(line.ready.pop_first()?.1)).take(max.max(1)).collect();
         line.locked += entries.len();
-        let place = line.waiting.iter_mut().find(|(waiting, _)| *waiting == receiver);
-        match (entries.is_empty(), place) {
-            (false, place) => {
-                if place.is_some() {
-                    line.waiting.retain(|(waiting, _)| *waiting != receiver);
-                }
-                return Poll::Ready(Ok(entries));
+        let place = line.place_of(receiver);
+        let old = match (entries.is_empty(), place) {
+            (false, place) => place.and_then(|place| line.waiting.remove(place)),
+            (true, Some(place)) => Some(std::mem::replace(&mut line.waiting[place], (receiver, waker))),
+            (true, None) => {
+                line.waiting.push_back((receiver, waker));
+                None
             }
-            (true, Some((_, waker))) => waker.clone_from(cx.waker()),
-            (true, None) => line.waiting.push_back((receiver, cx.waker().clone())),
-        }
-        Poll::Pending
+        };
+        drop(state);
+        drop(old);
+        if entries.is_empty() { Poll::Pending } else { Poll::Ready(Ok(entries)) }
     }
 
     /// A receiver that waited does not poll any more. If it was woken, its message is still there for another one.
     pub(crate) fn stop_waiting(&self, part: Part, receiver: ReceiverId) {
         let mut state = self.state.lock();
         let line = state.line(part);
-        let before = line.waiting.len();
-        line.waiting.retain(|(waiting, _)| *waiting != receiver);
-        let was_woken = line.waiting.len() == before;
+        let own = line.place_of(receiver).and_then(|place| line.waiting.remove(place));
+        let was_woken = own.is_none();
         let next = if was_woken && !line.ready.is_empty() { line.next_waker() } else { None };
         drop(state);
+        drop(own);
         next.into_iter().for_each(Waker::wake);
     }
 
@@ -209,15 +215,16 @@ impl Queue {
             Some(Disposition::Abandon(changes)) => {
                 let mut message = entry.message.clone();
                 message.properties_mut().application_properties_mut().merge(changes.into_permitted());
-                message.check().map_err(SettleError::from).map(|()| {
+                Ok(Some(if message.check().is_ok() {
                     entry.message = message;
-                    Some(self.failed(part, &mut entry))
-                })
+                    self.failed(part, &mut entry)
+                } else {
+                    outgrown(part, &mut entry)
+                }))
             }
-            Some(Disposition::DeadLetter(dead_letter)) => buried(part, &entry, *dead_letter).map(|message| {
-                entry.message = message;
-                Some(Part::DeadLetters)
-            }),
+            Some(Disposition::DeadLetter(dead_letter)) => {
+                bury(part, &mut entry, *dead_letter).map(|()| Some(Part::DeadLetters))
+            }
             Some(Disposition::Defer(_)) => Err(Unsupported::new(Capability::Deferral).into()),
         };
         let (to, result) = match settled {
@@ -229,12 +236,13 @@ impl Queue {
             return Err(SettleError::new(ErrorKind::MessageLockLost).with_detail("the queue was deleted"));
         }
         state.line(part).locked -= 1;
-        let woken = if let Some(to) = to {
+        state.size -= entry.size;
+        let woken = to.and_then(|to| {
+            // The settlement may have changed the properties.
+            entry.size = stored_size(&entry.message);
+            state.size = state.size.saturating_add(entry.size);
             state.line(to).put(entry)
-        } else {
-            state.size -= entry.size;
-            None
-        };
+        });
         drop(state);
         woken.into_iter().for_each(Waker::wake);
         result
@@ -281,8 +289,8 @@ fn stored_size(message: &Message) -> u64 {
     u64::try_from(message.size()).unwrap_or(u64::MAX).saturating_add(QueueSettings::OVERHEAD)
 }
 
-/// Returns the message as a dead letter.
-fn buried(part: Part, entry: &Entry, dead_letter: DeadLetter) -> Result<Message, SettleError> {
+/// Makes the message a dead letter.
+fn bury(part: Part, entry: &mut Entry, dead_letter: DeadLetter) -> Result<(), SettleError> {
     if part == Part::DeadLetters {
         let detail = "a dead letter cannot be dead-lettered again";
         return Err(SettleError::new(ErrorKind::InvalidOperation).with_detail(detail));
@@ -297,10 +305,26 @@ fn buried(part: Part, entry: &Entry, dead_letter: DeadLetter) -> Result<Message,
             return Err(InvalidArgument::new(field, Problem::TooLong { limit }).into());
         }
     }
+    let is_reason_alone = dead_letter.description.is_empty() && dead_letter.changes.is_empty();
     let mut message = entry.message.clone();
     dead_letter.write_to(message.properties_mut().application_properties_mut());
-    message.check()?;
-    Ok(message)
+    if is_reason_alone || message.check().is_ok() {
+        entry.message = message;
+    } else {
+        outgrown(part, entry);
+    }
+    Ok(())
+}
+
+/// A settlement would make the properties too large: the message becomes a dead letter without the changes, and in the
+/// dead-letter sub-queue it stays as it was. Returns where it goes.
+fn outgrown(part: Part, entry: &mut Entry) -> Part {
+    if part == Part::Main {
+        let why = format!("The properties of the message exceed {} bytes.", limits::ALL_PROPERTIES_BYTES);
+        let dead_letter = DeadLetter::new(DeadLetterReason::HeaderSizeExceeded, why);
+        dead_letter.write_to(entry.message.properties_mut().application_properties_mut());
+    }
+    Part::DeadLetters
 }
 
 impl fmt::Debug for Queue {

@@ -2,12 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
-use std::time::Duration;
+use std::{
+    sync::Arc,
+    task::{Context, Wake, Waker},
+    time::Duration,
+};
 
 use consign_core::{
-    Message,
+    Disposition, Message,
     administration::{Administration, EntitySettings, QueueSettings, TopicSettings},
-    message::EntityPath,
+    message::{ApplicationProperties, EntityPath},
+    settlement::{DeadLetter, DeadLetterReason},
     transport::{
         Batch, Capability, ConnectErrorKind, DynTransport, ErrorKind, Lease, ReceiveMode, Receiver, ReceiverExt,
         Sender, Transport, TransportRegistry, Unsupported,
@@ -136,6 +141,55 @@ async fn counts_and_size_follow_the_messages() {
     let counts = channels.counts(&path()).await.unwrap();
     assert!(size > 0);
     assert_eq!((counts.active, counts.locked, counts.size), (0, 0, 0));
+}
+
+/// Rules: T-86.
+#[tokio::test]
+async fn what_a_settlement_adds_counts_against_the_size() {
+    let (channels, sender, mut receiver) = orders(QueueSettings::default()).await;
+    sender.send(Message::new("a")).await.unwrap();
+    let sent = channels.counts(&path()).await.unwrap().size;
+    let changes: ApplicationProperties = [("note", "x".repeat(100))].into_iter().collect();
+    receiver.receive().await.unwrap().settle(Disposition::Abandon(changes.into())).await.unwrap();
+    let abandoned = channels.counts(&path()).await.unwrap().size;
+    assert!(abandoned >= sent + 100, "{sent}, then {abandoned}");
+    let dead_letter = DeadLetter::new(DeadLetterReason::HandlerPermanent, "y".repeat(100));
+    receiver.receive().await.unwrap().dead_letter(dead_letter).await.unwrap();
+    let dead = channels.counts(&path()).await.unwrap().size;
+    assert!(dead >= abandoned + 100, "{abandoned}, then {dead}");
+    let mut dead_letters = channels.receiver(&path().dead_letter(), ReceiveMode::PeekLock).await.unwrap();
+    dead_letters.receive().await.unwrap().complete().await.unwrap();
+    assert_eq!(channels.counts(&path()).await.unwrap().size, 0);
+}
+
+/// A waker whose drop calls the transport, as that of a task that owns a receiver may.
+struct Calling(Channels);
+
+impl Wake for Calling {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for Calling {
+    fn drop(&mut self) {
+        assert_ready!(task::spawn(self.0.counts(&path())).poll()).unwrap();
+    }
+}
+
+/// Otherwise it waits for itself.
+#[tokio::test]
+async fn a_waker_is_dropped_while_nothing_is_locked() {
+    let (channels, sender, mut receiver) = orders(QueueSettings::default()).await;
+    let mut out = Vec::new();
+    let mut poll = |receiver: &mut ChannelReceiver| {
+        let waker = Waker::from(Arc::new(Calling(channels.clone())));
+        receiver.poll_receive(&mut Context::from_waker(&waker), 0, &mut out).is_ready()
+    };
+    // Another waker replaces the first one, and a delivery removes it. A receive of none is one of one.
+    assert!(!poll(&mut receiver) && !poll(&mut receiver));
+    sender.send(Message::new("a")).await.unwrap();
+    assert!(poll(&mut receiver) && !poll(&mut receiver));
+    receiver.stop();
+    assert_eq!(out.len(), 1);
 }
 
 #[tokio::test]

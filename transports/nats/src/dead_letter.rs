@@ -30,7 +30,8 @@ fn marked(message: &Message, dead_letter: &DeadLetter) -> Message {
     marked
 }
 
-fn header_size_exceeded() -> DeadLetter {
+/// What a message becomes that a settlement would make too large.
+pub(crate) fn header_size_exceeded() -> DeadLetter {
     let text = "The properties of the message exceed 65534 bytes.";
     DeadLetter::new(DeadLetterReason::HeaderSizeExceeded, text)
 }

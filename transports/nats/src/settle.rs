@@ -57,7 +57,7 @@ async fn complete(held: &Held) -> Result<(), SettleError> {
 /// Abandons the message, and counts the delivery. After the last one it is dead-lettered.
 pub(crate) async fn abandon(held: Box<Held>, changes: Changes, delay: Option<Duration>) -> Result<(), SettleError> {
     held.take()?;
-    let changes = changes.into_permitted();
+    let mut changes = changes.into_permitted();
     let is_last = held.count >= held.source.settings.max_delivery_count;
     if is_last && !held.source.is_dead_letter() {
         let buried = buried_by_count(&held, changes).await;
@@ -65,6 +65,16 @@ pub(crate) async fn abandon(held: Box<Held>, changes: Changes, delay: Option<Dur
             not_settled(*held);
         }
         return buried;
+    }
+    if outgrows(&held, &changes) {
+        if !held.source.is_dead_letter() {
+            let buried = move_to_dead(&held, &dead_letter::header_size_exceeded()).await;
+            if buried.is_err() {
+                not_settled(*held);
+            }
+            return buried;
+        }
+        changes = ApplicationProperties::new();
     }
     if held.source.is_dead_letter() && changes.is_empty() {
         return give_back(&held, delay).await;
@@ -86,6 +96,16 @@ pub(crate) async fn abandon(held: Box<Held>, changes: Changes, delay: Option<Dur
     // The note is for peeks. Without it the server's own count continues.
     let (_, given) = tokio::join!(held.source.store_note(&mut note, held.number), give_back(&held, delay));
     given
+}
+
+/// Returns whether the changes would make the properties of the message too large.
+fn outgrows(held: &Held, changes: &ApplicationProperties) -> bool {
+    if changes.is_empty() {
+        return false;
+    }
+    let mut message = held.message.clone();
+    message.properties_mut().application_properties_mut().merge(changes.clone());
+    message.properties().check().is_err()
 }
 
 async fn give_back(held: &Held, delay: Option<Duration>) -> Result<(), SettleError> {
@@ -186,6 +206,10 @@ async fn defer(held: &Held, changes: Changes) -> Result<(), SettleError> {
         return Err(SettleError::new(ErrorKind::NotSupported).with_detail(why));
     }
     let changes = changes.into_permitted();
+    if outgrows(held, &changes) {
+        held.take()?;
+        return move_to_dead(held, &dead_letter::header_size_exceeded()).await;
+    }
     let mut message = held.message.clone();
     message.properties_mut().application_properties_mut().merge(changes.clone());
     message.check()?;

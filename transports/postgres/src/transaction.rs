@@ -59,7 +59,8 @@ impl Transaction {
     /// # Errors
     ///
     /// [`QuotaExceeded`](ErrorKind::QuotaExceeded) for the 101st message; [`InvalidOperation`](ErrorKind::InvalidOperation) for
-    /// another entity than that of the transaction; and those of a send that are detected already.
+    /// another entity than that of the transaction; [`Transaction`](ErrorKind::Transaction) after [`Transaction::TIMEOUT`]; and
+    /// those of a send that are detected already.
     pub async fn send(&mut self, sender: &PostgresSender, message: Message) -> Result<(), SendError> {
         self.add(sender, message, None).await
     }
@@ -131,9 +132,11 @@ impl Transaction {
         if self.settlements.len() + self.sends.len() >= Self::MAX_MESSAGES {
             return Err((ErrorKind::QuotaExceeded, "a transaction has at most 100 messages"));
         }
-        if self.begun.is_none() {
-            let now = self.inner.now().await;
-            self.begun = Some(now.map_err(|_| (ErrorKind::CommunicationProblem, "the database does not answer"))?);
+        // By the clock of the database, which decides at the commit too.
+        let now = self.inner.now().await;
+        let now = now.map_err(|_| (ErrorKind::CommunicationProblem, "the database does not answer"))?;
+        if now.saturating_since(*self.begun.get_or_insert(now)) > Self::TIMEOUT {
+            return Err((ErrorKind::Transaction, "it took longer than 2 minutes"));
         }
         self.top_level = Some(top_level);
         Ok(())

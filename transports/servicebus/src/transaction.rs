@@ -40,6 +40,9 @@ pub struct ServiceBusTransaction {
     begun: Option<Instant>,
 }
 
+/// The detail of an operation, or a commit, after [`ServiceBusTransaction::TIMEOUT`].
+const LATE: &str = "it took longer than 2 minutes";
+
 enum Operation {
     Send(Route, Bytes),
     Schedule(EntityPath, Map),
@@ -113,7 +116,9 @@ impl ServiceBusTransaction {
         if self.operations.len() >= Self::MAX_MESSAGES {
             return Err((ErrorKind::QuotaExceeded, "a transaction has at most 100 messages"));
         }
-        self.begun.get_or_insert_with(Instant::now);
+        if self.begun.get_or_insert_with(Instant::now).elapsed() > Self::TIMEOUT {
+            return Err((ErrorKind::Transaction, LATE));
+        }
         Ok(())
     }
 
@@ -295,7 +300,7 @@ impl Transaction for ServiceBusTransaction {
             return Ok(Vec::new());
         }
         if self.begun.is_some_and(|begun| begun.elapsed() > Self::TIMEOUT) {
-            let late = SettleError::new(ErrorKind::Transaction).with_detail("it took longer than 2 minutes");
+            let late = SettleError::new(ErrorKind::Transaction).with_detail(LATE);
             return Err(TransactionError::from(late).with_leases(Self::leases(operations)));
         }
         let core = &self.core;

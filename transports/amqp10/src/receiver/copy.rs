@@ -4,7 +4,7 @@ use bytes::Bytes;
 use consign_core::{
     Message,
     message::limits,
-    settlement::{Changes, DeadLetter},
+    settlement::{Changes, DeadLetter, DeadLetterReason},
     time::Timestamp,
     transport::{ErrorKind, SettleError},
 };
@@ -25,11 +25,31 @@ pub(super) fn delayed(held: &Held, changes: Changes, failed: u32, due: Timestamp
     encoded(held, &changed(held, changes), failed, Some(due))
 }
 
-/// The copy for the dead-letter address.
+/// The copy for the dead-letter address. If its properties exceed their limits, it has the reason `HeaderSizeExceeded` instead,
+/// without the changes. A reason alone stays.
 pub(super) fn dead(held: &Held, dead_letter: DeadLetter) -> Result<Bytes, Failure> {
-    let mut message = held.message.clone();
-    dead_letter.write_to(message.properties_mut().application_properties_mut());
+    let written = |dead_letter: DeadLetter| {
+        let mut message = held.message.clone();
+        dead_letter.write_to(message.properties_mut().application_properties_mut());
+        message
+    };
+    let is_reason_alone = dead_letter.description.is_empty() && dead_letter.changes.is_empty();
+    let mut message = written(dead_letter);
+    if !is_reason_alone && message.properties().check().is_err() {
+        message = written(header_size_exceeded());
+    }
     encoded(held, &message, held.failed, None)
+}
+
+/// Returns whether the changes would make the properties of the message too large.
+pub(super) fn outgrows(held: &Held, changes: &Changes) -> bool {
+    !changes.is_empty() && changed(held, changes.clone()).properties().check().is_err()
+}
+
+/// What a message becomes that a settlement would make too large.
+pub(super) fn header_size_exceeded() -> DeadLetter {
+    let text = "The properties of the message exceed 65534 bytes.";
+    DeadLetter::new(DeadLetterReason::HeaderSizeExceeded, text)
 }
 
 /// Checks what is written into a dead letter.

@@ -65,6 +65,9 @@ impl Held {
         if source.core.product().counts() && permitted.is_empty() {
             return self.finish(Modified { delivery_failed: true, ..Modified::default() }.into());
         }
+        if copy::outgrows(&self, &changes) {
+            return self.dead_letter(copy::header_size_exceeded());
+        }
         let copy = copy::abandoned(&self, changes);
         let again = source.again().clone();
         self.replace_in_task(copy, again, NO_ENTITY)
@@ -72,6 +75,9 @@ impl Held {
 
     /// Abandons the message if `counts`, and otherwise releases it, by a copy that the broker delivers after the delay.
     pub(super) fn delay(self, changes: Changes, delay: Duration, counts: bool) -> Settling {
+        if copy::outgrows(&self, &changes) {
+            return self.dead_letter(copy::header_size_exceeded());
+        }
         let source = &self.origin.source;
         let due = source.core.now().saturating_add(delay);
         let copy = copy::delayed(&self, changes, self.failed.saturating_add(u32::from(counts)), due);

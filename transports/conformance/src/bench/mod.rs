@@ -5,6 +5,7 @@ mod entities;
 mod message;
 mod receiving;
 mod time;
+mod waiting;
 
 use std::{collections::HashMap, future::poll_fn, sync::atomic::AtomicUsize, time::Duration};
 
@@ -79,7 +80,7 @@ impl<'b> Bench<'b> {
     /// Locks a session that has messages and no holder. Without one within `wait` it fails as
     /// [`ErrorKind::ServiceTimeout`].
     pub(crate) async fn accept_next_session(&self, path: &EntityPath, wait: Duration) -> Result<DynSession, Failure> {
-        let mut sessions = self.transport.sessions(path).await?;
+        let mut sessions = self.session_source(path).await?;
         let Ok(accepted) = tokio::time::timeout(wait, poll_fn(|cx| sessions.poll_accept(cx))).await else {
             sessions.stop();
             return Err(Failure::answer(ErrorKind::ServiceTimeout, format!("{path} has no session to give")));

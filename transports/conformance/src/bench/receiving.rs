@@ -4,11 +4,8 @@ use std::time::Duration;
 
 use consign::{
     message::{EntityPath, SequenceNumber},
-    transport::{
-        Delivery, DynLease, DynReceiver, ReceiveDeferred, ReceiveError, ReceiveMode, Receiver, ReceiverExt, Transport,
-    },
+    transport::{Delivery, DynLease, DynReceiver, ReceiveDeferred, ReceiveMode, Receiver, ReceiverExt, Transport},
 };
-use tokio::task::JoinHandle;
 
 use super::Bench;
 use crate::Failure;
@@ -40,16 +37,6 @@ impl Bench<'_> {
             receivers.remove(&key);
         }
         received
-    }
-
-    /// Begins a receive in a task of its own. Nothing but the receiver wakes it: a time-out around a receive polls it once more
-    /// when the time is over, and would find a message whose wake-up was lost.
-    pub(crate) fn receive_in_task(&self, mut receiver: DynReceiver) -> Receiving<DynReceiver> {
-        let task = tokio::spawn(async move {
-            let received = receiver.receive().await;
-            (receiver, received)
-        });
-        Receiving { task, wait: self.timing.lock }
     }
 
     pub(crate) async fn try_receive_by<R: Receiver>(
@@ -98,31 +85,6 @@ impl Bench<'_> {
                 Err(Failure::behaviour(format!("one number brought {more} messages back, and another or none")))
             }
         }
-    }
-}
-
-type ReceiveResult<R> = Result<Delivery<<R as Receiver>::Lease>, ReceiveError>;
-
-/// A receive in a task of its own. Dropping it ends the receive.
-pub(crate) struct Receiving<R: Receiver> {
-    task: JoinHandle<(R, ReceiveResult<R>)>,
-    wait: Duration,
-}
-
-impl<R: Receiver> Receiving<R> {
-    /// Returns the receiver, which some locks need, and its delivery.
-    pub(crate) async fn received(mut self) -> Result<(R, Delivery<R::Lease>), Failure> {
-        match tokio::time::timeout(self.wait, &mut self.task).await {
-            Ok(Ok((receiver, received))) => Ok((receiver, received?)),
-            Ok(Err(_)) => Err(Failure::broken("the receiver panicked")),
-            Err(_) => Err(Failure::behaviour("the receiver was not woken")),
-        }
-    }
-}
-
-impl<R: Receiver> Drop for Receiving<R> {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

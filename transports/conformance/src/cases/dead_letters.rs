@@ -24,7 +24,7 @@ cases! {
         /// Rules: S-61.
         a_dead_letter_keeps_no_older_description,
         /// Rules: V-12.
-        a_reason_that_is_too_long_is_refused,
+        a_text_that_is_too_long_is_refused_and_the_message_is_redelivered,
         /// Rules: S-41.
         a_dead_letter_does_not_die_again,
         /// Rules: S-97.
@@ -171,12 +171,21 @@ async fn a_dead_letter_keeps_no_older_description(bench: &Bench<'_>) -> Verdict 
     Ok(())
 }
 
-async fn a_reason_that_is_too_long_is_refused(bench: &Bench<'_>) -> Verdict {
-    let queue = bench.queue(QueueSettings::default()).await?;
-    bench.send_bodies(&queue, ["a"]).await?;
-    let long = DeadLetter::new(DeadLetterReason::HandlerPermanent, "x".repeat(4_097));
-    refused(bench.receive(&queue).await?.dead_letter(long).await, &[ErrorKind::InvalidArgument])?;
-    bench.nothing(&queue.dead_letter()).await?;
+async fn a_text_that_is_too_long_is_refused_and_the_message_is_redelivered(bench: &Bench<'_>) -> Verdict {
+    let long = || "x".repeat(4_097);
+    let of_length = |length| DeadLetter::new(DeadLetterReason::HandlerPermanent, "x".repeat(length));
+    let reason = DeadLetter::new(DeadLetterReason::Application(long().into()), "");
+    for dead_letter in [reason, of_length(4_097)] {
+        let queue = bench.short_locking_queue().await?;
+        bench.send_bodies(&queue, ["a"]).await?;
+        refused(bench.receive(&queue).await?.dead_letter(dead_letter).await, &[ErrorKind::InvalidArgument])?;
+        bench.nothing(&queue.dead_letter()).await?;
+        // Its lock may hold until it runs out.
+        bench.wait_past(bench.lock()).await;
+        bench.receive(&queue).await?.dead_letter(of_length(4_096)).await?;
+        ensure_eq!(why(&bench.take(&queue.dead_letter()).await?).1.len(), 4_096);
+        bench.gone(&queue).await?;
+    }
     Ok(())
 }
 

@@ -27,7 +27,9 @@ cases! {
         /// Rules: T-23.
         a_deferred_message_is_not_received_otherwise [LockDuration],
         /// Rules: S-33.
-        several_are_fetched_at_once;
+        several_are_fetched_at_once,
+        /// Rules: K-40.
+        a_message_whose_deferral_is_refused_is_redelivered;
 }
 
 /// Sends messages and defers them; returns their numbers.
@@ -61,7 +63,7 @@ async fn a_deferred_message_is_received_by_its_number(bench: &Bench<'_>) -> Verd
     let numbers = deferred(bench, &queue, ["a", "b"]).await?;
     let fetched = bench.fetch(&queue, numbers[1]).await?;
     ensure_eq!((text(&fetched.message).as_str(), number(&fetched.message)?), ("b", numbers[1]));
-    ensure!(fetched.lease.lock_duration().is_some(), "a message that was fetched is not locked");
+    ensure!(fetched.lease.must_settle(), "a message that was fetched is not locked");
     fetched.complete().await?;
     let fetched = bench.fetch(&queue, numbers[0]).await?;
     ensure_eq!(text(&fetched.message), "a");
@@ -165,4 +167,19 @@ async fn several_are_fetched_at_once(bench: &Bench<'_>) -> Verdict {
         delivery.complete().await?;
     }
     Ok(bench.fetch(&queue, numbers[1]).await?.complete().await?)
+}
+
+/// A settlement that is refused ends the lock, at the latest when its time is over.
+async fn a_message_whose_deferral_is_refused_is_redelivered(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.short_locking_queue().await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let delivery = bench.receive(&queue).await?;
+    let number = number(&delivery.message)?;
+    let Err(refusal) = delivery.defer().await else {
+        return Ok(bench.fetch(&queue, number).await?.complete().await?);
+    };
+    bench.wait_past(bench.lock()).await;
+    bench.expect(&queue, ["a"]).await?;
+    bench.gone(&queue).await?;
+    Err(refusal.into())
 }

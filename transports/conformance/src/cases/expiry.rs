@@ -25,7 +25,9 @@ cases! {
         /// Rules: S-42.
         a_dead_letter_does_not_expire [DeadLetterReason],
         /// Rules: T-22.
-        a_deferred_message_is_not_fetched_after_its_time [Peek, Deferral];
+        a_deferred_message_is_not_fetched_after_its_time [Peek, Deferral],
+        /// Rules: K-40.
+        a_send_whose_time_to_live_is_refused_stores_nothing;
     DeadLetterOnExpiration:
         /// Rules: S-37, S-91.
         an_expired_message_is_dead_lettered [TimeToLive],
@@ -54,6 +56,20 @@ async fn a_message_expires(bench: &Bench<'_>) -> Verdict {
     ensure_eq!(text(&bench.take(&queue).await?), "a");
     bench.wait(bench.margin() * 2).await;
     bench.gone(&queue).await
+}
+
+async fn a_send_whose_time_to_live_is_refused_stores_nothing(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
+    let sender = bench.transport.sender(&queue).await?;
+    let one = sender.send(mortal("a", TTL * 10)?).await;
+    let batch = sender.send_batch(Batch::from([Message::new("b"), mortal("c", TTL * 10)?])).await;
+    let Err(refusal) = one else {
+        batch?;
+        return bench.expect(&queue, ["a", "b", "c"]).await;
+    };
+    ensure!(batch.is_err(), "a batch with a time to live is stored, and a message with one is refused");
+    bench.gone(&queue).await?;
+    Err(refusal.into())
 }
 
 async fn the_shorter_time_to_live_holds(bench: &Bench<'_>) -> Verdict {

@@ -107,11 +107,9 @@ async fn a_lock_ends_while_a_receiver_waits(bench: &Bench<'_>) -> Verdict {
     let queue = bench.locking_queue().await?;
     bench.send_bodies(&queue, ["a"]).await?;
     let _held = bench.receive(&queue).await?;
-    let mut other = bench.receiver(&queue).await?;
-    match tokio::time::timeout(bench.lock() + bench.margin(), other.receive()).await {
-        Ok(received) => Ok(received?.complete().await?),
-        Err(_) => Err(Failure::behaviour("the waiting receiver did not get the message when its lock ended")),
-    }
+    let waiting = bench.receive_in_task(bench.receiver(&queue).await?).within(bench.lock() + bench.margin());
+    let (_other, delivery) = waiting.received().await?;
+    Ok(delivery.complete().await?)
 }
 
 async fn a_renewed_lock_holds_from_then_on(bench: &Bench<'_>) -> Verdict {

@@ -1,6 +1,7 @@
 //! The cases, in modules by capability.
 
 mod acceptance;
+mod administration;
 mod by_url;
 mod calls;
 mod consumer;
@@ -17,6 +18,7 @@ mod expiry;
 mod forwarding;
 mod locks;
 mod next_session;
+mod oversized;
 mod peek;
 mod prefetch;
 mod purge;
@@ -33,6 +35,7 @@ mod session_state;
 mod sessions;
 mod topics;
 mod transactions;
+mod waiting;
 
 use crate::Case;
 
@@ -41,15 +44,18 @@ pub(crate) fn all() -> Vec<Case> {
     let mut cases = Vec::new();
     for add in [
         acceptance::add,
+        administration::add,
         contents::add,
         rejection::add,
         declarations::add,
         by_url::add,
         receiving::add,
+        waiting::add,
         locks::add,
         delivery_count::add,
         consumer::add,
         dead_letters::add,
+        oversized::add,
         dead_letter_tool::add,
         expiry::add,
         scheduling::add,

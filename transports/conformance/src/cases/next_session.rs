@@ -77,13 +77,11 @@ async fn without_a_session_the_wait_ends(bench: &Bench<'_>) -> Verdict {
 
 async fn a_new_session_ends_the_wait(bench: &Bench<'_>) -> Verdict {
     let queue = queue(bench).await?;
-    let sending = async {
-        bench.wait(bench.margin()).await;
-        send(bench, &queue, [("one", "a")]).await
-    };
-    let (session, sent) = join(bench.accept_next_session(&queue, bench.lock()), sending).await;
-    sent?;
-    ensure_eq!(bench.drain_by(&mut session?).await?, ["a"]);
+    let waiting = bench.accept_in_task(bench.session_source(&queue).await?);
+    bench.wait(bench.margin()).await;
+    send(bench, &queue, [("one", "a")]).await?;
+    let (_source, mut session) = waiting.received().await?;
+    ensure_eq!(bench.drain_by(&mut session).await?, ["a"]);
     Ok(())
 }
 
@@ -91,13 +89,11 @@ async fn a_session_that_is_given_up_ends_the_wait(bench: &Bench<'_>) -> Verdict 
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a")]).await?;
     let held = accept(bench, &queue, "one").await?;
-    let closing = async {
-        bench.wait(bench.margin()).await;
-        held.close().await
-    };
-    let (session, closed) = join(bench.accept_next_session(&queue, bench.lock()), closing).await;
-    closed?;
-    ensure_eq!(bench.drain_by(&mut session?).await?, ["a"]);
+    let waiting = bench.accept_in_task(bench.session_source(&queue).await?);
+    bench.wait(bench.margin()).await;
+    held.close().await?;
+    let (_source, mut session) = waiting.received().await?;
+    ensure_eq!(bench.drain_by(&mut session).await?, ["a"]);
     Ok(())
 }
 

@@ -22,7 +22,7 @@ cases! {
         a_peeked_message_has_no_lock,
         /// Rules: T-30.
         a_peeked_message_is_whole,
-        /// Rules: T-30.
+        /// Rules: K-43.
         messages_are_counted_by_state [DeadLetterReason, Scheduling, Deferral];
 }
 

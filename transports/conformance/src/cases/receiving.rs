@@ -1,6 +1,9 @@
 //! K-03 and K-04: the two receive modes.
 
-use std::task::{Context, Waker};
+use std::{
+    future::poll_fn,
+    task::{Context, Waker},
+};
 
 use consign::transport::{Capability, Receiver};
 use futures_util::future::join;
@@ -24,7 +27,9 @@ cases! {
         /// Rules: M-09.
         a_message_of_receive_and_delete_has_no_lock,
         /// Rules: S-39.
-        a_dead_letter_can_be_received_and_deleted [DeadLetterReason];
+        a_dead_letter_can_be_received_and_deleted [DeadLetterReason],
+        /// Rules: K-40.
+        a_mode_that_is_refused_removes_nothing;
     PeekLock:
         /// Rules: S-25.
         a_locked_message_stays_in_the_queue,
@@ -42,6 +47,8 @@ cases! {
         others_get_the_next_message,
         /// Rules: S-51.
         no_message_goes_to_two_receivers,
+        /// Rules: T-88.
+        a_receive_of_no_message_receives_one,
         /// Rules: S-25.
         a_waiting_receiver_is_woken,
         /// Rules: S-25.
@@ -137,6 +144,18 @@ async fn a_dead_letter_can_be_received_and_deleted(bench: &Bench<'_>) -> Verdict
     ensure_eq!(text(&bench.receive_by(&mut receiver).await?.message), "a");
     drop(receiver);
     bench.gone(&queue).await
+}
+
+async fn a_mode_that_is_refused_removes_nothing(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let received = match deleting(bench, &queue).await {
+        Ok(mut receiver) => bench.receive_by(&mut receiver).await,
+        Err(refusal) => Err(refusal),
+    };
+    let Err(refusal) = received else { return bench.gone(&queue).await };
+    ensure_eq!(facts(&bench.take(&queue).await?)?.delivery_count, 1);
+    Err(refusal)
 }
 
 async fn a_locked_message_stays_in_the_queue(bench: &Bench<'_>) -> Verdict {
@@ -273,6 +292,21 @@ async fn no_message_goes_to_two_receivers(bench: &Bench<'_>) -> Verdict {
     all.sort();
     let sent: Vec<String> = (0..30).map(|index| format!("{index:02}")).collect();
     ensure_eq!(all, sent);
+    Ok(())
+}
+
+async fn a_receive_of_no_message_receives_one(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
+    bench.send_bodies(&queue, ["a", "b"]).await?;
+    let (mut receiver, mut received) = (bench.receiver(&queue).await?, Vec::new());
+    let polled = timeout(bench.arrival(), poll_fn(|cx| receiver.poll_receive(cx, 0, &mut received))).await;
+    ensure_eq!(polled.map_or(Ok(0), |count| count)?, 1);
+    ensure_eq!(texts(received.iter().map(|delivery| &delivery.message)), ["a"]);
+    for delivery in received {
+        delivery.complete().await?;
+    }
+    drop(receiver);
+    bench.expect(&queue, ["b"]).await?;
     Ok(())
 }
 

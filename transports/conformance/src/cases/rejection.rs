@@ -130,10 +130,10 @@ async fn a_full_queue_refuses(bench: &Bench<'_>) -> Verdict {
             Ok(()) => stored += 1,
             Err(refusal) => break Err::<(), _>(refusal),
         }
-        ensure!(stored < 100, "10 MB are stored in a queue of 1 MiB");
+        ensure!(stored <= 10, "{stored} messages of 100 KiB are stored in a queue of 1 MiB");
     };
     refused(refusal, &[ErrorKind::QuotaExceeded])?;
-    ensure!(stored > 0, "an empty queue is full");
+    ensure_eq!(stored, 10, "a message is refused that fits");
     // Messages in the dead-letter sub-queue still count.
     bench.receive(&queue).await?.dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "")).await?;
     refused(bench.send(&queue, Message::new(vec![0; 100 << 10])).await, &[ErrorKind::QuotaExceeded])?;

@@ -24,6 +24,8 @@ cases! {
         /// Rules: S-36.
         a_released_message_keeps_its_place,
         /// Rules: S-36.
+        a_release_continues_when_its_future_is_dropped,
+        /// Rules: S-36.
         release_changes_nothing,
         /// Rules: S-36.
         a_deferred_message_is_deferred_again [Deferral],
@@ -38,6 +40,9 @@ cases! {
         a_retry_comes_once [LockDuration],
         /// Rules: K-211.
         each_failure_waits_and_is_in_the_history;
+    PeekLock:
+        /// Rules: S-28, S-29.
+        a_lost_receiver_s_message_is_redelivered_at_the_latest_when_its_lock_ends;
     ReleaseOnDisconnect:
         /// Rules: S-29.
         a_lost_receiver_s_messages_come_back,
@@ -108,6 +113,17 @@ async fn a_released_message_keeps_its_place(bench: &Bench<'_>) -> Verdict {
     }
     bench.expect(&queue, ["a", "b", "c"]).await?;
     Ok(())
+}
+
+async fn a_release_continues_when_its_future_is_dropped(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    // The refusal of a transport that cannot release is in the future.
+    bench.receive(&queue).await?.lease.release().await?;
+    drop(bench.receive(&queue).await?.lease.release());
+    let again = bench.receive(&queue).await?;
+    ensure_eq!((text(&again.message).as_str(), facts(&again.message)?.delivery_count), ("a", 1));
+    Ok(again.complete().await?)
 }
 
 async fn release_changes_nothing(bench: &Bench<'_>) -> Verdict {
@@ -223,6 +239,19 @@ async fn lose(bench: &Bench<'_>, queue: &EntityPath, count: usize) -> Verdict {
         held.push(bench.receive_by(separate.receiver()).await?);
     }
     Ok(separate.disconnect(held).await?)
+}
+
+/// Whether the broker counts the delivery, and how long it holds the lock, is not tested here.
+async fn a_lost_receiver_s_message_is_redelivered_at_the_latest_when_its_lock_ends(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.short_locking_queue().await?;
+    bench.send_bodies(&queue, ["a"]).await?;
+    let mut separate = detail(bench.backend.separate_receiver(&queue).await)?;
+    let held = bench.receive_by(separate.receiver()).await?;
+    let lock = held.lease.lock_duration();
+    separate.disconnect(vec![held]).await?;
+    bench.wait_past(lock.unwrap_or_default()).await;
+    bench.expect(&queue, ["a"]).await?;
+    bench.gone(&queue).await
 }
 
 /// Receives all available messages, which must be these bodies in this order, uncounted.

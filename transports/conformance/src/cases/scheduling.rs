@@ -1,7 +1,5 @@
 //! K-15 and K-16: scheduled messages, and their cancellation.
 
-use futures_util::future::join;
-
 use super::prelude::*;
 
 cases! {
@@ -25,7 +23,9 @@ cases! {
         /// Rules: Q-21.
         a_waiting_receiver_gets_it_when_it_is_due,
         /// Rules: Q-20.
-        a_time_that_has_passed_means_now;
+        a_time_that_has_passed_means_now,
+        /// Rules: K-40.
+        a_schedule_that_is_refused_stores_nothing;
     CancelScheduled:
         /// Rules: Q-23.
         a_cancelled_message_does_not_come [Scheduling],
@@ -142,14 +142,10 @@ async fn the_earlier_of_two_comes_first(bench: &Bench<'_>) -> Verdict {
 
 async fn a_waiting_receiver_gets_it_when_it_is_due(bench: &Bench<'_>) -> Verdict {
     let queue = bench.queue(QueueSettings::default()).await?;
-    let mut receiver = bench.receiver(&queue).await?;
-    let receiving = tokio::time::timeout(SOON * 2, receiver.receive());
-    let (received, scheduled) = join(receiving, schedule(bench, &queue, ["a"], SOON)).await;
-    scheduled?;
-    match received {
-        Ok(received) => Ok(received?.complete().await?),
-        Err(_) => Err(Failure::behaviour("the receiver was not woken")),
-    }
+    let waiting = bench.receive_in_task(bench.receiver(&queue).await?).within(SOON * 2);
+    schedule(bench, &queue, ["a"], SOON).await?;
+    let (_receiver, delivery) = waiting.received().await?;
+    Ok(delivery.complete().await?)
 }
 
 async fn a_time_that_has_passed_means_now(bench: &Bench<'_>) -> Verdict {
@@ -162,6 +158,28 @@ async fn a_time_that_has_passed_means_now(bench: &Bench<'_>) -> Verdict {
     bench.wait_past(SOON).await;
     bench.expect(&queue, ["later"]).await?;
     Ok(())
+}
+
+async fn a_schedule_that_is_refused_stores_nothing(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
+    let at = bench.in_future(SOON).await;
+    let message = || Message::builder().scheduled_enqueue_time(at).build("a");
+    let sender = bench.transport.sender(&queue).await?;
+    let one = sender.send(message()?).await;
+    let batch = sender.send_batch(Batch::from([message()?, message()?])).await;
+    let call = bench.transport.schedule(&queue, vec![Message::new("a")], at).await;
+    let Err(refusal) = one else {
+        batch?;
+        call?;
+        bench.nothing(&queue).await?;
+        bench.wait_past(SOON).await;
+        return bench.expect(&queue, ["a"; 4]).await;
+    };
+    ensure!(batch.is_err() && call.is_err(), "one send with an enqueue time is refused, and another is not");
+    bench.gone(&queue).await?;
+    bench.wait_past(SOON).await;
+    bench.gone(&queue).await?;
+    Err(refusal.into())
 }
 
 const NOT_FOUND: &[ErrorKind] = &[ErrorKind::MessageNotFound];

@@ -1,7 +1,5 @@
 //! K-25: the messages of a session go to one receiver, in order.
 
-use futures_util::future::join;
-
 use super::prelude::*;
 
 cases! {
@@ -36,6 +34,8 @@ cases! {
         a_closed_session_does_not_count [LockFencing],
         /// Rules: N-09.
         a_closed_session_can_be_accepted_at_once,
+        /// Rules: N-09, S-76.
+        a_dropped_session_can_be_accepted_at_once_and_does_not_count,
         /// Rules: S-75.
         a_lost_session_counts_what_was_delivered [LockDuration],
         /// Rules: S-59.
@@ -126,17 +126,10 @@ async fn a_session_has_one_holder(bench: &Bench<'_>) -> Verdict {
 
 async fn later_messages_go_to_the_holder(bench: &Bench<'_>) -> Verdict {
     let queue = queue(bench).await?;
-    let mut session = accept(bench, &queue, "one").await?;
-    let sending = async {
-        bench.wait(bench.margin()).await;
-        send(bench, &queue, [("two", "b"), ("one", "a")]).await
-    };
-    let (received, sent) = join(tokio::time::timeout(bench.lock(), session.receive()), sending).await;
-    sent?;
-    let Ok(received) = received else {
-        return Err(Failure::behaviour("the holder was not woken"));
-    };
-    let delivery = received?;
+    let waiting = bench.receive_in_task(accept(bench, &queue, "one").await?);
+    bench.wait(bench.margin()).await;
+    send(bench, &queue, [("two", "b"), ("one", "a")]).await?;
+    let (_session, delivery) = waiting.received().await?;
     ensure_eq!(text(&delivery.message), "a");
     Ok(delivery.complete().await?)
 }
@@ -268,6 +261,32 @@ async fn a_closed_session_can_be_accepted_at_once(bench: &Bench<'_>) -> Verdict 
     session.close().await?;
     ensure_eq!(bench.drain_by(&mut accept(bench, &queue, "one").await?).await?, ["b"]);
     Ok(())
+}
+
+/// No caller waits for the release of a session that is dropped, so the next accept may come before it.
+async fn a_dropped_session_can_be_accepted_at_once_and_does_not_count(bench: &Bench<'_>) -> Verdict {
+    let queue = queue(bench).await?;
+    send(bench, &queue, [("one", "a")]).await?;
+    let mut session = accept(bench, &queue, "one").await?;
+    let held = bench.receive_by(&mut session).await?;
+    drop(session);
+    let mut next = Err(Failure::behaviour("the session was not accepted"));
+    for _ in 0..10 {
+        next = bench.accept_session(&queue, "one").await;
+        match &next {
+            Err(failure) if failure.kind() == Some(ErrorKind::SessionCannotBeLocked) => {}
+            _ => break,
+        }
+        bench.wait(bench.arrival() / 10).await;
+    }
+    let mut next = next?;
+    let again = bench.receive_by(&mut next).await?;
+    ensure_eq!((text(&again.message).as_str(), facts(&again.message)?.delivery_count), ("a", 1));
+    // Its lock ended with the session.
+    drop(held);
+    again.complete().await?;
+    ensure_eq!(bench.drain_by(&mut next).await?.len(), 0);
+    Ok(next.close().await?)
 }
 
 async fn a_lost_session_counts_what_was_delivered(bench: &Bench<'_>) -> Verdict {

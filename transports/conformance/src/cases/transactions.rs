@@ -203,10 +203,13 @@ async fn a_transaction_ends_after_two_minutes(bench: &Bench<'_>) -> Verdict {
     transaction.send(&queue, Message::new("b")).await?;
     transaction.commit().await?;
     bench.expect(&queue, ["a", "b"]).await?;
-    let mut late = bench.begin().await?;
+    let (mut late, mut later) = (bench.begin().await?, bench.begin().await?);
     late.send(&queue, Message::new("c")).await?;
+    later.send(&queue, Message::new("d")).await?;
     bench.wait_past(two_minutes).await;
-    ensure!(late.commit().await.is_err(), "a transaction was committed after two minutes");
+    refused(late.commit().await, &[ErrorKind::Transaction])?;
+    refused(later.send(&queue, Message::new("e")).await, &[ErrorKind::Transaction])?;
+    refused(later.commit().await, &[ErrorKind::Transaction])?;
     bench.gone(&queue).await
 }
 

@@ -2,6 +2,7 @@
 
 mod embedded;
 mod poor;
+mod wrong;
 
 use std::{collections::BTreeSet, fs, path::Path};
 

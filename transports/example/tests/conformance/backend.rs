@@ -1,5 +1,7 @@
 //! The transport as the suite sees it.
 
+use std::time::Duration;
+
 use consign::{
     Disposition,
     message::EntityPath,
@@ -10,6 +12,9 @@ use consign::{
 };
 use consign_conformance::{Backend, Boxed, NoCall, SeparateReceiver};
 use consign_example_transport::{Channels, connector};
+
+/// How far the time of the tests is ahead of real time before the first case.
+const AHEAD: Duration = Duration::from_secs(10);
 
 pub(crate) struct InChannels {
     transport: DynTransport,
@@ -41,9 +46,14 @@ impl Backend for InChannels {
         ]
     }
 
-    /// It follows the time of the tests, as that of the transport does.
+    /// It follows the time of the tests, as that of the transport does. While that is less than a second ahead of real time, both
+    /// clocks may read the UTC of the machine, each at another moment.
     fn now(&self) -> Boxed<'_, Timestamp> {
-        Box::pin(async { self.clock.now().utc })
+        Box::pin(async {
+            let elapsed = self.clock.now().elapsed;
+            tokio::time::sleep(AHEAD.saturating_sub(elapsed)).await;
+            self.clock.now().utc
+        })
     }
 
     fn url(&self) -> Result<(TransportRegistry, String), NoCall> {

@@ -45,6 +45,11 @@ fn changed(held: &Held, changes: Changes) -> Message {
     message
 }
 
+/// Returns whether the changes would make the properties of the message too large.
+pub(super) fn outgrows(held: &Held, changes: &Changes) -> bool {
+    !changes.is_empty() && changed(held, changes.clone()).properties().check().is_err()
+}
+
 /// Returns the copy for the slot of its session.
 pub(crate) fn moved(held: &Held, queue: &str, now: Timestamp) -> Result<Publication, SendError> {
     let left = held.facts.expires_at.map(|at| at.saturating_since(now));

@@ -9,7 +9,7 @@ use consign_core::{
 
 use super::{
     copy,
-    delivered::Held,
+    delivered::{Held, too_large},
     job::{Action, Job},
     settling::lost,
     source::Source,
@@ -64,6 +64,9 @@ async fn settle(held: Held, action: Action, shared: &Shared) -> Result<(), Settl
             dead_letter.changes = changes;
             dead_letter.fit(held.message.properties());
             replace_by(copy::dead(&held, source, held.facts.failed + 1, dead_letter), held, shared).await
+        }
+        Action::Abandon(changes) | Action::AbandonAfter(changes, _) if copy::outgrows(&held, &changes) => {
+            replace_by(copy::dead(&held, source, held.facts.failed, too_large()), held, shared).await
         }
         Action::Abandon(changes) => replace_by(copy::abandoned(&held, source, changes, now), held, shared).await,
         Action::AbandonAfter(changes, steps) => {
