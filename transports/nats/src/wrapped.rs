@@ -31,6 +31,9 @@ use crate::{
 ///
 /// Its lock duration is its ack-wait, less a quarter of a second. Its `max_deliver` is the number of deliveries after which a
 /// message is dead-lettered; without one there is no maximum.
+///
+/// The Subject of a message without one is the subject that it was published to, by which a router selects its handler. A dead
+/// letter and a deferred message keep it.
 pub struct WrappedConsumer {
     source: Arc<Source>,
 }
@@ -71,6 +74,7 @@ impl Nats {
             beside,
             place: Place::Main,
             fan_out: None,
+            is_wrapped: true,
         };
         Ok(WrappedConsumer { source: Arc::new(source) })
     }
@@ -148,11 +152,9 @@ impl Receiver for NatsSubscription {
                     let now: Timestamp = self.nats.inner.now();
                     let subject = message.subject.as_str();
                     let headers = message.headers.as_ref();
-                    let read = read::read(Origin::Itself, headers, message.payload, self.received, now, subject);
+                    let origin = Origin::Subject(subject);
+                    let read = read::read(origin, headers, message.payload, self.received, now, subject);
                     let mut request = read.message;
-                    if request.subject().is_none() {
-                        request.properties_mut().set_subject(message.subject.to_string());
-                    }
                     if let Some(reply) = &message.reply {
                         is_answered_at(reply, request.properties_mut());
                     }
