@@ -9,7 +9,7 @@ use consign::{
     message::EntityPath,
     routing::{Body, CorrelationId},
     rpc::{CallErrorKind, Client, Fault, FaultCode, Reply, Responder},
-    transport::{SendError, Sender},
+    transport::{ReceiverExt, SendError, Sender},
 };
 use tokio::time::{Instant, sleep};
 use tower::service_fn;

@@ -199,7 +199,7 @@ impl Receiver for NatsSubscription {
 
 /// Answers a request by a fault, at most once as any reply at a reply subject.
 async fn refuse(nats: Nats, request: Message, why: DeadLetter) {
-    let (Some(reply_to), subject) = (request.reply_to(), request.subject().unwrap_or_default()) else { return };
+    let (Some(reply_to), subject) = (request.reply_to(), request.subject().unwrap_or("")) else { return };
     let mut fault = wire::invalid_request(&why);
     if let Some(id) = request.correlation_id() {
         fault.properties_mut().set_correlation_id(id.to_owned());

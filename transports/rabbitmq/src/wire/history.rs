@@ -15,7 +15,7 @@ pub(crate) fn keep(raw: &BasicProperties, copy: &mut BasicProperties) {
     if history.is_empty() {
         return;
     }
-    let mut headers = copy.headers().clone().unwrap_or_default();
+    let mut headers = copy.headers().as_ref().map_or_else(FieldTable::default, FieldTable::clone);
     for (name, value) in history {
         headers.insert(name.clone(), value.clone());
     }
@@ -109,7 +109,7 @@ mod tests {
         let (mut message, _) = read(&raw, Bytes::new(), |malformed| panic!("{malformed:?}"));
         annotate(&raw, None, &mut message);
         let sent = write::write(&message, &stamp()).unwrap().properties;
-        let headers = sent.headers().clone().unwrap_or_default();
+        let headers = sent.headers().as_ref().map_or_else(FieldTable::default, FieldTable::clone);
         assert!(!headers.contains_key("x-death") && !headers.contains_key(names::ANNOTATIONS), "{headers:?}");
     }
 }

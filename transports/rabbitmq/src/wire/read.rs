@@ -285,7 +285,7 @@ fn pairs(header: &AMQPValue) -> Result<Vec<(Cow<'static, str>, Value)>, Cause> {
 /// such a number of seconds is a time after the year 5000.
 fn seconds(raw: &BasicProperties) -> Timestamp {
     const MOST_SECONDS: u64 = 100_000_000_000;
-    let time = raw.timestamp().unwrap_or_default();
+    let time = raw.timestamp().unwrap_or(0);
     let millis = if time > MOST_SECONDS { time } else { time * 1_000 };
     Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
 }
