@@ -67,7 +67,7 @@ async fn a_fault_has_the_body_of_its_responder_for_clients_that_do_not_check() {
         let responder = builder.codecs(Codecs::json()).answer("sell", sold).build().unwrap();
         tokio::spawn(Consumer::new(bench.requests.receiver(), responder).run());
         for (request, code) in [("10", "SoldOut"), ("{", "UndecodableRequest")] {
-            let call = Message::builder().subject("sell").reply_to("replies").content_type("application/json");
+            let call = Message::builder().message_id("m").subject("sell").reply_to("replies");
             bench.requests.sender().unwrap().send(call.build(request).unwrap()).await.unwrap();
             let reply = within(bench.replies.receiver().receive()).await.unwrap();
             assert_eq!(Fault::of_reply(&reply.message).unwrap().code().as_str(), code);
