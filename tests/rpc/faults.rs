@@ -71,9 +71,10 @@ async fn a_fault_has_the_body_of_its_responder_for_clients_that_do_not_check() {
             bench.requests.sender().unwrap().send(call.build(request).unwrap()).await.unwrap();
             let reply = within(bench.replies.receiver().receive()).await.unwrap();
             assert_eq!(Fault::of_reply(&reply.message).unwrap().code().as_str(), code);
-            let (body, content_type) = match has_body {
-                true => (format!(r#"{{"code":"{code}"}}"#), Some("application/json")),
-                false => (String::new(), None),
+            let (body, content_type) = if has_body {
+                (format!(r#"{{"code":"{code}"}}"#), Some("application/json"))
+            } else {
+                (String::new(), None)
             };
             assert_eq!((reply.message.payload(), reply.message.content_type()), (Some(body.as_bytes()), content_type));
             reply.complete().await.unwrap();
