@@ -9,7 +9,7 @@ use consign::{
     message::EntityPath,
     routing::{Body, CorrelationId},
     rpc::{CallErrorKind, Client, Fault, FaultCode, Reply, Responder},
-    transport::{SendError, Sender},
+    transport::{ReceiverExt, SendError, Sender},
 };
 use tokio::time::{Instant, sleep};
 use tower::service_fn;
@@ -52,6 +52,34 @@ async fn a_fault_is_an_error_to_match_on_and_comes_at_once() {
     }
     // The handler answered, so its request is done; the others are dead letters.
     assert_eq!(bench.requests.counts().dead_lettered, 2);
+}
+
+/// Rules: R-38.
+#[tokio::test(start_paused = true)]
+async fn a_fault_has_the_body_of_its_responder_for_clients_that_do_not_check() {
+    for has_body in [false, true] {
+        let bench = Bench::new();
+        let mut builder = Responder::builder(bench.senders());
+        if has_body {
+            builder =
+                builder.fault_body("application/json", |fault| format!(r#"{{"code":"{}"}}"#, fault.code().as_str()));
+        }
+        let responder = builder.codecs(Codecs::json()).answer("sell", sold).build().unwrap();
+        tokio::spawn(Consumer::new(bench.requests.receiver(), responder).run());
+        for (request, code) in [("10", "SoldOut"), ("{", "UndecodableRequest")] {
+            let call = Message::builder().message_id("m").subject("sell").reply_to("replies");
+            bench.requests.sender().unwrap().send(call.build(request).unwrap()).await.unwrap();
+            let reply = within(bench.replies.receiver().receive()).await.unwrap();
+            assert_eq!(Fault::of_reply(&reply.message).unwrap().code().as_str(), code);
+            let (body, content_type) = if has_body {
+                (format!(r#"{{"code":"{code}"}}"#), Some("application/json"))
+            } else {
+                (String::new(), None)
+            };
+            assert_eq!((reply.message.payload(), reply.message.content_type()), (Some(body.as_bytes()), content_type));
+            reply.complete().await.unwrap();
+        }
+    }
 }
 
 /// Rules: R-34.

@@ -1,5 +1,6 @@
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use consign_codecs::{CodecSet, Codecs};
 use tower::util::BoxCloneService;
 
@@ -14,7 +15,7 @@ use crate::{
         Handler, Router, RouterBuilder,
         private::{Call, CountRoutes, Fallback, Invoke, NoRoute, OpenEnd, Route},
     },
-    rpc::Correlate,
+    rpc::{Correlate, Fault},
     time::{Clock, SystemClock},
     transport::{
         SendError,
@@ -48,6 +49,7 @@ impl Responder<(), (), NoSenders, NoRoute> {
             correlate: Correlate::default(),
             is_strict: false,
             subject: None,
+            fault_body: None,
             clock: Arc::new(SystemClock::new()),
             recorded: None,
             operation: OPERATION_TIMEOUT,
@@ -93,6 +95,26 @@ impl<P: ReplySenders> ResponderBuilder<P> {
     /// Sets the subject of replies. By default they have none.
     pub fn reply_subject(mut self, subject: impl Into<Arc<str>>) -> Self {
         self.replying.subject = Some(subject.into());
+        self
+    }
+
+    /// Writes a body of this ContentType into faults. By default it is empty, and a client that does not check for a fault
+    /// takes that for an empty reply. A requester of this library reads the properties of a fault, and ignores its body.
+    ///
+    /// ```
+    /// # use consign::{Message, message::EntityPath, rpc::Responder, transport::SendError};
+    /// # use tower::service_fn;
+    /// # let senders = |_: &EntityPath| Ok(service_fn(async |_: Message| Ok::<_, SendError>(())));
+    /// let responder = Responder::builder(senders)
+    ///     .fault_body("application/json", |fault| format!(r#"{{"code":"{}"}}"#, fault.code().as_str()));
+    /// ```
+    pub fn fault_body<B: Into<Bytes>>(
+        mut self,
+        content_type: impl Into<String>,
+        body: impl Fn(&Fault) -> B + Send + Sync + 'static,
+    ) -> Self {
+        let content_type = content_type.into();
+        self.replying.fault_body = Some(Arc::new(move |fault| (content_type.clone(), body(fault).into())));
         self
     }
 

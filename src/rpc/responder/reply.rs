@@ -1,5 +1,6 @@
 use std::{error::Error, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use tower::ServiceExt;
 
 use super::{ReplySenders, address::Addresses, recorded::Record, senders::Senders, stats::ResponderStats};
@@ -20,12 +21,16 @@ pub(super) struct Replying<P: ReplySenders> {
     pub(super) correlate: Correlate,
     pub(super) is_strict: bool,
     pub(super) subject: Option<Arc<str>>,
+    pub(super) fault_body: Option<FaultBody>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) recorded: Option<Arc<dyn Record>>,
     /// How long a store or a broker may take to answer.
     pub(super) operation: Duration,
     pub(super) stats: ResponderStats,
 }
+
+/// Makes the ContentType and the body of a fault.
+pub(super) type FaultBody = Arc<dyn Fn(&Fault) -> (String, Bytes) + Send + Sync>;
 
 /// A reply lives for this long at least, so that clocks that differ by less lose none. A late one does no harm.
 const LEAST_TIME: Duration = Duration::from_secs(1);
@@ -145,7 +150,12 @@ impl<P: ReplySenders> Replying<P> {
     pub(super) fn fault(&self, request: &Message, fault: &Fault) -> Message {
         let mut properties = self.properties(request);
         fault.write(&mut properties);
-        Message::from_parts(properties, MessageBody::from(Vec::new()))
+        let body = self.fault_body.as_ref().map_or_else(Bytes::new, |make| {
+            let (content_type, body) = make(fault);
+            properties.set_content_type(content_type);
+            body
+        });
+        Message::from_parts(properties, MessageBody::from(body))
     }
 
     /// Sends a reply by a new sender: one that was kept may lead to an entity that is gone, and a new one to one in its place.

@@ -42,8 +42,7 @@ pub(crate) async fn consume(jetstream: &Context, consumer: &PullConsumer, dead: 
         match disposition {
             Ok(Disposition::Complete) => delivery.ack().await?,
             Ok(Disposition::DeadLetter(why)) => {
-                let payload = delivery.payload.clone();
-                let (headers, payload) = convert::dead_letter(delivery.headers.as_ref(), payload, *why)?;
+                let (headers, payload) = convert::dead_letter_of(&delivery, *why)?;
                 jetstream.publish_with_headers(dead.to_owned(), headers, payload).await?.await?;
                 delivery.ack_with(AckKind::Term).await?;
             }

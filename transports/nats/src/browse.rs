@@ -103,7 +103,7 @@ impl Found {
     async fn insert(&mut self, message: &StreamMessage, stream: &str, look: &Look<'_>) -> Result<(), Fault> {
         let (source, headers, payload) = (look.source, Some(&message.headers), message.payload.clone());
         let is_deferred = look.state == MessageState::Deferred;
-        let origin = if is_deferred { Origin::Beside } else { source.origin() };
+        let origin = if is_deferred { Origin::Beside } else { source.origin(&message.subject) };
         let mut read = read::read(origin, headers, payload, message.sequence, stored_at(message), stream);
         if source.settings.requires_session
             && origin != Origin::Beside

@@ -120,7 +120,8 @@ fn held(
     until: Instant,
 ) -> (Box<Held>, Option<Malformed>) {
     let headers = message.headers.as_ref();
-    let mut read = read::read(source.origin(), headers, message.payload, facts.number, facts.stored, &source.stream);
+    let origin = source.origin(&message.subject);
+    let mut read = read::read(origin, headers, message.payload, facts.number, facts.stored, &source.stream);
     if let Some(session_lock) = source.session_lock() {
         read.in_session(session_lock.id());
     }

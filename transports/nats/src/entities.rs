@@ -148,7 +148,7 @@ impl Inner {
             (stream, QUEUE.into(), Place::Main)
         };
         let inner = Arc::clone(self);
-        Ok(Arc::new(Source { inner, settings, stream, consumer, subjects, beside, place, fan_out }))
+        Ok(Arc::new(Source { inner, settings, stream, consumer, subjects, beside, place, fan_out, is_wrapped: false }))
     }
 
     /// Creates the streams of a queue or a subscription, or none of them.

@@ -17,6 +17,7 @@ use futures_util::Stream;
 use crate::{
     Nats, NatsLease, NatsSender,
     error::Fault,
+    log,
     read::{self, Origin},
     reply_subjects::Inbox,
     wire,
@@ -92,6 +93,9 @@ impl InboxReplies {
         let has_no_responders = reply.status == Some(StatusCode::NO_RESPONDERS);
         let headers = reply.headers.as_ref();
         let read = read::read(Origin::Itself, headers, reply.payload, self.received, now, &reply.subject);
+        if let Some(malformed) = &read.malformed {
+            log::malformed(self.inbox.address(), &malformed.why(), false);
+        }
         let mut message = read.message;
         let properties = message.properties_mut();
         if let Some(request) = self.inbox.request_of(&reply.subject) {

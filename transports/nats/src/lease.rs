@@ -77,6 +77,7 @@ impl NatsLease {
                 beside: source.beside.clone(),
                 place: source.place.clone(),
                 fan_out: source.fan_out.clone(),
+                is_wrapped: source.is_wrapped,
             });
         }
         self

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use consign_core::transport::{Escaped, log_limit};
+use consign_core::{
+    settlement::DeadLetter,
+    transport::{Escaped, log_limit},
+};
 
 /// The target of all lines.
 const TARGET: &str = "consign::nats";
@@ -50,5 +53,25 @@ pub(crate) fn removed(entity: &str, messages: usize) {
     if let Some(suppressed) = log_limit(entity, "Removed") {
         let entity = tracing::field::display(Escaped(entity));
         tracing::warn!(target: TARGET, entity, messages, suppressed, "a receiver in the mode receive-and-delete was dropped: messages that it had acknowledged may be lost");
+    }
+}
+
+/// A message of core NATS whose headers cannot be read. `why` is the reason and the description of a dead letter, which core
+/// NATS does not have.
+pub(crate) fn malformed(subject: &str, why: &DeadLetter, is_refused: bool) {
+    if let Some(suppressed) = log_limit(subject, "Malformed") {
+        let (entity, reason) =
+            (tracing::field::display(Escaped(subject)), tracing::field::display(why.reason.as_str()));
+        let description = tracing::field::display(Escaped(&why.description));
+        let result =
+            if is_refused { "the request is refused" } else { "it is delivered with its headers as properties" };
+        tracing::warn!(
+            target: TARGET,
+            entity,
+            reason,
+            description,
+            suppressed,
+            "the headers of a message of core NATS cannot be read: {result}"
+        );
     }
 }

@@ -41,9 +41,11 @@ impl Facts {
 /// Whether a stored message has facts of its original in headers. Any client can write these headers, so they are read only
 /// where this transport writes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum Origin<'a> {
     /// It is no copy.
     Itself,
+    /// It is no copy, and was published to this subject of another program, which selects its handler if no header does.
+    Subject(&'a str),
     /// It is the copy of a subscription, with the enqueued time.
     Topic,
     /// It is a dead letter or a deferred message, with the number, the enqueued time and the delivery count.
@@ -77,14 +79,14 @@ impl Read {
 }
 
 pub(crate) fn read(
-    origin: Origin,
+    origin: Origin<'_>,
     headers: Option<&HeaderMap>,
     payload: Bytes,
     number: u64,
     stored: Timestamp,
     stream: &str,
 ) -> Read {
-    let said = |name, by: &[Origin]| {
+    let said = |name, by: &[Origin<'_>]| {
         let headers = headers.filter(|_| by.contains(&origin))?;
         headers.get(name)?.as_str().parse::<i64>().ok()
     };
@@ -96,6 +98,9 @@ pub(crate) fn read(
         Ok(message) => (message, None),
         Err(malformed) => (wire::bare(headers, payload), Some(malformed)),
     };
+    if let (Origin::Subject(subject), None) = (origin, message.subject()) {
+        message.properties_mut().set_subject(subject.to_owned());
+    }
     if message.properties_mut().fit() {
         malformed.get_or_insert(Malformed::TooLarge);
     }

@@ -28,6 +28,8 @@ pub(crate) struct Source {
     pub(crate) place: Place,
     /// The fan-out of a subscription.
     pub(crate) fan_out: Option<FanOut>,
+    /// Whether the stream is that of another program, whose subjects have a meaning for its messages.
+    pub(crate) is_wrapped: bool,
 }
 
 /// Which messages of an entity.
@@ -104,10 +106,11 @@ impl Source {
         format!("{}.{}", self.subjects.trim_end_matches(".*"), wire::token(id))
     }
 
-    /// Returns which facts of their originals its messages have in headers.
-    pub(crate) fn origin(&self) -> Origin {
+    /// Returns which facts of its original the message at this subject has in headers.
+    pub(crate) fn origin<'a>(&self, subject: &'a str) -> Origin<'a> {
         match self.place {
             Place::DeadLetter | Place::Deferred(_) => Origin::Beside,
+            Place::Main | Place::Session(_) if self.is_wrapped => Origin::Subject(subject),
             Place::Main | Place::Session(_) if self.settings.kind == Kind::Subscription => Origin::Topic,
             Place::Main | Place::Session(_) => Origin::Itself,
         }
@@ -144,6 +147,7 @@ impl Source {
             beside: self.beside.clone(),
             place,
             fan_out: self.fan_out.clone(),
+            is_wrapped: self.is_wrapped,
         })
     }
 }

@@ -10,9 +10,11 @@ use async_nats::{
     jetstream::consumer::{AckPolicy, PullConsumer},
 };
 use consign_core::{
+    Message,
     message::{Properties, Received, SequenceNumber},
+    settlement::DeadLetter,
     time::Timestamp,
-    transport::{Capabilities, Delivery, ErrorKind, ManageError, ReceiveError, Receiver},
+    transport::{BoxFuture, Capabilities, Delivery, ErrorKind, ManageError, ReceiveError, Receiver, Sender as _},
 };
 use futures_util::Stream;
 
@@ -21,16 +23,21 @@ use crate::{
     beside::Beside,
     deferred,
     entities::{GRACE, dead},
+    log,
     read::{self, Origin},
     reply,
     settings::{Kind, Stored},
     source::{Place, Source},
+    wire,
 };
 
 /// A source of messages: a pull consumer of a stream that this transport has not created.
 ///
 /// Its lock duration is its ack-wait, less a quarter of a second. Its `max_deliver` is the number of deliveries after which a
 /// message is dead-lettered; without one there is no maximum.
+///
+/// The Subject of a message without one is the subject that it was published to, by which a router selects its handler. A dead
+/// letter and a deferred message keep it.
 pub struct WrappedConsumer {
     source: Arc<Source>,
 }
@@ -71,6 +78,7 @@ impl Nats {
             beside,
             place: Place::Main,
             fan_out: None,
+            is_wrapped: true,
         };
         Ok(WrappedConsumer { source: Arc::new(source) })
     }
@@ -79,7 +87,7 @@ impl Nats {
     /// `sequence_number` counts from 1.
     #[must_use]
     pub fn wrap_subscription(&self, subscriber: Subscriber) -> NatsSubscription {
-        NatsSubscription { nats: self.clone(), subscriber, received: 0 }
+        NatsSubscription { nats: self.clone(), subscriber, received: 0, refusing: None }
     }
 }
 
@@ -118,10 +126,15 @@ impl fmt::Debug for WrappedConsumer {
 /// The Subject of a message without one is the subject that it was published to, by which a router selects its handler.
 /// The reply subject of a request is its ReplyTo, as a path that [`Nats::sender`] takes, and its CorrelationId if it has
 /// no id of its own.
+///
+/// A request whose headers cannot be read, or exceed the limits of a message, is not received: its reply is the fault
+/// `InvalidRequest`. Any other such message is received with these headers as application properties. Both are logged.
 pub struct NatsSubscription {
     nats: Nats,
     subscriber: Subscriber,
     received: u64,
+    /// The fault of a request whose headers cannot be read, until it is sent.
+    refusing: Option<BoxFuture<()>>,
 }
 
 impl Receiver for NatsSubscription {
@@ -135,6 +148,13 @@ impl Receiver for NatsSubscription {
     ) -> Poll<Result<usize, ReceiveError>> {
         let mut taken = 0;
         while taken < max.max(1) {
+            if let Some(refusing) = &mut self.refusing {
+                match refusing.as_mut().poll(cx) {
+                    Poll::Ready(()) => self.refusing = None,
+                    Poll::Pending if taken == 0 => return Poll::Pending,
+                    Poll::Pending => break,
+                }
+            }
             match Pin::new(&mut self.subscriber).poll_next(cx) {
                 Poll::Pending if taken == 0 => return Poll::Pending,
                 Poll::Ready(None) if taken == 0 => {
@@ -148,13 +168,20 @@ impl Receiver for NatsSubscription {
                     let now: Timestamp = self.nats.inner.now();
                     let subject = message.subject.as_str();
                     let headers = message.headers.as_ref();
-                    let read = read::read(Origin::Itself, headers, message.payload, self.received, now, subject);
+                    let origin = Origin::Subject(subject);
+                    let read = read::read(origin, headers, message.payload, self.received, now, subject);
                     let mut request = read.message;
-                    if request.subject().is_none() {
-                        request.properties_mut().set_subject(message.subject.to_string());
-                    }
                     if let Some(reply) = &message.reply {
                         is_answered_at(reply, request.properties_mut());
+                    }
+                    if let Some(malformed) = read.malformed {
+                        let why = malformed.why();
+                        let is_refused = message.reply.as_deref().and_then(reply::path).is_some();
+                        log::malformed(subject, &why, is_refused);
+                        if is_refused {
+                            self.refusing = Some(Box::pin(refuse(self.nats.clone(), request, why)));
+                            continue;
+                        }
                     }
                     let received = Received::new(SequenceNumber::new(self.received), now, 1);
                     out.push(Delivery { message: request.with_received(received), lease: NatsLease::removed() });
@@ -167,6 +194,19 @@ impl Receiver for NatsSubscription {
 
     fn capabilities(&self) -> Capabilities {
         Nats::CAPABILITIES
+    }
+}
+
+/// Answers a request by a fault, at most once as any reply at a reply subject.
+async fn refuse(nats: Nats, request: Message, why: DeadLetter) {
+    let (Some(reply_to), subject) = (request.reply_to(), request.subject().unwrap_or("")) else { return };
+    let mut fault = wire::invalid_request(&why);
+    if let Some(id) = request.correlation_id() {
+        fault.properties_mut().set_correlation_id(id.to_owned());
+    }
+    let sent = async { nats.sender(reply_to).await?.send(fault).await };
+    if let Err(error) = sent.await {
+        log::failed(subject, "the fault of a request was not sent", &error);
     }
 }
 

@@ -1,6 +1,10 @@
 //! The entities whose settings this process has, each read from the server once.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use consign_core::message::EntityPath;
 use parking_lot::Mutex;
@@ -21,7 +25,10 @@ pub(crate) enum Known {
 
 /// The settings that this process has.
 #[derive(Default)]
-pub(crate) struct Entities(Mutex<HashMap<String, Entity>>);
+pub(crate) struct Entities(Mutex<HashMap<String, Entity>>, RoutedQueues);
+
+/// The queues of which the routing key is the Subject of messages.
+type RoutedQueues = Mutex<HashSet<String>>;
 
 #[derive(Clone, Default)]
 struct Entity {
@@ -33,6 +40,16 @@ struct Entity {
 impl Entities {
     pub(crate) fn get(&self, path: &EntityPath) -> Option<Known> {
         self.0.lock().get(path.as_str())?.known.get().cloned()
+    }
+
+    /// Has the routing key of a message from this queue be its Subject.
+    pub(crate) fn take_subject_from_routing_key(&self, path: &EntityPath) {
+        self.1.lock().insert(path.as_str().to_owned());
+    }
+
+    /// Returns whether the routing key of a message from this queue is its Subject.
+    pub(crate) fn is_subject_from_routing_key(&self, path: &EntityPath) -> bool {
+        self.1.lock().contains(path.as_str())
     }
 
     /// Keeps settings that the server has.

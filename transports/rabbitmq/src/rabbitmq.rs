@@ -86,6 +86,19 @@ impl RabbitMq {
         Ok(())
     }
 
+    /// Takes the Subject of messages from a queue of another program from their routing key, by which a router selects its
+    /// handler. It applies to messages without a `type` that were published to an exchange other than the default one, whose
+    /// routing key is only the name of a queue, and to receivers that this client and its clones create afterwards. Copies of
+    /// such a message, such as dead letters, have the Subject as their `type`.
+    ///
+    /// # Errors
+    ///
+    /// A path that is not allowed.
+    pub fn register_subject_from_routing_key(&self, path: &str) -> Result<(), ManageError> {
+        self.0.entities.take_subject_from_routing_key(&check_path(path)?);
+        Ok(())
+    }
+
     /// Registers a topic that another program created, with its settings.
     pub fn register_topic(&self, path: &str, settings: TopicSettings) -> Result<(), ManageError> {
         self.0.entities.register(&check_path(path)?, Known::Topic(settings.default_time_to_live));
@@ -139,7 +152,8 @@ impl RabbitMq {
         let path = check_path(path)?;
         let path = if path.is_sub_queue() { path.dead_letter() } else { path };
         let settings = Settings::kept(&self.0, &path);
-        let source = Source { path, mode, settings };
+        let subject_from_routing_key = self.0.entities.is_subject_from_routing_key(&path);
+        let source = Source { path, mode, settings, subject_from_routing_key };
         source.check()?;
         Ok(RabbitMqReceiver::new(&self.0, source))
     }

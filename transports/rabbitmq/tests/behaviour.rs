@@ -4,6 +4,8 @@
 mod direct_replies;
 #[path = "foreign/headers.rs"]
 mod foreign;
+#[path = "foreign/history.rs"]
+mod history;
 mod support;
 #[path = "foreign/wrapped.rs"]
 mod wrapped;

@@ -87,7 +87,7 @@ pub fn from_nats(headers: Option<&HeaderMap>, payload: Bytes) -> Result<Message,
 /// was stored, and the number of this delivery.
 ///
 /// A message without an id has the name of its stream and its sequence number as MessageId, which is the same at each
-/// delivery.
+/// delivery. The Subject of a message without one is the subject that it was published to.
 ///
 /// # Errors
 ///
@@ -96,9 +96,9 @@ pub fn from_jetstream(delivery: &jetstream::Message) -> Result<Message, Unreadab
     let (Ok((facts, _)), Ok(info)) = (facts(&delivery.message), delivery.info()) else {
         return from_nats(delivery.headers.as_ref(), delivery.payload.clone());
     };
-    let headers = delivery.headers.as_ref();
+    let (origin, headers) = (Origin::Subject(&delivery.subject), delivery.headers.as_ref());
     let Read { message, number, enqueued, malformed, .. } =
-        read::read(Origin::Itself, headers, delivery.payload.clone(), facts.number, facts.stored, info.stream);
+        read::read(origin, headers, delivery.payload.clone(), facts.number, facts.stored, info.stream);
     let deliveries = u32::try_from(facts.deliveries).unwrap_or(u32::MAX);
     let received = Received::new(SequenceNumber::new(number), enqueued, deliveries);
     readable(message.with_received(received), malformed)
@@ -117,13 +117,36 @@ pub fn from_jetstream(delivery: &jetstream::Message) -> Result<Message, Unreadab
 pub fn dead_letter(
     headers: Option<&HeaderMap>,
     payload: Bytes,
-    mut letter: DeadLetter,
+    letter: DeadLetter,
 ) -> Result<(HeaderMap, Bytes), SendError> {
     let message = from_nats(headers, payload).unwrap_or_else(UnreadableMessage::into_message);
+    copy(&message, headers, letter)
+}
+
+/// Returns the same copy as [`dead_letter`] for a delivery of JetStream. In addition it keeps the Subject of
+/// [`from_jetstream`], the subject that the message was published to, which the dead-letter subject replaces.
+///
+/// # Errors
+///
+/// As [`to_nats`]. A message that was read from a server causes none.
+pub fn dead_letter_of(delivery: &jetstream::Message, letter: DeadLetter) -> Result<(HeaderMap, Bytes), SendError> {
+    let headers = delivery.headers.as_ref();
+    let mut message = from_nats(headers, delivery.payload.clone()).unwrap_or_else(UnreadableMessage::into_message);
+    if message.subject().is_none() {
+        message.properties_mut().set_subject(delivery.subject.to_string());
+    }
+    copy(&message, headers, letter)
+}
+
+fn copy(
+    message: &Message,
+    headers: Option<&HeaderMap>,
+    mut letter: DeadLetter,
+) -> Result<(HeaderMap, Bytes), SendError> {
     let mut others = HeaderMap::new();
     wire::foreign(headers, &mut others);
     letter.fit(message.properties());
-    dead_letter::encode(&message, &letter, &others, usize::MAX)
+    dead_letter::encode(message, &letter, &others, usize::MAX)
         .map_err(|error| SendError::new(error.kind()).with_detail(error.to_string()))
 }
 

@@ -207,7 +207,7 @@ async fn inherit(entity: &Arc<Source>, id: &str, consumer: &str) -> Result<(), F
 
 fn read_stored(entity: &Source, message: &StreamMessage) -> Read {
     let (headers, payload, stored) = (Some(&message.headers), message.payload.clone(), stored_at(message));
-    read::read(entity.origin(), headers, payload, message.sequence, stored, &entity.stream)
+    read::read(entity.origin(&message.subject), headers, payload, message.sequence, stored, &entity.stream)
 }
 
 /// Returns the session of a subject, if a consumer of that session receives the messages at it.

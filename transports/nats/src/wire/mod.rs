@@ -10,7 +10,7 @@ pub(crate) use self::{
     decode::{Malformed, bare, decode, wrong_session_subject},
     encode::{encode, encode_copy},
     foreign::{foreign, keep},
-    plain::{add_unread, read_service_error, write_service_error},
+    plain::{add_unread, invalid_request, read_service_error, write_service_error},
     text::{escape, plain_id, token, untoken},
 };
 

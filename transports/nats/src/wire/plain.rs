@@ -34,7 +34,11 @@ const SERVICE_ERROR: &str = "Nats-Service-Error";
 const SERVICE_ERROR_CODE: &str = "Nats-Service-Error-Code";
 /// The application properties of a fault, the reply of a failed call.
 const FAULT: &str = "x-fault";
+const FAULT_REASON: &str = "x-fault-reason";
 const FAULT_DETAIL: &str = "x-fault-detail";
+
+/// The code of a fault whose request is not one.
+const INVALID_REQUEST: &str = "InvalidRequest";
 
 /// The meaning of a header.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -186,9 +190,18 @@ pub(super) fn write(message: &Message, headers: &mut HeaderMap) {
 pub(crate) fn write_service_error(reply: &Message, headers: &mut HeaderMap) {
     let property = |name| reply.application_properties().get(name).and_then(PropertyValue::as_str);
     let Some(code) = property(FAULT).filter(|code| is_plain(code)) else { return };
-    let is_of_request = ["UndecodableRequest", "UnknownRequest", "InvalidRequest"].contains(&code);
+    let is_of_request = ["UndecodableRequest", "UnknownRequest", INVALID_REQUEST].contains(&code);
     headers.insert(SERVICE_ERROR, code);
     headers.insert(SERVICE_ERROR_CODE, if is_of_request { "400" } else { "500" });
+}
+
+/// Returns the fault that answers a request whose headers cannot be read.
+pub(crate) fn invalid_request(why: &DeadLetter) -> Message {
+    let mut fault = Message::new("");
+    let application = fault.properties_mut().application_properties_mut();
+    application.insert(FAULT, INVALID_REQUEST);
+    application.insert(FAULT_REASON, why.reason.as_str());
+    fault
 }
 
 /// Makes a fault of the error of a NATS service, and of the server's answer to a request that no service receives.

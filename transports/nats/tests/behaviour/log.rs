@@ -8,7 +8,10 @@ use consign::{
     transport::{ReceiverExt, Sender},
 };
 use consign_conformance::{faults::Proxy, log::Lines};
-use consign_nats::{Nats, QueueSettings, SubscriptionSettings, TopicSettings, async_nats::jetstream};
+use consign_nats::{
+    Nats, QueueSettings, SubscriptionSettings, TopicSettings,
+    async_nats::{self, jetstream},
+};
 use futures_util::TryStreamExt;
 use tokio::time::timeout;
 
@@ -131,4 +134,65 @@ async fn a_connection_that_is_lost_and_made_again_is_logged() {
     assert!(logged.iter().all(|line| line.contains(&entity)), "{logged:?}");
     assert!(!format!("{:?} {error} {error:?}", lines.all()).contains("s3cret"), "{:?}", lines.all());
     nats.delete(&path).await.unwrap();
+}
+
+/// Rules: K-129.
+#[tokio::test]
+async fn a_request_of_core_nats_that_cannot_be_read_is_refused_and_logged() {
+    let Some(url) = server::url() else { return };
+    let (lines, _guard) = Lines::capture();
+    let client = async_nats::connect(&url).await.unwrap();
+    let nats = Nats::options().server_syncs().wrap(client.clone()).await.unwrap();
+    let subject = format!("log.{:016x}", fastrand::u64(..));
+    let mut requests = nats.wrap_subscription(client.subscribe(subject.clone()).await.unwrap());
+    let receiving = tokio::spawn(async move {
+        let received = requests.receive_within(LONG).await.unwrap();
+        (received, requests)
+    });
+    client.flush().await.unwrap();
+    for (name, value, reason) in [
+        ("Sb-P-count", "i32:many".to_owned(), "MalformedHeader"),
+        ("X-Stack", "x".repeat(40_000), "HeaderSizeExceeded"),
+    ] {
+        let mut headers = async_nats::HeaderMap::new();
+        headers.insert(name, value);
+        let reply = client.request_with_headers(subject.clone(), headers, "ask".into()).await.unwrap();
+        let value = |name: &str| reply.headers.as_ref()?.get(name).map(async_nats::HeaderValue::as_str);
+        assert_eq!((value("Sb-P-x-fault"), value("Nats-Service-Error-Code")), (Some("s:InvalidRequest"), Some("400")));
+        assert_eq!(value("Sb-P-x-fault-reason"), Some(&*format!("s:{reason}")));
+        assert!(reply.payload.is_empty());
+    }
+    let line =
+        &logged(&lines, "the headers of a message of core NATS cannot be read: the request is refused", 1).await[0];
+    assert!(
+        line.contains(&subject) && line.contains("reason=MalformedHeader") && line.contains("Sb-P-count"),
+        "{line}"
+    );
+    assert!(!line.contains("many"), "{line}");
+    // An event has nobody to refuse it to, and is not lost.
+    let mut headers = async_nats::HeaderMap::new();
+    headers.insert("Sb-P-count", "i32:many");
+    client.publish_with_headers(subject, headers, "event".into()).await.unwrap();
+    let (event, _requests) = receiving.await.unwrap();
+    assert_eq!(event.message.payload(), Some(&b"event"[..]));
+    let kept = event.message.application_properties().get("Sb-P-count");
+    assert_eq!(kept.and_then(consign::message::PropertyValue::as_str), Some("i32:many"));
+}
+
+/// Rules: K-129.
+#[tokio::test]
+async fn a_reply_of_core_nats_that_cannot_be_read_is_logged() {
+    let Some(url) = server::url() else { return };
+    let (lines, _guard) = Lines::capture();
+    let client = async_nats::connect(&url).await.unwrap();
+    let nats = Nats::options().server_syncs().wrap(client.clone()).await.unwrap();
+    let mut replies = nats.inbox().await.unwrap();
+    let reply_to = consign::transport::ReplySource::address(&replies).replace('/', ".");
+    let mut headers = async_nats::HeaderMap::new();
+    headers.insert("Sb-P-count", "i32:many");
+    client.publish_with_headers(reply_to, headers, "reply".into()).await.unwrap();
+    let reply = replies.receive_within(LONG).await.unwrap();
+    assert_eq!(reply.message.payload(), Some(&b"reply"[..]));
+    let line = &logged(&lines, "the headers of a message of core NATS cannot be read", 1).await[0];
+    assert!(line.contains("reason=MalformedHeader") && line.contains("Sb-P-count"), "{line}");
 }

@@ -12,7 +12,9 @@ use consign_nats::{
         self,
         jetstream::{self, consumer::pull, stream},
     },
+    convert,
 };
+use futures_util::TryStreamExt;
 
 use crate::{LONG, server};
 
@@ -82,6 +84,69 @@ async fn a_stream_that_is_created_again_takes_no_dead_letter_of_the_one_before()
     let dead = stream.direct_get(stream.cached_info().state.last_sequence).await.unwrap();
     assert_eq!(dead.headers.get("traceparent").map(async_nats::HeaderValue::as_str), Some("b"));
     context.delete_stream(beside).await.unwrap();
+}
+
+/// Rules: K-125.
+/// Producers without this crate select the consumer of an event by its subject, and set no header.
+#[tokio::test]
+async fn the_subject_of_a_foreign_stream_selects_the_handler() {
+    let Some(url) = server::url() else { return };
+    let client = async_nats::connect(url).await.unwrap();
+    let context = jetstream::new(client.clone());
+    let name = format!("wrapped-{:016x}", fastrand::u64(..));
+    let config = stream::Config { name: name.clone(), subjects: vec![format!("{name}.>")], ..Default::default() };
+    let stream = context.create_stream(config).await.unwrap();
+    let config = pull::Config { durable_name: Some("mine".into()), ..Default::default() };
+    let consumer = stream.create_consumer(config).await.unwrap();
+    let placed = format!("{name}.order.placed");
+    context.publish(placed.clone(), "a".into()).await.unwrap().await.unwrap();
+    let mut headers = async_nats::HeaderMap::new();
+    headers.insert("Sb-Subject", "own");
+    context.publish_with_headers(placed.clone(), headers, "b".into()).await.unwrap().await.unwrap();
+
+    let nats = Nats::options().namespace("test").server_syncs().wrap(client).await.unwrap();
+    let wrapped = nats.wrap_consumer(&consumer).await.unwrap();
+    let mut receiver = wrapped.receiver();
+    let first = receiver.receive_within(LONG).await.unwrap();
+    assert_eq!(first.message.subject(), Some(placed.as_str()));
+    first.defer().await.unwrap();
+    let second = receiver.receive_within(LONG).await.unwrap();
+    assert_eq!(second.message.subject(), Some("own"));
+    second.complete().await.unwrap();
+    let number = consign::message::SequenceNumber::new(1);
+    let deferred = wrapped.receive_deferred(&[number]).await.unwrap().pop().unwrap();
+    assert_eq!(deferred.message.subject(), Some(placed.as_str()));
+    deferred.dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "why")).await.unwrap();
+    let dead = wrapped.dead_letters().receive_within(LONG).await.unwrap();
+    assert_eq!((dead.message.subject(), dead.message.payload()), (Some(placed.as_str()), Some(&b"a"[..])));
+    dead.complete().await.unwrap();
+    wrapped.unwrap().await.unwrap();
+    context.delete_stream(name).await.unwrap();
+}
+
+/// Rules: K-125.
+#[tokio::test]
+async fn conversions_keep_the_subject_of_a_foreign_stream() {
+    let Some(url) = server::url() else { return };
+    let context = jetstream::new(async_nats::connect(url).await.unwrap());
+    let name = format!("wrapped-{:016x}", fastrand::u64(..));
+    let config = stream::Config { name: name.clone(), subjects: vec![format!("{name}.>")], ..Default::default() };
+    let stream = context.create_stream(config).await.unwrap();
+    let config = pull::Config { durable_name: Some("mine".into()), ..Default::default() };
+    let consumer = stream.create_consumer(config).await.unwrap();
+    let (placed, dead) = (format!("{name}.order.placed"), format!("{name}.dead"));
+    context.publish(placed.clone(), "a".into()).await.unwrap().await.unwrap();
+    let mut deliveries = consumer.messages().await.unwrap();
+    let delivery = deliveries.try_next().await.unwrap().unwrap();
+    assert_eq!(convert::from_jetstream(&delivery).unwrap().subject(), Some(placed.as_str()));
+    let letter = DeadLetter::new(DeadLetterReason::HandlerPermanent, "why");
+    let (headers, payload) = convert::dead_letter_of(&delivery, letter).unwrap();
+    context.publish_with_headers(dead, headers, payload).await.unwrap().await.unwrap();
+    delivery.ack().await.unwrap();
+    let delivery = deliveries.try_next().await.unwrap().unwrap();
+    let read = convert::from_jetstream(&delivery).unwrap();
+    assert_eq!((read.subject(), read.dead_letter_reason()), (Some(placed.as_str()), Some("HandlerPermanent")));
+    context.delete_stream(name).await.unwrap();
 }
 
 #[tokio::test]

@@ -37,7 +37,7 @@ use lapin::{BasicProperties, message::Delivery, types::FieldTable};
 
 use crate::{
     log,
-    receiver::delivered::too_large,
+    receiver::delivered::{routed_subject, too_large},
     wire::{self, Expiration, Facts, Stamp, Written},
 };
 
@@ -72,7 +72,7 @@ pub fn from_lapin(properties: &BasicProperties, payload: impl Into<Bytes>) -> Re
 
 /// Returns the message of a delivery. The payload is copied; [`from_lapin`] takes it.
 ///
-/// The Subject is the property `type`, and not the routing key of the delivery.
+/// The Subject is the property `type`, and not the routing key of the delivery; see [`from_routed_delivery`].
 ///
 /// A delivery of a quorum queue that was delivered before has the header `x-delivery-count`: the message then has a
 /// [`Received`] with the number of this delivery, to which the property of `count_delivery` is added. Other deliveries have
@@ -102,8 +102,27 @@ pub fn from_delivery(delivery: &Delivery) -> Result<Message, UnreadableMessage> 
     }
 }
 
+/// Returns the message of a delivery as [`from_delivery`], with its routing key as the Subject if it has no `type` and was
+/// published to an exchange other than the default one. A copy that is published with the same routing key keeps it.
+///
+/// # Errors
+///
+/// As [`from_lapin`].
+pub fn from_routed_delivery(delivery: &Delivery) -> Result<Message, UnreadableMessage> {
+    let routed = |mut message: Message| {
+        if let (None, Some(subject)) = (message.subject(), routed_subject(delivery)) {
+            message.properties_mut().set_subject(subject.to_owned());
+        }
+        message
+    };
+    from_delivery(delivery).map(routed).map_err(|unreadable| {
+        let dead_letter = unreadable.dead_letter().clone();
+        UnreadableMessage::new(routed(unreadable.into_message()), dead_letter)
+    })
+}
+
 /// Returns the copy of a delivery for a dead-letter exchange or queue of yours: with the reason and the description of the
-/// dead letter as headers, with its other headers unchanged, and without `expiration`.
+/// dead letter as headers, with its other headers unchanged, `x-death` among them, and without `expiration`.
 ///
 /// Publish it, wait for the confirmation, and then acknowledge the delivery. A failure in between leaves two messages, never
 /// none. `basic.reject` moves the message to the dead-letter exchange of its queue too, without the reason.
@@ -122,7 +141,9 @@ pub fn dead_letter(delivery: &Delivery, mut letter: DeadLetter) -> Result<(Basic
         failed: facts.failed,
         ..Stamp::of_other(Expiration::Never)
     };
-    Ok(parts(wire::again(&message, &stamp, &delivery.properties, payload)?))
+    let mut written = wire::again(&message, &stamp, &delivery.properties, payload)?;
+    wire::history::keep(&delivery.properties, &mut written.properties);
+    Ok(parts(written))
 }
 
 /// The application property of `count_delivery`, and the header of a quorum queue.
@@ -135,9 +156,10 @@ fn parts(written: Written) -> (BasicProperties, Bytes) {
 /// Returns the message without what cannot be read, and the dead letter of the first such part.
 fn read(properties: &BasicProperties, payload: Bytes) -> (Message, Facts, Option<DeadLetter>) {
     let mut malformed = None;
-    let (message, facts) = wire::read(properties, payload, |part| {
+    let (mut message, facts) = wire::read(properties, payload, |part| {
         malformed.get_or_insert(part);
     });
+    wire::history::annotate(properties, None, &mut message);
     let unreadable = malformed.map(|part| part.why()).or_else(|| facts.exceeds_limits.then(too_large));
     (message, facts, unreadable)
 }

@@ -78,6 +78,30 @@ fn only_counted_deliveries_have_a_number() {
     assert_eq!(read.received().map(|received| received.delivery_count), Some(7));
 }
 
+/// Rules: K-126.
+#[test]
+fn a_routed_delivery_has_its_routing_key_as_the_subject() {
+    let routed = |exchange: &str, properties: BasicProperties| {
+        let mut routed = delivery(properties, b"");
+        (routed.exchange, routed.routing_key) = (exchange.into(), "order.placed".into());
+        routed
+    };
+    for (exchange, raw, subject) in [
+        ("events", BasicProperties::default(), Some("order.placed")),
+        ("events", BasicProperties::default().with_type("typed".into()), Some("typed")),
+        ("", BasicProperties::default(), None),
+    ] {
+        let routed = routed(exchange, raw);
+        assert_eq!(from_routed_delivery(&routed).unwrap().subject(), subject);
+        assert_eq!(from_delivery(&routed).unwrap().subject(), subject.filter(|subject| *subject == "typed"));
+    }
+    let headers = table(&[("sb-session-id", AMQPValue::LongInt(42))]);
+    let unreadable = from_routed_delivery(&routed("events", BasicProperties::default().with_headers(headers)));
+    let unreadable = unreadable.unwrap_err();
+    assert_eq!(unreadable.dead_letter().reason.as_str(), "MalformedHeader");
+    assert_eq!(unreadable.message().subject(), Some("order.placed"));
+}
+
 /// Rules: K-120.
 #[test]
 fn an_unreadable_part_is_an_error_with_the_rest() {
@@ -128,6 +152,7 @@ fn a_dead_letter_keeps_what_it_came_with() {
         ("stack", AMQPValue::FieldArray(vec![AMQPValue::Void, AMQPValue::LongInt(5)].into())),
         ("DeadLetterReason", AMQPValue::LongString("an earlier one".into())),
         ("x-delivery-count", AMQPValue::LongLongInt(2)),
+        ("x-death", AMQPValue::FieldArray(vec![AMQPValue::FieldTable(FieldTable::default())].into())),
     ]);
     let raw = BasicProperties::default()
         .with_headers(headers.clone())
@@ -137,7 +162,9 @@ fn a_dead_letter_keeps_what_it_came_with() {
     let letter = DeadLetter::new(DeadLetterReason::HandlerPermanent, "x".repeat(5_000));
     let (copy, payload) = dead_letter(&delivery(raw.clone(), b"body"), letter).unwrap();
     let kept = copy.headers().as_ref().unwrap();
-    assert_eq!(kept.inner().get("stack"), headers.inner().get("stack"));
+    for name in ["stack", "x-death"] {
+        assert_eq!(kept.inner().get(name), headers.inner().get(name), "{name}");
+    }
     assert!(!kept.contains_key("x-delivery-count") && !kept.contains_key("sb-sequence-number"));
     assert_eq!((copy.timestamp(), copy.app_id(), copy.expiration()), (raw.timestamp(), raw.app_id(), &None));
     let read = from_lapin(&copy, payload).unwrap();

@@ -4,7 +4,7 @@ use consign_core::message::EntityPath;
 use lapin::types::ShortString;
 use parking_lot::Mutex;
 
-use crate::publisher::Publication;
+use crate::{publisher::Publication, receiver::delivered::Held, wire::history};
 
 /// How many found exchanges are kept. They can be found again.
 const MOST: usize = 4_096;
@@ -52,9 +52,11 @@ impl DeadLetterExchanges {
 }
 
 impl DeadLetterExchange {
-    /// Addresses a copy. `routing_key` is that of the message.
-    pub(crate) fn address(&self, copy: &mut Publication, routing_key: &ShortString) {
+    /// Addresses the copy of a delivery. The queues behind the exchange may bring it back, and their program counts by its
+    /// history how often.
+    pub(crate) fn address(&self, copy: &mut Publication, held: &Held) {
         copy.exchange = self.exchange.clone();
-        copy.key = self.routing_key.as_ref().unwrap_or(routing_key).clone();
+        copy.key = self.routing_key.as_ref().unwrap_or(&held.routing_key).clone();
+        history::keep(&held.raw, &mut copy.properties);
     }
 }

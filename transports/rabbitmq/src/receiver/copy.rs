@@ -25,7 +25,9 @@ pub(super) fn abandoned(
 ) -> Result<Publication, SendError> {
     let left = held.facts.expires_at.map(|at| at.saturating_since(now));
     let expiration = left.map_or(Expiration::Never, Expiration::In);
-    copy(held, &changed(held, changes), source.path.as_str(), held.facts.failed + 1, expiration)
+    let mut copy = copy(held, &changed(held, changes), source.path.as_str(), held.facts.failed + 1, expiration)?;
+    wire::history::keep(&held.raw, &mut copy.properties);
+    Ok(copy)
 }
 
 /// Returns the copy that replaces a message which is redelivered after a delay. If it expires meanwhile, it does so when it is

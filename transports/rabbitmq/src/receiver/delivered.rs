@@ -19,6 +19,7 @@ use tokio::time::Instant;
 
 use super::source::Source;
 use crate::{
+    client,
     error::Failure,
     link::Leased,
     log,
@@ -109,20 +110,31 @@ pub(crate) fn too_large() -> DeadLetter {
     DeadLetter::new(DeadLetterReason::HeaderSizeExceeded, why)
 }
 
+/// Returns the routing key of a delivery, unless it is the name of a queue: that of the default exchange.
+pub(crate) fn routed_subject(delivery: &lapin::message::Delivery) -> Option<&str> {
+    Some(delivery.routing_key.as_str()).filter(|key| !key.is_empty() && !delivery.exchange.as_str().is_empty())
+}
+
 impl Held {
     /// Reads a delivery of the broker.
     pub(crate) fn read(
+        client: &client::Shared,
         source: &Source,
         origin: Arc<Origin>,
         raw: lapin::message::Delivery,
         now: Timestamp,
         until: Instant,
     ) -> Self {
+        let subject = routed_subject(&raw).filter(|_| source.subject_from_routing_key).map(str::to_owned);
         let lapin::message::Delivery { properties, data, routing_key, delivery_tag: tag, acker, .. } = raw;
         let ticket = Ticket { origin, tag, acker };
         let payload = Bytes::from(data);
         let (mut message, mut facts) =
             wire::read(&properties, payload.clone(), |malformed| log::malformed(source.path.as_str(), &malformed));
+        if let Some(subject) = subject.filter(|_| message.subject().is_none()) {
+            message.properties_mut().set_subject(subject);
+        }
+        wire::history::annotate(&properties, Some(&client.link.options.delays), &mut message);
         let is_dead = source.path.is_dead_letter();
         let default = source.settings.default_time_to_live.filter(|_| !is_dead);
         // The sender does not have the default of a subscription.

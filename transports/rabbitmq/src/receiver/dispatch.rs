@@ -77,7 +77,7 @@ impl Shared {
     ) -> Option<Delivery<RabbitMqLease>> {
         let is_dead = self.source.path.is_dead_letter();
         let lock = self.lock_duration();
-        let mut held = Held::read(&self.source, origin, raw, now, at + lock);
+        let mut held = Held::read(&self.client, &self.source, origin, raw, now, at + lock);
         let facts = held.facts;
         if !is_dead && facts.expires_at.is_some_and(|at| at <= now) {
             state.jobs.push(Job { held, action: Action::Expire, done: None });

@@ -134,7 +134,7 @@ pub(crate) async fn publish(
         return moves.publish(copy).await;
     }
     if let Some(exchange) = client.dead_letters.get(&path) {
-        exchange.address(&mut copy, &held.routing_key);
+        exchange.address(&mut copy, held);
         let published = moves.publish(copy).await;
         if published.is_err() {
             client.dead_letters.doubt(&path);
@@ -145,7 +145,7 @@ pub(crate) async fn publish(
     match moves.publish(copy).await {
         Err(failure) if failure.kind() == ErrorKind::EntityNotFound => {
             match dead_letters::find(client, &path).await? {
-                Some(exchange) => exchange.address(&mut again, &held.routing_key),
+                Some(exchange) => exchange.address(&mut again, held),
                 None => client.declare_dead_letters(&dead).await?,
             }
             moves.publish(again).await

@@ -25,6 +25,8 @@ pub(crate) struct Source {
     pub(crate) path: EntityPath,
     pub(crate) mode: Mode,
     pub(crate) settings: Settings,
+    /// Whether the routing key is the Subject of a message without one.
+    pub(crate) subject_from_routing_key: bool,
 }
 
 impl Source {

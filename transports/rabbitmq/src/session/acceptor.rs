@@ -77,7 +77,7 @@ impl RabbitMq {
     fn session_source(&self, path: &str) -> Result<Source, ReceiveError> {
         let path = check_path(path)?;
         let settings = Settings::kept(&self.0, &path);
-        let source = Source { path, mode: Mode::PeekLock, settings };
+        let source = Source { path, mode: Mode::PeekLock, settings, subject_from_routing_key: false };
         if source.settings.is_found() || source.path.is_sub_queue() {
             source.check_sessions()?;
         }

@@ -139,7 +139,8 @@ async fn read(slot: &Arc<Slot>, opened: Opened) {
             delivery = consumer.next() => match delivery {
                 Some(Ok(delivery)) => {
                     let now = slot.client.now();
-                    slot.arrive(Held::read(&slot.source, Arc::clone(&origin), delivery, now, Instant::now()));
+                    let origin = Arc::clone(&origin);
+                    slot.arrive(Held::read(&slot.client, &slot.source, origin, delivery, now, Instant::now()));
                 }
                 // The channel has ended, or the queue was deleted.
                 Some(Err(_)) | None => break,

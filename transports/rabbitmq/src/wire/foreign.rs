@@ -66,6 +66,30 @@ fn the_properties_of_amqp_are_read() {
     assert_eq!(decoded(&copy.properties).0.properties(), message.properties());
 }
 
+/// Rules: K-110.
+/// `Date.now()` of JavaScript is in milliseconds.
+#[test]
+fn a_timestamp_in_milliseconds_is_read_as_such_and_stays_on_a_copy() {
+    for (raw, millis) in [
+        (1_700_000_000, 1_700_000_000_000),
+        (1_700_000_000_123, 1_700_000_000_123),
+        (100_000_000_000, 100_000_000_000_000),
+        (100_000_000_001, 100_000_000_001),
+        (u64::MAX, i64::MAX),
+    ] {
+        let raw = BasicProperties::default().with_timestamp(raw);
+        let (message, facts) = decoded(&raw);
+        let at = Timestamp::from_millis(millis);
+        assert_eq!((message.pass_through().unwrap().creation_time, facts.enqueued), (Some(at), at));
+        let later = Stamp { enqueued: Some(Timestamp::from_millis(1_800_000_000_000)), ..stamp() };
+        let copy = again(&message, &later, &raw, Bytes::new()).unwrap();
+        assert_eq!(copy.properties.timestamp(), raw.timestamp());
+        let (copied, facts) = decoded(&copy.properties);
+        assert_eq!(copied.pass_through().unwrap().creation_time, Some(at));
+        assert_eq!((Some(facts.enqueued), facts.is_stamped), (later.enqueued, true));
+    }
+}
+
 /// Rules: K-111.
 #[test]
 fn a_property_of_amqp_wins_over_the_header_but_for_the_message_id() {

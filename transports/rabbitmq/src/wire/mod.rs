@@ -1,6 +1,7 @@
 //! Messages as AMQP 0-9-1 has them: properties, headers and a payload.
 
 mod body;
+pub(crate) mod history;
 mod made_id;
 mod malformed;
 pub(crate) mod names;

@@ -78,12 +78,17 @@ pub(super) fn of_property(name: &str) -> &'static str {
     all.into_iter().find(|own| *own == name).unwrap_or(PREFIX)
 }
 
+/// The history of a message that RabbitMQ has dead-lettered.
+pub(crate) const DEATHS: &str = "x-death";
+
+/// Whether a header is a part of the history of a message that RabbitMQ has dead-lettered.
+pub(super) fn is_history(name: &str) -> bool {
+    name == DEATHS || name.starts_with("x-first-death-") || name.starts_with("x-last-death-")
+}
+
 /// Whether a header is the broker's or this crate's. RabbitMQ routes by `CC` and `BCC`, and writes those that begin with
 /// `x-death`, `x-first-death-` or `x-last-death-`, and `x-delivery-count`.
 pub(super) fn is_reserved(name: &str) -> bool {
-    const BROKERS: [&str; 4] = ["CC", "BCC", "x-death", "x-delivery-count"];
-    name.starts_with(PREFIX)
-        || BROKERS.contains(&name)
-        || name.starts_with("x-first-death-")
-        || name.starts_with("x-last-death-")
+    const BROKERS: [&str; 3] = ["CC", "BCC", "x-delivery-count"];
+    name.starts_with(PREFIX) || BROKERS.contains(&name) || is_history(name)
 }

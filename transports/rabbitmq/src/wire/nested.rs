@@ -35,7 +35,7 @@ pub(super) fn write(value: &Value) -> Option<AMQPValue> {
 fn header(value: &Value, depth: usize) -> Option<AMQPValue> {
     let depth = depth.checked_sub(1)?;
     Some(match value {
-        Value::Simple(simple) => property::write(simple).0,
+        Value::Simple(simple) => property::write_nested(simple),
         Value::List(values) => {
             let all = values.iter().map(|value| header(value, depth)).collect::<Option<Vec<_>>>()?;
             AMQPValue::FieldArray(all.into())

@@ -310,9 +310,13 @@ fn pairs(header: &AMQPValue) -> Result<Vec<(Cow<'static, str>, Value)>, Cause> {
     pairs.0.into_iter().map(|(name, value)| Ok((name.as_str().to_owned().into(), value::from_amqp(value)?))).collect()
 }
 
+/// Returns the time of a message in seconds, as AMQP 0-9-1 has it, or in milliseconds, as many programs in JavaScript write it:
+/// such a number of seconds is a time after the year 5000.
 fn seconds(raw: &BasicProperties) -> Timestamp {
-    let seconds = raw.timestamp().unwrap_or_default();
-    Timestamp::from_millis(i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX))
+    const MOST_SECONDS: u64 = 100_000_000_000;
+    let time = raw.timestamp().unwrap_or(0);
+    let millis = if time > MOST_SECONDS { time } else { time * 1_000 };
+    Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX))
 }
 
 /// Whether the newest entry of `x-death` has the reason `expired`. RabbitMQ: Dead Letter Exchanges.

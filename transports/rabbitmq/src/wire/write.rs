@@ -172,7 +172,7 @@ pub(crate) fn write(message: &Message, stamp: &Stamp) -> Result<Written, SendErr
 }
 
 /// Returns the size of headers that a frame takes.
-fn check_size(headers: &Headers) -> Result<usize, SendError> {
+pub(super) fn check_size(headers: &Headers) -> Result<usize, SendError> {
     let size = headers.iter().map(|(name, value)| nested::size(name.as_str(), value)).sum();
     if size > MAX_HEADERS {
         let detail = format!("the headers have {size} bytes, and RabbitMQ's frames take {MAX_HEADERS}");
@@ -258,8 +258,10 @@ fn write_pass_through(
         insert(headers, names::FORCE_PERSISTENCE, AMQPValue::Boolean(true));
     }
     for (name, pairs) in [(names::ANNOTATIONS, &rest.annotations), (names::FOOTER, &rest.footer)] {
+        // The history of a message is read-only: that of another message must not be taken as its own.
+        let pairs: Vec<_> = pairs.iter().filter(|(key, _)| key != names::DEATHS).collect();
         if !pairs.is_empty() {
-            let pairs = pairs.iter().map(|(key, value)| (Symbol::from_utf8(&**key), value::to_amqp(value)));
+            let pairs = pairs.into_iter().map(|(key, value)| (Symbol::from_utf8(&**key), value::to_amqp(value)));
             let bytes = value::encode(&[Annotations(pairs.collect())])?;
             insert(headers, name, AMQPValue::ByteArray(bytes[..].into()));
         }
@@ -354,6 +356,10 @@ pub(crate) fn again(
     written.properties = written.properties.with_headers(headers);
     if let Some(app) = raw.app_id() {
         written.properties = written.properties.with_app_id(app.clone());
+    }
+    // The enqueued time of a message of another publisher is a header of its copy.
+    if let Some(at) = raw.timestamp() {
+        written.properties = written.properties.with_timestamp(*at);
     }
     written.payload = payload;
     Ok(written)

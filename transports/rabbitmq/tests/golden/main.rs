@@ -36,6 +36,7 @@ const LONG: Duration = Duration::from_secs(20);
 const FORMAT_1: &str = include_str!("format-1/messages.jsonl");
 const FORMAT_2: &str = include_str!("format-2/messages.jsonl");
 const FORMAT_3: &str = include_str!("format-3/messages.jsonl");
+const FORMAT_4: &str = include_str!("format-4/messages.jsonl");
 
 /// The description of a dead letter by its count, which the first two formats have in other words.
 const BY_COUNT: &str = "Message could not be consumed after 1 delivery attempts.";
@@ -106,9 +107,14 @@ async fn format_3_is_read() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn format_4_is_read() {
+    is_read(FORMAT_4, FIRST_NUMBER, &made_id(FIRST_NUMBER + count() - 1), BY_COUNT).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_newest_format_is_written() {
     let Some(entries) = written().await else { return };
-    golden::assert_same("stored", &entries, &golden::entries(FORMAT_3));
+    golden::assert_same("stored", &entries, &golden::entries(FORMAT_4));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,7 +1,7 @@
 //! Headers of AMQP 0-9-1 as JSON: each is a list of its type and its value.
 
 use consign_conformance::golden;
-use consign_rabbitmq::lapin::types::{AMQPValue, FieldTable, ShortString};
+use consign_rabbitmq::lapin::types::{AMQPValue, DecimalValue, FieldTable, ShortString};
 use serde_json::{Value as Json, json};
 
 pub(crate) fn table(table: &FieldTable) -> Json {
@@ -21,11 +21,13 @@ fn value(header: &AMQPValue) -> Json {
         AMQPValue::LongLongInt(it) => json!(["long-long", it]),
         AMQPValue::Float(it) => json!(["float", it.to_bits()]),
         AMQPValue::Double(it) => json!(["double", it.to_bits()]),
+        AMQPValue::Timestamp(it) => json!(["timestamp", it]),
+        AMQPValue::DecimalValue(it) => json!(["decimal", [it.scale, it.value]]),
         AMQPValue::LongString(it) => json!(["long-string", golden::bytes(it.as_bytes())]),
         AMQPValue::ByteArray(it) => json!(["bytes", golden::bytes(it.as_slice())]),
         AMQPValue::FieldArray(it) => json!(["array", it.as_slice().iter().map(value).collect::<Vec<_>>()]),
         AMQPValue::FieldTable(it) => json!(["table", table(it)]),
-        other => panic!("a header that is not written: {other:?}"),
+        AMQPValue::ShortString(_) => panic!("a header that is not written: {header:?}"),
     }
 }
 
@@ -53,6 +55,11 @@ fn value_of(json: &Json) -> AMQPValue {
         "long-long" => AMQPValue::LongLongInt(signed()),
         "float" => AMQPValue::Float(f32::from_bits(unsigned().try_into().unwrap())),
         "double" => AMQPValue::Double(f64::from_bits(unsigned())),
+        "timestamp" => AMQPValue::Timestamp(unsigned()),
+        "decimal" => AMQPValue::DecimalValue(DecimalValue {
+            scale: it[0].as_u64().unwrap().try_into().unwrap(),
+            value: it[1].as_u64().unwrap().try_into().unwrap(),
+        }),
         "long-string" => AMQPValue::LongString(golden::bytes_of(it).into()),
         "bytes" => AMQPValue::ByteArray(golden::bytes_of(it).into()),
         "array" => AMQPValue::FieldArray(it.as_array().unwrap().iter().map(value_of).collect::<Vec<_>>().into()),

@@ -1,0 +1,130 @@
+//! Routing keys, and the history of a message, of topologies that another program has declared.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+use consign::{
+    Message,
+    message::{PropertyValue, Value},
+    settlement::{DeadLetter, DeadLetterReason},
+    transport::ReceiverExt,
+};
+use consign_rabbitmq::{
+    convert,
+    lapin::{
+        BasicProperties, ExchangeKind,
+        options::{
+            BasicPublishOptions, ExchangeDeclareOptions, ExchangeDeleteOptions, QueueBindOptions, QueueDeclareOptions,
+            QueueDeleteOptions,
+        },
+        types::{AMQPValue, FieldTable},
+    },
+};
+
+use crate::{
+    SOON, support,
+    wrapped::{Theirs, text},
+};
+
+fn why() -> DeadLetter {
+    DeadLetter::new(DeadLetterReason::HandlerPermanent, "why")
+}
+
+/// Declares an exchange and binds a queue to it.
+async fn bind(theirs: &Theirs, kind: ExchangeKind, queue: &str, key: &str) -> String {
+    let exchange = support::unique("exchange");
+    let (options, none) = (ExchangeDeclareOptions::default(), FieldTable::default());
+    theirs.channel.exchange_declare(exchange.as_str().into(), kind, options, none.clone()).await.unwrap();
+    let options = QueueBindOptions::default();
+    theirs.channel.queue_bind(queue.into(), exchange.as_str().into(), key.into(), options, none).await.unwrap();
+    exchange
+}
+
+async fn publish(theirs: &Theirs, exchange: &str, key: &str, properties: BasicProperties) {
+    let options = BasicPublishOptions::default();
+    let publishing = theirs.channel.basic_publish(exchange.into(), key.into(), options, b"body", properties);
+    publishing.await.unwrap().await.unwrap();
+}
+
+async fn delete(theirs: &Theirs, exchange: &str) {
+    theirs.channel.exchange_delete(exchange.into(), ExchangeDeleteOptions::default()).await.unwrap();
+}
+
+/// Rules: K-126.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_routing_key_of_a_registered_queue_is_the_subject() {
+    let Some(theirs) = Theirs::declare(&[("x-dead-letter-exchange", text("DLX"))]).await else { return };
+    let events = bind(&theirs, ExchangeKind::Topic, &theirs.queue, "order.*").await;
+    let rabbit = support::connect(support::options()).await.unwrap();
+    publish(&theirs, &events, "order.placed", BasicProperties::default()).await;
+    let unregistered = rabbit.receiver(&theirs.queue).unwrap().receive_within(SOON).await.unwrap();
+    assert_eq!(unregistered.message.subject(), None);
+    unregistered.complete().await.unwrap();
+
+    rabbit.register_subject_from_routing_key(&theirs.queue).unwrap();
+    let mut receiver = rabbit.receiver(&theirs.queue).unwrap();
+    let typed = BasicProperties::default().with_type("typed".into());
+    publish(&theirs, &events, "order.placed", typed).await;
+    publish(&theirs, "", &theirs.queue, BasicProperties::default()).await;
+    publish(&theirs, &events, "order.placed", BasicProperties::default()).await;
+    for subject in [Some("typed"), None] {
+        let delivery = receiver.receive_within(SOON).await.unwrap();
+        assert_eq!(delivery.message.subject(), subject);
+        delivery.complete().await.unwrap();
+    }
+    // The copy has another routing key.
+    for _ in 0..2 {
+        let delivery = receiver.receive_within(SOON).await.unwrap();
+        assert_eq!(delivery.message.subject(), Some("order.placed"));
+        delivery.abandon().await.unwrap();
+    }
+    receiver.receive_within(SOON).await.unwrap().dead_letter(why()).await.unwrap();
+    let dead = theirs.next_dead().await;
+    assert_eq!(convert::from_delivery(&dead).unwrap().subject(), Some("order.placed"));
+    rabbit.close().await;
+    delete(&theirs, &events).await;
+    theirs.end().await;
+}
+
+/// The count of the first entry of the history.
+fn count(message: &Message) -> Option<i64> {
+    let (_, deaths) = message.pass_through()?.annotations.iter().find(|(name, _)| name == "x-death")?;
+    let Value::List(deaths) = deaths else { panic!("{deaths:?}") };
+    let Value::Map(death) = &deaths[0] else { panic!("{deaths:?}") };
+    let (_, count) = death.iter().find(|(name, _)| *name == Value::from("count")).unwrap();
+    let Value::Simple(PropertyValue::I64(count)) = count else { panic!("{count:?}") };
+    Some(*count)
+}
+
+/// Rules: K-127.
+/// A queue with a time to live returns each dead letter, and the program gives up after so many rounds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_retry_queue_of_another_program_counts_its_rounds() {
+    let Some(theirs) = Theirs::declare(&[]).await else { return };
+    let retry = support::unique("retry");
+    let mut arguments = FieldTable::default();
+    arguments.insert("x-message-ttl".into(), AMQPValue::LongInt(50));
+    arguments.insert("x-dead-letter-exchange".into(), text(""));
+    arguments.insert("x-dead-letter-routing-key".into(), text(&theirs.queue));
+    let options = QueueDeclareOptions::durable();
+    theirs.channel.queue_declare(retry.as_str().into(), options, arguments).await.unwrap();
+    let exchange = bind(&theirs, ExchangeKind::Fanout, &retry, "").await;
+    let rabbit = support::connect(support::options()).await.unwrap();
+    rabbit.register_dead_letter_exchange(&theirs.queue, &exchange, None).unwrap();
+    theirs.publish(BasicProperties::default().with_timestamp(1_700_000_000_123), b"body").await;
+    let mut receiver = rabbit.receiver(&theirs.queue).unwrap();
+    for round in [None, Some(1), Some(2), Some(3)] {
+        let delivery = receiver.receive_within(SOON).await.unwrap();
+        assert_eq!(count(&delivery.message), round);
+        // A failed delivery is a copy too.
+        delivery.abandon().await.unwrap();
+        let delivery = receiver.receive_within(SOON).await.unwrap();
+        assert_eq!(count(&delivery.message), round);
+        let created = delivery.message.pass_through().unwrap().creation_time.unwrap();
+        assert_eq!(created.as_millis(), 1_700_000_000_123);
+        delivery.dead_letter(why()).await.unwrap();
+    }
+    receiver.receive_within(SOON).await.unwrap().complete().await.unwrap();
+    rabbit.close().await;
+    theirs.channel.queue_delete(retry.as_str().into(), QueueDeleteOptions::default()).await.unwrap();
+    delete(&theirs, &exchange).await;
+    theirs.end().await;
+}
