@@ -16,7 +16,7 @@ use tokio::{io::DuplexStream, sync::mpsc};
 use super::{path, text};
 
 /// Accepts tokens, sends these messages to the receiver of an entity, and reports what they are settled with.
-async fn serve(stream: DuplexStream, mut messages: Vec<Vec<u8>>, settled: mpsc::UnboundedSender<DeliveryState>) {
+async fn serve(stream: DuplexStream, mut messages: Vec<Vec<u8>>, settled: mpsc::Sender<DeliveryState>) {
     let options = engine::Options::default().sasl_mechanisms([Symbol::from_static("ANONYMOUS")]);
     let mut connection = Connection::accept(stream, options);
     let (mut answers, mut receiver): (Option<LinkId>, Option<LinkId>) = (None, None);
@@ -57,7 +57,7 @@ async fn serve(stream: DuplexStream, mut messages: Vec<Vec<u8>>, settled: mpsc::
             }
             Event::Disposition { deliveries, state, .. } => {
                 if let Some(state) = state.clone().filter(|_| receiver.is_some()) {
-                    let _ = settled.send(state);
+                    settled.try_send(state).unwrap();
                 }
                 let ids: Vec<_> = deliveries.iter().map(|(_, id)| id).collect();
                 engine.settle(receiver.unwrap(), ids, state.as_ref(), true).map(drop)
@@ -88,7 +88,7 @@ async fn a_message_that_cannot_be_decoded_is_dead_lettered_and_the_next_is_recei
     let long = Properties { group_id: Some("x".repeat(129).as_str().into()), ..Properties::default() };
     let bad = Sections { properties: Some(long), body: Body::Sequence(vec![List::default()]), ..Sections::default() };
     let messages = [&bad, &good].map(|sections| codec::encode(sections).unwrap().to_vec());
-    let (settled, mut states) = mpsc::unbounded_channel();
+    let (settled, mut states) = mpsc::channel(8);
     let options = ServiceBus::options().plain().dial_with(move |_, _| {
         let (client, server) = tokio::io::duplex(1 << 16);
         tokio::spawn(serve(server, messages.to_vec(), settled.clone()));
