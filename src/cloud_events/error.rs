@@ -108,7 +108,10 @@ fn shown(name: &str) -> Box<str> {
 impl fmt::Display for CloudEventError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotAnEvent => f.write_str("the message is not a CloudEvent"),
+            Self::NotAnEvent => f.write_str(
+                "the message is not a CloudEvent: expected the ContentType `application/cloudevents+json`, properties with \
+                 `specversion`, or a JSON object with it",
+            ),
             Self::Batch => f.write_str("the message is a batch of CloudEvents, and one event is expected"),
             Self::Format(content_type) => {
                 write!(f, "the CloudEvent is `{content_type}`, and `application/cloudevents+json` is expected")

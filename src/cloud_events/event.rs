@@ -220,7 +220,26 @@ impl CloudEvent {
         codecs.decode(self.data_content_type(), self.data().unwrap_or_default()).map_err(Undecodable::codecs)
     }
 
-    /// Reads the event of a message, in either mode and with any of the prefixes of binary mode.
+    /// Reads an event in the JSON event format, wherever it comes from. A byte order mark is skipped.
+    ///
+    /// ```
+    /// use consign::cloud_events::CloudEvent;
+    ///
+    /// let event = CloudEvent::from_json(br#"{"specversion":"1.0","id":"1","source":"/s","type":"t","data":7}"#)?;
+    /// assert_eq!((event.id(), event.data()), ("1", Some(&b"7"[..])));
+    /// # Ok::<(), consign::cloud_events::CloudEventError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The text is not a JSON object, or breaks a rule of the [module](super).
+    pub fn from_json(json: &[u8]) -> Result<Self, CloudEventError> {
+        structured::read_json(structured::without_mark(json))
+    }
+
+    /// Reads the event of a message, in either mode and with any of the prefixes of binary mode. A message that declares neither
+    /// mode is read in structured mode if its ContentType is missing, `application/json` or `text/plain` and its body is a
+    /// JSON object with the member `specversion`.
     ///
     /// # Errors
     ///
@@ -232,7 +251,12 @@ impl CloudEvent {
             Some(Some(structured::Kind::Other)) => {
                 Err(CloudEventError::format(message.content_type().unwrap_or_default()))
             }
-            _ => binary::read(message),
+            _ => match binary::read(message) {
+                Err(CloudEventError::NotAnEvent) => {
+                    structured::read_undeclared(message).unwrap_or(Err(CloudEventError::NotAnEvent))
+                }
+                read => read,
+            },
         }
     }
 

@@ -123,12 +123,35 @@ enum Scalar {
 /// The JSON of a message, without a byte order mark.
 fn json_of(message: &Message) -> Result<&[u8], CloudEventError> {
     CloudEventError::check_encoding(message)?;
-    let body = message.payload().ok_or(CloudEventError::NotBytes)?;
-    Ok(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body))
+    Ok(without_mark(message.payload().ok_or(CloudEventError::NotBytes)?))
+}
+
+/// Skips a byte order mark.
+pub(super) fn without_mark(json: &[u8]) -> &[u8] {
+    json.strip_prefix(b"\xef\xbb\xbf").unwrap_or(json)
 }
 
 pub(super) fn read(message: &Message) -> Result<CloudEvent, CloudEventError> {
     read_json(json_of(message)?)
+}
+
+/// Reads the event of a message whose ContentType does not say that it is one, as Dapr sends it to a consumer without its SDK: a JSON
+/// object with `specversion`. Any other message is `None`.
+#[cold]
+pub(super) fn read_undeclared(message: &Message) -> Option<Result<CloudEvent, CloudEventError>> {
+    let body = json_of(message).ok()?;
+    let is_object = body.trim_ascii_start().starts_with(b"{");
+    if !is_object || !message.content_type().is_none_or(may_be_json) {
+        return None;
+    }
+    let Members(members) = serde_json::from_slice(body).ok()?;
+    members.iter().any(|(name, _)| name == "specversion").then(|| event(members))
+}
+
+/// Whether a ContentType is that of JSON, or what clients set if the program sets none.
+fn may_be_json(content_type: &str) -> bool {
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    ["", "application/json", "text/plain"].iter().any(|known| essence.eq_ignore_ascii_case(known))
 }
 
 pub(super) fn read_batch(message: &Message) -> Result<Vec<CloudEvent>, CloudEventError> {
@@ -169,8 +192,12 @@ impl<'de> Visitor<'de> for Array {
     }
 }
 
-fn read_json(body: &[u8]) -> Result<CloudEvent, CloudEventError> {
-    let Members(mut members) = serde_json::from_slice(body).map_err(|error| CloudEventError::json(&error))?;
+pub(super) fn read_json(body: &[u8]) -> Result<CloudEvent, CloudEventError> {
+    let Members(members) = serde_json::from_slice(body).map_err(|error| CloudEventError::json(&error))?;
+    event(members)
+}
+
+fn event(mut members: Vec<(Cow<'_, str>, &RawValue)>) -> Result<CloudEvent, CloudEventError> {
     check_members(members.len())?;
     members.sort_by(|(a, _), (b, _)| a.cmp(b));
     if let Some(pair) = members.windows(2).find(|pair| pair[0].0 == pair[1].0) {

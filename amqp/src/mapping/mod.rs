@@ -31,7 +31,7 @@
 //! | properties | `group-id`, `reply-to-group-id` | the session, the session for replies |
 //! | properties | `absolute-expiry-time` | [`Received::expires_at`]; otherwise [`PassThrough::ABSOLUTE_EXPIRY_TIME`] |
 //! | properties | `user-id`, `content-encoding`, `creation-time`, `group-sequence` | [`PassThrough`] |
-//! | application properties | all | application properties of the same type |
+//! | application properties | all | application properties of the same type; [`InboundMessage::from_received`] keeps lists, maps and others in [`PassThrough::APPLICATION_PROPERTIES`] |
 //! | body | data, value, sequence sections | [`MessageBody`] of the same kind; no section is one empty data section, and [`PassThrough::NO_BODY`] on a message of a sender |
 //! | footer | all | [`PassThrough::footer`] |
 //!
@@ -41,7 +41,7 @@
 //! # Values
 //!
 //! A value keeps its type. [`PropertyValue`] has no decimal32 and decimal64, and an application property is not a list, a map, an
-//! array or another described value: these are an error that names the property. A symbol becomes text. In a body or an annotation
+//! array or another described value: these are an error that names the property, and a receiver keeps them as an annotation. A symbol becomes text. In a body or an annotation
 //! decimal32 and decimal64 are described binaries, `consign:decimal32` and `consign:decimal64`, and an empty array is described as
 //! `consign:empty-array`. These become the AMQP 1.0 value again, and a peer may not send them.
 //!
@@ -59,6 +59,7 @@
 //! [`PassThrough::annotations`]: consign_core::message::PassThrough::annotations
 //! [`PassThrough::footer`]: consign_core::message::PassThrough::footer
 //! [`PassThrough::force_persistence`]: consign_core::message::PassThrough::force_persistence
+//! [`PassThrough::APPLICATION_PROPERTIES`]: consign_core::message::PassThrough::APPLICATION_PROPERTIES
 //! [`PassThrough::ABSOLUTE_EXPIRY_TIME`]: consign_core::message::PassThrough::ABSOLUTE_EXPIRY_TIME
 //! [`PassThrough::DELIVERY_ANNOTATIONS`]: consign_core::message::PassThrough::DELIVERY_ANNOTATIONS
 //! [`PassThrough::MESSAGE_ID_TYPE`]: consign_core::message::PassThrough::MESSAGE_ID_TYPE
@@ -72,6 +73,7 @@ mod error;
 mod id;
 mod inbound;
 mod outbound;
+mod received;
 mod value;
 
 pub use self::{

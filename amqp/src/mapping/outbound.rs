@@ -9,6 +9,7 @@ use super::{
     Direction, MappingError, MappingErrorKind, annotation,
     error::Place,
     id::typed,
+    received::restored,
     value::{property_to_amqp, to_amqp, to_symbol},
 };
 use crate::{
@@ -21,12 +22,13 @@ use crate::{
 };
 
 /// Annotations that are fields of a section.
-pub(super) const FIELDS: [&str; 5] = [
+pub(super) const FIELDS: [&str; 6] = [
     PassThrough::MESSAGE_ID_TYPE,
     PassThrough::CORRELATION_ID_TYPE,
     PassThrough::ABSOLUTE_EXPIRY_TIME,
     PassThrough::DELIVERY_ANNOTATIONS,
     PassThrough::NO_BODY,
+    PassThrough::APPLICATION_PROPERTIES,
 ];
 
 /// Converts a message into sections. The header is always one of them. A section that would be empty is none.
@@ -42,9 +44,10 @@ pub(super) const FIELDS: [&str; 5] = [
 pub fn to_sections(message: &Message, direction: Direction) -> Result<Sections, MappingError> {
     let received = message.received().filter(|_| direction != Direction::Send);
     let properties = properties(message, received)?;
-    let application = ApplicationProperties(
+    let mut application = ApplicationProperties(
         message.application_properties().iter().map(|(name, value)| (name.into(), property_to_amqp(value))).collect(),
     );
+    restored(message, &mut application)?;
     let annotations = annotations(message, received, direction)?;
     let footer = footer(message.pass_through())?;
     Ok(Sections {

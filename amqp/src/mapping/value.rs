@@ -45,6 +45,15 @@ pub fn property_from_amqp(name: &str, value: Value) -> Result<PropertyValue, Map
     }
 }
 
+/// Whether [`property_from_amqp`] accepts the value.
+pub(super) fn is_property(value: &Value) -> bool {
+    match value.value_type() {
+        ValueType::List | ValueType::Map | ValueType::Array | ValueType::Decimal32 | ValueType::Decimal64 => false,
+        ValueType::Described => special(value).is_some(),
+        _ => true,
+    }
+}
+
 /// Converts the value of an application property.
 #[must_use]
 pub fn property_to_amqp(value: &PropertyValue) -> Value {

@@ -8,6 +8,7 @@
 mod generate;
 mod properties;
 mod random;
+mod received;
 mod refusals;
 mod values;
 mod vectors;

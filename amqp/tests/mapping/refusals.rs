@@ -87,6 +87,7 @@ fn keys_that_occur_twice_and_reserved_names_are_refused() {
         PassThrough::ABSOLUTE_EXPIRY_TIME,
         PassThrough::DELIVERY_ANNOTATIONS,
         PassThrough::NO_BODY,
+        PassThrough::APPLICATION_PROPERTIES,
     ] {
         let reserved = annotated(&[(name, Value::Null)]);
         assert_eq!(refused(&reserved), at(MappingErrorKind::Reserved, Section::MessageAnnotations, name));

@@ -148,7 +148,16 @@ impl fmt::Display for DecodeFailure {
                 self.0.malformed.map_or(Ok(()), |why| write!(f, ": {why}"))
             }
             Declared::NotAllowed => write!(f, "the ContentType `{text}` is not allowed here"),
-            Declared::Unknown | Declared::Known => write!(f, "no codec reads the ContentType `{text}`"),
+            Declared::Unknown | Declared::Known => {
+                write!(f, "no codec reads the ContentType `{text}`")?;
+                // Clients set these for any body.
+                let essence = text.split(';').next().unwrap_or_default().trim();
+                let is_default = ["application/octet-stream", "text/plain"].contains(&&*essence.to_ascii_lowercase());
+                if is_default && self.declared() == Declared::Unknown {
+                    f.write_str("; `on_unknown` can name a codec for it")?;
+                }
+                Ok(())
+            }
         }
     }
 }

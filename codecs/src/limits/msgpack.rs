@@ -59,7 +59,42 @@ fn head(marker: u8, body: &[u8], at: usize) -> Option<Head> {
 fn walk(body: &[u8], limits: &Limits) -> Result<(), DecodeError> {
     let mut cursor = Cursor::new(body, limits);
     value(&mut cursor)?;
-    cursor.end()
+    cursor.end().map_err(|error| match of_msgpackr(body) {
+        Some(detail) => error.with_detail(detail),
+        None => error,
+    })
+}
+
+/// Returns what an encoder of Node has written, if a body that goes on after its value has an extension of it: its value follows the
+/// extension, outside of it.
+#[cold]
+fn of_msgpackr(body: &[u8]) -> Option<String> {
+    let mut at = 0;
+    loop {
+        let kind = match *body.get(at)? {
+            0xd4..=0xd8 => body.get(at + 1),
+            0xc7 => body.get(at + 2),
+            _ => None,
+        };
+        match kind {
+            Some(kind @ 0x72) => {
+                return Some(format!(
+                    "records of msgpackr (extension {kind}) are not supported; encode with `useRecords: false`"
+                ));
+            }
+            // A set, a regular expression, an error, and the number of an object that others refer to.
+            Some(kind @ (0x73 | 0x78 | 0x65 | 0x69)) => {
+                return Some(format!(
+                    "objects of msgpackr (extension {kind}) are not supported; encode without `structuredClone`"
+                ));
+            }
+            _ => {}
+        }
+        at = match container(body, at) {
+            Some((first, ..)) => first,
+            None => after(body, at, 1)?,
+        };
+    }
 }
 
 fn value(cursor: &mut Cursor<'_>) -> Result<(), DecodeError> {

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use bytes::BytesMut;
-use consign_codecs::{Avro, AvroSchema, AvroSchemaErrorKind, Codec, DecodeContext, DecodeError, Limits};
+use consign_codecs::{
+    Avro, AvroSchema, AvroSchemaErrorKind, Codec, DecodeContext, DecodeError, DecodeErrorKind, Limits,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -163,4 +165,22 @@ fn a_default_that_is_no_value_of_the_type_is_refused() {
     let twice = r#"{"type":"record","name":"A","fields":[
         {"name":"x","type":"A","default":{}},{"name":"y","type":"A","default":{}}]}"#;
     assert_eq!(AvroSchema::parse(twice).unwrap_err().kind(), AvroSchemaErrorKind::Default);
+}
+
+/// Rules: P-39.
+#[test]
+fn a_body_in_another_encoding_of_avro_is_named() {
+    let long = schema("\"long\"");
+    for (body, expected) in [
+        (&b"\x00\x00\x00\x00\x07\x0e"[..], "begins as Confluent's wire format"),
+        (b"Obj\x01\x04\x14avro.codec", "begins as a container file of Avro"),
+        (b"\x0e", "which begins with C3 01"),
+        (b"{\"id\":7}", "which begins with C3 01"),
+    ] {
+        let error = decode::<i64>(&long, body).unwrap_err();
+        assert_eq!(error.kind(), DecodeErrorKind::Syntax);
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    // Too short to be anything.
+    assert_eq!(decode::<i64>(&long, b"\xc3").unwrap_err().detail(), None);
 }

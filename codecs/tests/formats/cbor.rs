@@ -348,3 +348,30 @@ fn floats_of_every_bit_pattern_come_back() {
         assert!(read.to_bits() == narrow.to_bits(), "{narrow:?}");
     }
 }
+
+/// As cbor-x 1.6 writes `{id: 7, lines: []}` by default, and with shared structures.
+///
+/// Rules: P-108.
+#[test]
+fn records_of_cbor_x_are_refused_for_every_type() {
+    for (record, tag) in [("d9dfff 84 19e000 82 626964 656c696e6573 07 80", 57_343), ("d9e000 82 07 80", 57_344)] {
+        for said in [
+            refuses::<Value>(record),
+            refuses::<Vec<Value>>(record),
+            refuses::<(u64, Vec<u8>)>(record),
+            refuses::<Option<Vec<Value>>>(record),
+            refuses::<BTreeMap<String, Value>>(record),
+            refuses::<Event>(record),
+            refuses::<Vec<Value>>(&format!("81 {record}")),
+            refuses::<BTreeMap<String, Vec<Value>>>(&format!("a1 6161 {record}")),
+        ] {
+            let expected = format!("records of cbor-x (tag {tag}) are not supported; encode with `useRecords: false`");
+            assert!(said.contains(&expected), "{said}");
+        }
+        reads(record, serde::de::IgnoredAny);
+    }
+    // The tags beside them, which others may use.
+    for tag in ["d9dffd", "d9e100"] {
+        reads(&format!("{tag} 81 07"), vec![7]);
+    }
+}

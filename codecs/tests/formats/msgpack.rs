@@ -177,3 +177,31 @@ fn a_negative_integer_is_no_large_one() {
     refuses::<u128>("c403010203");
     refuses::<i128>("a178");
 }
+
+/// As msgpackr 2.1 writes them.
+///
+/// Rules: P-109.
+#[test]
+fn records_and_objects_of_msgpackr_are_named() {
+    let records = "records of msgpackr (extension 114) are not supported; encode with `useRecords: false`".to_owned();
+    let objects =
+        |kind| format!("objects of msgpackr (extension {kind}) are not supported; encode without `structuredClone`");
+    for (digits, expected) in [
+        // `{id: 7}`, and `[{id: 7}, {id: 8}]`.
+        ("d47240 91 a26964 07", records.clone()),
+        ("92 d47240 91 a26964 07 40 08", records),
+        // `{a: new Set([1])}`, an error, a regular expression, and an object in itself, with `structuredClone`.
+        ("81 a161 d47300 91 01", objects(115)),
+        ("d46500 93 a54572726f72 a178 d40000", objects(101)),
+        ("d47800 92 a161 a167", objects(120)),
+        ("d66900000001 de0001 a473656c66 d67000000001", objects(105)),
+    ] {
+        let error = MSGPACK.decode::<Value>(&bytes(digits)).unwrap_err();
+        assert_eq!((error.kind(), error.detail()), (Kind::Trailing, Some(&*expected)), "{digits}");
+    }
+    // Without such an extension, further bytes are no more than that.
+    for digits in ["40 07", "d6ff00000001 07", "07 c7", "07 d4"] {
+        let error = MSGPACK.decode::<Value>(&bytes(digits)).unwrap_err();
+        assert_eq!((error.kind(), error.detail()), (Kind::Trailing, None), "{digits}");
+    }
+}

@@ -2,7 +2,9 @@
 
 use std::{fmt::Debug, fs};
 
-use consign_codecs::{Codec, DataContractBinary, DataContractXml, DecodeContext, DecodeError, Limits, Protobuf};
+use consign_codecs::{
+    Avro, AvroSchema, Codec, DataContractBinary, DataContractXml, DecodeContext, DecodeError, Limits, Protobuf,
+};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -67,6 +69,10 @@ fn read<T: DeserializeOwned + Debug>(format: &str, body: &[u8]) -> Result<String
         "datacontract-binary" => {
             return DataContractBinary::default().decode::<T>(body, &cx).map(|value| format!("{value:?}"));
         }
+        "avro" => {
+            let avro = Avro::new(AvroSchema::parse("\"long\"").unwrap());
+            return avro.decode::<T>(body, &cx).map(|value| format!("{value:?}"));
+        }
         "datacontract-xml" => {
             return DataContractXml::default().decode::<T>(body, &cx).map(|value| format!("{value:?}"));
         }
@@ -105,6 +111,7 @@ fn refusal(format: &str, body: &[u8], of: &str) -> String {
         (_, "Vec<f64>") => read::<Vec<f64>>(format, body),
         (_, "String") => read::<String>(format, body),
         (_, "(u8, u8)") => read::<(u8, u8)>(format, body),
+        (_, "(u64, Vec<u8>)") => read::<(u64, Vec<u8>)>(format, body),
         (_, "Vec<u8>") => read::<Vec<u8>>(format, body),
         (_, "Vec<()>") => read::<Vec<()>>(format, body),
         (_, "IpAddr") => read::<std::net::IpAddr>(format, body),

@@ -1,6 +1,6 @@
 //! Every case with every policy: which codec reads, or what the failure says.
 
-use consign_codecs::{Chosen, Codecs, CodecsBuilder, Declared, Policy};
+use consign_codecs::{Chosen, Codecs, CodecsBuilder, Declared, Json, Policy};
 
 use crate::support::{A, B, C, Told, told};
 
@@ -111,5 +111,28 @@ fn with_a_chain_every_case_comes_to_it() {
     for case in CASES {
         let decoded = codecs.decode_traced::<String>(declared_as(case), b"").unwrap();
         assert_eq!((decoded.by, decoded.chosen), ("b", Chosen::Fallback), "{case:?}");
+    }
+}
+
+/// Clients set these types for bodies of any format: Bunny, and Dapr on RabbitMQ.
+///
+/// Rules: P-44.
+#[test]
+fn a_type_that_says_nothing_is_refused_with_the_policy_that_reads_it() {
+    const HINT: &str = "; `on_unknown` can name a codec for it";
+    let json = || Codecs::builder().with(Json::default());
+    let (reject, read) = (json().build().unwrap(), json().on_unknown(Policy::Codec("json")).build().unwrap());
+    for (declared, has_hint) in [
+        ("application/octet-stream", true),
+        ("text/plain", true),
+        ("Text/Plain; charset=utf-8", true),
+        ("text/csv", false),
+        ("application/xml", false),
+    ] {
+        let failure = reject.decode::<u32>(Some(declared), b"7").unwrap_err();
+        assert_eq!(failure.reason().code(), "UnsupportedContentType");
+        assert!(failure.to_string().starts_with("no codec reads the ContentType `"), "{failure}");
+        assert_eq!(failure.to_string().ends_with(HINT), has_hint, "{failure}");
+        assert_eq!(read.decode::<u32>(Some(declared), b"7").unwrap(), 7);
     }
 }

@@ -58,6 +58,12 @@ impl PassThrough {
     /// It is never sent to an AMQP 1.0 peer. Other transports and stores keep it like any annotation.
     pub const NO_BODY: &'static str = "x-opt-consign-no-body";
 
+    /// The annotation that holds the application properties of a received message which are lists, maps or others that a property
+    /// cannot be: a map with the name of each.
+    ///
+    /// An AMQP 1.0 peer gets them as application properties again. Other transports and stores keep it like any annotation.
+    pub const APPLICATION_PROPERTIES: &'static str = "x-opt-consign-application-properties";
+
     /// Returns the value of the first annotation of this name.
     #[must_use]
     pub fn annotation(&self, name: &str) -> Option<&Value> {

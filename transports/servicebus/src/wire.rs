@@ -12,7 +12,7 @@ use consign_amqp::{
 use consign_core::{
     Message,
     message::{MessageBody, Received},
-    settlement::{Changes, DeadLetter},
+    settlement::{Changes, DeadLetter, DeadLetterReason},
     time::Timestamp,
     transport::SendError,
 };
@@ -79,11 +79,19 @@ pub(crate) fn key(name: &str) -> Value {
     Symbol::try_from(name).map_or_else(|_| name.into(), Into::into)
 }
 
-/// Why a message is delivered as bytes. It names no value.
+/// Why a message cannot be decoded. It names no value.
 #[derive(Debug)]
 pub(crate) enum Unreadable {
     Malformed(DecodeError),
     Refused(MappingError),
+}
+
+impl Unreadable {
+    /// Returns the dead letter of the message.
+    pub(crate) fn why(&self) -> DeadLetter {
+        let reason = DeadLetterReason::Application("MalformedMessage".into());
+        DeadLetter::new(reason, format!("the message cannot be decoded: {self}"))
+    }
 }
 
 impl fmt::Display for Unreadable {
@@ -95,7 +103,7 @@ impl fmt::Display for Unreadable {
     }
 }
 
-/// A message, and why it is delivered as bytes, if it is.
+/// A message, and why it has its encoded bytes as the body, if it has.
 pub(crate) type Read = (Message, Option<Unreadable>);
 
 /// Decodes a message. One that cannot be decoded is a message whose body is the encoded bytes, so that nothing of it is lost.
@@ -151,7 +159,7 @@ fn decode(encoded: Bytes, direction: Direction) -> Result<Message, Unreadable> {
         is_stamped = annotations.0.get(&STAMPED) == Some(&Value::Boolean(true));
         annotations.0.0.retain(|(name, _)| *name != STAMPED);
     }
-    let mut message = InboundMessage::from_sections(sections, direction).map_err(Unreadable::Refused)?.message;
+    let mut message = InboundMessage::from_received(sections, direction).map_err(Unreadable::Refused)?.message;
     if is_stamped && let Some(id) = message.message_id().map(str::to_owned) {
         // The id was accepted when the message was decoded.
         let _ = message.properties_mut().stamp_message_id(id);
@@ -172,10 +180,10 @@ pub(crate) fn instant(value: &Value) -> Option<Timestamp> {
     Some(Timestamp::from_millis(ticks.saturating_sub(EPOCH_TICKS) / TICKS))
 }
 
-/// A message as a broker delivers it, with an application property that is a map.
+/// A message as a broker delivers it, with a session that is too long.
 #[cfg(test)]
 pub(crate) fn unreadable() -> Bytes {
-    use consign_amqp::message::ApplicationProperties;
+    use consign_amqp::message::Properties;
 
     let mut annotations = Annotations::default();
     annotations.push(Symbol::from_static(annotation::SEQUENCE_NUMBER), 7_i64);
@@ -184,7 +192,7 @@ pub(crate) fn unreadable() -> Bytes {
     let sections = Sections {
         header: Some(Header { delivery_count: 2, ttl: Some(10_000), ..Header::default() }),
         message_annotations: Some(MessageAnnotations(annotations)),
-        application_properties: Some(ApplicationProperties(vec![("map".into(), Value::Map(Map::default()))])),
+        properties: Some(Properties { group_id: Some("x".repeat(129).as_str().into()), ..Properties::default() }),
         ..Sections::default()
     };
     codec::encode(&sections).expect("sections that can be encoded")

@@ -139,7 +139,8 @@ impl Avro {
         let Some(rest) = body.strip_prefix(&MARKER) else {
             let is_cut_off = MARKER.starts_with(body);
             let kind = if is_cut_off { DecodeErrorKind::Truncated } else { DecodeErrorKind::Syntax };
-            return Err(DecodeError::new(kind).at(Position::Offset(0)));
+            let error = DecodeError::new(kind).at(Position::Offset(0));
+            return Err(if is_cut_off { error } else { error.with_detail(begins_as(body)) });
         };
         let Some(fingerprint) = rest.first_chunk() else {
             return Err(DecodeError::new(DecodeErrorKind::Truncated).at(Position::Offset(body.len())));
@@ -151,6 +152,17 @@ impl Avro {
                 .with_detail("written with a schema that the codec does not have")
                 .at(Position::Offset(MARKER.len()))),
         }
+    }
+}
+
+/// Returns what a body may be that has another encoding.
+#[cold]
+fn begins_as(body: &[u8]) -> &'static str {
+    match body {
+        [b'O', b'b', b'j', 1, ..] => "not in the single-object encoding: begins as a container file of Avro",
+        // The number of a schema in a registry, in four bytes.
+        [0, _, _, _, _, ..] => "not in the single-object encoding: begins as Confluent's wire format",
+        _ => "not in the single-object encoding, which begins with C3 01",
     }
 }
 

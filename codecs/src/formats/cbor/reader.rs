@@ -151,13 +151,17 @@ impl<'de> Reader<'de> {
             self.item = self.left.len();
             let tag = self.bare_head()?.argument;
             self.tag = (self.left.len(), tag);
-            // A reference to a string or a value elsewhere in the body; and a mark of values that others refer to.
-            if matches!(tag, 25 | 28 | 29 | 256) {
-                let error = DecodeError::new(DecodeErrorKind::Type);
-                return Err(error
-                    .with_detail(format!("references inside a body (tag {tag}) are not supported"))
-                    .into());
-            }
+            let detail = match tag {
+                // A reference to a string or a value elsewhere in the body; and a mark of values that others refer to.
+                25 | 28 | 29 | 256 => format!("references inside a body (tag {tag}) are not supported"),
+                // The tags of cbor-x: definitions, one definition with its record, and records. Without the
+                // tag, a record is an array of its values, which other types would be read from.
+                57_342..=57_599 => {
+                    format!("records of cbor-x (tag {tag}) are not supported; encode with `useRecords: false`")
+                }
+                _ => continue,
+            };
+            return Err(DecodeError::new(DecodeErrorKind::Type).with_detail(detail).into());
         }
         Ok(())
     }

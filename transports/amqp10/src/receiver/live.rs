@@ -12,9 +12,9 @@ use consign_amqp::{
 };
 use consign_core::{
     message::{Received, SequenceNumber},
-    settlement::DeadLetter,
+    settlement::{DeadLetter, Disposition},
     time::Timestamp,
-    transport::{Delivery, ErrorKind},
+    transport::{Delivery, ErrorKind, Lease},
 };
 use tokio::time::Instant;
 
@@ -141,29 +141,38 @@ impl Live {
     }
 
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Delivery<Amqp10Lease>, Failure>> {
-        let raw = match ready!(self.link.poll_recv(cx)) {
-            Ok(raw) => raw,
-            Err(error) => {
-                let is_deleted = error.condition() == Some(&condition::RESOURCE_DELETED);
-                let failure = Failure::from(error);
-                return Poll::Ready(Err(if is_deleted { failure.for_good() } else { failure }));
+        loop {
+            let raw = match ready!(self.link.poll_recv(cx)) {
+                Ok(raw) => raw,
+                Err(error) => {
+                    let is_deleted = error.condition() == Some(&condition::RESOURCE_DELETED);
+                    let failure = Failure::from(error);
+                    return Poll::Ready(Err(if is_deleted { failure.for_good() } else { failure }));
+                }
+            };
+            self.credit = self.credit.saturating_sub(1);
+            if let Some(delivery) = self.origin.deliver(raw) {
+                return Poll::Ready(Ok(delivery));
             }
-        };
-        self.credit = self.credit.saturating_sub(1);
-        Poll::Ready(Ok(self.origin.deliver(raw)))
+        }
     }
 }
 
 /// The most messages that are requested at once: the engine tracks no more unsettled deliveries of a session.
 const MOST_CREDIT: u32 = 8_192;
 
+/// The log line of a message that no caller receives.
+const UNREADABLE: &str = "a message cannot be decoded: it is dead-lettered as MalformedMessage";
+
 impl Origin {
-    /// Decodes a delivery. One that is not a message is delivered as bytes, for the application to dead-letter.
-    fn deliver(self: &Arc<Self>, raw: engine::Delivery) -> Delivery<Amqp10Lease> {
+    /// Decodes a delivery. One that is not a message is dead-lettered. Where it cannot be, it is delivered as bytes.
+    fn deliver(self: &Arc<Self>, raw: engine::Delivery) -> Option<Delivery<Amqp10Lease>> {
         let source = &self.source;
         let (mut message, facts, unreadable) = wire::read(raw.payload.into_bytes());
-        if let Some(error) = unreadable {
-            log::failed(&source.path, "a message cannot be decoded: it is delivered as bytes", &error);
+        let is_buried = unreadable.is_some() && source.place == Place::Entity && !raw.settled;
+        if let Some(error) = &unreadable {
+            let what = if is_buried { UNREADABLE } else { "a message cannot be decoded: it is delivered as bytes" };
+            log::failed(&source.path, what, error);
         }
         let counted = if source.core.product().counts() { facts.failed_at_broker } else { 0 };
         let failed = facts.failed.saturating_add(counted);
@@ -189,6 +198,13 @@ impl Origin {
                 failed,
             })
         };
-        Delivery { message, lease }
+        match unreadable.filter(|_| is_buried) {
+            Some(error) => {
+                // The settlement has begun, and logs if the broker does not accept the dead letter.
+                drop(lease.settle(Disposition::DeadLetter(Box::new(error.why()))));
+                None
+            }
+            None => Some(Delivery { message, lease }),
+        }
     }
 }

@@ -7,7 +7,12 @@ use consign_amqp::{
     message::{Annotations, Body, EncodedMessage, Header, Sections},
     value::{Symbol, Value},
 };
-use consign_core::{Message, message::MessageBody, time::Timestamp};
+use consign_core::{
+    Message,
+    message::MessageBody,
+    settlement::{DeadLetter, DeadLetterReason},
+    time::Timestamp,
+};
 
 use super::names;
 
@@ -25,7 +30,7 @@ pub(crate) struct Facts {
     pub(crate) is_stamped: bool,
 }
 
-/// Why a message is delivered as bytes. It names no value.
+/// Why a message cannot be decoded. It names no value.
 #[derive(Debug)]
 pub(crate) enum Unreadable {
     Malformed(DecodeError),
@@ -41,6 +46,14 @@ impl From<DecodeError> for Unreadable {
 impl From<MappingError> for Unreadable {
     fn from(error: MappingError) -> Self {
         Self::Refused(error)
+    }
+}
+
+impl Unreadable {
+    /// Returns the dead letter of the message.
+    pub(crate) fn why(&self) -> DeadLetter {
+        let reason = DeadLetterReason::Application("MalformedMessage".into());
+        DeadLetter::new(reason, format!("the message cannot be decoded: {self}"))
     }
 }
 
@@ -94,7 +107,7 @@ fn decode(encoded: Bytes) -> Result<(Message, Facts), Unreadable> {
     header.durable = false;
     header.first_acquirer = false;
     header.delivery_count = 0;
-    let mut message = InboundMessage::from_sections(sections, Direction::Deliver)?.message;
+    let mut message = InboundMessage::from_received(sections, Direction::Deliver)?.message;
     if own.facts.is_stamped
         && let Some(id) = message.message_id().map(str::to_owned)
     {

@@ -1,21 +1,42 @@
 //! Messages of other clients of AMQP 1.0.
 
-use consign::transport::ReceiverExt;
+use std::time::Duration;
+
+use consign::{
+    message::{PassThrough, PropertyValue, Value as CoreValue},
+    settlement::{DeadLetter, DeadLetterReason},
+    transport::ReceiverExt,
+};
 use consign_amqp::{
     client::{Connection, Options},
     codec,
-    message::{Body, Header, MessageAnnotations, Properties, Sections},
-    value::{List, Symbol, Value},
+    message::{ApplicationProperties, Body, EncodedMessage, Header, MessageAnnotations, Properties, Sections},
+    value::{Decimal32, List, Symbol, Value},
 };
 use consign_conformance::log::Lines;
 use tokio::time::timeout;
 
 use super::{Bench, SOON, count, text};
+use crate::support::managed::Queues;
 
 async fn send(bench: &Bench, encoded: Vec<u8>) {
+    send_to(bench, bench.queue.as_str(), encoded).await;
+}
+
+/// Receives the sections of a message as they are.
+async fn read_raw(bench: &Bench, address: &str) -> Sections {
     let connection = Connection::connect(bench.proton.socket(), Options::new("foreign")).await.unwrap();
     let session = connection.begin().await.unwrap();
-    let sender = session.attach_sender("foreign", bench.queue.as_str().to_owned()).await.unwrap();
+    let mut receiver = session.attach_receiver("foreign", address.to_owned()).await.unwrap();
+    receiver.set_credit(1).unwrap();
+    let raw = timeout(SOON, receiver.recv()).await.unwrap().unwrap();
+    Sections::decode(&EncodedMessage::split(raw.payload.into_bytes()).unwrap()).unwrap()
+}
+
+async fn send_to(bench: &Bench, address: &str, encoded: Vec<u8>) {
+    let connection = Connection::connect(bench.proton.socket(), Options::new("foreign")).await.unwrap();
+    let session = connection.begin().await.unwrap();
+    let sender = session.attach_sender("foreign", address.to_owned()).await.unwrap();
     sender.send(encoded).await.unwrap();
 }
 
@@ -41,41 +62,120 @@ async fn a_message_of_another_client_is_read() {
     delivery.complete().await.unwrap();
 }
 
-/// Rules: K-283.
-#[tokio::test]
-async fn what_is_not_a_message_is_delivered_as_bytes_with_a_warning() {
+/// Rules: K-289.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_property_that_a_message_cannot_have_is_an_annotation_and_stays_on_copies() {
     let (lines, _guard) = Lines::capture();
     let Some(bench) = Bench::new().await else { return };
-    // An application property that is a list, which a message does not have.
-    let properties = consign_amqp::message::ApplicationProperties(vec![("list".into(), Value::List(List::default()))]);
-    let sections = Sections { application_properties: Some(properties), ..Sections::default() };
-    let encoded = codec::encode(&sections).unwrap().to_vec();
-    send(&bench, encoded.clone()).await;
+    let of_list = Value::from(List(vec![1_i32.into(), "two".into()]));
+    let price = Value::from(Decimal32([1, 2, 3, 4]));
+    let application =
+        vec![("list".into(), of_list.clone()), ("tenant".into(), Value::Int(7)), ("größe".into(), price.clone())];
+    let sections = Sections {
+        header: Some(Header { ttl: Some(0), ..Header::default() }),
+        properties: Some(Properties {
+            message_id: Some("".into()),
+            subject: Some("order".into()),
+            content_type: Some(Symbol::from_static("application/json")),
+            ..Properties::default()
+        }),
+        application_properties: Some(ApplicationProperties(application)),
+        body: Body::Data(vec![b"{}".to_vec().into()]),
+        ..Sections::default()
+    };
+    send(&bench, codec::encode(&sections).unwrap().to_vec()).await;
     let delivery = timeout(SOON, bench.receiver().await.receive()).await.unwrap().unwrap();
-    assert!(delivery.message.payload().unwrap().ends_with(&encoded), "{:?}", delivery.message.payload());
-    let warned = lines.of("consign::amqp10");
-    assert!(warned.len() == 1 && warned[0].contains("list"), "{warned:?}");
+    let message = &delivery.message;
+    assert_eq!((text(message), message.subject(), message.message_id()), ("{}", Some("order"), None));
+    assert_eq!((message.content_type(), message.time_to_live()), (Some("application/json"), None));
+    assert_eq!(message.application_properties().get("tenant"), Some(&PropertyValue::I32(7)));
+    assert_eq!(message.application_properties().len(), 1);
+    let kept = message.pass_through().and_then(|rest| rest.annotation(PassThrough::APPLICATION_PROPERTIES));
+    let Some(CoreValue::Map(kept)) = kept else { panic!("{kept:?}") };
+    assert_eq!(kept[0], ("list".into(), CoreValue::List(vec![1_i32.into(), "two".into()])));
+    // The copy for the dead-letter address has them as its sender has set them.
+    delivery.dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "why")).await.unwrap();
+    let dead = read_raw(&bench, bench.queue.dead_letter().as_str()).await.application_properties.unwrap();
+    let of = |name: &str| dead.0.iter().find(|(key, _)| *key == *name).map(|(_, value)| value.clone());
+    assert_eq!((of("list"), of("tenant"), of("größe")), (Some(of_list), Some(Value::Int(7)), Some(price)));
+    assert_eq!(lines.of("consign::amqp10"), [""; 0]);
+}
+
+/// Rules: K-289.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_id_that_is_too_long_is_a_property() {
+    let Some(bench) = Bench::new().await else { return };
+    let id = "x".repeat(129);
+    let properties = Properties { message_id: Some(id.as_str().into()), ..Properties::default() };
+    let sections = Sections { properties: Some(properties), ..Sections::default() };
+    send(&bench, codec::encode(&sections).unwrap().to_vec()).await;
+    let delivery = timeout(SOON, bench.receiver().await.receive()).await.unwrap().unwrap();
+    let property = delivery.message.application_properties().get("message_id").and_then(PropertyValue::as_str);
+    assert_eq!((delivery.message.message_id(), property), (None, Some(&*id)));
     delivery.complete().await.unwrap();
 }
 
 /// Rules: K-283.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_deliveries_of_what_is_not_a_message_are_counted() {
+async fn what_is_not_a_message_is_dead_lettered_with_a_warning() {
+    let (lines, _guard) = Lines::capture();
+    let Some(bench) = Bench::new().await else { return };
+    let properties = Properties { group_id: Some("x".repeat(129).as_str().into()), ..Properties::default() };
+    let sections = Sections { properties: Some(properties), ..Sections::default() };
+    let refused = codec::encode(&sections).unwrap().to_vec();
+    let malformed = b"\x00\x53\x7f\x40".to_vec();
+    for (encoded, why) in [(refused, "at `group-id` in properties"), (malformed, "the message cannot be decoded: ")] {
+        send(&bench, encoded.clone()).await;
+        bench.send(["next"]).await;
+        let mut receiver = bench.receiver().await;
+        let next = timeout(SOON, receiver.receive()).await.unwrap().unwrap();
+        assert_eq!(text(&next.message), "next");
+        next.complete().await.unwrap();
+        let mut dead = super::receiver(&bench.amqp, &bench.queue.dead_letter()).await;
+        let dead = timeout(SOON, dead.receive()).await.unwrap().unwrap();
+        assert!(dead.message.payload().unwrap().ends_with(&encoded), "{:?}", dead.message.payload());
+        assert_eq!(dead.message.dead_letter_reason(), Some("MalformedMessage"));
+        let description = dead.message.dead_letter_description().unwrap();
+        assert!(description.contains(why), "{description}");
+        dead.complete().await.unwrap();
+    }
+    let warned = lines.of("consign::amqp10");
+    assert!(warned.iter().all(|line| line.contains("dead-lettered as MalformedMessage")), "{warned:?}");
+    assert!(warned.iter().any(|line| line.contains("group-id")), "{warned:?}");
+}
+
+/// Rules: K-283.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_a_message_is_delivered_as_bytes_where_it_cannot_be_dead_lettered() {
+    let (lines, _guard) = Lines::capture();
     let Some(bench) = Bench::new().await else { return };
     let malformed = b"\x00\x53\x7f\x40".to_vec();
-    let properties = consign_amqp::message::ApplicationProperties(vec![("list".into(), Value::List(List::default()))]);
-    let sections = Sections { application_properties: Some(properties), ..Sections::default() };
-    let mut receiver = bench.receiver().await;
-    for encoded in [codec::encode(&sections).unwrap().to_vec(), malformed] {
-        send(&bench, encoded).await;
-        for deliveries in 1..=3 {
-            let delivery = timeout(SOON, receiver.receive()).await.unwrap().unwrap();
-            assert_eq!(count(&delivery.message), deliveries);
-            if deliveries < 3 {
-                delivery.abandon().await.unwrap();
-            } else {
-                delivery.complete().await.unwrap();
-            }
-        }
+    send_to(&bench, bench.queue.dead_letter().as_str(), malformed.clone()).await;
+    let mut dead = super::receiver(&bench.amqp, &bench.queue.dead_letter()).await;
+    for _ in 0..2 {
+        let delivery = timeout(SOON, dead.receive()).await.unwrap().unwrap();
+        assert!(delivery.message.payload().unwrap().ends_with(&malformed), "{:?}", delivery.message.payload());
+        delivery.abandon().await.unwrap();
     }
+    let warned = lines.of("consign::amqp10");
+    assert!(!warned.is_empty() && warned[0].contains("delivered as bytes"), "{warned:?}");
+}
+
+/// A broker without a dead-letter address redelivers the message, with its count.
+///
+/// Rules: K-278, K-283.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_a_message_waits_for_its_dead_letter_address() {
+    let Some(bench) = Bench::new().await else { return };
+    let dead = bench.queue.dead_letter();
+    bench.proton.queues().delete(dead.as_str()).await.unwrap();
+    send(&bench, b"\x00\x53\x7f\x40".to_vec()).await;
+    let mut receiver = bench.receiver().await;
+    assert!(timeout(Duration::from_millis(300), receiver.receive()).await.is_err());
+    bench.proton.queues().create(dead.as_str()).await.unwrap();
+    bench.send(["next"]).await;
+    let next = timeout(SOON, receiver.receive()).await.unwrap().unwrap();
+    assert_eq!(text(&next.message), "next");
+    let dead = timeout(SOON, super::receiver(&bench.amqp, &dead).await.receive()).await.unwrap().unwrap();
+    assert_eq!(dead.message.dead_letter_reason(), Some("MalformedMessage"));
 }

@@ -196,27 +196,32 @@ impl Live {
     }
 
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Delivery<ServiceBusLease>, Failure>> {
-        let raw = match ready!(self.link.poll_recv(cx)) {
-            Ok(raw) => raw,
-            Err(error) => {
-                let is_deleted = error.condition() == Some(&condition::RESOURCE_DELETED);
-                let failure = Failure::from(error);
-                return Poll::Ready(Err(if is_deleted { failure.for_good() } else { failure }));
+        loop {
+            let raw = match ready!(self.link.poll_recv(cx)) {
+                Ok(raw) => raw,
+                Err(error) => {
+                    let is_deleted = error.condition() == Some(&condition::RESOURCE_DELETED);
+                    let failure = Failure::from(error);
+                    return Poll::Ready(Err(if is_deleted { failure.for_good() } else { failure }));
+                }
+            };
+            self.credit = self.credit.saturating_sub(1);
+            if let Some(delivery) = self.origin.deliver(raw) {
+                return Poll::Ready(Ok(delivery));
             }
-        };
-        self.credit = self.credit.saturating_sub(1);
-        Poll::Ready(Ok(self.origin.deliver(raw)))
+        }
     }
 }
 
 impl Origin {
-    /// Decodes a delivery. One that is not a message is delivered as bytes, for the application to dead-letter.
-    fn deliver(self: &Arc<Self>, raw: engine::Delivery) -> Delivery<ServiceBusLease> {
+    /// Decodes a delivery. One that is not a message is dead-lettered. Where it cannot be, it is delivered as bytes.
+    fn deliver(self: &Arc<Self>, raw: engine::Delivery) -> Option<Delivery<ServiceBusLease>> {
         let source = &self.source;
-        let (message, unreadable) = wire::read(raw.payload.into_bytes(), Direction::Deliver);
+        let (message, mut unreadable) = wire::read(raw.payload.into_bytes(), Direction::Deliver);
+        let buried = if raw.settled || source.path.is_sub_queue() { None } else { unreadable.take() };
         let message = source.message(message, unreadable);
         if raw.settled {
-            return Delivery { message, lease: ServiceBusLease::removed() };
+            return Some(Delivery { message, lease: ServiceBusLease::removed() });
         }
         let token = <[u8; 16]>::try_from(&raw.tag[..]).ok();
         let token = token.map(|tag| LockToken::from_bytes(Uuid::from_guid_bytes(tag).0));
@@ -225,6 +230,13 @@ impl Origin {
             None => duration(message.received().and_then(|received| received.locked_until), source.core.now()),
         };
         let held = OnLink { origin: Arc::clone(self), id: raw.id, token, lock };
-        Delivery { message, lease: ServiceBusLease::on_link(held) }
+        let lease = ServiceBusLease::on_link(held);
+        match buried {
+            Some(error) => {
+                source.bury(lease, &error);
+                None
+            }
+            None => Some(Delivery { message, lease }),
+        }
     }
 }

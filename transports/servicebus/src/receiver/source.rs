@@ -10,12 +10,14 @@ use std::{
 
 use consign_amqp::client::Settler;
 use consign_core::{
-    Message,
+    Disposition, Message,
     message::EntityPath,
     time::Timestamp,
-    transport::{EntityInfo, ErrorKind},
+    transport::{EntityInfo, ErrorKind, Lease},
 };
+use tokio::runtime::Handle;
 
+use super::lease::ServiceBusLease;
 use crate::{authorization::Wire, claim::Claim, core::Core, error::Failure, log, wire};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +80,19 @@ impl Source {
             (None, _) if self.core.is_closed() => failure.for_good(),
             (None, _) => failure,
         }
+    }
+
+    /// Dead-letters a message that cannot be decoded. No caller waits for it.
+    pub(super) fn bury(&self, lease: ServiceBusLease, error: &wire::Unreadable) {
+        log::failed(&self.path, "a message cannot be decoded: it is dead-lettered as MalformedMessage", error);
+        let settling = lease.settle(Disposition::DeadLetter(Box::new(error.why())));
+        let path = self.path.clone();
+        let Ok(runtime) = Handle::try_current() else { return };
+        runtime.spawn(async move {
+            if let Err(error) = settling.await {
+                log::failed(&path, "a message that cannot be decoded was not dead-lettered: it is redelivered", &error);
+            }
+        });
     }
 
     /// Decodes a message that was delivered or peeked.

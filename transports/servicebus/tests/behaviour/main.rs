@@ -16,6 +16,7 @@ mod sending;
 mod sessions;
 mod streams;
 mod transactions;
+mod unreadable;
 mod urls;
 
 use std::time::Duration;
