@@ -52,8 +52,8 @@ impl Renewal {
         self.asked
     }
 
-    /// Renews no later than this long after the handler was started. Zero renews never. A renewal that has begun by then and fails
-    /// is [repeated](Self::retry) as long as the lock holds, also later.
+    /// Renews no later than this long after the handler was started. Zero renews never. A renewal that fails is not
+    /// [repeated](Self::retry) later than that.
     #[must_use]
     pub const fn total(self, total: Duration) -> Self {
         Self { total, ..self }

@@ -56,7 +56,7 @@ impl fmt::Display for SupervisorError {
             SupervisorErrorKind::DrainTimeout => {
                 write!(
                     f,
-                    "these parts had not ended at the drain timeout, or at a second signal, and were aborted: `{names}`"
+                    "these parts had not ended at the drain timeout, or at a further signal, and were aborted: `{names}`"
                 )
             }
             SupervisorErrorKind::Signal => f.write_str("the process cannot listen to its signals"),

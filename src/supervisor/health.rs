@@ -39,7 +39,7 @@ pub enum PartState {
     Failed,
     /// It has ended without an error, or was waiting for its restart when the shutdown began.
     Ended,
-    /// It had not ended at the drain timeout, or at a second signal.
+    /// It had not ended at the drain timeout, or at a further signal.
     Aborted,
 }
 

@@ -282,7 +282,7 @@ impl Supervisor {
                     let names: Vec<_> = open.iter().map(|status| status.name()).collect();
                     tracing::warn!(
                         parts = names.join(", "),
-                        "parts are aborted: they had not ended at the drain timeout, or at a second signal"
+                        "parts are aborted: they had not ended at the drain timeout, or at a further signal"
                     );
                     for status in &open {
                         status.aborted();

@@ -38,9 +38,8 @@
 //!
 //! The lock is lost when the renewal reports it
 //! ([`SettleError::is_lock_lost`](crate::transport::SettleError::is_lock_lost)), or when it has run out without a
-//! successful renewal. Any other failure of a renewal is repeated while the lock holds. Renewals end after
-//! [`Renewal::total`](super::renewal::Renewal::total), except that a failed last one is still repeated. That end is not an error, and
-//! the handler continues.
+//! successful renewal. Any other failure of a renewal is repeated while the lock holds. Renewals and their repetitions end after
+//! [`Renewal::total`](super::renewal::Renewal::total). That is not an error, and the handler continues.
 //!
 //! A message that was received without a lock is handled without renewals.
 //!
