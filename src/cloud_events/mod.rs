@@ -53,9 +53,9 @@
 //! text or XML type. Other data, and data that is not valid as that or has white space around it, is in `data_base64`. JSON data is
 //! unchanged, byte for byte. Other formats, such as `application/cloudevents+avro`, are an error.
 //!
-//! Some producers set another ContentType: Dapr on RabbitMQ sets `text/plain`, on other brokers none. A message without properties of
-//! binary mode whose ContentType is missing, `application/json` or `text/plain` is read in this mode too, if its body is a JSON object
-//! with the member `specversion`. [`CloudEvent::from_json`] reads such an object from anywhere.
+//! Some producers set another ContentType: Dapr on RabbitMQ sets `text/plain`, on other brokers none. So a message without properties of
+//! binary mode is read in this mode too if its body is a JSON object with the member `specversion`, and its ContentType is missing,
+//! `application/json` or `text/plain`. [`CloudEvent::from_json`] reads such an object from anywhere.
 //!
 //! # Batches
 //!

@@ -135,7 +135,7 @@ pub(super) fn read(message: &Message) -> Result<CloudEvent, CloudEventError> {
     read_json(json_of(message)?)
 }
 
-/// Reads the event of a message whose ContentType does not say that it is one, as Dapr sends it to a consumer without its SDK: a JSON
+/// Reads the event of a message whose ContentType is not that of an event, as Dapr sends it to a consumer without its SDK: a JSON
 /// object with `specversion`. Any other message is `None`.
 #[cold]
 pub(super) fn read_undeclared(message: &Message) -> Option<Result<CloudEvent, CloudEventError>> {

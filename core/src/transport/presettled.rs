@@ -71,9 +71,8 @@ impl<S: PresettledSender> PresettledService<S> {
         Self { sender: Arc::new(sender), room: room(Self::MAX_BYTES), bytes: Self::MAX_BYTES }
     }
 
-    /// At most this many bytes wait to be handed over by this service and its clones, 1 B to 512 MiB, or a byte less where a pointer
-    /// has 32 bits; the next call waits,
-    /// in the order of arrival. A larger message waits until it is alone.
+    /// At most this many bytes wait to be handed over by this service and its clones: 1 B to 512 MiB, or a byte less on a 32-bit
+    /// target. The next call waits, in the order of arrival. A larger message waits until it is alone.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u32) -> Self {
         self.bytes = bytes.clamp(1, MOST_BYTES);

@@ -24,8 +24,8 @@ A cell begins with the level that the transport declares:
   [below](#unsupported-by-declaration).
 - *unsupported, not tested*: see [below](#unsupported-by-declaration).
 
-A case is *not run* if it needs another capability that the transport does not have, or a detail that no capability promises and
-the broker does not have, such as entities that can be disabled. A case of an unsupported capability is not run either if the tests
+A case is *not run* if it needs another capability that the transport does not have. Nor is it if it needs a detail that the broker
+does not have and no capability promises, such as entities that can be disabled. A case of an unsupported capability is not run either if the tests
 of the transport leave out a call that it needs; that of a supported capability fails then.
 
 *embedded* is the embedded broker in memory, *durable* the embedded broker on a disk, and *example* the transport of

@@ -20,9 +20,9 @@ impl TransportUrl {
     ///
     /// # Errors
     ///
-    /// [`InvalidUrl`](super::ConnectErrorKind::InvalidUrl) without a scheme, with a fragment, with an escape of the query that is
-    /// not one, or with an `@` in the query that is not escaped, as a password with a `?` has one, and [`UnknownParameter`](super::ConnectErrorKind::UnknownParameter) for a parameter
-    /// that stands twice.
+    /// [`InvalidUrl`](super::ConnectErrorKind::InvalidUrl) without a scheme, with a fragment, or with an invalid escape or an
+    /// unescaped `@` in the query. A `?` in a password makes such a query.
+    /// [`UnknownParameter`](super::ConnectErrorKind::UnknownParameter) for a parameter that is given twice.
     pub fn parse(text: &str) -> Result<Self, ConnectError> {
         let (scheme, rest) = text.split_once(':').ok_or_else(no_url)?;
         let mut letters = scheme.chars();
