@@ -33,7 +33,7 @@ pub(super) enum Kind {
 /// The kind that a ContentType names, if it is one of CloudEvents. It is compared without regard to case and
 /// parameters: the charset of JSON is UTF-8, whatever is declared.
 pub(super) fn kind(content_type: &str) -> Option<Kind> {
-    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    let essence = essence_of(content_type);
     if essence.eq_ignore_ascii_case("application/cloudevents+json") {
         Some(Kind::Event)
     } else if essence.eq_ignore_ascii_case("application/cloudevents-batch+json") {
@@ -56,7 +56,7 @@ enum Form {
 impl Form {
     fn of(content_type: Option<&str>) -> Self {
         let Some(content_type) = content_type else { return Self::Json };
-        let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let essence = essence_of(content_type).to_ascii_lowercase();
         // The format says it of any type whose subtype is json or ends in it.
         if essence.ends_with("/json") || essence.ends_with("+json") {
             Self::Json
@@ -131,6 +131,11 @@ pub(super) fn without_mark(json: &[u8]) -> &[u8] {
     json.strip_prefix(b"\xef\xbb\xbf").unwrap_or(json)
 }
 
+/// The type and subtype of a ContentType, without its parameters.
+fn essence_of(content_type: &str) -> &str {
+    content_type.split_once(';').map_or(content_type, |(essence, _)| essence).trim()
+}
+
 pub(super) fn read(message: &Message) -> Result<CloudEvent, CloudEventError> {
     read_json(json_of(message)?)
 }
@@ -150,7 +155,7 @@ pub(super) fn read_undeclared(message: &Message) -> Option<Result<CloudEvent, Cl
 
 /// Whether a ContentType is that of JSON, or what clients set if the program sets none.
 fn may_be_json(content_type: &str) -> bool {
-    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    let essence = essence_of(content_type);
     ["", "application/json", "text/plain"].iter().any(|known| essence.eq_ignore_ascii_case(known))
 }
 

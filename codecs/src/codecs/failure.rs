@@ -151,7 +151,7 @@ impl fmt::Display for DecodeFailure {
             Declared::Unknown | Declared::Known => {
                 write!(f, "no codec reads the ContentType `{text}`")?;
                 // Clients set these for any body.
-                let essence = text.split(';').next().unwrap_or_default().trim();
+                let essence = text.split_once(';').map_or(&**text, |(essence, _)| essence).trim();
                 let is_default = ["application/octet-stream", "text/plain"].contains(&&*essence.to_ascii_lowercase());
                 if is_default && self.declared() == Declared::Unknown {
                     f.write_str("; `on_unknown` can name a codec for it")?;

@@ -79,7 +79,7 @@ async fn the_routing_key_of_a_registered_queue_is_the_subject() {
     receiver.receive_within(SOON).await.unwrap().dead_letter(why()).await.unwrap();
     let dead = theirs.next_dead().await;
     assert_eq!(convert::from_delivery(&dead).unwrap().subject(), Some("order.placed"));
-    rabbit.close().await;
+    rabbit.close().await.unwrap();
     delete(&theirs, &events).await;
     theirs.end().await;
 }
@@ -123,7 +123,7 @@ async fn a_retry_queue_of_another_program_counts_its_rounds() {
         delivery.dead_letter(why()).await.unwrap();
     }
     receiver.receive_within(SOON).await.unwrap().complete().await.unwrap();
-    rabbit.close().await;
+    rabbit.close().await.unwrap();
     theirs.channel.queue_delete(retry.as_str().into(), QueueDeleteOptions::default()).await.unwrap();
     delete(&theirs, &exchange).await;
     theirs.end().await;
