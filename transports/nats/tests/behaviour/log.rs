@@ -169,7 +169,7 @@ async fn a_request_of_core_nats_that_cannot_be_read_is_refused_and_logged() {
         "{line}"
     );
     assert!(!line.contains("many"), "{line}");
-    // An event has nobody to refuse it to, and is not lost.
+    // An event has no caller that could get a fault, and is not lost.
     let mut headers = async_nats::HeaderMap::new();
     headers.insert("Sb-P-count", "i32:many");
     client.publish_with_headers(subject, headers, "event".into()).await.unwrap();
