@@ -75,7 +75,7 @@ impl Reply {
     }
 }
 
-/// Encodes an answer. One that cannot be encoded becomes an error that says so.
+/// Encodes an answer. One that cannot be encoded is replaced by an error with the cause.
 fn encode(
     node: &Node,
     correlation_id: Option<&MessageId>,

@@ -86,9 +86,9 @@ impl Outbox {
     ///
     /// # Errors
     ///
-    /// [`InvalidMessage`](OutboxErrorKind::InvalidMessage) for a destination that is not the path of a queue or a topic, a message
-    /// that breaks a rule, one that AMQP 1.0 cannot encode, for example with a ContentType that is not ASCII, and one with a NUL in
-    /// its MessageId or SessionId. The transaction is not touched.
+    /// [`InvalidMessage`](OutboxErrorKind::InvalidMessage) for a destination that is not the path of a queue or a topic, and for
+    /// a message that breaks a rule or that AMQP 1.0 cannot encode. Examples are a ContentType that is not ASCII, and a NUL in
+    /// the MessageId or the SessionId. The transaction is not touched.
     /// [`Database`](OutboxErrorKind::Database) after which the transaction can only be rolled back.
     pub async fn add(
         &self,

@@ -42,11 +42,12 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// [`CommunicationProblem`](ErrorKind::CommunicationProblem) if there is no server,
-    /// [`ServiceTimeout`](ErrorKind::ServiceTimeout), [`Unauthorized`](ErrorKind::Unauthorized),
-    /// [`NotSupported`](ErrorKind::NotSupported) if it is older than 2.9 or without JetStream, or if `tls://` has no provider of
-    /// cryptography,
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for an address or a namespace that breaks a rule.
+    /// - [`CommunicationProblem`](ErrorKind::CommunicationProblem) if there is no server
+    /// - [`ServiceTimeout`](ErrorKind::ServiceTimeout) if the server does not answer in time
+    /// - [`Unauthorized`](ErrorKind::Unauthorized) if it refuses the credentials
+    /// - [`NotSupported`](ErrorKind::NotSupported) if it is older than 2.9 or without JetStream, or if `tls://` has no provider
+    ///   of cryptography
+    /// - [`InvalidArgument`](ErrorKind::InvalidArgument) for an address or a namespace that breaks a rule
     pub async fn connect(self, url: &str) -> Result<Nats, ManageError> {
         let refused = |expected| ManageError::new(ErrorKind::InvalidArgument).with_detail(expected);
         self.connect_to(Servers::parse(url).map_err(refused)?).await

@@ -60,8 +60,8 @@ pub fn to_lapin(message: &Message) -> Result<(BasicProperties, Bytes), SendError
 ///
 /// # Errors
 ///
-/// An [`UnreadableMessage`] with the reason `MalformedHeader`, if the payload or a header is not encoded as its `sb-` header
-/// says, or `HeaderSizeExceeded`, if the headers exceed the limits of a message.
+/// An [`UnreadableMessage`]. Its reason is `MalformedHeader` if the payload or a header is not encoded as its `sb-` header
+/// states. It is `HeaderSizeExceeded` if the headers exceed the limits of a message.
 pub fn from_lapin(properties: &BasicProperties, payload: impl Into<Bytes>) -> Result<Message, UnreadableMessage> {
     let (message, _, unreadable) = read(properties, payload.into());
     match unreadable {

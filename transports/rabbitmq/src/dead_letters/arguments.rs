@@ -1,5 +1,5 @@
 //! The arguments of a queue of another program. AMQP 0-9-1 cannot read them, but RabbitMQ refuses a declaration with other
-//! arguments, and its answer has the name of the first one that differs and its value in the queue.
+//! arguments. Its answer has the name of the first one that differs, and its value in the queue.
 
 use std::collections::BTreeMap;
 
