@@ -1,5 +1,7 @@
 //! A slot that this client reads: its held sessions, and the waiting messages.
 
+mod pin;
+
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
@@ -9,7 +11,6 @@ use std::{
 use consign_core::{
     settlement::{Changes, DeadLetter, DeadLetterReason},
     time::Timestamp,
-    transport::{ErrorKind, ReceiveError},
 };
 use parking_lot::{Mutex, MutexGuard};
 use tokio::{
@@ -17,6 +18,7 @@ use tokio::{
     time::Instant,
 };
 
+pub(super) use self::pin::Pin;
 use super::{
     layout,
     ledger::Ledger,
@@ -98,7 +100,7 @@ impl Slot {
             changed: Notify::new(),
             state: Mutex::new(State { pins: 1, ..State::default() }),
         });
-        (Arc::clone(&slot), Pin(slot))
+        (Arc::clone(&slot), Pin::new(slot))
     }
 
     /// Keeps the slot open, unless it is about to be given up.
@@ -108,7 +110,7 @@ impl Slot {
             return None;
         }
         state.pins += 1;
-        Some(Pin(Arc::clone(self)))
+        Some(Pin::new(Arc::clone(self)))
     }
 
     /// As [`pin`](Self::pin), to accept the next session. A slot that is promised to another client has none.
@@ -283,61 +285,6 @@ impl State {
         if self.lines.get(id).is_some_and(|line| line.holder.is_none() && line.ready.is_empty()) {
             self.lines.remove(id);
         }
-    }
-}
-
-/// Keeps a slot open.
-pub(super) struct Pin(Arc<Slot>);
-
-impl Pin {
-    pub(super) fn slot(&self) -> &Arc<Slot> {
-        &self.0
-    }
-
-    /// Waits until the slot is open, or cannot be opened.
-    pub(super) async fn ready(&self) -> Result<(), Failure> {
-        let mut stage = self.0.stage.subscribe();
-        let stage = stage.wait_for(|stage| !matches!(stage, Stage::Opening)).await;
-        match stage.as_deref() {
-            Ok(Stage::Open) => Ok(()),
-            Ok(Stage::Failed(failure)) => Err(failure.clone()),
-            _ => Err(Failure::new(ErrorKind::CommunicationProblem, "the connection of the session is lost")),
-        }
-    }
-
-    /// Locks a session, and returns the number of this hold of the slot.
-    pub(super) fn lock(&self, id: &str) -> Result<u64, ReceiveError> {
-        let slot = &self.0;
-        let mut state = slot.state();
-        if state.is_over {
-            let detail = "the connection of the session is lost";
-            return Err(ReceiveError::new(ErrorKind::CommunicationProblem).with_detail(detail));
-        }
-        state.last_hold += 1;
-        let hold = state.last_hold;
-        let lock = slot.source.settings.lock_duration;
-        let line = state.lines.entry(id.to_owned()).or_default();
-        if line.holder.is_some() {
-            return Err(ReceiveError::new(ErrorKind::SessionCannotBeLocked));
-        }
-        line.holder = Some(Holder {
-            hold,
-            until: Instant::now() + lock,
-            until_utc: slot.client.now().saturating_add(lock),
-            delivered: BTreeMap::new(),
-            waker: None,
-        });
-        state.holders += 1;
-        drop(state);
-        slot.changed.notify_one();
-        Ok(hold)
-    }
-}
-
-impl Drop for Pin {
-    fn drop(&mut self) {
-        self.0.state().pins -= 1;
-        self.0.changed.notify_one();
     }
 }
 
