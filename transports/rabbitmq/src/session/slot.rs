@@ -6,6 +6,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
     task::Waker,
+    time::Duration,
 };
 
 use consign_core::{
@@ -34,6 +35,9 @@ use crate::{
     },
 };
 
+/// For how long a slot is kept open for the next accept, if the accept that it was opened for has ended before it was open.
+const KEPT: Duration = Duration::from_secs(1);
+
 pub(super) struct Slot {
     pub(super) client: Arc<client::Shared>,
     /// The entity.
@@ -58,6 +62,8 @@ pub(super) enum Stage {
 #[derive(Default)]
 pub(super) struct State {
     pins: usize,
+    /// When it was opened, or a pin was dropped after that, if no accept has looked at its first messages.
+    unseen: Option<Instant>,
     holders: usize,
     /// It is not in use any more, or lost: no session uses it.
     pub(super) is_over: bool,
@@ -98,7 +104,7 @@ impl Slot {
             index,
             stage: watch::Sender::new(Stage::Opening),
             changed: Notify::new(),
-            state: Mutex::new(State { pins: 1, ..State::default() }),
+            state: Mutex::new(State { pins: 1, unseen: Some(Instant::now()), ..State::default() }),
         });
         (Arc::clone(&slot), Pin::new(slot))
     }
@@ -147,6 +153,23 @@ impl Slot {
 
     pub(super) fn lock(&self) -> String {
         layout::lock(&self.source.path, self.index, self.slots())
+    }
+
+    /// Records that messages arrive.
+    pub(super) fn opened(&self) {
+        self.state().stay_unseen();
+        self.stage.send_replace(Stage::Open);
+    }
+
+    /// Returns whether no accept has looked at its first messages.
+    pub(super) fn is_unseen(&self) -> bool {
+        self.state().unseen.is_some()
+    }
+
+    /// Returns until when the slot is kept open without a pin.
+    pub(super) fn kept_until(&self) -> Option<Instant> {
+        let state = self.state();
+        state.unseen.filter(|_| state.pins == 0).map(|at| at + KEPT)
     }
 
     /// Waits until another client may have it.
@@ -249,8 +272,14 @@ impl Slot {
 }
 
 impl State {
+    /// Begins the time again for which a slot that no accept has looked at is kept open.
+    fn stay_unseen(&mut self) {
+        self.unseen = self.unseen.map(|_| Instant::now());
+    }
+
     fn is_left(&mut self) -> bool {
-        self.is_over |= self.pins == 0 && self.holders == 0;
+        let is_kept = !self.is_promised && self.unseen.is_some_and(|at| at.elapsed() < KEPT);
+        self.is_over |= self.pins == 0 && self.holders == 0 && !is_kept;
         self.is_over
     }
 

@@ -32,6 +32,11 @@ impl Pin {
         }
     }
 
+    /// Records that an accept has looked at the first messages: the slot is not kept for another one.
+    pub(in crate::session) fn seen(&self) {
+        self.0.state().unseen = None;
+    }
+
     /// Locks a session, and returns the number of this hold of the slot.
     pub(in crate::session) fn lock(&self, id: &str) -> Result<u64, ReceiveError> {
         let slot = &self.0;
@@ -63,7 +68,10 @@ impl Pin {
 
 impl Drop for Pin {
     fn drop(&mut self) {
-        self.0.state().pins -= 1;
+        let mut state = self.0.state();
+        state.pins -= 1;
+        state.stay_unseen();
+        drop(state);
         self.0.changed.notify_one();
     }
 }
