@@ -11,10 +11,10 @@ use consign_core::{
     message::limits,
     transport::{AcceptSession, BoxFuture, Capabilities, EntityInfo, ErrorKind, ReceiveError, SessionSource},
 };
-use futures_util::future::join_all;
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::{
     sync::Mutex,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 
 use super::{
@@ -22,6 +22,7 @@ use super::{
     layout::{lock, slot_of},
     receiver::RabbitMqSession,
     request, slot,
+    task::at,
 };
 use crate::{
     RabbitMq,
@@ -38,7 +39,7 @@ use crate::{
 pub struct SessionAcceptor {
     client: Arc<Shared>,
     source: Source,
-    counts: Arc<Mutex<Counts>>,
+    begun: Arc<Mutex<Begun>>,
     search: Option<BoxFuture<Result<RabbitMqSession, ReceiveError>>>,
 }
 
@@ -46,6 +47,16 @@ pub struct SessionAcceptor {
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(250));
 /// How long the first message of a slot with messages may take.
 const FIRST: Duration = Duration::from_millis(500);
+/// How much longer than the first slot with a session another slot may take.
+const SLOWER: Duration = Duration::from_secs(3);
+
+/// What an accept that ends early leaves to the next one.
+#[derive(Default)]
+struct Begun {
+    counts: Counts,
+    /// When a session was found, while slots with an older one may still be opened.
+    found: Option<Instant>,
+}
 
 impl RabbitMq {
     /// Locks one session, which may have no message so far. It does not wait for one. It must be called within a runtime.
@@ -107,28 +118,17 @@ async fn accept(client: Arc<Shared>, source: Source, id: String) -> Result<Rabbi
 async fn search(
     client: Arc<Shared>,
     source: Source,
-    counts: Arc<Mutex<Counts>>,
+    begun: Arc<Mutex<Begun>>,
 ) -> Result<RabbitMqSession, ReceiveError> {
     source.resolve(&client).await?;
     source.check_sessions()?;
-    let mut counts = counts.lock().await;
+    let mut begun = begun.lock().await;
     let mut pause = PAUSES.0;
     loop {
         let changed = client.slots.changed.notified();
-        let (channel, counted) = counts.ask(&client, &source).await?;
+        let (channel, counted) = begun.counts.ask(&client, &source).await?;
         let Candidates { pins: candidates, elsewhere } = candidates(&client, &source, &counted);
-        let opened = join_all(candidates.into_iter().map(first)).await;
-        let mut open = Vec::new();
-        for pin in opened {
-            match pin {
-                Ok(pin) => {
-                    pin.seen();
-                    open.push(pin);
-                }
-                Err(failure) if failure.kind() == ErrorKind::SessionCannotBeLocked => {}
-                Err(failure) => return Err(failure.into()),
-            }
-        }
+        let open = open(candidates, &mut begun.found).await?;
         let mut oldest: Vec<_> = open.iter().filter_map(|pin| Some((pin.slot().oldest()?, pin))).collect();
         oldest.sort_by(|one, two| one.0.cmp(&two.0));
         for ((_, id), pin) in oldest {
@@ -178,6 +178,34 @@ fn candidates(client: &Arc<Shared>, source: &Source, counted: &[Count]) -> Candi
     Candidates { pins, elsewhere }
 }
 
+/// Opens slots to be looked at. It waits for all of them, as the oldest session may be in the last one, but not longer than `SLOWER`
+/// after the first session is found: another client may be about to get a slot.
+async fn open(candidates: Vec<slot::Pin>, found: &mut Option<Instant>) -> Result<Vec<slot::Pin>, Failure> {
+    let mut opening: FuturesUnordered<_> = candidates.into_iter().map(first).collect();
+    let mut open = Vec::new();
+    loop {
+        let end = found.map(|at| at + SLOWER);
+        tokio::select! {
+            biased;
+            opened = opening.next() => match opened {
+                Some(Ok(pin)) => {
+                    if pin.slot().oldest().is_some() {
+                        found.get_or_insert_with(Instant::now);
+                    }
+                    open.push(pin);
+                }
+                Some(Err(failure)) if failure.kind() == ErrorKind::SessionCannotBeLocked => {}
+                Some(Err(failure)) => return Err(failure),
+                None => break,
+            },
+            () = at(end) => break,
+        }
+    }
+    *found = None;
+    open.iter().for_each(slot::Pin::seen);
+    Ok(open)
+}
+
 /// Waits until a slot is open and, if it is new, until its first message has arrived.
 async fn first(pin: slot::Pin) -> Result<slot::Pin, Failure> {
     pin.ready().await?;
@@ -200,7 +228,7 @@ async fn first(pin: slot::Pin) -> Result<slot::Pin, Failure> {
 
 impl SessionAcceptor {
     fn new(client: &Arc<Shared>, source: Source) -> Self {
-        Self { client: Arc::clone(client), source, counts: Arc::default(), search: None }
+        Self { client: Arc::clone(client), source, begun: Arc::default(), search: None }
     }
 
     /// Waits for a session that has messages and no holder.
@@ -230,9 +258,9 @@ impl SessionSource for SessionAcceptor {
     type Session = RabbitMqSession;
 
     fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<Result<RabbitMqSession, ReceiveError>> {
-        let (client, source, counts) = (&self.client, &self.source, &self.counts);
+        let (client, source, begun) = (&self.client, &self.source, &self.begun);
         let search =
-            self.search.get_or_insert_with(|| Box::pin(search(Arc::clone(client), source.clone(), Arc::clone(counts))));
+            self.search.get_or_insert_with(|| Box::pin(search(Arc::clone(client), source.clone(), Arc::clone(begun))));
         let found = std::task::ready!(Pin::new(search).poll(cx));
         self.search = None;
         Poll::Ready(found)

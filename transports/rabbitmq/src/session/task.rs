@@ -179,7 +179,7 @@ async fn read(slot: &Arc<Slot>, opened: Opened) {
 }
 
 /// Waits until a time, without one forever.
-async fn at(time: Option<Instant>) {
+pub(super) async fn at(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time).await,
         None => std::future::pending().await,
