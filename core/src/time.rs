@@ -146,12 +146,12 @@ impl<C: Clock + ?Sized> Clock for Arc<C> {
 
 /// The tokio clock: real time in production, virtual time under `tokio::time::pause`.
 ///
-/// UTC is read from the operating system once a second at most and advanced by monotonic time in between. While tokio's
-/// time is virtual UTC follows the virtual time alone.
+/// UTC is read from the operating system once a second at most and advanced by monotonic time in between. A reading steps back as
+/// that of the operating system does, and by up to 2 ms from rounding. While tokio's time is virtual, UTC follows the virtual
+/// time alone and never steps back.
 #[derive(Debug)]
 pub struct SystemClock {
     start: tokio::time::Instant,
-    real_start: std::time::Instant,
     /// UTC milliseconds at `start`, as of the last reading of the operating system's clock.
     utc_at_start: AtomicI64,
     /// Elapsed milliseconds at that reading.
@@ -160,14 +160,13 @@ pub struct SystemClock {
 
 impl SystemClock {
     const REREAD: u64 = 1_000;
+    const PREEMPTED: Duration = Duration::from_millis(1);
 
     /// A clock that starts now.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "the one place where real time enters")]
     pub fn new() -> Self {
         Self {
             start: tokio::time::Instant::now(),
-            real_start: std::time::Instant::now(),
             utc_at_start: AtomicI64::new(system_utc()),
             read_at: AtomicU64::new(0),
         }
@@ -177,9 +176,14 @@ impl SystemClock {
     #[expect(clippy::disallowed_methods, reason = "the one place where real time enters")]
     fn reread(&self, elapsed: u64) {
         self.read_at.store(elapsed, Ordering::Relaxed);
-        let real = millis(std::time::Instant::now().saturating_duration_since(self.real_start));
-        if real.abs_diff(elapsed) < Self::REREAD {
-            let start = system_utc().saturating_sub(i64::try_from(elapsed).unwrap_or(i64::MAX));
+        let before = std::time::Instant::now();
+        let (now, utc) = (tokio::time::Instant::now(), system_utc());
+        // Virtual time is before or after these two readings, however close it is to real time. If the thread was preempted
+        // between them, the sum below may be too large, and the next one would step back.
+        let is_real = (before..=std::time::Instant::now()).contains(&now.into_std());
+        if is_real && before.elapsed() < Self::PREEMPTED {
+            let elapsed = millis(now.saturating_duration_since(self.start));
+            let start = utc.saturating_sub(i64::try_from(elapsed).unwrap_or(i64::MAX));
             self.utc_at_start.store(start, Ordering::Relaxed);
         }
     }
@@ -279,6 +283,35 @@ mod tests {
         ] {
             assert_eq!(Timestamp::from_millis(millis).to_string(), text, "{millis}");
         }
+    }
+
+    /// Virtual time that is close to real time is not real time.
+    #[tokio::test(start_paused = true)]
+    async fn utc_follows_virtual_time_alone() {
+        let clock = SystemClock::new();
+        let start = clock.now().utc;
+        for step in [1, 500, 499, 1_000, 7_000] {
+            tokio::time::advance(Duration::from_millis(step)).await;
+            clock.reread(0);
+            let Moment { elapsed, utc } = clock.now();
+            assert_eq!(utc.saturating_since(start), elapsed);
+        }
+        // It is real time again, but ahead of that of the operating system.
+        tokio::time::resume();
+        clock.reread(0);
+        assert!(clock.now().utc.saturating_since(start) >= Duration::from_secs(9));
+    }
+
+    #[test]
+    fn utc_follows_the_operating_system() {
+        let clock = SystemClock::new();
+        clock.utc_at_start.fetch_sub(5_000, Ordering::Relaxed);
+        // A preempted reading does not count.
+        let is_read = || {
+            clock.reread(0);
+            system_utc().abs_diff(clock.now().utc.as_millis()) < 2_500
+        };
+        assert!((0..1_000).any(|_| is_read()));
     }
 
     #[test]

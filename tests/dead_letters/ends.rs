@@ -19,7 +19,7 @@ use consign::{
     time::Timestamp,
     transport::{
         BoxFuture, Capabilities, Delivery, DynTransport, ErrorKind, Lease, PeekMessages, ReceiveError, ReceiveMode,
-        Receiver, ReceiverExt, SendError, SettleError, TransactionError, Transactions, Transport,
+        Receiver, ReceiverExt, SendError, SettleError, Transaction, TransactionError, Transactions, Transport,
     },
 };
 use tokio::time::{sleep, timeout};
@@ -53,12 +53,19 @@ async fn no_more_than_64_behind_the_last_are_locked_whatever_the_batches() {
     }
 }
 
-/// Dead letters whose leases say that they hold for this long, and whose renewals are refused and counted.
-struct Strange(Queue, Duration, Arc<AtomicUsize>);
+/// Dead letters whose leases say that they hold for this long, and whose renewals are refused. Calls of leases are counted.
+struct Strange(Queue, Duration, Arc<Calls>);
 
-struct StrangeReceiver(QueueReceiver, Vec<Delivery<QueueLease>>, Duration, Arc<AtomicUsize>);
+struct StrangeReceiver(QueueReceiver, Vec<Delivery<QueueLease>>, Duration, Arc<Calls>);
 
-struct StrangeLease(QueueLease, Duration, Arc<AtomicUsize>);
+struct StrangeLease(QueueLease, Duration, Arc<Calls>);
+
+#[derive(Debug, Default)]
+struct Calls {
+    received: AtomicUsize,
+    renewals: AtomicUsize,
+    releases: AtomicUsize,
+}
 
 impl DeadLetterQueue for Strange {
     type Receiver = StrangeReceiver;
@@ -81,10 +88,11 @@ impl Receiver for StrangeReceiver {
         max: usize,
         out: &mut Vec<Delivery<StrangeLease>>,
     ) -> Poll<Result<usize, ReceiveError>> {
-        let Self(receiver, deliveries, lock, refused) = self;
+        let Self(receiver, deliveries, lock, calls) = self;
         let polled = receiver.poll_receive(cx, max, deliveries);
         out.extend(deliveries.drain(..).map(|it| {
-            let lease = StrangeLease(it.lease, *lock, Arc::clone(refused));
+            calls.received.fetch_add(1, Ordering::Relaxed);
+            let lease = StrangeLease(it.lease, *lock, Arc::clone(calls));
             Delivery { message: it.message, lease }
         }));
         polled
@@ -104,11 +112,12 @@ impl Lease for StrangeLease {
     }
 
     fn release(self) -> Self::Settle {
+        self.2.releases.fetch_add(1, Ordering::Relaxed);
         self.0.release()
     }
 
     fn renew(&self) -> Self::Renew {
-        self.2.fetch_add(1, Ordering::Relaxed);
+        self.2.renewals.fetch_add(1, Ordering::Relaxed);
         Box::pin(async { Err(SettleError::new(ErrorKind::ServiceBusy)) })
     }
 
@@ -177,8 +186,8 @@ async fn refused_renewals_are_limited_lines() {
     let bench = Bench::new();
     bench.bury_many(0, 40, &OTHER).await;
     bench.bury_many(40, 1, &UNDECODABLE).await;
-    let refused = Arc::new(AtomicUsize::new(0));
-    let dead = DeadLetters::new(Strange(bench.queue.dead_letter(), Duration::from_secs(20), Arc::clone(&refused)));
+    let calls = Arc::<Calls>::default();
+    let dead = DeadLetters::new(Strange(bench.queue.dead_letter(), Duration::from_secs(20), Arc::clone(&calls)));
     let slow = sending(|_| {
         Box::pin(async {
             sleep(Duration::from_secs(15)).await;
@@ -186,20 +195,22 @@ async fn refused_renewals_are_limited_lines() {
         })
     });
     dead.resubmit(DeadLetterFilter::all().reason(UNDECODABLE.as_str()), slow).run().await.unwrap();
-    assert_eq!(refused.load(Ordering::Relaxed), 41);
+    assert_eq!(calls.renewals.load(Ordering::Relaxed), 41);
     let lines = lines.0.lock().unwrap();
     assert_eq!(lines.len(), 10, "{lines:?}");
     assert!(lines[0].contains("reason=\"RenewalFailed\""), "{lines:?}");
 }
 
-/// The embedded broker, whose transactions do not begin.
+/// The embedded broker, whose transactions do not begin, and whose leases count their calls.
 #[derive(Clone)]
-struct NothingBegins(Broker);
+struct NothingBegins(Broker, Arc<Calls>);
+
+enum Never {}
 
 impl Transport for NothingBegins {
     type Sender = QueueSender;
-    type Lease = QueueLease;
-    type Receiver = QueueReceiver;
+    type Lease = StrangeLease;
+    type Receiver = StrangeReceiver;
 
     fn capabilities(&self) -> Capabilities {
         Transport::capabilities(&self.0)
@@ -209,8 +220,9 @@ impl Transport for NothingBegins {
         Transport::sender(&self.0, path).await
     }
 
-    async fn receiver(&self, path: &EntityPath, mode: ReceiveMode) -> Result<QueueReceiver, ReceiveError> {
-        Transport::receiver(&self.0, path, mode).await
+    async fn receiver(&self, path: &EntityPath, mode: ReceiveMode) -> Result<StrangeReceiver, ReceiveError> {
+        let receiver = Transport::receiver(&self.0, path, mode).await?;
+        Ok(StrangeReceiver(receiver, Vec::new(), Duration::from_secs(60), Arc::clone(&self.1)))
     }
 }
 
@@ -221,10 +233,34 @@ impl PeekMessages for NothingBegins {
 }
 
 impl Transactions for NothingBegins {
-    type Transaction = <Broker as Transactions>::Transaction;
+    type Transaction = Never;
 
-    async fn begin(&self) -> Result<Self::Transaction, TransactionError<QueueLease>> {
+    async fn begin(&self) -> Result<Never, TransactionError<StrangeLease>> {
         pending().await
+    }
+}
+
+impl Transaction for Never {
+    type Lease = StrangeLease;
+
+    async fn send(&mut self, _: &EntityPath, _: Message) -> Result<(), SendError> {
+        match *self {}
+    }
+
+    async fn schedule(&mut self, _: &EntityPath, _: Message, _: Timestamp) -> Result<(), SendError> {
+        match *self {}
+    }
+
+    async fn settle(&mut self, _: StrangeLease, _: Disposition) -> Result<(), TransactionError<StrangeLease>> {
+        match *self {}
+    }
+
+    async fn commit(self) -> Result<Vec<SequenceNumber>, TransactionError<StrangeLease>> {
+        match self {}
+    }
+
+    fn rollback(self) -> Vec<StrangeLease> {
+        match self {}
     }
 }
 
@@ -235,7 +271,8 @@ async fn a_transaction_that_does_not_begin_counts_no_delivery() {
     for operation in [Duration::from_secs(5), Duration::from_secs(100)] {
         let bench = Bench::new();
         bench.bury_many(0, 3, &OTHER).await;
-        let transport = NothingBegins(bench.broker.broker().clone());
+        let calls = Arc::<Calls>::default();
+        let transport = NothingBegins(bench.broker.broker().clone(), Arc::clone(&calls));
         let transport = DynTransport::builder(transport).peek().transactions().build();
         let dead = DeadLetters::of(transport, &orders).operation_timeout(operation);
         assert_eq!(dead.guarantee(&orders), ResubmitGuarantee::Transaction);
@@ -244,6 +281,10 @@ async fn a_transaction_that_does_not_begin_counts_no_delivery() {
         let ended = timeout(Duration::from_secs(20), run.run()).await;
         assert_eq!(ended.is_ok(), operation < Duration::from_secs(20));
         assert_eq!(bench.queue.dead_letter().counts().locked, 0);
+        // The embedded broker counts no delivery of a dead letter, whatever it is, but other transports do.
+        let [received, released] = [&calls.received, &calls.releases].map(|calls| calls.load(Ordering::Relaxed));
+        assert!(received >= 3, "{received}");
+        assert_eq!(released, received, "{operation:?}");
         let left = bench.queue.dead_letter().receiver().receive_batch(8).await.unwrap();
         let counts: Vec<_> = left.iter().map(|it| it.message.received().unwrap().delivery_count).collect();
         assert_eq!(counts, [1; 3], "{operation:?}");

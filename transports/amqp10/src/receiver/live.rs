@@ -12,9 +12,9 @@ use consign_amqp::{
 };
 use consign_core::{
     message::{Received, SequenceNumber},
-    settlement::{DeadLetter, Disposition},
+    settlement::DeadLetter,
     time::Timestamp,
-    transport::{Delivery, ErrorKind, Lease},
+    transport::{Delivery, ErrorKind},
 };
 use tokio::time::Instant;
 
@@ -161,18 +161,15 @@ impl Live {
 /// The most messages that are requested at once: the engine tracks no more unsettled deliveries of a session.
 const MOST_CREDIT: u32 = 8_192;
 
-/// The log line of a message that no caller receives.
-const UNREADABLE: &str = "a message cannot be decoded: it is dead-lettered as MalformedMessage";
-
 impl Origin {
     /// Decodes a delivery. One that is not a message is dead-lettered. Where it cannot be, it is delivered as bytes.
     fn deliver(self: &Arc<Self>, raw: engine::Delivery) -> Option<Delivery<Amqp10Lease>> {
         let source = &self.source;
-        let (mut message, facts, unreadable) = wire::read(raw.payload.into_bytes());
-        let is_buried = unreadable.is_some() && source.place == Place::Entity && !raw.settled;
-        if let Some(error) = &unreadable {
-            let what = if is_buried { UNREADABLE } else { "a message cannot be decoded: it is delivered as bytes" };
-            log::failed(&source.path, what, error);
+        let encoded = raw.payload.into_bytes();
+        let (mut message, facts, unreadable) = wire::read(encoded.clone());
+        let is_dead_lettered = source.place == Place::Entity && !raw.settled;
+        if let Some(error) = unreadable.as_ref().filter(|_| !is_dead_lettered) {
+            log::failed(&source.path, "a message cannot be decoded: it is delivered as bytes", error);
         }
         let counted = if source.core.product().counts() { facts.failed_at_broker } else { 0 };
         let failed = facts.failed.saturating_add(counted);
@@ -186,25 +183,18 @@ impl Origin {
             DeadLetter::remove_reason(&mut message);
         }
         let message = message.with_received(received);
-        let lease = if raw.settled {
-            Amqp10Lease::removed(source.place == Place::Dynamic)
-        } else {
-            Amqp10Lease::held(Held {
-                origin: Arc::clone(self),
-                id: raw.id,
-                message: message.clone(),
-                number: facts.number,
-                enqueued,
-                failed,
-            })
-        };
-        match unreadable.filter(|_| is_buried) {
+        if raw.settled {
+            let lease = Amqp10Lease::removed(source.place == Place::Dynamic);
+            return Some(Delivery { message, lease });
+        }
+        let (origin, copied) = (Arc::clone(self), message.clone());
+        let held = Held { origin, id: raw.id, message: copied, number: facts.number, enqueued, failed };
+        match unreadable.filter(|_| is_dead_lettered) {
             Some(error) => {
-                // The settlement has begun, and logs if the broker does not accept the dead letter.
-                drop(lease.settle(Disposition::DeadLetter(Box::new(error.why()))));
+                held.dead_letter_unreadable(wire::behind_header(&encoded), &error);
                 None
             }
-            None => Some(Delivery { message, lease }),
+            None => Some(Delivery { message, lease: Amqp10Lease::held(held) }),
         }
     }
 }

@@ -8,6 +8,7 @@ mod live;
 mod quiesce;
 mod settle;
 mod source;
+mod unreadable;
 
 use std::{
     collections::VecDeque,

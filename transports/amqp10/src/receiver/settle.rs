@@ -29,7 +29,7 @@ pub(super) fn ready(result: Result<(), SettleError>) -> Settling {
 
 impl Held {
     /// Reports an outcome. It begins within the call.
-    fn finish(self, state: DeliveryState) -> Settling {
+    pub(super) fn finish(self, state: DeliveryState) -> Settling {
         let settler = &self.origin.settler;
         if !self.origin.source.core.options.confirms_settlements {
             return ready(match settler.settle([self.id], &state) {
@@ -121,40 +121,43 @@ impl Held {
         if self.origin.settler.ended().is_some() {
             return Err(lost());
         }
-        let timeout = self.origin.source.core.options.timeout;
-        let sent = match copy {
-            Ok(copy) => match tokio::time::timeout(timeout, sender.send_encoded(copy)).await {
-                Ok(sent) => sent,
-                Err(_) => Err(Failure::new(ErrorKind::ServiceTimeout, "the broker did not accept a copy in time")),
-            },
-            Err(failure) => Err(failure),
-        };
-        let Err(failure) = sent else { return self.complete().await };
-        let source = &self.origin.source;
+        let Err(failure) = self.send(copy, sender).await else { return self.complete().await };
         let what = if failure.kind() == ErrorKind::EntityNotFound {
             missing
         } else {
             "the broker did not accept a copy of a message: the message is redelivered"
         };
         log::failed(sender.path(), what, &failure);
-        let counts = source.core.product().counts() && !source.is_dead();
         // The error of the copy is the one to report.
-        let _ = if counts {
-            self.finish(Modified { delivery_failed: true, ..Modified::default() }.into()).await
-        } else {
-            self.release().await
-        };
+        let _ = self.fail().await;
         Err(failure.into())
+    }
+
+    /// Sends a copy, and waits until the broker has accepted it.
+    pub(super) async fn send(&self, copy: Result<Bytes, Failure>, sender: &Amqp10Sender) -> Result<(), Failure> {
+        match tokio::time::timeout(self.origin.source.core.options.timeout, sender.send_encoded(copy?)).await {
+            Ok(sent) => sent,
+            Err(_) => Err(Failure::new(ErrorKind::ServiceTimeout, "the broker did not accept a copy in time")),
+        }
+    }
+
+    /// Returns the message to the broker, which counts a failed delivery if it can.
+    pub(super) fn fail(self) -> Settling {
+        let source = &self.origin.source;
+        if source.core.product().counts() && !source.is_dead() {
+            return self.finish(Modified { delivery_failed: true, ..Modified::default() }.into());
+        }
+        self.release()
     }
 }
 
 /// What the log says of a copy whose address does not exist.
 const NO_ENTITY: &str = "the address of the entity does not exist, or takes no copy of an abandoned message";
-const NO_DEAD_LETTERS: &str =
+pub(super) const NO_DEAD_LETTERS: &str =
     "the address for dead letters does not exist: create it, or set the option dead_letter_address";
 
 /// The outcome of a dead letter, for a broker that dead-letters itself.
-fn rejected(dead_letter: DeadLetter) -> DeliveryState {
+pub(super) fn rejected(dead_letter: DeadLetter) -> DeliveryState {
     let mut properties = consign_core::message::ApplicationProperties::new();
     dead_letter.write_to(&mut properties);
     let info: Map = properties

@@ -8,6 +8,7 @@ use consign_core::{
     transport::{EntityInfo, ErrorKind},
 };
 
+use super::unreadable::Refused;
 use crate::{core::Core, dialer::Dialer, error::Failure, sender::Amqp10Sender};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,7 @@ pub(crate) struct Source {
     /// Senders of copies, to the dead-letter address and to the entity.
     dead_letters: OnceLock<Amqp10Sender>,
     again: OnceLock<Amqp10Sender>,
+    pub(super) refused: Refused,
 }
 
 /// What the leases of a link share.
@@ -55,6 +57,7 @@ impl Source {
             address,
             dead_letters: OnceLock::new(),
             again: OnceLock::new(),
+            refused: Refused::default(),
         }
     }
 

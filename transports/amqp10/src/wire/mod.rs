@@ -4,7 +4,7 @@ mod read;
 mod write;
 
 pub(crate) use self::{
-    read::read,
+    read::{Unreadable, behind_header, read},
     write::{Stamp, write},
 };
 

@@ -77,6 +77,15 @@ pub(crate) fn read(encoded: Bytes) -> (Message, Facts, Option<Unreadable>) {
     }
 }
 
+/// Returns an encoded message without its header, which differs between deliveries.
+pub(crate) fn behind_header(encoded: &Bytes) -> &[u8] {
+    let mut decoder = Decoder::new(encoded);
+    match decoder.decode::<Header>() {
+        Ok(_) => &encoded[decoder.offset()..],
+        Err(_) => encoded,
+    }
+}
+
 /// Reads what is beside a message that cannot be decoded, as far as it can be: its deliveries are counted too.
 fn facts_alone(encoded: &Bytes) -> Facts {
     let mut own = Own::default();

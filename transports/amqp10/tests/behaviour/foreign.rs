@@ -161,11 +161,12 @@ async fn what_is_not_a_message_is_delivered_as_bytes_where_it_cannot_be_dead_let
     assert!(!warned.is_empty() && warned[0].contains("delivered as bytes"), "{warned:?}");
 }
 
-/// A broker without a dead-letter address redelivers the message, with its count.
+/// A broker without a dead-letter address redelivers the message, with its count, after a pause.
 ///
 /// Rules: K-278, K-283.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn what_is_not_a_message_waits_for_its_dead_letter_address() {
+    let (lines, _guard) = Lines::capture();
     let Some(bench) = Bench::new().await else { return };
     let dead = bench.queue.dead_letter();
     bench.proton.queues().delete(dead.as_str()).await.unwrap();
@@ -176,6 +177,14 @@ async fn what_is_not_a_message_waits_for_its_dead_letter_address() {
     bench.send(["next"]).await;
     let next = timeout(SOON, receiver.receive()).await.unwrap().unwrap();
     assert_eq!(text(&next.message), "next");
-    let dead = timeout(SOON, super::receiver(&bench.amqp, &dead).await.receive()).await.unwrap().unwrap();
+    let mut from = super::receiver(&bench.amqp, &dead).await;
+    let dead = tokio::select! {
+        dead = timeout(SOON, from.receive()) => dead.unwrap().unwrap(),
+        other = receiver.receive() => panic!("{other:?}"),
+    };
     assert_eq!(dead.message.dead_letter_reason(), Some("MalformedMessage"));
+    // One delivery has failed in the second before.
+    assert_eq!(count(&dead.message), 2);
+    let warned = lines.of("consign::amqp10");
+    assert!(warned.len() == 2 && warned[1].contains("dead_letter_address"), "{warned:?}");
 }

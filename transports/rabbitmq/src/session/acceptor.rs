@@ -11,20 +11,23 @@ use consign_core::{
     message::limits,
     transport::{AcceptSession, BoxFuture, Capabilities, EntityInfo, ErrorKind, ReceiveError, SessionSource},
 };
-use futures_util::future::{join_all, try_join_all};
-use lapin::{options::QueueDeclareOptions, types::FieldTable};
-use tokio::time::{sleep, timeout};
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use tokio::{
+    sync::Mutex,
+    time::{Instant, sleep, timeout},
+};
 
 use super::{
-    layout::{lock, queue, slot_of},
+    counts::{Count, Counts},
+    layout::{lock, slot_of},
     receiver::RabbitMqSession,
     request, slot,
+    task::at,
 };
 use crate::{
     RabbitMq,
     client::Shared,
     error::{Failure, within},
-    link::Leased,
     receiver::{Mode, Settings, Source},
     settings::check_path,
 };
@@ -36,6 +39,7 @@ use crate::{
 pub struct SessionAcceptor {
     client: Arc<Shared>,
     source: Source,
+    begun: Arc<Mutex<Begun>>,
     search: Option<BoxFuture<Result<RabbitMqSession, ReceiveError>>>,
 }
 
@@ -43,6 +47,16 @@ pub struct SessionAcceptor {
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(250));
 /// How long the first message of a slot with messages may take.
 const FIRST: Duration = Duration::from_millis(500);
+/// How much longer than the first slot with a session another slot may take.
+const SLOWER: Duration = Duration::from_secs(3);
+
+/// What an accept that ends early leaves to the next one.
+#[derive(Default)]
+struct Begun {
+    counts: Counts,
+    /// When a session was found, while slots with an older one may still be opened.
+    found: Option<Instant>,
+}
 
 impl RabbitMq {
     /// Locks one session, which may have no message so far. It does not wait for one. It must be called within a runtime.
@@ -63,7 +77,7 @@ impl RabbitMq {
     /// Those of a path; `InvalidOperation` for an entity without sessions, from the first accept if this client does not have
     /// its settings.
     pub fn session_acceptor(&self, path: &str) -> Result<SessionAcceptor, ReceiveError> {
-        Ok(SessionAcceptor { client: Arc::clone(&self.0), source: self.session_source(path)?, search: None })
+        Ok(SessionAcceptor::new(&self.0, self.session_source(path)?))
     }
 
     /// As [`session_acceptor`](Self::session_acceptor), with the settings of the entity, which the first accept finds otherwise.
@@ -71,7 +85,7 @@ impl RabbitMq {
         let source = self.session_source(path)?;
         source.resolve(&self.0).await?;
         source.check_sessions()?;
-        Ok(SessionAcceptor { client: Arc::clone(&self.0), source, search: None })
+        Ok(SessionAcceptor::new(&self.0, source))
     }
 
     fn session_source(&self, path: &str) -> Result<Source, ReceiveError> {
@@ -94,31 +108,27 @@ async fn accept(client: Arc<Shared>, source: Source, id: String) -> Result<Rabbi
     source.check_sessions()?;
     let pin = client.slots.pin(&client, &source, slot_of(&id, source.settings.session_slots));
     pin.ready().await?;
+    pin.seen();
     pin.hold(&id).map(RabbitMqSession::new)
 }
 
-/// Finds a session. It locks nothing but its result: slots that it keeps open are given up when it is dropped.
-async fn search(client: Arc<Shared>, source: Source) -> Result<RabbitMqSession, ReceiveError> {
+/// Finds a session. It locks nothing but its result. If it is dropped, the next search continues with what it has begun: the
+/// answers of the broker, and the slots that it opens. Otherwise accepts with a timeout that is shorter than a search would
+/// find nothing, and their requests and the slots that they open and release would keep other clients from theirs.
+async fn search(
+    client: Arc<Shared>,
+    source: Source,
+    begun: Arc<Mutex<Begun>>,
+) -> Result<RabbitMqSession, ReceiveError> {
     source.resolve(&client).await?;
     source.check_sessions()?;
-    let mut asking: Option<Leased> = None;
+    let mut begun = begun.lock().await;
     let mut pause = PAUSES.0;
     loop {
         let changed = client.slots.changed.notified();
-        let channel = match asking.take().filter(|leased| leased.channel.status().connected()) {
-            Some(channel) => channel,
-            None => client.link.channel().await?,
-        };
-        let Candidates { pins: candidates, elsewhere } = candidates(&client, &source, &channel).await?;
-        let opened = join_all(candidates.into_iter().map(|(pin, has_some)| first(pin, has_some))).await;
-        let mut open = Vec::new();
-        for pin in opened {
-            match pin {
-                Ok(pin) => open.push(pin),
-                Err(failure) if failure.kind() == ErrorKind::SessionCannotBeLocked => {}
-                Err(failure) => return Err(failure.into()),
-            }
-        }
+        let (channel, counted) = begun.counts.ask(&client, &source).await?;
+        let Candidates { pins: candidates, elsewhere } = candidates(&client, &source, &counted);
+        let open = open(candidates, &mut begun.found).await?;
         let mut oldest: Vec<_> = open.iter().filter_map(|pin| Some((pin.slot().oldest()?, pin))).collect();
         oldest.sort_by(|one, two| one.0.cmp(&two.0));
         for ((_, id), pin) in oldest {
@@ -134,7 +144,6 @@ async fn search(client: Arc<Shared>, source: Source) -> Result<RabbitMqSession, 
             let (kept, _) = client.slots.count(&source);
             within(client.link.deadline(), "basic.publish", request::publish(&channel.channel, lock, kept)).await?;
         }
-        asking = Some(channel);
         tokio::select! {
             () = changed => {}
             () = sleep(pause) => {}
@@ -144,42 +153,63 @@ async fn search(client: Arc<Shared>, source: Source) -> Result<RabbitMqSession, 
 }
 
 struct Candidates {
-    /// Slots that may have a session to accept, and whether a message is in transit.
-    pins: Vec<(slot::Pin, bool)>,
+    /// Slots that may have a session to accept.
+    pins: Vec<slot::Pin>,
     /// Slots of other clients.
     elsewhere: Vec<u16>,
 }
 
-async fn candidates(client: &Arc<Shared>, source: &Source, leased: &Leased) -> Result<Candidates, Failure> {
-    let slots = source.settings.session_slots;
-    let options = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::durable() };
-    let declaring = try_join_all((0..slots).map(|slot| {
-        leased.channel.queue_declare(queue(&source.path, slot, slots).into(), options, FieldTable::default())
-    }));
-    let counts = within(client.link.deadline(), "queue.declare", declaring).await?;
+fn candidates(client: &Arc<Shared>, source: &Source, counted: &[Count]) -> Candidates {
     let (mut pins, mut elsewhere) = (Vec::new(), Vec::new());
-    for (slot, counted) in (0..slots).zip(counts) {
-        let is_free = counted.message_count() > 0 && counted.consumer_count() == 0;
+    for (slot, count) in (0..).zip(counted) {
         if let Some(pin) = client.slots.pin_open(source, slot) {
-            pins.push((pin, false));
+            pins.push(pin);
             continue;
         }
         if client.slots.is_handed_over(source, slot) {
             continue;
         }
-        if is_free || client.slots.was_left(source, slot) {
-            pins.push((client.slots.pin(client, source, slot), true));
-        } else if counted.consumer_count() > 0 {
+        if count.is_free() || client.slots.was_left(source, slot) {
+            pins.push(client.slots.pin(client, source, slot));
+        } else if count.readers > 0 {
             elsewhere.push(slot);
         }
     }
-    Ok(Candidates { pins, elsewhere })
+    Candidates { pins, elsewhere }
 }
 
-/// Waits until a slot is open and, if it should have messages, until the first has come.
-async fn first(pin: slot::Pin, has_some: bool) -> Result<slot::Pin, Failure> {
+/// Opens slots to be looked at. It waits for all of them, as the oldest session may be in the last one, but not longer than `SLOWER`
+/// after the first session is found: another client may be about to get a slot.
+async fn open(candidates: Vec<slot::Pin>, found: &mut Option<Instant>) -> Result<Vec<slot::Pin>, Failure> {
+    let mut opening: FuturesUnordered<_> = candidates.into_iter().map(first).collect();
+    let mut open = Vec::new();
+    loop {
+        let end = found.map(|at| at + SLOWER);
+        tokio::select! {
+            biased;
+            opened = opening.next() => match opened {
+                Some(Ok(pin)) => {
+                    if pin.slot().oldest().is_some() {
+                        found.get_or_insert_with(Instant::now);
+                    }
+                    open.push(pin);
+                }
+                Some(Err(failure)) if failure.kind() == ErrorKind::SessionCannotBeLocked => {}
+                Some(Err(failure)) => return Err(failure),
+                None => break,
+            },
+            () = at(end) => break,
+        }
+    }
+    *found = None;
+    open.iter().for_each(slot::Pin::seen);
+    Ok(open)
+}
+
+/// Waits until a slot is open and, if it is new, until its first message has arrived.
+async fn first(pin: slot::Pin) -> Result<slot::Pin, Failure> {
     pin.ready().await?;
-    if !has_some {
+    if !pin.slot().is_unseen() {
         return Ok(pin);
     }
     let arrived = async {
@@ -197,6 +227,10 @@ async fn first(pin: slot::Pin, has_some: bool) -> Result<slot::Pin, Failure> {
 }
 
 impl SessionAcceptor {
+    fn new(client: &Arc<Shared>, source: Source) -> Self {
+        Self { client: Arc::clone(client), source, begun: Arc::default(), search: None }
+    }
+
     /// Waits for a session that has messages and no holder.
     pub async fn accept_next(&mut self) -> Result<RabbitMqSession, ReceiveError> {
         let waiting = Waiting(self);
@@ -224,8 +258,9 @@ impl SessionSource for SessionAcceptor {
     type Session = RabbitMqSession;
 
     fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<Result<RabbitMqSession, ReceiveError>> {
-        let (client, source) = (&self.client, &self.source);
-        let search = self.search.get_or_insert_with(|| Box::pin(search(Arc::clone(client), source.clone())));
+        let (client, source, begun) = (&self.client, &self.source, &self.begun);
+        let search =
+            self.search.get_or_insert_with(|| Box::pin(search(Arc::clone(client), source.clone(), Arc::clone(begun))));
         let found = std::task::ready!(Pin::new(search).poll(cx));
         self.search = None;
         Poll::Ready(found)

@@ -9,6 +9,7 @@
 //! the newest of each session counts.
 
 mod acceptor;
+mod counts;
 mod error;
 mod hold;
 mod job;

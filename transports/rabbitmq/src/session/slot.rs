@@ -1,15 +1,17 @@
 //! A slot that this client reads: its held sessions, and the waiting messages.
 
+mod pin;
+
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
     task::Waker,
+    time::Duration,
 };
 
 use consign_core::{
     settlement::{Changes, DeadLetter, DeadLetterReason},
     time::Timestamp,
-    transport::{ErrorKind, ReceiveError},
 };
 use parking_lot::{Mutex, MutexGuard};
 use tokio::{
@@ -17,6 +19,7 @@ use tokio::{
     time::Instant,
 };
 
+pub(super) use self::pin::Pin;
 use super::{
     layout,
     ledger::Ledger,
@@ -31,6 +34,9 @@ use crate::{
         delivered::{Held, too_large},
     },
 };
+
+/// For how long a slot is kept open for the next accept, if the accept that it was opened for has ended before it was open.
+const KEPT: Duration = Duration::from_secs(1);
 
 pub(super) struct Slot {
     pub(super) client: Arc<client::Shared>,
@@ -56,6 +62,8 @@ pub(super) enum Stage {
 #[derive(Default)]
 pub(super) struct State {
     pins: usize,
+    /// When it was opened, or a pin was dropped after that, if no accept has looked at its first messages.
+    unseen: Option<Instant>,
     holders: usize,
     /// It is not in use any more, or lost: no session uses it.
     pub(super) is_over: bool,
@@ -96,9 +104,9 @@ impl Slot {
             index,
             stage: watch::Sender::new(Stage::Opening),
             changed: Notify::new(),
-            state: Mutex::new(State { pins: 1, ..State::default() }),
+            state: Mutex::new(State { pins: 1, unseen: Some(Instant::now()), ..State::default() }),
         });
-        (Arc::clone(&slot), Pin(slot))
+        (Arc::clone(&slot), Pin::new(slot))
     }
 
     /// Keeps the slot open, unless it is about to be given up.
@@ -108,7 +116,7 @@ impl Slot {
             return None;
         }
         state.pins += 1;
-        Some(Pin(Arc::clone(self)))
+        Some(Pin::new(Arc::clone(self)))
     }
 
     /// As [`pin`](Self::pin), to accept the next session. A slot that is promised to another client has none.
@@ -145,6 +153,23 @@ impl Slot {
 
     pub(super) fn lock(&self) -> String {
         layout::lock(&self.source.path, self.index, self.slots())
+    }
+
+    /// Records that messages arrive.
+    pub(super) fn opened(&self) {
+        self.state().stay_unseen();
+        self.stage.send_replace(Stage::Open);
+    }
+
+    /// Returns whether no accept has looked at its first messages.
+    pub(super) fn is_unseen(&self) -> bool {
+        self.state().unseen.is_some()
+    }
+
+    /// Returns until when the slot is kept open without a pin.
+    pub(super) fn kept_until(&self) -> Option<Instant> {
+        let state = self.state();
+        state.unseen.filter(|_| state.pins == 0).map(|at| at + KEPT)
     }
 
     /// Waits until another client may have it.
@@ -247,8 +272,14 @@ impl Slot {
 }
 
 impl State {
+    /// Begins the time again for which a slot that no accept has looked at is kept open.
+    fn stay_unseen(&mut self) {
+        self.unseen = self.unseen.map(|_| Instant::now());
+    }
+
     fn is_left(&mut self) -> bool {
-        self.is_over |= self.pins == 0 && self.holders == 0;
+        let is_kept = !self.is_promised && self.unseen.is_some_and(|at| at.elapsed() < KEPT);
+        self.is_over |= self.pins == 0 && self.holders == 0 && !is_kept;
         self.is_over
     }
 
@@ -283,61 +314,6 @@ impl State {
         if self.lines.get(id).is_some_and(|line| line.holder.is_none() && line.ready.is_empty()) {
             self.lines.remove(id);
         }
-    }
-}
-
-/// Keeps a slot open.
-pub(super) struct Pin(Arc<Slot>);
-
-impl Pin {
-    pub(super) fn slot(&self) -> &Arc<Slot> {
-        &self.0
-    }
-
-    /// Waits until the slot is open, or cannot be opened.
-    pub(super) async fn ready(&self) -> Result<(), Failure> {
-        let mut stage = self.0.stage.subscribe();
-        let stage = stage.wait_for(|stage| !matches!(stage, Stage::Opening)).await;
-        match stage.as_deref() {
-            Ok(Stage::Open) => Ok(()),
-            Ok(Stage::Failed(failure)) => Err(failure.clone()),
-            _ => Err(Failure::new(ErrorKind::CommunicationProblem, "the connection of the session is lost")),
-        }
-    }
-
-    /// Locks a session, and returns the number of this hold of the slot.
-    pub(super) fn lock(&self, id: &str) -> Result<u64, ReceiveError> {
-        let slot = &self.0;
-        let mut state = slot.state();
-        if state.is_over {
-            let detail = "the connection of the session is lost";
-            return Err(ReceiveError::new(ErrorKind::CommunicationProblem).with_detail(detail));
-        }
-        state.last_hold += 1;
-        let hold = state.last_hold;
-        let lock = slot.source.settings.lock_duration;
-        let line = state.lines.entry(id.to_owned()).or_default();
-        if line.holder.is_some() {
-            return Err(ReceiveError::new(ErrorKind::SessionCannotBeLocked));
-        }
-        line.holder = Some(Holder {
-            hold,
-            until: Instant::now() + lock,
-            until_utc: slot.client.now().saturating_add(lock),
-            delivered: BTreeMap::new(),
-            waker: None,
-        });
-        state.holders += 1;
-        drop(state);
-        slot.changed.notify_one();
-        Ok(hold)
-    }
-}
-
-impl Drop for Pin {
-    fn drop(&mut self) {
-        self.0.state().pins -= 1;
-        self.0.changed.notify_one();
     }
 }
 

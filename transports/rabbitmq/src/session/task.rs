@@ -33,7 +33,7 @@ pub(super) async fn run(slot: Arc<Slot>, before: Option<Arc<Slot>>) {
     }
     match open(&slot).await {
         Ok(opened) => {
-            slot.stage.send_replace(Stage::Open);
+            slot.opened();
             read(&slot, opened).await;
             slot.client.slots.forget(&slot);
             slot.stage.send_replace(Stage::Ended);
@@ -134,7 +134,7 @@ async fn read(slot: &Arc<Slot>, opened: Opened) {
         if jobs.is_empty() && slot.state().ledger.is_long() {
             shorten(slot, &reading).await;
         }
-        let next_end = slot.next_end();
+        let (next_end, kept_until) = (slot.next_end(), slot.kept_until());
         tokio::select! {
             delivery = consumer.next() => match delivery {
                 Some(Ok(delivery)) => {
@@ -152,7 +152,9 @@ async fn read(slot: &Arc<Slot>, opened: Opened) {
             }
             Some(()) = jobs.next(), if !jobs.is_empty() => {}
             () = slot.changed.notified() => {}
-            () = async { match next_end { Some(at) => tokio::time::sleep_until(at).await, None => std::future::pending().await } } => {}
+            () = at(next_end) => {}
+            // A slot with jobs ends after them.
+            () = at(kept_until), if jobs.is_empty() => {}
         }
     }
     let has_messages = slot.has_messages();
@@ -174,6 +176,14 @@ async fn read(slot: &Arc<Slot>, opened: Opened) {
     reading.close(link.deadline()).await;
     unlock(slot, &lock).await;
     lock.close(link.deadline()).await;
+}
+
+/// Waits until a time, without one forever.
+pub(super) async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Deletes the exclusive queue. Otherwise it exists as long as its connection, which others use.

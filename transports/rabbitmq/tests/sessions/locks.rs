@@ -11,8 +11,8 @@ use consign_rabbitmq::{
     QueueSettings, RabbitMq,
     lapin::{Connection, ConnectionProperties},
 };
-use futures_util::future::join_all;
-use tokio::time::timeout;
+use futures_util::future::{FutureExt, join_all};
+use tokio::time::{sleep, timeout};
 
 use crate::{Bench, MOMENT, SOON, accept_soon, by_session, expect, next, support};
 
@@ -273,5 +273,42 @@ async fn a_queue_that_is_deleted_loses_its_sessions() {
     assert_eq!(session.close().await.unwrap_err().kind(), ErrorKind::SessionLockLost);
     bench.rabbit.create_queue(&bench.queue, by_session(2)).await.unwrap();
     accept_soon(&bench.rabbit, &bench.queue, "a").await.close().await.unwrap();
+    bench.end().await;
+}
+
+/// Rules: K-221.
+/// A timeout may be shorter than any search: each of these accepts is polled once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_accept_continues_what_an_earlier_one_has_begun() {
+    let Some(bench) = Bench::new(by_session(4)).await else { return };
+    bench.send("a", "1").await;
+    let mut acceptor = bench.rabbit.session_acceptor(&bench.queue).unwrap();
+    let accepting = async {
+        loop {
+            match acceptor.accept_next().now_or_never() {
+                Some(accepted) => break accepted.unwrap(),
+                None => sleep(Duration::from_millis(1)).await,
+            }
+        }
+    };
+    let mut session = timeout(SOON, accepting).await.expect("an accept finds the session");
+    expect(&mut session, &[("1", 1)]).await;
+    session.close().await.unwrap();
+    bench.end().await;
+}
+
+/// Rules: K-221.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slot_that_was_opened_for_an_accept_that_ended_is_released() {
+    let Some(bench) = Bench::new(by_session(1)).await else { return };
+    let other = bench.other(support::options(), &support::address()).await;
+    // The slot is opened in the background.
+    assert!(bench.rabbit.accept_session(&bench.queue, "a").now_or_never().is_none());
+    accept_soon(&other, &bench.queue, "a").await.close().await.unwrap();
+    bench.send("a", "1").await;
+    let mut acceptor = bench.rabbit.session_acceptor(&bench.queue).unwrap();
+    assert!(acceptor.accept_next_within(Duration::from_millis(1)).await.is_err());
+    accept_soon(&other, &bench.queue, "a").await.close().await.unwrap();
+    other.close().await.unwrap();
     bench.end().await;
 }
