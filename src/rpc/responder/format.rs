@@ -37,8 +37,13 @@ pub(super) fn encode<T: Encode, C: CodecSet>(
 }
 
 /// The formats of a list, the best liked first, and those of quality zero.
+#[inline]
 fn preferences(list: &str) -> (Vec<&str>, Vec<&str>) {
-    let list = if list.len() <= MAX_LIST { list } else { "" };
+    // Most requests have no list.
+    if list.is_empty() || list.len() > MAX_LIST { (Vec::new(), Vec::new()) } else { listed(list) }
+}
+
+fn listed(list: &str) -> (Vec<&str>, Vec<&str>) {
     let mut formats: Vec<_> = list.split(',').take(MAX_FORMATS).filter_map(entry).collect();
     formats.sort_by_key(|&(_, quality)| std::cmp::Reverse(quality));
     let first_refused = formats.partition_point(|&(_, quality)| quality > 0);

@@ -66,7 +66,7 @@ impl<P: ReplySenders> Replying<P> {
         if self.is_strict && address.is_none() {
             return Err(Disposition::dead_letter(DeadLetterReason::MissingReplyTo, "the request has no ReplyTo"));
         }
-        if (self.is_strict || address.is_some()) && self.correlation(request).is_none() {
+        if (self.is_strict || address.is_some()) && !self.has_correlation(request) {
             return Err(self.without_id(request));
         }
         Ok(address)
@@ -78,6 +78,14 @@ impl<P: ReplySenders> Replying<P> {
         let expected = self.correlate.expected();
         let why = format!("the sender of the request must set {expected}, which the reply names{stamped}");
         Disposition::dead_letter(DeadLetterReason::MissingProperty, why)
+    }
+
+    /// Whether there is a [`correlation`](Self::correlation). Most requests have a token, whose text is not read for this.
+    #[inline]
+    fn has_correlation(&self, request: &Message) -> bool {
+        let is_by_message_id = matches!(self.correlate, Correlate::MessageIdOrCorrelationId | Correlate::MessageId);
+        let has_own = request.properties().has_message_id() && !request.is_message_id_stamped();
+        is_by_message_id && has_own || self.correlation(request).is_some()
     }
 
     #[inline]
