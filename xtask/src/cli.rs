@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand as Subcommands};
 
 use crate::{
     api, attacks, bench, clusters, conformance, deny, error::Error, faults, features, foreign, fuzz, guarantees, guide,
-    kill, latency, load, model, nightly, options::Output, package, power_loss, random, recovery, sabotage, semver,
-    shuttle, space, spec,
+    kill, latency, load, model, mutants, nightly, options::Output, package, power_loss, random, recovery, sabotage,
+    semver, shuttle, space, spec,
 };
 
 /// Run the longer checks and the benchmarks of this workspace
@@ -25,6 +25,7 @@ By purpose:
   brokers and clients   conformance, foreign, faults, clusters
   the embedded broker   model, shuttle, kill, power-loss, recovery, sabotage, space, latency
   untrusted input       fuzz, random
+  gaps in the tests     mutants
   cost of a message     guard, growth, memory, load, bench
   before a release      package, api, semver, nightly";
 
@@ -68,6 +69,8 @@ enum Subcommand {
     Memory(Output),
     /// Compare the embedded broker, in memory and durable, with a model of it over random operations
     Model(model::Options),
+    /// Change the code of a package in random places, and count the changes that its tests catch (installs cargo-mutants if it is missing)
+    Mutants(mutants::Options),
     /// Run the long checks in about 2 hours and write target/nightly/page.md
     Nightly(nightly::Options),
     /// Build the published crates from their archives, and a crate outside of the workspace from all of them
@@ -113,6 +116,7 @@ impl CommandLine {
             Subcommand::Load(options) => load::run(options),
             Subcommand::Memory(output) => bench::memory::run(output),
             Subcommand::Model(options) => model::run(options),
+            Subcommand::Mutants(options) => mutants::run(options),
             Subcommand::Nightly(options) => nightly::run(options),
             Subcommand::Package(options) => package::run(options),
             Subcommand::PowerLoss(options) => power_loss::run(options),

@@ -60,6 +60,8 @@ pub(crate) enum Error {
     Space { over: u64, goal: u64 },
     /// Features that break the library and that no test notices.
     Unnoticed(Vec<&'static str>),
+    /// Tests catch this percentage of the mutants, and have to catch more.
+    Survived { percent: u64, least: u64 },
     /// What is wrong with the rules, their tests or the exceptions.
     Spec(Vec<Problem>),
     /// What is wrong with the guarantees, their tests or their page.
@@ -118,6 +120,9 @@ impl std::fmt::Display for Error {
                 write!(f, "a store took {over} MiB beside twice what it holds, and may take {goal} MiB")
             }
             Self::Unnoticed(features) => write!(f, "no test notices {}", features.join(", ")),
+            Self::Survived { percent, least } => {
+                write!(f, "the tests catch {percent} % of the mutants, and have to catch {least} %")
+            }
             Self::NoReport(name) => {
                 write!(f, "the suite was not run on {name}: is there a server? See CONTRIBUTING.md")
             }
@@ -182,6 +187,7 @@ impl std::error::Error for Error {
             | Self::Memory { .. }
             | Self::Space { .. }
             | Self::Unnoticed(_)
+            | Self::Survived { .. }
             | Self::NoReport(_)
             | Self::NoPackage(_)
             | Self::Parts(_)

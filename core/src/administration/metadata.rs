@@ -86,4 +86,39 @@ mod tests {
             assert_eq!(of(seconds).check().is_ok(), allowed, "{seconds}");
         }
     }
+
+    /// Rules: S-13.
+    #[test]
+    fn each_member_that_differs_is_named() {
+        let none = Metadata::default();
+        assert_eq!(none.difference(&none), None);
+        for (name, other) in [
+            ("user_metadata", Metadata { user: Some("x".into()), ..none.clone() }),
+            ("batched_operations", Metadata { batched_operations: Some(true), ..none.clone() }),
+            ("express", Metadata { express: Some(true), ..none.clone() }),
+            ("ordering", Metadata { ordering: Some(true), ..none.clone() }),
+            ("duplicate_window", Metadata { duplicate_window: Some(Duration::from_secs(30)), ..none.clone() }),
+        ] {
+            assert_eq!(none.difference(&other), Some(name));
+            assert_eq!(other.difference(&other), None);
+        }
+    }
+
+    /// Rules: S-14.
+    #[test]
+    fn authorization_rules_differ_unless_all_are_the_same_or_none_is_declared() {
+        let of = |names: &[&str]| {
+            let authorization_rules = names.iter().map(|name| AuthorizationRule::new(*name, "", "")).collect();
+            Metadata { authorization_rules, ..Metadata::default() }
+        };
+        for (other, difference) in [
+            (of(&["a", "b"]), None),
+            (of(&[]), None),
+            (of(&["a"]), Some("authorization_rules")),
+            (of(&["a", "b", "c"]), Some("authorization_rules")),
+            (of(&["a", "c"]), Some("authorization_rules")),
+        ] {
+            assert_eq!(of(&["a", "b"]).difference(&other), difference, "{other:?}");
+        }
+    }
 }

@@ -255,4 +255,11 @@ mod tests {
     fn expired_messages_are_removed_by_default() {
         assert!(!QueueSettings::default().dead_letter_on_expiration);
     }
+
+    /// Rules: S-12.
+    #[test]
+    fn the_profile_of_the_emulator_has_3_deliveries_and_an_hour_to_live() {
+        let expected = QueueSettings::default().max_delivery_count(3).default_time_to_live(Duration::from_secs(3_600));
+        assert_eq!(QueueSettings::emulator(), expected);
+    }
 }

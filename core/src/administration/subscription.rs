@@ -108,3 +108,42 @@ impl Default for SubscriptionSettings {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_setting_is_that_of_the_queue_and_a_difference() {
+        let seconds = Duration::from_secs;
+        let metadata = Metadata { user: Some("x".into()), ..Metadata::default() };
+        let none = SubscriptionSettings::default;
+        let unlimited = QueueSettings::default().max_size(u64::MAX).max_message_size(QueueSettings::MAX_MESSAGE_SIZE);
+        let queue = || unlimited.clone();
+        assert_eq!((none().to_queue(), none().difference(&none())), (queue(), None));
+        for (name, settings, expected) in [
+            ("lock_duration", none().lock_duration(seconds(7)), queue().lock_duration(seconds(7))),
+            ("max_delivery_count", none().max_delivery_count(7), queue().max_delivery_count(7)),
+            ("default_time_to_live", none().default_time_to_live(seconds(7)), queue().default_time_to_live(seconds(7))),
+            (
+                "dead_letter_on_expiration",
+                none().dead_letter_on_expiration(true),
+                queue().dead_letter_on_expiration(true),
+            ),
+            ("requires_session", none().requires_session(true), queue().requires_session(true)),
+            ("forward_to", none().forward_to("a"), queue().forward_to("a")),
+            ("forward_dead_letters_to", none().forward_dead_letters_to("a"), queue().forward_dead_letters_to("a")),
+            (
+                "auto_delete_on_idle",
+                none().auto_delete_on_idle(seconds(700)),
+                queue().auto_delete_on_idle(seconds(700)),
+            ),
+            ("status", none().status(Status::Disabled), queue().status(Status::Disabled)),
+            ("user_metadata", none().metadata(metadata.clone()), queue().metadata(metadata)),
+            ("dead_letter_on_filter_error", none().dead_letter_on_filter_error(false), queue()),
+        ] {
+            assert_eq!(settings.to_queue(), expected, "{name}");
+            assert_eq!(none().difference(&settings), Some(name));
+        }
+    }
+}

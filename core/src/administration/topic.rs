@@ -84,3 +84,34 @@ impl Default for TopicSettings {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_setting_is_that_of_the_queue_and_a_difference() {
+        let seconds = Duration::from_secs;
+        let metadata = Metadata { user: Some("x".into()), ..Metadata::default() };
+        let (none, queue) = (TopicSettings::default, QueueSettings::default);
+        assert_eq!((none().to_queue(), none().difference(&none())), (queue(), None));
+        for (name, settings, expected) in [
+            ("default_time_to_live", none().default_time_to_live(seconds(7)), queue().default_time_to_live(seconds(7))),
+            ("duplicate_detection", none().duplicate_detection(seconds(30)), queue().duplicate_detection(seconds(30))),
+            ("max_duplicate_ids", none().max_duplicate_ids(7), queue().max_duplicate_ids(7)),
+            ("partitioned", none().partitioned(true), queue().partitioned(true)),
+            ("max_size", none().max_size(2_048), queue().max_size(2_048)),
+            ("max_message_size", none().max_message_size(7), queue().max_message_size(7)),
+            (
+                "auto_delete_on_idle",
+                none().auto_delete_on_idle(seconds(700)),
+                queue().auto_delete_on_idle(seconds(700)),
+            ),
+            ("status", none().status(Status::Disabled), queue().status(Status::Disabled)),
+            ("user_metadata", none().metadata(metadata.clone()), queue().metadata(metadata)),
+        ] {
+            assert_eq!(settings.to_queue(), expected, "{name}");
+            assert_eq!(none().difference(&settings), Some(name));
+        }
+    }
+}

@@ -382,4 +382,12 @@ mod tests {
         second.properties_mut().set_subject("b");
         assert_eq!((first.subject(), second.subject()), (Some("a"), Some("b")));
     }
+
+    #[test]
+    fn the_source_of_a_dead_letter_is_kept_without_what_was_received() {
+        let message = Message::new("body").with_dead_letter_source("orders/$deadletterqueue");
+        assert_eq!(message.dead_letter_source(), Some("orders/$deadletterqueue"));
+        assert_eq!(message.without_received().dead_letter_source(), Some("orders/$deadletterqueue"));
+        assert_eq!(Message::new("body").dead_letter_source(), None);
+    }
 }

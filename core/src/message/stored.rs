@@ -98,3 +98,18 @@ impl fmt::Debug for Stored {
         f.debug_tuple("Stored").field(&self.properties().message_id()).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stored_message_has_the_source_of_a_dead_letter_until_it_is_cleared() {
+        let mut stored = Stored::new(Message::new("body").with_dead_letter_source("orders/$deadletterqueue"));
+        assert_eq!(stored.dead_letter_source(), Some("orders/$deadletterqueue"));
+        stored.set_dead_letter_source("audit/$deadletterqueue");
+        assert_eq!(stored.dead_letter_source(), Some("audit/$deadletterqueue"));
+        stored.clear_dead_letter_source();
+        assert_eq!(stored.dead_letter_source(), None);
+    }
+}

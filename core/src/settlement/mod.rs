@@ -220,3 +220,25 @@ impl Disposition {
         Self::DeadLetter(Box::new(DeadLetter::new(reason, description)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_and_a_delay_are_read_again() {
+        let changes = Changes::because("no stock").after(Duration::from_secs(3));
+        assert_eq!((changes.cause(), changes.delay()), (Some("no stock"), Some(Duration::from_secs(3))));
+        let changes = changes.at_once();
+        assert_eq!((changes.cause(), changes.delay()), (Some("no stock"), None));
+        assert_eq!(Changes::NONE.cause(), None);
+    }
+
+    #[test]
+    fn only_a_message_that_is_held_is_on_hold() {
+        let held = Changes::hold(Duration::from_secs(3));
+        assert_eq!((held.is_hold(), held.then()), (true, Some(Then::Hold(Duration::from_secs(3)))));
+        assert_eq!(held.delay(), None);
+        assert!(!Changes::NONE.after(Duration::from_secs(3)).is_hold());
+    }
+}

@@ -1,5 +1,5 @@
 use super::*;
-use crate::message::{Field, PassThrough, Problem, Value};
+use crate::message::{Field, Message, PassThrough, Problem, Value};
 
 /// Rules: V-01.
 /// Attacks: 48.
@@ -163,4 +163,35 @@ fn a_correlation_id_has_the_type_of_the_message_id_it_is_copied_from() {
     request.pass_through_mut().annotations.clear();
     assert!(reply.correlate_with_message_id(&request));
     assert_eq!(reply.pass_through().unwrap().annotations, []);
+}
+
+#[test]
+fn the_description_of_a_dead_letter_is_an_application_property() {
+    let message = Message::builder().property(Properties::DEAD_LETTER_DESCRIPTION, "no stock").build("").unwrap();
+    assert_eq!(message.properties().dead_letter_description(), Some("no stock"));
+    assert_eq!(Message::new("").properties().dead_letter_description(), None);
+}
+
+#[test]
+fn each_property_counts_with_its_length_and_a_time_with_8_bytes() {
+    assert_eq!(Properties::new().size(), 0);
+    let message = Message::builder().message_id("1").correlation_id("22").subject("333").reply_to("4444");
+    let message = message.session_id("55555").to("666666").reply_to_session_id("7777777");
+    let message = message.time_to_live(std::time::Duration::from_secs(1)).property("key", "eight").build("").unwrap();
+    let size = 1 + 2 + 3 + 4 + 5 + 6 + 7 + 8 + (3 + 5);
+    assert_eq!(message.properties().size(), size);
+    let mut properties = message.properties().clone();
+    properties.set_scheduled_enqueue_time(crate::time::Timestamp::EPOCH);
+    properties.set_transaction_partition_key("999999999").unwrap();
+    assert_eq!(properties.size(), size + 8 + 9);
+}
+
+#[test]
+fn a_property_that_fits_to_the_last_byte_is_kept() {
+    let message = Message::builder().message_id("1").property("key", "eight").build("").unwrap();
+    for (bytes, kept) in [(9, 1), (8, 0)] {
+        let mut properties = message.properties().clone();
+        properties.fit_within(bytes);
+        assert_eq!(properties.application_properties().len(), kept, "{bytes}");
+    }
 }
