@@ -6,7 +6,7 @@ use consign::{
     consumer::Consumer,
     message::EntityPath,
     routing::{Body, Router, State},
-    rpc::{Fault, ReplySenders, Responder},
+    rpc::{Correlate, Fault, ReplySenders, Responder},
     transport::{Receiver, Sender as _, Transport},
 };
 use serde::Deserialize;
@@ -42,7 +42,11 @@ pub(crate) fn respond<T: Transport + Clone>(
     name: &str,
     requests: impl Receiver + 'static,
 ) -> Result<JoinHandle<()>, BoxError> {
-    let responder = Responder::builder(reply_senders(transport)).codecs(Codecs::json()).answer(name, half).build()?;
+    let responder = Responder::builder(reply_senders(transport))
+        .correlate(Correlate::CorrelationIdOrMessageId)
+        .codecs(Codecs::json())
+        .answer(name, half)
+        .build()?;
     let consumer = Consumer::new(requests, responder);
     Ok(tokio::spawn(async move {
         if let Err(error) = consumer.run().await {
