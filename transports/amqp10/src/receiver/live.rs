@@ -16,14 +16,14 @@ use consign_core::{
     time::Timestamp,
     transport::{Delivery, ErrorKind, Lease},
 };
-use tokio::time::Instant;
+use tokio::{runtime::Handle, time::Instant};
 
 use super::{
     held::Held,
     lease::Amqp10Lease,
     source::{Mode, Origin, Place, Source},
 };
-use crate::{dialer, error::Failure, log, wire};
+use crate::{DeadLetters, dialer, error::Failure, log, wire};
 
 /// An attached link.
 pub(super) struct Live {
@@ -161,7 +161,8 @@ impl Live {
 /// The most messages that are requested at once: the engine tracks no more unsettled deliveries of a session.
 const MOST_CREDIT: u32 = 8_192;
 
-/// The log line of a message that no caller receives.
+/// The log lines of a message that no caller receives.
+const NOT_BURIED: &str = "a message that cannot be decoded was not dead-lettered";
 const UNREADABLE: &str = "a message cannot be decoded: it is dead-lettered as MalformedMessage";
 
 impl Origin {
@@ -200,8 +201,18 @@ impl Origin {
         };
         match unreadable.filter(|_| is_buried) {
             Some(error) => {
-                // The settlement has begun, and logs if the broker does not accept the dead letter.
-                drop(lease.settle(Disposition::DeadLetter(Box::new(error.why()))));
+                let settling = lease.settle(Disposition::DeadLetter(Box::new(error.why())));
+                let source = Arc::clone(source);
+                // No caller waits for it. A copy that is not accepted is logged where it is sent.
+                if let Ok(runtime) = Handle::try_current() {
+                    runtime.spawn(async move {
+                        if let Err(error) = settling.await
+                            && source.core.options.dead_letters == DeadLetters::Reject
+                        {
+                            log::failed(&source.path, NOT_BURIED, &error);
+                        }
+                    });
+                }
                 None
             }
             None => Some(Delivery { message, lease }),
