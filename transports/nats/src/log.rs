@@ -3,7 +3,7 @@
 use std::fmt;
 
 use consign_core::{
-    settlement::DeadLetter,
+    settlement::{DeadLetter, DeadLetterReason},
     transport::{Escaped, log_limit},
 };
 
@@ -63,15 +63,20 @@ pub(crate) fn malformed(subject: &str, why: &DeadLetter, is_refused: bool) {
         let (entity, reason) =
             (tracing::field::display(Escaped(subject)), tracing::field::display(why.reason.as_str()));
         let description = tracing::field::display(Escaped(&why.description));
-        let result =
-            if is_refused { "the request is refused" } else { "it is delivered with its headers as properties" };
+        let is_too_large = why.reason == DeadLetterReason::HeaderSizeExceeded;
+        let problem = if is_too_large { "exceed the limits" } else { "cannot be read" };
+        let result = match (is_refused, is_too_large) {
+            (true, _) => "the request is refused",
+            (false, true) => "it is delivered without the largest ones",
+            (false, false) => "it is delivered with its headers as properties",
+        };
         tracing::warn!(
             target: TARGET,
             entity,
             reason,
             description,
             suppressed,
-            "the headers of a message of core NATS cannot be read: {result}"
+            "the headers of a message of core NATS {problem}: {result}"
         );
     }
 }

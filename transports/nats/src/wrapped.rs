@@ -14,7 +14,7 @@ use consign_core::{
     message::{Properties, Received, SequenceNumber},
     settlement::DeadLetter,
     time::Timestamp,
-    transport::{BoxFuture, Capabilities, Delivery, ErrorKind, ManageError, ReceiveError, Receiver, Sender as _},
+    transport::{Capabilities, Delivery, ErrorKind, ManageError, ReceiveError, Receiver, Sender as _},
 };
 use futures_util::Stream;
 
@@ -23,6 +23,7 @@ use crate::{
     beside::Beside,
     deferred,
     entities::{GRACE, dead},
+    jobs::Job,
     log,
     read::{self, Origin},
     reply,
@@ -87,7 +88,7 @@ impl Nats {
     /// `sequence_number` counts from 1.
     #[must_use]
     pub fn wrap_subscription(&self, subscriber: Subscriber) -> NatsSubscription {
-        NatsSubscription { nats: self.clone(), subscriber, received: 0, refusing: None }
+        NatsSubscription { nats: self.clone(), subscriber, received: 0 }
     }
 }
 
@@ -127,14 +128,13 @@ impl fmt::Debug for WrappedConsumer {
 /// The reply subject of a request is its ReplyTo, as a path that [`Nats::sender`] takes, and its CorrelationId if it has
 /// no id of its own.
 ///
-/// A request whose headers cannot be read, or exceed the limits of a message, is not received: its reply is the fault
-/// `InvalidRequest`. Any other such message is received with these headers as application properties. Both are logged.
+/// A request whose headers cannot be read, or exceed the limits of a message, is not received: the fault `InvalidRequest`, with
+/// an empty body, is sent to its reply subject. Any other message is received: with headers that cannot be read as application
+/// properties, and without the largest ones if they exceed the limits. Each is logged.
 pub struct NatsSubscription {
     nats: Nats,
     subscriber: Subscriber,
     received: u64,
-    /// The fault of a request whose headers cannot be read, until it is sent.
-    refusing: Option<BoxFuture<()>>,
 }
 
 impl Receiver for NatsSubscription {
@@ -148,13 +148,6 @@ impl Receiver for NatsSubscription {
     ) -> Poll<Result<usize, ReceiveError>> {
         let mut taken = 0;
         while taken < max.max(1) {
-            if let Some(refusing) = &mut self.refusing {
-                match refusing.as_mut().poll(cx) {
-                    Poll::Ready(()) => self.refusing = None,
-                    Poll::Pending if taken == 0 => return Poll::Pending,
-                    Poll::Pending => break,
-                }
-            }
             match Pin::new(&mut self.subscriber).poll_next(cx) {
                 Poll::Pending if taken == 0 => return Poll::Pending,
                 Poll::Ready(None) if taken == 0 => {
@@ -176,10 +169,10 @@ impl Receiver for NatsSubscription {
                     }
                     if let Some(malformed) = read.malformed {
                         let why = malformed.why();
-                        let is_refused = message.reply.as_deref().and_then(reply::path).is_some();
-                        log::malformed(subject, &why, is_refused);
-                        if is_refused {
-                            self.refusing = Some(Box::pin(refuse(self.nats.clone(), request, why)));
+                        let reply_to = message.reply.as_deref().and_then(reply::path);
+                        log::malformed(subject, &why, reply_to.is_some());
+                        if let Some(reply_to) = reply_to {
+                            self.refuse(subject, reply_to, &request, &why);
                             continue;
                         }
                     }
@@ -197,17 +190,31 @@ impl Receiver for NatsSubscription {
     }
 }
 
-/// Answers a request by a fault, at most once as any reply at a reply subject.
-async fn refuse(nats: Nats, request: Message, why: DeadLetter) {
-    let (Some(reply_to), subject) = (request.reply_to(), request.subject().unwrap_or("")) else { return };
-    let mut fault = wire::invalid_request(&why);
-    if let Some(id) = request.correlation_id() {
-        fault.properties_mut().set_correlation_id(id.to_owned());
+impl NatsSubscription {
+    /// Answers a request by a fault at its reply subject, at most once as any reply there. The receiver does not wait for it.
+    fn refuse(&self, subject: &str, reply_to: String, request: &Message, why: &DeadLetter) {
+        const NOT_SENT: &str = "the fault of a request was not sent";
+        let Some(place) = self.nats.inner.place() else {
+            return log::failed(subject, NOT_SENT, &"too many settlements and faults are being sent");
+        };
+        let mut fault = wire::invalid_request(why);
+        if let Some(id) = correlation(request) {
+            fault.properties_mut().set_correlation_id(id.to_owned());
+        }
+        let (nats, subject) = (self.nats.clone(), subject.to_owned());
+        place.send(Job::Settle(Box::pin(async move {
+            let sent = async { nats.sender(&reply_to).await?.send(fault).await };
+            if let Err(error) = sent.await {
+                log::failed(&subject, NOT_SENT, &error);
+            }
+        })));
     }
-    let sent = async { nats.sender(reply_to).await?.send(fault).await };
-    if let Err(error) = sent.await {
-        log::failed(subject, "the fault of a request was not sent", &error);
-    }
+}
+
+/// Returns the id that identifies the reply of a request, as a responder does by default.
+fn correlation(request: &Message) -> Option<&str> {
+    let message_id = request.original_message_id().filter(|_| !request.is_message_id_stamped());
+    message_id.or_else(|| request.correlation_id().filter(|id| !id.is_empty()))
 }
 
 /// Sets the reply address of a request of core NATS. Each request has its own reply subject, which also identifies it.

@@ -85,7 +85,9 @@ impl Transaction {
             let refused = SendError::new(ErrorKind::InvalidOperation);
             return Err(refused.with_detail("the sender belongs to another broker"));
         }
-        self.admit(sender.entity.top_level).await.map_err(|(kind, detail)| SendError::new(kind).with_detail(detail))?;
+        let now = self.inner.now().await?;
+        let admitted = self.admit(sender.entity.top_level, now);
+        admitted.map_err(|(kind, detail)| SendError::new(kind).with_detail(detail))?;
         self.sends.push((sender.entity.clone(), prepared, at.is_some()));
         Ok(())
     }
@@ -102,12 +104,9 @@ impl Transaction {
             Ok(planned) => planned,
             Err(refused) => return Err(TransactionError::from(refused).with_leases([lease])),
         };
-        let top_level: Result<Option<i64>, Failure> = self
-            .inner
-            .value("SELECT coalesce(topic, id) FROM {s}.entities WHERE id = $1", &[(&token.entity, Type::INT8)])
-            .await;
-        let top_level = match top_level {
-            Ok(Some(top_level)) if Arc::ptr_eq(&self.inner, lease.inner()) => top_level,
+        let found = self.entity(token.entity).await;
+        let (top_level, now) = match found {
+            Ok(Some(found)) if Arc::ptr_eq(&self.inner, lease.inner()) => found,
             Ok(_) => {
                 let lost = SettleError::new(ErrorKind::MessageLockLost);
                 return Err(TransactionError::from(lost).with_leases([lease]));
@@ -116,7 +115,7 @@ impl Transaction {
                 return Err(TransactionError::from(SettleError::from(failure)).with_leases([lease]));
             }
         };
-        if let Err((kind, detail)) = self.admit(top_level).await {
+        if let Err((kind, detail)) = self.admit(top_level, now) {
             let refused = SettleError::new(kind).with_detail(detail);
             return Err(TransactionError::from(refused).with_leases([lease]));
         }
@@ -124,17 +123,21 @@ impl Transaction {
         Ok(())
     }
 
-    /// Checks whether it takes one more operation on this entity.
-    async fn admit(&mut self, top_level: i64) -> Result<(), (ErrorKind, &'static str)> {
+    /// Returns the top-level entity of one, and the time of the database, by one question.
+    async fn entity(&self, id: i64) -> Result<Option<(i64, Timestamp)>, Failure> {
+        let sql = self.inner.sql("SELECT coalesce(topic, id), {s}.ms({s}.now()) FROM {s}.entities WHERE id = $1");
+        let Some(row) = self.inner.database.row(&sql, &[(&id, Type::INT8)]).await? else { return Ok(None) };
+        Ok(Some((row.try_get(0)?, Timestamp::from_millis(row.try_get(1)?))))
+    }
+
+    /// Checks whether it takes one more operation on this entity, at a time of the database, which decides at the commit too.
+    fn admit(&mut self, top_level: i64, now: Timestamp) -> Result<(), (ErrorKind, &'static str)> {
         if self.top_level.is_some_and(|own| own != top_level) {
             return Err((ErrorKind::InvalidOperation, "a transaction is about one entity"));
         }
         if self.settlements.len() + self.sends.len() >= Self::MAX_MESSAGES {
             return Err((ErrorKind::QuotaExceeded, "a transaction has at most 100 messages"));
         }
-        // By the clock of the database, which decides at the commit too.
-        let now = self.inner.now().await;
-        let now = now.map_err(|_| (ErrorKind::CommunicationProblem, "the database does not answer"))?;
         if now.saturating_since(*self.begun.get_or_insert(now)) > Self::TIMEOUT {
             return Err((ErrorKind::Transaction, "it took longer than 2 minutes"));
         }

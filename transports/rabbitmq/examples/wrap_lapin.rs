@@ -1,12 +1,13 @@
 //! Stacks around a plain lapin client: `cargo run -p consign-rabbitmq --example wrap_lapin -- QUEUE DEAD-LETTER-EXCHANGE`.
 use std::time::Duration;
 
-use consign::middleware::delivery_limit::{DeliveryLimitLayer, count_delivery};
+use consign::middleware::delivery_limit::DeliveryLimitLayer;
 use consign::middleware::encode::{EncodeLayer, OutboundMessage};
 use consign::middleware::{catch_panic::CatchPanicLayer, dead_letter::DeadLetterLayer, message_id::MessageIdLayer};
 use consign::routing::{Body, Router};
+use consign::settlement::{Changes, Transient};
 use consign::transport::{ErrorKind, SendError, SendExt};
-use consign::{Disposition, Message, codecs::Codecs, settlement::Transient};
+use consign::{Disposition, Message, codecs::Codecs};
 use consign_rabbitmq::{convert, lapin};
 use futures_util::TryStreamExt;
 use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicNackOptions, BasicPublishOptions, BasicQosOptions};
@@ -50,24 +51,21 @@ pub(crate) async fn consume(channel: &Channel, queue: &str, dead_letters: &str) 
             Ok(message) => stack.ready().await?.call(message).await,
             Err(unreadable) => Ok(unreadable.into()),
         };
-        match disposition {
-            Ok(Disposition::Complete) => delivery.ack(BasicAckOptions::default()).await?,
+        let published = match disposition {
+            Ok(Disposition::Complete) => Ok(()),
             Ok(Disposition::DeadLetter(why)) => {
-                let to = [dead_letters, delivery.routing_key.as_str()];
-                publish(channel, to, convert::dead_letter(&delivery, *why)?).await?;
-                delivery.ack(BasicAckOptions::default()).await?
+                let to = [dead_letters, convert::routing_key(&delivery)];
+                publish(channel, to, convert::dead_letter(&delivery, *why)?).await
             }
             // Only quorum queues count deliveries. The copy counts on each kind of queue.
-            _ => {
-                let copy = convert::to_lapin(&count_delivery(&convert::from_delivery(&delivery)?))?;
-                if publish(channel, ["", queue], copy).await.is_ok() {
-                    delivery.ack(BasicAckOptions::default()).await?
-                } else {
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                    delivery.nack(BasicNackOptions { requeue: true, ..Default::default() }).await?
-                }
-            }
+            _ => publish(channel, ["", queue], convert::abandoned(&delivery, Changes::NONE)?).await,
         };
+        if published.is_ok() {
+            delivery.ack(BasicAckOptions::default()).await?;
+        } else {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            delivery.nack(BasicNackOptions { requeue: true, ..Default::default() }).await?;
+        }
     }
     Ok(())
 }

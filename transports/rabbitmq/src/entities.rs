@@ -25,10 +25,12 @@ pub(crate) enum Known {
 
 /// The settings that this process has.
 #[derive(Default)]
-pub(crate) struct Entities(Mutex<HashMap<String, Entity>>, RoutedQueues);
-
-/// The queues of which the routing key is the Subject of messages.
-type RoutedQueues = Mutex<HashSet<String>>;
+pub(crate) struct Entities {
+    known: Mutex<HashMap<String, Entity>>,
+    /// The queues of which the routing key is the Subject of messages. A registration is for the life of the client, so the
+    /// program bounds their number.
+    subject_from_routing_key: Mutex<HashSet<String>>,
+}
 
 #[derive(Clone, Default)]
 struct Entity {
@@ -39,17 +41,17 @@ struct Entity {
 
 impl Entities {
     pub(crate) fn get(&self, path: &EntityPath) -> Option<Known> {
-        self.0.lock().get(path.as_str())?.known.get().cloned()
+        self.known.lock().get(path.as_str())?.known.get().cloned()
     }
 
     /// Has the routing key of a message from this queue be its Subject.
     pub(crate) fn take_subject_from_routing_key(&self, path: &EntityPath) {
-        self.1.lock().insert(path.as_str().to_owned());
+        self.subject_from_routing_key.lock().insert(path.as_str().to_owned());
     }
 
     /// Returns whether the routing key of a message from this queue is its Subject.
     pub(crate) fn is_subject_from_routing_key(&self, path: &EntityPath) -> bool {
-        self.1.lock().contains(path.as_str())
+        self.subject_from_routing_key.lock().contains(path.as_str())
     }
 
     /// Keeps settings that the server has.
@@ -64,23 +66,23 @@ impl Entities {
 
     fn insert(&self, path: &EntityPath, known: Known, is_registered: bool) {
         let entity = Entity { known: Arc::new(OnceCell::new_with(Some(known))), is_registered };
-        let mut entities = self.0.lock();
+        let mut entities = self.known.lock();
         limit(&mut entities);
         entities.insert(path.as_str().to_owned(), entity);
     }
 
     pub(crate) fn forget(&self, path: &EntityPath) {
-        self.0.lock().remove(path.as_str());
+        self.known.lock().remove(path.as_str());
     }
 
     /// Forgets settings that can be read again, because the entity was not found.
     pub(crate) fn doubt(&self, path: &EntityPath) {
-        self.0.lock().retain(|key, entity| key != path.as_str() || entity.is_registered);
+        self.known.lock().retain(|key, entity| key != path.as_str() || entity.is_registered);
     }
 
     /// Returns the place of an entity's settings, which are found once.
     pub(crate) fn cell(&self, path: &EntityPath) -> Arc<OnceCell<Known>> {
-        let mut entities = self.0.lock();
+        let mut entities = self.known.lock();
         limit(&mut entities);
         Arc::clone(&entities.entry(path.as_str().to_owned()).or_default().known)
     }
@@ -112,7 +114,7 @@ mod tests {
         for index in 0..=MOST {
             entities.keep(&path(&format!("q{index}")), topic());
         }
-        assert!(entities.0.lock().len() <= MOST);
+        assert!(entities.known.lock().len() <= MOST);
         assert!(entities.get(&path("registered")).is_some() && entities.get(&path(&format!("q{MOST}"))).is_some());
         entities.forget(&path("registered"));
         assert_eq!(entities.get(&path("registered")), None);

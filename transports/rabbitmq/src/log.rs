@@ -94,13 +94,20 @@ pub(crate) fn malformed(entity: &str, malformed: &Malformed) {
     }
 }
 
-/// A redelivery that neither the queue nor a property counts. A `Delivery` has no name of its queue.
-pub(crate) fn uncounted() {
-    if let Some(suppressed) = log_limit("", "Uncounted") {
-        tracing::warn!(
-            target: TARGET, suppressed,
-            "a redelivered message has no delivery count, as on a classic queue: DeliveryLimitLayer cannot limit its deliveries. Publish the copy of count_delivery instead of a nack"
-        );
+/// A redelivery that neither the queue nor a property counts. A correct program has some after a shutdown.
+pub(crate) fn uncounted(queue: Option<&str>) {
+    if let Some(suppressed) = log_limit(queue.unwrap_or(""), "Uncounted") {
+        let entity = queue.map(|queue| tracing::field::display(Escaped(queue)));
+        tracing::info!(target: TARGET, entity, suppressed, "a message was redelivered, and not counted by its queue");
+    }
+}
+
+/// The headers of a copy would exceed one frame with the history of the message.
+pub(crate) fn history_left_out(queue: &str, error: &impl std::fmt::Display) {
+    if let Some(suppressed) = log_limit(queue, "HistoryLeftOut") {
+        let error = error.to_string();
+        let (entity, error) = (tracing::field::display(Escaped(queue)), tracing::field::display(Escaped(&error)));
+        tracing::info!(target: TARGET, entity, error, suppressed, "the history of a message does not fit into its copy, which begins without x-death");
     }
 }
 

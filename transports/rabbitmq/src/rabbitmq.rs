@@ -89,11 +89,12 @@ impl RabbitMq {
     /// Takes the Subject of messages from a queue of another program from their routing key, by which a router selects its
     /// handler. It applies to messages without a `type` that were published to an exchange other than the default one, whose
     /// routing key is only the name of a queue, and to receivers that this client and its clones create afterwards. Copies of
-    /// such a message, such as dead letters, have the Subject as their `type`.
+    /// such a message, such as dead letters, have the Subject as their `type`. A registration is for the life of the client.
     ///
     /// # Errors
     ///
-    /// A path that is not allowed.
+    /// A path that is not allowed. The sessions of such a queue are `InvalidOperation`: the routing key of a message of a session
+    /// is that of its slot.
     pub fn register_subject_from_routing_key(&self, path: &str) -> Result<(), ManageError> {
         self.0.entities.take_subject_from_routing_key(&check_path(path)?);
         Ok(())

@@ -3,6 +3,7 @@
 use std::{
     collections::VecDeque,
     hash::{BuildHasher, RandomState},
+    sync::Arc,
     time::Duration,
 };
 
@@ -24,6 +25,7 @@ const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);
 
 const DEAD_LETTERED: &str = "a message cannot be decoded: it is dead-lettered as MalformedMessage";
+const NOT_REJECTED: &str = "a message that cannot be decoded was not dead-lettered: the broker did not confirm that it is rejected";
 const REFUSED: &str = "the broker does not accept the dead letter of a message that cannot be decoded: the message is redelivered after a pause";
 
 /// The messages of a source that the broker has not accepted as dead letters.
@@ -69,16 +71,23 @@ impl Held {
             log::failed(&source.path, DEAD_LETTERED, error);
         }
         if source.core.options.dead_letters == DeadLetters::Reject {
-            // It has begun.
-            drop(self.finish(rejected(error.why())));
+            let source = Arc::clone(source);
+            let rejecting = self.finish(rejected(error.why()));
+            spawn(async move {
+                if let Err(failure) = rejecting.await {
+                    log::failed(&source.path, NOT_REJECTED, &failure);
+                }
+            });
             return;
         }
         let copy = copy::dead(&self, error.why());
-        let replacing = async move {
+        spawn(async move {
             let source = &self.origin.source;
             let Err(failure) = self.send(copy, source.dead_letters()).await else {
                 take(&mut source.refused.entries.lock(), key);
-                return self.complete().await;
+                // The end of its link is logged there, and the message is redelivered.
+                drop(self.complete().await);
+                return;
             };
             let failures = source.refused.count(key);
             if failures == 1 {
@@ -87,12 +96,15 @@ impl Held {
             }
             // Locked, so that the broker does not deliver it again at once.
             tokio::time::sleep(pause(failures)).await;
-            self.fail().await
-        };
-        // A receiver is polled within a runtime. Without one the message stays locked until the link ends.
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(replacing);
-        }
+            drop(self.fail().await);
+        });
+    }
+}
+
+/// A receiver is polled within a runtime. Without one the message stays locked until the link ends.
+fn spawn(settling: impl Future<Output = ()> + Send + 'static) {
+    if let Ok(runtime) = Handle::try_current() {
+        runtime.spawn(settling);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use consign::{
-    message::{PassThrough, PropertyValue, Value as CoreValue},
+    message::{EntityPath, PassThrough, PropertyValue, Value as CoreValue},
     settlement::{DeadLetter, DeadLetterReason},
     transport::ReceiverExt,
 };
@@ -13,6 +13,7 @@ use consign_amqp::{
     message::{ApplicationProperties, Body, EncodedMessage, Header, MessageAnnotations, Properties, Sections},
     value::{Decimal32, List, Symbol, Value},
 };
+use consign_amqp10::{Amqp10, DeadLetters};
 use consign_conformance::log::Lines;
 use tokio::time::timeout;
 
@@ -187,4 +188,20 @@ async fn what_is_not_a_message_waits_for_its_dead_letter_address() {
     assert_eq!(count(&dead.message), 2);
     let warned = lines.of("consign::amqp10");
     assert!(warned.len() == 2 && warned[1].contains("dead_letter_address"), "{warned:?}");
+}
+
+/// Rules: K-277, K-283.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_a_message_is_rejected_where_the_broker_dead_letters() {
+    let Some(bench) = Bench::with(Amqp10::options().dead_letters(DeadLetters::Reject)).await else { return };
+    let dead = EntityPath::new(&format!("dead/{}", bench.queue)).unwrap();
+    bench.proton.queues().create(dead.as_str()).await.unwrap();
+    let malformed = b"\x00\x53\x7f\x40".to_vec();
+    send(&bench, malformed.clone()).await;
+    bench.send(["next"]).await;
+    let mut receiver = bench.receiver().await;
+    let next = timeout(SOON, receiver.receive()).await.unwrap().unwrap();
+    assert_eq!(text(&next.message), "next");
+    let dead = timeout(SOON, super::receiver(&bench.amqp, &dead).await.receive()).await.unwrap().unwrap();
+    assert!(dead.message.payload().unwrap().ends_with(&malformed), "{:?}", dead.message.payload());
 }

@@ -23,7 +23,7 @@ cases! {
         a_deferral_does_not_set_the_reason [Deferral],
         /// Rules: S-61.
         a_dead_letter_keeps_no_older_description,
-        /// Rules: V-12.
+        /// Rules: K-45.
         a_text_that_is_too_long_is_refused_and_the_message_is_redelivered,
         /// Rules: S-41.
         a_dead_letter_does_not_die_again,

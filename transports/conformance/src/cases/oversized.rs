@@ -11,6 +11,8 @@ cases! {
         /// Rules: S-92.
         a_message_whose_changes_are_too_large_is_dead_lettered_when_it_is_abandoned,
         /// Rules: S-92.
+        a_message_of_a_session_whose_changes_are_too_large_is_dead_lettered_when_it_is_abandoned [Sessions],
+        /// Rules: S-92.
         a_message_whose_changes_are_too_large_is_dead_lettered_when_it_is_deferred [Deferral],
         /// Rules: S-92.
         a_dead_letter_whose_changes_are_too_large_stays_as_it_was_when_it_is_abandoned;
@@ -34,13 +36,17 @@ async fn with_properties(bench: &Bench<'_>, queue: &EntityPath) -> Result<Delive
 
 /// Checks that the only message is a dead letter with the reason of the broker, and without the changes.
 async fn is_dead(bench: &Bench<'_>, queue: &EntityPath) -> Verdict {
-    let dead = bench.take(&queue.dead_letter()).await?;
-    ensure_eq!((text(&dead).as_str(), why(&dead).0), ("a", "HeaderSizeExceeded"));
-    ensure!(!why(&dead).1.is_empty(), "the broker does not describe the reason");
+    is_dead_letter(&bench.take(&queue.dead_letter()).await?)?;
+    bench.gone(queue).await
+}
+
+fn is_dead_letter(dead: &Message) -> Verdict {
+    ensure_eq!((text(dead).as_str(), why(dead).0), ("a", "HeaderSizeExceeded"));
+    ensure!(!why(dead).1.is_empty(), "the broker does not describe the reason");
     let lengths = ["k", "l", "m"]
         .map(|name| dead.application_properties().get(name).and_then(PropertyValue::as_str).map(str::len));
     ensure_eq!(lengths, [Some(LARGE), Some(LARGE), None]);
-    bench.gone(queue).await
+    Ok(())
 }
 
 async fn a_dead_letter_whose_changes_are_too_large_has_the_reason_of_the_broker(bench: &Bench<'_>) -> Verdict {
@@ -64,6 +70,20 @@ async fn a_message_whose_changes_are_too_large_is_dead_lettered_when_it_is_aband
     let queue = bench.queue(QueueSettings::default()).await?;
     with_properties(bench, &queue).await?.settle(Disposition::Abandon(large("m").into())).await?;
     is_dead(bench, &queue).await
+}
+
+async fn a_message_of_a_session_whose_changes_are_too_large_is_dead_lettered_when_it_is_abandoned(
+    bench: &Bench<'_>,
+) -> Verdict {
+    let queue = bench.queue(QueueSettings::default().requires_session(true)).await?;
+    let message =
+        Message::builder().session_id("one").property("k", "x".repeat(LARGE)).property("l", "x".repeat(LARGE));
+    bench.send(&queue, message.build("a")?).await?;
+    let mut session = bench.accept_session(&queue, "one").await?;
+    bench.receive_by(&mut session).await?.settle(Disposition::Abandon(large("m").into())).await?;
+    is_dead_letter(&bench.take(&queue.dead_letter()).await?)?;
+    ensure_eq!(bench.drain_by(&mut session).await?.len(), 0);
+    Ok(())
 }
 
 async fn a_message_whose_changes_are_too_large_is_dead_lettered_when_it_is_deferred(bench: &Bench<'_>) -> Verdict {

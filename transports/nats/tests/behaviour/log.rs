@@ -196,3 +196,53 @@ async fn a_reply_of_core_nats_that_cannot_be_read_is_logged() {
     let line = &logged(&lines, "the headers of a message of core NATS cannot be read", 1).await[0];
     assert!(line.contains("reason=MalformedHeader") && line.contains("Sb-P-count"), "{line}");
 }
+
+/// Rules: K-129.
+#[tokio::test]
+async fn an_event_of_core_nats_with_a_large_header_is_delivered_without_it() {
+    let Some(url) = server::url() else { return };
+    let (lines, _guard) = Lines::capture();
+    let client = async_nats::connect(&url).await.unwrap();
+    let nats = Nats::options().server_syncs().wrap(client.clone()).await.unwrap();
+    let subject = format!("log.{:016x}", fastrand::u64(..));
+    let mut events = nats.wrap_subscription(client.subscribe(subject.clone()).await.unwrap());
+    let mut headers = async_nats::HeaderMap::new();
+    headers.insert("X-Stack", "x".repeat(40_000));
+    headers.insert("X-Tenant", "acme");
+    client.publish_with_headers(subject, headers, "event".into()).await.unwrap();
+    let event = events.receive_within(LONG).await.unwrap();
+    let has = |name| event.message.application_properties().get(name).is_some();
+    assert_eq!((event.message.payload(), has("X-Stack"), has("X-Tenant")), (Some(&b"event"[..]), false, true));
+    let text = "the headers of a message of core NATS exceed the limits: it is delivered without the largest ones";
+    let line = &logged(&lines, text, 1).await[0];
+    assert!(line.contains("reason=HeaderSizeExceeded"), "{line}");
+}
+
+/// Rules: K-129.
+/// The caller waits at its reply subject, whatever its headers say.
+#[tokio::test]
+async fn the_fault_of_an_unreadable_request_has_its_reply_subject_and_its_id() {
+    let Some(url) = server::url() else { return };
+    let client = async_nats::connect(&url).await.unwrap();
+    let nats = Nats::options().server_syncs().wrap(client.clone()).await.unwrap();
+    let subject = format!("log.{:016x}", fastrand::u64(..));
+    let mut requests = nats.wrap_subscription(client.subscribe(subject.clone()).await.unwrap());
+    client.flush().await.unwrap();
+    let mut headers = async_nats::HeaderMap::new();
+    let stack = "x".repeat(40_000);
+    for (name, value) in [
+        ("X-Stack", stack.as_str()),
+        ("Sb-Reply-To", "_INBOX/another/caller"),
+        ("Nats-Msg-Id", "request-7"),
+        ("Sb-Correlation-Id", "correlation-7"),
+    ] {
+        headers.insert(name, value);
+    }
+    let fault = tokio::select! {
+        fault = client.request_with_headers(subject, headers, "ask".into()) => fault.unwrap(),
+        received = requests.receive_within(LONG) => panic!("{received:?}"),
+    };
+    let value = |name: &str| fault.headers.as_ref()?.get(name).map(async_nats::HeaderValue::as_str);
+    assert_eq!(value("Sb-P-x-fault"), Some("s:InvalidRequest"));
+    assert_eq!((value("Sb-Correlation-Id"), fault.payload.is_empty()), (Some("request-7"), true));
+}

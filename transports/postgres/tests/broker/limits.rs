@@ -197,3 +197,15 @@ async fn a_send_that_gets_no_connection_was_not_executed() {
     sender.send(Message::new("a")).await.unwrap();
     fixture.end().await;
 }
+
+#[tokio::test]
+async fn a_transaction_keeps_the_source_of_a_failure() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let other = fixture.other().await;
+    let (sender, mut transaction) = (other.sender(QUEUE).await.unwrap(), other.begin());
+    transaction.send(&sender, Message::new("a")).await.unwrap();
+    other.pool().close();
+    let error = transaction.send(&sender, Message::new("b")).await.unwrap_err();
+    assert!(std::error::Error::source(&error).is_some(), "{error}");
+    fixture.end().await;
+}

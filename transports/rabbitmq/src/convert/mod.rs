@@ -29,16 +29,20 @@ use bytes::Bytes;
 use consign_core::{
     Message,
     message::{PropertyValue, Received, SequenceNumber},
-    settlement::{DeadLetter, UnreadableMessage},
+    settlement::{Changes, DeadLetter, UnreadableMessage},
     time::Timestamp,
     transport::SendError,
 };
-use lapin::{BasicProperties, message::Delivery, types::FieldTable};
+use lapin::{
+    BasicProperties,
+    message::Delivery,
+    types::{AMQPValue, FieldTable},
+};
 
 use crate::{
     log,
     receiver::delivered::{routed_subject, too_large},
-    wire::{self, Expiration, Facts, Stamp, Written},
+    wire::{self, Expiration, Facts, Stamp, Written, names},
 };
 
 /// Returns the properties and the payload of a message, for `basic_publish`.
@@ -77,15 +81,15 @@ pub fn from_lapin(properties: &BasicProperties, payload: impl Into<Bytes>) -> Re
 /// A delivery of a quorum queue that was delivered before has the header `x-delivery-count`: the message then has a
 /// [`Received`] with the number of this delivery, to which the property of `count_delivery` is added. Other deliveries have
 /// no `Received`, because RabbitMQ does not count them: `DeliveryLimitLayer` takes them as the first one, or reads the
-/// property of `count_delivery`. A redelivery without either number, as on a classic queue, is a WARN line: a loop that
-/// returns it by `nack` delivers it without a limit.
+/// property of `count_delivery`. A redelivery without either number, as on a classic queue, is an INFO line: a loop that
+/// returns it by `nack` delivers it without a limit, and one that publishes the copy of [`abandoned`] does not.
 ///
 /// # Errors
 ///
 /// As [`from_lapin`].
 pub fn from_delivery(delivery: &Delivery) -> Result<Message, UnreadableMessage> {
     let (mut message, facts, unreadable) = read(&delivery.properties, Bytes::copy_from_slice(&delivery.data));
-    let counted = message.application_properties().get(COUNT).and_then(PropertyValue::to_u64);
+    let counted = counted(&message);
     if let Some(failed) = delivery_count(&delivery.properties) {
         // RabbitMQ counts the deliveries of a copy from its publication on.
         let failed = failed.saturating_add(counted.map_or(0, |counted| u32::try_from(counted).unwrap_or(u32::MAX)));
@@ -94,7 +98,7 @@ pub fn from_delivery(delivery: &Delivery) -> Result<Message, UnreadableMessage> 
         received.expires_at = facts.expires_at.filter(|_| facts.is_stamped).unwrap_or(Timestamp::MAX);
         message = message.with_received(received);
     } else if delivery.redelivered && counted.is_none() {
-        log::uncounted();
+        log::uncounted(queue_of(delivery));
     }
     match unreadable {
         Some(dead_letter) => Err(UnreadableMessage::new(message, dead_letter)),
@@ -103,14 +107,16 @@ pub fn from_delivery(delivery: &Delivery) -> Result<Message, UnreadableMessage> 
 }
 
 /// Returns the message of a delivery as [`from_delivery`], with its routing key as the Subject if it has no `type` and was
-/// published to an exchange other than the default one. A copy that is published with the same routing key keeps it.
+/// published to an exchange other than the default one. A copy of [`abandoned`] keeps it.
 ///
 /// # Errors
 ///
 /// As [`from_lapin`].
 pub fn from_routed_delivery(delivery: &Delivery) -> Result<Message, UnreadableMessage> {
     let routed = |mut message: Message| {
-        if let (None, Some(subject)) = (message.subject(), routed_subject(delivery)) {
+        if let (None, Some(subject)) =
+            (message.subject(), first_key(delivery).or_else(|| routed_subject(delivery, None)))
+        {
             message.properties_mut().set_subject(subject.to_owned());
         }
         message
@@ -124,8 +130,8 @@ pub fn from_routed_delivery(delivery: &Delivery) -> Result<Message, UnreadableMe
 /// Returns the copy of a delivery for a dead-letter exchange or queue of yours: with the reason and the description of the
 /// dead letter as headers, with its other headers unchanged, `x-death` among them, and without `expiration`.
 ///
-/// Publish it, wait for the confirmation, and then acknowledge the delivery. A failure in between leaves two messages, never
-/// none. `basic.reject` moves the message to the dead-letter exchange of its queue too, without the reason.
+/// Publish it with the key of [`routing_key`], wait for the confirmation, and then acknowledge the delivery. A failure in between
+/// leaves two messages, never none. `basic.reject` moves the message to the dead-letter exchange of its queue too, without the reason.
 ///
 /// # Errors
 ///
@@ -135,19 +141,81 @@ pub fn dead_letter(delivery: &Delivery, mut letter: DeadLetter) -> Result<(Basic
     let (mut message, facts, _) = read(&delivery.properties, payload.clone());
     letter.fit(message.properties());
     letter.write_to(message.properties_mut().application_properties_mut());
-    let stamp = Stamp {
+    copy(delivery, &message, &stamp(&facts, Expiration::Never), payload)
+}
+
+/// Returns the copy of a delivery that failed, for its queue: with the changes, with the number of failed deliveries as
+/// `count_delivery` writes it, and with its other headers unchanged, `x-death` among them. Its time to live begins again.
+///
+/// Publish it to the default exchange, with the name of the queue as the routing key, wait for the confirmation, and then
+/// acknowledge the delivery. The copy keeps the first routing key for [`routing_key`].
+///
+/// # Errors
+///
+/// As [`to_lapin`], if the changes do not fit beside the properties of the message: dead-letter it then.
+pub fn abandoned(delivery: &Delivery, changes: Changes) -> Result<(BasicProperties, Bytes), SendError> {
+    let payload = Bytes::copy_from_slice(&delivery.data);
+    let (mut message, facts, _) = read(&delivery.properties, payload.clone());
+    let failed = u64::from(delivery_count(&delivery.properties).unwrap_or(0));
+    let failed = failed.saturating_add(counted(&message).map_or(1, |counted| counted.saturating_add(1)));
+    let properties = message.properties_mut().application_properties_mut();
+    properties.merge(changes.into_permitted());
+    properties.insert(COUNT, failed);
+    let (mut properties, payload) = copy(delivery, &message, &stamp(&facts, Expiration::TimeToLive), payload)?;
+    if let Some(key) = first_key(delivery).or_else(|| routed_subject(delivery, None)) {
+        let mut headers = properties.headers().as_ref().map_or_else(FieldTable::default, FieldTable::clone);
+        headers.insert(names::ROUTING_KEY.into(), AMQPValue::LongString(key.into()));
+        properties = properties.with_headers(headers);
+    }
+    Ok((properties, payload))
+}
+
+/// Returns the routing key that a message was published with first, for its copy in a dead-letter exchange. A copy of
+/// [`abandoned`] has the name of its queue as its own.
+#[must_use]
+pub fn routing_key(delivery: &Delivery) -> &str {
+    first_key(delivery).unwrap_or(delivery.routing_key.as_str())
+}
+
+/// The routing key of the original of a copy. A routing key has at most 255 bytes.
+fn first_key(delivery: &Delivery) -> Option<&str> {
+    let headers = delivery.properties.headers().as_ref().map(FieldTable::inner)?;
+    let AMQPValue::LongString(key) = headers.get(names::ROUTING_KEY)? else { return None };
+    std::str::from_utf8(key.as_bytes()).ok().filter(|key| key.len() <= usize::from(u8::MAX))
+}
+
+fn stamp(facts: &Facts, expiration: Expiration) -> Stamp {
+    Stamp {
         number: (facts.number != 0).then_some(facts.number),
         enqueued: facts.is_stamped.then_some(facts.enqueued),
         failed: facts.failed,
-        ..Stamp::of_other(Expiration::Never)
-    };
-    let mut written = wire::again(&message, &stamp, &delivery.properties, payload)?;
-    wire::history::keep(&delivery.properties, &mut written.properties);
+        ..Stamp::of_other(expiration)
+    }
+}
+
+fn copy(
+    delivery: &Delivery,
+    message: &Message,
+    stamp: &Stamp,
+    payload: Bytes,
+) -> Result<(BasicProperties, Bytes), SendError> {
+    let mut written = wire::again(message, stamp, &delivery.properties, payload)?;
+    wire::history::keep(&delivery.properties, &mut written.properties, None, queue_of(delivery).unwrap_or(""));
     Ok(parts(written))
+}
+
+/// The queue of a delivery, if it is known: the default exchange routes by its name.
+fn queue_of(delivery: &Delivery) -> Option<&str> {
+    Some(delivery.routing_key.as_str()).filter(|_| delivery.exchange.as_str().is_empty())
 }
 
 /// The application property of `count_delivery`, and the header of a quorum queue.
 const COUNT: &str = "x-delivery-count";
+
+/// The failed deliveries of the originals of a copy.
+fn counted(message: &Message) -> Option<u64> {
+    message.application_properties().get(COUNT).and_then(PropertyValue::to_u64)
+}
 
 fn parts(written: Written) -> (BasicProperties, Bytes) {
     (written.properties, written.payload)

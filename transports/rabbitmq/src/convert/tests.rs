@@ -1,5 +1,10 @@
 use consign_conformance::golden::{random, samples};
-use consign_core::{Disposition, message::PropertyValue, settlement::DeadLetterReason, transport::ErrorKind};
+use consign_core::{
+    Disposition,
+    message::{ApplicationProperties, PropertyValue},
+    settlement::DeadLetterReason,
+    transport::ErrorKind,
+};
 use lapin::types::AMQPValue;
 
 use super::*;
@@ -178,4 +183,53 @@ fn a_property_that_amqp_cannot_have_is_refused() {
     let mut message = Message::new("");
     message.properties_mut().application_properties_mut().insert("n".repeat(256), 1);
     assert_eq!(to_lapin(&message).unwrap_err().kind(), ErrorKind::Serialization);
+}
+
+/// Rules: K-120, K-127.
+#[test]
+fn an_abandoned_copy_keeps_what_it_came_with_and_the_first_routing_key() {
+    let headers = table(&[
+        ("stack", AMQPValue::FieldArray(vec![AMQPValue::Void, AMQPValue::LongInt(5)].into())),
+        ("latin", AMQPValue::LongString(vec![0xe9].into())),
+        ("x-delivery-count", AMQPValue::LongLongInt(2)),
+        ("x-death", AMQPValue::FieldArray(vec![AMQPValue::FieldTable(FieldTable::default())].into())),
+    ]);
+    let raw = BasicProperties::default().with_headers(headers.clone()).with_expiration("1000".into());
+    let mut first = Delivery::mock(9, "events".into(), "order.placed".into(), true, b"body".to_vec());
+    first.properties = raw;
+    let changes: ApplicationProperties = [("why", "no price")].into_iter().collect();
+    let (copy, payload) = abandoned(&first, changes.into()).unwrap();
+    let kept = copy.headers().as_ref().unwrap();
+    for name in ["stack", "latin", "x-death"] {
+        assert_eq!(kept.inner().get(name), headers.inner().get(name), "{name}");
+    }
+    assert!(!kept.contains_key("x-delivery-count"));
+    assert_eq!(copy.expiration().as_ref().map(|expiration| expiration.as_str()), Some("1000"));
+
+    // It is delivered by its queue, fails again, and becomes a dead letter.
+    let second = delivery(copy, &payload);
+    assert_eq!(routing_key(&second), "order.placed");
+    let read = from_routed_delivery(&second).unwrap();
+    assert_eq!((read.subject(), counted(&read)), (Some("order.placed"), Some(3)));
+    assert_eq!(read.application_properties().get("why").and_then(PropertyValue::as_str), Some("no price"));
+    let (copy, payload) = abandoned(&second, Changes::NONE).unwrap();
+    let third = delivery(copy, &payload);
+    assert_eq!((routing_key(&third), counted(&from_delivery(&third).unwrap())), ("order.placed", Some(4)));
+    let (dead, _) = dead_letter(&third, DeadLetter::new(DeadLetterReason::HandlerPermanent, "why")).unwrap();
+    let kept = dead.headers().as_ref().unwrap();
+    assert!(kept.contains_key("x-death") && !kept.contains_key("sb-routing-key"));
+    // One that was published to its queue keeps no key, and no header changes that.
+    let (copy, _) = abandoned(&delivery(BasicProperties::default(), b""), Changes::NONE).unwrap();
+    assert!(!copy.headers().as_ref().unwrap().contains_key("sb-routing-key"));
+}
+
+/// Rules: K-126.
+#[test]
+fn the_routing_key_of_a_delay_is_not_a_subject() {
+    let mut delayed = Delivery::mock(9, "consign.delays.due".into(), "0.0.1".into(), true, Vec::new());
+    assert_eq!(routed_subject(&delayed, Some("consign.delays")), None);
+    assert_eq!(routed_subject(&delayed, Some("others")), Some("0.0.1"));
+    delayed.properties =
+        BasicProperties::default().with_headers(table(&[("sb-destination", AMQPValue::LongString("orders".into()))]));
+    assert_eq!(from_routed_delivery(&delayed).unwrap().subject(), None);
 }

@@ -54,9 +54,9 @@ impl DeadLetterExchanges {
 impl DeadLetterExchange {
     /// Addresses the copy of a delivery. The queues behind the exchange may bring it back, and their program counts by its
     /// history how often.
-    pub(crate) fn address(&self, copy: &mut Publication, held: &Held) {
+    pub(crate) fn address(&self, copy: &mut Publication, held: &Held, delays: &str, queue: &str) {
         copy.exchange = self.exchange.clone();
         copy.key = self.routing_key.as_ref().unwrap_or(&held.routing_key).clone();
-        history::keep(&held.raw, &mut copy.properties);
+        history::keep(&held.raw, &mut copy.properties, Some(delays), queue);
     }
 }

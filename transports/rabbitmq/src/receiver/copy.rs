@@ -22,11 +22,12 @@ pub(super) fn abandoned(
     source: &Source,
     changes: Changes,
     now: Timestamp,
+    delays: &str,
 ) -> Result<Publication, SendError> {
     let left = held.facts.expires_at.map(|at| at.saturating_since(now));
     let expiration = left.map_or(Expiration::Never, Expiration::In);
     let mut copy = copy(held, &changed(held, changes), source.path.as_str(), held.facts.failed + 1, expiration)?;
-    wire::history::keep(&held.raw, &mut copy.properties);
+    wire::history::keep(&held.raw, &mut copy.properties, Some(delays), source.path.as_str());
     Ok(copy)
 }
 
@@ -48,7 +49,7 @@ fn changed(held: &Held, changes: Changes) -> Message {
 }
 
 /// Returns whether the changes would make the properties of the message too large.
-pub(super) fn outgrows(held: &Held, changes: &Changes) -> bool {
+pub(crate) fn outgrows(held: &Held, changes: &Changes) -> bool {
     !changes.is_empty() && changed(held, changes.clone()).properties().check().is_err()
 }
 

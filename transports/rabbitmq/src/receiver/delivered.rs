@@ -110,9 +110,15 @@ pub(crate) fn too_large() -> DeadLetter {
     DeadLetter::new(DeadLetterReason::HeaderSizeExceeded, why)
 }
 
-/// Returns the routing key of a delivery, unless it is the name of a queue: that of the default exchange.
-pub(crate) fn routed_subject(delivery: &lapin::message::Delivery) -> Option<&str> {
-    Some(delivery.routing_key.as_str()).filter(|key| !key.is_empty() && !delivery.exchange.as_str().is_empty())
+/// Returns the routing key of a delivery, unless it is the name of a queue, that of the default exchange, or the digits of a
+/// delay. The exchanges of delays begin with this prefix. Where it is not known, a delayed message has its header.
+pub(crate) fn routed_subject<'d>(delivery: &'d lapin::message::Delivery, delays: Option<&str>) -> Option<&'d str> {
+    let (exchange, headers) = (delivery.exchange.as_str(), delivery.properties.headers());
+    let is_delayed = match delays {
+        Some(prefix) => exchange.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('.')),
+        None => headers.as_ref().is_some_and(|headers| headers.contains_key(wire::names::DESTINATION)),
+    };
+    Some(delivery.routing_key.as_str()).filter(|key| !(key.is_empty() || exchange.is_empty() || is_delayed))
 }
 
 impl Held {
@@ -125,7 +131,8 @@ impl Held {
         now: Timestamp,
         until: Instant,
     ) -> Self {
-        let subject = routed_subject(&raw).filter(|_| source.subject_from_routing_key).map(str::to_owned);
+        let delays = Some(client.link.options.delays.as_str()).filter(|_| source.subject_from_routing_key);
+        let subject = delays.and_then(|delays| routed_subject(&raw, Some(delays))).map(str::to_owned);
         let lapin::message::Delivery { properties, data, routing_key, delivery_tag: tag, acker, .. } = raw;
         let ticket = Ticket { origin, tag, acker };
         let payload = Bytes::from(data);

@@ -39,7 +39,7 @@ pub(super) async fn run(job: Job, shared: Arc<Shared>) {
 async fn settle(held: Held, action: Action, shared: &Shared) -> Result<(), SettleError> {
     let source = &shared.source;
     let settings = &source.settings;
-    let now = shared.client.now();
+    let (now, delays) = (shared.client.now(), shared.client.link.options.delays.as_str());
     let is_expired = held.facts.expires_at.is_some_and(|at| at <= now);
     match action {
         Action::Complete => ack(held, shared).await,
@@ -68,7 +68,9 @@ async fn settle(held: Held, action: Action, shared: &Shared) -> Result<(), Settl
         Action::Abandon(changes) | Action::AbandonAfter(changes, _) if copy::outgrows(&held, &changes) => {
             replace_by(copy::dead(&held, source, held.facts.failed, too_large()), held, shared).await
         }
-        Action::Abandon(changes) => replace_by(copy::abandoned(&held, source, changes, now), held, shared).await,
+        Action::Abandon(changes) => {
+            replace_by(copy::abandoned(&held, source, changes, now, delays), held, shared).await
+        }
         Action::AbandonAfter(changes, steps) => {
             let copy = copy::delayed(&held, source, changes, held.facts.failed + 1);
             replace_by(delayed(copy, steps, shared).await, held, shared).await
@@ -128,13 +130,13 @@ pub(crate) async fn publish(
     held: &Held,
     mut copy: Publication,
 ) -> Result<(), Failure> {
-    let moves = client.moves();
+    let (moves, delays) = (client.moves(), client.link.options.delays.as_str());
     let (path, dead) = (source.path.parent(), source.path.dead_letter());
     if copy.key.as_str() != dead.as_str() {
         return moves.publish(copy).await;
     }
     if let Some(exchange) = client.dead_letters.get(&path) {
-        exchange.address(&mut copy, held);
+        exchange.address(&mut copy, held, delays, path.as_str());
         let published = moves.publish(copy).await;
         if published.is_err() {
             client.dead_letters.doubt(&path);
@@ -145,7 +147,7 @@ pub(crate) async fn publish(
     match moves.publish(copy).await {
         Err(failure) if failure.kind() == ErrorKind::EntityNotFound => {
             match dead_letters::find(client, &path).await? {
-                Some(exchange) => exchange.address(&mut again, held),
+                Some(exchange) => exchange.address(&mut again, held, delays, path.as_str()),
                 None => client.declare_dead_letters(&dead).await?,
             }
             moves.publish(again).await

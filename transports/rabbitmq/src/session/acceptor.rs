@@ -90,6 +90,10 @@ impl RabbitMq {
 
     fn session_source(&self, path: &str) -> Result<Source, ReceiveError> {
         let path = check_path(path)?;
+        if self.0.entities.is_subject_from_routing_key(&path) {
+            let why = "a queue with sessions does not take the Subject from routing keys: those are of its slots";
+            return Err(ReceiveError::new(ErrorKind::InvalidOperation).with_detail(why));
+        }
         let settings = Settings::kept(&self.0, &path);
         let source = Source { path, mode: Mode::PeekLock, settings, subject_from_routing_key: false };
         if source.settings.is_found() || source.path.is_sub_queue() {

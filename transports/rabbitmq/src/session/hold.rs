@@ -21,7 +21,10 @@ use super::{
 };
 use crate::{
     RabbitMqLease,
-    receiver::{RabbitMqSettle, delivered::Held},
+    receiver::{
+        RabbitMqSettle, copy,
+        delivered::{Held, too_large},
+    },
 };
 
 /// A session that is held here.
@@ -149,6 +152,9 @@ impl Slot {
             dead_letter.changes = changes;
             dead_letter.fit(held.message.properties());
             let work = Work::DeadLetter(held, Box::new(dead_letter));
+            state.jobs.push(Job { id: id.into(), work, done });
+        } else if copy::outgrows(&held, &changes) {
+            let work = Work::DeadLetter(held, Box::new(too_large()));
             state.jobs.push(Job { id: id.into(), work, done });
         } else {
             let changes = changes.into_permitted();

@@ -7,21 +7,59 @@ use lapin::{
 };
 
 use super::{names, nested, write};
+use crate::log;
 
-/// Adds the history of a delivered message to its copy, if it fits. RabbitMQ counts on when it dead-letters the copy.
-pub(crate) fn keep(raw: &BasicProperties, copy: &mut BasicProperties) {
-    let came = raw.headers().iter().flat_map(FieldTable::inner);
-    let history: Vec<_> = came.filter(|(name, _)| names::is_history(name.as_str())).collect();
+/// Adds the history of a delivered message to its copy, if it fits, without the queues of delays, whose names begin with this
+/// prefix. `queue` is for the log.
+pub(crate) fn keep(raw: &BasicProperties, copy: &mut BasicProperties, delays: Option<&str>, queue: &str) {
+    let Some(came) = raw.headers().as_ref().map(FieldTable::inner) else { return };
+    let is_of_delay = |name: &str| {
+        let prefix = ["x-first-death-", "x-last-death-"].into_iter().find(|prefix| name.starts_with(prefix));
+        let queue = prefix.and_then(|prefix| came.get(format!("{prefix}queue").as_str()));
+        queue.is_some_and(|queue| is_delay(queue, delays))
+    };
+    let mut history = Vec::new();
+    for (name, value) in came {
+        match value {
+            AMQPValue::FieldArray(deaths) if name.as_str() == names::DEATHS => {
+                let kept = without_delays(deaths, delays);
+                if !kept.is_empty() {
+                    history.push((name, AMQPValue::FieldArray(kept.into())));
+                }
+            }
+            value if names::is_history(name.as_str()) && !is_of_delay(name.as_str()) => {
+                history.push((name, value.clone()));
+            }
+            _ => {}
+        }
+    }
     if history.is_empty() {
         return;
     }
     let mut headers = copy.headers().as_ref().map_or_else(FieldTable::default, FieldTable::clone);
     for (name, value) in history {
-        headers.insert(name.clone(), value.clone());
+        headers.insert(name.clone(), value);
     }
-    if write::check_size(headers.inner()).is_ok() {
-        *copy = std::mem::take(copy).with_headers(headers);
+    match write::check_size(headers.inner()) {
+        Ok(_) => *copy = std::mem::take(copy).with_headers(headers),
+        Err(error) => log::history_left_out(queue, &error),
     }
+}
+
+fn is_delay(queue: &AMQPValue, delays: Option<&str>) -> bool {
+    match (queue, delays) {
+        (AMQPValue::LongString(queue), Some(delays)) => queue.as_bytes().starts_with(delays.as_bytes()),
+        _ => false,
+    }
+}
+
+/// Returns the entries of `x-death` of other queues than those of delays.
+fn without_delays(deaths: &FieldArray, delays: Option<&str>) -> Vec<AMQPValue> {
+    let is_of_delay = |death: &AMQPValue| match death {
+        AMQPValue::FieldTable(death) => death.inner().get("queue").is_some_and(|queue| is_delay(queue, delays)),
+        _ => false,
+    };
+    deaths.as_slice().iter().filter(|death| !is_of_delay(death)).cloned().collect()
 }
 
 /// Sets the annotation `x-death` of a message: its history without the queues of delays, whose names begin with this prefix.
@@ -31,15 +69,7 @@ pub(crate) fn annotate(raw: &BasicProperties, delays: Option<&str>, message: &mu
     else {
         return;
     };
-    let is_of_delay = |death: &AMQPValue| match (death, delays) {
-        (AMQPValue::FieldTable(death), Some(delays)) => match death.inner().get("queue") {
-            Some(AMQPValue::LongString(queue)) => queue.as_bytes().starts_with(delays.as_bytes()),
-            _ => false,
-        },
-        _ => false,
-    };
-    let shown: Vec<_> = all.as_slice().iter().filter(|death| !is_of_delay(death)).cloned().collect();
-    let value = nested::read(&AMQPValue::FieldArray(FieldArray::from(shown)));
+    let value = nested::read(&AMQPValue::FieldArray(without_delays(all, delays).into()));
     if let Some(value) = value.filter(|value| matches!(value, Value::List(all) if !all.is_empty())) {
         let annotations = &mut message.properties_mut().pass_through_mut().annotations;
         annotations.retain(|(name, _)| name != names::DEATHS);
@@ -50,6 +80,7 @@ pub(crate) fn annotate(raw: &BasicProperties, delays: Option<&str>, message: &mu
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use consign_conformance::log::Lines;
     use consign_core::message::PropertyValue;
 
     use super::{
@@ -93,12 +124,41 @@ mod tests {
         let mut copy = again(&message, &stamp(), &raw, Bytes::new()).unwrap().properties;
         let written = copy.headers().clone().unwrap();
         assert!(!written.contains_key("x-death") && !written.contains_key(names::ANNOTATIONS), "{written:?}");
-        keep(&raw, &mut copy);
+        keep(&raw, &mut copy, Some("consign.delays"), "orders");
         let (kept, came) = (copy.headers().clone().unwrap(), raw.headers().clone().unwrap());
-        for name in ["x-death", "x-first-death-queue", "x-last-death-reason"] {
+        for name in ["x-first-death-queue", "x-last-death-reason"] {
             assert_eq!(kept.inner().get(name), came.inner().get(name), "{name}");
         }
+        // A message that is delayed on each abandon would have up to 26 more entries.
+        assert_eq!(kept.inner().get("x-death"), Some(&AMQPValue::FieldArray(vec![death("retry", 4)].into())));
         assert!(!kept.contains_key("x-delivery-count"));
+    }
+
+    /// Rules: K-127.
+    #[test]
+    fn a_history_of_delays_alone_is_not_kept() {
+        let mut headers = FieldTable::default();
+        headers.insert("x-death".into(), AMQPValue::FieldArray(vec![death("consign.delays.level-03", 1)].into()));
+        for prefix in ["x-first-death-", "x-last-death-"] {
+            headers.insert(format!("{prefix}queue").as_str().into(), text("consign.delays.level-03"));
+            headers.insert(format!("{prefix}reason").as_str().into(), text("expired"));
+        }
+        let (raw, mut copy) = (BasicProperties::default().with_headers(headers), BasicProperties::default());
+        keep(&raw, &mut copy, Some("consign.delays"), "orders");
+        assert_eq!(copy, BasicProperties::default());
+    }
+
+    /// Rules: K-127.
+    #[test]
+    fn a_history_that_does_not_fit_is_left_out_and_logged() {
+        let (lines, _guard) = Lines::capture();
+        let raw = raw(vec![death(&"q".repeat(65_000), 1), death(&"r".repeat(65_000), 1)]);
+        let mut copy = BasicProperties::default();
+        keep(&raw, &mut copy, None, "orders");
+        assert_eq!(copy, BasicProperties::default());
+        let logged = lines.of("consign::rabbitmq");
+        let begin = "INFO consign::rabbitmq: the history of a message does not fit into its copy";
+        assert!(logged.len() == 1 && logged[0].starts_with(begin) && logged[0].contains("error="), "{logged:?}");
     }
 
     /// Rules: K-127.

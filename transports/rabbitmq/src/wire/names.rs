@@ -18,6 +18,8 @@ pub(crate) const SCHEDULED_TIME: &str = "sb-scheduled-time-ms";
 pub(crate) const ENQUEUED_TIME: &str = "sb-enqueued-time-ms";
 pub(crate) const SEQUENCE_NUMBER: &str = "sb-sequence-number";
 pub(crate) const FAILED_DELIVERIES: &str = "sb-delivery-count";
+/// Of a copy that `convert::abandoned` has made: the routing key of its original.
+pub(crate) const ROUTING_KEY: &str = "sb-routing-key";
 /// The queue that a delayed message is for.
 pub(crate) const DESTINATION: &str = "sb-destination";
 

@@ -5,10 +5,11 @@ use consign::{
     Message,
     message::{PropertyValue, Value},
     settlement::{DeadLetter, DeadLetterReason},
-    transport::ReceiverExt,
+    time::{Clock, SystemClock, Timestamp},
+    transport::{ErrorKind, ReceiverExt, Sender as _},
 };
 use consign_rabbitmq::{
-    convert,
+    QueueSettings, convert,
     lapin::{
         BasicProperties, ExchangeKind,
         options::{
@@ -21,7 +22,7 @@ use consign_rabbitmq::{
 
 use crate::{
     SOON, support,
-    wrapped::{Theirs, text},
+    wrapped::{Theirs, text, wrap_lapin},
 };
 
 fn why() -> DeadLetter {
@@ -127,4 +128,63 @@ async fn a_retry_queue_of_another_program_counts_its_rounds() {
     theirs.channel.queue_delete(retry.as_str().into(), QueueDeleteOptions::default()).await.unwrap();
     delete(&theirs, &exchange).await;
     theirs.end().await;
+}
+
+/// Rules: K-120.
+/// The dead-letter exchange routes by the first routing key, which the counted copies do not have as their own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_keeps_headers_and_the_first_routing_key_in_its_copies() {
+    let Some(theirs) = Theirs::declare(&[("x-queue-type", text("classic"))]).await else { return };
+    let events = bind(&theirs, ExchangeKind::Topic, &theirs.queue, "order.*").await;
+    let dead_letters = bind(&theirs, ExchangeKind::Topic, &theirs.dead, "order.#").await;
+    let mut headers = FieldTable::default();
+    headers.insert("stack".into(), AMQPValue::FieldArray(vec![AMQPValue::Void, AMQPValue::LongInt(7)].into()));
+    headers.insert("latin".into(), AMQPValue::LongString(vec![0xe9].into()));
+    let properties = BasicProperties::default().with_content_type("application/json".into());
+    let options = BasicPublishOptions::default();
+    let (properties, body) = (properties.with_headers(headers.clone()), br#"["ink",0]"#);
+    let (exchange, key) = (events.as_str().into(), "order.placed".into());
+    theirs.channel.basic_publish(exchange, key, options, body, properties).await.unwrap().await.unwrap();
+    let dead = tokio::select! {
+        ended = wrap_lapin::consume(&theirs.channel, &theirs.queue, &dead_letters) => panic!("{ended:?}"),
+        dead = theirs.next_dead() => dead,
+    };
+    let message = convert::from_routed_delivery(&dead).unwrap();
+    assert_eq!((dead.routing_key.as_str(), message.subject()), ("order.placed", Some("order.placed")));
+    assert_eq!(message.dead_letter_reason(), Some("MaxDeliveryCountExceeded"));
+    let kept = dead.properties.headers().as_ref().unwrap().inner();
+    for (name, value) in &headers {
+        assert_eq!(kept.get(name.as_str()), Some(value), "{name}");
+    }
+    for exchange in [&events, &dead_letters] {
+        delete(&theirs, exchange).await;
+    }
+    theirs.end().await;
+}
+
+/// Rules: K-126.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_routing_key_of_a_delay_is_not_a_subject() {
+    let Some(rabbit) = support::connect(support::options()).await else { return };
+    let queue = support::unique("delayed");
+    rabbit.create_queue(&queue, QueueSettings::default()).await.unwrap();
+    rabbit.register_subject_from_routing_key(&queue).unwrap();
+    let at = Timestamp::from_millis(SystemClock::default().now().utc.as_millis() + 100);
+    let message = Message::builder().scheduled_enqueue_time(at).build("later").unwrap();
+    rabbit.sender(&queue).unwrap().send(message).await.unwrap();
+    let delivery = rabbit.receiver(&queue).unwrap().receive_within(SOON).await.unwrap();
+    assert_eq!((delivery.message.subject(), delivery.message.payload()), (None, Some(&b"later"[..])));
+    delivery.complete().await.unwrap();
+    rabbit.delete(&queue).await.unwrap();
+    rabbit.close().await.unwrap();
+}
+
+/// Rules: K-126.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_queue_with_sessions_does_not_take_subjects_from_routing_keys() {
+    let Some(rabbit) = support::connect(support::options()).await else { return };
+    rabbit.register_subject_from_routing_key("in-sessions").unwrap();
+    let refused = rabbit.session_acceptor("in-sessions").unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::InvalidOperation, "{refused}");
+    rabbit.close().await.unwrap();
 }

@@ -206,6 +206,7 @@ async fn a_settlement_that_is_refused_for_its_size_is_noticed() {
         "a_dead_letter_whose_changes_are_too_large_has_the_reason_of_the_broker",
         "a_dead_letter_whose_description_is_too_large_has_the_reason_of_the_broker",
         "a_message_whose_changes_are_too_large_is_dead_lettered_when_it_is_abandoned",
+        "a_message_of_a_session_whose_changes_are_too_large_is_dead_lettered_when_it_is_abandoned",
         "a_message_whose_changes_are_too_large_is_dead_lettered_when_it_is_deferred",
         "a_dead_letter_whose_changes_are_too_large_stays_as_it_was_when_it_is_abandoned",
     ];
