@@ -62,6 +62,6 @@ pub use self::{
 #[doc(hidden)]
 pub use self::{
     direct::DirectReceiver,
-    log_limit::{admit, summaries},
+    log_limit::{Summarise, admit, summaries},
     send_request::{EncodedRequest, Sealed},
 };

@@ -11,7 +11,7 @@ use tokio::time::{Instant, Sleep};
 use super::{
     super::log::Log,
     lease::{Renewing, SessionLease},
-    registry,
+    registry::{self, HeldSession},
     shared::Shared,
 };
 use crate::{
@@ -45,6 +45,7 @@ impl<Q: Session> SessionReceiver<Q> {
     pub(super) fn new(session: Q, idle: Duration, options: &Options, spares: Arc<AtomicUsize>) -> Self {
         let operation = options.operation;
         let shared = registry::register(|registered| Shared::new(session, registered, operation, spares));
+        let log = options.log.of_part(Some(shared.id()));
         Self {
             shared,
             idle,
@@ -57,7 +58,7 @@ impl<Q: Session> SessionReceiver<Q> {
             empty_since: None,
             has_received: false,
             timer: None,
-            log: options.log.of_part(),
+            log,
         }
     }
 
@@ -167,7 +168,7 @@ impl<Q: Session> Receiver for SessionReceiver<Q> {
                     Err(error) => {
                         self.health.failed(ConsumerFailure::Renew(error.kind()));
                         let info = self.entity_info();
-                        self.log.session_not_renewed(&info, self.shared.locked().session.session_id(), &error);
+                        self.log.session_not_renewed(&info, &error);
                         self.finish(cx);
                         continue;
                     }
