@@ -63,5 +63,6 @@ pub use self::{
 pub use self::{
     direct::DirectReceiver,
     log_limit::{Summarise, admit, summaries},
+    receiver::appended,
     send_request::{EncodedRequest, Sealed},
 };

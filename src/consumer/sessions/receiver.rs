@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     consumer::{Health, Stats, health::ConsumerFailure, options::Options},
-    transport::{Delivery, EntityInfo, ErrorKind, ReceiveError, Receiver, Session, deadline::Timed},
+    transport::{Delivery, EntityInfo, ErrorKind, ReceiveError, Receiver, Session, appended, deadline::Timed},
 };
 
 /// How long a session stays without a message before it can be closed for one that waits. The next message may be on its
@@ -83,7 +83,8 @@ impl<Q: Session> SessionReceiver<Q> {
     ) -> Poll<Option<Result<usize, ReceiveError>>> {
         let mut locked = self.shared.locked();
         let now = Instant::now();
-        match locked.session.poll_receive(cx, max, &mut self.received) {
+        let received = locked.session.poll_receive(cx, max, &mut self.received);
+        match received.map(|received| appended(received, &self.received)) {
             Poll::Ready(Ok(count)) => {
                 let left = (locked.at + locked.lock).saturating_duration_since(now);
                 drop(locked);
