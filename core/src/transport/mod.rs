@@ -62,6 +62,7 @@ pub use self::{
 #[doc(hidden)]
 pub use self::{
     direct::DirectReceiver,
+    escaped::EscapedWhole,
     log_limit::{Summarise, admit, summaries},
     receiver::appended,
     send_request::{EncodedRequest, Sealed},
