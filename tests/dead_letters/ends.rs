@@ -189,7 +189,7 @@ async fn refused_renewals_are_limited_lines() {
     assert_eq!(refused.load(Ordering::Relaxed), 41);
     let lines = lines.0.lock().unwrap();
     assert_eq!(lines.len(), 10, "{lines:?}");
-    assert!(lines[0].contains("reason=\"RenewalFailed\""), "{lines:?}");
+    assert!(lines[0].contains("reason=\"RenewalFailed\"") && lines[0].contains("/$deadletterqueue "), "{lines:?}");
 }
 
 /// The embedded broker, whose transactions do not begin.
