@@ -18,8 +18,8 @@ use consign::{
     message::{EntityPath, SequenceNumber},
     time::Timestamp,
     transport::{
-        BoxFuture, Capabilities, Delivery, DynTransport, ErrorKind, Lease, PeekMessages, ReceiveError, ReceiveMode,
-        Receiver, ReceiverExt, SendError, SettleError, TransactionError, Transactions, Transport,
+        BoxFuture, Capabilities, Delivery, DynTransport, EntityInfo, ErrorKind, Lease, PeekMessages, ReceiveError,
+        ReceiveMode, Receiver, ReceiverExt, SendError, SettleError, TransactionError, Transactions, Transport,
     },
 };
 use tokio::time::{sleep, timeout};
@@ -92,6 +92,10 @@ impl Receiver for StrangeReceiver {
 
     fn stop(&mut self) {
         self.0.stop();
+    }
+
+    fn entity_info(&self) -> EntityInfo {
+        self.0.entity_info()
     }
 }
 
