@@ -241,6 +241,8 @@ pub use codecs::{
     Declared, DecodeFailure, Decoded, Encoded, FailureReason, Observe, OwnFormat, Policy, Reading, Trail, TrailEntry,
     TrailError,
 };
+#[doc(hidden)]
+pub use content_type::essence_of;
 pub use content_type::{ContentType, MalformedContentType};
 #[doc(hidden)]
 pub use decode::OwnsItsData;

@@ -4,6 +4,7 @@ use std::{borrow::Cow, fmt};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
+use consign_codecs::essence_of;
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, SeqAccess, Visitor},
@@ -129,11 +130,6 @@ fn json_of(message: &Message) -> Result<&[u8], CloudEventError> {
 /// Skips a byte order mark.
 pub(super) fn without_mark(json: &[u8]) -> &[u8] {
     json.strip_prefix(b"\xef\xbb\xbf").unwrap_or(json)
-}
-
-/// The type and subtype of a ContentType, without its parameters.
-fn essence_of(content_type: &str) -> &str {
-    content_type.split_once(';').map_or(content_type, |(essence, _)| essence).trim()
 }
 
 pub(super) fn read(message: &Message) -> Result<CloudEvent, CloudEventError> {

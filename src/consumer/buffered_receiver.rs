@@ -16,7 +16,7 @@ use super::{
 use crate::{
     Message,
     transport::{
-        Delivery, ErrorKind, Lease, ReceiveError, Receiver,
+        Delivery, ErrorKind, Lease, ReceiveError, Receiver, appended,
         deadline::{Countdown, Unanswered},
     },
 };
@@ -32,6 +32,8 @@ pub(super) struct BufferedReceiver<R: Receiver> {
     pause: Option<Pause>,
     /// Failures in a row.
     failures: u32,
+    /// Whether the last receive has failed.
+    has_failed: bool,
     stopping: Stopping,
 }
 
@@ -60,6 +62,7 @@ impl<R: Receiver> BufferedReceiver<R> {
             pace: Pace::default(),
             pause: None,
             failures: 0,
+            has_failed: false,
             stopping: Stopping::No,
         }
     }
@@ -170,10 +173,10 @@ impl<R: Receiver> BufferedReceiver<R> {
         wanted: usize,
         turn: &mut Turn,
     ) -> Poll<Result<(), ReceiveError>> {
-        match self.receiver.poll_receive(cx, wanted, &mut self.batch) {
-            Poll::Pending => Poll::Pending,
-            // What a receiver has appended before it failed, against its contract, is locked, and is handled.
-            Poll::Ready(_) if !self.batch.is_empty() => {
+        let received = ready!(self.receiver.poll_receive(cx, wanted, &mut self.batch));
+        self.has_failed = received.is_err();
+        match appended(received, &self.batch) {
+            Ok(_) if !self.batch.is_empty() => {
                 self.batch.reverse();
                 // These locks begin now, and not when the turn began.
                 turn.forget();
@@ -184,17 +187,17 @@ impl<R: Receiver> BufferedReceiver<R> {
                 }
                 Poll::Ready(Ok(()))
             }
-            Poll::Ready(result) => {
+            received => {
                 let nothing = || ReceiveError::new(ErrorKind::General).with_detail("the receiver returned no message");
-                Poll::Ready(Err(result.err().unwrap_or_else(nothing)))
+                Poll::Ready(Err(received.err().unwrap_or_else(nothing)))
             }
         }
     }
 
-    /// How many receives have failed before this one, if any.
+    /// How many receives have failed before this one, if any and if this one has not.
     #[inline]
     pub(super) fn take_failures(&mut self) -> Option<u32> {
-        if self.failures > 0 { Some(mem::take(&mut self.failures)) } else { None }
+        if self.failures > 0 && !self.has_failed { Some(mem::take(&mut self.failures)) } else { None }
     }
 
     /// Receives nothing for a while after a failure: 100 ms, doubled each time up to 10 s. Returns how long, and until

@@ -54,9 +54,13 @@ impl FailedAgain {
     /// Counts a failure.
     pub(super) fn count(&mut self, message: &Message, kind: Kind, now: Instant) -> Wait {
         let number = message.received().map_or(0, |received| received.sequence_number.get());
-        let id = message.message_id();
-        let is_unknown = number == 0 && id.is_none();
-        let key = self.hasher.hash_one((number, id));
+        // Without a number, messages of another publisher may have one MessageId, or none. An abandon can change properties of the
+        // application, so they do not count.
+        let content = || {
+            let body = message.payload().ok_or_else(|| message.body().size());
+            (message.content_type(), message.subject(), message.correlation_id(), body)
+        };
+        let key = self.hasher.hash_one((number, message.message_id(), (number == 0).then(content)));
         let is_forgotten = |entry: &Entry| now.saturating_duration_since(entry.at) >= FORGOTTEN;
         while self.entries.front().is_some_and(is_forgotten) {
             self.entries.pop_front();
@@ -66,8 +70,6 @@ impl FailedAgain {
         if self.entries.len() >= REMEMBERED {
             self.entries.pop_front();
         }
-        // Messages without a number and an id share an entry.
-        let reported = if is_unknown { None } else { reported };
         let failures = failures.saturating_add(1);
         self.entries.push_back(Entry { key, failures, reported: reported.max(Some(kind)), at: now });
         let doubled = FIRST.saturating_mul(1 << (failures - 1).min(16));
@@ -110,15 +112,26 @@ mod tests {
         assert!(count(2, Kind::Undeliverable) && !count(2, Kind::Abandoned));
     }
 
+    /// Rules: J-234.
     #[test]
-    fn messages_that_cannot_be_told_apart_are_all_reported() {
+    fn messages_without_a_number_are_told_apart_by_their_ids_and_their_contents() {
         let (mut failed, now) = (FailedAgain::default(), Instant::now());
-        let waits = [(); 2].map(|()| failed.count(&message(0), Kind::Undeliverable, now));
-        assert!(waits.iter().all(|wait| wait.is_new));
-        assert_eq!(waits.map(|wait| wait.delay.as_secs()), [1, 2]);
-        let named = Message::builder().message_id("order-1").build("an order").unwrap();
-        let waits = [(); 2].map(|()| failed.count(&named, Kind::Undeliverable, now).is_new);
-        assert_eq!(waits, [true, false]);
+        let mut count = |message: &Message| {
+            let wait = failed.count(message, Kind::Undeliverable, now);
+            (wait.delay.as_secs(), wait.is_new)
+        };
+        let named = |id: &'static str, body: &'static str| Message::builder().message_id(id).build(body).unwrap();
+        let typed = Message::builder().content_type("text/plain").build("an order").unwrap();
+        let received = message(0).with_body("another order");
+        let all =
+            [message(0), received, named("1", "an order"), named("1", "another order"), named("2", "an order"), typed];
+        for message in &all {
+            assert_eq!(count(message), (1, true), "{message:?}");
+        }
+        for message in &all {
+            assert_eq!(count(message), (2, false), "{message:?}");
+        }
+        assert_eq!(count(&message(0)), (4, false), "one with the same content shares the entry");
     }
 
     #[test]

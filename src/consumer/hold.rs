@@ -46,7 +46,9 @@ where
     pub(super) fn hold_or_delay(&mut self, slot: usize, held: Unsettled<R::Lease>, changes: Changes) {
         let now = Instant::now();
         match changes.then() {
-            Some(Then::Delay(delay)) if is_dead(&held.message) && !self.timers.is_draining() => {
+            Some(Then::Delay(delay))
+                if is_dead(&held.message) && held.lease.must_settle() && !self.timers.is_draining() =>
+            {
                 let (least, changes) = self.failed_again(&held.message, changes.at_once());
                 self.delay(slot, held, now, delay.max(least), changes);
             }

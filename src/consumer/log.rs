@@ -44,8 +44,8 @@ impl Log {
     }
 
     /// For one session of a consumer.
-    pub(super) fn of_part(&self) -> Self {
-        Self { entity: self.entity.clone(), session: self.session.clone(), due: None, is_whole: false }
+    pub(super) fn of_part(&self, session: Option<&Arc<str>>) -> Self {
+        Self { entity: self.entity.clone(), session: session.cloned(), due: None, is_whole: false }
     }
 
     /// Writes the last summaries of all sessions when it is told the end.
@@ -76,7 +76,7 @@ impl Log {
     /// The name of the entity, if a line of this kind may be written now.
     fn admit(&mut self, kind: &'static str, info: &EntityInfo) -> Option<Arc<str>> {
         let entity = self.entity(info);
-        match admit(&entity, kind) {
+        match admit(&entity, kind, summarise) {
             Ok(suppressed) => {
                 summarise(&entity, kind, suppressed);
                 Some(entity)
@@ -108,11 +108,14 @@ impl Log {
     }
 }
 
-/// Says how many lines of a kind were not written.
+/// The kind of [`Log::receives_again`].
+const RECEIVED: &str = "Received";
+
+/// Writes how many lines of a kind were suppressed, at their level.
 fn summarise(entity: &str, reason: &'static str, suppressed: u64) {
     const TEXT: &str = "more lines with this entity and reason were suppressed";
     if suppressed == 0 {
-    } else if reason == Changes::HANDLER_FAILED {
+    } else if reason == Changes::HANDLER_FAILED || reason == RECEIVED {
         tracing::info!(target: TARGET, entity, reason, suppressed, "{TEXT}");
     } else {
         tracing::warn!(target: TARGET, entity, reason, suppressed, "{TEXT}");
@@ -129,11 +132,13 @@ struct About<'m> {
 }
 
 impl<'m> About<'m> {
-    fn of(message: Option<&'m Message>, info: &EntityInfo) -> Self {
+    /// `session` is that of a line without a message.
+    fn of(message: Option<&'m Message>, session: Option<&'m str>, info: &EntityInfo) -> Self {
         let received = message.and_then(Message::received);
+        let session = message.map_or(session, |message| message.session_id());
         Self {
             id: message.and_then(|message| message.message_id()).map(|id| display(Escaped(id))),
-            session: message.and_then(|message| message.session_id()).map(|id| display(Escaped(id))),
+            session: session.map(|id| display(Escaped(id))),
             number: received.map(|received| received.sequence_number.get()),
             delivery: received.map(|received| received.delivery_count),
             max: received.and(info.max_delivery_count).filter(|max| *max < u32::MAX),
@@ -208,7 +213,8 @@ macro_rules! event {
 impl Log {
     fn write(&mut self, info: &EntityInfo, message: Option<&Message>, line: &Line<'_>) {
         if let Some(entity) = self.admit(line.kind, info) {
-            let about = About::of(message, info);
+            let session = self.session.clone();
+            let about = About::of(message, session.as_deref(), info);
             if line.is_info {
                 event!(info, &*entity, about, line);
             } else {
@@ -337,7 +343,7 @@ impl Log {
 
     #[cold]
     pub(super) fn receives_again(&mut self, info: &EntityInfo, failures: u32) {
-        let line = Line::warn("Received", "receiving works again");
+        let line = Line::warn(RECEIVED, "receiving works again");
         self.write(info, None, &Line { is_info: true, reason: None, failures: Some(failures), ..line });
     }
 

@@ -199,9 +199,9 @@ where
 
     /// Sets how many messages are held outside of the slots, by default 256: messages whose id another consumer is
     /// handling, as [`DedupLayer`](crate::middleware::dedup::DedupLayer) finds out, and those that wait for the delay
-    /// of an [abandon](Disposition::abandon_after) where the transport has none. Their locks are renewed, they are
-    /// dispatched to the stack again when something may have changed, and waiting does not count as a delivery. One
-    /// message more is released for a few seconds, without a count, where the transport can do that
+    /// of an [abandon](Disposition::abandon_after) where the transport has none. Unless
+    /// [`renew_for`](Self::renew_for) is zero, their locks are renewed. They are dispatched to the stack again when something may
+    /// have changed, and waiting does not count as a delivery. One message more is released for a few seconds, without a count, where the transport can do that
     /// ([`Lease::release_after`](crate::transport::Lease::release_after)); else it waits in its slot. With 0 the layer
     /// waits in the slot.
     pub fn max_held(mut self, messages: usize) -> Self {
@@ -234,7 +234,9 @@ where
     /// A dead letter that is abandoned is redelivered after a delay on every transport, because no broker counts deliveries in
     /// a dead-letter queue: after 1 second the first time, and after twice as long each further time, up to a minute. Where
     /// the transport has no delay for it, the consumer [holds](Self::max_held) it. The consumer remembers the last 4,096 dead
-    /// letters that failed, each for an hour; one that it has forgotten begins anew.
+    /// letters that failed, each for an hour; one that it has forgotten begins anew. Dead letters without a
+    /// sequence number count as one if they have the same MessageId, body, ContentType, Subject and CorrelationId. With
+    /// [renewals](Self::renew_for) off, a held delay ends after half of the lock duration.
     pub fn on_undeliverable(mut self, sink: impl FnMut(Undeliverable) + Send + 'static) -> Self {
         self.options.undeliverable = Some(Box::new(sink));
         self

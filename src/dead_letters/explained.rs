@@ -77,10 +77,10 @@ impl Explained {
         self.trail_unreadable
     }
 
-    /// Returns when its queue accepted it.
+    /// Returns when its queue accepted it, if the transport reports that.
     #[must_use]
     pub fn enqueued_time(&self) -> Option<Timestamp> {
-        Some(self.received()?.enqueued_time)
+        self.received()?.known_enqueued_time()
     }
 
     /// Returns how long ago its queue accepted it. The time of the dead-lettering is not known.

@@ -190,4 +190,14 @@ mod tests {
             assert!(!filter.matches(&unknown));
         }
     }
+
+    #[test]
+    fn an_unknown_time_is_of_no_age() {
+        let now = ENQUEUED.saturating_add(Duration::from_secs(10));
+        let received = Received::new(SequenceNumber::new(7), Timestamp::EPOCH, 1);
+        let dead = Explained::new(Message::new("").with_received(received), now);
+        assert_eq!((dead.enqueued_time(), dead.age()), (None, None));
+        assert!(!DeadLetterFilter::all().older_than(Duration::from_secs(1)).matches(&dead));
+        assert!(!DeadLetterFilter::all().enqueued_before(now).matches(&dead));
+    }
 }

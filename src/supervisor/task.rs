@@ -21,7 +21,7 @@ use super::{
 use crate::{
     middleware::{catch_panic::Panicked, retry::Random},
     settlement::cause_of,
-    transport::Escaped,
+    transport::EscapedWhole,
 };
 
 /// How a part has ended.
@@ -63,13 +63,13 @@ pub(super) async fn supervise(
             spec.policy.next(&mut failures, Instant::now(), random.next())
         };
         let Some(delay) = next else {
-            tracing::error!(part = status.name(), error = %Escaped(&cause_of(&*error)), "a part failed for good");
+            tracing::error!(part = status.name(), error = %EscapedWhole(&cause_of(&*error)), "a part failed for good");
             status.failed(&*error);
             return Outcome { name: status.shared_name(), error: Some(error) };
         };
         tracing::warn!(
             part = status.name(),
-            error = %Escaped(&cause_of(&*error)),
+            error = %EscapedWhole(&cause_of(&*error)),
             restart_in_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
             "a part failed and is restarted"
         );

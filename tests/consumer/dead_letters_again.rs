@@ -11,7 +11,7 @@ use consign::{
     administration::QueueSettings,
     broker::{Broker, Queue, QueueReceiver},
     consumer::{Consumer, Stats},
-    settlement::{DeadLetter, DeadLetterReason},
+    settlement::{Changes, DeadLetter, DeadLetterReason},
     transport::{Capabilities, Capability, Delivery, EntityInfo, Level, ReceiveError, Receiver, ReceiverExt, Sender},
 };
 use tokio::time::{Instant, sleep};
@@ -222,4 +222,21 @@ async fn a_message_that_is_no_dead_letter_is_redelivered_at_once() {
     let (stats, began) = (consumer.stats(), Instant::now());
     within(60, consumer.run_until(until(move || stats.completed() == 1))).await.unwrap();
     assert!(began.elapsed() < Duration::from_millis(100));
+}
+
+/// Rules: P-46.
+#[cfg(all(feature = "json", feature = "testing"))]
+#[tokio::test(start_paused = true)]
+async fn a_dead_letter_without_a_lock_is_lost_and_not_redelivered() {
+    let (lines, _guard) = Lines::capture();
+    let queue = dead("again/removed", 1).await;
+    let handler = service_fn(|_: Message| async {
+        Ok::<_, BoxError>(Disposition::Abandon(Changes::because("no stock").after(seconds(5))))
+    });
+    let consumer = Consumer::new(queue.dead_letter().receive_and_delete(), handler);
+    let stats = within(60, consumer.run_until(sleep(seconds(20)))).await.unwrap();
+    assert_eq!((stats.handled(), stats.undeliverable()), (1, 1));
+    let lines = lines.all();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].contains("reason=\"Undeliverable\" error=no stock"), "{lines:?}");
 }

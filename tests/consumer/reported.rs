@@ -4,17 +4,21 @@ use std::{
     convert::Infallible,
     future::ready,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use consign::{
     Disposition, Message,
     administration::QueueSettings,
-    broker::Broker,
+    broker::{Broker, QueueLease, SessionAcceptor, SessionReceiver},
     consumer::{ConsumeError, Consumer, SessionConsumer},
     middleware::retry::Backoff,
     settlement::{Changes, DeadLetter, DeadLetterReason},
     supervisor::{RestartPolicy, Supervisor},
-    transport::{ErrorKind, ReceiverExt, Sender},
+    transport::{
+        BoxFuture, Delivery, EntityInfo, ErrorKind, ReceiveError, Receiver, ReceiverExt, Sender, Session,
+        SessionSource, SettleError,
+    },
 };
 use tokio::time::sleep;
 use tower::{BoxError, Service, service_fn};
@@ -165,4 +169,124 @@ async fn a_failed_renewal_is_not_repeated_after_the_total() {
     assert_eq!(stats.completed(), 1);
     let renewals = fake.asked().iter().filter(|asked| matches!(asked, Asked::Renew(_))).count();
     assert_eq!(renewals, 1, "at 32 s; the next would be at 48 s");
+}
+
+/// Rules: O-274.
+#[tokio::test(start_paused = true)]
+async fn the_line_of_a_part_that_ends_has_the_root_cause() {
+    let (lines, _guard) = Lines::capture();
+    let failing = |_| {
+        let detail = "x".repeat(300);
+        let error = ReceiveError::new(ErrorKind::General).with_source(std::io::Error::other(detail));
+        ready(Err::<(), BoxError>(
+            ReceiveError::new(ErrorKind::General).with_detail("y".repeat(300)).with_source(error).into(),
+        ))
+    };
+    let policy = RestartPolicy::new().limit(0, seconds(100));
+    within(60, Supervisor::new().restart(policy).part("orders", failing).run()).await.unwrap_err();
+    let lines = lines.all();
+    assert!(
+        lines.last().is_some_and(|line| line.starts_with("ERROR ") && line.ends_with(&"x".repeat(300))),
+        "{lines:?}"
+    );
+}
+
+/// Rules: O-270.
+/// Deliveries before an error are handled, and yet the receive has failed.
+#[tokio::test(start_paused = true)]
+async fn a_failed_receive_with_deliveries_is_not_a_recovery() {
+    let (lines, _guard) = Lines::capture();
+    let fails = Step::DeliverAndFail(vec![Script::default()], ErrorKind::ServiceBusy);
+    let fake = Fake::new([Step::Fail(ErrorKind::ServiceBusy), fails]);
+    let handler = service_fn(|_: Message| ready(Ok::<_, Infallible>(Disposition::Complete)));
+    let consumer = Consumer::new(fake.receiver(), handler).entity("reported/recovery");
+    let stats = consumer.stats();
+    let recovers = async {
+        until(|| stats.completed() == 1).await;
+        assert_eq!(lines.all().len(), 1);
+        fake.push([Step::Deliver(Script::default())]);
+        until(|| stats.completed() == 2).await;
+    };
+    within(60, consumer.run_until(recovers)).await.unwrap();
+    let lines = lines.all();
+    assert!(lines.len() == 2 && lines[1].starts_with("INFO receiving works again "), "{lines:?}");
+}
+
+/// Sessions that break their contract: the first receive with deliveries fails. They cannot be closed.
+struct Broken<T>(T, bool);
+
+impl SessionSource for Broken<SessionAcceptor> {
+    type Session = Broken<SessionReceiver>;
+
+    fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<Result<Self::Session, ReceiveError>> {
+        self.0.poll_accept(cx).map_ok(|session| Broken(session, true))
+    }
+
+    fn entity_info(&self) -> EntityInfo {
+        self.0.entity_info()
+    }
+
+    fn stop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl Receiver for Broken<SessionReceiver> {
+    type Lease = QueueLease;
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<QueueLease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        let polled = self.0.poll_receive(cx, max, out);
+        if polled.is_ready() && std::mem::take(&mut self.1) {
+            return Poll::Ready(Err(ReceiveError::new(ErrorKind::ServiceBusy)));
+        }
+        polled
+    }
+
+    fn stop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl Session for Broken<SessionReceiver> {
+    type Renew = <SessionReceiver as Session>::Renew;
+    type Close = BoxFuture<Result<(), SettleError>>;
+
+    fn session_id(&self) -> &str {
+        self.0.session_id()
+    }
+
+    fn lock_duration(&self) -> Duration {
+        self.0.lock_duration()
+    }
+
+    fn renew(&self) -> Self::Renew {
+        Session::renew(&self.0)
+    }
+
+    fn close(self) -> Self::Close {
+        Box::pin(ready(Err(SettleError::new(ErrorKind::ServiceBusy))))
+    }
+}
+
+/// Rules: O-277.
+#[tokio::test(start_paused = true)]
+async fn a_session_handles_what_a_failed_receive_has_appended_and_its_lines_name_it() {
+    let (lines, _guard) = Lines::capture();
+    let settings = QueueSettings::default().requires_session(true);
+    let queue = Broker::new().create_queue("reported/broken", settings).unwrap();
+    let order = Message::builder().session_id("s-1").build("an order").unwrap();
+    queue.sender().unwrap().send(order).await.unwrap();
+    let handler = service_fn(|_: Message| ready(Ok::<_, Infallible>(Disposition::Complete)));
+    let consumer = SessionConsumer::new(Broken(queue.session_acceptor().unwrap(), false), handler);
+    let stats = within(60, consumer.run_until(sleep(seconds(5)))).await.unwrap();
+    assert_eq!(stats.completed(), 1);
+    let lines = lines.all();
+    let text = "WARN a session was not closed: it is free when its lock ends entity=\"reported/broken\" \
+                session_id=s-1 reason=\"SessionNotClosed\" error=";
+    assert!(lines.len() == 1 && lines[0].starts_with(text), "{lines:?}");
 }

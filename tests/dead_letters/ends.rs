@@ -18,8 +18,9 @@ use consign::{
     message::{EntityPath, SequenceNumber},
     time::Timestamp,
     transport::{
-        BoxFuture, Capabilities, Delivery, DynTransport, ErrorKind, Lease, PeekMessages, ReceiveError, ReceiveMode,
-        Receiver, ReceiverExt, SendError, SettleError, Transaction, TransactionError, Transactions, Transport,
+        BoxFuture, Capabilities, Delivery, DynTransport, EntityInfo, ErrorKind, Lease, PeekMessages, ReceiveError,
+        ReceiveMode, Receiver, ReceiverExt, SendError, SettleError, Transaction, TransactionError, Transactions,
+        Transport,
     },
 };
 use tokio::time::{sleep, timeout};
@@ -100,6 +101,10 @@ impl Receiver for StrangeReceiver {
 
     fn stop(&mut self) {
         self.0.stop();
+    }
+
+    fn entity_info(&self) -> EntityInfo {
+        self.0.entity_info()
     }
 }
 
@@ -198,7 +203,7 @@ async fn refused_renewals_are_limited_lines() {
     assert_eq!(calls.renewals.load(Ordering::Relaxed), 41);
     let lines = lines.0.lock().unwrap();
     assert_eq!(lines.len(), 10, "{lines:?}");
-    assert!(lines[0].contains("reason=\"RenewalFailed\""), "{lines:?}");
+    assert!(lines[0].contains("reason=\"RenewalFailed\"") && lines[0].contains("/$deadletterqueue "), "{lines:?}");
 }
 
 /// The embedded broker, whose transactions do not begin, and whose leases count their calls.

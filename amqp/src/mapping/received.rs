@@ -13,15 +13,15 @@ use crate::{
     value::Str,
 };
 
-impl InboundMessage {
-    /// The application property with a `message-id` that is too long for a MessageId. `consign-rabbitmq` has the same name for it.
-    pub const LONG_MESSAGE_ID: &'static str = "message_id";
+/// The application property with a `message-id` that is too long for a MessageId. `consign-rabbitmq` has the same name for it.
+const LONG_MESSAGE_ID: &str = "message_id";
 
+impl InboundMessage {
     /// Converts decoded sections as a receiver does, which cannot refuse a message to its sender. In contrast to
     /// [`from_sections`](Self::from_sections):
     ///
     /// - an empty `message-id` and a `ttl` of 0 are as if they were absent;
-    /// - a `message-id` of more than 128 UTF-16 code units is the application property [`LONG_MESSAGE_ID`](Self::LONG_MESSAGE_ID),
+    /// - a `message-id` of more than 128 UTF-16 code units is the application property `message_id`,
     ///   unless there is one of that name;
     /// - application properties that are not a simple value are in the annotation [`PassThrough::APPLICATION_PROPERTIES`], from
     ///   which [`to_sections`](super::to_sections) writes them again.
@@ -35,8 +35,8 @@ impl InboundMessage {
         let long = sections.properties.as_mut().and_then(id);
         if let Some(id) = long {
             let application = &mut sections.application_properties.get_or_insert_default().0;
-            if !application.iter().any(|(name, _)| *name == *Self::LONG_MESSAGE_ID) {
-                application.push((Self::LONG_MESSAGE_ID.into(), Str::from(&*id.to_string()).into()));
+            if !application.iter().any(|(name, _)| *name == *LONG_MESSAGE_ID) {
+                application.push((LONG_MESSAGE_ID.into(), Str::from(&*id.to_string()).into()));
             }
         }
         let kept = sections.application_properties.as_mut().map_or_else(|| Ok(Vec::new()), values)?;

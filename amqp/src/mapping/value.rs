@@ -33,11 +33,7 @@ const EMPTY_ARRAY: &str = "consign:empty-array";
 pub fn property_from_amqp(name: &str, value: Value) -> Result<PropertyValue, MappingError> {
     let place = Place::new(Section::ApplicationProperties, name);
     let found = value.value_type();
-    let converted = match found {
-        ValueType::List | ValueType::Map | ValueType::Array | ValueType::Decimal32 | ValueType::Decimal64 => None,
-        ValueType::Described => special(&value).map(CoreValue::Simple),
-        _ => Some(from_amqp(value, place, 1)?),
-    };
+    let converted = if is_property(&value) { Some(from_amqp(value, place, 1)?) } else { None };
     match converted {
         Some(CoreValue::Simple(value)) => Ok(value),
         Some(CoreValue::Symbol(text)) => Ok(PropertyValue::String(text)),

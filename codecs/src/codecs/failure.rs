@@ -1,7 +1,7 @@
 use std::{error, fmt};
 
 use super::Attempt;
-use crate::{DecodeErrorKind, MalformedContentType, Trail};
+use crate::{DecodeErrorKind, MalformedContentType, Trail, essence_of};
 
 /// The class of a body's ContentType for a set of codecs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -151,8 +151,9 @@ impl fmt::Display for DecodeFailure {
             Declared::Unknown | Declared::Known => {
                 write!(f, "no codec reads the ContentType `{text}`")?;
                 // Clients set these for any body.
-                let essence = text.split_once(';').map_or(&**text, |(essence, _)| essence).trim();
-                let is_default = ["application/octet-stream", "text/plain"].contains(&&*essence.to_ascii_lowercase());
+                let essence = essence_of(text);
+                let defaults = ["application/octet-stream", "text/plain"];
+                let is_default = defaults.iter().any(|default| essence.eq_ignore_ascii_case(default));
                 if is_default && self.declared() == Declared::Unknown {
                     f.write_str("; `on_unknown` can name a codec for it")?;
                 }

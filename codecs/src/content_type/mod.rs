@@ -1,6 +1,7 @@
 //! The ContentType of a message: the text as it was sent, and its meaning.
 
 mod convert;
+mod essence;
 mod excerpt;
 mod malformed;
 mod parse;
@@ -13,7 +14,7 @@ use std::{
 
 use mime::Mime;
 
-pub use self::malformed::MalformedContentType;
+pub use self::{essence::essence_of, malformed::MalformedContentType};
 pub(crate) use self::{
     excerpt::excerpt,
     parse::{is_blank, is_name, without_white},

@@ -34,6 +34,16 @@ impl EntityPath {
     /// name of a subscription; no `@`, `?`, `#`, `*`, no backslash, no control, bidirectional or invisible character; no segment begins
     /// with `$`, which is the broker's, but for `$deadletterqueue` or `$Transfer/$deadletterqueue` at the end.
     pub fn new(path: &str) -> Result<Self, InvalidArgument> {
+        Self::parse(path, true)
+    }
+
+    /// Parses a path that is stored. An earlier version may have permitted characters that [`new`](Self::new) refuses.
+    #[doc(hidden)]
+    pub fn stored(path: &str) -> Result<Self, InvalidArgument> {
+        Self::parse(path, false)
+    }
+
+    fn parse(path: &str, is_new: bool) -> Result<Self, InvalidArgument> {
         let text = path.strip_prefix('/').unwrap_or(path);
         let text = text.strip_suffix('/').unwrap_or(text);
         if text.is_empty() {
@@ -42,7 +52,7 @@ impl EntityPath {
         if limits::is_longer_than(text, Self::MAX_LENGTH) {
             return Err(InvalidArgument::new(Field::EntityPath, Problem::TooLong { limit: Self::MAX_LENGTH }));
         }
-        if let Some(found) = text.chars().find(|&char| is_forbidden(char)) {
+        if let Some(found) = text.chars().find(|&char| is_new && is_forbidden(char)) {
             return Err(InvalidArgument::new(Field::EntityPath, Problem::ForbiddenCharacter(found)));
         }
         let (main, sub_queue) = match text.rsplit_once('/') {
@@ -156,7 +166,8 @@ pub fn is_forbidden(char: char) -> bool {
     matches!(char, '@' | '?' | '#' | '*' | '\\') || is_hidden(char) || char.is_control()
 }
 
-/// Returns whether a character is invisible, breaks a line, or changes the direction of text.
+/// Returns whether a character is invisible (`Default_Ignorable_Code_Point` of Unicode), breaks a line, or changes the direction
+/// of text.
 #[doc(hidden)]
 #[must_use]
 pub fn is_hidden(char: char) -> bool {
@@ -165,13 +176,20 @@ pub fn is_hidden(char: char) -> bool {
         '\u{ad}'
             | '\u{34f}'
             | '\u{61c}'
-            | '\u{180e}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
             | '\u{200b}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{2069}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
             | '\u{fe00}'..='\u{fe0f}'
             | '\u{feff}'
-            | '\u{e0100}'..='\u{e01ef}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fff8}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
     )
 }
 
@@ -235,10 +253,22 @@ mod tests {
         for bad in ["a\u{202e}b", "a\u{200b}b", "a\u{feff}b"] {
             EntityPath::new(bad).unwrap_err();
         }
-        let others = "\u{ad}\u{34f}\u{180e}\u{2028}\u{2029}\u{fe00}\u{fe0f}\u{e0100}\u{e01ef}";
+        let others = "\u{115f}\u{1160}\u{17b4}\u{17b5}\u{180b}\u{180f}\u{206a}\u{206f}\u{3164}\u{ffa0}\u{fff0}\u{fff8}\u{1bca0}\u{1bca3}\u{1d173}\u{1d17a}\u{e0000}\u{e0fff}\u{ad}\u{34f}\u{180e}\u{2028}\u{2029}\u{fe00}\u{fe0f}\u{e0100}\u{e01ef}";
         for hidden in others.chars() {
             let error = EntityPath::new(&format!("a{hidden}b")).unwrap_err();
             assert_eq!(error.problem(), &Problem::ForbiddenCharacter(hidden));
+        }
+    }
+
+    /// Rules: V-13.
+    #[test]
+    fn a_stored_path_may_have_characters_that_a_new_one_must_not_have() {
+        for text in ["or\u{ad}ders", "\u{2764}\u{fe0f}", "a@b"] {
+            EntityPath::new(text).unwrap_err();
+            assert_eq!(EntityPath::stored(text).unwrap().as_str(), text);
+        }
+        for bad in ["", "a//b", "$a", "a/$deadletterqueue/b", &"x".repeat(261)] {
+            EntityPath::stored(bad).unwrap_err();
         }
     }
 }

@@ -21,15 +21,30 @@ impl Escaped<'_> {
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut chars = self.0.chars();
-        for char in chars.by_ref().take(Self::LONGEST) {
-            if char.is_control() || is_hidden(char) || char == '\\' {
-                write!(f, "{}", char.escape_default())?;
-            } else {
-                f.write_char(char)?;
-            }
-        }
+        escape(chars.by_ref().take(Self::LONGEST), f)?;
         if chars.next().is_some() { f.write_char('…') } else { Ok(()) }
     }
+}
+
+/// As [`Escaped`], without a limit, for a text that its writer limits.
+#[doc(hidden)]
+pub struct EscapedWhole<'t>(pub &'t str);
+
+impl fmt::Display for EscapedWhole<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        escape(self.0.chars(), f)
+    }
+}
+
+fn escape(chars: impl Iterator<Item = char>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for char in chars {
+        if char.is_control() || is_hidden(char) || char == '\\' {
+            write!(f, "{}", char.escape_default())?;
+        } else {
+            f.write_char(char)?;
+        }
+    }
+    Ok(())
 }
 
 impl fmt::Debug for Escaped<'_> {
@@ -60,5 +75,6 @@ mod tests {
         let long = Escaped(&"語".repeat(257)).to_string();
         assert_eq!((long.chars().count(), long.ends_with('…')), (257, true));
         assert_eq!(Escaped(&"語".repeat(256)).to_string().chars().count(), 256);
+        assert_eq!(EscapedWhole(&"\n".repeat(600)).to_string(), "\\n".repeat(600));
     }
 }

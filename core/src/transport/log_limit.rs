@@ -10,7 +10,6 @@ use std::{
 use tokio::time::Instant;
 
 use super::Escaped;
-use crate::settlement::Changes;
 
 /// Lines in any [`PERIOD`], for each entity and kind.
 const LINES: usize = 10;
@@ -18,6 +17,13 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// Pairs of an entity and a kind that are counted. One more takes the place of the pair whose last line is the oldest, of which a
 /// summary is written if lines were suppressed.
 const ROWS: usize = 256;
+
+/// Kinds of [`log_limit`] whose lines have the level INFO.
+const INFO_KINDS: [&str; 3] = ["Connected", "Listening", "DeadLetterExchange"];
+
+/// Writes how many lines of an entity and a kind were suppressed, at the level, with the target and with the fields of these lines.
+#[doc(hidden)]
+pub type Summarise = fn(&str, &'static str, u64);
 
 static ROWS_OF_PROCESS: Mutex<Vec<Row>> = Mutex::new(Vec::new());
 
@@ -28,6 +34,7 @@ struct Row {
     lines: [Option<Instant>; LINES],
     next: usize,
     suppressed: u64,
+    summarise: Summarise,
     /// When the first of those that were suppressed would have been written.
     since: Option<Instant>,
 }
@@ -39,12 +46,12 @@ struct Row {
 /// one to be suppressed.
 #[must_use]
 pub fn log_limit(entity: &str, kind: &'static str) -> Option<u64> {
-    admit(entity, kind).ok()
+    admit(entity, kind, summarise).ok()
 }
 
-/// As [`log_limit`]. `Err` is when a summary of the lines that were suppressed is due.
+/// As [`log_limit`]. `summarise` is called with `entity` as it is here. `Err` is when a summary of the lines that were suppressed is due.
 #[doc(hidden)]
-pub fn admit(entity: &str, kind: &'static str) -> Result<u64, Instant> {
+pub fn admit(entity: &str, kind: &'static str, summarise: Summarise) -> Result<u64, Instant> {
     let mut evicted = None;
     let admitted = {
         let mut rows = rows();
@@ -52,7 +59,7 @@ pub fn admit(entity: &str, kind: &'static str) -> Result<u64, Instant> {
         let now = Instant::now();
         let found = rows.iter().position(|row| row.kind == kind && *row.entity == *entity);
         let at = found.unwrap_or_else(|| {
-            let (at, other) = place(&mut rows, entity, kind);
+            let (at, other) = place(&mut rows, entity, kind, summarise);
             evicted = other;
             at
         });
@@ -60,7 +67,7 @@ pub fn admit(entity: &str, kind: &'static str) -> Result<u64, Instant> {
     };
     // The subscriber is the application's code, and may log itself.
     if let Some(evicted) = evicted {
-        evicted.summarise();
+        (evicted.summarise)(&evicted.entity, evicted.kind, evicted.suppressed);
     }
     admitted
 }
@@ -96,8 +103,8 @@ fn rows() -> MutexGuard<'static, Vec<Row>> {
 }
 
 /// The place of a new row, and the row that was there if a summary of it was due.
-fn place(rows: &mut Vec<Row>, entity: &str, kind: &'static str) -> (usize, Option<Row>) {
-    let row = Row { entity: entity.into(), kind, lines: [None; LINES], next: 0, suppressed: 0, since: None };
+fn place(rows: &mut Vec<Row>, entity: &str, kind: &'static str, summarise: Summarise) -> (usize, Option<Row>) {
+    let row = Row { entity: entity.into(), kind, lines: [None; LINES], next: 0, suppressed: 0, summarise, since: None };
     if rows.len() < ROWS {
         rows.push(row);
         return (rows.len() - 1, None);
@@ -130,20 +137,6 @@ impl Row {
         mem::take(&mut self.suppressed)
     }
 
-    /// Writes how many lines were suppressed.
-    #[cold]
-    fn summarise(&self) {
-        const TARGET: &str = "consign::transport";
-        const TEXT: &str = "more lines with this entity and reason were suppressed";
-        let Self { kind: reason, suppressed, .. } = self;
-        let entity = &*Escaped(&self.entity).to_string();
-        if *reason == Changes::HANDLER_FAILED {
-            tracing::info!(target: TARGET, entity, reason, suppressed, "{TEXT}");
-        } else {
-            tracing::warn!(target: TARGET, entity, reason, suppressed, "{TEXT}");
-        }
-    }
-
     /// Rows with nothing to summarise first, then the one whose last line is the oldest.
     fn order(&self, other: &Self) -> Ordering {
         let last = |row: &Self| row.lines[(row.next + LINES - 1) % LINES];
@@ -151,11 +144,98 @@ impl Row {
     }
 }
 
+/// Summarises lines of [`log_limit`], whose targets and fields differ.
+#[cold]
+fn summarise(entity: &str, kind: &'static str, suppressed: u64) {
+    const TARGET: &str = "consign::transport";
+    const TEXT: &str = "more lines of this kind were suppressed";
+    let of = tracing::field::display(Escaped(entity));
+    if INFO_KINDS.contains(&kind) {
+        tracing::info!(target: TARGET, of, kind, suppressed, "{TEXT}");
+    } else {
+        tracing::warn!(target: TARGET, of, kind, suppressed, "{TEXT}");
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::{
+        fmt::{self, Write},
+        sync::Arc,
+    };
+
     use tokio::time::advance;
+    use tracing::{
+        Event, Metadata, Subscriber,
+        field::{Field, Visit},
+        span::{Attributes, Id, Record},
+    };
 
     use super::*;
+
+    /// The lines of this thread.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<String>>>);
+
+    impl Subscriber for Lines {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+        fn event(&self, event: &Event<'_>) {
+            let mut line = Line(format!("{} {}", event.metadata().level(), event.metadata().target()));
+            event.record(&mut line);
+            self.0.lock().unwrap().push(line.0);
+        }
+
+        fn enter(&self, _: &Id) {}
+
+        fn exit(&self, _: &Id) {}
+    }
+
+    struct Line(String);
+
+    impl Visit for Line {
+        fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+            write!(self.0, " {field}={value:?}").unwrap();
+        }
+    }
+
+    /// Rules: O-270.
+    #[tokio::test(start_paused = true)]
+    async fn an_evicted_row_has_a_summary_as_its_lines() {
+        fn own(entity: &str, kind: &'static str, suppressed: u64) {
+            tracing::info!(target: "own", entity, reason = kind, suppressed, "suppressed");
+        }
+        let lines = Lines::default();
+        let _guard = tracing::subscriber::set_default(lines.clone());
+        for _ in 0..LINES + 3 {
+            let _ = admit("own\\n", "Own", own);
+            let _ = log_limit("of\n", "Warned");
+            let _ = log_limit("of\n", "Connected");
+        }
+        for number in 0..ROWS {
+            advance(Duration::from_millis(1)).await;
+            written(&format!("evicts-{number}"), LINES + 1);
+        }
+        let lines = lines.0.lock().unwrap().clone();
+        let expected = [
+            "INFO own message=suppressed entity=\"own\\\\n\" reason=\"Own\" suppressed=3",
+            "WARN consign::transport message=more lines of this kind were suppressed of=of\\n kind=\"Warned\" suppressed=3",
+            "INFO consign::transport message=more lines of this kind were suppressed of=of\\n kind=\"Connected\" suppressed=3",
+        ];
+        for expected in expected {
+            assert!(lines.iter().any(|line| line == expected), "{expected}: {lines:?}");
+        }
+    }
 
     fn written(entity: &str, lines: usize) -> usize {
         (0..lines).filter(|_| log_limit(entity, "Kind").is_some()).count()
@@ -203,7 +283,7 @@ mod tests {
     async fn a_row_with_suppressed_lines_gives_its_place_up_last_and_with_its_count() {
         let mut rows = Vec::new();
         let mut add = |number: usize, lines: usize| {
-            let (at, evicted) = place(&mut rows, &format!("evicted-{number}"), "Kind");
+            let (at, evicted) = place(&mut rows, &format!("evicted-{number}"), "Kind", summarise);
             for _ in 0..lines {
                 let _ = rows[at].admit(Instant::now());
             }

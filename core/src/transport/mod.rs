@@ -62,6 +62,8 @@ pub use self::{
 #[doc(hidden)]
 pub use self::{
     direct::DirectReceiver,
-    log_limit::{admit, summaries},
+    escaped::EscapedWhole,
+    log_limit::{Summarise, admit, summaries},
+    receiver::appended,
     send_request::{EncodedRequest, Sealed},
 };

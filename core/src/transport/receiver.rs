@@ -179,10 +179,7 @@ pub trait ReceiverExt: Receiver {
             let waiting = Waiting(self);
             let mut out = Vec::new();
             let received = poll_fn(|cx| waiting.0.poll_receive(cx, max.max(1), &mut out)).await;
-            // What a receiver has appended against its contract is locked, and is returned.
-            if out.is_empty() {
-                received?;
-            }
+            appended(received, &out)?;
             #[cfg(sabotage)]
             if crate::sabotage::has("AwaitAfterLock") {
                 let mut has_yielded = false;
@@ -212,6 +209,16 @@ pub trait ReceiverExt: Receiver {
 }
 
 impl<R: Receiver> ReceiverExt for R {}
+
+/// The result of a receive. What a receiver has appended before its error, against its contract, is locked, and is delivered.
+#[doc(hidden)]
+#[inline]
+pub fn appended<L>(received: Result<usize, ReceiveError>, out: &[Delivery<L>]) -> Result<usize, ReceiveError> {
+    match received {
+        Err(_) if !out.is_empty() => Ok(out.len()),
+        received => received,
+    }
+}
 
 /// Stops the receiver when the future that waits on it is dropped.
 struct Waiting<'r, R: Receiver>(&'r mut R);

@@ -5,6 +5,7 @@ use std::{
     io::{self, Write},
 };
 
+use consign_core::message::entity_path::is_hidden;
 use serde::Serialize;
 
 use super::failure::Failure;
@@ -58,13 +59,12 @@ impl Output {
     }
 }
 
-/// Text from a message over several lines, without other control characters and without characters that change the order of
-/// others.
+/// Text from a message over several lines, without other control characters, and without characters that are invisible or change
+/// the order of others.
 pub(crate) struct Printable<'t>(pub(crate) &'t str);
 
 impl fmt::Display for Printable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_hidden = |char| matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{61c}');
         for char in self.0.chars() {
             if (char.is_control() && !matches!(char, '\n' | '\t')) || is_hidden(char) {
                 write!(f, "{}", char.escape_default())?;
@@ -83,7 +83,7 @@ mod tests {
     /// Attacks: 54.
     #[test]
     fn text_of_a_message_cannot_control_the_terminal() {
-        let shown = Printable("one\n\u{1b}[31m\u{202e}\r two").to_string();
-        assert_eq!(shown, "one\n\\u{1b}[31m\\u{202e}\\r two");
+        let shown = Printable("one\n\u{1b}[31m\u{202e}\r two\u{ad}").to_string();
+        assert_eq!(shown, "one\n\\u{1b}[31m\\u{202e}\\r two\\u{ad}");
     }
 }

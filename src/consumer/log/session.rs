@@ -1,34 +1,20 @@
 //! The log lines about sessions.
 
-use std::sync::Arc;
-
-use tracing::field::display;
-
 use super::{Line, Log, TARGET};
 use crate::{
     settlement::cause_of,
-    transport::{EntityInfo, ErrorKind, Escaped, ReceiveError, SettleError},
+    transport::{EntityInfo, ErrorKind, ReceiveError, SettleError},
 };
 
 impl Log {
-    /// Sets the session of a part of a consumer.
-    pub(in crate::consumer) fn set_session(&mut self, session: &Arc<str>) {
-        self.session = Some(Arc::clone(session));
-    }
-
     /// Writes a line if the failure is that of a session among others, whose lock was lost. `false` if it is not: the consumer stops.
     #[cold]
     pub(in crate::consumer) fn session_lost(&mut self, info: &EntityInfo, error: &ReceiveError) -> bool {
-        let Some(session) = self.session.clone().filter(|_| error.kind() == ErrorKind::SessionLockLost) else {
+        if self.session.is_none() || error.kind() != ErrorKind::SessionLockLost {
             return false;
-        };
-        let reason = "LockLost";
-        if let Some(entity) = self.admit(reason, info) {
-            let (session, error) = (display(Escaped(&session)), cause_of(error));
-            let error = display(Escaped(&error));
-            tracing::warn!(target: TARGET, entity = &*entity, session_id = session, reason, error,
-                "the lock of a session was lost: its messages will be redelivered");
         }
+        let text = "the lock of a session was lost: its messages will be redelivered";
+        self.write(info, None, &Line { error: Some(&cause_of(error)), ..Line::warn("LockLost", text) });
         true
     }
 
@@ -39,14 +25,9 @@ impl Log {
     }
 
     #[cold]
-    pub(in crate::consumer) fn session_not_renewed(&mut self, info: &EntityInfo, session: &str, error: &SettleError) {
-        let reason = "RenewalFailed";
-        if let Some(entity) = self.admit(reason, info) {
-            let (session, error) = (display(Escaped(session)), cause_of(error));
-            let error = display(Escaped(&error));
-            tracing::warn!(target: TARGET, entity = &*entity, session_id = session, reason, error,
-                "the lock of a session was not renewed: the session is closed");
-        }
+    pub(in crate::consumer) fn session_not_renewed(&mut self, info: &EntityInfo, error: &SettleError) {
+        let text = "the lock of a session was not renewed: the session is closed";
+        self.write(info, None, &Line { error: Some(&cause_of(error)), ..Line::warn("RenewalFailed", text) });
     }
 
     /// The shutdown has ended while so many sessions were open.

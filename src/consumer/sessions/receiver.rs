@@ -11,12 +11,12 @@ use tokio::time::{Instant, Sleep};
 use super::{
     super::log::Log,
     lease::{Renewing, SessionLease},
-    registry,
+    registry::{self, HeldSession},
     shared::Shared,
 };
 use crate::{
     consumer::{Health, Stats, health::ConsumerFailure, options::Options},
-    transport::{Delivery, EntityInfo, ErrorKind, ReceiveError, Receiver, Session, deadline::Timed},
+    transport::{Delivery, EntityInfo, ErrorKind, ReceiveError, Receiver, Session, appended, deadline::Timed},
 };
 
 /// How long a session stays without a message before it can be closed for one that waits. The next message may be on its
@@ -45,6 +45,7 @@ impl<Q: Session> SessionReceiver<Q> {
     pub(super) fn new(session: Q, idle: Duration, options: &Options, spares: Arc<AtomicUsize>) -> Self {
         let operation = options.operation;
         let shared = registry::register(|registered| Shared::new(session, registered, operation, spares));
+        let log = options.log.of_part(Some(shared.id()));
         Self {
             shared,
             idle,
@@ -57,7 +58,7 @@ impl<Q: Session> SessionReceiver<Q> {
             empty_since: None,
             has_received: false,
             timer: None,
-            log: options.log.of_part(),
+            log,
         }
     }
 
@@ -82,7 +83,8 @@ impl<Q: Session> SessionReceiver<Q> {
     ) -> Poll<Option<Result<usize, ReceiveError>>> {
         let mut locked = self.shared.locked();
         let now = Instant::now();
-        match locked.session.poll_receive(cx, max, &mut self.received) {
+        let received = locked.session.poll_receive(cx, max, &mut self.received);
+        match received.map(|received| appended(received, &self.received)) {
             Poll::Ready(Ok(count)) => {
                 let left = (locked.at + locked.lock).saturating_duration_since(now);
                 drop(locked);
@@ -167,7 +169,7 @@ impl<Q: Session> Receiver for SessionReceiver<Q> {
                     Err(error) => {
                         self.health.failed(ConsumerFailure::Renew(error.kind()));
                         let info = self.entity_info();
-                        self.log.session_not_renewed(&info, self.shared.locked().session.session_id(), &error);
+                        self.log.session_not_renewed(&info, &error);
                         self.finish(cx);
                         continue;
                     }

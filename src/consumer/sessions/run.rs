@@ -163,7 +163,7 @@ where
             stats: self.stats.clone(),
             health: self.health.of_part(),
             control: Control::new(1),
-            log: self.log.of_part(),
+            log: self.log.of_part(None),
             undeliverable: sink.map(|sink| {
                 Box::new(move |message| {
                     if sink.call(message) {
@@ -211,9 +211,9 @@ where
     S::Error: Into<BoxError>,
 {
     let (operation, stats, health) = (options.operation, options.stats.clone(), options.health.clone());
-    let (mut log, info) = (options.log.of_part(), session.entity_info());
-    let shared = Arc::clone(session.shared());
-    options.log.set_session(shared.id());
+    let (shared, info) = (Arc::clone(session.shared()), session.entity_info());
+    let mut log = options.log.of_part(Some(shared.id()));
+    options.log = options.log.of_part(Some(shared.id()));
     let ends = {
         let shared = Arc::clone(&shared);
         let mut stop = Box::pin(async move { stopped.wait_for(|stopped| *stopped).await.is_ok() });

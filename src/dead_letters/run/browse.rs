@@ -24,12 +24,12 @@ impl<Q: DeadLetterQueue> DeadLetters<Q> {
         max: usize,
     ) -> Result<Vec<Explained>, ReceiveError> {
         let mut receiver = self.queue.receiver().await?;
-        let mut held = Held::new(self.operation);
+        let mut held = Held::new(self.operation, receiver.entity_info());
         let mut found = Vec::new();
         let (mut listed, mut is_cut) = (Ok(()), false);
         while listed.is_ok() && !is_cut && found.len() < max {
             // One more shows that the list is not complete.
-            let most = Self::PAGE.min(max - found.len()).min(ListLimit::MAX + 1 - held.len());
+            let most = Self::PAGE.min(max - found.len()).min(ListLimit::MAX + 1 - held.taken());
             let received = tokio::select! {
                 biased;
                 never = held.keep() => match never {},
@@ -50,10 +50,10 @@ impl<Q: DeadLetterQueue> DeadLetters<Q> {
                     listed = Err(no_dead_letter());
                     continue;
                 };
-                received.sequence_number = SequenceNumber::new(held.len() as u64);
+                received.sequence_number = SequenceNumber::new(held.taken() as u64);
                 delivery.message = delivery.message.with_received(received);
                 let dead = Explained::new(delivery.message, now);
-                if held.len() > ListLimit::MAX {
+                if held.taken() > ListLimit::MAX {
                     is_cut = true;
                 } else if dead.sequence_number() >= from && found.len() < max && filter.matches(&dead) {
                     found.push(dead);

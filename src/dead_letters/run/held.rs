@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use futures_util::stream::{FuturesUnordered, StreamExt};
+use futures_util::{
+    future::{Join, Ready, join, ready},
+    stream::{FuturesUnordered, StreamExt},
+};
 use tokio::time::{Instant, sleep_until};
 
 use super::super::{ActionError, action::NotCommitted};
@@ -14,7 +17,7 @@ use crate::{
     Disposition,
     settlement::cause_of,
     transport::{
-        Escaped, Lease, SettleError,
+        EntityInfo, Escaped, Lease, SettleError,
         deadline::{Timed, clamped},
         log_limit,
     },
@@ -84,11 +87,12 @@ impl<L: Lease> Drop for Kept<L> {
 }
 
 #[cold]
-fn not_renewed(error: &SettleError) {
+fn not_renewed(entity: &str, error: &SettleError) {
     let reason = "RenewalFailed";
-    if let Some(suppressed) = log_limit("dead_letters", reason) {
+    if let Some(suppressed) = log_limit(entity, reason) {
         let suppressed = Some(suppressed).filter(|suppressed| *suppressed > 0);
         tracing::warn!(
+            entity = %Escaped(entity),
             reason,
             error = %Escaped(&cause_of(error)),
             suppressed,
@@ -99,25 +103,43 @@ fn not_renewed(error: &SettleError) {
 
 /// What stays is held until the end of the run, so that a receiver meets what is behind it and meets nothing twice.
 pub(super) struct Held<L: Lease> {
-    leases: Vec<Kept<L>>,
+    /// With the number of each.
+    leases: Vec<(usize, Kept<L>)>,
+    /// So many were taken, those whose locks were lost among them.
+    taken: usize,
     /// So many have been renewed in this round, or were taken after the last one.
     renewed: usize,
-    renewing: FuturesUnordered<Timed<L::Renew>>,
+    renewing: FuturesUnordered<Join<Ready<usize>, Timed<L::Renew>>>,
     due: Instant,
     /// How long an answer may take.
     operation: Duration,
+    /// The entity, for log lines.
+    entity: Box<str>,
 }
 
 impl<L: Lease> Held<L> {
     /// Most renewals, or releases, at once.
     const AT_ONCE: usize = 64;
 
-    pub(super) fn new(operation: Duration) -> Self {
-        Self { leases: Vec::new(), renewed: 0, renewing: FuturesUnordered::new(), due: Instant::now(), operation }
+    pub(super) fn new(operation: Duration, info: EntityInfo) -> Self {
+        Self {
+            leases: Vec::new(),
+            taken: 0,
+            renewed: 0,
+            renewing: FuturesUnordered::new(),
+            due: Instant::now(),
+            operation,
+            entity: info.name.map_or_else(|| "unknown".into(), |name| Box::from(&*name)),
+        }
     }
 
     pub(super) fn len(&self) -> usize {
         self.leases.len()
+    }
+
+    /// How many were taken.
+    pub(super) fn taken(&self) -> usize {
+        self.taken
     }
 
     pub(super) fn push(&mut self, lease: Kept<L>) {
@@ -127,14 +149,15 @@ impl<L: Lease> Held<L> {
         if self.renewed == self.leases.len() {
             self.renewed += 1;
         }
-        self.leases.push(lease);
+        self.leases.push((self.taken, lease));
+        self.taken += 1;
     }
 
-    /// Renews each lock before its time. It can be dropped and called again at any point. A lost lock does no harm: the
+    /// Renews each lock before its time. It can be dropped and called again at any point. A lost lock is held no longer, and the
     /// dead letter is received again.
     pub(super) async fn keep(&mut self) -> Infallible {
         loop {
-            let Some(every) = self.leases.first().and_then(Kept::renewal) else {
+            let Some(every) = self.leases.first().and_then(|(_, lease)| lease.renewal()) else {
                 return pending().await;
             };
             if self.renewed == self.leases.len() && self.renewing.is_empty() {
@@ -143,15 +166,26 @@ impl<L: Lease> Held<L> {
                 self.renewed = 0;
             }
             while self.renewed < self.leases.len() && self.renewing.len() < Self::AT_ONCE {
-                let renewal = self.leases[self.renewed].renew();
-                self.renewing.extend(renewal.map(|renewal| Timed::new(renewal, self.operation.min(every))));
+                let (number, lease) = &self.leases[self.renewed];
+                let within = self.operation.min(every);
+                self.renewing.extend(lease.renew().map(|renewal| join(ready(*number), Timed::new(renewal, within))));
                 self.renewed += 1;
             }
             match self.renewing.next().await {
-                None | Some(Ok(Ok(_))) => {}
-                Some(Ok(Err(refused))) => not_renewed(&refused),
-                Some(Err(unanswered)) => not_renewed(&unanswered.into()),
+                None | Some((_, Ok(Ok(_)))) => {}
+                Some((number, Ok(Err(error)))) if error.is_lock_lost() => self.lose(number),
+                Some((_, Ok(Err(refused)))) => not_renewed(&self.entity, &refused),
+                Some((_, Err(unanswered))) => not_renewed(&self.entity, &unanswered.into()),
             }
+        }
+    }
+
+    #[cold]
+    fn lose(&mut self, number: usize) {
+        tracing::debug!(entity = %Escaped(&self.entity), "the lock of a dead letter was lost: it is received again");
+        if let Ok(at) = self.leases.binary_search_by_key(&number, |(number, _)| *number) {
+            self.leases.remove(at);
+            self.renewed -= usize::from(at < self.renewed);
         }
     }
 
@@ -159,7 +193,7 @@ impl<L: Lease> Held<L> {
     pub(super) async fn release(mut self) {
         let mut releasing = FuturesUnordered::new();
         let mut unanswered = 0_usize;
-        while let Some(lease) = self.leases.pop() {
+        while let Some((_, lease)) = self.leases.pop() {
             if unanswered > 0 {
                 // The release begins and is not awaited: each might take the whole of the time.
                 drop(lease.release());
@@ -179,5 +213,59 @@ impl<L: Lease> Held<L> {
                 "the locks of dead letters were not released in time: the dead letters are free when their locks end"
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::{Ready, ready},
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+    };
+
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::{time::Timestamp, transport::ErrorKind};
+
+    /// Its renewals are counted, and fail.
+    struct Refused(ErrorKind, Arc<AtomicUsize>);
+
+    impl Lease for Refused {
+        type Settle = Ready<Result<(), SettleError>>;
+        type Renew = Ready<Result<Timestamp, SettleError>>;
+
+        fn settle(self, _: Disposition) -> Self::Settle {
+            ready(Ok(()))
+        }
+
+        fn release(self) -> Self::Settle {
+            ready(Ok(()))
+        }
+
+        fn renew(&self) -> Self::Renew {
+            self.1.fetch_add(1, Ordering::Relaxed);
+            ready(Err(SettleError::new(self.0)))
+        }
+
+        fn lock_duration(&self) -> Option<Duration> {
+            Some(Duration::from_secs(20))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lost_lock_is_held_no_longer() {
+        let (lost, busy) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let mut held = Held::new(Duration::from_secs(60), EntityInfo::new("orders/$deadletterqueue"));
+        for _ in 0..3 {
+            held.push(Kept::new(Refused(ErrorKind::MessageLockLost, Arc::clone(&lost))));
+            held.push(Kept::new(Refused(ErrorKind::ServiceBusy, Arc::clone(&busy))));
+        }
+        assert!(timeout(Duration::from_secs(35), held.keep()).await.is_err());
+        assert_eq!((lost.load(Ordering::Relaxed), busy.load(Ordering::Relaxed)), (3, 3 * 3));
+        assert_eq!((held.len(), held.taken(), held.renewed), (3, 6, 3));
     }
 }

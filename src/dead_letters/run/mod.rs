@@ -13,7 +13,7 @@ use std::{fmt, time::Duration};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::timeout;
 
-use self::{finish::finish, pace::Pace, pass::Pass};
+use self::{finish::finish, held::Held, pace::Pace, pass::Pass};
 pub(super) use self::{held::Kept, numbers::IdHash};
 use super::{DeadLetterFilter, DeadLetterQueue, DeadLetters, Explained, Report, RunError, RunOutcome, action::Action};
 use crate::{
@@ -112,7 +112,7 @@ where
         let mut receiver = self.dead.queue.receiver().await?;
         let mut in_flight = FuturesUnordered::new();
         let operation = self.dead.operation;
-        let mut pass = Pass::new(last, report, operation);
+        let mut pass = Pass::new(last, report, Held::new(operation, receiver.entity_info()));
         let mut pace = Pace::new(self.rate);
         let mut failed = None;
         loop {

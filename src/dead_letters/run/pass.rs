@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use super::{
     super::{
         ActionError, DeadLetterFilter, Explained, Report, RunOutcome,
@@ -40,14 +38,14 @@ impl<'r, L: Lease> Pass<'r, L> {
     /// released messages behind later ones.
     const MAX_BEYOND: usize = 64;
 
-    pub(super) fn new(last: Option<SequenceNumber>, report: &'r mut Report, operation: Duration) -> Self {
+    pub(super) fn new(last: Option<SequenceNumber>, report: &'r mut Report, held: Held<L>) -> Self {
         Self {
             last,
             numbers: Numbers::default(),
             sent: Sent::default(),
             report,
             done: 0,
-            held: Held::new(operation),
+            held,
             fates: Fates::default(),
             beyond: 0,
             is_over: false,

@@ -1,3 +1,5 @@
+use consign_codecs::essence_of;
+
 use super::InteropError;
 use crate::{
     Message, body,
@@ -46,7 +48,7 @@ pub(super) fn text(properties: &ApplicationProperties, name: &'static str) -> Re
 /// The message without a byte order mark before its body, if that is JSON.
 pub(super) fn without_mark(message: Message) -> Message {
     let is_json = message.content_type().is_some_and(|content_type| {
-        let essence = content_type.split(';').next().unwrap_or_default().trim();
+        let essence = essence_of(content_type);
         essence.get(essence.len().saturating_sub(4)..).is_some_and(|end| end.eq_ignore_ascii_case("json"))
     });
     if !is_json || !message.payload().is_some_and(|body| body.starts_with(MARK)) {

@@ -1,4 +1,4 @@
-use consign_codecs::{CodecSet, Codecs, Encode, EncodeError, Encoded};
+use consign_codecs::{CodecSet, Codecs, Encode, EncodeError, Encoded, essence_of};
 
 use crate::Message;
 
@@ -21,7 +21,7 @@ pub(super) fn encode<T: Encode, C: CodecSet>(
     let list = request.application_properties().get(ACCEPT).and_then(|list| list.as_str()).unwrap_or("");
     let (wanted, refused) = preferences(list);
     let is_refused =
-        |format: &str| refused.iter().any(|refused| essence(refused).eq_ignore_ascii_case(essence(format)));
+        |format: &str| refused.iter().any(|refused| essence_of(refused).eq_ignore_ascii_case(essence_of(format)));
     // A format that reads may be unable to write this value: then it is as if the set had it not.
     let encode_as = |format: &str| {
         let encoded = codecs.encode_as(value, format).ok()?;
@@ -49,11 +49,6 @@ fn listed(list: &str) -> (Vec<&str>, Vec<&str>) {
     let first_refused = formats.partition_point(|&(_, quality)| quality > 0);
     let refused = formats.split_off(first_refused).into_iter().map(|(format, _)| format).collect();
     (formats.into_iter().map(|(format, _)| format).collect(), refused)
-}
-
-/// The type and subtype of a format.
-fn essence(format: &str) -> &str {
-    format.split_once(';').map_or(format, |(essence, _)| essence).trim()
 }
 
 /// A format and its quality in thousandths; `None` for nothing, and for what is no quality.

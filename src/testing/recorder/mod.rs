@@ -164,13 +164,20 @@ impl Recorder {
         assert!(sent.is_empty(), "there are:{}", self.list_sent(&sent));
     }
 
-    /// Panics unless exactly this many messages were completed, as the broker confirmed, or were received in receive-and-delete mode
-    /// and are dropped, whatever their handlers returned.
+    /// Panics unless exactly this many messages were completed, as the broker confirmed. Messages of receive-and-delete mode are
+    /// not completed: see [`assert_removed`](Self::assert_removed).
     #[track_caller]
     pub fn assert_completed(&self, count: usize) {
         self.assert_settled("completed", count, |settlement| {
-            matches!(settlement, Settlement::Settled(Disposition::Complete) | Settlement::Removed)
+            matches!(settlement, Settlement::Settled(Disposition::Complete))
         });
+    }
+
+    /// Panics unless exactly this many messages were received in receive-and-delete mode and are dropped, whatever their handlers
+    /// returned.
+    #[track_caller]
+    pub fn assert_removed(&self, count: usize) {
+        self.assert_settled("removed", count, |settlement| matches!(settlement, Settlement::Removed));
     }
 
     /// Panics unless exactly this many messages were abandoned, as the broker confirmed, or were dropped.

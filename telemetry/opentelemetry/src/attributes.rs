@@ -27,7 +27,8 @@ pub(crate) fn received(message: &Message, names: &Names) -> [Option<KeyValue>; 6
     let (mut count, mut time) = (None, None);
     if let Some(received) = message.received() {
         count = Some(KeyValue::new(names.delivery_count, i64::from(received.delivery_count)));
-        time = Some(KeyValue::new(names.enqueued_time, received.enqueued_time.as_millis().div_euclid(1_000)));
+        let enqueued = received.known_enqueued_time();
+        time = enqueued.map(|at| KeyValue::new(names.enqueued_time, at.as_millis().div_euclid(1_000)));
     }
     [id, conversation, size, count, time, delivery_tag(message, names)]
 }
@@ -52,5 +53,20 @@ mod tests {
         for text in ["order-17 ~", "", "\\n", "a\tb", "é", "\u{7f}", &"x".repeat(256), &"x".repeat(257)] {
             assert_eq!(escaped(text), Escaped(text).to_string());
         }
+    }
+
+    #[test]
+    fn an_unknown_enqueued_time_is_left_out() {
+        use consign::{
+            message::{Received, SequenceNumber},
+            time::Timestamp,
+        };
+
+        let names = crate::Conventions::V1_44.names("rabbitmq");
+        let of = |time| {
+            let message = Message::new("").with_received(Received::new(SequenceNumber::new(1), time, 1));
+            received(&message, &names).into_iter().flatten().any(|it| it.key.as_str() == names.enqueued_time)
+        };
+        assert!(!of(Timestamp::EPOCH) && of(Timestamp::from_millis(1_000)));
     }
 }

@@ -5,7 +5,7 @@ use std::{
 };
 
 use super::DynLease;
-use crate::transport::{Capabilities, Delivery, DirectReceiver, EntityInfo, Lease, ReceiveError, Receiver};
+use crate::transport::{Capabilities, Delivery, DirectReceiver, EntityInfo, Lease, ReceiveError, Receiver, appended};
 
 /// A boxed [`Receiver`].
 pub struct DynReceiver(Box<dyn Twin>);
@@ -31,14 +31,10 @@ impl<R: Receiver<Lease = L>, L: Lease> Unboxed<R, L> {
         max: usize,
         out: &mut Vec<Delivery<DynLease>>,
     ) -> Poll<Result<usize, ReceiveError>> {
-        let received = match ready!(self.receiver.poll_receive(cx, max, &mut self.deliveries)) {
-            Ok(received) => received,
-            Err(error) if self.deliveries.is_empty() => return Poll::Ready(Err(error)),
-            // What a receiver has appended against its contract is locked, and is delivered.
-            Err(_) => self.deliveries.len(),
-        };
+        let received = ready!(self.receiver.poll_receive(cx, max, &mut self.deliveries));
+        let received = appended(received, &self.deliveries);
         out.extend(self.deliveries.drain(..).map(DynLease::delivery));
-        Poll::Ready(Ok(received))
+        Poll::Ready(received)
     }
 }
 

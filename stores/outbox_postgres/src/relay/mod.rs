@@ -220,20 +220,7 @@ impl<M: RelayMode> Relay<M> {
             }
         }
         loop {
-            let now = Instant::now();
-            let pausing = self.to.pauses.destinations(now);
-            let reading = rows::read(&connection.client, &self.to.outbox, self.batch.into(), &pausing);
-            let some = within(self.to.timeout, reading).await?;
-            let is_idle = some.is_empty() && pausing.is_empty();
-            let next = if some.is_empty() {
-                if is_idle {
-                    self.to.pauses.clear();
-                }
-                self.to.pauses.next(now).unwrap_or(now + self.poll).min(now + self.poll)
-            } else {
-                self.mode.relay(&mut connection.client, some, &mut self.to).await?;
-                now
-            };
+            let next = self.relay_some(connection).await?;
             *failures = 0;
             tokio::select! {
                 biased;
@@ -242,6 +229,27 @@ impl<M: RelayMode> Relay<M> {
                 () = sleep_until(next) => {}
             }
         }
+    }
+
+    /// Reads some rows and sends their messages. Returns when to read more without a notification.
+    async fn relay_some(&mut self, connection: &mut Connection) -> Result<Instant, OutboxError> {
+        let now = Instant::now();
+        let most = match self.to.pauses.most_read(self.batch, now) {
+            Ok(most) => most,
+            Err(next) => return Ok(next),
+        };
+        let pausing = self.to.pauses.destinations(now);
+        let reading = rows::read(&connection.client, &self.to.outbox, most.into(), &pausing);
+        let some = within(self.to.timeout, reading).await?;
+        let is_idle = some.is_empty() && pausing.is_empty();
+        if !some.is_empty() {
+            self.mode.relay(&mut connection.client, some, &mut self.to).await?;
+            return Ok(now);
+        }
+        if is_idle {
+            self.to.pauses.clear();
+        }
+        Ok(self.to.pauses.next(now).unwrap_or(now + self.poll).min(now + self.poll))
     }
 }
 

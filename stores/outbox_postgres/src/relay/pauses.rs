@@ -8,7 +8,7 @@ use std::{
 use consign_core::transport::deadline;
 use tokio::time::Instant;
 
-/// How many destinations are kept. Beyond that, the next failure forgets the one that is tried again first.
+/// How many destinations are kept. Beyond that, the next failure forgets the one whose pause ends or has ended first.
 const MOST: usize = 1_024;
 /// How many sessions of a destination are kept. Those beyond do not keep its pauses long.
 const MOST_SESSIONS: usize = 1_024;
@@ -81,6 +81,17 @@ impl Pauses {
         self.all.iter().filter(|(_, pause)| pause.until > now).map(|(destination, _)| destination.as_str()).collect()
     }
 
+    /// Returns how many rows can be read, at most `batch`: each may be of one more destination that pauses. `Err` is when the next
+    /// pause ends, if no destination can be added before: one whose pause is forgotten would be tried again at once.
+    pub(super) fn most_read(&self, batch: u32, now: Instant) -> Result<u32, Instant> {
+        let running = self.all.values().filter(|pause| pause.until > now).count();
+        let free = u32::try_from(MOST.saturating_sub(running)).unwrap_or(u32::MAX);
+        match self.next(now) {
+            Some(next) if free == 0 => Err(next),
+            _ => Ok(batch.min(free)),
+        }
+    }
+
     /// Returns when the next pause ends.
     pub(super) fn next(&self, now: Instant) -> Option<Instant> {
         self.all.values().map(|pause| pause.until).filter(|until| *until > now).min()
@@ -137,6 +148,30 @@ mod tests {
         }
         assert_eq!(pauses.all.len(), MOST);
         assert_eq!(pauses.all["orders"].failures, 3, "its pause ends last");
+    }
+
+    /// Rules: X-47.
+    #[tokio::test(start_paused = true)]
+    async fn a_destination_that_pauses_is_not_tried_again_for_others_that_fail() {
+        let mut pauses = Pauses::new(Duration::from_secs(100), Duration::from_secs(1_000));
+        let (batch, now) = (100, Instant::now());
+        let mut tried = HashSet::new();
+        let next = loop {
+            let most = match pauses.most_read(batch, now) {
+                Ok(most) => most,
+                Err(next) => break next,
+            };
+            let pausing: HashSet<_> = pauses.destinations(now).into_iter().map(str::to_owned).collect();
+            let waiting = (0..3 * MOST).map(|number| number.to_string()).filter(|it| !pausing.contains(it));
+            for destination in waiting.take(most.try_into().unwrap()) {
+                pauses.begin(&destination, None, now);
+                assert!(tried.insert(destination), "it is tried again in its pause");
+            }
+        };
+        assert_eq!((tried.len(), Some(next)), (MOST, pauses.next(now)));
+        assert_eq!(pauses.most_read(batch, next), Ok(1));
+        pauses.clear();
+        assert_eq!(pauses.most_read(batch, now), Ok(batch));
     }
 
     #[test]

@@ -25,7 +25,8 @@ const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);
 
 const DEAD_LETTERED: &str = "a message cannot be decoded: it is dead-lettered as MalformedMessage";
-const NOT_REJECTED: &str = "a message that cannot be decoded was not dead-lettered: the broker did not confirm that it is rejected";
+const NOT_REJECTED: &str =
+    "a message that cannot be decoded was not dead-lettered: the broker did not confirm that it is rejected";
 const REFUSED: &str = "the broker does not accept the dead letter of a message that cannot be decoded: the message is redelivered after a pause";
 
 /// The messages of a source that the broker has not accepted as dead letters.
