@@ -23,7 +23,7 @@ use super::{
     lease::Amqp10Lease,
     source::{Mode, Origin, Place, Source},
 };
-use crate::{DeadLetters, dialer, error::Failure, log, wire};
+use crate::{dialer, error::Failure, log, wire};
 
 /// An attached link.
 pub(super) struct Live {
