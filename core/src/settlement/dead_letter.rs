@@ -152,6 +152,18 @@ impl DeadLetter {
         Self::new(DeadLetterReason::MaxDeliveryCountExceeded, description)
     }
 
+    /// A message whose properties exceed the limits, or would with what its settlement adds.
+    #[must_use]
+    pub fn header_size_exceeded() -> Self {
+        let description = format!(
+            "The properties of the message exceed the limits: {} properties, {} bytes for one and {} bytes for all.",
+            limits::PROPERTIES,
+            limits::PROPERTY_BYTES,
+            limits::ALL_PROPERTIES_BYTES
+        );
+        Self::new(DeadLetterReason::HeaderSizeExceeded, description)
+    }
+
     /// A message whose time to live is over.
     #[must_use]
     pub fn ttl_expired() -> Self {

@@ -11,7 +11,7 @@ use consign_core::{
     Disposition, Message,
     administration::{Counts, QueueSettings},
     message::{EntityPath, Field, InvalidArgument, Problem, Received, SequenceNumber, limits},
-    settlement::{DeadLetter, DeadLetterReason},
+    settlement::DeadLetter,
     time::{Clock, SystemClock, Timestamp},
     transport::{Capability, ErrorKind, ReceiveError, SendError, SettleError, Unsupported},
 };
@@ -320,9 +320,7 @@ fn bury(part: Part, entry: &mut Entry, dead_letter: DeadLetter) -> Result<(), Se
 /// dead-letter sub-queue it stays as it was. Returns where it goes.
 fn outgrown(part: Part, entry: &mut Entry) -> Part {
     if part == Part::Main {
-        let why = format!("The properties of the message exceed {} bytes.", limits::ALL_PROPERTIES_BYTES);
-        let dead_letter = DeadLetter::new(DeadLetterReason::HeaderSizeExceeded, why);
-        dead_letter.write_to(entry.message.properties_mut().application_properties_mut());
+        DeadLetter::header_size_exceeded().write_to(entry.message.properties_mut().application_properties_mut());
     }
     Part::DeadLetters
 }

@@ -4,7 +4,7 @@ use async_nats::HeaderMap;
 use bytes::Bytes;
 use consign_core::{
     Message,
-    settlement::{DeadLetter, DeadLetterReason},
+    settlement::DeadLetter,
     transport::SettleError,
 };
 
@@ -24,16 +24,10 @@ fn marked(message: &Message, dead_letter: &DeadLetter) -> Message {
     let is_reason_alone = dead_letter.changes.is_empty() && dead_letter.description.is_empty();
     let mut marked = written(dead_letter.clone());
     if !is_reason_alone && marked.check().is_err() {
-        marked = written(header_size_exceeded());
+        marked = written(DeadLetter::header_size_exceeded());
     }
     marked.properties_mut().fit();
     marked
-}
-
-/// What a message becomes that a settlement would make too large.
-pub(crate) fn header_size_exceeded() -> DeadLetter {
-    let text = "The properties of the message exceed 65534 bytes.";
-    DeadLetter::new(DeadLetterReason::HeaderSizeExceeded, text)
 }
 
 /// Encodes a dead letter with its original headers. If a stream does not take that many, the message loses those that exceed
@@ -62,7 +56,7 @@ pub(crate) fn encode(
     if fits(&headers, &payload) {
         return Ok((headers, payload));
     }
-    for dead_letter in [dead_letter, &header_size_exceeded()] {
+    for dead_letter in [dead_letter, &DeadLetter::header_size_exceeded()] {
         for bytes in SMALLER {
             let mut smaller = message.clone();
             smaller.properties_mut().fit_within(bytes);

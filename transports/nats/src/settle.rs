@@ -68,7 +68,7 @@ pub(crate) async fn abandon(held: Box<Held>, changes: Changes, delay: Option<Dur
     }
     if outgrows(&held, &changes) {
         if !held.source.is_dead_letter() {
-            let buried = move_to_dead(&held, &dead_letter::header_size_exceeded()).await;
+            let buried = move_to_dead(&held, &DeadLetter::header_size_exceeded()).await;
             if buried.is_err() {
                 not_settled(*held);
             }
@@ -208,7 +208,7 @@ async fn defer(held: &Held, changes: Changes) -> Result<(), SettleError> {
     let changes = changes.into_permitted();
     if outgrows(held, &changes) {
         held.take()?;
-        return move_to_dead(held, &dead_letter::header_size_exceeded()).await;
+        return move_to_dead(held, &DeadLetter::header_size_exceeded()).await;
     }
     let mut message = held.message.clone();
     message.properties_mut().application_properties_mut().merge(changes.clone());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use consign_core::{
     Disposition, Message,
     message::{Properties, limits},
-    settlement::{DeadLetter, DeadLetterReason},
+    settlement::DeadLetter,
     time::Timestamp,
     transport::{ErrorKind, SettleError},
 };
@@ -102,7 +102,7 @@ impl Action {
             // The properties of a dead letter exceed their limit: it stays unchanged.
             return Ok(Self::plain(Self::RELEASE));
         }
-        Self::bury(header_size_exceeded(), message)
+        Self::bury(DeadLetter::header_size_exceeded(), message)
     }
 
     fn bury(dead_letter: DeadLetter, message: &Message) -> Result<Self, SettleError> {
@@ -114,7 +114,7 @@ impl Action {
         let is_plain = dead_letter.changes.is_empty() && dead_letter.description.is_empty();
         let mut properties = mark(dead_letter);
         if !is_plain && properties.check().is_err() {
-            properties = mark(header_size_exceeded());
+            properties = mark(DeadLetter::header_size_exceeded());
         }
         Self::changed(Self::DEAD_LETTER, message, &properties)
     }
@@ -134,11 +134,6 @@ fn check_text(name: &str, text: &str) -> Result<(), SettleError> {
         return Err(SettleError::new(ErrorKind::InvalidArgument).with_detail(detail));
     }
     Ok(())
-}
-
-fn header_size_exceeded() -> DeadLetter {
-    let text = "The properties of the message exceed 65534 bytes.";
-    DeadLetter::new(DeadLetterReason::HeaderSizeExceeded, text)
 }
 
 /// The result of a settlement.

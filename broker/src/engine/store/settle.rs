@@ -1,7 +1,7 @@
 use consign_core::{
     Disposition,
     message::{Field, InvalidArgument, Problem, Stored, limits},
-    settlement::{Changes, DeadLetter, DeadLetterReason},
+    settlement::{Changes, DeadLetter},
     time::Timestamp,
 };
 
@@ -91,7 +91,7 @@ impl Store {
                 if self.change(key, changes, fx) {
                     self.unlock(key, now.ticks, Failure::Counts, fx);
                 } else {
-                    self.bury_locked(key, header_size_exceeded(), fx);
+                    self.bury_locked(key, DeadLetter::header_size_exceeded(), fx);
                 }
             }
             Disposition::Defer(changes) => {
@@ -100,13 +100,13 @@ impl Store {
                     self.remove_lock(key);
                     self.set_aside(key, fx);
                 } else {
-                    self.bury_locked(key, header_size_exceeded(), fx);
+                    self.bury_locked(key, DeadLetter::header_size_exceeded(), fx);
                 }
             }
             Disposition::DeadLetter(dead_letter) => {
                 self.totals.dead_lettered += 1;
                 let fits = self.fits(key, dead_letter);
-                let dead_letter = if fits { DeadLetter::clone(dead_letter) } else { header_size_exceeded() };
+                let dead_letter = if fits { DeadLetter::clone(dead_letter) } else { DeadLetter::header_size_exceeded() };
                 self.bury_locked(key, dead_letter, fx);
             }
         }
@@ -257,7 +257,3 @@ fn check_text(field: Field, text: &str) -> Result<(), InvalidArgument> {
     Ok(())
 }
 
-fn header_size_exceeded() -> DeadLetter {
-    let text = "The properties of the message exceed 65534 bytes.";
-    DeadLetter::new(DeadLetterReason::HeaderSizeExceeded, text)
-}

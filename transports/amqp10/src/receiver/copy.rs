@@ -4,7 +4,7 @@ use bytes::Bytes;
 use consign_core::{
     Message,
     message::limits,
-    settlement::{Changes, DeadLetter, DeadLetterReason},
+    settlement::{Changes, DeadLetter},
     time::Timestamp,
     transport::{ErrorKind, SettleError},
 };
@@ -36,7 +36,7 @@ pub(super) fn dead(held: &Held, dead_letter: DeadLetter) -> Result<Bytes, Failur
     let is_reason_alone = dead_letter.description.is_empty() && dead_letter.changes.is_empty();
     let mut message = written(dead_letter);
     if !is_reason_alone && message.properties().check().is_err() {
-        message = written(header_size_exceeded());
+        message = written(DeadLetter::header_size_exceeded());
     }
     encoded(held, &message, held.failed, None)
 }
@@ -44,12 +44,6 @@ pub(super) fn dead(held: &Held, dead_letter: DeadLetter) -> Result<Bytes, Failur
 /// Returns whether the changes would make the properties of the message too large.
 pub(super) fn outgrows(held: &Held, changes: &Changes) -> bool {
     !changes.is_empty() && changed(held, changes.clone()).properties().check().is_err()
-}
-
-/// What a message becomes that a settlement would make too large.
-pub(super) fn header_size_exceeded() -> DeadLetter {
-    let text = "The properties of the message exceed 65534 bytes.";
-    DeadLetter::new(DeadLetterReason::HeaderSizeExceeded, text)
 }
 
 /// Checks what is written into a dead letter.

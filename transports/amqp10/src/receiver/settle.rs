@@ -66,7 +66,7 @@ impl Held {
             return self.finish(Modified { delivery_failed: true, ..Modified::default() }.into());
         }
         if copy::outgrows(&self, &changes) {
-            return self.dead_letter(copy::header_size_exceeded());
+            return self.dead_letter(DeadLetter::header_size_exceeded());
         }
         let copy = copy::abandoned(&self, changes);
         let again = source.again().clone();
@@ -76,7 +76,7 @@ impl Held {
     /// Abandons the message if `counts`, and otherwise releases it, by a copy that the broker delivers after the delay.
     pub(super) fn delay(self, changes: Changes, delay: Duration, counts: bool) -> Settling {
         if copy::outgrows(&self, &changes) {
-            return self.dead_letter(copy::header_size_exceeded());
+            return self.dead_letter(DeadLetter::header_size_exceeded());
         }
         let source = &self.origin.source;
         let due = source.core.now().saturating_add(delay);

@@ -42,15 +42,7 @@ impl Malformed {
                 let reason = DeadLetterReason::Application("MalformedHeader".into());
                 DeadLetter::new(reason, format!("the header {name:.256} cannot be read"))
             }
-            Self::TooLarge => {
-                let why = format!(
-                    "the headers exceed the limits of a message: {} properties, {} bytes for one and {} bytes for all",
-                    limits::PROPERTIES,
-                    limits::PROPERTY_BYTES,
-                    limits::ALL_PROPERTIES_BYTES
-                );
-                DeadLetter::new(DeadLetterReason::HeaderSizeExceeded, why)
-            }
+            Self::TooLarge => DeadLetter::header_size_exceeded(),
             Self::Session(id) => {
                 let why = format!("the subject is that of the session {id:?}, and the message is of another one");
                 wrong_session_subject(why)

@@ -41,7 +41,7 @@ use lapin::{
 
 use crate::{
     log,
-    receiver::delivered::{routed_subject, too_large},
+    receiver::delivered::routed_subject,
     wire::{self, Expiration, Facts, Stamp, Written, names},
 };
 

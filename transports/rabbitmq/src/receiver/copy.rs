@@ -8,7 +8,7 @@ use consign_core::{
 };
 
 use super::{
-    delivered::{Held, too_large},
+    delivered::Held,
     source::Source,
 };
 use crate::{
@@ -82,7 +82,7 @@ pub(crate) fn dead(
             smaller.properties_mut().fit_within(bytes);
             smaller
         });
-        smaller.flat_map(|smaller| copy_of(smaller, too_large())).next().ok_or(refused)
+        smaller.flat_map(|smaller| copy_of(smaller, DeadLetter::header_size_exceeded())).next().ok_or(refused)
     })
 }
 

@@ -99,17 +99,6 @@ pub(super) fn written(result: lapin::Result<()>) -> Result<(), Failure> {
     }
 }
 
-/// The reason of a dead letter with more headers than a message may have.
-pub(crate) fn too_large() -> DeadLetter {
-    let why = format!(
-        "the headers exceed the limits of a message: {} properties, {} bytes for one and {} bytes for all",
-        limits::PROPERTIES,
-        limits::PROPERTY_BYTES,
-        limits::ALL_PROPERTIES_BYTES
-    );
-    DeadLetter::new(DeadLetterReason::HeaderSizeExceeded, why)
-}
-
 /// Returns the routing key of a delivery, unless it is the name of a queue, that of the default exchange, or the digits of a
 /// delay. The exchanges of delays begin with this prefix. Where it is not known, a delayed message has its header.
 pub(crate) fn routed_subject<'d>(delivery: &'d lapin::message::Delivery, delays: Option<&str>) -> Option<&'d str> {

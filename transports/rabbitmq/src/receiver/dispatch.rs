@@ -6,13 +6,14 @@ use std::{
 };
 
 use consign_core::{
+    settlement::DeadLetter,
     time::Timestamp,
     transport::{Delivery, ReceiveError},
 };
 use tokio::time::Instant;
 
 use super::{
-    delivered::{Held, Origin, too_large},
+    delivered::{Held, Origin},
     job::{Action, Job},
     lease::RabbitMqLease,
     source::Mode,
@@ -85,7 +86,7 @@ impl Shared {
             return None;
         }
         if !is_dead && facts.exceeds_limits {
-            let action = Action::DeadLetter(Box::new(too_large()));
+            let action = Action::DeadLetter(Box::new(DeadLetter::header_size_exceeded()));
             state.jobs.push(Job { held, action, done: None });
             self.changed.notify_one();
             return None;

@@ -9,7 +9,7 @@ use consign_core::{
 
 use super::{
     copy,
-    delivered::{Held, too_large},
+    delivered::Held,
     job::{Action, Job},
     settling::lost,
     source::Source,
@@ -66,7 +66,7 @@ async fn settle(held: Held, action: Action, shared: &Shared) -> Result<(), Settl
             replace_by(copy::dead(&held, source, held.facts.failed + 1, dead_letter), held, shared).await
         }
         Action::Abandon(changes) | Action::AbandonAfter(changes, _) if copy::outgrows(&held, &changes) => {
-            replace_by(copy::dead(&held, source, held.facts.failed, too_large()), held, shared).await
+            replace_by(copy::dead(&held, source, held.facts.failed, DeadLetter::header_size_exceeded()), held, shared).await
         }
         Action::Abandon(changes) => {
             replace_by(copy::abandoned(&held, source, changes, now, delays), held, shared).await

@@ -23,7 +23,7 @@ use crate::{
     RabbitMqLease,
     receiver::{
         RabbitMqSettle, copy,
-        delivered::{Held, too_large},
+        delivered::Held,
     },
 };
 
@@ -154,7 +154,7 @@ impl Slot {
             let work = Work::DeadLetter(held, Box::new(dead_letter));
             state.jobs.push(Job { id: id.into(), work, done });
         } else if copy::outgrows(&held, &changes) {
-            let work = Work::DeadLetter(held, Box::new(too_large()));
+            let work = Work::DeadLetter(held, Box::new(DeadLetter::header_size_exceeded()));
             state.jobs.push(Job { id: id.into(), work, done });
         } else {
             let changes = changes.into_permitted();

@@ -31,7 +31,7 @@ use crate::{
     log,
     receiver::{
         Source,
-        delivered::{Held, too_large},
+        delivered::Held,
     },
 };
 
@@ -191,7 +191,7 @@ impl Slot {
             return;
         };
         if held.facts.exceeds_limits {
-            state.jobs.push(Job::new(&id, Work::DeadLetter(held, Box::new(too_large()))));
+            state.jobs.push(Job::new(&id, Work::DeadLetter(held, Box::new(DeadLetter::header_size_exceeded()))));
             self.changed.notify_one();
             return;
         }
