@@ -104,7 +104,7 @@ impl Log {
 
     fn write_summaries(&mut self, all: bool) {
         let entity = self.entity.clone().unwrap_or_else(|| UNKNOWN.into());
-        self.due = summaries(&entity, all, |kind, suppressed| summarise(&entity, kind, suppressed));
+        self.due = summaries(&entity, all);
     }
 }
 

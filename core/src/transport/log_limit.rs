@@ -18,9 +18,6 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// summary is written if lines were suppressed.
 const ROWS: usize = 256;
 
-/// Kinds of [`log_limit`] whose lines have the level INFO.
-const INFO_KINDS: [&str; 3] = ["Connected", "Listening", "DeadLetterExchange"];
-
 /// Writes how many lines of an entity and a kind were suppressed, at the level, with the target and with the fields of these lines.
 #[doc(hidden)]
 pub type Summarise = fn(&str, &'static str, u64);
@@ -40,13 +37,20 @@ struct Row {
 }
 
 /// Returns whether a log line of this kind may be written about this entity now: at most 10 in any second, by tokio's
-/// time, for all receivers and consumers of this process together. `kind` is from a closed list of the caller.
+/// time, for all receivers and consumers of this process together. `kind` is from a closed list of the caller. The lines
+/// have the level WARN.
 ///
 /// `Some` if the line may be written, with the number of lines of the kind that were suppressed before it; `None` if it is
 /// one to be suppressed.
 #[must_use]
 pub fn log_limit(entity: &str, kind: &'static str) -> Option<u64> {
     admit(entity, kind, summarise).ok()
+}
+
+/// As [`log_limit`], for lines of the level INFO.
+#[must_use]
+pub fn log_limit_info(entity: &str, kind: &'static str) -> Option<u64> {
+    admit(entity, kind, summarise_info).ok()
 }
 
 /// As [`log_limit`]. `summarise` is called with `entity` as it is here. `Err` is when a summary of the lines that were suppressed is due.
@@ -72,10 +76,10 @@ pub fn admit(entity: &str, kind: &'static str, summarise: Summarise) -> Result<u
     admitted
 }
 
-/// Calls `write` for each kind of which lines about `entity` were suppressed a second ago or longer; with `all`, for
+/// Writes a summary for each kind of which lines about `entity` were suppressed a second ago or longer; with `all`, for
 /// each kind of which lines were suppressed. Returns when the next summary is due.
 #[doc(hidden)]
-pub fn summaries(entity: &str, all: bool, mut write: impl FnMut(&'static str, u64)) -> Option<Instant> {
+pub fn summaries(entity: &str, all: bool) -> Option<Instant> {
     let mut due = Vec::new();
     let mut next = None;
     {
@@ -85,15 +89,15 @@ pub fn summaries(entity: &str, all: bool, mut write: impl FnMut(&'static str, u6
             let at = row.summary_at().unwrap_or(now);
             // A time far ahead is of another clock, which only tests have.
             if all || at <= now || at > now + PERIOD {
-                due.push((row.kind, row.take_suppressed()));
+                due.push((row.summarise, row.kind, row.take_suppressed()));
             } else {
                 next = Some(next.map_or(at, |next: Instant| next.min(at)));
             }
         }
     }
     // The subscriber is the application's code, and may log itself.
-    for (kind, suppressed) in due {
-        write(kind, suppressed);
+    for (summarise, kind, suppressed) in due {
+        summarise(entity, kind, suppressed);
     }
     next
 }
@@ -144,17 +148,20 @@ impl Row {
     }
 }
 
+const TARGET: &str = "consign::transport";
+const SUPPRESSED: &str = "more lines of this kind were suppressed";
+
 /// Summarises lines of [`log_limit`], whose targets and fields differ.
 #[cold]
 fn summarise(entity: &str, kind: &'static str, suppressed: u64) {
-    const TARGET: &str = "consign::transport";
-    const TEXT: &str = "more lines of this kind were suppressed";
     let of = tracing::field::display(Escaped(entity));
-    if INFO_KINDS.contains(&kind) {
-        tracing::info!(target: TARGET, of, kind, suppressed, "{TEXT}");
-    } else {
-        tracing::warn!(target: TARGET, of, kind, suppressed, "{TEXT}");
-    }
+    tracing::warn!(target: TARGET, of, kind, suppressed, "{SUPPRESSED}");
+}
+
+#[cold]
+fn summarise_info(entity: &str, kind: &'static str, suppressed: u64) {
+    let of = tracing::field::display(Escaped(entity));
+    tracing::info!(target: TARGET, of, kind, suppressed, "{SUPPRESSED}");
 }
 
 #[cfg(test)]
@@ -172,6 +179,9 @@ mod tests {
     };
 
     use super::*;
+
+    /// The rows are those of the process, and `cargo test` runs tests side by side.
+    static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
     /// The lines of this thread.
     #[derive(Clone, Default)]
@@ -212,6 +222,7 @@ mod tests {
     /// Rules: O-270.
     #[tokio::test(start_paused = true)]
     async fn an_evicted_row_has_a_summary_as_its_lines() {
+        let _alone = ALONE.lock().await;
         fn own(entity: &str, kind: &'static str, suppressed: u64) {
             tracing::info!(target: "own", entity, reason = kind, suppressed, "suppressed");
         }
@@ -220,7 +231,7 @@ mod tests {
         for _ in 0..LINES + 3 {
             let _ = admit("own\\n", "Own", own);
             let _ = log_limit("of\n", "Warned");
-            let _ = log_limit("of\n", "Connected");
+            let _ = log_limit_info("of\n", "Connected");
         }
         for number in 0..ROWS {
             advance(Duration::from_millis(1)).await;
@@ -244,6 +255,7 @@ mod tests {
     /// Rules: O-270.
     #[tokio::test(start_paused = true)]
     async fn ten_lines_a_second_are_written_for_each_entity_and_kind() {
+        let _alone = ALONE.lock().await;
         assert_eq!((written("limit-1", 1_000), written("limit-2", 3)), (LINES, 3));
         assert_eq!(log_limit("limit-1", "Another"), Some(0));
         advance(Duration::from_millis(999)).await;
@@ -256,6 +268,7 @@ mod tests {
     /// Rules: O-270.
     #[tokio::test(start_paused = true)]
     async fn lines_in_any_second_are_counted_and_not_by_the_clock() {
+        let _alone = ALONE.lock().await;
         assert_eq!(written("limit-3", 1), 1);
         advance(Duration::from_millis(900)).await;
         assert_eq!(written("limit-3", 20), LINES - 1);
@@ -266,15 +279,18 @@ mod tests {
     /// Rules: O-270.
     #[tokio::test(start_paused = true)]
     async fn a_summary_has_the_count_and_is_written_once() {
+        let _alone = ALONE.lock().await;
         written("limit-4", 15);
-        let mut seen = Vec::new();
-        let due = summaries("limit-4", false, |kind, suppressed| seen.push((kind, suppressed)));
-        assert_eq!((due, seen.len()), (Some(Instant::now() + PERIOD), 0));
+        let lines = Lines::default();
+        let _guard = tracing::subscriber::set_default(lines.clone());
+        let due = summaries("limit-4", false);
+        assert_eq!((due, lines.0.lock().unwrap().len()), (Some(Instant::now() + PERIOD), 0));
         advance(PERIOD).await;
         for _ in 0..2 {
-            assert_eq!(summaries("limit-4", false, |kind, suppressed| seen.push((kind, suppressed))), None);
+            assert_eq!(summaries("limit-4", false), None);
         }
-        assert_eq!(seen, [("Kind", 5)]);
+        let lines = lines.0.lock().unwrap().clone();
+        assert!(lines.len() == 1 && lines[0].ends_with("of=limit-4 kind=\"Kind\" suppressed=5"), "{lines:?}");
         assert_eq!(log_limit("limit-4", "Kind"), Some(0));
     }
 
@@ -303,6 +319,7 @@ mod tests {
     /// Rules: O-270.
     #[tokio::test(start_paused = true)]
     async fn any_number_of_names_takes_the_memory_of_256() {
+        let _alone = ALONE.lock().await;
         for number in 0..3 * ROWS {
             assert_eq!(log_limit(&format!("many-{number}"), "Kind"), Some(0));
         }

@@ -47,7 +47,7 @@ pub use self::{
     escaped::Escaped,
     from_async::{AsyncReceiver, FromAsync, Stop},
     lease::{Delivery, Lease},
-    log_limit::log_limit,
+    log_limit::{log_limit, log_limit_info},
     optional::{PeekMessages, PurgeMessages, ReceiveDeferred, ScheduleMessages, Sessions},
     presettled::{HandOver, PresettledSender, PresettledService},
     receiver::{BoxFuture, Receiver, ReceiverExt},

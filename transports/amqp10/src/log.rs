@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use consign_core::{
     message::EntityPath,
-    transport::{Escaped, log_limit},
+    transport::{Escaped, log_limit, log_limit_info},
 };
 
 use crate::servers::Server;
@@ -32,7 +32,7 @@ pub(crate) fn next_server(server: &Server, error: &impl fmt::Display) {
 
 pub(crate) fn connected(server: &Server, failures: u32) {
     let server = server.to_string();
-    if let Some(suppressed) = log_limit(&server, "Connected") {
+    if let Some(suppressed) = log_limit_info(&server, "Connected") {
         tracing::info!(target: TARGET, server, failures, suppressed, "connected again");
     }
 }

@@ -2,11 +2,7 @@
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
-use consign_core::{
-    Message,
-    settlement::DeadLetter,
-    transport::SettleError,
-};
+use consign_core::{Message, settlement::DeadLetter, transport::SettleError};
 
 use crate::{error::Fault, wire};
 

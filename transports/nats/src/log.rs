@@ -4,7 +4,7 @@ use std::fmt;
 
 use consign_core::{
     settlement::{DeadLetter, DeadLetterReason},
-    transport::{Escaped, log_limit},
+    transport::{Escaped, log_limit, log_limit_info},
 };
 
 /// The target of all lines.
@@ -18,7 +18,7 @@ pub(crate) fn lost(entity: &str) {
 }
 
 pub(crate) fn connected(entity: &str) {
-    if let Some(suppressed) = log_limit(entity, "Connected") {
+    if let Some(suppressed) = log_limit_info(entity, "Connected") {
         let entity = tracing::field::display(Escaped(entity));
         tracing::info!(target: TARGET, entity, suppressed, "connected again");
     }

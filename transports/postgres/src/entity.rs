@@ -75,7 +75,7 @@ impl Inner {
             read().map_err(Failure::from)?;
         Ok(Entity {
             id,
-            path: EntityPath::stored(&name)?,
+            path: EntityPath::new(&name)?,
             kind: kind_of(kind),
             top_level,
             lock: Duration::from_millis(u64::try_from(lock).unwrap_or(0)),

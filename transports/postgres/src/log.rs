@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use consign_core::transport::{Escaped, SendError, log_limit};
+use consign_core::transport::{Escaped, SendError, log_limit, log_limit_info};
 use tracing::field::display;
 
 use crate::failure::Failure;
@@ -23,7 +23,7 @@ pub(crate) fn not_listening(schema: &str, failure: &Failure, pause: Duration) {
 }
 
 pub(crate) fn listening_again(schema: &str) {
-    if let Some(suppressed) = log_limit(schema, "Listening") {
+    if let Some(suppressed) = log_limit_info(schema, "Listening") {
         tracing::info!(target: TARGET, schema = display(Escaped(schema)), suppressed, "connected again for notifications");
     }
 }

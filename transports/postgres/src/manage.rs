@@ -222,7 +222,7 @@ pub(crate) async fn list(inner: &Inner) -> Result<Vec<Entity>, ManageError> {
     for row in inner.database.rows(&sql, &[]).await? {
         let read = || Ok::<_, tokio_postgres::Error>((row.try_get::<_, String>(0)?, row.try_get(1)?));
         let (path, kind) = read().map_err(Failure::from)?;
-        entities.push(Entity::new(EntityPath::stored(&path)?, kind_of(kind)));
+        entities.push(Entity::new(EntityPath::new(&path)?, kind_of(kind)));
     }
     Ok(entities)
 }

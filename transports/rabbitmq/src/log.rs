@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use consign_core::{
     message::EntityPath,
-    transport::{Escaped, log_limit},
+    transport::{Escaped, log_limit, log_limit_info},
 };
 use lapin::uri::AMQPUri;
 
@@ -45,7 +45,7 @@ pub(crate) fn next_server(uri: &AMQPUri, error: &impl fmt::Display) {
 
 pub(crate) fn connected(uri: &AMQPUri, failures: u32) {
     let server = server(uri);
-    if let Some(suppressed) = log_limit(&server, "Connected") {
+    if let Some(suppressed) = log_limit_info(&server, "Connected") {
         tracing::info!(target: TARGET, server, failures, suppressed, "connected again");
     }
 }
@@ -96,7 +96,7 @@ pub(crate) fn malformed(entity: &str, malformed: &Malformed) {
 
 /// A redelivery that neither the queue nor a property counts. A correct program has some after a shutdown.
 pub(crate) fn uncounted(queue: Option<&str>) {
-    if let Some(suppressed) = log_limit(queue.unwrap_or(""), "Uncounted") {
+    if let Some(suppressed) = log_limit_info(queue.unwrap_or(""), "Uncounted") {
         let entity = queue.map(|queue| tracing::field::display(Escaped(queue)));
         tracing::info!(target: TARGET, entity, suppressed, "a message was redelivered, and not counted by its queue");
     }
@@ -104,7 +104,7 @@ pub(crate) fn uncounted(queue: Option<&str>) {
 
 /// The headers of a copy would exceed one frame with the history of the message.
 pub(crate) fn history_left_out(queue: &str, error: &impl std::fmt::Display) {
-    if let Some(suppressed) = log_limit(queue, "HistoryLeftOut") {
+    if let Some(suppressed) = log_limit_info(queue, "HistoryLeftOut") {
         let error = error.to_string();
         let (entity, error) = (tracing::field::display(Escaped(queue)), tracing::field::display(Escaped(&error)));
         tracing::info!(target: TARGET, entity, error, suppressed, "the history of a message does not fit into its copy, which begins without x-death");
@@ -121,7 +121,7 @@ pub(crate) fn no_settings(path: &EntityPath) {
 
 /// Dead letters go to the dead-letter exchange of a queue that another program created.
 pub(crate) fn dead_letter_exchange(path: &EntityPath, exchange: &str) {
-    if let Some(suppressed) = log_limit(path.as_str(), "DeadLetterExchange") {
+    if let Some(suppressed) = log_limit_info(path.as_str(), "DeadLetterExchange") {
         let (entity, exchange) =
             (tracing::field::display(Escaped(path.as_str())), tracing::field::display(Escaped(exchange)));
         tracing::info!(target: TARGET, entity, exchange, suppressed, "the queue is of another program: its dead letters go to its own dead-letter exchange");

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use consign_core::{
     message::EntityPath,
-    transport::{Escaped, log_limit},
+    transport::{Escaped, log_limit, log_limit_info},
 };
 
 /// The target of all lines.
@@ -19,7 +19,7 @@ pub(crate) fn not_connected(server: &str, error: &impl fmt::Display, pause: Dura
 }
 
 pub(crate) fn connected(server: &str, failures: u32) {
-    if let Some(suppressed) = log_limit(server, "Connected") {
+    if let Some(suppressed) = log_limit_info(server, "Connected") {
         tracing::info!(target: TARGET, server, failures, suppressed, "connected again");
     }
 }

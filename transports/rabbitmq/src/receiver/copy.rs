@@ -7,10 +7,7 @@ use consign_core::{
     transport::{ErrorKind, SendError},
 };
 
-use super::{
-    delivered::Held,
-    source::Source,
-};
+use super::{delivered::Held, source::Source};
 use crate::{
     publisher::{Publication, Route},
     wire::{self, Expiration, Stamp},

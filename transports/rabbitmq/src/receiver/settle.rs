@@ -66,7 +66,8 @@ async fn settle(held: Held, action: Action, shared: &Shared) -> Result<(), Settl
             replace_by(copy::dead(&held, source, held.facts.failed + 1, dead_letter), held, shared).await
         }
         Action::Abandon(changes) | Action::AbandonAfter(changes, _) if copy::outgrows(&held, &changes) => {
-            replace_by(copy::dead(&held, source, held.facts.failed, DeadLetter::header_size_exceeded()), held, shared).await
+            replace_by(copy::dead(&held, source, held.facts.failed, DeadLetter::header_size_exceeded()), held, shared)
+                .await
         }
         Action::Abandon(changes) => {
             replace_by(copy::abandoned(&held, source, changes, now, delays), held, shared).await

@@ -21,10 +21,7 @@ use super::{
 };
 use crate::{
     RabbitMqLease,
-    receiver::{
-        RabbitMqSettle, copy,
-        delivered::Held,
-    },
+    receiver::{RabbitMqSettle, copy, delivered::Held},
 };
 
 /// A session that is held here.

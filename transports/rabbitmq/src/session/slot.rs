@@ -29,10 +29,7 @@ use crate::{
     client,
     error::Failure,
     log,
-    receiver::{
-        Source,
-        delivered::Held,
-    },
+    receiver::{Source, delivered::Held},
 };
 
 /// For how long a slot is kept open for the next accept, if the accept that it was opened for has ended before it was open.
