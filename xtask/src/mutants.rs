@@ -65,9 +65,12 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
 
     let folder = format!("{FOLDER}/{package}-{seed}");
     let (kept, report) = (format!("{folder}/results.json"), format!("{folder}/mutants.out/outcomes.json"));
-    let mut results: Results = read(&kept).ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    let mut results = Results::new();
+    if root().join(&kept).exists() {
+        results = serde_json::from_str(&read(&kept)?).map_err(Error::Results)?;
+    }
     // That of a run that was interrupted.
-    add_outcomes(&mut results, &report);
+    add_outcomes(&mut results, &report)?;
     results.retain(|name, outcome| chosen.contains(&&**name) && (outcome == "CaughtMutant" || outcome == "Unviable"));
     write(&kept, &json!(results).to_string())?;
     let done = results.keys().map(String::as_str);
@@ -81,7 +84,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     command.args(["--timeout", "200", "--build-timeout", "600", "--cap-lints", "true", "--output"]).arg(&target);
     // A survivor or a timeout is a failure of cargo-mutants too, and in its report, as a failure without a mutant is.
     let failed = run_command(command.args(["--", "--fail-fast"])).err();
-    add_outcomes(&mut results, &report);
+    add_outcomes(&mut results, &report)?;
     write(&kept, &json!(results).to_string())?;
     match failed {
         Some(error) if results.len() < chosen.len() => Err(error),
@@ -89,12 +92,21 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     }
 }
 
-/// Copies all files of the workspace that git does not ignore and that have changed, so that cargo builds no others again.
+/// Copies all files of the workspace that git does not ignore and that have changed, so that cargo builds no others again, and
+/// removes those of an earlier copy that the workspace no longer has.
 fn copy_workspace() -> Result<PathBuf, Error> {
     let tree = root().join(FOLDER).join("tree");
+    let list = format!("{FOLDER}/tree.txt");
     let mut git = Command::new("git");
     git.args(["ls-files", "--cached", "--others", "--exclude-standard"]).current_dir(root()).stdin(Stdio::null());
-    for path in output(&mut git)?.lines() {
+    let files = output(&mut git)?;
+    let copied = if root().join(&list).exists() { read(&list)? } else { String::new() };
+    let present: BTreeSet<&str> = files.lines().filter(|path| root().join(path).exists()).collect();
+    for gone in copied.lines().filter(|path| !present.contains(path)) {
+        let _ = fs::remove_file(tree.join(gone));
+    }
+    write(&list, &files)?;
+    for path in files.lines() {
         // A file that is deleted but still in the index.
         let Ok(mut bytes) = fs::read(root().join(path)) else { continue };
         if path.ends_with("Cargo.toml")
@@ -117,9 +129,8 @@ fn choose(mut names: Vec<&str>, sample: u64, seed: u64) -> (BTreeSet<&str>, Vec<
     let sample = usize::try_from(sample).unwrap_or(usize::MAX).min(names.len());
     let mut random = SplitMix(seed);
     for place in 0..sample {
-        let left = (names.len() - place) as u64;
-        let other = place + usize::try_from(random.next() % left).unwrap_or_default();
-        names.swap(place, other);
+        let left = names.len() - place;
+        names.swap(place, place + random.below(left));
     }
     let others = names.split_off(sample);
     (names.into_iter().collect(), others)
@@ -129,6 +140,11 @@ fn choose(mut names: Vec<&str>, sample: u64, seed: u64) -> (BTreeSet<&str>, Vec<
 struct SplitMix(u64);
 
 impl SplitMix {
+    #[expect(clippy::cast_possible_truncation, reason = "the low bits are as random as all")]
+    fn below(&mut self, end: usize) -> usize {
+        self.next() as usize % end
+    }
+
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -138,8 +154,11 @@ impl SplitMix {
 }
 
 /// Adds the outcomes in a report of cargo-mutants, if there is one.
-fn add_outcomes(results: &mut Results, report: &str) {
-    let report: Value = read(report).ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+fn add_outcomes(results: &mut Results, report: &str) -> Result<(), Error> {
+    if !root().join(report).exists() {
+        return Ok(());
+    }
+    let report: Value = serde_json::from_str(&read(report)?).map_err(Error::Results)?;
     for outcome in report["outcomes"].as_array().into_iter().flatten() {
         // The run without a mutant has no name.
         if let (Some(name), Some(summary)) =
@@ -148,6 +167,7 @@ fn add_outcomes(results: &mut Results, report: &str) {
             results.insert(name.to_owned(), summary.to_owned());
         }
     }
+    Ok(())
 }
 
 /// Prints what became of the mutants, and fails if too few are caught. A mutant without an end is caught by its timeout.

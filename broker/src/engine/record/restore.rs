@@ -83,7 +83,7 @@ impl Restoring {
             }
         };
         let forward = |target: &Option<String>| match target {
-            Some(target) => EntityPath::stored(target).map(|path| Some(path.key())),
+            Some(target) => EntityPath::new(target).map(|path| Some(path.key())),
             None => Ok(None),
         };
         let forwards =

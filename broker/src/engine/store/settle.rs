@@ -106,7 +106,8 @@ impl Store {
             Disposition::DeadLetter(dead_letter) => {
                 self.totals.dead_lettered += 1;
                 let fits = self.fits(key, dead_letter);
-                let dead_letter = if fits { DeadLetter::clone(dead_letter) } else { DeadLetter::header_size_exceeded() };
+                let dead_letter =
+                    if fits { DeadLetter::clone(dead_letter) } else { DeadLetter::header_size_exceeded() };
                 self.bury_locked(key, dead_letter, fx);
             }
         }
@@ -256,4 +257,3 @@ fn check_text(field: Field, text: &str) -> Result<(), InvalidArgument> {
     }
     Ok(())
 }
-

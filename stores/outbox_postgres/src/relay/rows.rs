@@ -40,9 +40,9 @@ impl Waiting {
         Report { id: self.id, destination, session, message_id: self.message_id.clone(), outcome }
     }
 
-    /// The path of the destination. Another program, or an earlier version, may have written the row.
+    /// The path of the destination. Another program may have written the row.
     pub(super) fn path(&self) -> Result<EntityPath, String> {
-        EntityPath::stored(&self.destination).map_err(|error| error.to_string())
+        EntityPath::new(&self.destination).map_err(|error| error.to_string())
     }
 
     /// The message, with the ids of the columns where it has none: each attempt has to have the same MessageId.
@@ -119,19 +119,4 @@ pub(super) async fn record(client: &Client, outbox: &Outbox, reports: &[Report])
         client.query_typed(&sql, &[(&report.id, Type::INT8), (&error, Type::TEXT), (&is_refused, Type::BOOL)]).await?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_row_of_an_earlier_version_may_have_an_invisible_character_in_its_destination() {
-        let of = |destination: &str| {
-            let destination = destination.to_owned();
-            Waiting { id: 1, destination, session: None, message_id: "1".into(), message: Vec::new() }.path()
-        };
-        assert_eq!(of("or\u{ad}ders").unwrap().as_str(), "or\u{ad}ders");
-        of("a//b").unwrap_err();
-    }
 }
