@@ -6,7 +6,7 @@ use async_nats::{HeaderMap, HeaderValue};
 use bytes::Bytes;
 use consign_core::{
     Message,
-    message::{MessageBody, PassThrough, Properties, Value, limits},
+    message::{MessageBody, PassThrough, Properties, Value},
     settlement::{DeadLetter, DeadLetterReason},
     time::Timestamp,
     wire::{

@@ -5,7 +5,7 @@ use std::{num::NonZeroU64, sync::Arc};
 use bytes::Bytes;
 use consign_core::{
     Message,
-    message::{Received, SequenceNumber, limits},
+    message::{Received, SequenceNumber},
     settlement::{DeadLetter, DeadLetterReason},
     time::Timestamp,
     transport::ErrorKind,
