@@ -79,6 +79,7 @@ pub fn admit(entity: &str, kind: &'static str, summarise: Summarise) -> Result<u
 /// Writes a summary for each kind of which lines about `entity` were suppressed a second ago or longer; with `all`, for
 /// each kind of which lines were suppressed. Returns when the next summary is due.
 #[doc(hidden)]
+#[must_use]
 pub fn summaries(entity: &str, all: bool) -> Option<Instant> {
     let mut due = Vec::new();
     let mut next = None;
@@ -222,10 +223,10 @@ mod tests {
     /// Rules: O-270.
     #[tokio::test(start_paused = true)]
     async fn an_evicted_row_has_a_summary_as_its_lines() {
-        let _alone = ALONE.lock().await;
         fn own(entity: &str, kind: &'static str, suppressed: u64) {
             tracing::info!(target: "own", entity, reason = kind, suppressed, "suppressed");
         }
+        let _alone = ALONE.lock().await;
         let lines = Lines::default();
         let _guard = tracing::subscriber::set_default(lines.clone());
         for _ in 0..LINES + 3 {

@@ -181,7 +181,7 @@ pub fn routing_key(delivery: &Delivery) -> &str {
 fn first_key(delivery: &Delivery) -> Option<&str> {
     let headers = delivery.properties.headers().as_ref().map(FieldTable::inner)?;
     let AMQPValue::LongString(key) = headers.get(names::ROUTING_KEY)? else { return None };
-    std::str::from_utf8(key.as_bytes()).ok().filter(|key| key.len() <= usize::from(u8::MAX))
+    std::str::from_utf8(key.as_bytes()).ok().filter(|key| u8::try_from(key.len()).is_ok())
 }
 
 fn stamp(facts: &Facts, expiration: Expiration) -> Stamp {

@@ -204,7 +204,7 @@ fn an_abandoned_copy_keeps_what_it_came_with_and_the_first_routing_key() {
         assert_eq!(kept.inner().get(name), headers.inner().get(name), "{name}");
     }
     assert!(!kept.contains_key("x-delivery-count"));
-    assert_eq!(copy.expiration().as_ref().map(|expiration| expiration.as_str()), Some("1000"));
+    assert_eq!(copy.expiration().as_ref().map(lapin::types::ShortString::as_str), Some("1000"));
 
     // It is delivered by its queue, fails again, and becomes a dead letter.
     let second = delivery(copy, &payload);
