@@ -220,8 +220,7 @@ impl<M: RelayMode> Relay<M> {
             }
         }
         loop {
-            let next = self.relay_some(connection).await?;
-            *failures = 0;
+            let next = self.relay_some(connection, failures).await?;
             tokio::select! {
                 biased;
                 () = &mut shutdown => return Ok(()),
@@ -232,24 +231,30 @@ impl<M: RelayMode> Relay<M> {
     }
 
     /// Reads some rows and sends their messages. Returns when to read more without a notification.
-    async fn relay_some(&mut self, connection: &mut Connection) -> Result<Instant, OutboxError> {
+    async fn relay_some(&mut self, connection: &mut Connection, failures: &mut u32) -> Result<Instant, OutboxError> {
         let now = Instant::now();
-        let most = match self.to.pauses.most_read(self.batch, now) {
-            Ok(most) => most,
-            Err(next) => return Ok(next),
-        };
-        let pausing = self.to.pauses.destinations(now);
-        let reading = rows::read(&connection.client, &self.to.outbox, most.into(), &pausing);
-        let some = within(self.to.timeout, reading).await?;
-        let is_idle = some.is_empty() && pausing.is_empty();
-        if !some.is_empty() {
-            self.mode.relay(&mut connection.client, some, &mut self.to).await?;
-            return Ok(now);
+        loop {
+            let selection = match self.to.pauses.select(now) {
+                Ok(selection) => selection,
+                Err(next) => return Ok(next),
+            };
+            let reading = rows::read(&connection.client, &self.to.outbox, self.batch.into(), &selection);
+            let mut some = within(self.to.timeout, reading).await?;
+            let leaves_rows = selection.limit(&mut some, self.batch);
+            self.to.pauses.selected(&selection, some.is_empty(), leaves_rows);
+            if !some.is_empty() {
+                self.mode.relay(&mut connection.client, some, &mut self.to).await?;
+                *failures = 0;
+                return Ok(now);
+            }
+            if selection.is_everything() {
+                self.to.pauses.clear();
+                *failures = 0;
+            }
+            if selection.is_all() {
+                return Ok(self.to.pauses.next(now).unwrap_or(now + self.poll).min(now + self.poll));
+            }
         }
-        if is_idle {
-            self.to.pauses.clear();
-        }
-        Ok(self.to.pauses.next(now).unwrap_or(now + self.poll).min(now + self.poll))
     }
 }
 

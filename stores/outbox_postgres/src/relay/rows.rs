@@ -1,8 +1,12 @@
 //! The rows of a table: read, deleted when they are sent, and marked when they are not.
 
 use consign_core::{Message, message::EntityPath};
-use tokio_postgres::{Client, types::Type};
+use tokio_postgres::{
+    Client,
+    types::{ToSql, Type},
+};
 
+use super::pauses::Selection;
 use crate::{Outbox, OutboxError, encoding};
 
 /// A message that waits.
@@ -70,19 +74,27 @@ impl Waiting {
     }
 }
 
-/// Returns the oldest rows, without those of destinations that pause.
+/// Returns the oldest rows of some destinations.
 pub(super) async fn read(
     client: &Client,
     outbox: &Outbox,
     max: i64,
-    pausing: &[&str],
+    selection: &Selection,
 ) -> Result<Vec<Waiting>, OutboxError> {
+    let mut parameters: Vec<(&(dyn ToSql + Sync), Type)> =
+        vec![(&selection.listed, Type::TEXT_ARRAY), (&max, Type::INT8)];
+    let listed = if selection.is_only { "= ANY" } else { "<> ALL" };
+    // Only where it is needed: PostgreSQL cannot estimate it, and might not use the index.
+    let share = selection.share.as_ref().map_or("", |(seed, bits)| {
+        parameters.extend([(seed as &(dyn ToSql + Sync), Type::INT8), (bits, Type::INT8)]);
+        "AND (hashtextextended(destination, $3) & $4) = 0"
+    });
     let sql = format!(
-        "SELECT id, destination, session, message_id, message FROM {} WHERE refused IS NULL AND destination <> ALL($1) \
-         ORDER BY id LIMIT $2",
+        "SELECT id, destination, session, message_id, message FROM {} WHERE refused IS NULL \
+         AND destination {listed}($1) {share} ORDER BY id LIMIT $2",
         outbox.table.quoted()
     );
-    let rows = client.query_typed(&sql, &[(&pausing, Type::TEXT_ARRAY), (&max, Type::INT8)]).await?;
+    let rows = client.query_typed(&sql, &parameters).await?;
     let read = |row: tokio_postgres::Row| {
         Ok(Waiting {
             id: row.try_get(0)?,

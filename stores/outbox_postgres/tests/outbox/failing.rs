@@ -1,0 +1,108 @@
+//! Many destinations that fail, and connections that end.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use consign::{
+    Message,
+    message::EntityPath,
+    transport::{Batch, BoxFuture, ErrorKind, SendError, Sender},
+};
+use consign_outbox_postgres::Destinations;
+use tokio::time::Instant;
+
+use crate::support::{Bench, Running, message};
+
+/// How many destinations a relay keeps.
+const MOST: usize = 1_024;
+
+/// Takes the messages of the destination `healthy` alone.
+#[derive(Clone, Default)]
+struct Healthy {
+    taken: Arc<Mutex<Vec<String>>>,
+}
+
+#[derive(Clone)]
+struct Entity {
+    is_healthy: bool,
+    taken: Arc<Mutex<Vec<String>>>,
+}
+
+impl Destinations for Healthy {
+    type Sender = Entity;
+
+    async fn sender(&self, path: &EntityPath) -> Result<Entity, SendError> {
+        Ok(Entity { is_healthy: path.as_str() == "healthy", taken: Arc::clone(&self.taken) })
+    }
+}
+
+impl Sender for Entity {
+    type Send = BoxFuture<Result<(), SendError>>;
+
+    fn send(&self, message: Message) -> Self::Send {
+        let sent = if self.is_healthy {
+            self.taken.lock().unwrap().extend(message.message_id().map(str::to_owned));
+            Ok(())
+        } else {
+            Err(SendError::new(ErrorKind::ServiceBusy))
+        };
+        Box::pin(async { sent })
+    }
+
+    fn send_batch(&self, _: Batch) -> Self::Send {
+        Box::pin(async { Err(SendError::new(ErrorKind::NotSupported)) })
+    }
+}
+
+/// Rules: X-42, X-49.
+/// The second time, more destinations fail than are kept.
+#[tokio::test]
+async fn a_healthy_destination_is_sent_to_while_as_many_as_are_kept_fail() {
+    for failing in [MOST, MOST + 5] {
+        let (mut bench, healthy) = (Bench::new().await, Healthy::default());
+        bench.add("failing", [message("a")]).await;
+        let sql = format!(
+            "INSERT INTO {0} (destination, message_id, message) \
+             SELECT 'failing-' || number, message_id, message FROM {0}, generate_series(2, {failing}) number",
+            bench.name
+        );
+        bench.client.batch_execute(&sql).await.unwrap();
+        let ids: Vec<_> = (0..150).map(|id| format!("{id:03}")).collect();
+        bench.add("healthy", ids.iter().map(message)).await;
+        let relay = bench.relay(healthy.clone()).backoff(Duration::from_millis(500), Duration::from_secs(1));
+        let running = Running::start(relay);
+        bench.until("NOT EXISTS (SELECT FROM {t} WHERE destination = 'healthy')").await;
+        assert_eq!(running.stop().await.sent, 150);
+        assert_eq!(*healthy.taken.lock().unwrap(), ids);
+        let waiting = bench.outbox.waiting(&bench.client).await.unwrap();
+        assert_eq!(usize::try_from(waiting).unwrap(), failing);
+        bench.end().await;
+    }
+}
+
+/// Rules: X-47.
+/// The pause between two connections is at least half of 100 ms, 200 ms and so on.
+#[tokio::test]
+async fn a_connection_that_records_nothing_does_not_make_the_pauses_short_again() {
+    let mut bench = Bench::new().await;
+    bench.add("failing", [message("a")]).await;
+    let hour = Duration::from_secs(3_600);
+    let running = Running::start(bench.relay(Healthy::default()).backoff(hour, hour));
+    bench.until("EXISTS (SELECT FROM {t} WHERE attempts = 1)").await;
+    let began = Instant::now();
+    let mut ended = 0;
+    for _ in 0..6 {
+        // Each has read the table, and no row.
+        let reader = format!(
+            "pg_stat_activity WHERE application_name = '{{t}}' AND pid <> {ended} AND state = 'idle' AND query LIKE 'SELECT id,%'"
+        );
+        bench.until(&format!("EXISTS (SELECT FROM {reader})")).await;
+        let sql = format!("SELECT pid, pg_terminate_backend(pid) FROM {reader}").replace("{t}", &bench.name);
+        ended = bench.client.query_one(&sql, &[]).await.unwrap().get(0);
+    }
+    assert!(began.elapsed() >= Duration::from_millis(50 * 31), "{:?}", began.elapsed());
+    running.stop().await;
+    bench.end().await;
+}
