@@ -22,6 +22,7 @@ use super::{
     held::Held,
     lease::Amqp10Lease,
     source::{Mode, Origin, Place, Source},
+    unreadable::Waiting,
 };
 use crate::{dialer, error::Failure, log, wire};
 
@@ -86,7 +87,8 @@ impl Source {
             let why = "the broker does not send settled messages: use the mode peek-lock";
             return Err(Failure::new(ErrorKind::NotSupported, why));
         }
-        let origin = Arc::new(Origin { settler: link.settler(), source: Arc::clone(self) });
+        let origin =
+            Arc::new(Origin { settler: link.settler(), source: Arc::clone(self), waiting: Waiting::default() });
         Ok(Live { link, session, origin, credit: 0 })
     }
 
@@ -109,9 +111,13 @@ impl Live {
         self.credit > 0
     }
 
-    /// Has the broker send `max` messages, and `ahead` more.
-    pub(super) fn ask_for(&mut self, max: usize, ahead: u32) -> Result<(), Failure> {
-        let credit = u32::try_from(max).unwrap_or(u32::MAX).saturating_add(ahead).min(MOST_CREDIT);
+    /// Has the broker send `max` messages, and `ahead` more: fewer while messages that cannot be decoded are not settled.
+    pub(super) fn ask_for(&mut self, cx: &Context<'_>, max: usize, ahead: u32) -> Result<(), Failure> {
+        let requested = u32::try_from(max).unwrap_or(u32::MAX).saturating_add(ahead).min(MOST_CREDIT);
+        let credit = self.origin.waiting.credit(cx, requested, self.credit);
+        if credit == 0 {
+            log::warn(&self.origin.source.path, TOO_MANY);
+        }
         if self.credit != credit {
             self.link.set_credit(credit)?;
             self.credit = credit;
@@ -159,7 +165,10 @@ impl Live {
 }
 
 /// The most messages that are requested at once: the engine tracks no more unsettled deliveries of a session.
-const MOST_CREDIT: u32 = 8_192;
+pub(super) const MOST_CREDIT: u32 = 8_192;
+
+const TOO_MANY: &str =
+    "too many messages that cannot be decoded are not settled: no message is received until one of them is";
 
 impl Origin {
     /// Decodes a delivery. One that is not a message is dead-lettered. Where it cannot be, it is delivered as bytes.
@@ -191,7 +200,7 @@ impl Origin {
         let held = Held { origin, id: raw.id, message: copied, number: facts.number, enqueued, failed };
         match unreadable.filter(|_| is_dead_lettered) {
             Some(error) => {
-                held.dead_letter_unreadable(wire::behind_header(&encoded), &error);
+                held.dead_letter_unreadable(&wire::unchanged(&encoded), &error);
                 None
             }
             None => Some(Delivery { message, lease: Amqp10Lease::held(held) }),

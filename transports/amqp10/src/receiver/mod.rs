@@ -171,7 +171,7 @@ impl Receiver for Amqp10Receiver {
                         log::failed(&self.source.path, "the link was lost: it is attached again", &failure);
                     }
                     Poll::Pending => {
-                        if let Err(failure) = live.ask_for(max, self.source.prefetch()) {
+                        if let Err(failure) = live.ask_for(cx, max, self.source.prefetch()) {
                             self.state = State::Idle(None);
                             log::failed(&self.source.path, "the link was lost: it is attached again", &failure);
                             continue;

@@ -8,7 +8,7 @@ use consign_core::{
     transport::{EntityInfo, ErrorKind},
 };
 
-use super::unreadable::Refused;
+use super::unreadable::{Refused, Waiting};
 use crate::{core::Core, dialer::Dialer, error::Failure, sender::Amqp10Sender};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,7 @@ pub(crate) struct Source {
 pub(super) struct Origin {
     pub(super) settler: Settler,
     pub(super) source: Arc<Source>,
+    pub(super) waiting: Waiting,
 }
 
 impl Source {

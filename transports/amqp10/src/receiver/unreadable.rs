@@ -3,23 +3,32 @@
 use std::{
     collections::VecDeque,
     hash::{BuildHasher, RandomState},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    task::Context,
     time::Duration,
 };
 
 use consign_core::transport::ErrorKind;
+use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use super::{
     copy,
     held::Held,
+    live::MOST_CREDIT,
     settle::{NO_DEAD_LETTERS, rejected},
+    source::Origin,
 };
 use crate::{log, options::DeadLetters, wire::Unreadable};
 
-/// How many messages are remembered. One that was forgotten waits as after its first failure.
-const REMEMBERED: usize = 1_024;
+/// Beyond so many messages that cannot be decoded and are not settled, no more is requested.
+const MOST: u32 = 64;
+/// How many messages are remembered: as many as one receive can request. One that was forgotten waits as after its first failure.
+const REMEMBERED: usize = MOST_CREDIT as usize;
 /// The wait after the first failure. Each further one doubles it, up to the longest.
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);
@@ -28,6 +37,44 @@ const DEAD_LETTERED: &str = "a message cannot be decoded: it is dead-lettered as
 const NOT_REJECTED: &str =
     "a message that cannot be decoded was not dead-lettered: the broker did not confirm that it is rejected";
 const REFUSED: &str = "the broker does not accept the dead letter of a message that cannot be decoded: the message is redelivered after a pause";
+
+/// The messages of a link that cannot be decoded and are not settled.
+#[derive(Default)]
+pub(super) struct Waiting {
+    count: AtomicU32,
+    receiver: AtomicWaker,
+}
+
+impl Waiting {
+    /// Returns how much credit a link that has `left` gets when `requested` is. The task is woken when it is more.
+    ///
+    /// Credit that the broker has already is not taken back: what arrived for it in the meantime would stay locked.
+    pub(super) fn credit(&self, cx: &Context<'_>, requested: u32, left: u32) -> u32 {
+        // First, as a message may be settled in between.
+        self.receiver.register(cx.waker());
+        match self.count.load(Ordering::Acquire) {
+            0 => requested,
+            count => requested.min(MOST.saturating_sub(count).max(left)),
+        }
+    }
+}
+
+/// Counts one of them until it is dropped.
+struct Counted(Arc<Origin>);
+
+impl Counted {
+    fn new(origin: &Arc<Origin>) -> Self {
+        origin.waiting.count.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(origin))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.waiting.count.fetch_sub(1, Ordering::AcqRel);
+        self.0.waiting.receiver.wake();
+    }
+}
 
 /// The messages of a source that the broker has not accepted as dead letters.
 #[derive(Default)]
@@ -64,13 +111,14 @@ fn pause(failures: u32) -> Duration {
 }
 
 impl Held {
-    /// Dead-letters a message that cannot be decoded, in a task, and logs the first attempt. `content` is the message without what the broker changes.
+    /// Dead-letters a message that cannot be decoded, in a task, and logs the first attempt. `content` is the message without what brokers change.
     pub(super) fn dead_letter_unreadable(self, content: &[u8], error: &Unreadable) {
         let source = &self.origin.source;
         let key = source.refused.hasher.hash_one(content);
         if !source.refused.is_known(key) {
             log::failed(&source.path, DEAD_LETTERED, error);
         }
+        let counted = Counted::new(&self.origin);
         if source.core.options.dead_letters == DeadLetters::Reject {
             let source = Arc::clone(source);
             let rejecting = self.finish(rejected(error.why()));
@@ -78,11 +126,18 @@ impl Held {
                 if let Err(failure) = rejecting.await {
                     log::failed(&source.path, NOT_REJECTED, &failure);
                 }
+                drop(counted);
             });
             return;
         }
         let copy = copy::dead(&self, error.why());
         spawn(async move {
+            // Moved into the task, and dropped when the message is settled.
+            let _counted = counted;
+            // The broker delivers it again.
+            if self.origin.settler.ended().is_some() {
+                return;
+            }
             let source = &self.origin.source;
             let Err(failure) = self.send(copy, source.dead_letters()).await else {
                 take(&mut source.refused.entries.lock(), key);

@@ -4,7 +4,7 @@ mod read;
 mod write;
 
 pub(crate) use self::{
-    read::{Unreadable, behind_header, read},
+    read::{Unreadable, read, unchanged},
     write::{Stamp, write},
 };
 
@@ -80,6 +80,31 @@ mod tests {
         let (_, facts, unreadable) = read(encoded.into());
         assert!(unreadable.is_some());
         assert_eq!((facts.number, facts.failed, facts.failed_at_broker), (7, 2, 3));
+    }
+
+    /// Rules: K-283.
+    #[test]
+    fn what_a_broker_changes_is_not_of_the_message() {
+        use consign_amqp::{
+            codec,
+            message::{Annotations, DeliveryAnnotations, Header, MessageAnnotations},
+        };
+
+        let delivered = |count: u32, rest: &[u8]| {
+            let mut annotations = Annotations::default();
+            annotations.push(consign_amqp::value::Symbol::from_static("x-opt-count"), count);
+            let header = codec::encode(&Header { delivery_count: count, ..Header::default() }).unwrap();
+            let of_hop = codec::encode(&DeliveryAnnotations(annotations.clone())).unwrap();
+            let of_message = codec::encode(&MessageAnnotations(annotations)).unwrap();
+            Bytes::from([&header[..], &of_hop, &of_message, rest].concat())
+        };
+        // An unknown section, application properties that are a list, and a body.
+        for rest in [&b"\x00\x53\x7f\x40"[..], b"\x00\x53\x74\x45", b"\x00\x53\x75\xa0\x01a"] {
+            for count in [1, 2] {
+                assert_eq!(unchanged(&delivered(count, rest)), rest);
+            }
+            assert_eq!(unchanged(&Bytes::from_static(rest)), rest);
+        }
     }
 
     #[test]

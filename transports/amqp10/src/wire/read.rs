@@ -2,9 +2,9 @@ use std::fmt;
 
 use bytes::Bytes;
 use consign_amqp::{
-    codec::{DecodeError, Decoder},
+    codec::{Decode, DecodeError, Decoder},
     mapping::{Direction, InboundMessage, MappingError},
-    message::{Annotations, Body, EncodedMessage, Header, Sections},
+    message::{Annotations, Body, DeliveryAnnotations, EncodedMessage, Header, MessageAnnotations, Section, Sections},
     value::{Symbol, Value},
 };
 use consign_core::{
@@ -77,11 +77,20 @@ pub(crate) fn read(encoded: Bytes) -> (Message, Facts, Option<Unreadable>) {
     }
 }
 
-/// Returns an encoded message without its header, which differs between deliveries.
-pub(crate) fn behind_header(encoded: &Bytes) -> &[u8] {
-    let mut decoder = Decoder::new(encoded);
-    match decoder.decode::<Header>() {
-        Ok(_) => &encoded[decoder.offset()..],
+/// Returns an encoded message without its header and annotations, which may differ between deliveries.
+pub(crate) fn unchanged(encoded: &Bytes) -> Bytes {
+    if let Ok(split) = EncodedMessage::split(encoded.clone()) {
+        return split.from_section(Section::Properties);
+    }
+    let encoded = behind::<Header>(encoded.clone());
+    behind::<MessageAnnotations>(behind::<DeliveryAnnotations>(encoded))
+}
+
+/// Returns what follows a section, if the bytes begin with it.
+fn behind<T: Decode>(encoded: Bytes) -> Bytes {
+    let mut decoder = Decoder::new(&encoded);
+    match decoder.decode::<T>() {
+        Ok(_) => encoded.slice(decoder.offset()..),
         Err(_) => encoded,
     }
 }

@@ -1,11 +1,11 @@
 //! Messages of other clients of AMQP 1.0.
 
-use std::time::Duration;
+use std::{collections::HashSet, future::poll_fn, task::Poll, time::Duration};
 
 use consign::{
     message::{EntityPath, PassThrough, PropertyValue, Value as CoreValue},
     settlement::{DeadLetter, DeadLetterReason},
-    transport::ReceiverExt,
+    transport::{Receiver, ReceiverExt},
 };
 use consign_amqp::{
     client::{Connection, Options},
@@ -188,6 +188,48 @@ async fn what_is_not_a_message_waits_for_its_dead_letter_address() {
     assert_eq!(count(&dead.message), 2);
     let warned = lines.of("consign::amqp10");
     assert!(warned.len() == 2 && warned[1].contains("dead_letter_address"), "{warned:?}");
+}
+
+/// While more than 64 cannot be dead-lettered, the receiver requests no message, and continues when they can.
+///
+/// Rules: K-283.
+#[tokio::test]
+async fn a_receiver_waits_with_a_bounded_number_of_messages_that_cannot_be_decoded() {
+    let (lines, _guard) = Lines::capture();
+    let Some(bench) = Bench::new().await else { return };
+    let dead = bench.queue.dead_letter();
+    bench.proton.queues().delete(dead.as_str()).await.unwrap();
+    let connection = Connection::connect(bench.proton.socket(), Options::new("foreign")).await.unwrap();
+    let session = connection.begin().await.unwrap();
+    let sender = session.attach_sender("foreign", bench.queue.as_str().to_owned()).await.unwrap();
+    let malformed = |number: u8| [&b"\x00\x53\x7f\x50"[..], &[number]].concat();
+    for number in 0..70 {
+        sender.send(malformed(number)).await.unwrap();
+    }
+    bench.send(["next"]).await;
+    let mut receiver = bench.receiver().await;
+    let is_full = || lines.of("consign::amqp10").iter().any(|line| line.contains("too many messages"));
+    let full = poll_fn(|cx| {
+        assert!(receiver.poll_receive(cx, 1, &mut Vec::new()).is_pending());
+        if is_full() { Poll::Ready(()) } else { Poll::Pending }
+    });
+    timeout(SOON, full).await.unwrap();
+
+    bench.proton.queues().create(dead.as_str()).await.unwrap();
+    let next = timeout(SOON, receiver.receive()).await.unwrap().unwrap();
+    assert_eq!(text(&next.message), "next");
+    next.complete().await.unwrap();
+    let mut from = super::receiver(&bench.amqp, &dead).await;
+    let mut numbers = HashSet::new();
+    while numbers.len() < 70 {
+        let dead = tokio::select! {
+            dead = timeout(SOON, from.receive()) => dead.unwrap().unwrap(),
+            other = receiver.receive() => panic!("{other:?}"),
+        };
+        // No message has a second dead letter.
+        assert!(numbers.insert(dead.message.payload().unwrap().last().copied()));
+        dead.complete().await.unwrap();
+    }
 }
 
 /// Rules: K-277, K-283.
