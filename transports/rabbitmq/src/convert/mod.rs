@@ -228,7 +228,8 @@ fn read(properties: &BasicProperties, payload: Bytes) -> (Message, Facts, Option
         malformed.get_or_insert(part);
     });
     wire::history::annotate(properties, None, &mut message);
-    let unreadable = malformed.map(|part| part.why()).or_else(|| facts.exceeds_limits.then(DeadLetter::header_size_exceeded));
+    let unreadable =
+        malformed.map(|part| part.why()).or_else(|| facts.exceeds_limits.then(DeadLetter::header_size_exceeded));
     (message, facts, unreadable)
 }
 

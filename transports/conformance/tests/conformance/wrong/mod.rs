@@ -152,7 +152,7 @@ async fn a_waker_that_is_kept_from_an_earlier_poll_is_noticed() {
     refuse(Fault::WakesTheFirst, &cases).await;
 }
 
-/// Rules: K-40.
+/// Rules: K-40, K-45.
 #[tokio::test(start_paused = true)]
 async fn a_lost_message_is_noticed() {
     let refused = ["a_text_that_is_too_long_is_refused_and_the_message_is_redelivered"];
