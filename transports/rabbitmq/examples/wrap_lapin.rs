@@ -5,7 +5,7 @@ use consign::middleware::delivery_limit::DeliveryLimitLayer;
 use consign::middleware::encode::{EncodeLayer, OutboundMessage};
 use consign::middleware::{catch_panic::CatchPanicLayer, dead_letter::DeadLetterLayer, message_id::MessageIdLayer};
 use consign::routing::{Body, Router};
-use consign::settlement::{Changes, Transient};
+use consign::settlement::{Changes, DeadLetter, DeadLetterReason::HeaderSizeExceeded, Transient};
 use consign::transport::{ErrorKind, SendError, SendExt};
 use consign::{Disposition, Message, codecs::Codecs};
 use consign_rabbitmq::{convert, lapin};
@@ -51,20 +51,29 @@ pub(crate) async fn consume(channel: &Channel, queue: &str, dead_letters: &str) 
             Ok(message) => stack.ready().await?.call(message).await,
             Err(unreadable) => Ok(unreadable.into()),
         };
+        let dead_letter = async |why| {
+            let to = [dead_letters, convert::routing_key(&delivery)];
+            publish(channel, to, convert::dead_letter(&delivery, why)?).await
+        };
         let published = match disposition {
             Ok(Disposition::Complete) => Ok(()),
-            Ok(Disposition::DeadLetter(why)) => {
-                let to = [dead_letters, convert::routing_key(&delivery)];
-                publish(channel, to, convert::dead_letter(&delivery, *why)?).await
-            }
+            Ok(Disposition::DeadLetter(why)) => dead_letter(*why).await,
             // Only quorum queues count deliveries. The copy counts on each kind of queue.
-            _ => publish(channel, ["", queue], convert::abandoned(&delivery, Changes::NONE)?).await,
+            _ => match convert::abandoned(&delivery, Changes::NONE) {
+                Ok(copy) => publish(channel, ["", queue], copy).await,
+                Err(error) => dead_letter(DeadLetter::new(HeaderSizeExceeded, error.to_string())).await,
+            },
         };
-        if published.is_ok() {
-            delivery.ack(BasicAckOptions::default()).await?;
-        } else {
+        if let Err(error) = published {
+            // Without a queue for it, the message would be redelivered without an end.
+            if !error.is_retryable() {
+                return Err(error.into());
+            }
+            eprintln!("the message is redelivered: {error}");
             tokio::time::sleep(Duration::from_millis(100)).await;
             delivery.nack(BasicNackOptions { requeue: true, ..Default::default() }).await?;
+        } else {
+            delivery.ack(BasicAckOptions::default()).await?;
         }
     }
     Ok(())

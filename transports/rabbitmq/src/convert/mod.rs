@@ -171,7 +171,8 @@ pub fn abandoned(delivery: &Delivery, changes: Changes) -> Result<(BasicProperti
 }
 
 /// Returns the routing key that a message was published with first, for its copy in a dead-letter exchange. A copy of
-/// [`abandoned`] has the name of its queue as its own.
+/// [`abandoned`] has the name of its queue as its own, and the first one in the header `sb-routing-key`. That is read from any
+/// publisher, so a message may select the routing key of its dead letter.
 #[must_use]
 pub fn routing_key(delivery: &Delivery) -> &str {
     first_key(delivery).unwrap_or(delivery.routing_key.as_str())

@@ -13,7 +13,7 @@ use consign_core::{
 };
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::{
-    sync::Mutex,
+    sync::{Mutex, MutexGuard},
     time::{Instant, sleep, timeout},
 };
 
@@ -56,6 +56,28 @@ struct Begun {
     counts: Counts,
     /// When a session was found, while slots with an older one may still be opened.
     found: Option<Instant>,
+    /// When the last search ended.
+    ended: Option<Instant>,
+}
+
+/// The search that goes on.
+struct Searching<'a>(MutexGuard<'a, Begun>);
+
+impl<'a> Searching<'a> {
+    fn new(mut begun: MutexGuard<'a, Begun>) -> Self {
+        // The slots that the last search has opened are given up by then. Those of the session that it found and of older ones
+        // are looked at again.
+        if begun.ended.is_some_and(|at| at.elapsed() >= slot::KEPT) {
+            begun.found = None;
+        }
+        Self(begun)
+    }
+}
+
+impl Drop for Searching<'_> {
+    fn drop(&mut self) {
+        self.0.ended = Some(Instant::now());
+    }
 }
 
 impl RabbitMq {
@@ -116,9 +138,10 @@ async fn accept(client: Arc<Shared>, source: Source, id: String) -> Result<Rabbi
     pin.hold(&id).map(RabbitMqSession::new)
 }
 
-/// Finds a session. It locks nothing but its result. If it is dropped, the next search continues with what it has begun: the
-/// answers of the broker, and the slots that it opens. Otherwise accepts with a timeout that is shorter than a search would
-/// find nothing, and their requests and the slots that they open and release would keep other clients from theirs.
+/// Finds a session. It locks nothing but its result. If it is dropped, and the next search follows within 1 s, that one continues
+/// with what it has begun: the answers of the broker, and the slots that it opens. Otherwise accepts with a timeout that is
+/// shorter than a search would find nothing, and their requests and the slots that they open and release would keep other clients
+/// from theirs.
 async fn search(
     client: Arc<Shared>,
     source: Source,
@@ -126,12 +149,16 @@ async fn search(
 ) -> Result<RabbitMqSession, ReceiveError> {
     source.resolve(&client).await?;
     source.check_sessions()?;
-    let mut begun = begun.lock().await;
+    let mut searching = Searching::new(begun.lock().await);
+    let begun = &mut *searching.0;
     let mut pause = PAUSES.0;
     loop {
         let changed = client.slots.changed.notified();
+        // An accept may end before the answer arrives: its pins keep these slots open for the next one.
+        let unseen = client.slots.pin_unseen(&source);
         let (channel, counted) = begun.counts.ask(&client, &source).await?;
         let Candidates { pins: candidates, elsewhere } = candidates(&client, &source, &counted);
+        drop(unseen);
         let open = open(candidates, &mut begun.found).await?;
         let mut oldest: Vec<_> = open.iter().filter_map(|pin| Some((pin.slot().oldest()?, pin))).collect();
         oldest.sort_by(|one, two| one.0.cmp(&two.0));
@@ -199,7 +226,10 @@ async fn open(candidates: Vec<slot::Pin>, found: &mut Option<Instant>) -> Result
                     open.push(pin);
                 }
                 Some(Err(failure)) if failure.kind() == ErrorKind::SessionCannotBeLocked => {}
-                Some(Err(failure)) => return Err(failure),
+                Some(Err(failure)) => {
+                    *found = None;
+                    return Err(failure);
+                }
                 None => break,
             },
             () = at(end) => break,

@@ -15,7 +15,7 @@ use crate::{
     receiver::Source,
 };
 
-/// For how long an answer counts that arrived while there was no accept.
+/// For how long an answer counts that arrived while there was no accept. An older one does not show the oldest message.
 const VALID: Duration = Duration::from_secs(1);
 
 /// The counts of one slot.

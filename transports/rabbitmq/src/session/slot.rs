@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// For how long a slot is kept open for the next accept, if the accept that it was opened for has ended before it was open.
-const KEPT: Duration = Duration::from_secs(1);
+pub(super) const KEPT: Duration = Duration::from_secs(1);
 
 pub(super) struct Slot {
     pub(super) client: Arc<client::Shared>,
@@ -163,10 +163,9 @@ impl Slot {
         self.state().unseen.is_some()
     }
 
-    /// Returns until when the slot is kept open without a pin.
+    /// Returns until when the slot is kept open without a pin and a holder.
     pub(super) fn kept_until(&self) -> Option<Instant> {
-        let state = self.state();
-        state.unseen.filter(|_| state.pins == 0).map(|at| at + KEPT)
+        self.state().kept_until()
     }
 
     /// Waits until another client may have it.
@@ -274,6 +273,11 @@ impl State {
         self.unseen = self.unseen.map(|_| Instant::now());
     }
 
+    /// As [`Slot::kept_until`]. A time that is over would wake the task of a slot with holders again and again.
+    fn kept_until(&self) -> Option<Instant> {
+        self.unseen.filter(|_| self.pins == 0 && self.holders == 0).map(|at| at + KEPT)
+    }
+
     fn is_left(&mut self) -> bool {
         let is_kept = !self.is_promised && self.unseen.is_some_and(|at| at.elapsed() < KEPT);
         self.is_over |= self.pins == 0 && self.holders == 0 && !is_kept;
@@ -343,6 +347,14 @@ mod tests {
         state.ledger.note("a");
         assert_eq!(state.ledger.get("a"), None);
         assert!(state.ledger.dirty().is_empty());
+    }
+
+    #[test]
+    fn a_slot_with_a_holder_does_not_wait_for_the_next_accept() {
+        let mut state = held("a");
+        state.unseen = Some(Instant::now());
+        assert_eq!(state.kept_until(), None);
+        assert!(state.give_up("a", 1) && state.kept_until().is_some());
     }
 
     /// Rules: N-06.

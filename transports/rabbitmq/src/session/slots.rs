@@ -52,6 +52,13 @@ impl Slots {
         open.get(&(source.path.as_str().to_owned(), index)).and_then(Slot::pin_next)
     }
 
+    /// Keeps slots open that no accept has looked at, unless another client gets them.
+    pub(super) fn pin_unseen(&self, source: &Source) -> Vec<Pin> {
+        let open = self.open.lock();
+        let of_entity = open.iter().filter(|((path, _), _)| path == source.path.as_str());
+        of_entity.map(|(_, slot)| slot).filter(|slot| slot.is_unseen()).filter_map(Slot::pin_next).collect()
+    }
+
     /// Returns how many slots of an entity are open here, and how many of these another client gets.
     pub(super) fn count(&self, source: &Source) -> (usize, usize) {
         let open = self.open.lock();

@@ -10,7 +10,7 @@ use super::{names, nested, write};
 use crate::log;
 
 /// Adds the history of a delivered message to its copy, if it fits, without the queues of delays, whose names begin with this
-/// prefix. `queue` is for the log.
+/// prefix and a point. `queue` is for the log.
 pub(crate) fn keep(raw: &BasicProperties, copy: &mut BasicProperties, delays: Option<&str>, queue: &str) {
     let Some(came) = raw.headers().as_ref().map(FieldTable::inner) else { return };
     let is_of_delay = |name: &str| {
@@ -46,9 +46,12 @@ pub(crate) fn keep(raw: &BasicProperties, copy: &mut BasicProperties, delays: Op
     }
 }
 
+/// Returns whether a queue is one of delays. Another program may have a queue `consign.delays-retry`.
 fn is_delay(queue: &AMQPValue, delays: Option<&str>) -> bool {
     match (queue, delays) {
-        (AMQPValue::LongString(queue), Some(delays)) => queue.as_bytes().starts_with(delays.as_bytes()),
+        (AMQPValue::LongString(queue), Some(delays)) => {
+            queue.as_bytes().strip_prefix(delays.as_bytes()).is_some_and(|rest| rest.starts_with(b"."))
+        }
         _ => false,
     }
 }
@@ -62,7 +65,8 @@ fn without_delays(deaths: &FieldArray, delays: Option<&str>) -> Vec<AMQPValue> {
     deaths.as_slice().iter().filter(|death| !is_of_delay(death)).cloned().collect()
 }
 
-/// Sets the annotation `x-death` of a message: its history without the queues of delays, whose names begin with this prefix.
+/// Sets the annotation `x-death` of a message: its history without the queues of delays, whose names begin with this prefix
+/// and a point.
 pub(crate) fn annotate(raw: &BasicProperties, delays: Option<&str>, message: &mut Message) {
     let Some(AMQPValue::FieldArray(all)) =
         raw.headers().as_ref().and_then(|headers| headers.inner().get(names::DEATHS))
@@ -146,6 +150,22 @@ mod tests {
         let (raw, mut copy) = (BasicProperties::default().with_headers(headers), BasicProperties::default());
         keep(&raw, &mut copy, Some("consign.delays"), "orders");
         assert_eq!(copy, BasicProperties::default());
+    }
+
+    /// Rules: K-127.
+    #[test]
+    fn a_history_of_a_queue_whose_name_begins_like_those_of_delays_is_kept() {
+        let mut headers = FieldTable::default();
+        headers.insert("x-death".into(), AMQPValue::FieldArray(vec![death("consign.delays-retry", 4)].into()));
+        headers.insert("x-first-death-queue".into(), text("consign.delays-retry"));
+        headers.insert("x-first-death-reason".into(), text("expired"));
+        let raw = BasicProperties::default().with_headers(headers.clone());
+        let mut copy = BasicProperties::default();
+        keep(&raw, &mut copy, Some("consign.delays"), "orders");
+        assert_eq!(copy.headers().as_ref(), Some(&headers));
+        let (mut message, _) = read(&raw, Bytes::new(), |malformed| panic!("{malformed:?}"));
+        annotate(&raw, Some("consign.delays"), &mut message);
+        assert_eq!(message.pass_through().unwrap().annotations.len(), 1);
     }
 
     /// Rules: K-127.

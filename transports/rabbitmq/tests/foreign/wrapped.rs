@@ -165,6 +165,36 @@ async fn settles_each_message(kind: &str) {
     theirs.end().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_ends_if_no_queue_takes_a_dead_letter() {
+    let Some(theirs) = Theirs::declare(&[]).await else { return };
+    theirs.publish(BasicProperties::default().with_content_type("application/json".into()), b"{not json").await;
+    let (queue, exchange) = (theirs.dead.as_str().into(), theirs.exchange.as_str().into());
+    theirs.channel.queue_unbind(queue, exchange, "".into(), FieldTable::default()).await.unwrap();
+    let consuming = wrap_lapin::consume(&theirs.channel, &theirs.queue, &theirs.exchange);
+    let ended = tokio::time::timeout(SOON, consuming).await.expect("no endless redelivery").unwrap_err();
+    assert!(ended.to_string().contains("no queue has taken the message"), "{ended}");
+    theirs.end().await;
+}
+
+/// The properties of the message have space for no count.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_example_dead_letters_a_message_that_cannot_be_counted() {
+    let Some(theirs) = Theirs::declare(&[]).await else { return };
+    let mut headers = FieldTable::default();
+    for name in ["a", "b"] {
+        headers.insert(name.into(), text(&"x".repeat(32_750)));
+    }
+    let json = BasicProperties::default().with_content_type("application/json".into());
+    theirs.publish(json.with_headers(headers), br#"["ink",0]"#).await;
+    let dead = tokio::select! {
+        ended = wrap_lapin::consume(&theirs.channel, &theirs.queue, &theirs.exchange) => panic!("{ended:?}"),
+        dead = theirs.next_dead() => dead,
+    };
+    assert_eq!(convert::from_delivery(&dead).unwrap().dead_letter_reason(), Some("HeaderSizeExceeded"));
+    theirs.end().await;
+}
+
 fn why() -> DeadLetter {
     DeadLetter::new(DeadLetterReason::HandlerPermanent, "why")
 }
@@ -253,5 +283,5 @@ fn every_excerpt_of_the_page_is_in_the_example() {
         assert!(source.contains(excerpt), "the example no longer has\n{excerpt}");
     }
     let is_code = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with("//");
-    assert_eq!(source.lines().filter(is_code).count(), 72, "the page has this number");
+    assert_eq!(source.lines().filter(is_code).count(), 80, "the page has this number");
 }

@@ -312,3 +312,46 @@ async fn a_slot_that_was_opened_for_an_accept_that_ended_is_released() {
     other.close().await.unwrap();
     bench.end().await;
 }
+
+/// Rules: K-221.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_accept_that_follows_within_a_second_continues() {
+    let Some(bench) = Bench::new(by_session(4)).await else { return };
+    bench.send("a", "1").await;
+    let mut acceptor = bench.rabbit.session_acceptor(&bench.queue).unwrap();
+    let accepting = async {
+        loop {
+            match acceptor.accept_next().now_or_never() {
+                Some(accepted) => break accepted.unwrap(),
+                // A slot that one accept has opened is looked at by the second one after it. The broker has the real clock.
+                None => sleep(Duration::from_millis(700)).await,
+            }
+        }
+    };
+    let session = timeout(SOON, accepting).await.expect("an accept finds the session");
+    session.close().await.unwrap();
+    bench.end().await;
+}
+
+/// Rules: K-221.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_an_old_accept_found_is_not_taken_before_an_older_one() {
+    let Some(bench) = Bench::new(by_session(2)).await else { return };
+    // The slot of "a" and "c" is open, and that of "b" is not.
+    let held = bench.accept("a").await;
+    bench.send("b", "1").await;
+    bench.send("c", "2").await;
+    let mut acceptor = bench.rabbit.session_acceptor(&bench.queue).unwrap();
+    // These find "c" while they open the other slot.
+    for _ in 0..2 {
+        assert!(acceptor.accept_next().now_or_never().is_none());
+        sleep(MOMENT).await;
+    }
+    // After 3 s an accept would not wait for that slot. The broker has the real clock.
+    sleep(Duration::from_millis(3_500)).await;
+    let next = timeout(SOON, acceptor.accept_next()).await.expect("a session").unwrap();
+    assert_eq!(next.session_id(), "b");
+    next.close().await.unwrap();
+    held.close().await.unwrap();
+    bench.end().await;
+}
