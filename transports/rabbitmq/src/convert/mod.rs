@@ -141,6 +141,8 @@ pub fn dead_letter(delivery: &Delivery, mut letter: DeadLetter) -> Result<(Basic
     let (mut message, facts, _) = read(&delivery.properties, payload.clone());
     letter.fit(message.properties());
     letter.write_to(message.properties_mut().application_properties_mut());
+    // A dead letter without space for its reason would be redelivered without an end. Headers that are removed here stay as such.
+    message.properties_mut().fit();
     copy(delivery, &message, &stamp(&facts, Expiration::Never), payload)
 }
 
