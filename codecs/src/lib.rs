@@ -207,6 +207,7 @@ mod codec;
 mod codecs;
 mod content_type;
 mod decode;
+mod encode_error;
 mod error;
 #[cfg(any(
     feature = "avro",
@@ -247,7 +248,8 @@ pub use content_type::{ContentType, MalformedContentType};
 #[doc(hidden)]
 pub use decode::OwnsItsData;
 pub use decode::{Decode, DecodeOwned, Encode};
-pub use error::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Position};
+pub use encode_error::{EncodeError, EncodeErrorKind};
+pub use error::{DecodeError, DecodeErrorKind, Position};
 #[cfg(feature = "bincode")]
 pub use formats::Bincode;
 #[cfg(feature = "cbor")]

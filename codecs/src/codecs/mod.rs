@@ -8,6 +8,7 @@ mod builder;
 mod check;
 mod config_error;
 mod describe;
+mod encoded;
 mod escape;
 mod failure;
 mod observe;
@@ -19,7 +20,6 @@ mod trail;
 
 use std::{fmt, sync::Arc};
 
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use self::{
@@ -38,6 +38,7 @@ pub use attempt::{Attempt, Chosen, Decoded};
 pub use builder::CodecsBuilder;
 pub use config_error::{ConfigError, ConfigErrorKind};
 pub use describe::{CodecEntry, CodecsDescription, DecisionTable};
+pub use encoded::Encoded;
 pub use failure::{Declared, DecodeFailure, FailureReason};
 pub use observe::{Observe, Reading};
 pub use own_format::OwnFormat;
@@ -88,16 +89,6 @@ struct Inner<S> {
     missing: Option<(usize, Chosen)>,
     rules: Rules,
     observer: Option<Observer>,
-}
-
-/// The bytes of a value, and the ContentType for reading them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Encoded {
-    /// The ContentType, in canonical form.
-    pub content_type: &'static str,
-    /// The bytes.
-    pub body: Bytes,
 }
 
 impl Codecs<NoCodec> {
