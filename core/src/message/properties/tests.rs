@@ -212,3 +212,12 @@ fn the_original_message_id_is_the_property_or_else_the_message_id() {
         assert_eq!(properties.original_message_id(), Some(expected), "{key}: {value}");
     }
 }
+
+#[test]
+fn the_scheduled_time_is_the_one_that_was_set() {
+    let mut properties = Properties::new();
+    assert_eq!(properties.scheduled_enqueue_time(), None);
+    let at = Timestamp::from_millis(1_700_000_000_000);
+    properties.set_scheduled_enqueue_time(at);
+    assert_eq!(properties.scheduled_enqueue_time(), Some(at));
+}
