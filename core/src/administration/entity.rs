@@ -40,3 +40,14 @@ impl Entity {
         Self { path, kind }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_kind_is_in_lower_case() {
+        let names = [EntityKind::Queue, EntityKind::Topic, EntityKind::Subscription].map(EntityKind::name);
+        assert_eq!(names, ["queue", "topic", "subscription"]);
+    }
+}

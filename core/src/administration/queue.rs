@@ -262,4 +262,24 @@ mod tests {
         let expected = QueueSettings::default().max_delivery_count(3).default_time_to_live(Duration::from_secs(3_600));
         assert_eq!(QueueSettings::emulator(), expected);
     }
+
+    /// Rules: S-06.
+    #[test]
+    fn a_setting_that_is_fixed_cannot_be_replaced() {
+        let none = QueueSettings::default();
+        let window = |seconds| none.clone().duplicate_detection(Duration::from_secs(seconds));
+        for (name, other) in [
+            ("requires_session", none.clone().requires_session(true)),
+            ("duplicate_detection", window(20)),
+            ("partitioned", none.clone().partitioned(true)),
+        ] {
+            assert_eq!(other.check_fixed(&other).map_err(|error| error.to_string()), Ok(()), "{name}");
+            for (one, other) in [(&none, &other), (&other, &none)] {
+                let error = one.check_fixed(other).unwrap_err();
+                let detail = format!("{name} is fixed when the entity is created");
+                assert_eq!((error.kind(), error.description()), (ErrorKind::InvalidOperation, Some(&*detail)));
+            }
+        }
+        window(20).check_fixed(&window(30).max_delivery_count(7)).unwrap();
+    }
 }

@@ -83,3 +83,29 @@ impl From<SubscriptionSettings> for EntitySettings {
         Self::Subscription(settings)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_one_kind_differ_by_a_name_and_those_of_two_by_their_kind() {
+        let queue = |deliveries| EntitySettings::from(QueueSettings::default().max_delivery_count(deliveries));
+        let topic = |bytes| EntitySettings::from(TopicSettings::default().max_message_size(bytes));
+        let subscription = |session| EntitySettings::from(SubscriptionSettings::default().requires_session(session));
+        for (one, other, difference) in [
+            (queue(1), queue(1), None),
+            (queue(1), queue(2), Some("max_delivery_count")),
+            (topic(1), topic(1), None),
+            (topic(1), topic(2), Some("max_message_size")),
+            (subscription(false), subscription(false), None),
+            (subscription(false), subscription(true), Some("requires_session")),
+            (queue(1), topic(1), Some("kind")),
+            (topic(1), subscription(false), Some("kind")),
+            (subscription(false), queue(1), Some("kind")),
+        ] {
+            assert_eq!(one.difference(&other), difference, "{one:?} {other:?}");
+            assert_eq!(other.difference(&one), difference, "{other:?} {one:?}");
+        }
+    }
+}

@@ -47,4 +47,28 @@ mod tests {
             assert_eq!(source.map(Unsupported::capability), capability, "{setting}");
         }
     }
+
+    /// Rules: K-40.
+    #[test]
+    fn each_setting_that_is_refused_names_itself_and_its_capability() {
+        for (setting, capability) in [
+            ("lock_duration", Capability::LockDuration),
+            ("max_delivery_count", Capability::MaxDeliveryCount),
+            ("default_time_to_live", Capability::TimeToLive),
+            ("dead_letter_on_expiration", Capability::DeadLetterOnExpiration),
+            ("dead_letter_on_filter_error", Capability::SqlRules),
+            ("max_message_size", Capability::LargeMessages),
+            ("requires_session", Capability::Sessions),
+            ("duplicate_detection", Capability::DuplicateDetection),
+            ("max_duplicate_ids", Capability::DuplicateDetection),
+            ("forward_to", Capability::AutoForward),
+            ("forward_dead_letters_to", Capability::AutoForward),
+        ] {
+            let error = unsupported_setting(setting);
+            let detail = format!("the broker does not have the setting {setting}");
+            assert_eq!((error.kind(), error.description()), (ErrorKind::NotSupported, Some(&*detail)));
+            let source = error.source().and_then(|source| source.downcast_ref::<Unsupported>());
+            assert_eq!(source, Some(&Unsupported::new(capability)), "{setting}");
+        }
+    }
 }

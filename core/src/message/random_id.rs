@@ -160,4 +160,11 @@ mod tests {
         let first = thread.join().unwrap();
         assert_ne!(received.recv().unwrap(), first);
     }
+
+    #[test]
+    fn ids_of_the_system_differ() {
+        let (first, second) = (of_the_system(), of_the_system());
+        assert_ne!(first, second);
+        assert!(first != [0; BYTES] && second != [0; BYTES], "{first:?} {second:?}");
+    }
 }

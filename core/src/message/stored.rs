@@ -102,6 +102,7 @@ impl fmt::Debug for Stored {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::{Field, Problem, Value};
 
     #[test]
     fn a_stored_message_has_the_source_of_a_dead_letter_until_it_is_cleared() {
@@ -111,5 +112,28 @@ mod tests {
         assert_eq!(stored.dead_letter_source(), Some("audit/$deadletterqueue"));
         stored.clear_dead_letter_source();
         assert_eq!(stored.dead_letter_source(), None);
+    }
+
+    /// Rules: V-220.
+    #[test]
+    fn a_stored_value_has_at_most_32_levels() {
+        let nested = |levels| (1..levels).fold(Value::from(1), |value, _| Value::List(vec![value]));
+        let messages = |levels| {
+            let mut annotated = Message::new("body");
+            let annotation = ("name".into(), nested(levels));
+            annotated.properties_mut().pass_through_mut().annotations.push(annotation);
+            let mut with_footer = Message::new("body");
+            let entry = ("name".into(), nested(levels));
+            with_footer.properties_mut().pass_through_mut().footer.push(entry);
+            let sequence = MessageBody::Sequence([vec![Value::from(1), nested(levels)]].into());
+            [Message::new(nested(levels)), Message::new(sequence), annotated, with_footer]
+        };
+        for message in messages(32).into_iter().chain([Message::new("body")]) {
+            assert_eq!(Stored::new(message).check_levels(), Ok(()));
+        }
+        for message in messages(33) {
+            let error = Stored::new(message).check_levels().unwrap_err();
+            assert_eq!((error.field(), error.problem()), (&Field::Message, &Problem::TooDeep { limit: 32 }));
+        }
     }
 }

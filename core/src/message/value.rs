@@ -286,3 +286,25 @@ impl fmt::Debug for Value {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_container_counts_its_values_and_one_more_for_each() {
+        let (text, number, flag) = (Value::from("abc"), Value::from(7_u32), Value::from(true));
+        for (value, size) in [
+            (text.clone(), 3),
+            (Value::Symbol("ab".into()), 2),
+            (Value::List(vec![text.clone(), number.clone()]), 9),
+            (Value::Array(vec![number.clone(); 3]), 15),
+            (Value::Described(Box::new((text.clone(), flag.clone()))), 6),
+            (Value::Map(vec![]), 0),
+            (Value::Map(vec![(text.clone(), number.clone())]), 9),
+            (Value::Map(vec![(text, number), (flag.clone(), Value::List(vec![flag]))]), 14),
+        ] {
+            assert_eq!((value.size(), value.size_inside()), (size, size + 1), "{value:?}");
+        }
+    }
+}

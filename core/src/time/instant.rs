@@ -38,3 +38,46 @@ pub(super) fn from_extension(bytes: &[u8]) -> Option<(i64, u32)> {
     };
     (nanos < 1_000_000_000).then_some((seconds, nanos))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_before_the_year_0000_is_of_the_same_calendar() {
+        for (day, expected) in [
+            (0, (1970, 1, 1)),
+            (-719_468, (0, 3, 1)),
+            (-719_469, (0, 2, 29)),
+            (-719_528, (0, 1, 1)),
+            (-719_529, (-1, 12, 31)),
+            (-719_893, (-1, 1, 1)),
+            (-719_528 - 146_097, (-400, 1, 1)),
+            (-719_528 - 146_098, (-401, 12, 31)),
+        ] {
+            assert_eq!(date(day), expected, "{day}");
+        }
+    }
+
+    /// Rules: P-110.
+    #[test]
+    fn an_extension_has_seconds_and_nanoseconds() {
+        let eight = |nanos: u64, seconds: u64| (nanos << 34 | seconds).to_be_bytes();
+        let twelve = |nanos: u32, seconds: i64| [&nanos.to_be_bytes()[..], &seconds.to_be_bytes()].concat();
+        for (bytes, expected) in [
+            (&[0, 0, 0, 7][..], Some((7, 0))),
+            (&[0xff; 4], Some((4_294_967_295, 0))),
+            (&eight(0, 0x3_ffff_ffff), Some((0x3_ffff_ffff, 0))),
+            (&eight(999_999_999, 1), Some((1, 999_999_999))),
+            (&eight(1_000_000_000, 1), None),
+            (&twelve(5, -1), Some((-1, 5))),
+            (&twelve(999_999_999, i64::MIN), Some((i64::MIN, 999_999_999))),
+            (&twelve(1_000_000_000, 0), None),
+            (&[], None),
+            (&[0; 5], None),
+            (&[0; 13], None),
+        ] {
+            assert_eq!(from_extension(bytes), expected, "{bytes:?}");
+        }
+    }
+}

@@ -111,3 +111,39 @@ impl<'de> Deserialize<'de> for Extension {
         deserializer.deserialize_bytes(Bytes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rules: P-110.
+    #[test]
+    fn an_extension_is_an_instant_in_whole_milliseconds() {
+        let twelve = |nanos: u32, seconds: i64| [&nanos.to_be_bytes()[..], &seconds.to_be_bytes()].concat();
+        for (bytes, millis) in [
+            (&[0, 0, 0, 7][..], Some(7_000)),
+            (&twelve(1_999_999, 7), Some(7_001)),
+            (&twelve(999_999_999, -1), Some(-1)),
+            (&twelve(0, i64::MAX), Some(Timestamp::MAX.as_millis())),
+            (&twelve(1_000_000_000, 7), None),
+            (&[7], None),
+        ] {
+            assert_eq!(Extension::of(bytes).map(Timestamp::as_millis), millis, "{bytes:?}");
+        }
+    }
+
+    /// Rules: P-112.
+    #[test]
+    fn an_instant_before_the_year_0000_is_milliseconds_in_json() {
+        for (millis, json) in [
+            (0, "\"1970-01-01T00:00:00.000Z\""),
+            (-62_167_219_200_000, "\"0000-01-01T00:00:00.000Z\""),
+            (-62_167_219_200_001, "-62167219200001"),
+            (i64::MIN, "-9223372036854775808"),
+        ] {
+            let at = Timestamp::from_millis(millis);
+            assert_eq!(serde_json::to_string(&at).unwrap(), json);
+            assert_eq!(serde_json::from_str::<Timestamp>(json).unwrap(), at);
+        }
+    }
+}

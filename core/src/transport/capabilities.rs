@@ -352,4 +352,23 @@ mod tests {
         }
         assert!(!format!("{CAN:?}").contains("K-"));
     }
+
+    /// Rules: K-40.
+    #[test]
+    fn an_unsupported_capability_says_what_to_do_instead_where_there_is_something() {
+        let instead = [
+            (Capability::TimeToLive, "limit the age of messages on the entity, or check it in the handler"),
+            (Capability::Scheduling, "keep the message and send it when it is due"),
+            (Capability::Deferral, "abandon the message, or keep it in a store of the application"),
+            (Capability::DuplicateDetection, "use `DedupLayer` in the consumer"),
+            (Capability::CorrelationFilters, "filter in the handler"),
+            (Capability::SqlRules, "use correlation filters, or filter in the handler"),
+            (Capability::AutoForward, "run a consumer that forwards the messages"),
+            (Capability::Transactions, "send before the message is completed, and use `DedupLayer` at the receiver"),
+            (Capability::LargeMessages, "use `StoreClaimLayer` and `ResolveClaimLayer`"),
+            (Capability::Purge, "receive and complete the messages"),
+        ];
+        let known = Capability::ALL.iter().filter_map(|each| Some((*each, each.instead()?)));
+        assert_eq!(known.collect::<Vec<_>>(), instead);
+    }
 }

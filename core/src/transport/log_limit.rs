@@ -326,4 +326,18 @@ mod tests {
         }
         assert!(rows().len() <= ROWS);
     }
+
+    /// Rules: O-275.
+    #[tokio::test(start_paused = true)]
+    async fn a_summary_is_due_a_second_after_the_first_suppressed_line() {
+        let _alone = ALONE.lock().await;
+        let line = || admit("limit-5", "Kind", summarise);
+        assert_eq!((0..LINES).map(|_| line()).collect::<Vec<_>>(), vec![Ok(0); LINES]);
+        advance(Duration::from_millis(300)).await;
+        let due = Instant::now() + Duration::from_secs(1);
+        assert_eq!(line(), Err(due));
+        advance(Duration::from_millis(600)).await;
+        assert_eq!(line(), Err(due));
+        assert_eq!(summaries("limit-5", false), Some(due));
+    }
 }

@@ -195,3 +195,29 @@ fn a_property_that_fits_to_the_last_byte_is_kept() {
         assert_eq!(properties.application_properties().len(), kept, "{bytes}");
     }
 }
+
+/// Rules: W-01.
+#[test]
+fn the_original_message_id_is_the_property_or_else_the_message_id() {
+    let mut properties = Properties::new();
+    assert_eq!(properties.original_message_id(), None);
+    properties.set_message_id("second").unwrap();
+    assert_eq!(properties.original_message_id(), Some("second"));
+    for (key, value, expected) in [
+        ("another", "property", "second"),
+        ("x-original-message-id", "", "second"),
+        ("x-original-message-id", "first", "first"),
+    ] {
+        properties.application_properties_mut().insert(key, value);
+        assert_eq!(properties.original_message_id(), Some(expected), "{key}: {value}");
+    }
+}
+
+#[test]
+fn the_scheduled_time_is_the_one_that_was_set() {
+    let mut properties = Properties::new();
+    assert_eq!(properties.scheduled_enqueue_time(), None);
+    let at = Timestamp::from_millis(1_700_000_000_000);
+    properties.set_scheduled_enqueue_time(at);
+    assert_eq!(properties.scheduled_enqueue_time(), Some(at));
+}

@@ -5,6 +5,8 @@ mod operations;
 mod receiver;
 mod sender;
 mod session;
+#[cfg(test)]
+mod tests;
 mod transaction;
 
 use std::{

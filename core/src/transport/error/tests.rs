@@ -165,3 +165,32 @@ fn a_description_is_written_once_and_only_if_it_is_read() {
 fn an_error_is_one_pointer_wide() {
     assert_eq!(size_of::<Result<(), SendError>>(), size_of::<usize>());
 }
+
+#[test]
+fn the_code_of_a_kind_is_its_name() {
+    for (kind, code) in [
+        (E::MessageLockLost, "MessageLockLost"),
+        (E::SessionLockLost, "SessionLockLost"),
+        (E::SessionCannotBeLocked, "SessionCannotBeLocked"),
+        (E::MessageNotFound, "MessageNotFound"),
+        (E::ServiceTimeout, "ServiceTimeout"),
+        (E::ServiceBusy, "ServiceBusy"),
+        (E::InvalidArgument, "InvalidArgument"),
+        (E::EntityDisabled, "EntityDisabled"),
+        (E::AlreadyExists, "AlreadyExists"),
+        (E::Unauthorized, "Unauthorized"),
+        (E::NoMatchingSubscription, "NoMatchingSubscription"),
+        (E::CommunicationProblem, "CommunicationProblem"),
+        (E::EntityNotFound, "EntityNotFound"),
+        (E::InvalidOperation, "InvalidOperation"),
+        (E::NotSupported, "NotSupported"),
+        (E::QuotaExceeded, "QuotaExceeded"),
+        (E::MessageSizeExceeded, "MessageSizeExceeded"),
+        (E::Transaction, "Transaction"),
+        (E::Serialization, "Serialization"),
+        (E::Throttled, "Throttled"),
+        (E::General, "General"),
+    ] {
+        assert_eq!(kind.code(), code);
+    }
+}
