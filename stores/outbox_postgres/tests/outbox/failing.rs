@@ -1,7 +1,10 @@
 //! Many destinations that fail, and connections that end.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -10,7 +13,7 @@ use consign::{
     message::EntityPath,
     transport::{Batch, BoxFuture, ErrorKind, SendError, Sender},
 };
-use consign_outbox_postgres::Destinations;
+use consign_outbox_postgres::{Destinations, To};
 use tokio::time::Instant;
 
 use crate::support::{Bench, Running, message};
@@ -104,5 +107,49 @@ async fn a_connection_that_records_nothing_does_not_make_the_pauses_short_again(
     }
     assert!(began.elapsed() >= Duration::from_millis(50 * 31), "{:?}", began.elapsed());
     running.stop().await;
+    bench.end().await;
+}
+
+/// Takes no message at first.
+#[derive(Clone, Default)]
+struct Recovering {
+    has_recovered: Arc<AtomicBool>,
+}
+
+impl Sender for Recovering {
+    type Send = BoxFuture<Result<(), SendError>>;
+
+    fn send(&self, _: Message) -> Self::Send {
+        let has_recovered = self.has_recovered.load(Ordering::SeqCst);
+        Box::pin(async move { if has_recovered { Ok(()) } else { Err(SendError::new(ErrorKind::ServiceBusy)) } })
+    }
+
+    fn send_batch(&self, _: Batch) -> Self::Send {
+        Box::pin(async { Err(SendError::new(ErrorKind::NotSupported)) })
+    }
+}
+
+/// Rules: X-49.
+#[tokio::test]
+async fn a_destination_that_recovers_is_sent_to_though_the_reads_of_it_alone_fail() {
+    let (mut bench, to) = (Bench::new().await, Recovering::default());
+    // Two of them, so that the pause of one has ended while rows are left.
+    for destination in ["a", "b"] {
+        bench.add(destination, (0..150).map(|id| message(format!("{destination}{id}")))).await;
+    }
+    let name = &bench.name;
+    let sql = format!(
+        "ALTER TABLE {name} RENAME TO {name}_rows; CREATE SEQUENCE {name}_failed; CREATE VIEW {name} AS SELECT * FROM {name}_rows \
+         WHERE current_query() NOT LIKE '%destination = ANY%' OR 1 / (nextval('{name}_failed') * 0) = 1"
+    );
+    bench.client.batch_execute(&sql).await.unwrap();
+    let relay = bench.relay(To::sender(to.clone())).backoff(Duration::from_millis(1), Duration::from_millis(2));
+    let running = Running::start(relay);
+    bench.until("(SELECT is_called FROM {t}_failed)").await;
+    to.has_recovered.store(true, Ordering::SeqCst);
+    bench.until_sent().await;
+    running.stop().await;
+    let sql = format!("DROP VIEW {0}; ALTER TABLE {0}_rows RENAME TO {0}; DROP SEQUENCE {0}_failed", bench.name);
+    bench.client.batch_execute(&sql).await.unwrap();
     bench.end().await;
 }

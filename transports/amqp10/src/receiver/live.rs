@@ -115,7 +115,7 @@ impl Live {
     pub(super) fn ask_for(&mut self, cx: &Context<'_>, max: usize, ahead: u32) -> Result<(), Failure> {
         let requested = u32::try_from(max).unwrap_or(u32::MAX).saturating_add(ahead).min(MOST_CREDIT);
         let credit = self.origin.waiting.credit(cx, requested, self.credit);
-        if credit == 0 {
+        if credit == 0 && self.origin.waiting.is_new() {
             log::warn(&self.origin.source.path, TOO_MANY);
         }
         if self.credit != credit {

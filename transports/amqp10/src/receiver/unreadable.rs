@@ -5,7 +5,7 @@ use std::{
     hash::{BuildHasher, RandomState},
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     task::Context,
     time::Duration,
@@ -14,13 +14,13 @@ use std::{
 use consign_core::transport::ErrorKind;
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, time::Instant};
 
 use super::{
     copy,
     held::Held,
     live::MOST_CREDIT,
-    settle::{NO_DEAD_LETTERS, rejected},
+    settle::{NO_DEAD_LETTERS, Settling, rejected},
     source::Origin,
 };
 use crate::{log, options::DeadLetters, wire::Unreadable};
@@ -32,10 +32,16 @@ const REMEMBERED: usize = MOST_CREDIT as usize;
 /// The wait after the first failure. Each further one doubles it, up to the longest.
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);
+/// The end of a link wakes no one who waits: how often it is looked for.
+const SLICE: Duration = Duration::from_secs(1);
 
 const DEAD_LETTERED: &str = "a message cannot be decoded: it is dead-lettered as MalformedMessage";
 const NOT_REJECTED: &str =
     "a message that cannot be decoded was not dead-lettered: the broker did not confirm that it is rejected";
+const NOT_REMOVED: &str =
+    "a message that cannot be decoded was dead-lettered, and not removed: the broker did not confirm its settlement";
+const NOT_RELEASED: &str =
+    "a message that cannot be decoded is not redelivered so far: the broker did not confirm its settlement";
 const REFUSED: &str = "the broker does not accept the dead letter of a message that cannot be decoded: the message is redelivered after a pause";
 
 /// The messages of a link that cannot be decoded and are not settled.
@@ -43,6 +49,8 @@ const REFUSED: &str = "the broker does not accept the dead letter of a message t
 pub(super) struct Waiting {
     count: AtomicU32,
     receiver: AtomicWaker,
+    /// Whether the log has a line of there being too many.
+    is_logged: AtomicBool,
 }
 
 impl Waiting {
@@ -56,6 +64,18 @@ impl Waiting {
             0 => requested,
             count => requested.min(MOST.saturating_sub(count).max(left)),
         }
+    }
+
+    /// Returns whether a line about too many of them is due: one, until there are far fewer.
+    pub(super) fn is_new(&self) -> bool {
+        !self.is_logged.swap(true, Ordering::AcqRel)
+    }
+
+    fn remove_one(&self) {
+        if self.count.fetch_sub(1, Ordering::AcqRel) <= MOST / 2 {
+            self.is_logged.store(false, Ordering::Release);
+        }
+        self.receiver.wake();
     }
 }
 
@@ -71,8 +91,7 @@ impl Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.waiting.count.fetch_sub(1, Ordering::AcqRel);
-        self.0.waiting.receiver.wake();
+        self.0.waiting.remove_one();
     }
 }
 
@@ -135,14 +154,15 @@ impl Held {
             // Moved into the task, and dropped when the message is settled.
             let _counted = counted;
             // The broker delivers it again.
-            if self.origin.settler.ended().is_some() {
+            let origin = Arc::clone(&self.origin);
+            let is_over = || origin.settler.ended().is_some();
+            if is_over() {
                 return;
             }
-            let source = &self.origin.source;
+            let source = &origin.source;
             let Err(failure) = self.send(copy, source.dead_letters()).await else {
                 take(&mut source.refused.entries.lock(), key);
-                // The end of its link is logged there, and the message is redelivered.
-                drop(self.complete().await);
+                settled(&origin, self.complete(), NOT_REMOVED).await;
                 return;
             };
             let failures = source.refused.count(key);
@@ -151,9 +171,28 @@ impl Held {
                 log::failed(source.dead_letters().path(), if is_missing { NO_DEAD_LETTERS } else { REFUSED }, &failure);
             }
             // Locked, so that the broker does not deliver it again at once.
-            tokio::time::sleep(pause(failures)).await;
-            drop(self.fail().await);
+            wait(pause(failures), is_over).await;
+            if !is_over() {
+                settled(&origin, self.fail(), NOT_RELEASED).await;
+            }
         });
+    }
+}
+
+/// Waits, but not much longer than the link lasts.
+async fn wait(pause: Duration, is_over: impl Fn() -> bool) {
+    let until = Instant::now() + pause;
+    while Instant::now() < until && !is_over() {
+        tokio::time::sleep_until(until.min(Instant::now() + SLICE)).await;
+    }
+}
+
+/// Waits for a settlement. The end of its link is logged there, and the message is redelivered.
+async fn settled(origin: &Origin, settling: Settling, what: &'static str) {
+    if let Err(error) = settling.await
+        && origin.settler.ended().is_none()
+    {
+        log::failed(&origin.source.path, what, &error);
     }
 }
 
@@ -186,5 +225,30 @@ mod tests {
         }
         assert_eq!(refused.entries.lock().len(), REMEMBERED);
         assert_eq!((refused.count(0), refused.count(REMEMBERED as u64)), (1, 2));
+    }
+
+    #[test]
+    fn too_many_are_logged_once_until_there_are_far_fewer() {
+        let waiting = Waiting::default();
+        for _ in 0..2 {
+            waiting.count.store(MOST, Ordering::Release);
+            assert!(waiting.is_new() && !waiting.is_new());
+            for _ in 0..MOST / 2 {
+                waiting.remove_one();
+                waiting.count.fetch_add(1, Ordering::AcqRel);
+                assert!(!waiting.is_new());
+            }
+            (0..=MOST / 2).for_each(|_| waiting.remove_one());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_ends_soon_after_its_link() {
+        let began = Instant::now();
+        wait(LONGEST, || false).await;
+        assert_eq!(began.elapsed(), LONGEST);
+        let began = Instant::now();
+        wait(LONGEST, || began.elapsed() >= Duration::from_millis(2_500)).await;
+        assert_eq!(began.elapsed(), Duration::from_secs(3));
     }
 }

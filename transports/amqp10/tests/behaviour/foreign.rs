@@ -214,6 +214,12 @@ async fn a_receiver_waits_with_a_bounded_number_of_messages_that_cannot_be_decod
         if is_full() { Poll::Ready(()) } else { Poll::Pending }
     });
     timeout(SOON, full).await.unwrap();
+    for _ in 0..20 {
+        let is_pending = poll_fn(|cx| Poll::Ready(receiver.poll_receive(cx, 1, &mut Vec::new()).is_pending())).await;
+        assert!(is_pending);
+    }
+    let full = lines.of("consign::amqp10").into_iter().filter(|line| line.contains("too many messages"));
+    assert_eq!(full.count(), 1);
 
     bench.proton.queues().create(dead.as_str()).await.unwrap();
     let next = timeout(SOON, receiver.receive()).await.unwrap().unwrap();

@@ -14,7 +14,7 @@ use consign_core::{
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::{
     sync::{Mutex, MutexGuard},
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 
 use super::{
@@ -255,8 +255,9 @@ async fn first(pin: slot::Pin) -> Result<slot::Pin, Failure> {
             changed.await;
         }
     };
-    // Another may have read it meanwhile.
-    let _ = timeout(FIRST, arrived).await;
+    // Another may have read it meanwhile. Accepts that end early share this time, so that they do not wait for it again and again.
+    let until = pin.slot().opened_at().unwrap_or_else(Instant::now) + FIRST;
+    let _ = timeout_at(until, arrived).await;
     Ok(pin)
 }
 

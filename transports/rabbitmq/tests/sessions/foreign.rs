@@ -12,7 +12,7 @@ use consign_rabbitmq::{
     RabbitMq, RabbitMqSession,
     lapin::{
         BasicProperties, Channel, Connection, ConnectionProperties,
-        options::{BasicPublishOptions, ConfirmSelectOptions, QueueDeleteOptions},
+        options::{BasicPublishOptions, ConfirmSelectOptions, QueueDeleteOptions, QueuePurgeOptions},
         types::{AMQPValue, FieldTable},
     },
 };
@@ -193,5 +193,42 @@ async fn a_session_of_a_killed_process_goes_on_elsewhere() {
     expect(&mut session, &[("1", 1)]).await;
     println!("after {:?}", killed.elapsed());
     session.close().await.unwrap();
+    bench.end().await;
+}
+
+/// A slot was given up with a message, which another program has removed since. The search opens it again, and waits for its first
+/// message: once, and not in each accept.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_empty_slot_delays_short_accepts_once() {
+    let Some(bench) = Bench::new(by_session(SLOTS)).await else { return };
+    let publisher = Publisher::new().await;
+    let emptied = slot(&bench.queue, own_slot());
+    publisher.publish(&emptied, "customer-7", "1").await;
+    let mut holder = bench.accept("customer-7").await;
+    let (_, _, delivery) = next(&mut holder).await;
+    let vectors: serde_json::Value = serde_json::from_str(include_str!("../session_slots.json")).unwrap();
+    let in_another_slot = |id: &&str| {
+        let vector = vectors.as_array().unwrap().iter().find(|vector| vector["id"] == *id).unwrap();
+        vector["bucket"].as_u64().unwrap() % u64::from(SLOTS) != u64::from(own_slot())
+    };
+    let ids = vectors.as_array().unwrap().iter().filter_map(|vector| vector["id"].as_str());
+    let other = ids.filter(|id| !id.is_empty()).find(in_another_slot).unwrap();
+    bench.send(other, "2").await;
+    drop(delivery);
+    holder.close().await.unwrap();
+    let purge = || publisher.channel.queue_purge(emptied.as_str().into(), QueuePurgeOptions::default());
+    while purge().await.unwrap() == 0 {}
+    let began = tokio::time::Instant::now();
+    let mut acceptor = bench.rabbit.session_acceptor(&bench.queue).unwrap();
+    let accepted = loop {
+        match acceptor.accept_next_within(Duration::from_millis(200)).await {
+            Err(error) if error.kind() == ErrorKind::ServiceTimeout => assert!(began.elapsed() < SOON),
+            accepted => break accepted.unwrap(),
+        }
+    };
+    assert_eq!(accepted.session_id(), other);
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    accepted.close().await.unwrap();
+    publisher.end().await;
     bench.end().await;
 }
