@@ -12,7 +12,7 @@ use consign_rabbitmq::{
     lapin::{Channel, Connection, ConnectionProperties, options::QueueDeclareOptions, types::FieldTable},
 };
 use futures_util::future::{FutureExt, join_all};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::{Bench, MOMENT, SOON, accept_soon, by_session, expect, foreign::bucket, next, support};
 
@@ -405,5 +405,41 @@ async fn a_session_that_an_old_accept_found_is_not_taken_before_an_older_one() {
     assert_eq!(next.session_id(), "b");
     next.close().await.unwrap();
     older.end().await;
+    bench.end().await;
+}
+
+/// Rules: K-221.
+/// Another client may not give up a slot so soon. Here the server does not answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_accept_waits_for_the_slot_of_an_older_session_for_three_seconds() {
+    let Some(bench) = Bench::new(by_session(2)).await else { return };
+    let (proxy, address) = proxy().await;
+    let client = bench.other(support::options(), &address).await;
+    let older = Older::new(&bench, &client).await;
+    let mut acceptor = client.session_acceptor(&bench.queue).unwrap();
+    let mut accepting = Box::pin(acceptor.accept_next());
+    let (mut polls, mut began) = (0, Instant::now());
+    // The first poll asks for counts. The second one has them, begins to open the slot of "b", and finds "c".
+    let accepted = poll_fn(|cx| {
+        polls += 1;
+        if polls == 2 {
+            proxy.freeze(true);
+            began = Instant::now();
+        }
+        accepting.as_mut().poll(cx)
+    });
+    let mut next_session = timeout(SOON, accepted).await.expect("the slot is left out").unwrap();
+    assert_eq!(next_session.session_id(), "c");
+    assert!(began.elapsed() >= Duration::from_secs(3), "{:?}", began.elapsed());
+    drop(accepting);
+    proxy.freeze(false);
+    expect(&mut next_session, &[("2", 1)]).await;
+    // The slot of "b" opens later, and is not left out then.
+    let session = timeout(SOON, acceptor.accept_next()).await.expect("a session").unwrap();
+    assert_eq!(session.session_id(), "b");
+    session.close().await.unwrap();
+    next_session.close().await.unwrap();
+    older.end().await;
+    client.close().await.unwrap();
     bench.end().await;
 }
