@@ -6,12 +6,12 @@ use consign::middleware::encode::{EncodeLayer, OutboundMessage};
 use consign::middleware::{catch_panic::CatchPanicLayer, dead_letter::DeadLetterLayer, message_id::MessageIdLayer};
 use consign::routing::{Body, Router};
 use consign::settlement::{Changes, DeadLetter, DeadLetterReason::HeaderSizeExceeded, Transient};
-use consign::transport::{ErrorKind, SendError, SendExt};
+use consign::transport::{SendError, SendExt};
 use consign::{Disposition, Message, codecs::Codecs};
 use consign_rabbitmq::{convert, lapin};
 use futures_util::TryStreamExt;
 use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicNackOptions, BasicPublishOptions, BasicQosOptions};
-use lapin::{BasicProperties, Channel, Confirmation, types::FieldTable};
+use lapin::{BasicProperties, Channel, types::FieldTable};
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt, service_fn};
 
 async fn priced(Body((sku, cents)): Body<(String, u64)>) -> Result<(), Transient> {
@@ -22,16 +22,7 @@ async fn priced(Body((sku, cents)): Body<(String, u64)>) -> Result<(), Transient
 async fn publish(channel: &Channel, to: [&str; 2], message: (BasicProperties, bytes::Bytes)) -> Result<(), SendError> {
     let (options, (properties, body)) = (BasicPublishOptions { mandatory: true, ..Default::default() }, message);
     let sent = async { channel.basic_publish(to[0].into(), to[1].into(), options, &body, properties).await?.await };
-    match sent.await {
-        Ok(Confirmation::Ack(None)) => Ok(()),
-        Ok(Confirmation::NotRequested) => {
-            Err(SendError::new(ErrorKind::InvalidOperation).with_detail("call confirm_select on the channel first"))
-        }
-        // A queue that is full, or not available.
-        Ok(Confirmation::Nack(None)) => Err(SendError::new(ErrorKind::ServiceBusy)),
-        Ok(_) => Err(SendError::new(ErrorKind::EntityNotFound).with_detail("no queue has taken the message")),
-        Err(error) => Err(SendError::new(ErrorKind::CommunicationProblem).with_source(error)),
-    }
+    convert::confirmed(sent.await)
 }
 
 pub(crate) async fn place(channel: &Channel, queue: &str, order: (&str, u64)) -> Result<(), SendError> {

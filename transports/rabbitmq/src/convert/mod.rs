@@ -31,15 +31,16 @@ use consign_core::{
     message::{PropertyValue, Received, SequenceNumber},
     settlement::{Changes, DeadLetter, UnreadableMessage},
     time::Timestamp,
-    transport::SendError,
+    transport::{ErrorKind, SendError},
 };
 use lapin::{
-    BasicProperties,
+    BasicProperties, Confirmation,
     message::Delivery,
     types::{AMQPValue, FieldTable},
 };
 
 use crate::{
+    error::Failure,
     log,
     receiver::delivered::routed_subject,
     wire::{self, Expiration, Facts, Stamp, Written, names},
@@ -170,6 +171,49 @@ pub fn abandoned(delivery: &Delivery, changes: Changes) -> Result<(BasicProperti
         properties = properties.with_headers(headers);
     }
     Ok((properties, payload))
+}
+
+/// Returns what the confirmation of a publication says: `Ok` if RabbitMQ has taken the message, and if a queue has it, for one
+/// that was published with `mandatory`. Without that flag RabbitMQ also confirms messages that no queue takes.
+///
+/// ```no_run
+/// use consign::transport::SendError;
+/// use consign_rabbitmq::{
+///     convert,
+///     lapin::{BasicProperties, Channel, options::BasicPublishOptions},
+/// };
+///
+/// async fn publish(channel: &Channel, queue: &str, properties: BasicProperties, body: &[u8]) -> Result<(), SendError> {
+///     let options = BasicPublishOptions { mandatory: true, ..Default::default() };
+///     let sent = async { channel.basic_publish("".into(), queue.into(), options, body, properties).await?.await };
+///     convert::confirmed(sent.await)
+/// }
+/// ```
+///
+/// RabbitMQ may confirm several publications of a channel at once. lapin then attaches a message that was returned to any of
+/// these confirmations, so the result may be that of another one. To know which message no queue took, wait for each
+/// confirmation before the next publication of the channel.
+///
+/// # Errors
+///
+/// [`EntityNotFound`](ErrorKind::EntityNotFound) if no queue has taken the message; [`ServiceBusy`](ErrorKind::ServiceBusy) if
+/// RabbitMQ refuses it, for example for a queue that is full; [`InvalidOperation`](ErrorKind::InvalidOperation) if
+/// `confirm_select` was not called on the channel; otherwise the kind that a sender of the transport has for the error of lapin,
+/// which is the source. After [`CommunicationProblem`](ErrorKind::CommunicationProblem) the message may have been stored.
+pub fn confirmed(confirmation: lapin::Result<Confirmation>) -> Result<(), SendError> {
+    let failure = match confirmation {
+        Ok(Confirmation::Ack(None)) => return Ok(()),
+        Ok(Confirmation::Nack(None)) => Failure::new(ErrorKind::ServiceBusy, "RabbitMQ has refused the message"),
+        Ok(Confirmation::Ack(Some(returned)) | Confirmation::Nack(Some(returned))) => {
+            let detail = format!("no queue has taken the message: {}", returned.reply_text.as_str());
+            Failure::new(ErrorKind::EntityNotFound, detail)
+        }
+        Ok(Confirmation::NotRequested) => {
+            Failure::new(ErrorKind::InvalidOperation, "call confirm_select on the channel first")
+        }
+        Err(error) => Failure::from(error),
+    };
+    Err(failure.into())
 }
 
 /// Returns the routing key that a message was published with first, for its copy in a dead-letter exchange. A copy of

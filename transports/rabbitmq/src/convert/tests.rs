@@ -5,7 +5,7 @@ use consign_core::{
     settlement::DeadLetterReason,
     transport::ErrorKind,
 };
-use lapin::types::AMQPValue;
+use lapin::{message::BasicReturnMessage, types::AMQPValue};
 
 use super::*;
 
@@ -232,4 +232,25 @@ fn the_routing_key_of_a_delay_is_not_a_subject() {
     delayed.properties =
         BasicProperties::default().with_headers(table(&[("sb-destination", AMQPValue::LongString("orders".into()))]));
     assert_eq!(from_routed_delivery(&delayed).unwrap().subject(), None);
+}
+
+#[test]
+fn a_confirmation_is_the_result_of_a_send() {
+    let returned = || {
+        let delivery = delivery(BasicProperties::default(), b"");
+        Some(BasicReturnMessage { delivery, reply_code: 312, reply_text: "NO_ROUTE".into() })
+    };
+    let kind = |confirmation| confirmed(confirmation).map_err(|error| (error.kind(), error.is_retryable()));
+    assert_eq!(kind(Ok(Confirmation::Ack(None))), Ok(()));
+    assert_eq!(kind(Ok(Confirmation::Nack(None))), Err((ErrorKind::ServiceBusy, true)));
+    for unroutable in [Confirmation::Ack(returned()), Confirmation::Nack(returned())] {
+        let error = confirmed(Ok(unroutable)).unwrap_err();
+        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::EntityNotFound, false));
+        assert!(error.to_string().contains("no queue has taken the message: NO_ROUTE"), "{error}");
+    }
+    assert_eq!(kind(Ok(Confirmation::NotRequested)), Err((ErrorKind::InvalidOperation, false)));
+    let lost = lapin::ErrorKind::ChannelsLimitReached.into();
+    let error = confirmed(Err(lost)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Throttled);
+    assert!(std::error::Error::source(&error).is_some());
 }

@@ -113,7 +113,7 @@ async fn a_message_whose_slot_is_gone_is_a_dead_letter() {
 }
 
 /// As the README specifies it.
-fn bucket(id: &str) -> u16 {
+pub(crate) fn bucket(id: &str) -> u16 {
     let hash = id
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
