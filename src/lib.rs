@@ -1,11 +1,12 @@
 //! A tower-based messaging library: routers, handlers and layers form a [`tower_service::Service`] from a [`Message`] to a
 //! [`Disposition`].
 //!
-//! A set of codecs reads a body with the codec of its ContentType. If that codec fails, the codecs of a fallback chain that
-//! you define are tried in order. A message that none of them can read is dead-lettered with the reason and the codecs that
-//! were tried. The message model is that of Azure Service Bus. `broker` is an embedded broker, in memory or on a disk; the
-//! crate `consign-server` serves it to clients of the Azure SDKs. Transport crates for Azure Service Bus, RabbitMQ, NATS
-//! JetStream, PostgreSQL and AMQP 1.0 implement the traits of [`transport`]. The layers also work around a client of your own.
+//! A set of codecs reads a body with the codec of its ContentType. By default, the first codec of the set reads a body
+//! without a ContentType. If that codec fails, the codecs of a codec fallback chain that you define are tried in order. A
+//! message that none of them can read is dead-lettered with the reason and the codecs that were tried. The message model is
+//! that of Azure Service Bus. `broker` is an embedded broker, in memory or on a disk; the crate `consign-server` serves it
+//! to clients of the Azure SDKs. Transport crates for Azure Service Bus, RabbitMQ, NATS JetStream, PostgreSQL and AMQP 1.0
+//! implement the traits of [`transport`]. The layers also work around a client of your own.
 //!
 //! # Quick start
 //!
@@ -49,8 +50,8 @@
 //!
 //! # Wrapping a client
 //!
-//! The innermost service of a sending stack calls your client. Your receive loop calls a receiving stack, and settles the
-//! delivery as the disposition says.
+//! A sending stack is a set of layers around a service that calls your client. A receiving stack is a set of layers around a
+//! router. Your loop calls it, and settles each delivery by the returned `Disposition`.
 //!
 //! ```
 //! # #[cfg(feature = "json")] {

@@ -1,4 +1,4 @@
-//! The function that is passed to a consumer returns another type.
+//! The function that is passed to a consumer does not return a `Disposition`.
 
 use consign::{Message, broker::QueueReceiver, consumer::Consumer};
 

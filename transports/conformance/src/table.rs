@@ -17,16 +17,16 @@ This page lists which capabilities of the message model each transport has. One 
 A cell begins with the level that the transport declares:
 
 - *native*: the broker does it. The cell has the number of cases that pass, out of the cases that were run.
-- *emulated*: the transport does it on top of the broker. The numbers are those of *native*.
+- *emulated*: the transport does it on top of the broker. The numbers have the same meaning as for *native*.
 - *unsupported, refused*: the call returned `NotSupported` with this capability, in that many cases.
 - *unsupported, tried*: the capability is a promise about other calls, so there is no call to refuse. The cell has the
   number of cases that were run. At least one of them fails, unless the capability is listed
   [below](#unsupported-by-declaration).
 - *unsupported, not tested*: see [below](#unsupported-by-declaration).
 
-A case is *not run* if it needs another capability that the transport does not have. Nor is it if it needs a detail that the broker
-does not have and no capability promises, such as entities that can be disabled. A case of an unsupported capability is not run either if the tests
-of the transport leave out a call that it needs; that of a supported capability fails then.
+A case is *not run* if the transport lacks another capability that the case needs, or a detail that no capability promises, such as
+entities that can be disabled. The tests of each transport implement the trait `Backend`. If they leave out a method that the case needs,
+the case fails for a supported capability, and is not run for an unsupported one.
 
 *embedded* is the embedded broker in memory, *durable* the embedded broker on a disk, and *example* the transport of
 [Writing a transport](writing-a-transport.md). *amqp10* is the transport for AMQP 1.0, without `Options::scheduling`, on a test

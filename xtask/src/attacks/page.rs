@@ -12,8 +12,8 @@ Inputs that exhausted, crashed or misled message brokers, clients and decoders, 
 the limit that applies here, the answer, and the tests that send the input. Where a decoder refuses a body, the consumer
 dead-letters the message with its bytes unchanged, and the reason names the failure: [Decoding](decoding.md).
 
-`cargo xtask attacks --write` makes this page of `docs/attacks.toml` and of the lines `/// Attacks:` in front of tests. CI fails if
-an input has neither a test nor a reason.
+`cargo xtask attacks --write` generates this page from `docs/attacks.toml` and from the `/// Attacks:` comments of tests. CI fails if
+an input has no test and `docs/attacks.toml` gives no reason.
 ";
 
 /// Returns the page.
