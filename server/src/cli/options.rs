@@ -127,7 +127,7 @@ pub(crate) struct Serve {
     pub(crate) transport: Option<BrokerUrl>,
     #[command(flatten)]
     pub(crate) tls: ClientTls,
-    /// Count a delivery of each message that is listed, on a broker with neither peek nor release
+    /// Allow listing where it counts as a failed delivery: on a transport that cannot peek, nor release without counting
     #[arg(long, requires = "transport")]
     pub(crate) consume: bool,
     /// The form of the log on the standard error

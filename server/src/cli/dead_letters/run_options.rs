@@ -6,7 +6,7 @@ use super::super::{target::entity, values::rate};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Run")]
 pub(crate) struct RunOptions {
-    /// The entity to send to; by default the queue of the dead letters
+    /// The entity to send to; by default the queue that the messages were dead-lettered from. A subscription needs this option
     #[arg(long, value_name = "ENTITY", value_parser = entity)]
     pub(super) to: Option<EntityPath>,
     #[command(flatten)]

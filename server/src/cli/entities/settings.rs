@@ -34,7 +34,7 @@ pub(crate) struct Settings {
     /// Whether the entity requires sessions; fixed when it is created
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     sessions: Option<bool>,
-    /// How long a MessageId is remembered: 20 s to 7 d, or none, which is fixed when it is created; queues and topics
+    /// How long a MessageId is remembered: 20 s to 7 d, or none. Detection cannot be switched on or off later; queues and topics
     #[arg(long, value_name = "DURATION", value_parser = optional_duration)]
     duplicate_detection: Option<OptionalDuration>,
     /// The maximum number of remembered ids; queues and topics

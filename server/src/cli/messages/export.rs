@@ -30,7 +30,7 @@ pub(crate) struct Export {
     /// The new file; without it, the standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Receive and release where the transport cannot peek, although that counts as a failed delivery
+    /// Allow listing where it counts as a failed delivery: on a transport that cannot peek, nor release without counting
     #[arg(long)]
     consume: bool,
     #[command(flatten)]

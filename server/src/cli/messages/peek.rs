@@ -30,7 +30,7 @@ pub(crate) struct Peek {
     /// The most messages
     #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 10)]
     max: usize,
-    /// Receive and release where the transport cannot peek, although that counts as a failed delivery
+    /// Allow listing where it counts as a failed delivery: on a transport that cannot peek, nor release without counting
     #[arg(long)]
     consume: bool,
     #[command(flatten)]
