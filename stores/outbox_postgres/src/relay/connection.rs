@@ -45,12 +45,14 @@ impl Connector {
         }))
     }
 
-    /// Opens a connection that listens.
+    /// Opens a connection that listens. The server ends a statement that takes longer than the limit: a relay that gives up would
+    /// otherwise leave it running, and the lock of its connection taken, until it ends.
     pub(super) async fn connect(&self, outbox: &Outbox, limit: Duration) -> Result<Connection, OutboxError> {
         within(limit, async {
             let connection = (self.0)().await?;
             outbox.check_version(&connection.client).await?;
-            connection.client.batch_execute(&format!("LISTEN {CHANNEL}")).await?;
+            let limit = limit.as_millis();
+            connection.client.batch_execute(&format!("SET statement_timeout = {limit}; LISTEN {CHANNEL}")).await?;
             Ok(connection)
         })
         .await

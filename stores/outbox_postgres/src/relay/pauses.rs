@@ -176,7 +176,8 @@ impl Pauses {
         }
     }
 
-    /// A read has failed. It may have passed more rows than it had time for, and would fail again: the oldest are found at once.
+    /// A read has failed. It may have passed more rows than it had time for, and would fail again. The oldest rows are found at
+    /// once, unless they are of destinations that pause.
     pub(super) fn read_failed(&mut self) {
         self.turn = Turn::All;
     }

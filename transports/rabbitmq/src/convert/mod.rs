@@ -199,7 +199,8 @@ pub fn abandoned(delivery: &Delivery, changes: Changes) -> Result<(BasicProperti
 /// [`EntityNotFound`](ErrorKind::EntityNotFound) if no queue has taken the message; [`ServiceBusy`](ErrorKind::ServiceBusy) if
 /// RabbitMQ refuses it, for example for a queue that is full; [`InvalidOperation`](ErrorKind::InvalidOperation) if
 /// `confirm_select` was not called on the channel; otherwise the kind that a sender of the transport has for the error of lapin,
-/// which is the source. After [`CommunicationProblem`](ErrorKind::CommunicationProblem) the message may have been stored.
+/// which is the source. For a message that RabbitMQ refuses, such a sender has the kind [`General`](ErrorKind::General).
+/// After [`CommunicationProblem`](ErrorKind::CommunicationProblem) the message may have been stored.
 pub fn confirmed(confirmation: lapin::Result<Confirmation>) -> Result<(), SendError> {
     let failure = match confirmation {
         Ok(Confirmation::Ack(None)) => return Ok(()),

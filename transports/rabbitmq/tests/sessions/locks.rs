@@ -390,7 +390,7 @@ impl Older {
 }
 
 /// Rules: K-221.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_session_that_an_old_accept_found_is_not_taken_before_an_older_one() {
     let Some(bench) = Bench::new(by_session(2)).await else { return };
     let older = Older::new(&bench, &bench.rabbit).await;
@@ -410,7 +410,7 @@ async fn a_session_that_an_old_accept_found_is_not_taken_before_an_older_one() {
 
 /// Rules: K-221.
 /// Another client may not give up a slot so soon. Here the server does not answer.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn an_accept_waits_for_the_slot_of_an_older_session_for_three_seconds() {
     let Some(bench) = Bench::new(by_session(2)).await else { return };
     let (proxy, address) = proxy().await;
