@@ -242,7 +242,7 @@ async fn open(candidates: Vec<slot::Pin>, found: &mut Option<Instant>) -> Result
 
 /// Waits until a slot is open and, if it is new, until its first message has arrived.
 async fn first(pin: slot::Pin) -> Result<slot::Pin, Failure> {
-    pin.ready().await?;
+    let opened = pin.ready().await?;
     if !pin.slot().is_unseen() {
         return Ok(pin);
     }
@@ -256,8 +256,7 @@ async fn first(pin: slot::Pin) -> Result<slot::Pin, Failure> {
         }
     };
     // Another may have read it meanwhile. Accepts that end early share this time, so that they do not wait for it again and again.
-    let until = pin.slot().opened_at().unwrap_or_else(Instant::now) + FIRST;
-    let _ = timeout_at(until, arrived).await;
+    let _ = timeout_at(opened + FIRST, arrived).await;
     Ok(pin)
 }
 

@@ -49,8 +49,8 @@ pub(super) struct Slot {
 #[derive(Clone, Debug)]
 pub(super) enum Stage {
     Opening,
-    /// Its messages arrive.
-    Open,
+    /// Its messages arrive since then.
+    Open(Instant),
     Failed(Failure),
     /// Another may have it.
     Ended,
@@ -61,8 +61,6 @@ pub(super) struct State {
     pins: usize,
     /// When it was opened, or a pin was dropped after that, if no accept has looked at its first messages.
     unseen: Option<Instant>,
-    /// When its messages began to arrive.
-    opened: Option<Instant>,
     holders: usize,
     /// It is not in use any more, or lost: no session uses it.
     pub(super) is_over: bool,
@@ -156,16 +154,8 @@ impl Slot {
 
     /// Records that messages arrive.
     pub(super) fn opened(&self) {
-        let mut state = self.state();
-        state.stay_unseen();
-        state.opened = Some(Instant::now());
-        drop(state);
-        self.stage.send_replace(Stage::Open);
-    }
-
-    /// Returns when its messages began to arrive.
-    pub(super) fn opened_at(&self) -> Option<Instant> {
-        self.state().opened
+        self.state().stay_unseen();
+        self.stage.send_replace(Stage::Open(Instant::now()));
     }
 
     /// Returns whether no accept has looked at its first messages.

@@ -21,12 +21,12 @@ impl Pin {
         &self.0
     }
 
-    /// Waits until the slot is open, or cannot be opened.
-    pub(in crate::session) async fn ready(&self) -> Result<(), Failure> {
+    /// Waits until the slot is open, and returns since when. Fails if it cannot be opened.
+    pub(in crate::session) async fn ready(&self) -> Result<Instant, Failure> {
         let mut stage = self.0.stage.subscribe();
         let stage = stage.wait_for(|stage| !matches!(stage, Stage::Opening)).await;
         match stage.as_deref() {
-            Ok(Stage::Open) => Ok(()),
+            Ok(Stage::Open(since)) => Ok(*since),
             Ok(Stage::Failed(failure)) => Err(failure.clone()),
             _ => Err(Failure::new(ErrorKind::CommunicationProblem, "the connection of the session is lost")),
         }
