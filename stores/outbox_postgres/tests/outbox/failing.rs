@@ -110,6 +110,25 @@ async fn a_connection_that_records_nothing_does_not_make_the_pauses_short_again(
     bench.end().await;
 }
 
+/// Rules: X-49.
+/// The server would go on with a read that the relay gives up, and the connection of that read has the lock.
+#[tokio::test]
+async fn the_server_ends_a_read_that_takes_as_long_as_the_relay_waits() {
+    let mut bench = Bench::new().await;
+    bench.add("orders", [message("1")]).await;
+    // Rows for a connection whose statements end after 10 s.
+    let sql = "ALTER TABLE {0} RENAME TO {0}_rows; CREATE VIEW {0} AS SELECT * FROM {0}_rows \
+               WHERE current_setting('statement_timeout') = '10s'";
+    bench.client.batch_execute(&sql.replace("{0}", &bench.name)).await.unwrap();
+    let to = Recovering { has_recovered: Arc::new(AtomicBool::new(true)) };
+    let running = Running::start(bench.relay(To::sender(to)));
+    bench.until("(SELECT count(*) = 0 FROM {t}_rows)").await;
+    running.stop().await;
+    let sql = "DROP VIEW {0}; ALTER TABLE {0}_rows RENAME TO {0}";
+    bench.client.batch_execute(&sql.replace("{0}", &bench.name)).await.unwrap();
+    bench.end().await;
+}
+
 /// Takes no message at first.
 #[derive(Clone, Default)]
 struct Recovering {
