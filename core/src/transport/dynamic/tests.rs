@@ -103,6 +103,24 @@ impl Transport for Stub {
     }
 }
 
+/// Breaks its contract: it appends so many deliveries, and fails.
+struct Fails(usize);
+
+impl Receiver for Fails {
+    type Lease = StubLease;
+
+    fn poll_receive(
+        &mut self,
+        _: &mut Context<'_>,
+        _: usize,
+        out: &mut Vec<Delivery<StubLease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        let count = std::mem::take(&mut self.0);
+        out.extend((0..count).map(|_| Delivery { message: Message::new(""), lease: StubLease(None) }));
+        Poll::Ready(Err(ReceiveError::new(ErrorKind::ServiceBusy)))
+    }
+}
+
 /// Rules: K-40.
 #[test]
 fn a_transport_implements_what_it_was_built_with() {
@@ -136,6 +154,13 @@ fn a_transport_implements_what_it_was_built_with() {
             assert_eq!(transport.implements(capability), expected, "{capability:?} {added:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn what_a_receive_has_appended_before_it_failed_is_delivered() {
+    let mut receiver = DynReceiver::new(Fails(2));
+    assert_eq!(receiver.receive_batch(8).await.unwrap().len(), 2);
+    assert_eq!(receiver.receive_batch(8).await.unwrap_err().kind(), ErrorKind::ServiceBusy);
 }
 
 #[tokio::test]
