@@ -2,11 +2,12 @@
 //! [`Disposition`].
 //!
 //! A set of codecs reads a body with the codec of its ContentType. By default, the first codec of the set reads a body
-//! without a ContentType. If that codec fails, the codecs of a codec fallback chain that you define are tried in order. A
-//! message that none of them can read is dead-lettered with the reason and the codecs that were tried. The message model is
-//! that of Azure Service Bus. `broker` is an embedded broker, in memory or on a disk; the crate `consign-server` serves it
-//! to clients of the Azure SDKs. Transport crates for Azure Service Bus, RabbitMQ, NATS JetStream, PostgreSQL and AMQP 1.0
-//! implement the traits of [`transport`]. The layers also work around a client of your own.
+//! without a ContentType. If the codec fails, or none reads the ContentType, the codecs of a fallback chain that you
+//! define are tried in order. A message that cannot be read is dead-lettered with the reason and the codecs that were
+//! tried. The message model is that of Azure Service Bus. `broker` is an embedded broker, in memory or on a disk; the
+//! crate `consign-server` serves it to clients of the Azure SDKs. Transport crates for Azure Service Bus, RabbitMQ, NATS
+//! JetStream, PostgreSQL and AMQP 1.0 implement the traits of [`transport`]. The layers also work around a client of your
+//! own.
 //!
 //! # Quick start
 //!
