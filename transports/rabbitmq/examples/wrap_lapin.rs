@@ -5,10 +5,10 @@ use consign::middleware::delivery_limit::DeliveryLimitLayer;
 use consign::middleware::encode::{EncodeLayer, OutboundMessage};
 use consign::middleware::{catch_panic::CatchPanicLayer, dead_letter::DeadLetterLayer, message_id::MessageIdLayer};
 use consign::routing::{Body, Router};
-use consign::settlement::{Changes, DeadLetter, DeadLetterReason::HeaderSizeExceeded, Transient};
+use consign::settlement::Transient;
 use consign::transport::{SendError, SendExt};
 use consign::{Disposition, Message, codecs::Codecs};
-use consign_rabbitmq::{convert, lapin};
+use consign_rabbitmq::{convert, convert::Settlement, lapin};
 use futures_util::TryStreamExt;
 use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicNackOptions, BasicPublishOptions, BasicQosOptions};
 use lapin::{BasicProperties, Channel, types::FieldTable};
@@ -39,33 +39,27 @@ pub(crate) async fn consume(channel: &Channel, queue: &str, dead_letters: &str) 
     let mut deliveries = channel.basic_consume(queue.into(), "".into(), options, FieldTable::default()).await?;
     while let Some(delivery) = deliveries.try_next().await? {
         let disposition = match convert::from_delivery(&delivery) {
-            Ok(message) => stack.ready().await?.call(message).await,
-            Err(unreadable) => Ok(unreadable.into()),
+            Ok(message) => stack.ready().await?.call(message).await.unwrap_or(Disposition::ABANDON),
+            Err(unreadable) => unreadable.into(),
         };
-        let dead_letter = async |why| {
-            let to = [dead_letters, convert::routing_key(&delivery)];
-            publish(channel, to, convert::dead_letter(&delivery, why)?).await
-        };
-        let published = match disposition {
-            Ok(Disposition::Complete) => Ok(()),
-            Ok(Disposition::DeadLetter(why)) => dead_letter(*why).await,
-            // Only quorum queues count deliveries. The copy counts on each kind of queue.
-            _ => match convert::abandoned(&delivery, Changes::NONE) {
-                Ok(copy) => publish(channel, ["", queue], copy).await,
-                Err(error) => dead_letter(DeadLetter::new(HeaderSizeExceeded, error.to_string())).await,
-            },
-        };
-        if let Err(error) = published {
-            // Without a queue for it, the message would be redelivered without an end.
-            if !error.is_retryable() {
-                return Err(error.into());
+        let published = match convert::settlement(&delivery, disposition)? {
+            Settlement::DeadLetter(copy) => {
+                publish(channel, [dead_letters, convert::routing_key(&delivery)], copy).await
             }
-            eprintln!("the message is redelivered: {error}");
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            delivery.nack(BasicNackOptions { requeue: true, ..Default::default() }).await?;
-        } else {
-            delivery.ack(BasicAckOptions::default()).await?;
-        }
+            // Only quorum queues count deliveries. The copy counts on each kind of queue.
+            Settlement::Abandon(copy) => publish(channel, ["", queue], copy).await,
+            Settlement::Complete => Ok(()),
+        };
+        match published {
+            Ok(()) => delivery.ack(BasicAckOptions::default()).await?,
+            // Without a queue for it, the message would be redelivered without an end.
+            Err(error) if !error.is_retryable() => return Err(error.into()),
+            Err(error) => {
+                eprintln!("the message is redelivered: {error}");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                delivery.nack(BasicNackOptions { requeue: true, ..Default::default() }).await?
+            }
+        };
     }
     Ok(())
 }

@@ -25,6 +25,8 @@
 //! [creation time](consign_core::message::PassThrough::creation_time), if it has one; and without a MessageId there is no
 //! `message_id`. The scheduled time is written as `sb-scheduled-time-ms` and delays nothing.
 
+mod settlement;
+
 use bytes::Bytes;
 use consign_core::{
     Message,
@@ -45,6 +47,8 @@ use crate::{
     receiver::delivered::routed_subject,
     wire::{self, Expiration, Facts, Stamp, Written, names},
 };
+
+pub use self::settlement::{Settlement, settlement};
 
 /// Returns the properties and the payload of a message, for `basic_publish`.
 ///

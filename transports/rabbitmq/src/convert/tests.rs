@@ -254,3 +254,26 @@ fn a_confirmation_is_the_result_of_a_send() {
     assert_eq!(error.kind(), ErrorKind::Throttled);
     assert!(std::error::Error::source(&error).is_some());
 }
+
+#[test]
+fn a_disposition_is_what_a_loop_publishes() {
+    let delivered = delivery(BasicProperties::default(), b"body");
+    assert_eq!(settlement(&delivered, Disposition::Complete).unwrap(), Settlement::Complete);
+    let changes = || Changes::from([("why", "no price")].into_iter().collect::<ApplicationProperties>());
+    let abandoned = abandoned(&delivered, changes()).unwrap();
+    for disposition in [Disposition::Abandon(changes()), Disposition::Defer(changes())] {
+        assert_eq!(settlement(&delivered, disposition).unwrap(), Settlement::Abandon(abandoned.clone()));
+    }
+    let letter = DeadLetter::new(DeadLetterReason::HandlerPermanent, "why");
+    let dead = dead_letter(&delivered, letter.clone()).unwrap();
+    assert_eq!(
+        settlement(&delivered, Disposition::DeadLetter(Box::new(letter))).unwrap(),
+        Settlement::DeadLetter(dead)
+    );
+    // The number of failed deliveries has no space beside these headers.
+    let long = || AMQPValue::LongString("x".repeat(32_760).into());
+    let full = delivery(BasicProperties::default().with_headers(table(&[("a", long()), ("b", long())])), b"");
+    let Settlement::DeadLetter((dead, _)) = settlement(&full, Disposition::ABANDON).unwrap() else { panic!("counted") };
+    let headers = dead.headers().as_ref().unwrap().inner();
+    assert_eq!(headers.get(DeadLetter::REASON), Some(&AMQPValue::LongString("HeaderSizeExceeded".into())));
+}
