@@ -75,7 +75,8 @@ impl AvroSchema {
 /// Shows the name and the fingerprint.
 impl fmt::Debug for AvroSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let fingerprint = format_args!("{:016x}", self.fingerprint());
+        let fingerprint = self.fingerprint();
+        let fingerprint = format_args!("{fingerprint:016x}");
         f.debug_struct("AvroSchema").field("name", &self.name()).field("fingerprint", &fingerprint).finish()
     }
 }
