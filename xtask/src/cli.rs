@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand as Subcommands};
 
 use crate::{
     api, attacks, bench, clusters, conformance, deny, error::Error, faults, features, foreign, fuzz, guarantees, guide,
-    kill, latency, load, model, mutants, nightly, options::Output, package, power_loss, random, recovery, sabotage,
-    semver, shuttle, space, spec,
+    kill, latency, load, model, msrv, mutants, nightly, options::Output, package, power_loss, random, recovery,
+    sabotage, semver, shuttle, space, spec,
 };
 
 /// Run the longer checks and the benchmarks of this workspace
@@ -27,7 +27,7 @@ By purpose:
   untrusted input       fuzz, random
   gaps in the tests     mutants
   cost of a message     guard, growth, memory, load, bench
-  before a release      package, api, semver, nightly";
+  before a release      package, api, semver, msrv, nightly";
 
 #[derive(Debug, Subcommands)]
 enum Subcommand {
@@ -69,6 +69,8 @@ enum Subcommand {
     Memory(Output),
     /// Compare the embedded broker, in memory and durable, with a model of it over random operations
     Model(model::Options),
+    /// Check the workspace with the Rust version that it declares (installs that version by rustup if it is missing)
+    Msrv,
     /// Change the code of a package in random places, and count the changes that its tests catch (installs cargo-mutants if it is missing)
     Mutants(mutants::Options),
     /// Run the long checks in about 2 hours and write target/nightly/page.md
@@ -116,6 +118,7 @@ impl CommandLine {
             Subcommand::Load(options) => load::run(options),
             Subcommand::Memory(output) => bench::memory::run(output),
             Subcommand::Model(options) => model::run(options),
+            Subcommand::Msrv => msrv::run(),
             Subcommand::Mutants(options) => mutants::run(options),
             Subcommand::Nightly(options) => nightly::run(options),
             Subcommand::Package(options) => package::run(options),

@@ -34,6 +34,8 @@ pub(crate) enum Error {
     NoProgram { name: &'static str },
     /// There is no valgrind.
     NoValgrind,
+    /// `Cargo.toml` declares no version of Rust.
+    NoRustVersion,
     /// No scenario and no part of the benches has this name.
     NoScenario(String),
     /// A file could not be written.
@@ -101,6 +103,7 @@ impl std::fmt::Display for Error {
             Self::Features(failed) => write!(f, "these do not pass alone: {}", failed.join(", ")),
             Self::NoCount { command } => write!(f, "`{command}` counted nothing"),
             Self::NoProgram { name } => write!(f, "cargo built no `{name}`"),
+            Self::NoRustVersion => write!(f, "Cargo.toml has no line rust-version = \"...\""),
             Self::NoValgrind => write!(f, "there is no valgrind; on Debian: apt-get install valgrind"),
             Self::NoScenario(name) => write!(f, "no scenario and no part is `{name}`"),
             Self::Write { path, source } => write!(f, "cannot write {}: {source}", path.display()),
@@ -177,6 +180,7 @@ impl std::error::Error for Error {
             | Self::Features(_)
             | Self::NoCount { .. }
             | Self::NoProgram { .. }
+            | Self::NoRustVersion
             | Self::NoValgrind
             | Self::NoScenario(_)
             | Self::Worse(_)

@@ -22,6 +22,7 @@ mod layers;
 mod load;
 mod markdown;
 mod model;
+mod msrv;
 mod mutants;
 mod nightly;
 mod options;

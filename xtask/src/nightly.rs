@@ -48,6 +48,7 @@ const PARTS: &[Part] = &[
     part("package", &["package"]),
     part("api", &["api"]),
     part("semver", &["semver"]),
+    part("msrv", &["msrv"]),
     part("growth", &["growth"]),
     part("memory", &["memory"]),
     part("recovery", &["recovery"]),
