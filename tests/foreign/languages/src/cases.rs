@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use consign::administration::QueueSettings;
 use consign::message::EntityPath;
 use consign::transport::{ReceiveMode, Transport};
 use tokio::time::timeout;
@@ -25,6 +26,8 @@ pub(crate) const CASES: &[Case<Environment>] = &[
     Case { name: "NATS, requests of core NATS: JavaScript", run: |env| Box::pin(on_core_nats(env, "mjs")) },
     Case { name: "PostgreSQL: Python", run: |env| Box::pin(on_postgres(env, "py")) },
     Case { name: "PostgreSQL: JavaScript", run: |env| Box::pin(on_postgres(env, "mjs")) },
+    Case { name: "Azure Service Bus: Python", run: |env| Box::pin(on_service_bus(env, "py")) },
+    Case { name: "Azure Service Bus: JavaScript", run: |env| Box::pin(on_service_bus(env, "mjs")) },
 ];
 
 /// Longer than it takes on a busy machine.
@@ -72,9 +75,20 @@ async fn on_core_nats(env: &Environment, language: &str) -> Result<(), BoxError>
 async fn on_postgres(env: &Environment, language: &str) -> Result<(), BoxError> {
     let [requests, orders] = [unique(), unique()];
     for queue in [&requests, &orders] {
-        env.postgres.create_queue(queue, consign::administration::QueueSettings::default()).await?;
+        env.postgres.create_queue(queue, QueueSettings::default()).await?;
     }
     scripts(env, &env.postgres, &env.postgres_url, "postgres", language, ["call", &requests, &orders]).await
+}
+
+async fn on_service_bus(env: &Environment, language: &str) -> Result<(), BoxError> {
+    let [requests, orders] = [unique(), unique()];
+    let settings = QueueSettings::default;
+    for queue in [&requests, &orders] {
+        env.broker.declare_queue(queue, settings())?;
+    }
+    env.broker.declare_queue(&format!("{requests}-replies"), settings().requires_session(true))?;
+    let names = ["call", requests.as_str(), orders.as_str()];
+    scripts(env, &env.service_bus, &env.service_bus_url, "servicebus", language, names).await
 }
 
 /// A call that succeeds and one that fails.

@@ -2,10 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use consign::{broker::Broker, transport::Transport as _};
 use consign_nats::Nats;
 use consign_postgres::Postgres;
 use consign_rabbitmq::RabbitMq;
-use tokio::process::Command;
+use consign_server::Server;
+use consign_servicebus::ServiceBus;
+use tokio::{net::TcpListener, process::Command, task::JoinHandle};
 use tower::BoxError;
 
 use crate::suite::answer;
@@ -21,6 +24,11 @@ pub(crate) struct Environment {
     pub(crate) postgres_url: String,
     pub(crate) postgres: Postgres,
     schema: String,
+    /// The connection string of a server in this process, on the embedded broker.
+    pub(crate) service_bus_url: String,
+    pub(crate) service_bus: ServiceBus,
+    pub(crate) broker: Broker,
+    server: JoinHandle<std::io::Result<()>>,
 }
 
 impl Environment {
@@ -38,7 +46,29 @@ impl Environment {
         let postgres = options.connect(&url).await.map_err(|error| format!("PostgreSQL: {error}"))?;
         postgres.migrate().await?;
         let postgres_url = format!("{url}?options=-csearch_path%3D{schema}");
-        Ok(Self { folder, rabbit_url, rabbit, nats_url, nats, postgres_url, postgres, schema })
+        let broker = Broker::new();
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let service_bus_url = format!(
+            "Endpoint=sb://{};SharedAccessKeyName=any;SharedAccessKey=any;UseDevelopmentEmulator=true;",
+            listener.local_addr()?
+        );
+        let served = Server::builder().broker(broker.clone()).build();
+        let server = tokio::spawn(async move { served.serve(listener).await });
+        let service_bus = ServiceBus::connect(&service_bus_url).await?;
+        Ok(Self {
+            folder,
+            rabbit_url,
+            rabbit,
+            nats_url,
+            nats,
+            postgres_url,
+            postgres,
+            schema,
+            service_bus_url,
+            service_bus,
+            broker,
+            server,
+        })
     }
 
     /// Runs a script of this package, such as `nats/call.py`, to its end. Returns what it prints.
@@ -62,6 +92,10 @@ impl Environment {
     }
 
     pub(crate) async fn close(self) {
+        if let Err(error) = self.service_bus.close().await {
+            eprintln!("Azure Service Bus: {error}");
+        }
+        self.server.abort();
         if let Err(error) = self.rabbit.close().await {
             eprintln!("RabbitMQ: {error}");
         }

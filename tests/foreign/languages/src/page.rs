@@ -7,7 +7,7 @@ use tower::BoxError;
 use crate::environment::Environment;
 
 const PAGE: &str = include_str!("../../../../docs/other-languages.md");
-const FOLDERS: [&str; 3] = ["rabbitmq", "nats", "postgres"];
+const FOLDERS: [&str; 4] = ["rabbitmq", "nats", "postgres", "servicebus"];
 
 /// The page has each script of the folders whole, below a line with its name.
 #[expect(clippy::unused_async, reason = "a case is a future")]
