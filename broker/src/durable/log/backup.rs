@@ -43,7 +43,7 @@ impl Shared {
         for (extent, file) in segments {
             source.add(extent.number, Segment::new(file, extent));
         }
-        scan(&mut source, &head)?;
+        scan(&mut source, &head, false)?;
         let mut copy = Copy::new(&place, self.store);
         let mut ahead = ReadAhead::default();
         for table in Table::ALL {

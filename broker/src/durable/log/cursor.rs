@@ -29,6 +29,7 @@ impl Cursor {
             self.is_over = true;
             return Ok(false);
         }
+        self.records.clear();
         let found = self.frames.read(self.next, &mut self.records)?;
         let found = found.map_err(|what| damaged(at(self.frames.segment, self.next, what)))?;
         (self.next, self.start, self.done) = (found.end, found.records, 0);

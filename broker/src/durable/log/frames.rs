@@ -31,7 +31,7 @@ impl Frames {
     /// How much is read at once where headers are searched.
     const CHUNK: u32 = 1 << 20;
 
-    /// Reads the frame at an offset, and its records. If it is damaged, or if there is none, returns what is wrong.
+    /// Reads the frame at an offset, and appends its records. If it is damaged, or if there is none, returns what is wrong.
     pub(super) fn read(&self, offset: u32, records: &mut Vec<u8>) -> Result<Result<Found, &'static str>, StorageError> {
         let Some(header) = self.header(offset)? else { return Ok(Err("the header of a frame is damaged")) };
         let Some(length) = header.length else { return Ok(Err("a frame is missing")) };
@@ -39,8 +39,9 @@ impl Frames {
         // Before the length is used.
         let end = padded(length).and_then(|length| offset.checked_add(length)).filter(|end| *end <= self.size);
         let Some(end) = end else { return Ok(Err("a frame is too long")) };
-        records.clear();
-        records.resize(length as usize, 0);
+        let before = records.len();
+        records.resize(before + length as usize, 0);
+        let records = &mut records[before..];
         self.bytes(start, records)?;
         if crc32fast::hash(records) != header.checksum {
             return Ok(Err("the records of a frame are damaged"));

@@ -53,21 +53,33 @@ impl Index {
         }
     }
 
-    /// Sets the place of a key, and returns the one before.
-    pub(super) fn set(&mut self, table: Table, key: &[u8], place: Place) -> Option<Place> {
+    /// Sets the place of a key to what `place` returns for the one before, and returns that one.
+    pub(super) fn set(
+        &mut self,
+        table: Table,
+        key: &[u8],
+        place: impl FnOnce(Option<Place>) -> Place,
+    ) -> Option<Place> {
         let keys = &mut self.tables[table as usize];
         let before = match split(key) {
             Some((page, low)) => {
                 let page = keys.pages.entry(page).or_default();
                 match page.binary_search_by_key(&low, |(low, _)| *low) {
-                    Ok(at) => Some(std::mem::replace(&mut page[at].1, place)),
+                    Ok(at) => {
+                        let before = page[at].1;
+                        page[at].1 = place(Some(before));
+                        Some(before)
+                    }
                     Err(at) => {
-                        page.insert(at, (low, place));
+                        page.insert(at, (low, place(None)));
                         None
                     }
                 }
             }
-            None => keys.others.insert(key.into(), place),
+            None => {
+                let before = keys.others.get(key).copied();
+                keys.others.insert(key.into(), place(before))
+            }
         };
         keys.records += u64::from(before.is_none());
         before
@@ -153,7 +165,13 @@ mod tests {
                 assert_eq!(index.remove(Table::Messages, &key), map.remove(&key));
             } else {
                 let before = map.insert(key.clone(), place(number));
-                assert_eq!(index.set(Table::Messages, &key, place(number)), before);
+                assert_eq!(
+                    index.set(Table::Messages, &key, |seen| {
+                        assert_eq!(seen, before);
+                        place(number)
+                    }),
+                    before
+                );
             }
             assert_eq!(index.get(Table::Messages, &key), map.get(&key).copied());
         }
@@ -166,7 +184,7 @@ mod tests {
     fn an_entry_of_many_takes_little_memory() {
         let mut index = Index::default();
         for number in 0..100_000 {
-            index.set(Table::Messages, &key(1, number), place(1));
+            index.set(Table::Messages, &key(1, number), |_| place(1));
         }
         let keys = &index.tables[Table::Messages as usize];
         let bytes: usize = keys.pages.values().map(|page| page.capacity() * size_of::<(u8, Place)>()).sum();

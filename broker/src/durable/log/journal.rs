@@ -8,6 +8,7 @@ use super::{
     },
     active::{Active, Spare},
     ahead::Ahead,
+    blocks::{Blocks, read_and_apply},
     builder::Builder,
     cursor::Cursor,
     damage::{at, damaged, failed},
@@ -30,7 +31,8 @@ pub(crate) struct LogOptions {
     pub(crate) largest: u32,
     /// Reserved on the disk for when it is full.
     pub(crate) reserve: u64,
-    /// Whether the next segment is filled by a thread of its own. Otherwise a commit does it, and waits for it.
+    /// Whether the next segment is filled by a thread of its own, and a thread reads while the store is opened. Otherwise a commit
+    /// fills it, and waits for it.
     pub(crate) has_thread: bool,
 }
 
@@ -94,7 +96,7 @@ impl LogJournal {
             }
             state.add(extent.number, Segment::new(file, extent));
         }
-        scan(&mut state, &head)?;
+        scan(&mut state, &head, options.has_thread)?;
         let active = Active::last(&state, head.store)?;
         if head.records.is_none() && !Defect::SkipRecoverySync.is_there() {
             // The process that wrote the last frames may have been killed before they were on the disk.
@@ -207,21 +209,26 @@ impl Journal for LogJournal {
     fn load(&mut self, visit: &mut Visit<'_>) -> Result<(), StorageError> {
         self.shared.check()?;
         let state = self.shared.state.read();
-        let mut ahead = ReadAhead::default();
-        let mut load = || {
+        let read = |blocks: &mut Blocks<'_, _>| {
+            let mut ahead = ReadAhead::default();
             for table in Table::ALL {
                 for (key, at) in state.index.iter(table) {
                     let Some(segment) = state.segments.get(&at.segment) else { continue };
                     let file = Arc::clone(&segment.file);
                     let frames = Frames { file, store: self.shared.store, segment: at.segment, size: segment.size };
                     let bytes = ahead.read(&frames, at)?;
-                    visit(table, key.bytes(), verified(table, key.bytes(), at, bytes)?)?;
+                    blocks.bytes().extend_from_slice(verified(table, key.bytes(), at, bytes)?);
+                    if !blocks.end_piece((table, key)) {
+                        return Ok(());
+                    }
                 }
             }
             Ok(())
         };
+        let loaded =
+            read_and_apply(self.options.has_thread, read, |(table, key), value| visit(table, key.bytes(), value));
         // Nothing is written over what could not be read.
-        load().inspect_err(|error| self.shared.fail(error))
+        loaded.inspect_err(|error| self.shared.fail(error))
     }
 
     fn commit(&mut self, batch: &Batch, sync: bool) -> Result<(), StorageError> {

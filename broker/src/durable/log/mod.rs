@@ -23,6 +23,7 @@
 mod active;
 mod ahead;
 mod backup;
+mod blocks;
 mod builder;
 mod compaction;
 mod cursor;

@@ -129,6 +129,7 @@ impl Salvage {
             if !(is_counted || is_last || extent.end == 0) {
                 return Ok(());
             }
+            records.clear();
             let what = match frames.read(offset, &mut records)? {
                 Ok(found) if is_counted || extent.end == 0 || found.header.epoch == head.epoch => {
                     self.records(number, found.records, &records);

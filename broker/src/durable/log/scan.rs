@@ -12,50 +12,66 @@ use crate::sabotage::Defect;
 
 use super::{
     super::StorageError,
+    blocks::{Blocks, read_and_apply},
     damage::{at, damaged},
     entry::Malformed,
     frames::Frames,
-    head::Head,
+    head::{Extent, Head},
     state::State,
 };
 
 /// Applies the records of all segments of the head, which the state has. Moves the end of the last one behind its last
 /// frame.
-pub(super) fn scan(state: &mut State, head: &Head) -> Result<(), StorageError> {
-    let mut records = Vec::new();
-    for extent in &head.segments {
-        let Some(frames) = frames(state, head.store, extent.number) else { continue };
+pub(super) fn scan(state: &mut State, head: &Head, has_thread: bool) -> Result<(), StorageError> {
+    let extents = head.segments.iter();
+    let segments: Vec<_> =
+        extents.filter_map(|extent| Some((extent, frames(state, head.store, extent.number)?))).collect();
+    read_and_apply(
+        has_thread,
+        |blocks| read(&segments, blocks),
+        |(number, offset), records| apply(state, number, offset, records),
+    )?;
+    match head.segments.last() {
+        Some(last) if head.records.is_none() => scan_tail(state, head, last.number),
+        _ => Ok(()),
+    }
+}
+
+/// Reads the records of each frame, with the number of their segment and their offset in it.
+fn read(segments: &[(&Extent, Frames)], blocks: &mut Blocks<'_, (u32, u32)>) -> Result<(), StorageError> {
+    for (extent, frames) in segments {
         let (mut offset, mut commit) = (0, extent.first);
         while offset < extent.end {
-            let found = frames.read(offset, &mut records)?;
+            let found = frames.read(offset, blocks.bytes())?;
             let found = found.map_err(|what| damaged(at(extent.number, offset, what)))?;
             if found.header.commit != commit {
                 return Err(damaged(at(extent.number, offset, "a commit is missing")));
             }
-            apply(state, extent.number, found.records, &records)?;
+            if !blocks.end_piece((extent.number, found.records)) {
+                return Ok(());
+            }
             (offset, commit) = (found.end, commit + 1);
         }
         if (offset, commit) != (extent.end, extent.next) {
             return Err(damaged(at(extent.number, offset, "it does not end where it should")));
         }
     }
-    match head.segments.last() {
-        Some(last) if head.records.is_none() => scan_tail(state, head, last.number, &mut records),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 /// Applies the frames that were written since the head was.
-fn scan_tail(state: &mut State, head: &Head, number: u32, records: &mut Vec<u8>) -> Result<(), StorageError> {
+fn scan_tail(state: &mut State, head: &Head, number: u32) -> Result<(), StorageError> {
     let Some(frames) = frames(state, head.store, number) else { return Ok(()) };
     let Some((mut end, mut next)) = state.segments.get(&number).map(|last| (last.end, last.next)) else {
         return Ok(());
     };
-    while let Ok(found) = frames.read(end, records)? {
+    let mut records = Vec::new();
+    while let Ok(found) = frames.read(end, &mut records)? {
         if found.header.commit != next || found.header.epoch != head.epoch {
             break;
         }
-        apply(state, number, found.records, records)?;
+        apply(state, number, found.records, &records)?;
+        records.clear();
         (end, next) = (found.end, next + 1);
     }
     if !Defect::TruncateAtDamage.is_there()

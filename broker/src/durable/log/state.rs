@@ -71,12 +71,15 @@ impl State {
             let entry = entry?;
             let before = match entry.change {
                 Change::Put(_) => {
-                    let oldest = self.index.get(entry.table, entry.key).map_or(segment, |it| self.oldest(it));
-                    let place = Place { segment, offset: entry.offset, length: entry.length, oldest };
+                    let segments = &self.segments;
+                    let before = self.index.set(entry.table, entry.key, |before| {
+                        let oldest = before.map_or(segment, |before| oldest(segments, before));
+                        Place { segment, offset: entry.offset, length: entry.length, oldest }
+                    });
                     if let Some(segment) = self.segments.get_mut(&segment) {
                         segment.live += u64::from(entry.length);
                     }
-                    self.index.set(entry.table, entry.key, place)
+                    before
                 }
                 Change::Removed(span) => {
                     if let Some(segment) = self.segments.get_mut(&segment) {
@@ -101,15 +104,9 @@ impl State {
         self.live
     }
 
-    /// Returns the first segment that may have an earlier value of the key with this place.
-    fn oldest(&self, place: Place) -> u32 {
-        let mut existing = self.segments.range(place.oldest..=place.segment);
-        existing.next().map_or(place.segment, |(number, _)| *number)
-    }
-
     /// Returns the segments that may have values of the key with this place.
     pub(super) fn span(&self, place: Place) -> Span {
-        Span { oldest: self.oldest(place), newest: place.segment }
+        Span { oldest: oldest(&self.segments, place), newest: place.segment }
     }
 
     /// Whether a removal is needed when this segment is gone.
@@ -120,7 +117,7 @@ impl State {
     /// Records that a value of a key in an older segment is no longer covered by a removal of its own.
     pub(super) fn widen(&mut self, table: Table, key: &[u8], oldest: u32) {
         if let Some(place) = self.index.get(table, key) {
-            self.index.set(table, key, Place { oldest: place.oldest.min(oldest), ..place });
+            self.index.set(table, key, |_| Place { oldest: place.oldest.min(oldest), ..place });
         }
     }
 
@@ -189,4 +186,10 @@ impl State {
         let unused: u64 = segments.map(|(_, it)| u64::from(it.size)).sum();
         unused > largest && !self.freeable(active).is_empty()
     }
+}
+
+/// Returns the first segment that may have an earlier value of the key with this place.
+fn oldest(segments: &BTreeMap<u32, Segment>, place: Place) -> u32 {
+    let mut existing = segments.range(place.oldest..=place.segment);
+    existing.next().map_or(place.segment, |(number, _)| *number)
 }
