@@ -20,10 +20,10 @@ pub(crate) fn ids(properties: &Properties) -> [Option<KeyValue>; 2] {
     [of(attribute::MESSAGE_ID, properties.message_id()), of(attribute::CONVERSATION_ID, properties.correlation_id())]
 }
 
-/// Returns the facts of a received message.
-pub(crate) fn received(message: &Message, names: &Names) -> [Option<KeyValue>; 6] {
+/// Returns the facts of a received message, with the size of its body if `has_body_size`.
+pub(crate) fn received(message: &Message, names: &Names, has_body_size: bool) -> [Option<KeyValue>; 6] {
     let [id, conversation] = ids(message.properties());
-    let size = Some(KeyValue::new(attribute::BODY_SIZE, number(message.body().size())));
+    let size = has_body_size.then(|| KeyValue::new(attribute::BODY_SIZE, number(message.body().size())));
     let (mut count, mut time) = (None, None);
     if let Some(received) = message.received() {
         count = Some(KeyValue::new(names.delivery_count, i64::from(received.delivery_count)));
@@ -65,7 +65,7 @@ mod tests {
         let names = crate::Conventions::V1_44.names("rabbitmq");
         let of = |time| {
             let message = Message::new("").with_received(Received::new(SequenceNumber::new(1), time, 1));
-            received(&message, &names).into_iter().flatten().any(|it| it.key.as_str() == names.enqueued_time)
+            received(&message, &names, true).into_iter().flatten().any(|it| it.key.as_str() == names.enqueued_time)
         };
         assert!(!of(Timestamp::EPOCH) && of(Timestamp::from_millis(1_000)));
     }

@@ -137,7 +137,7 @@ impl ProcessLayer {
                 let links = link.into_iter().map(Link::with_context).collect();
                 let (kind, target) = (SpanKind::Consumer, &*self.target);
                 let begin = Begin { spans, target, kind, parent: &parent, links, start: None };
-                Some(begin.span(|| attributes::received(message, telemetry.names())))
+                Some(begin.span(|| attributes::received(message, telemetry.names(), telemetry.has_body_size())))
             }
             // The API propagates a context without a tracer too.
             None => carried.map(|carried| {

@@ -32,6 +32,7 @@ struct Inner {
     labels: Labels,
     parent: Parent,
     has_create_spans: bool,
+    has_body_size: bool,
     clock: Arc<dyn Clock>,
 }
 
@@ -63,6 +64,7 @@ pub struct TelemetryBuilder {
     destinations: Vec<Box<str>>,
     parent: Parent,
     has_create_spans: bool,
+    has_body_size: bool,
     clock: Arc<dyn Clock>,
 }
 
@@ -88,6 +90,7 @@ impl Telemetry {
             destinations: Vec::new(),
             parent: Parent::default(),
             has_create_spans: true,
+            has_body_size: false,
             clock: Arc::new(SystemClock::new()),
         }
     }
@@ -159,6 +162,10 @@ impl Telemetry {
 
     pub(crate) fn has_create_spans(&self) -> bool {
         self.0.has_create_spans
+    }
+
+    pub(crate) fn has_body_size(&self) -> bool {
+        self.0.has_body_size
     }
 
     pub(crate) fn now(&self) -> Moment {
@@ -250,6 +257,13 @@ impl TelemetryBuilder {
         self
     }
 
+    /// Sets whether `process` spans have `messaging.message.body.size`, in bytes: by default they have not, because the
+    /// conventions make it opt-in.
+    pub fn body_size(mut self, has_body_size: bool) -> Self {
+        self.has_body_size = has_body_size;
+        self
+    }
+
     /// Sets the clock that measures durations, by default that of the system.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
@@ -278,6 +292,7 @@ impl TelemetryBuilder {
             labels: Labels::new(self.max_destinations, self.destinations),
             parent: self.parent,
             has_create_spans: self.has_create_spans,
+            has_body_size: self.has_body_size,
             clock: self.clock,
         }))
     }

@@ -16,7 +16,7 @@ use consign::{
 };
 use consign_opentelemetry::Parent;
 use opentelemetry::trace::{FutureExt, TraceContextExt, Tracer, TracerProvider};
-use tower::{BoxError, Layer, service_fn};
+use tower::{BoxError, Layer, ServiceExt, service_fn};
 
 use crate::bench::{Bench, attributes, consume, expected, text};
 
@@ -58,7 +58,6 @@ async fn a_message_is_sent_received_handled_and_settled() {
     assert_eq!(spans.attributes("send orders"), of("send", "send", &ids));
     assert_eq!(spans.attributes("receive orders"), of("receive", "receive", &["messaging.batch.message_count=1"]));
     let own = [
-        "messaging.message.body.size=4",
         "messaging.servicebus.message.delivery_count=1",
         "messaging.servicebus.message.enqueued_time=*",
         "consign.disposition=complete",
@@ -66,6 +65,22 @@ async fn a_message_is_sent_received_handled_and_settled() {
     assert_eq!(spans.attributes("process orders"), of("process", "process", &[&ids[..], &own].concat()));
     let own = ["messaging.servicebus.disposition_status=complete"];
     assert_eq!(spans.attributes("complete orders"), of("complete", "settle", &[&ids[..], &own].concat()));
+}
+
+/// Rules: O-35.
+#[tokio::test(start_paused = true)]
+async fn the_size_of_a_body_is_recorded_if_it_is_configured() {
+    for (has_size, expected) in [(None, 0), (Some(false), 0), (Some(true), 1)] {
+        let bench = Bench::with(|builder| match has_size {
+            Some(has_size) => builder.body_size(has_size),
+            None => builder,
+        });
+        let handler = service_fn(async |_: Message| Ok::<_, BoxError>(Disposition::Complete));
+        bench.telemetry.process("orders").layer(handler).oneshot(message("m-1")).await.unwrap();
+        let attributes = bench.spans().attributes("process orders");
+        let sizes: Vec<_> = attributes.iter().filter(|at| at.starts_with("messaging.message.body.size=")).collect();
+        assert_eq!(sizes, vec!["messaging.message.body.size=4"; expected], "{has_size:?}");
+    }
 }
 
 /// Rules: O-15.
