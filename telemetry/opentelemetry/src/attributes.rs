@@ -20,9 +20,15 @@ pub(crate) fn ids(properties: &Properties) -> [Option<KeyValue>; 2] {
     [of(attribute::MESSAGE_ID, properties.message_id()), of(attribute::CONVERSATION_ID, properties.correlation_id())]
 }
 
+/// Returns what identifies a received message: its ids, and its delivery tag.
+pub(crate) fn single(message: &Message, names: &Names) -> [Option<KeyValue>; 3] {
+    let [id, conversation] = ids(message.properties());
+    [id, conversation, delivery_tag(message, names)]
+}
+
 /// Returns the facts of a received message, with the size of its body if `has_body_size`.
 pub(crate) fn received(message: &Message, names: &Names, has_body_size: bool) -> [Option<KeyValue>; 6] {
-    let [id, conversation] = ids(message.properties());
+    let [id, conversation, tag] = single(message, names);
     let size = has_body_size.then(|| KeyValue::new(attribute::BODY_SIZE, number(message.body().size())));
     let (mut count, mut time) = (None, None);
     if let Some(received) = message.received() {
@@ -30,11 +36,11 @@ pub(crate) fn received(message: &Message, names: &Names, has_body_size: bool) ->
         let enqueued = received.known_enqueued_time();
         time = enqueued.map(|at| KeyValue::new(names.enqueued_time, at.as_millis().div_euclid(1_000)));
     }
-    [id, conversation, size, count, time, delivery_tag(message, names)]
+    [id, conversation, size, count, time, tag]
 }
 
 /// Returns the delivery tag of a message of RabbitMQ.
-pub(crate) fn delivery_tag(message: &Message, names: &Names) -> Option<KeyValue> {
+fn delivery_tag(message: &Message, names: &Names) -> Option<KeyValue> {
     let tag = message.received()?.delivery_tag?;
     Some(KeyValue::new(names.delivery_tag?, i64::try_from(tag.get()).unwrap_or(i64::MAX)))
 }

@@ -100,9 +100,14 @@ impl<R: Receiver> ObservedReceiver<R> {
             let start = u64::try_from(began.utc.as_millis()).ok();
             let start = start.map(|millis| SystemTime::UNIX_EPOCH + Duration::from_millis(millis));
             let (target, kind, parent) = (&*self.shared.receive, SpanKind::Client, &Context::current());
-            let messages = attributes::number(self.batch.len());
-            Begin { spans, target, kind, parent, links, start }
-                .span(|| [Some(KeyValue::new(attribute::BATCH_COUNT, messages))])
+            Begin { spans, target, kind, parent, links, start }.span(|| {
+                let count = KeyValue::new(attribute::BATCH_COUNT, attributes::number(self.batch.len()));
+                let [id, conversation, tag] = match &self.batch[..] {
+                    [Delivery { message, .. }] => attributes::single(message, telemetry.names()),
+                    _ => [None, None, None],
+                };
+                [Some(count), id, conversation, tag]
+            })
         });
         let running =
             Running::since(began.elapsed, telemetry, &self.shared.receive, span, |metrics| &metrics.operation);
@@ -278,10 +283,10 @@ impl Shared {
             let links = link.into_iter().map(Link::with_context).collect();
             let begin = Begin { spans, target, kind: SpanKind::Client, parent: &parent, links, start: None };
             begin.span(|| {
-                let [id, conversation] = attributes::ids(message.properties());
                 let names = telemetry.names();
+                let [id, conversation, tag] = attributes::single(message, names);
                 let status = KeyValue::new(names.disposition_status, outcome::name_of(disposition));
-                [id, conversation, Some(status), attributes::delivery_tag(message, names)]
+                [id, conversation, Some(status), tag]
             })
         });
         Running::new(telemetry, target, span, |metrics| &metrics.operation)
