@@ -11,22 +11,34 @@ use opentelemetry::{KeyValue, StringValue};
 
 use crate::{
     attributes::escaped,
-    names::{Names, OTHER_DESTINATION, Operation, attribute},
+    names::{Names, Operation, attribute},
     series::Series,
     span_names,
 };
 
-/// The destinations that have a label of their own, up to a limit.
-#[derive(Debug)]
+/// The destinations that have a label, up to a limit, and those that are temporary.
 pub(crate) struct Labels {
     limit: usize,
     known: Mutex<HashSet<Box<str>>>,
+    is_temporary: Option<IsTemporary>,
 }
+
+/// Returns whether the path of a destination is that of a temporary one.
+pub(crate) type IsTemporary = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
 impl Labels {
     /// Creates the set: `known` have labels, and the first others up to `limit` of all.
-    pub(crate) fn new(limit: usize, known: impl IntoIterator<Item = Box<str>>) -> Self {
-        Self { limit, known: Mutex::new(known.into_iter().collect()) }
+    pub(crate) fn new(
+        limit: usize,
+        known: impl IntoIterator<Item = Box<str>>,
+        is_temporary: Option<IsTemporary>,
+    ) -> Self {
+        Self { limit, known: Mutex::new(known.into_iter().collect()), is_temporary }
+    }
+
+    /// Returns whether a destination is temporary: one that a transport makes for replies, or that the application says is one.
+    fn is_temporary(&self, path: &str) -> bool {
+        is_reply_address(path) || self.is_temporary.as_ref().is_some_and(|is_temporary| is_temporary(path))
     }
 
     /// Returns whether `name` has a label, or gets one of the remaining ones.
@@ -41,6 +53,23 @@ impl Labels {
         }
         is_room
     }
+}
+
+/// Returns whether a path is one that a transport makes for replies. The addresses of AMQP 1.0 are names of the broker, which
+/// have no form in common.
+fn is_reply_address(path: &str) -> bool {
+    // Inboxes of NATS, and reply queues and direct replies of RabbitMQ.
+    let of_transport = ["_INBOX/", "consign.replies/", "amq.rabbitmq.reply-to/"];
+    of_transport.iter().any(|prefix| path.starts_with(prefix)) || path.strip_prefix("replies/").is_some_and(is_uuid)
+}
+
+/// Returns whether a text is a UUID, as a reply queue of PostgreSQL has after its prefix.
+fn is_uuid(text: &str) -> bool {
+    let is_in_place = |(index, byte): (usize, u8)| match index {
+        8 | 13 | 18 | 23 => byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    };
+    text.len() == 36 && text.bytes().enumerate().all(is_in_place)
 }
 
 /// What all operations of a client have in common.
@@ -61,6 +90,7 @@ pub(crate) struct Destination<'c> {
     /// The full name, escaped.
     name: StringValue,
     subscription: Option<StringValue>,
+    is_temporary: bool,
     /// Whether the names are labels too. Otherwise they are on spans only, and not in their names.
     is_labelled: bool,
 }
@@ -87,8 +117,9 @@ impl<'c> Destination<'c> {
         let of_topic = parsed.as_ref().filter(|path| !path.is_sub_queue()).and_then(EntityPath::subscription);
         let (name, subscription) = of_topic.map_or((path, None), |(topic, name)| (topic, Some(name)));
         let (name, subscription) = (shared(name), subscription.map(shared));
-        let is_labelled = labels.admit(&escaped(path));
-        Self { client, name, subscription, is_labelled }
+        let is_temporary = labels.is_temporary(path);
+        let is_labelled = !is_temporary && labels.admit(&escaped(path));
+        Self { client, name, subscription, is_temporary, is_labelled }
     }
 
     pub(crate) fn target(&self, operation: Operation) -> Arc<Target> {
@@ -104,10 +135,8 @@ impl<'c> Destination<'c> {
         let kind = operation.kind.map(|kind| KeyValue::new(attribute::OPERATION_TYPE, kind));
         let destination = Some(text(attribute::DESTINATION, &self.name));
         let subscription = self.subscription.as_ref().map(|name| text(attribute::SUBSCRIPTION, name));
-        let label = |own: &Option<KeyValue>| match own {
-            Some(own) if !self.is_labelled => Some(KeyValue::new(own.key.clone(), OTHER_DESTINATION)),
-            own => own.clone(),
-        };
+        let temporary = self.is_temporary.then(|| KeyValue::new(attribute::TEMPORARY, true));
+        let label = |own: &Option<KeyValue>| own.clone().filter(|_| self.is_labelled);
         let group = client.consumer_group.as_ref().filter(|_| operation.is_of_consumer());
         let group = group.map(|group| text(attribute::CONSUMER_GROUP, group));
         let address = client.server.as_ref().map(|(host, _)| text(attribute::SERVER_ADDRESS, host));
@@ -128,7 +157,7 @@ impl<'c> Destination<'c> {
             },
             counts: Series::new(of(&[&first, &labels, &last])),
             durations: Series::new(of(&[&first, &kind, &labels, &last])),
-            attributes: of(&[&first, &kind, &[destination, subscription], &last, &[id, own]]).into(),
+            attributes: of(&[&first, &kind, &[destination, subscription, temporary], &last, &[id, own]]).into(),
         })
     }
 }
@@ -152,22 +181,52 @@ mod tests {
         entries.iter().map(|entry| format!("{}={}", entry.key, entry.value)).collect()
     }
 
+    /// What the labels say of the destination.
+    fn destination(series: &Series) -> Vec<String> {
+        text(series.labels()).into_iter().filter(|label| label.starts_with("messaging.destination.")).collect()
+    }
+
+    /// Rules: O-36.
+    #[test]
+    fn a_temporary_destination_has_no_label_and_takes_none() {
+        let client = client();
+        let is_mine: IsTemporary = Box::new(|path| path.starts_with("mine-"));
+        let labels = Labels::new(1, [], Some(is_mine));
+        let of = |path| Destination::new(&client, path, &labels).target(Operation::SEND);
+        for path in [
+            "_INBOX/a/b",
+            "consign.replies/a",
+            "amq.rabbitmq.reply-to/a/b",
+            "replies/0a1b2c3d-0a1b-4a1b-8a1b-0a1b2c3d4e5f",
+            "mine-1",
+        ] {
+            let target = of(path);
+            assert_eq!(&*target.span, "send", "{path}");
+            assert_eq!((destination(&target.durations), destination(&target.counts)), (vec![], vec![]), "{path}");
+            let attributes = text(&target.attributes);
+            assert!(attributes.contains(&format!("messaging.destination.name={path}")), "{attributes:?}");
+            assert!(attributes.contains(&"messaging.destination.temporary=true".into()), "{attributes:?}");
+        }
+        let lasting = of("replies/orders");
+        assert_eq!((&*lasting.span, destination(&lasting.counts).len()), ("send replies/orders", 1));
+        assert!(!text(&lasting.attributes).iter().any(|at| at.contains("temporary")), "{lasting:?}");
+    }
+
     /// Rules: O-13.
     #[test]
     fn a_destination_without_a_label_stands_on_spans_only() {
-        let (client, labels) = (client(), Labels::new(2, ["orders".into()]));
+        let (client, labels) = (client(), Labels::new(2, ["orders".into()], None));
         let of = |path| Destination::new(&client, path, &labels).target(Operation::PROCESS);
         for (path, span, label) in [
-            ("first", "process first", "first"),
-            ("second", "process", "_other"),
-            ("orders", "process orders", "orders"),
-            ("first", "process first", "first"),
+            ("first", "process first", Some("first")),
+            ("second", "process", None),
+            ("orders", "process orders", Some("orders")),
+            ("first", "process first", Some("first")),
         ] {
             let target = of(path);
-            let label = format!("messaging.destination.name={label}");
+            let label: Vec<_> = label.iter().map(|label| format!("messaging.destination.name={label}")).collect();
             assert_eq!(&*target.span, span);
-            let has_label = |series: &Series| text(series.labels()).contains(&label);
-            assert!(has_label(&target.durations) && has_label(&target.counts), "{target:?}");
+            assert_eq!((destination(&target.durations), destination(&target.counts)), (label.clone(), label));
             assert!(text(&target.attributes).contains(&format!("messaging.destination.name={path}")));
         }
     }
@@ -175,7 +234,7 @@ mod tests {
     /// Rules: O-10.
     #[test]
     fn a_subscription_is_named_beside_its_topic() {
-        let (client, labels) = (client(), Labels::new(1, []));
+        let (client, labels) = (client(), Labels::new(1, [], None));
         let target = Destination::new(&client, "prices/Subscriptions/audit", &labels).target(Operation::PROCESS);
         let expected = [
             "messaging.system=servicebus",
@@ -186,9 +245,6 @@ mod tests {
         ];
         assert_eq!((text(&target.attributes), &*target.span), (expected.map(String::from).into(), "process prices"));
         let other = Destination::new(&client, "prices/Subscriptions/other", &labels).target(Operation::PROCESS);
-        assert!(
-            text(other.durations.labels()).contains(&"messaging.destination.subscription.name=_other".into()),
-            "{other:?}"
-        );
+        assert_eq!(destination(&other.durations), [""; 0]);
     }
 }

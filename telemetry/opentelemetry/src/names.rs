@@ -92,6 +92,7 @@ pub(crate) mod attribute {
     pub(crate) const OPERATION_NAME: &str = "messaging.operation.name";
     pub(crate) const OPERATION_TYPE: &str = "messaging.operation.type";
     pub(crate) const DESTINATION: &str = "messaging.destination.name";
+    pub(crate) const TEMPORARY: &str = "messaging.destination.temporary";
     pub(crate) const SUBSCRIPTION: &str = "messaging.destination.subscription.name";
     pub(crate) const CONSUMER_GROUP: &str = "messaging.consumer.group.name";
     pub(crate) const CLIENT_ID: &str = "messaging.client.id";
@@ -128,8 +129,6 @@ pub(crate) mod metric {
 /// The name of an event of a `process` span.
 pub(crate) const ATTEMPT_EVENT: &str = "consign.decode.attempt";
 
-/// The label of destinations without a label of their own.
-pub(crate) const OTHER_DESTINATION: &str = "_other";
 /// The error of a call that was dropped.
 pub(crate) const CANCELLED: &str = "cancelled";
 /// The error of a handler that panicked.

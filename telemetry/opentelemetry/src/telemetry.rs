@@ -14,7 +14,7 @@ use crate::{
     CallLayer, Conventions, DecodeObserver, ObservedReceiver, ObservedSender, ObservedSessions, ProcessLayer,
     SendLayer,
     attributes::escaped,
-    destination::{Client, Destination, Labels, shared},
+    destination::{Client, Destination, IsTemporary, Labels, shared},
     metrics::Metrics,
     names::Names,
     spans::{self, StartSpan},
@@ -62,6 +62,7 @@ pub struct TelemetryBuilder {
     sources: Vec<(Conventions, Sources)>,
     max_destinations: usize,
     destinations: Vec<Box<str>>,
+    is_temporary: Option<IsTemporary>,
     parent: Parent,
     has_create_spans: bool,
     has_body_size: bool,
@@ -88,6 +89,7 @@ impl Telemetry {
             sources: Vec::new(),
             max_destinations: TelemetryBuilder::MAX_DESTINATIONS,
             destinations: Vec::new(),
+            is_temporary: None,
             parent: Parent::default(),
             has_create_spans: true,
             has_body_size: false,
@@ -230,17 +232,32 @@ impl TelemetryBuilder {
     }
 
     /// Sets how many destinations have labels of their own, those of [`destinations`](Self::destinations) included: by default
-    /// [`MAX_DESTINATIONS`](Self::MAX_DESTINATIONS). All others are `_other` on metrics, and have spans whose name is the
-    /// operation alone.
+    /// [`MAX_DESTINATIONS`](Self::MAX_DESTINATIONS). The metrics of all others have no destination, and the names of their
+    /// spans are the operation alone.
     pub fn max_destinations(mut self, most: usize) -> Self {
         self.max_destinations = most;
         self
     }
 
-    /// Sets destinations that always have labels. Where requesters choose the names, as those of the entities for their
-    /// replies, name your own here.
+    /// Sets destinations that always have labels, unless they are temporary. Where other programs choose the names of
+    /// destinations, name your own here.
     pub fn destinations<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.destinations.extend(names.into_iter().map(|name| escaped(name.as_ref()).into()));
+        self
+    }
+
+    /// Sets which destinations are temporary, by their path, beside those that the transports of `consign` make for replies.
+    /// Their spans have `messaging.destination.temporary`. Their metrics have no destination, and the names of their spans are
+    /// the operation alone. They do not count among [`max_destinations`](Self::max_destinations).
+    ///
+    /// Set it for addresses that a broker of AMQP 1.0 makes, which have no form in common:
+    ///
+    /// ```
+    /// # use consign_opentelemetry::Telemetry;
+    /// let telemetry = Telemetry::builder("activemq").temporary(|path| path.starts_with("temp-")).build();
+    /// ```
+    pub fn temporary(mut self, is_temporary: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        self.is_temporary = Some(Box::new(is_temporary));
         self
     }
 
@@ -289,7 +306,7 @@ impl TelemetryBuilder {
             spans,
             metrics: Metrics::new(&meter),
             client: Client { system, names, server, id: self.client_id, consumer_group: self.consumer_group },
-            labels: Labels::new(self.max_destinations, self.destinations),
+            labels: Labels::new(self.max_destinations, self.destinations, self.is_temporary),
             parent: self.parent,
             has_create_spans: self.has_create_spans,
             has_body_size: self.has_body_size,

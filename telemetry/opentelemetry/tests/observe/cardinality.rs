@@ -9,7 +9,7 @@ use consign::{
 };
 use tower::{BoxError, Layer, Service, ServiceExt, service_fn};
 
-use crate::bench::Bench;
+use crate::bench::{Bench, attributes};
 
 const MANY: usize = 10_000;
 
@@ -63,11 +63,36 @@ async fn ten_thousand_destinations_and_ids_leave_a_bounded_number_of_series() {
     }
     assert_eq!(series.len(), bounds.iter().map(|(metric, _)| of(metric)).sum::<usize>());
     assert!(series.keys().all(|series| !series.contains("id-") && !series.contains("Mine")), "{series:?}");
-    assert!(series.keys().any(|series| series.contains("messaging.destination.name=_other")));
+    let without = |series: &String| series.starts_with("messaging.") && !series.contains("messaging.destination.name");
+    assert!(series.keys().any(without), "{series:?}");
     assert!(series.keys().any(|series| series.contains("messaging.destination.name=ours")), "{series:?}");
     // Nor do the names of spans grow.
     let names: std::collections::BTreeSet<_> = bench.spans().0.into_iter().map(|span| span.name).collect();
     assert!(names.len() <= 2 * destinations, "{names:?}");
+}
+
+/// Rules: O-36.
+#[tokio::test(start_paused = true)]
+async fn reply_addresses_leave_the_labels_to_others() {
+    let bench = Bench::with(|builder| builder.max_destinations(1));
+    let send = async |destination: String| {
+        let transport = service_fn(async |_: Message| Ok::<_, SendError>(()));
+        bench.telemetry.send(&destination).layer(transport).oneshot(Message::new("")).await.unwrap();
+    };
+    for number in 0..200 {
+        send(format!("_INBOX/caller/{number}")).await;
+    }
+    send("orders".into()).await;
+    let series = bench.series();
+    let sent: Vec<_> = series.iter().filter(|(series, _)| series.starts_with("messaging.client.sent")).collect();
+    let [(orders, 1), (replies, 200)] = sent[..] else { panic!("{series:?}") };
+    assert!(orders.contains("messaging.destination.name=orders") && !replies.contains("destination"), "{series:?}");
+    let spans = bench.spans();
+    let temporary = |span: &&opentelemetry_sdk::trace::SpanData| {
+        attributes(span).contains(&"messaging.destination.temporary=true".into())
+    };
+    assert_eq!(spans.named("send").into_iter().filter(temporary).count(), 200);
+    assert_eq!(spans.named("send orders").into_iter().filter(temporary).count(), 0);
 }
 
 /// Rules: O-22.
