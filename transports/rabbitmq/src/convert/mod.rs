@@ -27,6 +27,8 @@
 
 mod settlement;
 
+use std::num::NonZeroU64;
+
 use bytes::Bytes;
 use consign_core::{
     Message,
@@ -84,7 +86,7 @@ pub fn from_lapin(properties: &BasicProperties, payload: impl Into<Bytes>) -> Re
 /// The Subject is the property `type`, and not the routing key of the delivery; see [`from_routed_delivery`].
 ///
 /// A delivery of a quorum queue that was delivered before has the header `x-delivery-count`: the message then has a
-/// [`Received`] with the number of this delivery, to which the property of `count_delivery` is added. Other deliveries have
+/// [`Received`] with its delivery tag and the number of this delivery, to which the property of `count_delivery` is added. Other deliveries have
 /// no `Received`, because RabbitMQ does not count them: `DeliveryLimitLayer` takes them as the first one, or reads the
 /// property of `count_delivery`. A redelivery without either number, as on a classic queue, is an INFO line: a loop that
 /// returns it by `nack` delivers it without a limit, and one that publishes the copy of [`abandoned`] does not.
@@ -101,6 +103,7 @@ pub fn from_delivery(delivery: &Delivery) -> Result<Message, UnreadableMessage> 
         let number = SequenceNumber::new(if facts.number == 0 { delivery.delivery_tag } else { facts.number });
         let mut received = Received::new(number, facts.enqueued, failed.saturating_add(1));
         received.expires_at = facts.expires_at.filter(|_| facts.is_stamped).unwrap_or(Timestamp::MAX);
+        received.delivery_tag = NonZeroU64::new(delivery.delivery_tag);
         message = message.with_received(received);
     } else if delivery.redelivered && counted.is_none() {
         log::uncounted(queue_of(delivery));

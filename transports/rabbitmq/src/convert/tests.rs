@@ -68,6 +68,7 @@ fn only_counted_deliveries_have_a_number() {
         let counted = BasicProperties::default().with_headers(table(&[("x-delivery-count", count)]));
         let received = *from_delivery(&delivery(counted, b"")).unwrap().received().unwrap();
         assert_eq!((received.delivery_count, received.sequence_number.get()), (number, 9));
+        assert_eq!(received.delivery_tag.map(std::num::NonZeroU64::get), Some(9));
     }
     // The copy of a loop that counts by itself.
     let mut counted = Message::new("");
