@@ -209,10 +209,9 @@ impl Inner {
         self.statistics.connects.load(Ordering::Relaxed)
     }
 
-    /// Returns the server of the connection, if it is certain: in a cluster, a reconnection may choose another server.
+    /// Returns the server, if the client can connect to no other one.
     pub(crate) fn server(&self) -> Option<ServerAddress> {
-        let is_certain = self.connects() <= 1 || self.client.server_info().connect_urls.is_empty();
-        self.server.clone().filter(|_| is_certain)
+        only(self.server.as_ref(), &self.client.server_info().connect_urls)
     }
 
     pub(crate) fn is_connected(&self) -> bool {
@@ -328,6 +327,11 @@ fn answered<V: DeserializeOwned>(answer: Json) -> Result<V, Fault> {
     serde_json::from_value(answer).map_err(unreadable)
 }
 
+/// Returns the server of a URL, unless it has announced a cluster, in which a reconnection may choose another one.
+fn only(server: Option<&ServerAddress>, announced: &[String]) -> Option<ServerAddress> {
+    server.filter(|_| announced.is_empty()).cloned()
+}
+
 fn general(error: impl fmt::Display) -> Fault {
     Fault::new(ErrorKind::General, error.to_string())
 }
@@ -343,5 +347,19 @@ fn found(
             Kind::TimedOut => Err(Fault::timed_out("a read")),
             _ => Err(Fault::new(ErrorKind::CommunicationProblem, error.to_string())),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rules: O-19.
+    #[test]
+    fn a_server_of_a_cluster_is_not_the_only_one() {
+        let server = ServerAddress::new("one").with_port(4222);
+        assert_eq!(only(Some(&server), &[]), Some(server.clone()));
+        assert_eq!(only(Some(&server), &["one:4222".into(), "two:4222".into()]), None);
+        assert_eq!(only(None, &[]), None);
     }
 }

@@ -22,7 +22,7 @@ impl Transport for Nats {
         Nats::CAPABILITIES
     }
 
-    /// `None` for a wrapped client, for a URL with several servers, and after a reconnection in a cluster.
+    /// `None` for a wrapped client, for a URL with several servers, and for a server of a cluster.
     fn server(&self) -> Option<ServerAddress> {
         self.inner.server()
     }

@@ -164,17 +164,11 @@ impl Link {
         Self { options: Options::default(), source, attempts: AtomicU64::new(0) }
     }
 
-    /// Returns the server of the connection. `None` while there is no connection to one of several servers.
+    /// Returns the only server. `None` with several: a caller that keeps it would have the wrong one after a reconnection.
     pub(crate) fn server(&self) -> Option<ServerAddress> {
-        let Source::Servers { uris, slot } = &self.source else { return None };
-        let uri = match &**uris {
-            [only] => only,
-            // The holder of the lock connects, or opens a channel.
-            several => {
-                slot.try_lock().ok().filter(|slot| slot.connection.is_some()).map(|slot| &several[slot.server])?
-            }
-        };
-        Some(ServerAddress::new(uri.authority.host.as_str()).with_port(uri.authority.port))
+        let Source::Servers { uris, .. } = &self.source else { return None };
+        let [only] = &**uris else { return None };
+        Some(ServerAddress::new(only.authority.host.as_str()).with_port(only.authority.port))
     }
 
     pub(crate) fn is_wrapped(&self) -> bool {

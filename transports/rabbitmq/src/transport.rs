@@ -22,7 +22,7 @@ impl Transport for RabbitMq {
         Self::CAPABILITIES
     }
 
-    /// `None` for a wrapped channel, and during a reconnection to one of several servers.
+    /// `None` for a wrapped channel, and for a URL with several servers.
     fn server(&self) -> Option<ServerAddress> {
         self.0.link.server()
     }
