@@ -59,8 +59,9 @@
 //!   [keeps them running](Supervisor::keep_running).
 //! - A part that ends without an error, before the shutdown, has ended. It is not restarted. When all have ended, the
 //!   supervisor returns.
-//! - At the shutdown, [`Part::shutdown`] is ready in all parts, and none is restarted. The supervisor returns when all have
-//!   ended. After the [drain timeout](Supervisor::drain_timeout) it aborts the others, whose messages are abandoned or
+//! - At the shutdown, [`Part::shutdown`] is ready in all parts, and none is restarted. Only the
+//!   [receive loops of requesters](Supervisor::replies) are told to end later: when all other parts have ended. The supervisor
+//!   returns when all have ended. After the [drain timeout](Supervisor::drain_timeout) it aborts the others, whose messages are abandoned or
 //!   released, and waits for the end of their tasks for at most a [second](Supervisor::ABORT_TIMEOUT).
 //! - Dropping the future of a supervisor aborts all parts.
 //!
@@ -70,15 +71,16 @@
 //! # Requesters
 //!
 //! The calls of a [`Requester`](crate::rpc::Requester) that the application holds end with its
-//! [`Replies`](crate::rpc::Replies), so those cannot be restarted under it. Run them by [`Supervisor::once`]: if they fail,
-//! the supervisor shuts down, and the process can be started again.
+//! [`Replies`](crate::rpc::Replies), so those cannot be restarted under it. Run them by [`Supervisor::replies`]: if they fail,
+//! the supervisor shuts down, and the process can be started again. At the shutdown they receive until the other parts have
+//! ended, so that handlers that wait for a call get its reply.
 //!
 //! ```
 //! # #[cfg(feature = "json")] {
 //! use consign::{rpc::Replies, supervisor::Supervisor, transport::ReplySource};
 //!
-//! fn supervise<R: ReplySource + 'static>(replies: Replies<R>) -> Supervisor {
-//!     Supervisor::new().once("replies", |part| replies.run_until(part.shutdown()))
+//! fn supervise<R: ReplySource>(replies: Replies<R>) -> Supervisor {
+//!     Supervisor::new().replies("replies", replies)
 //! }
 //! # }
 //! ```
@@ -120,7 +122,8 @@ use self::{health::Status, part::Spec, task::Outcome};
 use crate::{
     Disposition, Message,
     consumer::{Consumer, ConsumerRun},
-    transport::Receiver,
+    rpc::Replies,
+    transport::{Receiver, ReplySource},
 };
 
 /// Runs the parts of a service; see the [module](self). It does nothing until it is run.
@@ -186,7 +189,8 @@ impl Supervisor {
         self
     }
 
-    /// Adds a part that cannot run twice. If it fails, it has failed for good.
+    /// Adds a part that cannot run twice. If it fails, it has failed for good. For the receive loop of a requester, use
+    /// [`replies`](Self::replies): it has to end after the parts whose handlers wait for calls.
     pub fn once<F, Fut, T, E>(mut self, name: &str, run: F) -> Self
     where
         F: FnOnce(Part) -> Fut + Send + 'static,
@@ -214,10 +218,25 @@ impl Supervisor {
         })
     }
 
+    /// Adds the receive loop of a requester. It cannot run twice: if it fails, it has failed for good, as a part that was
+    /// added by [`once`](Self::once).
+    ///
+    /// At the shutdown it is told to end when all parts that were not added by this have ended, so that their handlers get the
+    /// replies of calls that wait. If they have not ended at the [drain timeout](Self::drain_timeout), it is aborted with them.
+    /// Calls of tasks that are not parts are not waited for.
+    pub fn replies<R: ReplySource>(mut self, name: &str, replies: Replies<R>) -> Self {
+        let run = Box::new(move |part: Part| part::erased(replies.run_until(part.shutdown())));
+        self.push(name, part::Run::Once(Some(run)));
+        if let Some(spec) = self.parts.last_mut() {
+            spec.ends_last = true;
+        }
+        self
+    }
+
     fn push(&mut self, name: &str, run: part::Run) {
         let status = Arc::new(Status::new(name));
         self.health.push(Arc::clone(&status));
-        self.parts.push(Spec { run, status, policy: self.policy });
+        self.parts.push(Spec { run, status, policy: self.policy, ends_last: false });
     }
 
     /// Returns a live health handle of the parts that were added, valid while they run and after they have ended.
@@ -246,10 +265,19 @@ impl Supervisor {
     /// Drains when `shutdown` is ready, and aborts the drain when `force` is.
     async fn drive(self, shutdown: impl Future, force: impl Future) -> Result<(), SupervisorError> {
         let (stop, stopped) = watch::channel(false);
+        let (stop_last, last_stopped) = watch::channel(false);
         let (abort, aborted) = watch::channel(false);
-        let statuses: Vec<_> = self.parts.iter().map(|spec| Arc::clone(&spec.status)).collect();
-        let mut parts: FuturesUnordered<_> =
-            self.parts.into_iter().map(|spec| task::supervise(spec, stopped.clone(), aborted.clone())).collect();
+        let statuses: Vec<_> = self.parts.iter().map(|spec| (Arc::clone(&spec.status), spec.ends_last)).collect();
+        // Parts that have not ended, without those that end last.
+        let mut others = statuses.iter().filter(|(_, ends_last)| !ends_last).count();
+        let mut parts: FuturesUnordered<_> = self
+            .parts
+            .into_iter()
+            .map(|spec| {
+                let stopped = if spec.ends_last { &last_stopped } else { &stopped };
+                task::supervise(spec, stopped.clone(), aborted.clone())
+            })
+            .collect();
         let (mut shutdown, mut force) = (pin!(shutdown), pin!(force));
         let mut end = pin!(None);
         let mut failure = None;
@@ -268,38 +296,42 @@ impl Supervisor {
                 }
                 Poll::Pending
             });
-            match next.await {
+            let drains = match next.await {
                 Next::AllEnded => return failure.map_or(Ok(()), Err),
-                Next::Ended(Outcome { error: None, .. }) => continue,
-                Next::Ended(Outcome { name, error: Some(error) }) => {
-                    failure = failure.or(Some(SupervisorError::part_failed(name, error)));
-                    if self.keep_running {
-                        continue;
-                    }
+                Next::Ended(Outcome { name, error, ends_last }) => {
+                    others -= usize::from(!ends_last);
+                    let has_failed = error.is_some();
+                    failure = failure.or(error.map(|error| SupervisorError::part_failed(name, error)));
+                    has_failed && !self.keep_running
                 }
                 Next::Overdue => {
-                    let open: Vec<_> = statuses.iter().filter(|status| status.is_open()).collect();
-                    let names: Vec<_> = open.iter().map(|status| status.name()).collect();
+                    let open = || statuses.iter().filter(|(status, _)| status.is_open());
+                    // Those that were told to end.
+                    let names: Vec<_> = open()
+                        .filter(|(_, ends_last)| !ends_last || others == 0)
+                        .map(|(status, _)| status.name())
+                        .collect();
                     tracing::warn!(
                         parts = names.join(", "),
                         "parts are aborted: they had not ended at the drain timeout, or at a further signal"
                     );
-                    for status in &open {
-                        status.aborted();
-                    }
+                    open().for_each(|(status, _)| status.aborted());
                     abort.send_replace(true);
                     // What they hold is given back before the process ends.
                     let _ = timeout(Self::ABORT_TIMEOUT, async { while parts.next().await.is_some() {} }).await;
                     let overdue = SupervisorError::drain_timeout(names.into_iter().map(Into::into).collect());
                     return Err(failure.unwrap_or(overdue));
                 }
-                Next::Shutdown => {}
-            }
-            if !stop.send_replace(true) {
-                for status in &statuses {
+                Next::Shutdown => true,
+            };
+            if drains && !stop.send_replace(true) {
+                for (status, _) in &statuses {
                     status.drains();
                 }
                 end.set(Some(sleep(self.drain)));
+            }
+            if others == 0 && *stop.borrow() {
+                stop_last.send_replace(true);
             }
         }
     }

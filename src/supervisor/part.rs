@@ -27,6 +27,8 @@ pub(super) struct Spec {
     pub(super) run: Run,
     pub(super) status: Arc<Status>,
     pub(super) policy: RestartPolicy,
+    /// Whether it is told to end when all parts without this have ended.
+    pub(super) ends_last: bool,
 }
 
 pub(super) fn erased<T, E: Into<BoxError>>(run: impl Future<Output = Result<T, E>> + Send + 'static) -> RunFuture {

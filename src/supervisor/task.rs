@@ -29,6 +29,7 @@ pub(super) struct Outcome {
     pub(super) name: Arc<str>,
     /// Why it has failed for good.
     pub(super) error: Option<BoxError>,
+    pub(super) ends_last: bool,
 }
 
 /// Runs a part until it ends, fails for good, or the supervisor shuts down.
@@ -38,23 +39,25 @@ pub(super) async fn supervise(
     mut aborted: watch::Receiver<bool>,
 ) -> Outcome {
     let (status, random) = (Arc::clone(&spec.status), Random::new());
+    let (name, ends_last) = (status.shared_name(), spec.ends_last);
+    let outcome = |error| Outcome { name, error, ends_last };
     let mut failures = Failures::default();
     let shutdown = Shutdown::new(stopped.clone());
     loop {
         if shutdown.has_begun() {
             status.ended();
-            return Outcome { name: status.shared_name(), error: None };
+            return outcome(None);
         }
         status.runs();
         let part = Part { stopped: stopped.clone(), status: Arc::clone(&status) };
         let ended = run_once(&mut spec, part, &mut aborted).await;
         if *aborted.borrow() {
             // The supervisor has written down that it was aborted.
-            return Outcome { name: status.shared_name(), error: None };
+            return outcome(None);
         }
         let Err(error) = ended else {
             status.ended();
-            return Outcome { name: status.shared_name(), error: None };
+            return outcome(None);
         };
         let stops = shutdown.has_begun();
         let next = if stops || !spec.run.can_start() {
@@ -65,7 +68,7 @@ pub(super) async fn supervise(
         let Some(delay) = next else {
             tracing::error!(part = status.name(), error = %EscapedWhole(&cause_of(&*error)), "a part failed for good");
             status.failed(&*error);
-            return Outcome { name: status.shared_name(), error: Some(error) };
+            return outcome(Some(error));
         };
         tracing::warn!(
             part = status.name(),
@@ -78,7 +81,7 @@ pub(super) async fn supervise(
             biased;
             () = shutdown.clone() => {
                 status.ended();
-                return Outcome { name: status.shared_name(), error: None };
+                return outcome(None);
             }
             () = sleep(delay) => {}
         }

@@ -13,6 +13,7 @@ mod replay;
 mod responder;
 mod shuffled;
 mod styles;
+mod supervisor;
 mod unanswered;
 
 use std::{future::Future, sync::Arc, time::Duration};

@@ -63,7 +63,8 @@ impl<R: ReplySource> Replies<R> {
         self.run_until(pending::<()>()).await
     }
 
-    /// As [`run`](Self::run), and ends when `shutdown` is ready: calls that wait then fail.
+    /// As [`run`](Self::run), and ends when `shutdown` is ready: calls that wait then fail. Where handlers call, it has to be
+    /// ready after they have ended: under a supervisor, use [`Supervisor::replies`](crate::supervisor::Supervisor::replies).
     pub async fn run_until<F: Future>(self, shutdown: F) -> Result<(), ConsumeError> {
         let Self { mut receiver, end } = self;
         let mut shutdown = pin!(shutdown);
