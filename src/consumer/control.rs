@@ -16,9 +16,16 @@ use crate::{BuildError, BuildErrorKind};
 
 /// Messages that a consumer handles at once, at most.
 pub(super) const MAX_CONCURRENCY: usize = 4_096;
+/// The same, by default.
+pub(super) const CONCURRENCY: usize = 16;
 
 /// Controls a consumer, also while it runs: pauses and resumes it, and sets its concurrency. Clones control the same
-/// consumer. After the consumer has ended, a call has no effect.
+/// consumer. After the consumer has ended, a call has no effect on it.
+///
+/// The handle of [`Consumer::control`](super::Consumer::control) belongs to that consumer. One that is made by
+/// [`new`](Self::new) can be given to several consumers, one after the other, such as those that a
+/// [`Supervisor`](crate::supervisor::Supervisor) makes at each restart:
+/// [`Consumer::controlled_by`](super::Consumer::controlled_by). A pause and the concurrency that was set hold for the next one.
 ///
 /// - A paused consumer receives nothing. Handlers that run continue, their locks are renewed, and their messages are
 ///   settled. Messages that no handler has got are released without counting a delivery: the consumer does this when it is
@@ -69,10 +76,7 @@ pub(super) const MAX_CONCURRENCY: usize = 4_096;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct ConsumerControl {
-    control: Control,
-    health: Health,
-}
+pub struct ConsumerControl(Control);
 
 /// What a consumer is to do. The driver and the handles have it.
 #[derive(Clone)]
@@ -81,29 +85,53 @@ pub(super) struct Control(Arc<Shared>);
 struct Shared {
     is_paused: AtomicBool,
     concurrency: AtomicUsize,
+    controlled: Mutex<Controlled>,
+}
+
+/// The consumer that is controlled.
+#[derive(Default)]
+struct Controlled {
     /// Wakes the driver while it runs.
-    driver: Mutex<Option<Arc<WokenSet>>>,
+    driver: Option<Arc<WokenSet>>,
+    health: Option<Health>,
+    /// Whether a handle has set the concurrency: then it holds for the next consumer too.
+    is_set: bool,
 }
 
 impl Control {
     pub(super) fn new(concurrency: usize) -> Self {
         let (is_paused, concurrency) = (AtomicBool::new(false), AtomicUsize::new(concurrency));
-        Self(Arc::new(Shared { is_paused, concurrency, driver: Mutex::new(None) }))
+        Self(Arc::new(Shared { is_paused, concurrency, controlled: Mutex::default() }))
     }
 
-    /// Sets the concurrency, and by `show` what the health reports. Of two calls at the same time the later one holds for both.
-    pub(super) fn set_concurrency(&self, messages: usize, show: impl FnOnce()) {
-        let driver = self.driver();
+    /// Controls the consumer with this health from now on. Its own concurrency is used unless a handle has set one.
+    pub(super) fn adopt(&self, concurrency: usize, health: &Health) {
+        let mut controlled = self.controlled();
+        if !controlled.is_set {
+            self.0.concurrency.store(concurrency, Ordering::Release);
+        }
+        health.set_slots(self.concurrency());
+        controlled.health = Some(health.clone());
+    }
+
+    /// Sets the concurrency, and what the health reports. Of two calls at the same time the later one holds for both.
+    fn set_concurrency(&self, messages: usize) {
+        let mut controlled = self.controlled();
+        controlled.is_set = true;
         self.0.concurrency.store(messages, Ordering::Release);
-        show();
-        if let Some(driver) = &*driver {
+        if let Some(health) = &controlled.health
+            && health.snapshot().state != ConsumerState::Ended
+        {
+            health.set_slots(messages);
+        }
+        if let Some(driver) = &controlled.driver {
             driver.change();
         }
     }
 
     fn pause(&self, is_paused: bool) {
         self.0.is_paused.store(is_paused, Ordering::Release);
-        if let Some(driver) = &*self.driver() {
+        if let Some(driver) = &self.controlled().driver {
             driver.change();
         }
     }
@@ -116,41 +144,55 @@ impl Control {
         self.0.concurrency.load(Ordering::Acquire)
     }
 
-    fn driver(&self) -> MutexGuard<'_, Option<Arc<WokenSet>>> {
-        self.0.driver.lock().unwrap_or_else(PoisonError::into_inner)
+    fn controlled(&self) -> MutexGuard<'_, Controlled> {
+        self.0.controlled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes wake this driver from now on. Those that were made before are applied in its next turn.
     pub(super) fn attach(&self, driver: &Arc<WokenSet>) {
-        *self.driver() = Some(Arc::clone(driver));
+        self.controlled().driver = Some(Arc::clone(driver));
         driver.change();
     }
 
-    pub(super) fn detach(&self) {
-        *self.driver() = None;
+    /// The driver has ended. The consumer after it may have its own already.
+    pub(super) fn detach(&self, driver: &Arc<WokenSet>) {
+        let mut controlled = self.controlled();
+        if controlled.driver.as_ref().is_some_and(|current| Arc::ptr_eq(current, driver)) {
+            controlled.driver = None;
+        }
     }
 }
 
 impl ConsumerControl {
-    pub(super) fn new(control: Control, health: Health) -> Self {
-        Self { control, health }
+    /// Creates a handle that controls no consumer yet: see [`Consumer::controlled_by`](super::Consumer::controlled_by).
+    #[must_use]
+    pub fn new() -> Self {
+        Self(Control::new(CONCURRENCY))
+    }
+
+    pub(super) fn of(control: &Control) -> Self {
+        Self(control.clone())
+    }
+
+    pub(super) fn control(&self) -> &Control {
+        &self.0
     }
 
     /// Pauses the consumer: it receives nothing until [`resume`](Self::resume). Before it runs, it starts paused.
     pub fn pause(&self) {
-        self.control.pause(true);
+        self.0.pause(true);
     }
 
     /// Resumes a paused consumer.
     pub fn resume(&self) {
-        self.control.pause(false);
+        self.0.pause(false);
     }
 
     /// Whether the consumer is paused, or will be when it is polled next. Handlers may still run:
     /// [`ConsumerSnapshot::in_use`](super::ConsumerSnapshot::in_use).
     #[must_use]
     pub fn is_paused(&self) -> bool {
-        self.control.is_paused()
+        self.0.is_paused()
     }
 
     /// Sets how many messages are handled at once: 1 to
@@ -163,18 +205,21 @@ impl ConsumerControl {
     /// changes.
     pub fn set_concurrency(&self, messages: usize) -> Result<(), BuildError> {
         check_concurrency(messages)?;
-        self.control.set_concurrency(messages, || {
-            if self.health.snapshot().state != ConsumerState::Ended {
-                self.health.set_slots(messages);
-            }
-        });
+        self.0.set_concurrency(messages);
         Ok(())
     }
 
-    /// Returns how many messages are handled at once, as it was set last.
+    /// Returns how many messages are handled at once, as it was set last: by the handle, or else by the consumer. Without a
+    /// consumer it is 16, the default of a [`Consumer`](super::Consumer).
     #[must_use]
     pub fn concurrency(&self) -> usize {
-        self.control.concurrency()
+        self.0.concurrency()
+    }
+}
+
+impl Default for ConsumerControl {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

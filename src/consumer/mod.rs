@@ -147,7 +147,7 @@ where
     S::Error: Into<BoxError>,
 {
     /// Handlers at once, by default.
-    pub const CONCURRENCY: usize = 16;
+    pub const CONCURRENCY: usize = control::CONCURRENCY;
     /// Most handlers at once.
     pub const MAX_CONCURRENCY: usize = 4_096;
 
@@ -271,7 +271,37 @@ where
 
     /// Returns a handle that pauses and resumes the consumer, and changes its concurrency, also while it runs.
     pub fn control(&self) -> ConsumerControl {
-        ConsumerControl::new(self.options.control.clone(), self.options.health.clone())
+        ConsumerControl::of(&self.options.control)
+    }
+
+    /// Sets the handle that controls this consumer, in place of its own. The consumer starts paused if the handle is
+    /// paused, and with the concurrency that was [set by the handle](ConsumerControl::set_concurrency), if one was. So a pause
+    /// outlives the consumer: give the same handle to each consumer that a [`Supervisor`](crate::supervisor::Supervisor) makes.
+    /// A handle controls one consumer at a time, the one that has started last.
+    ///
+    /// ```
+    /// # #[cfg(feature = "embedded")] {
+    /// # use consign::{Disposition, Message, administration::QueueSettings, broker::Broker};
+    /// use consign::{
+    ///     consumer::{Consumer, ConsumerControl},
+    ///     supervisor::Supervisor,
+    /// };
+    ///
+    /// # let orders = Broker::new().create_queue("orders", QueueSettings::default())?;
+    /// # async fn handle(_: Message) -> Disposition { Disposition::Complete }
+    /// let control = ConsumerControl::new();
+    /// let of_orders = control.clone();
+    /// let supervisor = Supervisor::new()
+    ///     .consumer("orders", move || Consumer::new(orders.receiver(), handle).controlled_by(&of_orders));
+    ///
+    /// control.pause(); // until `control.resume()`, also if the consumer is restarted in between
+    /// # drop(supervisor);
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn controlled_by(mut self, control: &ConsumerControl) -> Self {
+        self.options.set_control(control.control());
+        self
     }
 
     /// Runs until the receiver or the stack fails for good.

@@ -269,7 +269,7 @@ where
                 report.unlocked(&message);
             }
         }
-        self.options.control.detach();
+        self.options.control.detach(self.slots.woken());
         self.options.log.end();
         self.options.health.show(&mut self.share, 0, 0);
         self.options.health.is(ConsumerState::Ended);

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{
     Consumer,
-    control::{Control, MAX_CONCURRENCY, check_concurrency},
+    control::{CONCURRENCY, Control, MAX_CONCURRENCY, check_concurrency},
     health::Health,
     log::Log,
     options::Options,
@@ -44,7 +44,7 @@ impl Settings {
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            concurrency: 16,
+            concurrency: CONCURRENCY,
             prefetch: 0,
             lock: None,
             renew_for: Duration::from_secs(300),
@@ -133,10 +133,11 @@ impl Settings {
 
     pub(super) fn options(&self) -> Options {
         let stats = Stats::default();
-        let health = Health::new(self.concurrency, stats.clone());
+        let (health, control) = (Health::new(self.concurrency, stats.clone()), Control::new(self.concurrency));
+        control.adopt(self.concurrency, &health);
         Options {
             concurrency: self.concurrency,
-            control: Control::new(self.concurrency),
+            control,
             prefetch: self.prefetch,
             renewal: self.renew_for,
             drain: self.drain_timeout,

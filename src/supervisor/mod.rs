@@ -203,7 +203,8 @@ impl Supervisor {
     }
 
     /// Adds a consumer, whose health is shown with that of its part. `make` is called at the start, and again for each
-    /// restart. If making it can fail, or waits, use [`part`](Self::part).
+    /// restart. If making it can fail, or waits, use [`part`](Self::part). To pause it while it runs, by a handle that outlives
+    /// the restarts, use [`Consumer::controlled_by`].
     pub fn consumer<R, S>(self, name: &str, mut make: impl FnMut() -> Consumer<R, S> + Send + 'static) -> Self
     where
         R: Receiver + 'static,

@@ -10,7 +10,8 @@ use std::{
 
 use consign::{
     BuildErrorKind, Disposition, Message,
-    consumer::{Consumer, ConsumerState},
+    consumer::{Consumer, ConsumerControl, ConsumerState},
+    supervisor::{PartState, Supervisor},
     transport::{ErrorKind, ReceiverExt},
 };
 use tokio::{
@@ -354,4 +355,67 @@ async fn nothing_is_lost_by_pauses_and_changes_of_concurrency() {
         within(60, second.run_until(until(move || seen.completed() == rest))).await.unwrap();
         assert_empty(&queue);
     }
+}
+
+/// Rules: J-254.
+#[tokio::test(start_paused = true)]
+async fn a_handle_that_is_given_to_each_consumer_outlives_a_restart() {
+    let (fake, control) = (Fake::new([Step::Fail(ErrorKind::EntityNotFound)]), ConsumerControl::new());
+    assert_eq!((control.concurrency(), control.is_paused()), (16, false));
+    let (receivers, given) = (fake.clone(), control.clone());
+    let supervisor = Supervisor::new().consumer("orders", move || {
+        Consumer::new(receivers.receiver(), service_fn(complete)).controlled_by(&given).concurrency(8)
+    });
+    let health = supervisor.health();
+    let of_consumer = || {
+        let consumer = health.part("orders").unwrap().consumer.unwrap();
+        (consumer.state, consumer.slots, consumer.completed)
+    };
+    let (stop, stopped) = oneshot::channel::<()>();
+    let run = tokio::spawn(supervisor.run_until(stopped));
+    sleep(Duration::from_millis(100)).await;
+    assert_eq!(health.part("orders").unwrap().state, PartState::Restarting);
+    assert_eq!((of_consumer(), control.concurrency()), ((ConsumerState::Ended, 8, 0), 8), "its own concurrency");
+    control.pause();
+    control.set_concurrency(2).unwrap();
+    fake.push((0..5).map(|_| Step::Deliver(Script::default())));
+    sleep(seconds(60)).await;
+    assert_eq!(
+        (health.part("orders").unwrap().state, health.part("orders").unwrap().restarts),
+        (PartState::Running, 1)
+    );
+    assert_eq!((of_consumer(), control.is_paused()), ((ConsumerState::Paused, 2, 0), true));
+    control.resume();
+    within(1, until(|| of_consumer() == (ConsumerState::Running, 2, 5))).await;
+
+    // And the same handle still reaches the second one, and the third one.
+    control.set_concurrency(3).unwrap();
+    assert_eq!(of_consumer(), (ConsumerState::Running, 3, 5));
+    fake.push([Step::Fail(ErrorKind::EntityNotFound)]);
+    sleep(seconds(60)).await;
+    assert_eq!((of_consumer(), health.part("orders").unwrap().restarts), ((ConsumerState::Running, 3, 0), 2));
+    control.pause();
+    within(1, until(|| of_consumer() == (ConsumerState::Paused, 3, 0))).await;
+    drop(stop);
+    within(1, run).await.unwrap().unwrap();
+}
+
+/// Rules: J-254.
+#[tokio::test(start_paused = true)]
+async fn a_consumer_that_ends_late_does_not_take_the_handle_from_the_next_one() {
+    let (queue, control) = (queue_with_lock(60), ConsumerControl::new());
+    let consumer = || Consumer::new(queue.receiver(), service_fn(complete)).controlled_by(&control);
+    let first = consumer().run();
+    let second = consumer();
+    let stats = second.stats();
+    tokio::spawn(second.run());
+    sleep(seconds(1)).await;
+    drop(first);
+    control.pause();
+    sleep(seconds(1)).await;
+    fill(&queue, 1).await;
+    sleep(seconds(1)).await;
+    assert_eq!(stats.completed(), 0);
+    control.resume();
+    within(1, until(move || stats.completed() == 1)).await;
 }

@@ -12,7 +12,7 @@ use consign::{
     BuildErrorKind, Disposition, Message,
     administration::QueueSettings,
     broker::{Broker, Queue, QueueLease, SessionAcceptor, SessionReceiver},
-    consumer::{ConsumerState, SessionConsumer},
+    consumer::{ConsumerControl, ConsumerState, SessionConsumer},
     transport::{BoxFuture, Delivery, ReceiveError, Receiver, Sender, Session, SessionSource, SettleError},
 };
 use tokio::{sync::oneshot, time::sleep};
@@ -228,4 +228,31 @@ async fn sessions_that_are_closing_are_bounded_too() {
 
 async fn completed(_: Message) -> Result<Disposition, Infallible> {
     Ok(Disposition::Complete)
+}
+
+/// Rules: J-254.
+#[tokio::test(start_paused = true)]
+async fn a_handle_is_given_to_one_consumer_of_sessions_after_the_other() {
+    let (queue, control) = (sessions(1, 0).await, ConsumerControl::new());
+    let consumer = || {
+        let handler = service_fn(async |_: Message| Ok::<_, Infallible>(Disposition::Complete));
+        SessionConsumer::new(queue.session_acceptor().unwrap(), handler).controlled_by(&control).concurrency(4)
+    };
+    assert_eq!((consumer().health().snapshot().slots, control.concurrency()), (4, 4));
+    control.set_concurrency(2).unwrap();
+    control.pause();
+    let next = consumer();
+    let (health, run) = (next.health(), tokio::spawn(next.run()));
+    sleep(seconds(1)).await;
+    assert_eq!((health.snapshot().state, health.snapshot().slots), (ConsumerState::Paused, 2));
+    run.abort();
+    assert!(run.await.unwrap_err().is_cancelled());
+    let next = consumer();
+    let health = next.health();
+    tokio::spawn(next.run());
+    sleep(seconds(1)).await;
+    assert_eq!(health.snapshot().state, ConsumerState::Paused);
+    control.resume();
+    sleep(seconds(1)).await;
+    assert_eq!(health.snapshot().state, ConsumerState::Running);
 }

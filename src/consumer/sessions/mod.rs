@@ -105,6 +105,8 @@ where
         T: IntoStack<K, Stack = S>,
     {
         let stats = Stats::default();
+        let (health, control) = (Health::new(Self::CONCURRENCY, stats.clone()), Control::new(Self::CONCURRENCY));
+        control.adopt(Self::CONCURRENCY, &health);
         Self {
             source,
             service: stack.into_stack(),
@@ -113,8 +115,8 @@ where
             renewal: Duration::from_secs(300),
             drain: Duration::from_secs(30),
             operation: OPERATION_TIMEOUT,
-            health: Health::new(Self::CONCURRENCY, stats.clone()),
-            control: Control::new(Self::CONCURRENCY),
+            health,
+            control,
             stats,
             undeliverable: None,
             log: Log::new(),
@@ -125,7 +127,7 @@ where
     /// outside are clamped.
     pub fn concurrency(mut self, sessions: usize) -> Self {
         self.concurrency = sessions.clamp(1, Self::MAX_CONCURRENCY);
-        self.control.set_concurrency(self.concurrency, || self.health.set_slots(self.concurrency));
+        self.control.adopt(self.concurrency, &self.health);
         self
     }
 
@@ -185,7 +187,15 @@ where
 
     /// Returns a handle that pauses and resumes the consumer, and changes how many sessions it works on, also while it runs.
     pub fn control(&self) -> ConsumerControl {
-        ConsumerControl::new(self.control.clone(), self.health.clone())
+        ConsumerControl::of(&self.control)
+    }
+
+    /// Sets the handle that controls this consumer, in place of its own:
+    /// [`Consumer::controlled_by`](super::Consumer::controlled_by).
+    pub fn controlled_by(mut self, control: &ConsumerControl) -> Self {
+        self.control = control.control().clone();
+        self.control.adopt(self.concurrency, &self.health);
+        self
     }
 }
 

@@ -73,7 +73,7 @@ where
         self.log.learn(&self.source.entity_info());
         let driver = WokenSet::new(1);
         self.control.attach(&driver);
-        let _ends = Ends(self.health.clone(), self.control.clone(), self.log.to_finish());
+        let _ends = Ends(self.health.clone(), self.control.clone(), Arc::clone(&driver), self.log.to_finish());
         loop {
             accepted.retain(|shared| shared.strong_count() > 0);
             let (is_paused, concurrency) = (self.control.is_paused(), self.control.concurrency());
@@ -177,13 +177,13 @@ where
 }
 
 /// However it ends.
-struct Ends(Health, Control, Log);
+struct Ends(Health, Control, Arc<WokenSet>, Log);
 
 impl Drop for Ends {
     fn drop(&mut self) {
         self.0.is(ConsumerState::Ended);
-        self.1.detach();
-        self.2.end();
+        self.1.detach(&self.2);
+        self.3.end();
     }
 }
 
