@@ -13,6 +13,8 @@
 mod bombs;
 mod calls;
 mod dead_letters;
+#[cfg(feature = "json-schema")]
+mod json_schema;
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},

@@ -124,6 +124,29 @@ async fn the_description_is_bounded_and_has_no_value_of_the_body() {
     }
 }
 
+/// Rules: H-253.
+#[test]
+fn of_a_body_with_many_values_the_first_violation_is_named() {
+    let refused = |schema: Value, items: usize| {
+        let mut body = vec![json!("a"); items];
+        *body.last_mut().unwrap() = json!(7);
+        let violations = JsonSchema::new("s", &schema).unwrap().validate_value(&Value::Array(body)).unwrap_err();
+        assert!(!violations.has_more());
+        violations.to_string()
+    };
+    // The array is a value too.
+    let text = json!({ "items": { "type": "string" } });
+    assert_eq!(refused(text.clone(), 1_023), "the body breaks the JSON Schema `s`: type at /1022");
+    assert_eq!(refused(text.clone(), 1_024), "the body breaks the JSON Schema `s`, first: type at /1023");
+    let other = "https://json-schema.org/draft/2020-12/meta/core";
+    for schema in [json!({ "anyOf": [text.clone()] }), json!({ "items": { "oneOf": [{ "type": "string" }] } })] {
+        assert!(refused(schema.clone(), 1_023).starts_with("the body breaks the JSON Schema `s`: "), "{schema}");
+        let expected = "the body breaks the JSON Schema `s`, and has too many values to look for each violation";
+        assert_eq!(refused(schema, 1_024), expected);
+    }
+    assert!(refused(json!({ "$ref": other }), 1_024).ends_with("to look for each violation"));
+}
+
 /// Rules: H-251.
 #[test]
 fn a_schema_that_needs_another_document_or_is_wrong_is_refused() {

@@ -18,6 +18,8 @@ pub struct SchemaViolations {
 pub(super) enum ViolationsKind {
     /// The body breaks the schema.
     Broken,
+    /// The body breaks the schema, and has too many values for all of its violations to be looked for.
+    Large,
     /// The body is not JSON, or is nested too deeply.
     NotJson,
     /// The body is an AMQP sequence, or a value that is not bytes.
@@ -76,6 +78,17 @@ impl SchemaViolations {
         Self { name: name.into(), kind, violations: Vec::new(), has_more: false }
     }
 
+    /// A body of so many values that at most its first violation is known.
+    #[cold]
+    pub(super) fn large(name: &str, first: Option<SchemaViolation>) -> Self {
+        Self {
+            name: name.into(),
+            kind: ViolationsKind::Large,
+            violations: first.into_iter().collect(),
+            has_more: false,
+        }
+    }
+
     #[cold]
     pub(super) fn broken(name: &str, mut violations: Vec<SchemaViolation>) -> Self {
         let has_more = violations.len() > MAX_VIOLATIONS;
@@ -102,13 +115,15 @@ impl SchemaViolations {
         &self.name
     }
 
-    /// Returns the violations, by path: at most [`JsonSchema::MAX_VIOLATIONS`](super::JsonSchema::MAX_VIOLATIONS).
+    /// Returns the violations, by path: at most [`JsonSchema::MAX_VIOLATIONS`](super::JsonSchema::MAX_VIOLATIONS). Of a body
+    /// with more than 1,024 values it is the first one that was found; or none, if the schema has `anyOf`, `oneOf`, or a
+    /// `$ref` to another document.
     #[must_use]
     pub fn violations(&self) -> &[SchemaViolation] {
         &self.violations
     }
 
-    /// Whether there are more violations.
+    /// Whether there are more violations. It is not known, and `false`, of a body with more than 1,024 values.
     #[must_use]
     pub fn has_more(&self) -> bool {
         self.has_more
@@ -127,6 +142,13 @@ impl fmt::Display for SchemaViolations {
         let Self { name, kind, violations, has_more } = self;
         match kind {
             ViolationsKind::Broken => write!(f, "the body breaks the JSON Schema `{name}`")?,
+            ViolationsKind::Large if violations.is_empty() => {
+                write!(
+                    f,
+                    "the body breaks the JSON Schema `{name}`, and has too many values to look for each violation"
+                )?;
+            }
+            ViolationsKind::Large => write!(f, "the body breaks the JSON Schema `{name}`, first")?,
             ViolationsKind::NotJson => write!(f, "the body is not JSON, and has to match the JSON Schema `{name}`")?,
             ViolationsKind::NotBytes => {
                 write!(f, "the body is an AMQP value or sequence, and has to match the JSON Schema `{name}`")?;

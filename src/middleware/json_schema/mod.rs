@@ -40,7 +40,9 @@
 //!
 //! A body that breaks its schema is dead-lettered as `DeserializationFailed`. The description names the schema, and for each
 //! violation the keyword and the path of the value, as a JSON Pointer: at most
-//! [`MAX_VIOLATIONS`](JsonSchema::MAX_VIOLATIONS), and 128 bytes of each path. No value of the body is in it. A body that is
+//! [`MAX_VIOLATIONS`](JsonSchema::MAX_VIOLATIONS), and 128 bytes of each path. No value of the body is in it. Of a body with more
+//! than 1,024 values it has the first violation only; and none, if the schema has `anyOf`, `oneOf`, or a `$ref` to another
+//! document. A body that is
 //! not JSON, or nested deeper than 127, is dead-lettered with the same reason. One that is larger than
 //! [`max_bytes`](JsonSchemaLayer::max_bytes) is dead-lettered as `LimitExceeded`. One with another ContentType is dead-lettered
 //! as `UnsupportedContentType`; see [`allow_other_content_types`](JsonSchemaLayer::allow_other_content_types). A body without
@@ -59,7 +61,8 @@
 //!
 //! # Cost
 //!
-//! The body is parsed once more, into a tree, and validated. Other layers and the handler decode the bytes as without it.
+//! The body is parsed once more, into a tree, and validated. A tree of many small objects may be over 100 times as large as the
+//! body. Other layers and the handler decode the bytes as without it.
 
 mod error;
 mod layer;

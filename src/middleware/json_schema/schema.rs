@@ -1,6 +1,6 @@
 use std::{fmt, sync::Arc};
 
-use jsonschema::{PatternOptions, Validator};
+use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
 use super::{
@@ -16,7 +16,13 @@ pub struct JsonSchema(Arc<Compiled>);
 struct Compiled {
     name: Box<str>,
     validator: Validator,
+    /// Whether it stops at the first violation that it looks for. With branches it collects those of each.
+    stops_at_first: bool,
 }
+
+/// Values of a body up to which all of its violations are looked for. The validator has all in memory at once, hundreds of bytes
+/// for each, and a value has at least one byte of the body.
+const MAX_VALUES: usize = 1_024;
 
 impl JsonSchema {
     /// The number of violations that are reported of one body.
@@ -32,7 +38,10 @@ impl JsonSchema {
         let name = name.into();
         let options = jsonschema::options().offline().should_validate_formats(false);
         match options.with_pattern_options(PatternOptions::regex()).build(schema) {
-            Ok(validator) => Ok(Self(Arc::new(Compiled { name, validator }))),
+            Ok(validator) => {
+                let stops_at_first = !has_branches(schema);
+                Ok(Self(Arc::new(Compiled { name, validator, stops_at_first })))
+            }
             Err(error) => {
                 let advice = format!("the JSON Schema `{name}` cannot be compiled");
                 Err(BuildError::new(BuildErrorKind::JsonSchema, advice).named(&name).caused_by(error))
@@ -78,11 +87,40 @@ impl JsonSchema {
         if self.0.validator.is_valid(value) {
             return Ok(());
         }
+        let violation =
+            |error: ValidationError<'_>| SchemaViolation::new(error.instance_path().as_str(), error.kind().keyword());
+        if count_values(value, MAX_VALUES).is_none() {
+            let first = if self.0.stops_at_first { self.0.validator.validate(value).err() } else { None };
+            return Err(SchemaViolations::large(self.name(), first.map(violation)));
+        }
         // One more, to say that there are more.
         let errors = self.0.validator.iter_errors(value).take(Self::MAX_VIOLATIONS + 1);
-        let violations =
-            errors.map(|error| SchemaViolation::new(error.instance_path().as_str(), error.kind().keyword()));
-        Err(SchemaViolations::broken(self.name(), violations.collect()))
+        Err(SchemaViolations::broken(self.name(), errors.map(violation).collect()))
+    }
+}
+
+/// The values in a value, with itself. `None` if there are more than `most`.
+fn count_values(value: &Value, most: usize) -> Option<usize> {
+    let add = |count: usize, part: &Value| Some(count + count_values(part, most.checked_sub(count)?)?);
+    let count = match value {
+        Value::Array(items) => items.iter().try_fold(1, add)?,
+        Value::Object(members) => members.values().try_fold(1, add)?,
+        _ => 1,
+    };
+    (count <= most).then_some(count)
+}
+
+/// Whether a keyword of the schema, or of another document that it refers to, has several schemas of which one has to accept
+/// the value. The name of a member of a body counts too.
+fn has_branches(schema: &Value) -> bool {
+    match schema {
+        Value::Array(items) => items.iter().any(has_branches),
+        Value::Object(members) => members.iter().any(|(keyword, value)| match &**keyword {
+            "anyOf" | "oneOf" => true,
+            "$ref" | "$dynamicRef" | "$recursiveRef" => value.as_str().is_none_or(|target| !target.starts_with('#')),
+            _ => has_branches(value),
+        }),
+        _ => false,
     }
 }
 
