@@ -4,13 +4,14 @@ use consign::{
     BuildErrorKind, Disposition, Message,
     codecs::{Codec, Json, MediaType},
     message::{MessageBody, Value as AmqpValue},
+    message_types::MessageTypes,
     middleware::json_schema::{JsonSchema, JsonSchemaLayer},
     pipeline::Pipeline,
-    routing::{Handler as _, RawBody, Router},
+    routing::{Handler as _, RawBody, Router, Typed},
     settlement::DeadLetterReason,
 };
 use serde_json::{Value, json};
-use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
+use tower::{BoxError, Layer as _, ServiceBuilder, ServiceExt, service_fn};
 
 fn order() -> JsonSchema {
     let schema = json!({
@@ -243,4 +244,71 @@ async fn a_schema_is_chosen_by_subject_or_belongs_to_one_handler() {
     let pipeline = Pipeline::receiving("orders").layer(layer).router(router).unwrap();
     let text = pipeline.describe().to_string();
     assert!(text.contains("1 json_schema: max_bytes 262144, schemas order.created by order"), "{text}");
+}
+
+#[derive(MessageTypes)]
+enum Priced {
+    #[message("price.set", alias = "PriceSet", version = 2, from(1 = u8))]
+    Set(Price),
+}
+
+#[derive(serde::Deserialize, serde::Serialize)]
+struct Price {
+    cents: u32,
+}
+
+impl From<u8> for Price {
+    fn from(cents: u8) -> Self {
+        Self { cents: cents.into() }
+    }
+}
+
+#[derive(MessageTypes)]
+#[message(property = "type")]
+enum Named {
+    #[message("price.set")]
+    Set(Price),
+}
+
+async fn priced(_: Typed<Priced>) {}
+async fn named(_: Typed<Named>) {}
+
+/// Rules: H-254.
+#[tokio::test]
+async fn a_schema_of_a_subject_is_not_one_of_a_type() {
+    let price = json!({ "type": "object", "properties": { "cents": { "minimum": 1 } }, "required": ["cents"] });
+    let set = JsonSchema::new("price", &price).unwrap();
+    let router = Router::new(super::codecs()).types(priced).build().unwrap();
+    let of = |subject: &'static str, body: &'static str| {
+        Message::builder().subject(subject).property("x-message-version", 2_u64).build(body).unwrap()
+    };
+    let first = || Message::builder().subject("price.set").build("7").unwrap();
+    let free = r#"{"cents":0}"#;
+    let by_subject = JsonSchemaLayer::by_subject([("price.set", set.clone())]);
+    let stack = by_subject.layer(router.clone());
+    let answer = async |message| stack.clone().oneshot(message).await.unwrap();
+    assert_eq!(dead_letter(answer(of("price.set", free)).await).0, "DeserializationFailed");
+    assert_eq!(answer(of("PriceSet", free)).await, Disposition::Complete, "an alias");
+    assert_eq!(router.clone().oneshot(first()).await.unwrap(), Disposition::Complete, "the router reads it");
+    assert_eq!(dead_letter(answer(first()).await).0, "DeserializationFailed", "the earlier version");
+
+    // A schema of all versions, for all names.
+    let all = JsonSchema::new("prices", &json!({ "anyOf": [price, { "type": "integer" }] })).unwrap();
+    let stack = JsonSchemaLayer::by_subject([("price.set", all.clone()), ("PriceSet", all.clone())]).layer(router);
+    let of_handler = Router::new(super::codecs()).types(priced.layer(JsonSchemaLayer::new(all))).build().unwrap();
+    for subject in ["price.set", "PriceSet"] {
+        let refused = stack.clone().oneshot(of(subject, free)).await.unwrap();
+        assert_eq!(dead_letter(refused).0, "DeserializationFailed", "{subject}");
+        let refused = of_handler.clone().oneshot(of(subject, free)).await.unwrap();
+        assert_eq!(dead_letter(refused).0, "DeserializationFailed", "{subject}");
+    }
+    assert_eq!(stack.clone().oneshot(first()).await.unwrap(), Disposition::Complete);
+    assert_eq!(of_handler.oneshot(first()).await.unwrap(), Disposition::Complete);
+
+    // The type in a property.
+    let typed = || Message::builder().subject("a price").property("type", "price.set").build(free).unwrap();
+    let router = Router::new(super::codecs()).types(named).build().unwrap();
+    assert_eq!(by_subject.layer(router).oneshot(typed()).await.unwrap(), Disposition::Complete);
+    let router = Router::new(super::codecs()).types(named.layer(JsonSchemaLayer::new(set))).build().unwrap();
+    assert_eq!(dead_letter(router.oneshot(typed()).await.unwrap()).0, "DeserializationFailed");
 }

@@ -40,7 +40,7 @@ impl JsonSchemaLayer {
         Self::with(Schemas::All(schema))
     }
 
-    /// Validates the messages of these subjects. Others pass, so that the router decides.
+    /// Validates the messages with exactly these Subjects. Others pass, so that the router decides.
     ///
     /// ```
     /// # use consign::middleware::json_schema::{JsonSchema, JsonSchemaLayer};
@@ -48,6 +48,21 @@ impl JsonSchemaLayer {
     /// JsonSchemaLayer::by_subject([("order.created", order), ("order.refunded", refund)])
     /// # }
     /// ```
+    ///
+    /// That agrees with the router for handlers that were added by
+    /// [`route`](crate::routing::RouterBuilder::route). The router finds handlers of [message types](crate::message_types) and
+    /// fallbacks by more than the Subject, which this layer does not know:
+    ///
+    /// | the router selects by | what this layer does | what to do |
+    /// |---|---|---|
+    /// | an alias of a type | passes it without validation, as any Subject without a schema | give the schema for the alias too |
+    /// | an application property with the name of the type | passes it without validation, unless its Subject has a schema | a layer of the handler |
+    /// | the version of a type | validates each version by the one schema of the Subject | a schema that accepts all versions, such as `anyOf` of them |
+    /// | a fallback, or a prefix | passes it without validation | a layer of the handler |
+    ///
+    /// A [layer of the handler](crate::routing::Handler::layer) made by [`new`](Self::new) validates all messages that the
+    /// handler gets, however the router has found it. For a handler of several types or versions, its schema has to accept the
+    /// bodies of all.
     #[must_use]
     pub fn by_subject<N: Into<Box<str>>>(schemas: impl IntoIterator<Item = (N, JsonSchema)>) -> Self {
         Self::with(Schemas::BySubject(schemas.into_iter().map(|(subject, schema)| (subject.into(), schema)).collect()))
