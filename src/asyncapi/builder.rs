@@ -1,4 +1,4 @@
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -16,8 +16,34 @@ pub struct AsyncApi {
     info: Map<String, Value>,
     servers: Vec<(String, Value)>,
     pipelines: Vec<PipelineDescription>,
-    schemas: Vec<(String, Schema)>,
+    schemas: Vec<Registered>,
     generator: SchemaGenerator,
+}
+
+/// A schema, and the messages that have it.
+#[derive(Debug)]
+struct Registered {
+    /// The destination of the messages; any if there is none.
+    destination: Option<String>,
+    message: String,
+    schema: Schema,
+}
+
+impl Registered {
+    fn key(&self) -> (Option<&str>, &str) {
+        (self.destination.as_deref(), &self.message)
+    }
+}
+
+/// For people.
+impl fmt::Display for Registered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`", self.message)?;
+        match &self.destination {
+            Some(destination) => write!(f, " of `{destination}`"),
+            None => Ok(()),
+        }
+    }
 }
 
 impl AsyncApi {
@@ -64,18 +90,34 @@ impl AsyncApi {
     }
 
     /// Registers the schema of a type for the messages with this name: a subject, the name of a type, or
-    /// [`OTHER`](Self::OTHER).
+    /// [`OTHER`](Self::OTHER). It holds for all destinations: use [`schema_for`](Self::schema_for) where a name has another
+    /// type at each of them.
     pub fn schema<T: JsonSchema>(mut self, message: impl Into<String>) -> Self {
         let schema = self.generator.subschema_for::<T>();
-        self.schemas.push((message.into(), schema));
-        self
+        self.register(None, message.into(), schema)
+    }
+
+    /// Registers the schema of a type for the messages with this name of one destination: the
+    /// [address](PipelineDescription::address) of a pipeline. There it takes precedence over that of [`schema`](Self::schema).
+    pub fn schema_for<T: JsonSchema>(mut self, destination: impl Into<String>, message: impl Into<String>) -> Self {
+        let schema = self.generator.subschema_for::<T>();
+        self.register(Some(destination.into()), message.into(), schema)
     }
 
     /// Registers a schema of draft 7 for the messages with this name, for a type that does not implement `JsonSchema`. It
     /// may refer to the schemas of the document by `#/components/schemas/NAME`. It is embedded as it is, so a reference to a part of
     /// itself, such as `#/definitions/NAME`, has no target in the document.
-    pub fn schema_value(mut self, message: impl Into<String>, schema: Schema) -> Self {
-        self.schemas.push((message.into(), schema));
+    pub fn schema_value(self, message: impl Into<String>, schema: Schema) -> Self {
+        self.register(None, message.into(), schema)
+    }
+
+    /// As [`schema_value`](Self::schema_value), for one destination, as [`schema_for`](Self::schema_for).
+    pub fn schema_value_for(self, destination: impl Into<String>, message: impl Into<String>, schema: Schema) -> Self {
+        self.register(Some(destination.into()), message.into(), schema)
+    }
+
+    fn register(mut self, destination: Option<String>, message: String, schema: Schema) -> Self {
+        self.schemas.push(Registered { destination, message, schema });
         self
     }
 
@@ -92,14 +134,14 @@ impl AsyncApi {
         }
         let (mut channels, mut operations) = (Map::new(), Map::new());
         let mut schemas = HashMap::new();
-        for (message, schema) in &self.schemas {
-            if schemas.insert(message.as_str(), (schema, false)).is_some() {
-                let advice = format!("`{message}` has two schemas: register one");
-                return Err(BuildError::new(Kind::DuplicateSchema, advice));
+        for (place, schema) in self.schemas.iter().enumerate() {
+            if schemas.insert(schema.key(), place).is_some() {
+                return Err(BuildError::new(Kind::DuplicateSchema, format!("{schema} has two schemas: register one")));
             }
         }
-        // Whether there is a message of this name, and one that stands for all others.
-        let mut others = (false, false);
+        let mut is_used = vec![false; self.schemas.len()];
+        // Whether there is a message of this name, and one that stands for all others: at a destination, and anywhere.
+        let mut others: HashMap<Option<&str>, (bool, bool)> = HashMap::new();
         for pipeline in &self.pipelines {
             let (address, action) = (
                 pipeline.address(),
@@ -117,12 +159,16 @@ impl AsyncApi {
             let entry = &mut channels[&channel];
             let mut references = Vec::new();
             for mut message in messages(pipeline) {
-                if message.name == Self::OTHER {
-                    others = (others.0 || !message.is_fallback, others.1 || message.is_fallback);
-                }
-                if let Some((schema, is_used)) = schemas.get_mut(message.name.as_str()) {
-                    *is_used = true;
-                    message.value.insert("payload".into(), schema.as_value().clone());
+                // That of the destination takes precedence.
+                for of in [None, Some(address)] {
+                    if message.name == Self::OTHER {
+                        let (named, fallback) = others.entry(of).or_default();
+                        *(if message.is_fallback { fallback } else { named }) = true;
+                    }
+                    if let Some(&place) = schemas.get(&(of, message.name.as_str())) {
+                        is_used[place] = true;
+                        message.value.insert("payload".into(), self.schemas[place].schema.as_value().clone());
+                    }
                 }
                 let id = insert(&mut entry["messages"], &message.name, message.value.into());
                 references.push(json!({ "$ref": format!("#/channels/{channel}/messages/{id}") }));
@@ -137,18 +183,17 @@ impl AsyncApi {
             }
             operations.insert(operation, value);
         }
-        if others == (true, true) && schemas.contains_key(Self::OTHER) {
+        if others.iter().any(|(of, both)| *both == (true, true) && schemas.contains_key(&(*of, Self::OTHER))) {
             let advice = format!(
                 "`{}` is a subject and the name of all other messages: leave the schema out, or rename the subject",
                 Self::OTHER
             );
             return Err(BuildError::new(Kind::DuplicateSchema, advice));
         }
-        let mut unused: Vec<_> = schemas.iter().filter(|(_, (_, is_used))| !is_used).map(|(name, _)| *name).collect();
-        unused.sort_unstable();
-        if let Some(name) = unused.first() {
+        let unused = self.schemas.iter().zip(&is_used).filter(|(_, is_used)| !**is_used).map(|(schema, _)| schema);
+        if let Some(schema) = unused.min_by_key(|schema| (&schema.message, &schema.destination)) {
             let advice =
-                format!("a schema is registered for `{name}`, and no pipeline has that message: name one of its");
+                format!("a schema is registered for {schema}, and no pipeline has that message: name one of its");
             return Err(BuildError::new(Kind::UnknownMessage, advice));
         }
         document["channels"] = channels.into();

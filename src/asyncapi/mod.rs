@@ -49,7 +49,7 @@
 //! | `name` | the subject, or the name of the type; `x-aliases` has other names |
 //! | `contentType` | the codec of the type, else that of the entity, else the first codec; `x-content-types` has all media types that the codecs read, with patterns such as `*/*+json`. A type with a format of its own is not told apart |
 //! | `headers` | the application properties that have the type and the version |
-//! | `payload` | the schema that was registered for the name of the message, of JSON Schema draft 7 |
+//! | `payload` | the schema that was registered for the name of the message at this destination, or else for the name, of JSON Schema draft 7 |
 //!
 //! A router with a fallback has the further message [`OTHER`](AsyncApi::OTHER). A message without a schema has no `payload`,
 //! so types without `JsonSchema` need nothing. Layers, limits and keys are not in the document:

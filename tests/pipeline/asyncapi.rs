@@ -218,6 +218,60 @@ fn names_with_one_key_are_told_from_equal_names() {
     start().pipeline(one.describe()).schema::<Refund>("other").build().unwrap();
 }
 
+/// Rules: J-271, J-272.
+#[test]
+fn a_schema_of_one_destination_takes_precedence_there() {
+    let at = |destination: &str| {
+        let router = Router::new(codecs()).route("created", refunded).fallback(Ignore).build().unwrap();
+        Pipeline::receiving(destination).router(router).unwrap().describe().clone()
+    };
+    let start = || AsyncApi::new("Shop", "1.0.0").pipeline(&at("orders")).pipeline(&at("users"));
+    let payload =
+        |document: &Value, channel: &str| document["channels"][channel]["messages"]["created"]["payload"].clone();
+    let document = start().schema_for::<Refund>("orders", "created").schema_for::<u64>("users", "created");
+    let document = document.build().unwrap().into_value();
+    assert_eq!(payload(&document, "orders"), json!({ "$ref": "#/components/schemas/Refund" }));
+    assert_eq!(payload(&document, "users")["type"], "integer");
+    assert_references(&document, &document);
+
+    let text = json!({ "type": "string" }).try_into().unwrap();
+    let document = start().schema_value_for("users", "created", text).schema::<Refund>("created");
+    let document = document.build().unwrap().into_value();
+    assert_eq!(payload(&document, "orders"), json!({ "$ref": "#/components/schemas/Refund" }));
+    assert_eq!(payload(&document, "users")["type"], "string");
+
+    // All destinations have their own: the one for the name alone is not a mistake.
+    let shadowed = start().schema::<u64>("created").schema_for::<u8>("orders", "created");
+    shadowed.schema_for::<u8>("users", "created").build().unwrap();
+
+    for (builder, kind, advice) in [
+        (
+            start().schema_for::<u8>("orders", "created").schema_for::<u8>("orders", "created"),
+            Kind::DuplicateSchema,
+            "`created` of `orders` has two schemas: register one",
+        ),
+        (
+            start().schema_for::<u8>("order", "created"),
+            Kind::UnknownMessage,
+            "a schema is registered for `created` of `order`, and no pipeline has that message: name one of its",
+        ),
+        (
+            start()
+                .schema_for::<u8>("orders", "other")
+                .pipeline(&{
+                    let router = Router::new(codecs()).route("other", refunded).fallback(Ignore).build().unwrap();
+                    Pipeline::receiving("both").router(router).unwrap().describe().clone()
+                })
+                .schema_for::<u8>("both", "other"),
+            Kind::DuplicateSchema,
+            "`other` is a subject and the name of all other messages: leave the schema out, or rename the subject",
+        ),
+    ] {
+        let error = builder.build().unwrap_err();
+        assert_eq!((error.kind(), error.to_string().as_str()), (kind, advice));
+    }
+}
+
 /// Rules: J-41, J-42.
 #[test]
 fn a_pipeline_describes_its_destination() {
