@@ -52,7 +52,9 @@
 //! | `payload` | the schema that was registered for the name of the message at this destination, or else for the name, of JSON Schema draft 7 |
 //!
 //! A router with a fallback has the further message [`OTHER`](AsyncApi::OTHER). A message without a schema has no `payload`,
-//! so types without `JsonSchema` need nothing. Layers, limits and keys are not in the document:
+//! so types without `JsonSchema` need nothing. A [`Responder`](crate::rpc::Responder) that is passed to
+//! [`Pipeline::router`](crate::pipeline::Pipeline::router) has its requests in the document, and not its replies: they have no
+//! names. Layers, limits and keys are not in the document:
 //! [`PipelineDescription`](crate::pipeline::PipelineDescription) has the first two.
 
 mod builder;

@@ -93,7 +93,8 @@ impl<L> Pipeline<L> {
         self
     }
 
-    /// The stack around this service.
+    /// The stack around this service, which is not described. Pass a router, or a [`Responder`](crate::rpc::Responder), to
+    /// [`router`](Self::router).
     ///
     /// Errors: the first rule that is broken.
     pub fn service<S>(self, service: S) -> Result<Pipelined<L::Service>, BuildError>
@@ -103,7 +104,8 @@ impl<L> Pipeline<L> {
         self.build(service, None)
     }
 
-    /// The stack around this router, which is described with it.
+    /// The stack around this router, or this [`Responder`](crate::rpc::Responder), which is described with it. Of a responder
+    /// these are the requests that it takes. The types of its replies are not known.
     ///
     /// Errors: the first rule that is broken.
     pub fn router<R>(self, router: R) -> Result<Pipelined<L::Service>, BuildError>

@@ -22,7 +22,7 @@ pub struct RouterDescription {
     pub codecs: DecisionTable,
 }
 
-/// A [`Router`], as a bound whose error says what to do.
+/// A [`Router`], or a responder with one in it, as a bound whose error says what to do.
 #[diagnostic::on_unimplemented(
     message = "call `.build()?` on the router first, or pass another service to `service`: this is not a router that is built",
     label = "not a `Router`"

@@ -21,6 +21,7 @@ use std::{
     time::Duration,
 };
 
+use consign_codecs::CodecSet;
 use pin_project_lite::pin_project;
 use tokio::time::timeout;
 use tower_service::Service;
@@ -37,7 +38,10 @@ pub use self::{
 use super::Fault;
 use crate::{
     Disposition, Message,
-    routing::{Router, RouterFuture, private::RouteList},
+    routing::{
+        Router, RouterDescription, RouterFuture,
+        private::{BuiltRouter, RouteList},
+    },
     settlement::{DeadLetter, DeadLetterReason},
     transport::BoxFuture,
 };
@@ -115,6 +119,13 @@ impl<S, C, P: ReplySenders, R> Responder<S, C, P, R> {
     #[must_use]
     pub fn replay(&self) -> Replay<P> {
         Replay::new(Arc::clone(&self.replying))
+    }
+}
+
+/// Its requests, and the messages of its handlers without a reply.
+impl<S, C: CodecSet, P: ReplySenders, R> BuiltRouter for Responder<S, C, P, R> {
+    fn description(&self) -> RouterDescription {
+        self.router.describe()
     }
 }
 
