@@ -61,8 +61,9 @@
 //!   supervisor returns.
 //! - At the shutdown, [`Part::shutdown`] is ready in all parts, and none is restarted. Only the
 //!   [receive loops of requesters](Supervisor::replies) are told to end later: when all other parts have ended. The supervisor
-//!   returns when all have ended. After the [drain timeout](Supervisor::drain_timeout) it aborts the others, whose messages are abandoned or
-//!   released, and waits for the end of their tasks for at most a [second](Supervisor::ABORT_TIMEOUT).
+//!   returns when all have ended. After the [drain timeout](Supervisor::drain_timeout) it aborts those that still run, whose
+//!   messages are abandoned or released, and waits for the end of their tasks for at most a
+//!   [second](Supervisor::ABORT_TIMEOUT).
 //! - Dropping the future of a supervisor aborts all parts.
 //!
 //! The shutdown is any future: that of a `CancellationToken`, `token.cancelled_owned()`, or a `oneshot`. With the feature
