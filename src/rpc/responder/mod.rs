@@ -192,8 +192,13 @@ impl<P: ReplySenders> Faulted<P> {
         let replying = Arc::clone(&self.replying);
         Some(Box::pin(async move {
             let sent = timeout(LONGEST_FAULT, replying.send_anew(&address, reply)).await;
-            let is_sent = matches!(sent, Ok(Ok(())));
-            if is_sent { replying.stats.count_fault() } else { replying.stats.count_undelivered() }
+            if matches!(sent, Ok(Ok(()))) {
+                return replying.stats.count_fault();
+            }
+            replying.stats.count_undelivered();
+            if let Ok(Err(error)) = sent {
+                Replying::<P>::log_undelivered(address.as_str(), &error);
+            }
         }))
     }
 }

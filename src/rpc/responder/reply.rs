@@ -11,7 +11,7 @@ use crate::{
     rpc::{Correlate, Fault},
     settlement::{Changes, DeadLetterReason, cause_of},
     time::{Clock, Timestamp},
-    transport::{Capability, ErrorKind, SendError, Unsupported, deadline::Unanswered, log_limit},
+    transport::{Capability, ErrorKind, Escaped, SendError, Unsupported, deadline::Unanswered, log_limit},
 };
 
 /// How replies are made and sent.
@@ -194,6 +194,19 @@ impl<P: ReplySenders> Replying<P> {
         self.stats.count_record_failed();
     }
 
+    /// No broker keeps the request of this reply, so only a log line has the reason.
+    #[cold]
+    pub(super) fn log_undelivered(reply_to: &str, error: &SendError) {
+        if let Some(suppressed) = log_limit("rpc", "RepliesUndelivered") {
+            tracing::warn!(
+                reply_to = %Escaped(reply_to),
+                error = %Escaped(&cause_of(error)),
+                suppressed,
+                "a reply could not be sent to the address in ReplyTo"
+            );
+        }
+    }
+
     /// What becomes of a request whose reply was not accepted in time.
     #[cold]
     pub(super) fn unanswered(&self, request: &Message, unanswered: Unanswered) -> Disposition {
@@ -209,8 +222,11 @@ impl<P: ReplySenders> Replying<P> {
             return Disposition::Abandon(Changes::because(format!("the reply was refused: {}", cause_of(error))));
         }
         match error.kind() {
-            // The requester has gone, and its queue with it.
-            ErrorKind::EntityNotFound => Disposition::Complete,
+            // The requester has gone, and its queue with it; or its address is not one of this transport.
+            ErrorKind::EntityNotFound => {
+                Self::log_undelivered(request.reply_to().unwrap_or_default(), error);
+                Disposition::Complete
+            }
             _ if error.is_session_required() && request.reply_to_session_id().is_none() => Disposition::dead_letter(
                 DeadLetterReason::MissingReplyToSessionId,
                 "the entity in ReplyTo requires a session, and the request names none",
