@@ -39,19 +39,18 @@ pub struct InboxReplies {
 }
 
 impl Nats {
-    /// Creates an inbox for replies.
+    /// Creates an inbox for replies, with the inbox prefix of the client.
+    ///
+    /// If that is not `_INBOX`, only requests by [`InboxReplies::sender`] are replied to. Another sender refuses them as
+    /// [`NotSupported`](ErrorKind::NotSupported): a responder takes only `_INBOX` from a header.
     ///
     /// # Errors
     ///
-    /// [`NotSupported`](ErrorKind::NotSupported) if the client has an inbox prefix other than `_INBOX`; those of the
-    /// connection.
+    /// Those of the connection.
     pub async fn inbox(&self) -> Result<InboxReplies, ReceiveError> {
         let client = &self.inner.client;
         let name = client.new_inbox();
-        let Some(inbox) = Inbox::new(&name) else {
-            let why = "the inbox prefix of the client is not _INBOX";
-            return Err(ReceiveError::new(ErrorKind::NotSupported).with_detail(why));
-        };
+        let inbox = Inbox::new(&name);
         let subscribed = async {
             let subscriber = client.subscribe(format!("{name}.*")).await.map_err(|error| Fault::broken(&error))?;
             // A request is written behind the subscription, so the server has that first.

@@ -9,19 +9,27 @@ use crate::{reply, wire};
 /// The last token of the subject of replies that have their id in a header.
 const BY_HEADER: &str = "r";
 
+/// The first segment of the address of an inbox whose prefix is not `_INBOX`.
+const FOR_SUBJECTS: &str = "_SUBJECTS/";
+
+/// Returns whether a ReplyTo is that of an inbox with another prefix, which no responder would take from a header.
+pub(crate) fn is_for_subjects_only(reply_to: &str) -> bool {
+    reply_to.starts_with(FOR_SUBJECTS)
+}
+
 /// The subjects of an inbox.
 #[derive(Clone)]
 pub(crate) struct Inbox {
-    /// `_INBOX.ID.`
+    /// `_INBOX.ID.`, or with the prefix of the client.
     prefix: Arc<str>,
     address: Arc<str>,
 }
 
 impl Inbox {
-    /// `None` if the prefix of `name` is not `_INBOX`.
-    pub(crate) fn new(name: &str) -> Option<Self> {
-        let address = reply::path(&format!("{name}.{BY_HEADER}"))?;
-        Some(Self { prefix: format!("{name}.").into(), address: address.into() })
+    pub(crate) fn new(name: &str) -> Self {
+        let address = reply::path(&format!("{name}.{BY_HEADER}"));
+        let address = address.unwrap_or_else(|| format!("{FOR_SUBJECTS}{}", wire::token(name)));
+        Self { prefix: format!("{name}.").into(), address: address.into() }
     }
 
     /// Returns the ReplyTo of requests, as a path.

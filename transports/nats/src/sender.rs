@@ -9,7 +9,15 @@ use consign_core::{
     transport::{Batch, BoxFuture, Capabilities, Capability, ErrorKind, SendError, Sender, Unsupported},
 };
 
-use crate::{Nats, connection::Inner, dead_letter::ROOM_FOR_REASON, error::Fault, reply, reply_subjects::Inbox, wire};
+use crate::{
+    Nats,
+    connection::Inner,
+    dead_letter::ROOM_FOR_REASON,
+    error::Fault,
+    reply,
+    reply_subjects::{self, Inbox},
+    wire,
+};
 
 /// Sends to a queue or a topic. A send ends when the server has acknowledged the message.
 ///
@@ -44,7 +52,8 @@ struct Ready {
 
 impl Nats {
     /// Creates a sender to a queue or a topic, or to the reply subject of a request of core NATS, which its ReplyTo names as a
-    /// path, `_INBOX/...`. A reply goes there at most once, without a confirmation that it was received.
+    /// path: `_INBOX/...`, or for a subject with another prefix one that a [`NatsSubscription`](crate::NatsSubscription) of this
+    /// process has made. A reply goes there at most once, without a confirmation that it was received.
     ///
     /// # Errors
     ///
@@ -123,6 +132,10 @@ impl Target {
             _ => self.subject.clone(),
         };
         let reply = self.replies.as_ref().and_then(|replies| replies.take_reply_to(&mut message));
+        if message.reply_to().is_some_and(reply_subjects::is_for_subjects_only) {
+            let why = "an inbox without the prefix _INBOX receives replies to its own senders to subjects only";
+            return Err(SendError::new(ErrorKind::NotSupported).with_detail(why));
+        }
         let (mut headers, payload) = wire::encode(&message)?;
         if self.is_core {
             wire::write_service_error(&message, &mut headers);

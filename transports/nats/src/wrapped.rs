@@ -126,7 +126,8 @@ impl fmt::Debug for WrappedConsumer {
 ///
 /// The Subject of a message without one is the subject that it was published to, by which a router selects its handler.
 /// The reply subject of a request is its ReplyTo, as a path that [`Nats::sender`] takes, and its CorrelationId if it has
-/// no id of its own.
+/// no id of its own. The subject has any prefix; but one that begins with `$` or is in the namespace of this transport is not
+/// replied to. The path of one without `_INBOX.` is valid in this process only.
 ///
 /// A request whose headers cannot be read, or exceed the limits of a message, is not received: the fault `InvalidRequest`, with
 /// an empty body, is sent to its reply subject. Any other message is received: with headers that cannot be read as application
@@ -164,12 +165,13 @@ impl Receiver for NatsSubscription {
                     let origin = Origin::Subject(subject);
                     let read = read::read(origin, headers, message.payload, self.received, now, subject);
                     let mut request = read.message;
+                    let namespace = &self.nats.inner.namespace;
+                    let reply_to = message.reply.as_deref().and_then(|reply| reply::path_of_request(reply, namespace));
                     if let Some(reply) = &message.reply {
-                        is_answered_at(reply, request.properties_mut());
+                        is_answered_at(reply, reply_to.as_deref(), request.properties_mut());
                     }
                     if let Some(malformed) = read.malformed {
                         let why = malformed.why();
-                        let reply_to = message.reply.as_deref().and_then(reply::path);
                         log::malformed(subject, &why, reply_to.is_some());
                         if let Some(reply_to) = reply_to {
                             self.refuse(subject, reply_to, &request, &why);
@@ -218,9 +220,9 @@ fn correlation(request: &Message) -> Option<&str> {
 }
 
 /// Sets the reply address of a request of core NATS. Each request has its own reply subject, which also identifies it.
-fn is_answered_at(reply: &str, request: &mut Properties) {
+fn is_answered_at(reply: &str, path: Option<&str>, request: &mut Properties) {
     if request.reply_to().is_none() {
-        request.set_reply_to(reply::path(reply).unwrap_or_else(|| reply.to_owned()));
+        request.set_reply_to(path.unwrap_or(reply).to_owned());
     }
     if request.correlation_id().is_none() && request.is_message_id_stamped() {
         request.set_correlation_id(reply.to_owned());

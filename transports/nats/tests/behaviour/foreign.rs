@@ -319,15 +319,23 @@ async fn a_request_of_core_nats_is_answered_at_its_reply_subject() {
         assert_eq!(id(&third).as_deref(), Some("mine"));
     };
     futures_util::future::join(answering, asking).await;
-    // Any other subject is an address like any other.
-    client.publish_with_reply(subject, "orders.m", "ask".into()).await.unwrap();
-    let request = requests.receive_within(LONG).await.unwrap().message;
-    assert_eq!(request.reply_to(), Some("orders.m"));
-    assert!(nats.sender("orders.m").await.is_err());
+    // A subject of the server's API, or of this transport, is an address like any other.
+    for refused in ["$JS.API.STREAM.DELETE.orders", "test.orders.m"] {
+        client.publish_with_reply(subject.clone(), refused, "ask".into()).await.unwrap();
+        let request = requests.receive_within(LONG).await.unwrap().message;
+        assert_eq!(request.reply_to(), Some(refused));
+        assert!(nats.sender(refused).await.is_err());
+    }
     // A request that a stream keeps names its reply subject in a header.
     publish(&nats, &path, headers(&[("Sb-Reply-To", "_INBOX.a.b")])).await;
     let request = nats.receiver(&path).await.unwrap().receive_within(LONG).await.unwrap();
     assert_eq!(request.message.reply_to(), Some("_INBOX/a/b"));
+    request.complete().await.unwrap();
+    // No other subject can be named there.
+    publish(&nats, &path, headers(&[("Sb-Reply-To", "alice.a.b")])).await;
+    let request = nats.receiver(&path).await.unwrap().receive_within(LONG).await.unwrap();
+    assert_eq!(request.message.reply_to(), Some("alice.a.b"));
+    assert!(nats.sender("alice.a.b").await.is_err());
     request.complete().await.unwrap();
     nats.delete(&path).await.unwrap();
 }

@@ -11,6 +11,7 @@ mod large_dead_letters;
 mod log;
 mod own;
 mod plain;
+mod prefixes;
 mod reconnection;
 mod republished;
 mod sealed;
