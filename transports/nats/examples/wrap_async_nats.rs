@@ -28,8 +28,10 @@ pub(crate) async fn place(jetstream: &Context, subject: &str, order: (&str, u64)
 }
 
 pub(crate) async fn consume(jetstream: &Context, consumer: &PullConsumer, dead: &str) -> Result<(), BoxError> {
-    // The last delivery that the server allows is a dead letter. Without `max_deliver` the layer's default applies.
-    let limit = u32::try_from(consumer.cached_info().config.max_deliver).unwrap_or(DeliveryLimitLayer::DEFAULT);
+    // One delivery less than the server allows, which is left for a dead letter that could not be published. Without
+    // `max_deliver` the layer's default applies.
+    let allowed = u32::try_from(consumer.cached_info().config.max_deliver - 1);
+    let limit = allowed.map_or(DeliveryLimitLayer::DEFAULT, |limit| limit.max(1));
     let layers = ServiceBuilder::new().layer(DeadLetterLayer::new()).layer(DeliveryLimitLayer::new(limit));
     let router = Router::new(Codecs::json()).fallback(priced).build()?;
     let mut stack = layers.layer(CatchPanicLayer::new()).service(router);

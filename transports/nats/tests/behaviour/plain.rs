@@ -1,5 +1,7 @@
 //! The example around a plain async-nats client, with a stream, a consumer and a dead-letter subject of its owner.
 
+use std::time::Duration;
+
 use consign::{message::PropertyValue, settlement::DeadLetter};
 use consign_nats::{
     async_nats::{
@@ -16,7 +18,7 @@ use crate::{LONG, server};
 #[expect(dead_code, reason = "the test has a stream of its own, whose name `main` takes as an argument")]
 mod wrap_async_nats;
 
-/// The example loses nothing, dead-letters at the last delivery that the consumer has, and keeps foreign headers.
+/// The example loses nothing, dead-letters one delivery before the last one of the consumer, and keeps foreign headers.
 #[tokio::test]
 async fn the_example_around_an_async_nats_client_settles_each_message() {
     let Some(url) = server::url() else { return };
@@ -32,7 +34,7 @@ async fn the_example_around_an_async_nats_client_settles_each_message() {
         max_deliver,
         ..Default::default()
     };
-    let of_orders = stream.create_consumer(consumer("orders", &orders, 3)).await.unwrap();
+    let of_orders = stream.create_consumer(consumer("orders", &orders, 4)).await.unwrap();
     let of_dead = stream.create_consumer(consumer("dead", &dead, -1)).await.unwrap();
 
     wrap_async_nats::place(&context, &orders, ("pen", 120)).await.unwrap();
@@ -59,7 +61,7 @@ async fn the_example_around_an_async_nats_client_settles_each_message() {
             if info.num_ack_pending == 0 && info.num_pending == 0 {
                 return;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
     tokio::select! {
@@ -85,6 +87,48 @@ async fn the_example_around_an_async_nats_client_settles_each_message() {
     context.delete_stream(&name).await.unwrap();
 }
 
+/// The example has a delivery left when a dead letter cannot be published, with a `max_deliver` and without one.
+#[tokio::test]
+async fn a_dead_letter_that_cannot_be_published_is_published_at_the_next_delivery() {
+    let Some(url) = server::url() else { return };
+    let context = jetstream::new(async_nats::connect(url).await.unwrap());
+    for max_deliver in [2, -1] {
+        let name = format!("plain-{:016x}", fastrand::u64(..));
+        let (orders, dead) = (format!("{name}.orders"), format!("{name}.dead"));
+        let config = stream::Config { name: name.clone(), subjects: vec![orders.clone()], ..Default::default() };
+        let stream = context.create_stream(config).await.unwrap();
+        let consumer = pull::Config {
+            durable_name: Some("orders".into()),
+            ack_wait: Duration::from_millis(500),
+            max_deliver,
+            ..Default::default()
+        };
+        let consumer = stream.create_consumer(consumer).await.unwrap();
+        wrap_async_nats::place(&context, &orders, ("ink", 0)).await.unwrap();
+        // No stream takes the dead letter.
+        let ended = tokio::time::timeout(LONG, wrap_async_nats::consume(&context, &consumer, &dead)).await;
+        ended.expect("a dead letter").unwrap_err();
+
+        let letters = format!("{name}-dead");
+        let config = stream::Config { name: letters.clone(), subjects: vec![dead.clone()], ..Default::default() };
+        let stream = context.create_stream(config).await.unwrap();
+        let settled = async {
+            let mut consumer = consumer.clone();
+            while stream.get_info().await.unwrap().state.messages == 0
+                || consumer.info().await.unwrap().num_ack_pending > 0
+            {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::select! {
+            ended = wrap_async_nats::consume(&context, &consumer, &dead) => panic!("{ended:?}"),
+            settled = tokio::time::timeout(LONG, settled) => settled.expect("a dead letter"),
+        }
+        context.delete_stream(&name).await.unwrap();
+        context.delete_stream(&letters).await.unwrap();
+    }
+}
+
 /// The page of wrapped clients has excerpts of the example.
 #[test]
 fn every_excerpt_of_the_page_is_in_the_example() {
@@ -100,5 +144,5 @@ fn every_excerpt_of_the_page_is_in_the_example() {
         assert!(source.contains(excerpt), "the example no longer has\n{excerpt}");
     }
     let is_code = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with("//");
-    assert_eq!(source.lines().filter(is_code).count(), 55, "the page has this number");
+    assert_eq!(source.lines().filter(is_code).count(), 56, "the page has this number");
 }
