@@ -225,6 +225,8 @@ impl Receiver for NatsReceiver {
         out: &mut Vec<Delivery<NatsLease>>,
     ) -> Poll<Result<usize, ReceiveError>> {
         let max = max.max(1);
+        // What this receive gets, an earlier stop has not released.
+        self.stopping = None;
         loop {
             // Before the look, so that no change is missed.
             let has_changed = self.poll_changed(cx);

@@ -3,13 +3,13 @@
 use std::{
     future::{Future, poll_fn},
     pin::pin,
-    task::Poll,
+    task::{Context, Poll, Waker},
 };
 
 use consign::{
     Message,
     message::EntityPath,
-    transport::{Delivery, ErrorKind, ReceiveDeferred, ReceiverExt, Sender},
+    transport::{Delivery, ErrorKind, ReceiveDeferred, Receiver, ReceiverExt, Sender},
 };
 use consign_conformance::log::Lines;
 use consign_nats::{NatsLease, NatsReceiver, QueueSettings};
@@ -181,4 +181,51 @@ async fn an_acknowledged_message_of_a_dropped_receiver_is_logged() {
         }
     }
     assert!(logged > 0);
+}
+
+/// Rules: S-66.
+/// The second stop follows a receive, so the first one does not answer for it.
+#[tokio::test]
+async fn a_second_stop_releases_what_a_receive_after_the_first_one_got() {
+    let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
+    let sender = nats.sender(&path).await.unwrap();
+    let mut receiver = nats.receiver(&path).await.unwrap();
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut taken = Vec::new();
+    assert!(receiver.poll_receive(&mut cx, 3, &mut taken).is_pending());
+    receiver.stop();
+    assert!(receiver.poll_stopped(&mut cx).is_pending());
+    assert!(poll_receive_for(&mut receiver, 3, &mut taken).await.is_none());
+    for body in ["a", "b", "c"] {
+        sender.send(Message::new(body)).await.unwrap();
+    }
+    // One of them is taken, and the others have arrived.
+    while taken.is_empty() {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        let _ = receiver.poll_receive(&mut cx, 1, &mut taken);
+    }
+    receiver.stop();
+    tokio::time::timeout(LONG, poll_fn(|cx| receiver.poll_stopped(cx))).await.expect("a stop ends");
+    let mut other = nats.receiver(&path).await.unwrap();
+    for _ in 0..2 {
+        let rest = other.receive_within(LONG).await.expect("the other messages are released");
+        assert_eq!(rest.message.received().unwrap().delivery_count, 1);
+        rest.complete().await.unwrap();
+    }
+    for delivery in taken {
+        delivery.complete().await.unwrap();
+    }
+    drop(receiver);
+    nats.delete(&path).await.unwrap();
+}
+
+/// Receives until the request is at the server.
+async fn poll_receive_for(
+    receiver: &mut NatsReceiver,
+    max: usize,
+    taken: &mut Vec<Delivery<NatsLease>>,
+) -> Option<usize> {
+    let receiving = poll_fn(|cx| receiver.poll_receive(cx, max, taken));
+    let received = tokio::time::timeout(std::time::Duration::from_millis(300), receiving).await.ok()?;
+    Some(received.expect("a connection"))
 }
