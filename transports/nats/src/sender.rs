@@ -146,7 +146,8 @@ impl Target {
             headers.insert(async_nats::header::NATS_MESSAGE_ID, &*wire::plain_id(id));
         }
         let max = self.inner.client.max_payload();
-        let reserve = ROOM_FOR_REASON.min(max / 8);
+        // Core NATS has no dead letters.
+        let reserve = if self.is_core { 0 } else { ROOM_FOR_REASON.min(max / 8) };
         if wire::size(&headers) + payload.len() > max.saturating_sub(reserve) {
             let why = format!("the server takes {max} bytes, of which {reserve} are kept for a dead letter's reason");
             return Err(SendError::new(ErrorKind::MessageSizeExceeded).with_detail(why));

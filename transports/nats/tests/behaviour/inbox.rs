@@ -131,6 +131,27 @@ async fn a_subject_that_cannot_be_published_to_is_refused() {
     nats.delete(&path).await.unwrap();
 }
 
+/// Core NATS has no dead letters, so nothing is reserved for the reason of one.
+#[tokio::test]
+async fn a_message_of_core_nats_may_have_the_size_that_the_server_takes() {
+    let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
+    let subject = format!("large.{path}");
+    let mut subscribed = nats.client().subscribe(subject.clone()).await.unwrap();
+    nats.client().flush().await.unwrap();
+    let max = nats.client().max_payload();
+    let large = || Message::new(vec![0; max - 1_000]);
+    let sender = nats.inbox().await.unwrap().sender(&subject).unwrap();
+    sender.send(large()).await.unwrap();
+    let message = tokio::time::timeout(LONG, subscribed.next()).await.unwrap().unwrap();
+    assert_eq!(message.payload.len(), max - 1_000);
+    let refused = sender.send(Message::new(vec![0; max])).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::MessageSizeExceeded);
+    // In a queue it could become a dead letter.
+    let refused = nats.sender(&path).await.unwrap().send(large()).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::MessageSizeExceeded);
+    nats.delete(&path).await.unwrap();
+}
+
 /// The requester that is killed while its call waits.
 #[tokio::test]
 async fn the_requester_that_is_killed() {
