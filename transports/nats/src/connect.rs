@@ -1,6 +1,7 @@
 //! The ways to a connection.
 
 use std::{
+    panic::{AssertUnwindSafe, resume_unwind},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -10,6 +11,7 @@ use std::{
 
 use async_nats::{Client, jetstream};
 use consign_core::transport::{ErrorKind, ManageError, ServerAddress};
+use futures_util::FutureExt;
 
 use crate::{
     connection::Nats,
@@ -45,8 +47,8 @@ impl Options {
     /// - [`CommunicationProblem`](ErrorKind::CommunicationProblem) if there is no server
     /// - [`ServiceTimeout`](ErrorKind::ServiceTimeout) if the server does not answer in time
     /// - [`Unauthorized`](ErrorKind::Unauthorized) if it refuses the credentials
-    /// - [`NotSupported`](ErrorKind::NotSupported) if it is older than 2.9 or without JetStream, or if `tls://` has no provider
-    ///   of cryptography
+    /// - [`NotSupported`](ErrorKind::NotSupported) if it is older than 2.9 or without JetStream, or if `tls://` or a server that
+    ///   requires TLS has no provider of cryptography
     /// - [`InvalidArgument`](ErrorKind::InvalidArgument) for an address or a namespace that breaks a rule
     pub async fn connect(self, url: &str) -> Result<Nats, ManageError> {
         let refused = |expected| ManageError::new(ErrorKind::InvalidArgument).with_detail(expected);
@@ -55,8 +57,10 @@ impl Options {
 
     pub(crate) async fn connect_to(mut self, servers: Servers) -> Result<Nats, ManageError> {
         let Servers { addresses, requires_tls, identity } = servers;
-        if !tls::has_provider() && requires_tls {
-            return Err(ManageError::new(ErrorKind::NotSupported).with_detail(tls::NO_PROVIDER));
+        let has_provider = tls::has_provider();
+        let without_provider = || ManageError::new(ErrorKind::NotSupported).with_detail(tls::NO_PROVIDER);
+        if !has_provider && requires_tls {
+            return Err(without_provider());
         }
         if let [only] = &*addresses {
             self.server = Some(ServerAddress::new(only.host().trim_matches(['[', ']'])).with_port(only.port()));
@@ -82,9 +86,13 @@ impl Options {
             Some(Identity::User { name, password }) => options.user_and_password(name, password),
             Some(Identity::Token(token)) => options.token(token),
         };
-        let client = match tokio::time::timeout(self.timeout, options.connect(addresses)).await {
-            Ok(Ok(client)) => client,
-            Ok(Err(error)) => return Err(connect_error(&error)),
+        // Without a provider the client panics if the server requires TLS, which only the server says.
+        let connecting = AssertUnwindSafe(options.connect(addresses)).catch_unwind();
+        let client = match tokio::time::timeout(self.timeout, connecting).await {
+            Ok(Ok(Ok(client))) => client,
+            Ok(Ok(Err(error))) => return Err(connect_error(&error)),
+            Ok(Err(_)) if !has_provider => return Err(without_provider()),
+            Ok(Err(panic)) => resume_unwind(panic),
             Err(_) => return Err(ManageError::new(ErrorKind::ServiceTimeout).with_detail("no connection in time")),
         };
         is_again.store(true, Ordering::Relaxed);
