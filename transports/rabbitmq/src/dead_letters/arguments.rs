@@ -32,11 +32,23 @@ struct Probe {
     arguments: BTreeMap<&'static str, AMQPValue>,
 }
 
-/// Returns the dead-letter exchange among the arguments of a queue, or why that cannot be read.
+/// Why an argument cannot be read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Unread {
+    /// The server has cut its answer before the value.
+    Cut {
+        argument: &'static str,
+        answer: String,
+    },
+    Other(String),
+}
+
+/// Returns the dead-letter exchange among the arguments of a queue, or why that cannot be read. An exchange alone is not
+/// enough: without the routing key, a dead letter could go to another queue.
 pub(super) async fn dead_letter_exchange(
     client: &Shared,
     queue: &str,
-) -> Result<Result<Option<DeadLetterExchange>, String>, Failure> {
+) -> Result<Result<Option<DeadLetterExchange>, Unread>, Failure> {
     let mut probe = Probe { options: QueueDeclareOptions::durable(), arguments: BTreeMap::new() };
     let exchange = match probe.read(client, queue, EXCHANGE).await? {
         Ok(Current::Text(exchange)) => exchange,
@@ -59,7 +71,7 @@ impl Probe {
         client: &Shared,
         queue: &str,
         name: &'static str,
-    ) -> Result<Result<Current, String>, Failure> {
+    ) -> Result<Result<Current, Unread>, Failure> {
         self.arguments.insert(name, AMQPValue::Boolean(true));
         for _ in 0..MOST {
             let arguments = self.arguments.iter().map(|(name, value)| (ShortString::from(*name), value.clone()));
@@ -67,17 +79,18 @@ impl Probe {
             let declaring =
                 async |leased: &Leased| leased.channel.queue_declare(queue.into(), self.options, arguments).await;
             let text = match client.manage("queue.declare", declaring).await {
-                Ok(_) => return Ok(Err("the server has accepted another declaration of it".into())),
+                Ok(_) => return Ok(Err(Unread::Other("the server has accepted another declaration of it".into()))),
                 Err(failure) if failure.is_refused_declaration() => failure.to_string(),
-                Err(failure) => return Ok(Err(failure.to_string())),
+                Err(failure) => return Ok(Err(Unread::Other(failure.to_string()))),
             };
             match difference(&text) {
                 Some((found, current)) if found == name => return Ok(Ok(current)),
                 Some((found, current)) if self.take(found, &current) => {}
-                _ => return Ok(Err(text)),
+                None if is_cut(&text) => return Ok(Err(Unread::Cut { argument: name, answer: text })),
+                _ => return Ok(Err(Unread::Other(text))),
             }
         }
-        Ok(Err("it has too many arguments".into()))
+        Ok(Err(Unread::Other("it has too many arguments".into())))
     }
 
     /// Sets an argument or a flag as the queue has it. Returns whether it is known.
@@ -120,6 +133,12 @@ impl Probe {
             Current::Truth(truth) => self.arguments.insert(name, AMQPValue::Boolean(truth)),
         };
     }
+}
+
+/// Returns whether an answer without a value begins like one with a value. The server cuts it to 255 bytes, so long names of the
+/// queue, the virtual host and the exchange leave too few for the value.
+fn is_cut(text: &str) -> bool {
+    text.contains("inequivalent arg '") && difference(text).is_none()
 }
 
 /// Reads `inequivalent arg 'NAME' for queue ...: received ... but current is 'VALUE'`, or `the value 'VALUE' of type 'TYPE'`.
@@ -176,7 +195,10 @@ mod tests {
             "none but current is the value '",
         ] {
             assert_eq!(difference(&answer(EXCHANGE, other)), None, "{other}");
+            assert!(is_cut(&answer(EXCHANGE, other)), "{other}");
         }
-        assert_eq!(difference("NOT_FOUND - no queue 'q' in vhost '/'"), None);
+        let other = "NOT_FOUND - no queue 'q' in vhost '/'";
+        assert_eq!((difference(other), is_cut(other)), (None, false));
+        assert!(!is_cut(&answer(EXCHANGE, "'true' but current is none")));
     }
 }

@@ -5,7 +5,7 @@ pub(crate) mod exchanges;
 
 use consign_core::{message::EntityPath, transport::ErrorKind};
 
-use self::exchanges::DeadLetterExchange;
+use self::{arguments::Unread, exchanges::DeadLetterExchange};
 use crate::{client::Shared, error::Failure, log, reply_to::REPLIES, stored};
 
 /// Returns the exchange for the dead letters of an entity whose dead-letter queue does not exist. `None` for an entity of this
@@ -20,7 +20,7 @@ pub(crate) async fn find(client: &Shared, path: &EntityPath) -> Result<Option<De
     }
     let found = if client.link.is_wrapped() {
         // The answer would close the channel of the program.
-        Err(String::from("it cannot be read on a channel that was wrapped"))
+        Err(Unread::Other("it cannot be read on a channel that was wrapped".into()))
     } else {
         arguments::dead_letter_exchange(client, path.as_str()).await?
     };
@@ -30,15 +30,22 @@ pub(crate) async fn find(client: &Shared, path: &EntityPath) -> Result<Option<De
             client.dead_letters.keep(path, exchange.clone());
             Ok(Some(exchange))
         }
-        Ok(None) => Err(none("it has none")),
-        Err(why) => Err(none(&why)),
+        Ok(None) => Err(none("it has none", SET_OR_REGISTER)),
+        Err(Unread::Other(why)) => Err(none(&why, SET_OR_REGISTER)),
+        Err(Unread::Cut { argument, answer }) => {
+            let why =
+                format!("the answer of RabbitMQ was cut before `{argument}`, because names are too long: {answer}");
+            Err(none(&why, "Call RabbitMq::register_dead_letter_exchange"))
+        }
     }
 }
 
-fn none(why: &str) -> Failure {
+const SET_OR_REGISTER: &str =
+    "Set `x-dead-letter-exchange` of the queue, or call RabbitMq::register_dead_letter_exchange";
+
+fn none(why: &str, remedy: &str) -> Failure {
     let detail = format!(
-        "the queue is of another program, and its dead-letter exchange is not known: {why}. Set `x-dead-letter-exchange` of the \
-         queue, or call RabbitMq::register_dead_letter_exchange. The message is redelivered"
+        "the queue is of another program, and its dead-letter exchange is not known: {why}. {remedy}. The message is redelivered"
     );
     Failure::new(ErrorKind::InvalidOperation, detail)
 }

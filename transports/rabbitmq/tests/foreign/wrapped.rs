@@ -38,11 +38,16 @@ pub(crate) struct Theirs {
 impl Theirs {
     /// `None` without a broker.
     pub(crate) async fn declare(arguments: &[(&str, AMQPValue)]) -> Option<Self> {
+        Self::declare_as(["theirs", "dlx", "dead"].map(support::unique), arguments).await
+    }
+
+    /// The same with the names of the queue, the exchange and the queue behind that.
+    async fn declare_as(names: [String; 3], arguments: &[(&str, AMQPValue)]) -> Option<Self> {
         support::connect(support::options()).await?.close().await.unwrap();
         let connection = Connection::connect(&support::address(), ConnectionProperties::default()).await.unwrap();
         let channel = connection.create_channel().await.unwrap();
         channel.confirm_select(ConfirmSelectOptions::default()).await.unwrap();
-        let [queue, exchange, dead] = ["theirs", "dlx", "dead"].map(support::unique);
+        let [queue, exchange, dead] = names;
         let options = ExchangeDeclareOptions::default();
         channel
             .exchange_declare(exchange.as_str().into(), ExchangeKind::Fanout, options, FieldTable::default())
@@ -268,6 +273,34 @@ async fn without_an_exchange_a_dead_letter_is_refused_and_nothing_is_created() {
     assert_eq!(long.unwrap_err().kind(), ErrorKind::InvalidArgument);
     connected.close().await.unwrap();
     theirs.end().await;
+}
+
+/// Rules: K-121.
+/// With the long exchange its name is missing in the answer, with the shorter one the routing key.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_is_cut_is_named_and_no_exchange_is_guessed() {
+    for (length, argument) in [(120, "x-dead-letter-exchange"), (40, "x-dead-letter-routing-key")] {
+        let long = |name: &str| format!("{:-<length$}", support::unique(name));
+        let names = [long("theirs"), support::unique("dlx"), support::unique("dead")];
+        let arguments =
+            [("x-dead-letter-exchange", text("DLX")), ("x-dead-letter-routing-key", text(&"k".repeat(120)))];
+        let Some(theirs) = Theirs::declare_as(names, &arguments).await else { return };
+        let rabbit = support::connect(support::options()).await.unwrap();
+        published(&theirs).await;
+        let mut receiver = rabbit.receiver(&theirs.queue).unwrap();
+        let refused = receiver.receive_within(SOON).await.unwrap().dead_letter(why()).await.expect_err(argument);
+        assert_eq!(refused.kind(), ErrorKind::InvalidOperation);
+        let said = refused.to_string();
+        assert!(said.contains(&format!("the answer of RabbitMQ was cut before `{argument}`")), "{said}");
+        assert!(said.contains("Call RabbitMq::register_dead_letter_exchange"), "{said}");
+
+        rabbit.register_dead_letter_exchange(&theirs.queue, &theirs.exchange, Some("registered")).unwrap();
+        receiver.receive_within(SOON).await.unwrap().dead_letter(why()).await.unwrap();
+        drop(receiver);
+        assert_dead(&theirs, "registered").await;
+        rabbit.close().await.unwrap();
+        theirs.end().await;
+    }
 }
 
 /// The page of wrapped clients has excerpts of the example.
