@@ -168,8 +168,8 @@ impl RabbitMqSender {
             }
             let outcomes = join_all(started).await;
             let is_any_stored = outcomes.iter().any(Result::is_ok);
-            let outcome = outcomes.into_iter().collect::<Result<(), Failure>>().and(outcome);
-            outcome.map_err(|failure| if is_any_stored { in_part(failure) } else { sender.error(&target, failure) })
+            let failures = outcomes.into_iter().filter_map(Result::err).chain(outcome.err());
+            of_all(is_any_stored, failures.map(|failure| sender.error(&target, failure)))
         }
     }
 
@@ -196,13 +196,18 @@ impl RabbitMqSender {
     }
 }
 
-/// Some messages of a batch are stored, so the error must not report a refusal.
-fn in_part(failure: Failure) -> SendError {
-    let error = SendError::from(failure);
-    if error.is_outcome_unknown() {
-        return error;
+/// Returns the result of a batch. If some messages are or may be stored, its error must not report a refusal.
+fn of_all(is_any_stored: bool, mut errors: impl Iterator<Item = SendError>) -> Result<(), SendError> {
+    let Some(first) = errors.next() else { return Ok(()) };
+    if first.is_outcome_unknown() {
+        return Err(first);
     }
-    SendError::new(ErrorKind::General).with_detail("a part of the batch is stored").with_source(error)
+    if !is_any_stored && !errors.any(|error| error.is_outcome_unknown()) {
+        return Err(first);
+    }
+    let is_retryable = first.is_retryable();
+    let error = SendError::new(ErrorKind::General).with_detail("a part of the batch is or may be stored");
+    Err(error.with_retryable(is_retryable).with_source(first))
 }
 
 struct Prepared {
@@ -323,3 +328,6 @@ impl transport::Sender for RabbitMqSender {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
