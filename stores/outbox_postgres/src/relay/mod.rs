@@ -281,11 +281,6 @@ impl Progress {
             }
         }
     }
-
-    #[cfg(feature = "postgres")]
-    fn is_pausing(&self, destination: &str) -> bool {
-        self.pauses.destinations(Instant::now()).contains(&destination)
-    }
 }
 
 impl<M> fmt::Debug for Relay<M> {

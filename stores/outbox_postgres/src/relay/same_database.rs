@@ -72,7 +72,7 @@ impl SameDatabase {
         client: &mut Client,
         group: Vec<Waiting>,
         to: &mut Progress,
-    ) -> Result<Option<Vec<Waiting>>, OutboxError> {
+    ) -> Result<Step, OutboxError> {
         let limit = to.send_timeout;
         // Each statement has the limit. Beyond it the connection is given up with what runs on it, and the destination pauses, so
         // that the others are sent by the next one.
@@ -90,16 +90,27 @@ impl SameDatabase {
         match outcome {
             // The rows are deleted already.
             Outcome::Sent => to.add(&group.iter().map(|row| row.report(Outcome::Sent)).collect::<Vec<_>>()),
-            // One of them is the reason: each is sent alone.
-            Outcome::Refused(_) if group.len() > 1 => return Ok(Some(group)),
+            Outcome::Refused(_) if group.len() > 1 => return Ok(Step::Each(group)),
             outcome => {
+                let step = if matches!(outcome, Outcome::Failed(_)) { Step::Failed } else { Step::Done };
                 let reports = first_report(&group, outcome);
                 within(to.timeout, rows::record(client, &to.outbox, &reports)).await?;
                 to.add(&reports);
+                return Ok(step);
             }
         }
-        Ok(None)
+        Ok(Step::Done)
     }
+}
+
+/// What became of a group.
+enum Step {
+    /// Its rows are sent or refused.
+    Done,
+    /// One of its rows is refused: each is sent alone.
+    Each(Vec<Waiting>),
+    /// It is sent again, before all later rows of its destination.
+    Failed,
 }
 
 /// What happened to a group is reported of its first row.
@@ -121,11 +132,10 @@ impl RelayMode for SameDatabase {
                 within(to.timeout, rows::record(client, &to.outbox, &others)).await?;
                 to.add(&others);
             }
-            let Some(each) = self.send_and_record(client, messages, to).await? else { continue };
+            let Step::Each(each) = self.send_and_record(client, messages, to).await? else { continue };
             for row in each {
-                let destination = row.destination.clone();
-                self.send_and_record(client, vec![row], to).await?;
-                if to.is_pausing(&destination) {
+                // Its pause may have ended already.
+                if let Step::Failed = self.send_and_record(client, vec![row], to).await? {
                     break;
                 }
             }

@@ -5,4 +5,5 @@
 mod failing;
 mod kills;
 mod relays;
+mod same_database;
 mod support;

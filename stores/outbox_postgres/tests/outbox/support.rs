@@ -5,7 +5,7 @@ use std::{env, process, time::Duration};
 use consign::Message;
 use consign_conformance::left_out;
 use consign_outbox_postgres::{
-    Destinations, Outbox, Relay, Relayed, Senders, Table,
+    Destinations, Outbox, Relay, RelayMode, Relayed, Senders, Table,
     tokio_postgres::{Client, Config, NoTls},
 };
 use tokio::{sync::oneshot, task::JoinHandle};
@@ -101,7 +101,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn start<D: Destinations>(relay: Relay<Senders<D>>) -> Self {
+    pub(crate) fn start<M: RelayMode + 'static>(relay: Relay<M>) -> Self {
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(async move {
             let stopped = async { drop(stopped.await) };

@@ -1,0 +1,102 @@
+//! Relays to queues in the database of the table.
+
+use std::{thread, time::Duration};
+
+use consign::{
+    Message,
+    administration::QueueSettings,
+    message::EntityPath,
+    transport::{ReceiveMode, ReceiverExt, Transport},
+};
+use consign_outbox_postgres::{Relay, SameDatabase, tokio_postgres::NoTls};
+use consign_postgres::Postgres;
+use tracing::{
+    Event, Metadata, Subscriber,
+    span::{Attributes, Id, Record},
+};
+
+use crate::support::{self, Bench, LONG, Running, message};
+
+/// Queues in the schema of a test's own.
+struct Queues {
+    bench: Bench,
+    postgres: Postgres,
+}
+
+impl Queues {
+    async fn new() -> Self {
+        let bench = Bench::new().await;
+        let postgres = Postgres::options().schema(bench.name.as_str()).connect(&support::address()).await.unwrap();
+        postgres.migrate().await.unwrap();
+        Self { bench, postgres }
+    }
+
+    fn relay(&self) -> Relay<SameDatabase> {
+        let relay = Relay::same_database(self.bench.outbox.clone(), self.bench.named(), NoTls, self.postgres.clone());
+        relay.poll_interval(Duration::from_millis(20)).backoff(Duration::from_millis(1), Duration::from_millis(1))
+    }
+
+    /// Receives a message, and returns its id.
+    async fn receive(&self, queue: &str) -> String {
+        let path = EntityPath::new(queue).unwrap();
+        let mut receiver = Transport::receiver(&self.postgres, &path, ReceiveMode::PeekLock).await.unwrap();
+        let delivery = receiver.receive_within(LONG).await.unwrap();
+        let id = delivery.message.message_id().unwrap().to_owned();
+        delivery.complete().await.unwrap();
+        id
+    }
+
+    async fn end(self) {
+        self.bench.client.batch_execute(&format!("DROP SCHEMA {} CASCADE", self.bench.name)).await.unwrap();
+        self.bench.end().await;
+    }
+}
+
+/// A log whose lines take longer than a pause.
+struct SlowLog;
+
+impl Subscriber for SlowLog {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "consign::outbox"
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, _: &Event<'_>) {
+        thread::sleep(Duration::from_millis(10));
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// Rules: X-42.
+/// A batch with a message that is refused is sent one by one. The pause after the one that fails has ended when it is logged.
+#[tokio::test]
+async fn no_message_is_sent_after_one_that_fails_however_short_its_pause_is() {
+    let _guard = tracing::subscriber::set_default(SlowLog);
+    let mut queues = Queues::new().await;
+    let settings = QueueSettings::default().duplicate_detection(Duration::from_secs(600)).max_message_size(1_000);
+    queues.postgres.create_queue("orders", settings).await.unwrap();
+    let large = Message::builder().message_id("large").build("x".repeat(2_000)).unwrap();
+    queues.bench.add("orders", [large, message("a"), message("b")]).await;
+    // This transaction has the id of the second message, so that its send waits.
+    let mut other = support::client().await;
+    let holding = other.transaction().await.unwrap();
+    queues.postgres.sender("orders").await.unwrap().send_in(&holding, [message("a")]).await.unwrap();
+    let running = Running::start(queues.relay().send_timeout(Duration::from_millis(100)));
+    queues.bench.until("EXISTS (SELECT FROM {t} WHERE message_id = 'a' AND attempts >= 2)").await;
+    holding.rollback().await.unwrap();
+    assert_eq!([queues.receive("orders").await, queues.receive("orders").await], ["a", "b"]);
+    queues.bench.until_sent().await;
+    let relayed = running.stop().await;
+    assert_eq!((relayed.sent, relayed.refused), (2, 1));
+    queues.end().await;
+}
