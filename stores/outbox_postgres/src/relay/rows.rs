@@ -124,7 +124,7 @@ pub(super) async fn record(client: &Client, outbox: &Outbox, reports: &[Report])
         };
         let sql = format!(
             "UPDATE {table} SET attempts = attempts + 1, error = left($2, 4096), \
-             refused = CASE WHEN $3 THEN clock_timestamp() END WHERE id = $1"
+             refused = CASE WHEN $3 THEN clock_timestamp() ELSE refused END WHERE id = $1"
         );
         // PostgreSQL has no zero byte in a text.
         let error = error.replace('\0', "");

@@ -14,7 +14,7 @@ use consign::{
     transport::{Batch, BoxFuture, ErrorKind, SendError, Sender},
 };
 use consign_outbox_postgres::{Destinations, To};
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
 
 use crate::support::{Bench, Running, message};
 
@@ -170,5 +170,45 @@ async fn a_destination_that_recovers_is_sent_to_though_the_reads_of_it_alone_fai
     running.stop().await;
     let sql = format!("DROP VIEW {0}; ALTER TABLE {0}_rows RENAME TO {0}; DROP SEQUENCE {0}_failed", bench.name);
     bench.client.batch_execute(&sql).await.unwrap();
+    bench.end().await;
+}
+
+/// Fails when it is told to.
+#[derive(Clone, Default)]
+struct Held {
+    began: Arc<Notify>,
+    fail: Arc<Notify>,
+}
+
+impl Sender for Held {
+    type Send = BoxFuture<Result<(), SendError>>;
+
+    fn send(&self, _: Message) -> Self::Send {
+        let this = self.clone();
+        Box::pin(async move {
+            this.began.notify_one();
+            this.fail.notified().await;
+            Err(SendError::new(ErrorKind::ServiceBusy))
+        })
+    }
+
+    fn send_batch(&self, _: Batch) -> Self::Send {
+        Box::pin(async { Err(SendError::new(ErrorKind::NotSupported)) })
+    }
+}
+
+/// Rules: X-43.
+#[tokio::test]
+async fn a_row_that_is_set_to_refused_while_it_is_sent_stays_so_when_the_send_fails() {
+    let (mut bench, held) = (Bench::new().await, Held::default());
+    bench.add("orders", [message("a")]).await;
+    let running = Running::start(bench.relay(To::sender(held.clone())));
+    held.began.notified().await;
+    bench.client.batch_execute(&format!("UPDATE {} SET refused = clock_timestamp()", bench.name)).await.unwrap();
+    held.fail.notify_one();
+    running.stop().await;
+    let refused = bench.outbox.refused(&bench.client, 10).await.unwrap();
+    assert_eq!(refused.iter().map(|one| one.attempts).collect::<Vec<_>>(), [1]);
+    assert_eq!(bench.outbox.waiting(&bench.client).await.unwrap(), 0);
     bench.end().await;
 }
