@@ -1,7 +1,10 @@
 use std::{sync::Arc, time::Duration};
 
 use consign_core::{Message, message::EntityPath};
-use tokio_postgres::{Client, GenericClient, Transaction, types::Type};
+use tokio_postgres::{
+    Client, GenericClient, Transaction,
+    types::{ToSql, Type},
+};
 use uuid::Uuid;
 
 use crate::{OutboxError, OutboxErrorKind, Table, encoding};
@@ -52,7 +55,8 @@ impl Outbox {
         Self { table: Arc::new(table), insert: insert.into() }
     }
 
-    /// Creates the table if it is missing, by [`Table::sql`]. Several processes may do so at the same time.
+    /// Creates the table if it is missing, by [`Table::sql`]. Several processes may do so at the same time. If the table exists in
+    /// this version, it takes no lock.
     ///
     /// # Errors
     ///
@@ -60,16 +64,31 @@ impl Outbox {
     pub async fn create_table(&self, client: &Client) -> Result<(), OutboxError> {
         /// The number of the lock under which tables are created: without it all but one of several creations would fail.
         const CREATING: i64 = i64::from_be_bytes(*b"outbox\0\0");
+        // The statements wait for each transaction that has added messages, and those that add later wait for them.
+        if self.exists(client).await? {
+            return Ok(());
+        }
         let sql = self.table.sql();
         // Several statements in one request are one transaction.
         client.batch_execute(&format!("SELECT pg_advisory_xact_lock({CREATING}); {sql}")).await?;
         self.check_version(client).await
     }
 
-    pub(crate) async fn check_version(&self, client: &impl GenericClient) -> Result<(), OutboxError> {
+    /// Returns whether the table exists in the version of this crate.
+    async fn exists(&self, client: &Client) -> Result<bool, OutboxError> {
+        let sql = "SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL";
+        let names: [&(dyn ToSql + Sync); 2] = [&self.table.quoted(), &self.table.quoted_version()];
+        let are_there: bool = client.query_one(sql, &names).await?.try_get(0)?;
+        Ok(are_there && self.version(client).await? == Some(Table::VERSION))
+    }
+
+    async fn version(&self, client: &impl GenericClient) -> Result<Option<i32>, OutboxError> {
         let sql = format!("SELECT version FROM {}", self.table.quoted_version());
-        let version: Option<i32> = client.query_opt(&sql, &[]).await?.map(|row| row.try_get(0)).transpose()?;
-        match version {
+        Ok(client.query_opt(&sql, &[]).await?.map(|row| row.try_get(0)).transpose()?)
+    }
+
+    pub(crate) async fn check_version(&self, client: &impl GenericClient) -> Result<(), OutboxError> {
+        match self.version(client).await? {
             Some(Table::VERSION) => Ok(()),
             other => {
                 let found = other.map_or_else(|| "none".to_owned(), |version| version.to_string());
@@ -116,7 +135,7 @@ impl Outbox {
         }
         let bytes = encoding::encode(message)?;
         let id = message.message_id().unwrap_or_default();
-        let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 4] = [
+        let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
             (&destination.as_str(), Type::TEXT),
             (&message.session_id(), Type::TEXT),
             (&id, Type::TEXT),

@@ -424,3 +424,17 @@ async fn the_longest_intervals_are_no_panic() {
     assert_eq!(running.stop().await.sent, 2);
     bench.end().await;
 }
+
+/// Rules: X-46.
+/// An index waits for the end of each transaction that has added, and those that add later wait for the index.
+#[tokio::test]
+async fn a_table_that_exists_is_not_locked() {
+    let mut bench = Bench::new().await;
+    let transaction = bench.client.transaction().await.unwrap();
+    bench.outbox.add(&transaction, "orders", &message("a")).await.unwrap();
+    let other = support::client().await;
+    other.batch_execute("SET lock_timeout = 1").await.unwrap();
+    bench.outbox.create_table(&other).await.unwrap();
+    transaction.rollback().await.unwrap();
+    bench.end().await;
+}
