@@ -239,8 +239,9 @@ impl<M: RelayMode> Relay<M> {
                 Err(next) => return Ok(next),
             };
             let reading = rows::read(&connection.client, &self.to.outbox, self.batch.into(), &selection);
-            let mut some = within(self.to.timeout, reading).await.inspect_err(|_| self.to.pauses.read_failed())?;
-            let leaves_rows = selection.limit(&mut some, self.batch);
+            let (mut some, found) =
+                within(self.to.timeout, reading).await.inspect_err(|_| self.to.pauses.read_failed())?;
+            let leaves_rows = selection.limit(&mut some, found, self.batch as usize);
             self.to.pauses.selected(&selection, some.is_empty(), leaves_rows);
             if !some.is_empty() {
                 self.mode.relay(&mut connection.client, some, &mut self.to).await?;

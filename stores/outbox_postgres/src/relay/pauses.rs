@@ -55,9 +55,9 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// Keeps the rows of as many destinations as may be sent to, all rows of each. Returns whether rows may be left behind.
-    pub(super) fn limit(&self, rows: &mut Vec<Waiting>, batch: u32) -> bool {
-        let read = rows.len();
+    /// Keeps the rows of as many destinations as may be sent to, all rows of each. Returns whether rows may be left behind,
+    /// of those that were found, or after a batch of them.
+    pub(super) fn limit(&self, rows: &mut Vec<Waiting>, found: usize, batch: usize) -> bool {
         let mut sent_to = HashSet::new();
         rows.retain(|row| {
             if sent_to.len() < self.most {
@@ -65,7 +65,7 @@ impl Selection {
             }
             sent_to.contains(&row.destination)
         });
-        rows.len() < read || u32::try_from(read).is_ok_and(|read| read >= batch)
+        rows.len() < found || found >= batch
     }
 
     pub(super) fn is_all(&self) -> bool {

@@ -9,6 +9,9 @@ use tokio_postgres::{
 use super::pauses::Selection;
 use crate::{Outbox, OutboxError, encoding};
 
+/// How many bytes of messages are read at once. A batch that takes too long to arrive would be read again and again.
+const MOST_BYTES: i64 = 8 << 20;
+
 /// A message that waits.
 #[derive(Debug)]
 pub struct Waiting {
@@ -74,27 +77,32 @@ impl Waiting {
     }
 }
 
-/// Returns the oldest rows of some destinations.
+/// Returns the oldest rows of some destinations: the first one, and others as far as [`MOST_BYTES`] allow. The number is how many
+/// were found.
 pub(super) async fn read(
     client: &Client,
     outbox: &Outbox,
     max: i64,
     selection: &Selection,
-) -> Result<Vec<Waiting>, OutboxError> {
+) -> Result<(Vec<Waiting>, usize), OutboxError> {
     let mut parameters: Vec<(&(dyn ToSql + Sync), Type)> =
-        vec![(&selection.listed, Type::TEXT_ARRAY), (&max, Type::INT8)];
+        vec![(&selection.listed, Type::TEXT_ARRAY), (&max, Type::INT8), (&MOST_BYTES, Type::INT8)];
     let listed = if selection.is_only { "= ANY" } else { "<> ALL" };
     // Only where it is needed: PostgreSQL cannot estimate it, and might not use the index.
     let share = selection.share.as_ref().map_or("", |(seed, bits)| {
         parameters.extend([(seed as &(dyn ToSql + Sync), Type::INT8), (bits, Type::INT8)]);
-        "AND (hashtextextended(destination, $3) & $4) = 0"
+        "AND (hashtextextended(destination, $4) & $5) = 0"
     });
     let sql = format!(
-        "SELECT id, destination, session, message_id, message FROM {} WHERE refused IS NULL \
-         AND destination {listed}($1) {share} ORDER BY id LIMIT $2",
+        "SELECT id, destination, session, message_id, message, found FROM (\
+           SELECT *, sum(octet_length(message)) OVER (ORDER BY id) AS bytes, count(*) OVER () AS found FROM (\
+             SELECT id, destination, session, message_id, message FROM {} WHERE refused IS NULL \
+             AND destination {listed}($1) {share} ORDER BY id LIMIT $2) oldest) summed \
+         WHERE bytes <= $3 OR bytes = octet_length(message) ORDER BY id",
         outbox.table.quoted()
     );
     let rows = client.query_typed(&sql, &parameters).await?;
+    let found: i64 = rows.first().map_or(Ok(0), |row| row.try_get(5))?;
     let read = |row: tokio_postgres::Row| {
         Ok(Waiting {
             id: row.try_get(0)?,
@@ -104,7 +112,8 @@ pub(super) async fn read(
             message: row.try_get(4)?,
         })
     };
-    rows.into_iter().map(read).collect()
+    let rows = rows.into_iter().map(read).collect::<Result<_, OutboxError>>()?;
+    Ok((rows, usize::try_from(found).unwrap_or(usize::MAX)))
 }
 
 /// Deletes the rows of sent messages, and marks the others.

@@ -212,3 +212,25 @@ async fn a_row_that_is_set_to_refused_while_it_is_sent_stays_so_when_the_send_fa
     assert_eq!(bench.outbox.waiting(&bench.client).await.unwrap(), 0);
     bench.end().await;
 }
+
+/// Rules: X-50.
+#[tokio::test]
+async fn a_batch_has_a_message_or_as_many_as_fit_into_8_mib() {
+    let (mut bench, healthy) = (Bench::new().await, Healthy::default());
+    // Data sections.
+    let sql = format!(
+        "INSERT INTO {0} (destination, message_id, message) \
+         VALUES ('healthy', 'large', '\\x005375b000900000'::bytea || convert_to(repeat('x', 9 << 20), 'UTF8')); \
+         INSERT INTO {0} (destination, session, message_id, message) \
+         SELECT 'failing', number, number, '\\x005375b000300000'::bytea || convert_to(repeat('x', 3 << 20), 'UTF8') \
+         FROM generate_series(1, 6) number",
+        bench.name
+    );
+    bench.client.batch_execute(&sql).await.unwrap();
+    let hour = Duration::from_secs(3_600);
+    let running = Running::start(bench.relay(healthy.clone()).backoff(hour, hour));
+    bench.until("EXISTS (SELECT FROM {t} WHERE attempts > 0)").await;
+    assert_eq!((running.stop().await.sent, healthy.taken.lock().unwrap().len()), (1, 1));
+    bench.until("(SELECT count(*) = 2 FROM {t} WHERE attempts > 0)").await;
+    bench.end().await;
+}

@@ -85,7 +85,8 @@ fn read(pauses: &mut Pauses, waiting: &[String], batch: usize, now: Instant) -> 
             message: Vec::new(),
         };
         let mut rows: Vec<_> = waiting.iter().filter(is_selected).take(batch).map(row).collect();
-        let leaves_rows = selection.limit(&mut rows, u32::try_from(batch).unwrap());
+        let found = rows.len();
+        let leaves_rows = selection.limit(&mut rows, found, batch);
         pauses.selected(&selection, rows.is_empty(), leaves_rows);
         if !rows.is_empty() || selection.is_all() {
             return Ok(rows);
