@@ -31,6 +31,10 @@ const REPORTS: usize = 64;
 /// long, while the other destinations wait. A failure that comes at once may be that of its session alone.
 const SLOW: Duration = Duration::from_secs(1);
 
+/// After this time a batch has no further message of a destination and session: one that takes long for each would delay the
+/// others, and the shutdown, by all that were read.
+const LONG: Duration = Duration::from_secs(1);
+
 /// Sends by the senders of a transport, at least once.
 pub struct Senders<D: Destinations> {
     destinations: D,
@@ -64,22 +68,24 @@ impl<D: Destinations> Senders<D> {
         reports: mpsc::Sender<Report>,
     ) {
         let slow = parking_lot::Mutex::new(HashSet::new());
-        let (slow, reports) = (&slow, &reports);
+        let (slow, reports, began) = (&slow, &reports, Instant::now());
         stream::iter(groups)
-            .for_each_concurrent(concurrency, |group| self.send_all(group, limit, slow, reports.clone()))
+            .for_each_concurrent(concurrency, |group| self.send_all(group, (began, limit), slow, reports.clone()))
             .await;
     }
 
-    /// Sends the messages of one destination and session one after the other, up to the first that is to be sent again.
+    /// Sends the messages of one destination and session one after the other, up to the first that is to be sent again. If the
+    /// batch began long ago, it is only the first one.
     async fn send_all(
         &self,
         group: Vec<Waiting>,
-        limit: Duration,
+        (batch, limit): (Instant, Duration),
         slow: &parking_lot::Mutex<HashSet<String>>,
         reports: mpsc::Sender<Report>,
     ) {
-        for waiting in group {
-            if slow.lock().contains(&waiting.destination) {
+        for (place, waiting) in group.into_iter().enumerate() {
+            let is_late = place > 0 && batch.elapsed() >= LONG;
+            if is_late || slow.lock().contains(&waiting.destination) {
                 return;
             }
             let began = Instant::now();
@@ -188,6 +194,12 @@ mod tests {
         Waiting { id, destination: destination.into(), session, message_id: id.to_string(), message: Vec::new() }
     }
 
+    fn full_row(id: i64, destination: &str, session: &str) -> Waiting {
+        let message = Message::builder().subject(destination.to_owned()).session_id(session.to_owned());
+        let message = encoding::encode(&message.build("").unwrap()).unwrap();
+        Waiting { message: message.to_vec(), ..row(id, destination, Some(session)) }
+    }
+
     /// Rules: X-42.
     #[test]
     fn each_destination_and_session_keeps_its_order() {
@@ -234,13 +246,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_silent_destination_delays_the_others_by_one_timeout() {
         let rows = |destination: &str| -> Vec<Waiting> {
-            let in_session = |id: i64| {
-                let session = id.to_string();
-                let message = Message::builder().subject(destination.to_owned()).session_id(session.clone());
-                let message = encoding::encode(&message.build("").unwrap()).unwrap();
-                Waiting { message: message.to_vec(), ..row(id, destination, Some(&session)) }
-            };
-            (0..100).map(in_session).collect()
+            (0..100).map(|id| full_row(id, destination, &id.to_string())).collect()
         };
         let senders = Senders::new(To::sender(Picky));
         let began = Instant::now();
@@ -255,6 +261,50 @@ mod tests {
         let count = |destination: &str, sent| counts.get(&(destination.to_owned(), sent)).copied().unwrap_or_default();
         assert_eq!((count("a", false), count("b", true)), (16, 100));
         assert_eq!((count("c", false), count("c", true)), (1, 99), "the other sessions of one that fails at once");
+    }
+
+    /// Takes 5 s for each message of `slow`, and none for those of others.
+    #[derive(Clone)]
+    struct Slow;
+
+    impl Sender for Slow {
+        type Send = BoxFuture<Result<(), SendError>>;
+
+        fn send(&self, message: Message) -> Self::Send {
+            let time = Duration::from_secs(if message.subject() == Some("slow") { 5 } else { 0 });
+            Box::pin(async move {
+                tokio::time::sleep(time).await;
+                Ok(())
+            })
+        }
+
+        fn send_batch(&self, _: Batch) -> Self::Send {
+            unimplemented!("nothing is sent in batches")
+        }
+    }
+
+    /// Rules: X-48.
+    #[tokio::test(start_paused = true)]
+    async fn a_destination_that_takes_long_for_each_message_delays_the_others_by_one() {
+        let rows = |destination: &str, sessions: i64| -> Vec<Waiting> {
+            (0..100).map(|id| full_row(id, destination, &(id % sessions).to_string())).collect()
+        };
+        let senders = Senders::new(To::sender(Slow));
+        let began = Instant::now();
+        let all = [("slow", 2), ("orders", 1)]
+            .into_iter()
+            .flat_map(|(destination, sessions)| rows(destination, sessions))
+            .collect();
+        let (reports, mut reported) = mpsc::channel(1_000);
+        senders.send_groups(groups(all, true), Duration::from_secs(30), 16, reports).await;
+        assert_eq!(began.elapsed(), Duration::from_secs(5));
+        let mut sent = Vec::new();
+        while let Some(report) = reported.recv().await {
+            assert_eq!(report.outcome, Outcome::Sent);
+            sent.push((report.destination, report.id));
+        }
+        let of = |destination: &str| sent.iter().filter(|(of, _)| of == destination).map(|(_, id)| *id).collect();
+        assert_eq!((of("slow"), of("orders")), (vec![0, 1], (0..100).collect::<Vec<_>>()));
     }
 
     /// Rules: X-43.
