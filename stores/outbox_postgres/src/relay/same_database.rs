@@ -83,6 +83,7 @@ impl SameDatabase {
             return Err(error);
         };
         let sent = sent?;
+        let is_full = sent.as_ref().is_err_and(|error| error.kind() == ErrorKind::QuotaExceeded);
         let outcome = match &sent {
             Ok(()) => Outcome::Sent,
             Err(error) => outcome(error),
@@ -91,6 +92,8 @@ impl SameDatabase {
             // The rows are deleted already.
             Outcome::Sent => to.add(&group.iter().map(|row| row.report(Outcome::Sent)).collect::<Vec<_>>()),
             Outcome::Refused(_) if group.len() > 1 => return Ok(Step::Each(group)),
+            // A part of them may fit, and a batch that is larger than the queue never would.
+            Outcome::Failed(_) if is_full && group.len() > 1 => return Ok(Step::Each(group)),
             outcome => {
                 let step = if matches!(outcome, Outcome::Failed(_)) { Step::Failed } else { Step::Done };
                 let reports = first_report(&group, outcome);
@@ -107,7 +110,7 @@ impl SameDatabase {
 enum Step {
     /// Its rows are sent or refused.
     Done,
-    /// One of its rows is refused: each is sent alone.
+    /// One of its rows is refused, or all of them do not fit: each is sent alone.
     Each(Vec<Waiting>),
     /// It is sent again, before all later rows of its destination.
     Failed,

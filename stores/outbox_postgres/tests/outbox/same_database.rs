@@ -100,3 +100,19 @@ async fn no_message_is_sent_after_one_that_fails_however_short_its_pause_is() {
     assert_eq!((relayed.sent, relayed.refused), (2, 1));
     queues.end().await;
 }
+
+/// Rules: X-45.
+#[tokio::test]
+async fn a_queue_takes_as_many_messages_of_a_batch_as_fit_into_it() {
+    let mut queues = Queues::new().await;
+    queues.postgres.create_queue("orders", QueueSettings::default().max_size(10_000)).await.unwrap();
+    let sized = |id: i32| Message::builder().message_id(id.to_string()).build("x".repeat(3_500)).unwrap();
+    queues.bench.add("orders", (0..6).map(sized)).await;
+    let running = Running::start(queues.relay());
+    for id in 0..6 {
+        assert_eq!(queues.receive("orders").await, id.to_string());
+    }
+    queues.bench.until_sent().await;
+    assert_eq!(running.stop().await.sent, 6);
+    queues.end().await;
+}
