@@ -131,9 +131,15 @@ pub(super) async fn record(client: &Client, outbox: &Outbox, reports: &[Report])
             Outcome::Refused(error) => (error, true),
             Outcome::Failed(error) => (error, false),
         };
+        // A failure is not worth a wait: the lock of the row may be its reason.
+        let row = if is_refused {
+            "$1".to_owned()
+        } else {
+            format!("(SELECT id FROM {table} WHERE id = $1 FOR UPDATE SKIP LOCKED)")
+        };
         let sql = format!(
             "UPDATE {table} SET attempts = attempts + 1, error = left($2, 4096), \
-             refused = CASE WHEN $3 THEN clock_timestamp() ELSE refused END WHERE id = $1"
+             refused = CASE WHEN $3 THEN clock_timestamp() ELSE refused END WHERE id = {row}"
         );
         // PostgreSQL has no zero byte in a text.
         let error = error.replace('\0', "");

@@ -48,9 +48,9 @@ impl SameDatabase {
         let parameters: [(&(dyn ToSql + Sync), Type); 1] = [(&ids, Type::INT8_ARRAY)];
         let deleting = transaction.query_typed(&sql, &parameters);
         let deleted = match tokio::try_join!(transaction.batch_execute(&limit), deleting) {
-            Err(error) if error.code() == Some(&SqlState::QUERY_CANCELED) => {
+            Err(error) if is_of_statement(&error) => {
                 transaction.rollback().await?;
-                return Ok(Err(SendError::new(ErrorKind::ServiceTimeout).with_source(error)));
+                return Ok(Err(failed(error)));
             }
             deleted => deleted?.1,
         };
@@ -59,7 +59,10 @@ impl SameDatabase {
         let messages = group.iter().filter(|row| deleted.contains(&row.id));
         let messages = messages.filter_map(|row| row.message().ok());
         match sender.send_in(&transaction, messages).await {
-            Ok(()) => Ok(Ok(transaction.commit().await?)),
+            Ok(()) => match transaction.commit().await {
+                Err(error) if is_of_statement(&error) => Ok(Err(failed(error))),
+                committed => Ok(Ok(committed?)),
+            },
             Err(error) => {
                 transaction.rollback().await?;
                 Ok(Err(error))
@@ -104,6 +107,20 @@ impl SameDatabase {
         }
         Ok(Step::Done)
     }
+}
+
+/// Returns whether the server refused a statement, and the connection is still usable.
+fn is_of_statement(error: &tokio_postgres::Error) -> bool {
+    // Class 08 is a lost connection, and 57P01 and the like the end of the server.
+    error.code().is_some_and(|code| !["08", "57P"].iter().any(|class| code.code().starts_with(class)))
+}
+
+/// A lock that was not free in time, a deadlock, or the like: the destination pauses, and the others are sent.
+fn failed(error: tokio_postgres::Error) -> SendError {
+    let is_time = error.code() == Some(&SqlState::QUERY_CANCELED);
+    let kind = if is_time { ErrorKind::ServiceTimeout } else { ErrorKind::ServiceBusy };
+    let detail = error.code().map_or_else(String::new, |code| format!("SQLSTATE {}", code.code()));
+    SendError::new(kind).with_detail(detail).with_source(error)
 }
 
 /// What became of a group.

@@ -116,3 +116,29 @@ async fn a_queue_takes_as_many_messages_of_a_batch_as_fit_into_it() {
     assert_eq!(running.stop().await.sent, 6);
     queues.end().await;
 }
+
+/// Rules.
+/// The error of a statement is not that of the connection.
+#[tokio::test]
+async fn a_row_that_is_locked_delays_no_other_destination() {
+    let mut queues = Queues::new().await;
+    for queue in ["slow", "orders"] {
+        queues.postgres.create_queue(queue, QueueSettings::default()).await.unwrap();
+    }
+    queues.bench.add("slow", [message("a")]).await;
+    queues.bench.add("orders", [message("b")]).await;
+    let mut other = support::client().await;
+    let holding = other.transaction().await.unwrap();
+    let locking = format!("SELECT FROM {} WHERE destination = 'slow' FOR UPDATE", queues.bench.name);
+    holding.batch_execute(&locking).await.unwrap();
+    let mut config = queues.bench.named();
+    config.options("-c lock_timeout=20");
+    let relay = Relay::same_database(queues.bench.outbox.clone(), config, NoTls, queues.postgres.clone());
+    let running = Running::start(relay.backoff(Duration::from_millis(5), Duration::from_millis(50)));
+    assert_eq!(queues.receive("orders").await, "b");
+    holding.rollback().await.unwrap();
+    assert_eq!(queues.receive("slow").await, "a");
+    queues.bench.until_sent().await;
+    assert_eq!(running.stop().await.sent, 2);
+    queues.end().await;
+}
