@@ -213,6 +213,8 @@ impl<M: RelayMode> Relay<M> {
         S: Future<Output = ()> + Send,
     {
         while !connection.lock(&self.to.outbox, self.to.timeout).await? {
+            // It sends nothing, so that nothing is sent again.
+            *failures = 0;
             tokio::select! {
                 biased;
                 () = &mut shutdown => return Ok(()),

@@ -234,3 +234,31 @@ async fn a_batch_has_a_message_or_as_many_as_fit_into_8_mib() {
     bench.until("(SELECT count(*) = 2 FROM {t} WHERE attempts > 0)").await;
     bench.end().await;
 }
+
+/// Rules: X-47.
+/// The pauses between nine connections would otherwise be 12 s at least.
+#[tokio::test]
+async fn a_relay_that_waits_for_the_lock_of_another_connects_again_after_a_short_pause() {
+    let bench = Bench::new().await;
+    let first = Running::start(bench.relay(Healthy::default()));
+    let holder = "pg_stat_activity JOIN pg_locks USING (pid) WHERE application_name = '{t}' AND locktype = 'advisory'";
+    bench.until(&format!("EXISTS (SELECT FROM {holder} AND granted)")).await;
+    let sql = format!("SELECT pid FROM {holder} AND granted").replace("{t}", &bench.name);
+    let holder: i32 = bench.client.query_one(&sql, &[]).await.unwrap().get(0);
+    let second = Running::start(bench.relay(Healthy::default()));
+    let began = Instant::now();
+    let mut ended = 0;
+    for _ in 0..9 {
+        let standby = format!(
+            "pg_stat_activity WHERE application_name = '{{t}}' AND pid NOT IN ({holder}, {ended}) AND state = 'idle' \
+             AND query LIKE 'SELECT pg_try_advisory_lock%'"
+        );
+        bench.until(&format!("EXISTS (SELECT FROM {standby})")).await;
+        let sql = format!("SELECT pid, pg_terminate_backend(pid) FROM {standby}").replace("{t}", &bench.name);
+        ended = bench.client.query_one(&sql, &[]).await.unwrap().get(0);
+    }
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    first.stop().await;
+    second.stop().await;
+    bench.end().await;
+}
