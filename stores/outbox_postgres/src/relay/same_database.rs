@@ -27,15 +27,15 @@ impl SameDatabase {
         Self(postgres)
     }
 
-    /// Sends the messages of one destination, all or none.
+    /// Sends the messages of one destination, all or none. Returns the numbers of their rows: others may be gone.
     async fn send(
         &self,
         client: &mut Client,
         outbox: &Outbox,
         group: &[Waiting],
         limit: Duration,
-    ) -> Result<Result<(), SendError>, OutboxError> {
-        let Some(first) = group.first() else { return Ok(Ok(())) };
+    ) -> Result<Result<HashSet<i64>, SendError>, OutboxError> {
+        let Some(first) = group.first() else { return Ok(Ok(HashSet::new())) };
         let sender = match self.0.sender(&first.destination).await {
             Ok(sender) => sender,
             Err(error) => return Ok(Err(error)),
@@ -61,7 +61,10 @@ impl SameDatabase {
         match sender.send_in(&transaction, messages).await {
             Ok(()) => match transaction.commit().await {
                 Err(error) if is_of_statement(&error) => Ok(Err(failed(error))),
-                committed => Ok(Ok(committed?)),
+                committed => {
+                    committed?;
+                    Ok(Ok(deleted))
+                }
             },
             Err(error) => {
                 transaction.rollback().await?;
@@ -88,12 +91,16 @@ impl SameDatabase {
         let sent = sent?;
         let is_full = sent.as_ref().is_err_and(|error| error.kind() == ErrorKind::QuotaExceeded);
         let outcome = match &sent {
-            Ok(()) => Outcome::Sent,
+            Ok(_) => Outcome::Sent,
             Err(error) => outcome(error),
         };
         match outcome {
             // The rows are deleted already.
-            Outcome::Sent => to.add(&group.iter().map(|row| row.report(Outcome::Sent)).collect::<Vec<_>>()),
+            Outcome::Sent => {
+                let deleted = sent.unwrap_or_default();
+                let sent = group.iter().filter(|row| deleted.contains(&row.id));
+                to.add(&sent.map(|row| row.report(Outcome::Sent)).collect::<Vec<_>>());
+            }
             Outcome::Refused(_) if group.len() > 1 => return Ok(Step::Each(group)),
             // A part of them may fit, and a batch that is larger than the queue never would.
             Outcome::Failed(_) if is_full && group.len() > 1 => return Ok(Step::Each(group)),

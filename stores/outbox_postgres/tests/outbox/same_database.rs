@@ -142,3 +142,23 @@ async fn a_row_that_is_locked_delays_no_other_destination() {
     assert_eq!(running.stop().await.sent, 2);
     queues.end().await;
 }
+
+/// Rules: X-45.
+#[tokio::test]
+async fn a_row_that_is_deleted_after_it_was_read_does_not_count_as_sent() {
+    let mut queues = Queues::new().await;
+    queues.postgres.create_queue("orders", QueueSettings::default()).await.unwrap();
+    queues.bench.add("orders", [message("a"), message("b")]).await;
+    let mut other = support::client().await;
+    let holding = other.transaction().await.unwrap();
+    let deleting = format!("DELETE FROM {} WHERE message_id = 'a'", queues.bench.name);
+    holding.batch_execute(&deleting).await.unwrap();
+    let running = Running::start(queues.relay());
+    let waits = "EXISTS (SELECT FROM pg_stat_activity WHERE application_name = '{t}' AND wait_event_type = 'Lock')";
+    queues.bench.until(waits).await;
+    holding.commit().await.unwrap();
+    assert_eq!(queues.receive("orders").await, "b");
+    queues.bench.until_sent().await;
+    assert_eq!(running.stop().await.sent, 1);
+    queues.end().await;
+}
