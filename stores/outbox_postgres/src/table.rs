@@ -16,7 +16,7 @@ impl Table {
     pub const LONGEST: usize = 52;
 
     /// The version of the definition.
-    pub const VERSION: i32 = 1;
+    pub const VERSION: i32 = 2;
 
     /// Parses the name of a table, alone or after that of its schema and a dot. Each of the two has 1 to 52 ASCII letters,
     /// digits and `_`, does not begin with a digit, and keeps its case. A name alone is found by the `search_path` of the
@@ -35,7 +35,7 @@ impl Table {
         }
     }
 
-    /// Returns the statements that create the table if it is missing, and otherwise do nothing: for a migration of your own.
+    /// Returns the statements that create the table if it is missing, and change one of version 1: for a migration of your own.
     /// [`Outbox::create_table`](crate::Outbox::create_table) runs them.
     ///
     /// They create a second table, `NAME_version`, with the version of the definition in its one row. They do not create the
@@ -57,11 +57,13 @@ CREATE TABLE IF NOT EXISTS {table} (
     refused timestamptz -- when the send failed for good; null while the message waits
 );
 CREATE INDEX IF NOT EXISTS \"{name}_waiting\" ON {table} (id) WHERE refused IS NULL;
+CREATE INDEX IF NOT EXISTS \"{name}_refused\" ON {table} (id) WHERE refused IS NOT NULL;
 CREATE TABLE IF NOT EXISTS {version} (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
     version integer NOT NULL
 );
-INSERT INTO {version} (version) VALUES ({}) ON CONFLICT DO NOTHING;
+INSERT INTO {version} (version) VALUES ({0}) ON CONFLICT DO NOTHING;
+UPDATE {version} SET version = {0} WHERE version = 1; -- which had other indexes
 ",
             Self::VERSION
         )

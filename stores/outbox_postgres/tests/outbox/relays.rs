@@ -378,7 +378,7 @@ async fn what_cannot_be_stored_is_refused_with_its_kind() {
     transaction.commit().await.unwrap();
     assert_eq!(bench.outbox.waiting(&bench.client).await.unwrap(), 1);
 
-    bench.client.batch_execute(&format!("UPDATE {}_version SET version = 2", bench.name)).await.unwrap();
+    bench.client.batch_execute(&format!("UPDATE {}_version SET version = 3", bench.name)).await.unwrap();
     let created = bench.outbox.create_table(&bench.client).await.unwrap_err();
     let ran = bench.relay(Broker::new()).run_until(std::future::pending()).await.unwrap_err();
     assert_eq!((created.kind(), ran.kind()), (OutboxErrorKind::Version, OutboxErrorKind::Version));
@@ -436,5 +436,25 @@ async fn a_table_that_exists_is_not_locked() {
     other.batch_execute("SET lock_timeout = 1").await.unwrap();
     bench.outbox.create_table(&other).await.unwrap();
     transaction.rollback().await.unwrap();
+    bench.end().await;
+}
+
+/// Rules: X-46.
+#[tokio::test]
+async fn a_table_of_version_1_gets_the_index_of_refused_messages() {
+    let bench = Bench::new().await;
+    let sql = format!("UPDATE {0}_version SET version = 1; DROP INDEX {0}_refused", bench.name);
+    bench.client.batch_execute(&sql).await.unwrap();
+    bench.outbox.create_table(&bench.client).await.unwrap();
+    bench.until("(SELECT version = 2 FROM {t}_version)").await;
+    let sql = format!(
+        "INSERT INTO {0} (destination, message_id, message) SELECT 'orders', number, '' FROM generate_series(1, 20000) number; \
+         UPDATE {0} SET refused = clock_timestamp() WHERE id % 10000 = 0; ANALYZE {0}",
+        bench.name
+    );
+    bench.client.batch_execute(&sql).await.unwrap();
+    let sql = format!("EXPLAIN SELECT id FROM {} WHERE refused IS NOT NULL ORDER BY id LIMIT 100", bench.name);
+    let plan: Vec<String> = bench.client.query(&sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
+    assert!(plan.iter().any(|line| line.contains(&format!("{}_refused", bench.name))), "{plan:?}");
     bench.end().await;
 }
