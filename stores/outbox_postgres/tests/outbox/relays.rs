@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::Duration,
 };
@@ -456,5 +456,61 @@ async fn a_table_of_version_1_gets_the_index_of_refused_messages() {
     let sql = format!("EXPLAIN SELECT id FROM {} WHERE refused IS NOT NULL ORDER BY id LIMIT 100", bench.name);
     let plan: Vec<String> = bench.client.query(&sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
     assert!(plan.iter().any(|line| line.contains(&format!("{}_refused", bench.name))), "{plan:?}");
+    bench.end().await;
+}
+
+/// Sends to a broker, and loses the first answer.
+struct LostAnswer {
+    broker: Broker,
+    is_lost: Arc<AtomicBool>,
+}
+
+#[derive(Clone)]
+struct Losing {
+    sender: DynSender,
+    is_lost: Arc<AtomicBool>,
+}
+
+impl Destinations for LostAnswer {
+    type Sender = Losing;
+
+    async fn sender(&self, path: &EntityPath) -> Result<Losing, SendError> {
+        let sender = DynSender::new(Transport::sender(&self.broker, path).await?);
+        Ok(Losing { sender, is_lost: Arc::clone(&self.is_lost) })
+    }
+}
+
+impl Sender for Losing {
+    type Send = BoxFuture<Result<(), SendError>>;
+
+    fn send(&self, message: Message) -> Self::Send {
+        let this = self.clone();
+        Box::pin(async move {
+            this.sender.send(message).await?;
+            if this.is_lost.swap(true, Ordering::SeqCst) {
+                return Ok(());
+            }
+            Err(SendError::new(ErrorKind::CommunicationProblem))
+        })
+    }
+
+    fn send_batch(&self, _: Batch) -> Self::Send {
+        Box::pin(async { Err(SendError::new(ErrorKind::NotSupported)) })
+    }
+}
+
+/// Rules: X-41.
+#[tokio::test]
+async fn a_queue_that_detects_duplicates_has_one_message_after_a_lost_answer() {
+    let (mut bench, broker) = (Bench::new().await, Broker::new());
+    let settings = QueueSettings::default().duplicate_detection(Duration::from_secs(600));
+    broker.create_queue("orders", settings).unwrap();
+    bench.add("orders", [message("a"), message("b")]).await;
+    let is_lost = Arc::new(AtomicBool::new(false));
+    let running = Running::start(bench.relay(LostAnswer { broker: broker.clone(), is_lost: Arc::clone(&is_lost) }));
+    bench.until_sent().await;
+    assert_eq!((running.stop().await.sent, is_lost.load(Ordering::SeqCst)), (2, true));
+    // A copy of `a` would be before `b`.
+    assert_eq!(ids(&receive(&broker, "orders", 2).await), ["a", "b"]);
     bench.end().await;
 }
