@@ -57,6 +57,8 @@ CREATE TABLE IF NOT EXISTS {table} (
     refused timestamptz -- when the send failed for good; null while the message waits
 );
 CREATE INDEX IF NOT EXISTS \"{name}_waiting\" ON {table} (id) WHERE refused IS NULL;
+CREATE INDEX IF NOT EXISTS \"{name}_groups\" ON {table}
+    (destination COLLATE \"C\", coalesce('s' || session, 'n') COLLATE \"C\", id) WHERE refused IS NULL;
 CREATE INDEX IF NOT EXISTS \"{name}_refused\" ON {table} (id) WHERE refused IS NOT NULL;
 CREATE TABLE IF NOT EXISTS {version} (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),

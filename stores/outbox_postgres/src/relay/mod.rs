@@ -24,7 +24,7 @@ pub use self::same_database::SameDatabase;
 pub use self::senders::Senders;
 use self::{
     connection::{Connection, Connector, within},
-    pauses::Pauses,
+    pauses::{Pauses, Selection},
     rows::{Outcome, Report, Waiting},
 };
 use crate::{Destinations, Outbox, OutboxError, OutboxErrorKind, log};
@@ -143,8 +143,9 @@ impl<M: RelayMode> Relay<M> {
         self
     }
 
-    /// Sets the first and the longest pause of a destination after a failed send: 100 ms and 30 s. At least a millisecond, and at
-    /// most a year. Each pause is twice the last one, less up to half of it at random, until all sessions that failed are sent.
+    /// Sets the first and the longest pause of a session after a failed send, and of a destination that takes nothing: 100 ms and
+    /// 30 s. At least a millisecond, and at most a year. Each pause is twice the last one, less up to half of it at random, until
+    /// the session, or one of the destination, is sent.
     #[must_use]
     pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
         self.to.pauses = Pauses::new(first, longest);
@@ -235,53 +236,88 @@ impl<M: RelayMode> Relay<M> {
     /// Reads some rows and sends their messages. Returns when to read more without a notification.
     async fn relay_some(&mut self, connection: &mut Connection, failures: &mut u32) -> Result<Instant, OutboxError> {
         let now = Instant::now();
-        loop {
-            let selection = match self.to.pauses.select(now) {
-                Ok(selection) => selection,
-                Err(next) => return Ok(next),
-            };
-            let reading = rows::read(&connection.client, &self.to.outbox, self.batch.into(), &selection);
-            let (mut some, found) =
-                within(self.to.timeout, reading).await.inspect_err(|_| self.to.pauses.read_failed())?;
-            let leaves_rows = selection.limit(&mut some, found, self.batch as usize);
-            self.to.pauses.selected(&selection, some.is_empty(), leaves_rows);
-            if !some.is_empty() {
-                self.mode.relay(&mut connection.client, some, &mut self.to).await?;
-                *failures = 0;
-                return Ok(now);
+        let selection = match self.to.pauses.select(self.batch as usize, now) {
+            Ok(selection) => selection,
+            Err(next) => return Ok(next),
+        };
+        let is_lap = matches!(selection, Selection::Lap(_));
+        let (some, is_end) = self.read(&connection.client, selection, now).await?;
+        if !some.is_empty() {
+            self.to.pauses.sending();
+            let relayed = self.mode.relay(&mut connection.client, some, &mut self.to).await;
+            self.to.batch_ended();
+            relayed?;
+            *failures = 0;
+            if is_end {
+                self.to.pauses.end_lap(now);
             }
-            if selection.is_everything() {
-                self.to.pauses.clear();
-                *failures = 0;
-            }
-            if selection.is_all() {
-                return Ok(self.to.pauses.next(now).unwrap_or(now + self.poll).min(now + self.poll));
-            }
+            return Ok(now);
         }
+        // Groups that were passed may be read now.
+        if !is_end || self.to.pauses.end_lap(now) && is_lap {
+            return Ok(now);
+        }
+        if self.to.pauses.is_empty() {
+            // No message waits.
+            *failures = 0;
+        }
+        Ok(self.to.pauses.next(now).unwrap_or(now + self.poll).min(now + self.poll))
+    }
+
+    /// Returns rows, and whether the lap ends with them.
+    async fn read(
+        &mut self,
+        client: &Client,
+        selection: Selection,
+        now: Instant,
+    ) -> Result<(Vec<Waiting>, bool), OutboxError> {
+        let Progress { outbox, pauses, timeout, .. } = &mut self.to;
+        let step = match selection {
+            Selection::Oldest => {
+                let some = within(*timeout, rows::read_oldest(client, outbox, self.batch.into())).await?;
+                return Ok((some, true));
+            }
+            Selection::Lap(step) => step,
+        };
+        let found = within(*timeout, rows::groups_after(client, outbox, &step)).await?;
+        let (chosen, is_end) = pauses.choose(&step, found, self.batch as usize, now);
+        if chosen.is_empty() {
+            return Ok((Vec::new(), is_end));
+        }
+        let some = within(*timeout, rows::read_groups(client, outbox, &chosen)).await?;
+        let read = some.iter().map(|row| pauses::name(&row.destination, row.session.as_deref())).collect();
+        let are_left = pauses.chosen_were_read(&chosen, &read);
+        Ok((some, is_end && !are_left))
     }
 }
 
 impl Progress {
-    /// Counts the results of sends, logs them, and begins the pauses of destinations.
+    /// Counts the results of sends, logs refusals, and begins the pauses of sessions.
     fn add(&mut self, reports: &[Report]) {
         let now = Instant::now();
         for report in reports {
+            let (destination, session) = (&report.destination, report.session.as_deref());
             match &report.outcome {
                 Outcome::Sent => {
                     self.relayed.sent += 1;
-                    self.pauses.end(&report.destination, report.session.as_deref(), now);
+                    self.pauses.answered(destination, session);
                 }
                 Outcome::Refused(error) => {
                     self.relayed.refused += 1;
-                    self.pauses.end(&report.destination, report.session.as_deref(), now);
-                    log::refused(&report.destination, &report.message_id, report.id, error);
+                    self.pauses.answered(destination, session);
+                    log::refused(destination, &report.message_id, report.id, error);
                 }
-                Outcome::Failed(error) => {
-                    if let Some(pause) = self.pauses.begin(&report.destination, report.session.as_deref(), now) {
-                        log::delayed(&report.destination, error, pause);
-                    }
+                Outcome::Failed { error, is_whole } => {
+                    self.pauses.failed(destination, session, *is_whole, error, now);
                 }
             }
+        }
+    }
+
+    /// All sends of a batch have ended: logs those that failed, and begins the pauses of destinations.
+    fn batch_ended(&mut self) {
+        for delayed in self.pauses.batch_ended(Instant::now()) {
+            log::delayed(&delayed.destination, &delayed.error, delayed.pause);
         }
     }
 }

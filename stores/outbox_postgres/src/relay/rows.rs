@@ -2,11 +2,11 @@
 
 use consign_core::{Message, message::EntityPath};
 use tokio_postgres::{
-    Client,
+    Client, Row,
     types::{ToSql, Type},
 };
 
-use super::pauses::Selection;
+use super::pauses::{Found, Step};
 use crate::{Outbox, OutboxError, encoding};
 
 /// How many bytes of messages are read at once. A batch that takes too long to arrive would be read again and again.
@@ -37,8 +37,21 @@ pub(super) enum Outcome {
     Sent,
     /// For good.
     Refused(String),
-    /// It is sent again.
-    Failed(String),
+    /// It is sent again. `is_whole` if that is the failure of its destination, and not only of its session.
+    Failed {
+        error: String,
+        is_whole: bool,
+    },
+}
+
+impl Outcome {
+    /// A failure is that of the destination.
+    pub(super) fn of_destination(self) -> Self {
+        match self {
+            Self::Failed { error, .. } => Self::Failed { error, is_whole: true },
+            other => other,
+        }
+    }
 }
 
 impl Waiting {
@@ -77,43 +90,94 @@ impl Waiting {
     }
 }
 
-/// Returns the oldest rows of some destinations: the first one, and others as far as [`MOST_BYTES`] allow. The number is how many
-/// were found.
-pub(super) async fn read(
-    client: &Client,
-    outbox: &Outbox,
-    max: i64,
-    selection: &Selection,
-) -> Result<(Vec<Waiting>, usize), OutboxError> {
-    let mut parameters: Vec<(&(dyn ToSql + Sync), Type)> =
-        vec![(&selection.listed, Type::TEXT_ARRAY), (&max, Type::INT8), (&MOST_BYTES, Type::INT8)];
-    let listed = if selection.is_only { "= ANY" } else { "<> ALL" };
-    // Only where it is needed: PostgreSQL cannot estimate it, and might not use the index.
-    let share = selection.share.as_ref().map_or("", |(seed, bits)| {
-        parameters.extend([(seed as &(dyn ToSql + Sync), Type::INT8), (bits, Type::INT8)]);
-        "AND (hashtextextended(destination, $4) & $5) = 0"
-    });
+/// Returns the oldest rows: the first one, and others as far as [`MOST_BYTES`] allow.
+pub(super) async fn read_oldest(client: &Client, outbox: &Outbox, max: i64) -> Result<Vec<Waiting>, OutboxError> {
     let sql = format!(
-        "SELECT id, destination, session, message_id, message, found FROM (\
-           SELECT *, sum(octet_length(message)) OVER (ORDER BY id) AS bytes, count(*) OVER () AS found FROM (\
-             SELECT id, destination, session, message_id, message FROM {} WHERE refused IS NULL \
-             AND destination {listed}($1) {share} ORDER BY id LIMIT $2) oldest) summed \
-         WHERE bytes <= $3 OR bytes = octet_length(message) ORDER BY id",
+        "SELECT id, destination, session, message_id, message FROM (\
+           SELECT *, sum(octet_length(message)) OVER (ORDER BY id) AS bytes FROM (\
+             SELECT id, destination, session, message_id, message FROM {} WHERE refused IS NULL ORDER BY id LIMIT $1\
+           ) oldest) summed \
+         WHERE bytes <= $2 OR bytes = octet_length(message) ORDER BY id",
         outbox.table.quoted()
     );
-    let rows = client.query_typed(&sql, &parameters).await?;
-    let found: i64 = rows.first().map_or(Ok(0), |row| row.try_get(5))?;
-    let read = |row: tokio_postgres::Row| {
-        Ok(Waiting {
-            id: row.try_get(0)?,
-            destination: row.try_get(1)?,
-            session: row.try_get(2)?,
-            message_id: row.try_get(3)?,
-            message: row.try_get(4)?,
-        })
+    let parameters: [(&(dyn ToSql + Sync), Type); 2] = [(&max, Type::INT8), (&MOST_BYTES, Type::INT8)];
+    client.query_typed(&sql, &parameters).await?.into_iter().map(waiting).collect()
+}
+
+/// The name of a group in the index. A session and none differ, and the name is never empty.
+const SESSION: &str = "coalesce('s' || session, 'n') COLLATE \"C\"";
+
+/// Returns the next groups of a lap, by one look into the index for each of them, however many rows it has.
+pub(super) async fn groups_after(client: &Client, outbox: &Outbox, step: &Step) -> Result<Vec<Found>, OutboxError> {
+    let table = outbox.table.quoted();
+    let next = |condition: &str| {
+        format!(
+            "(SELECT destination, coalesce('s' || session, 'n'), id FROM {table} WHERE refused IS NULL AND {condition} \
+             ORDER BY destination COLLATE \"C\", {SESSION}, id LIMIT 1)"
+        )
     };
-    let rows = rows.into_iter().map(read).collect::<Result<_, OutboxError>>()?;
-    Ok((rows, usize::try_from(found).unwrap_or(usize::MAX)))
+    let session = next(&format!(
+        "found.destination <> ALL($3) AND (destination COLLATE \"C\", {SESSION}) > (found.destination, found.session)"
+    ));
+    let destination = next("found.destination = ANY($3) AND destination COLLATE \"C\" > found.destination");
+    let sql = format!(
+        "WITH RECURSIVE found (step, destination, session, id) AS (\
+           SELECT 0::bigint, $1::text, $2::text, 0::bigint UNION ALL \
+           SELECT found.step + 1, next.* FROM found CROSS JOIN LATERAL ({session} UNION ALL {destination}) next \
+           WHERE found.step < $4) \
+         SELECT destination, session, id, (SELECT max(id) FROM {table}) FROM found WHERE step > 0 ORDER BY step"
+    );
+    let steps = i64::try_from(step.steps).unwrap_or(i64::MAX);
+    let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
+        (&step.after.0, Type::TEXT),
+        (&step.after.1, Type::TEXT),
+        (&step.passing, Type::TEXT_ARRAY),
+        (&steps, Type::INT8),
+    ];
+    let read = |row: Row| {
+        let name = (row.try_get(0)?, row.try_get(1)?);
+        Ok(Found { name, id: row.try_get(2)?, newest: row.try_get(3)?, rows: 0 })
+    };
+    client.query_typed(&sql, &parameters).await?.into_iter().map(read).collect()
+}
+
+/// Returns the first rows of groups, as far as [`MOST_BYTES`] allow: always the first row of the first group. The last groups may
+/// be left out.
+pub(super) async fn read_groups(
+    client: &Client,
+    outbox: &Outbox,
+    groups: &[Found],
+) -> Result<Vec<Waiting>, OutboxError> {
+    let sql = format!(
+        "SELECT id, destination, session, message_id, message FROM (\
+           SELECT rows.*, sum(octet_length(message)) OVER (ORDER BY place, id) AS bytes \
+           FROM unnest($1::text[], $2::text[], $3::bigint[]) \
+             WITH ORDINALITY AS groups (of_destination, of_session, most, place) \
+           CROSS JOIN LATERAL (\
+             SELECT id, destination, session, message_id, message FROM {} WHERE refused IS NULL \
+             AND destination COLLATE \"C\" = of_destination AND {SESSION} = of_session ORDER BY id LIMIT most) rows) summed \
+         WHERE bytes <= $4 OR bytes = octet_length(message) ORDER BY id",
+        outbox.table.quoted()
+    );
+    let most: Vec<_> = groups.iter().map(|found| i64::try_from(found.rows).unwrap_or(i64::MAX)).collect();
+    let (destinations, sessions): (Vec<_>, Vec<_>) = groups.iter().map(|found| (&found.name.0, &found.name.1)).unzip();
+    let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
+        (&destinations, Type::TEXT_ARRAY),
+        (&sessions, Type::TEXT_ARRAY),
+        (&most, Type::INT8_ARRAY),
+        (&MOST_BYTES, Type::INT8),
+    ];
+    client.query_typed(&sql, &parameters).await?.into_iter().map(waiting).collect()
+}
+
+fn waiting(row: Row) -> Result<Waiting, OutboxError> {
+    Ok(Waiting {
+        id: row.try_get(0)?,
+        destination: row.try_get(1)?,
+        session: row.try_get(2)?,
+        message_id: row.try_get(3)?,
+        message: row.try_get(4)?,
+    })
 }
 
 /// Deletes the rows of sent messages, and marks the others.
@@ -129,7 +193,7 @@ pub(super) async fn record(client: &Client, outbox: &Outbox, reports: &[Report])
         let (error, is_refused) = match &report.outcome {
             Outcome::Sent => continue,
             Outcome::Refused(error) => (error, true),
-            Outcome::Failed(error) => (error, false),
+            Outcome::Failed { error, .. } => (error, false),
         };
         // A failure is not worth a wait: the lock of the row may be its reason.
         let row = if is_refused {

@@ -85,14 +85,14 @@ impl SameDatabase {
         let longest = limit.saturating_add(to.timeout);
         let Ok(sent) = timeout(longest, self.send(client, &to.outbox, &group, limit)).await else {
             let error = OutboxError::new(OutboxErrorKind::Database, format!("no answer within {longest:?}"));
-            to.add(&first_report(&group, Outcome::Failed(error.to_string())));
+            to.add(&first_report(&group, Outcome::Failed { error: error.to_string(), is_whole: true }));
             return Err(error);
         };
         let sent = sent?;
         let is_full = sent.as_ref().is_err_and(|error| error.kind() == ErrorKind::QuotaExceeded);
         let outcome = match &sent {
             Ok(_) => Outcome::Sent,
-            Err(error) => outcome(error),
+            Err(error) => outcome(error).of_destination(),
         };
         match outcome {
             // The rows are deleted already.
@@ -103,9 +103,9 @@ impl SameDatabase {
             }
             Outcome::Refused(_) if group.len() > 1 => return Ok(Step::Each(group)),
             // A part of them may fit, and a batch that is larger than the queue never would.
-            Outcome::Failed(_) if is_full && group.len() > 1 => return Ok(Step::Each(group)),
+            Outcome::Failed { .. } if is_full && group.len() > 1 => return Ok(Step::Each(group)),
             outcome => {
-                let step = if matches!(outcome, Outcome::Failed(_)) { Step::Failed } else { Step::Done };
+                let step = if matches!(outcome, Outcome::Failed { .. }) { Step::Failed } else { Step::Done };
                 let reports = first_report(&group, outcome);
                 within(to.timeout, rows::record(client, &to.outbox, &reports)).await?;
                 to.add(&reports);

@@ -89,10 +89,11 @@ impl<D: Destinations> Senders<D> {
                 return;
             }
             let began = Instant::now();
-            let outcome = self.send(&waiting, limit).await;
-            let is_last = matches!(outcome, Outcome::Failed(_));
+            let mut outcome = self.send(&waiting, limit).await;
+            let is_last = matches!(outcome, Outcome::Failed { .. });
             if is_last && began.elapsed() >= SLOW.min(limit) {
                 slow.lock().insert(waiting.destination.clone());
+                outcome = outcome.of_destination();
             }
             if reports.send(waiting.report(outcome)).await.is_err() || is_last {
                 return;
@@ -116,7 +117,7 @@ impl<D: Destinations> Senders<D> {
             Err(_) => {
                 // Its link may be dead.
                 self.kept.lock().remove(path.as_str());
-                Outcome::Failed(format!("no answer within {limit:?}"))
+                Outcome::Failed { error: format!("no answer within {limit:?}"), is_whole: false }
             }
         }
     }
@@ -139,7 +140,7 @@ pub(super) fn outcome(error: &SendError) -> Outcome {
     if is_of_message && !error.is_retryable() && !error.is_outcome_unknown() {
         Outcome::Refused(text)
     } else {
-        Outcome::Failed(text)
+        Outcome::Failed { error: text, is_whole: false }
     }
 }
 
@@ -312,7 +313,7 @@ mod tests {
     fn only_a_refusal_of_the_message_is_for_good() {
         for kind in [ErrorKind::MessageSizeExceeded, ErrorKind::EntityNotFound, ErrorKind::Serialization] {
             assert!(matches!(outcome(&SendError::new(kind)), Outcome::Refused(_)), "{kind:?}");
-            assert!(matches!(outcome(&SendError::new(kind).with_retryable(true)), Outcome::Failed(_)), "{kind:?}");
+            assert!(matches!(outcome(&SendError::new(kind).with_retryable(true)), Outcome::Failed { .. }), "{kind:?}");
         }
         for kind in [
             ErrorKind::CommunicationProblem,
@@ -322,7 +323,7 @@ mod tests {
             ErrorKind::EntityDisabled,
             ErrorKind::General,
         ] {
-            assert!(matches!(outcome(&SendError::new(kind).with_retryable(false)), Outcome::Failed(_)), "{kind:?}");
+            assert!(matches!(outcome(&SendError::new(kind).with_retryable(false)), Outcome::Failed { .. }), "{kind:?}");
         }
     }
 }

@@ -1,10 +1,7 @@
 //! Many destinations that fail, and connections that end.
 
 use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -16,7 +13,7 @@ use consign::{
 use consign_outbox_postgres::{Destinations, To};
 use tokio::{sync::Notify, time::Instant};
 
-use crate::support::{Bench, Running, message};
+use crate::support::{self, Bench, Running, message};
 
 /// How many destinations a relay keeps.
 const MOST: usize = 1_024;
@@ -99,9 +96,9 @@ async fn a_connection_that_records_nothing_does_not_make_the_pauses_short_again(
     for _ in 0..6 {
         // Each has read the table, and no row.
         let reader = format!(
-            "pg_stat_activity WHERE application_name = '{{t}}' AND pid <> {ended} AND state = 'idle' AND query LIKE 'SELECT id,%'"
+            "pg_stat_activity WHERE application_name = '{{t}}' AND pid <> {ended} AND query LIKE 'WITH RECURSIVE%'"
         );
-        bench.until(&format!("EXISTS (SELECT FROM {reader})")).await;
+        bench.until(&format!("EXISTS (SELECT FROM {reader} AND state = 'idle')")).await;
         let sql = format!("SELECT pid, pg_terminate_backend(pid) FROM {reader}").replace("{t}", &bench.name);
         ended = bench.client.query_one(&sql, &[]).await.unwrap().get(0);
     }
@@ -120,56 +117,11 @@ async fn the_server_ends_a_read_that_takes_as_long_as_the_relay_waits() {
     let sql = "ALTER TABLE {0} RENAME TO {0}_rows; CREATE VIEW {0} AS SELECT * FROM {0}_rows \
                WHERE current_setting('statement_timeout') = '10s'";
     bench.client.batch_execute(&sql.replace("{0}", &bench.name)).await.unwrap();
-    let to = Recovering { has_recovered: Arc::new(AtomicBool::new(true)) };
-    let running = Running::start(bench.relay(To::sender(to)));
+    let running = Running::start(bench.relay(To::sender(Sessions::default())));
     bench.until("(SELECT count(*) = 0 FROM {t}_rows)").await;
     running.stop().await;
     let sql = "DROP VIEW {0}; ALTER TABLE {0}_rows RENAME TO {0}";
     bench.client.batch_execute(&sql.replace("{0}", &bench.name)).await.unwrap();
-    bench.end().await;
-}
-
-/// Takes no message at first.
-#[derive(Clone, Default)]
-struct Recovering {
-    has_recovered: Arc<AtomicBool>,
-}
-
-impl Sender for Recovering {
-    type Send = BoxFuture<Result<(), SendError>>;
-
-    fn send(&self, _: Message) -> Self::Send {
-        let has_recovered = self.has_recovered.load(Ordering::SeqCst);
-        Box::pin(async move { if has_recovered { Ok(()) } else { Err(SendError::new(ErrorKind::ServiceBusy)) } })
-    }
-
-    fn send_batch(&self, _: Batch) -> Self::Send {
-        Box::pin(async { Err(SendError::new(ErrorKind::NotSupported)) })
-    }
-}
-
-/// Rules: X-49.
-#[tokio::test]
-async fn a_destination_that_recovers_is_sent_to_though_the_reads_of_it_alone_fail() {
-    let (mut bench, to) = (Bench::new().await, Recovering::default());
-    // Two of them, so that the pause of one has ended while rows are left.
-    for destination in ["a", "b"] {
-        bench.add(destination, (0..150).map(|id| message(format!("{destination}{id}")))).await;
-    }
-    let name = &bench.name;
-    let sql = format!(
-        "ALTER TABLE {name} RENAME TO {name}_rows; CREATE SEQUENCE {name}_failed; CREATE VIEW {name} AS SELECT * FROM {name}_rows \
-         WHERE current_query() NOT LIKE '%destination = ANY%' OR 1 / (nextval('{name}_failed') * 0) = 1"
-    );
-    bench.client.batch_execute(&sql).await.unwrap();
-    let relay = bench.relay(To::sender(to.clone())).backoff(Duration::from_millis(1), Duration::from_millis(2));
-    let running = Running::start(relay);
-    bench.until("(SELECT is_called FROM {t}_failed)").await;
-    to.has_recovered.store(true, Ordering::SeqCst);
-    bench.until_sent().await;
-    running.stop().await;
-    let sql = format!("DROP VIEW {0}; ALTER TABLE {0}_rows RENAME TO {0}; DROP SEQUENCE {0}_failed", bench.name);
-    bench.client.batch_execute(&sql).await.unwrap();
     bench.end().await;
 }
 
@@ -214,25 +166,34 @@ async fn a_row_that_is_set_to_refused_while_it_is_sent_stays_so_when_the_send_fa
 }
 
 /// Rules: X-50.
+/// The second time, another session fails already.
 #[tokio::test]
 async fn a_batch_has_a_message_or_as_many_as_fit_into_8_mib() {
-    let (mut bench, healthy) = (Bench::new().await, Healthy::default());
-    // Data sections.
-    let sql = format!(
-        "INSERT INTO {0} (destination, message_id, message) \
-         VALUES ('healthy', 'large', '\\x005375b000900000'::bytea || convert_to(repeat('x', 9 << 20), 'UTF8')); \
-         INSERT INTO {0} (destination, session, message_id, message) \
-         SELECT 'failing', number, number, '\\x005375b000300000'::bytea || convert_to(repeat('x', 3 << 20), 'UTF8') \
-         FROM generate_series(1, 6) number",
-        bench.name
-    );
-    bench.client.batch_execute(&sql).await.unwrap();
-    let hour = Duration::from_secs(3_600);
-    let running = Running::start(bench.relay(healthy.clone()).backoff(hour, hour));
-    bench.until("EXISTS (SELECT FROM {t} WHERE attempts > 0)").await;
-    assert_eq!((running.stop().await.sent, healthy.taken.lock().unwrap().len()), (1, 1));
-    bench.until("(SELECT count(*) = 2 FROM {t} WHERE attempts > 0)").await;
-    bench.end().await;
+    for fails_before in [false, true] {
+        let (mut bench, healthy) = (Bench::new().await, Healthy::default());
+        let hour = Duration::from_secs(3_600);
+        let running = Running::start(bench.relay(healthy.clone()).backoff(hour, hour));
+        if fails_before {
+            bench.add("orders", [message("a")]).await;
+            bench.until("EXISTS (SELECT FROM {t} WHERE attempts > 0)").await;
+        }
+        // Data sections.
+        let sql = format!(
+            "INSERT INTO {0} (destination, message_id, message) \
+             VALUES ('healthy', 'large', '\\x005375b000900000'::bytea || convert_to(repeat('x', 9 << 20), 'UTF8')); \
+             INSERT INTO {0} (destination, session, message_id, message) \
+             SELECT 'failing', number, number, '\\x005375b000300000'::bytea || convert_to(repeat('x', 3 << 20), 'UTF8') \
+             FROM generate_series(1, 6) number",
+            bench.name
+        );
+        bench.client.batch_execute(&sql).await.unwrap();
+        bench.until("EXISTS (SELECT FROM {t} WHERE destination = 'failing' AND attempts > 0)").await;
+        bench.until("NOT EXISTS (SELECT FROM {t} WHERE destination = 'healthy')").await;
+        assert_eq!((running.stop().await.sent, healthy.taken.lock().unwrap().len()), (1, 1));
+        let sql = format!("SELECT count(*) FROM {} WHERE destination = 'failing' AND attempts > 0", bench.name);
+        assert_eq!(bench.client.query_one(&sql, &[]).await.unwrap().get::<_, i64>(0), 2);
+        bench.end().await;
+    }
 }
 
 /// Rules: X-47.
@@ -250,10 +211,10 @@ async fn a_relay_that_waits_for_the_lock_of_another_connects_again_after_a_short
     let mut ended = 0;
     for _ in 0..9 {
         let standby = format!(
-            "pg_stat_activity WHERE application_name = '{{t}}' AND pid NOT IN ({holder}, {ended}) AND state = 'idle' \
+            "pg_stat_activity WHERE application_name = '{{t}}' AND pid NOT IN ({holder}, {ended}) \
              AND query LIKE 'SELECT pg_try_advisory_lock%'"
         );
-        bench.until(&format!("EXISTS (SELECT FROM {standby})")).await;
+        bench.until(&format!("EXISTS (SELECT FROM {standby} AND state = 'idle')")).await;
         let sql = format!("SELECT pid, pg_terminate_backend(pid) FROM {standby}").replace("{t}", &bench.name);
         ended = bench.client.query_one(&sql, &[]).await.unwrap().get(0);
     }
@@ -261,4 +222,126 @@ async fn a_relay_that_waits_for_the_lock_of_another_connects_again_after_a_short
     first.stop().await;
     second.stop().await;
     bench.end().await;
+}
+
+/// Takes the messages of all sessions but one.
+#[derive(Clone, Default)]
+struct Sessions {
+    failing: Arc<Mutex<Option<&'static str>>>,
+    taken: Arc<Mutex<Vec<String>>>,
+}
+
+impl Sessions {
+    fn but(session: &'static str) -> Self {
+        Self { failing: Arc::new(Mutex::new(Some(session))), taken: Arc::default() }
+    }
+}
+
+impl Sender for Sessions {
+    type Send = BoxFuture<Result<(), SendError>>;
+
+    fn send(&self, message: Message) -> Self::Send {
+        let failing = *self.failing.lock().unwrap();
+        let sent = if failing.is_some() && message.session_id() == failing {
+            Err(SendError::new(ErrorKind::ServiceBusy))
+        } else {
+            self.taken.lock().unwrap().extend(message.message_id().map(str::to_owned));
+            Ok(())
+        };
+        Box::pin(async { sent })
+    }
+
+    fn send_batch(&self, _: Batch) -> Self::Send {
+        Box::pin(async { Err(SendError::new(ErrorKind::NotSupported)) })
+    }
+}
+
+fn in_session(session: &str, ids: std::ops::Range<i32>) -> Vec<Message> {
+    let message =
+        |id| Message::builder().message_id(format!("{session}{id:03}")).session_id(session.to_owned()).build("");
+    ids.map(|id| message(id).unwrap()).collect()
+}
+
+/// Rules: X-42, X-49.
+#[tokio::test]
+async fn a_session_is_sent_while_more_than_a_batch_of_another_one_fails() {
+    let (mut bench, to) = (Bench::new().await, Sessions::but("a"));
+    bench.add("orders", in_session("a", 0..300)).await;
+    bench.add("orders", in_session("b", 0..20)).await;
+    let running = Running::start(bench.relay(To::sender(to.clone())).batch_size(10));
+    bench.until("NOT EXISTS (SELECT FROM {t} WHERE session = 'b')").await;
+    *to.failing.lock().unwrap() = None;
+    bench.until_sent().await;
+    assert_eq!(running.stop().await.sent, 320);
+    let ids =
+        |session, ids| in_session(session, ids).iter().filter_map(|one| one.message_id().map(str::to_owned)).collect();
+    let sent: Vec<String> = [ids("b", 0..20), ids("a", 0..300)].into_iter().flat_map(|ids: Vec<_>| ids).collect();
+    assert_eq!(*to.taken.lock().unwrap(), sent);
+    bench.end().await;
+}
+
+/// Rules: X-48.
+#[tokio::test]
+async fn a_message_is_sent_at_once_while_another_session_of_its_destination_pauses() {
+    let (mut bench, to) = (Bench::new().await, Sessions::but("a"));
+    let hour = Duration::from_secs(3_600);
+    let running = Running::start(bench.relay(To::sender(to.clone())).poll_interval(hour).backoff(hour, hour));
+    bench.add("orders", in_session("a", 0..2)).await;
+    bench.until("EXISTS (SELECT FROM {t} WHERE attempts = 1)").await;
+    for id in 0..3 {
+        bench.add("orders", in_session("b", id..id + 1)).await;
+        bench.until("NOT EXISTS (SELECT FROM {t} WHERE session = 'b')").await;
+    }
+    running.stop().await;
+    bench.until("(SELECT sum(attempts) = 1 FROM {t})").await;
+    bench.end().await;
+}
+
+/// Rules: X-49.
+/// Rows of another program: an empty session differs from none, and an empty destination is refused.
+#[tokio::test]
+async fn groups_with_empty_names_are_found_while_another_one_fails() {
+    let (mut bench, to) = (Bench::new().await, Sessions::but("a"));
+    let hour = Duration::from_secs(3_600);
+    let running = Running::start(bench.relay(To::sender(to.clone())).backoff(hour, hour));
+    bench.add("orders", in_session("a", 0..1)).await;
+    bench.until("EXISTS (SELECT FROM {t} WHERE attempts = 1)").await;
+    let sql = format!(
+        "INSERT INTO {} (destination, session, message_id, message) SELECT destination, session, number, '\\x005375a00178' \
+         FROM (VALUES (1, '', NULL), (2, '', ''), (3, 'orders', NULL), (4, 'orders', '')) r (number, destination, session)",
+        bench.name
+    );
+    bench.client.batch_execute(&sql).await.unwrap();
+    bench.until("(SELECT count(*) = 1 FROM {t} WHERE refused IS NULL)").await;
+    let relayed = running.stop().await;
+    assert!(relayed.refused >= 2 && relayed.sent + relayed.refused == 4, "{relayed:?}");
+    bench.end().await;
+}
+
+/// Rules: X-49.
+/// The statements that look for groups read a few rows of many, with and without the statistics of the planner.
+#[tokio::test]
+async fn a_lap_passes_many_messages_of_a_session_by_the_index() {
+    for is_analyzed in [false, true] {
+        let (bench, healthy) = (Bench::new().await, Healthy::default());
+        let sql = format!(
+            "INSERT INTO {} (destination, session, message_id, message) \
+             SELECT CASE WHEN number = 20000 THEN 'healthy' ELSE 'failing' END, number / 15000, number, '\\x005375a00178' \
+             FROM generate_series(1, 20000) number",
+            bench.name
+        );
+        let setup = support::client().await;
+        setup.batch_execute(&sql).await.unwrap();
+        if is_analyzed {
+            setup.batch_execute(&format!("ANALYZE {}", bench.name)).await.unwrap();
+        }
+        drop(setup);
+        let running = Running::start(bench.relay(healthy.clone()));
+        bench.until("NOT EXISTS (SELECT FROM {t} WHERE id = 20000)").await;
+        running.stop().await;
+        let used = "(SELECT sum(idx_scan) > 0 FROM pg_stat_user_indexes WHERE indexrelname = '{t}_groups')";
+        bench.until(used).await;
+        bench.until("(SELECT seq_tup_read < 20000 FROM pg_stat_user_tables WHERE relname = '{t}')").await;
+        bench.end().await;
+    }
 }
