@@ -18,7 +18,7 @@ pub struct SchemaViolations {
 pub(super) enum ViolationsKind {
     /// The body breaks the schema.
     Broken,
-    /// The body breaks the schema, and has too many values for all of its violations to be looked for.
+    /// The body breaks the schema, and looking for each violation would take too long.
     Large,
     /// The body is not JSON, or is nested too deeply.
     NotJson,
@@ -115,15 +115,15 @@ impl SchemaViolations {
         &self.name
     }
 
-    /// Returns the violations, by path: at most [`JsonSchema::MAX_VIOLATIONS`](super::JsonSchema::MAX_VIOLATIONS). Of a body
-    /// with more than 1,024 values it is the first one that was found; or none, if the schema has `anyOf`, `oneOf`, or a
-    /// `$ref` to another document.
+    /// Returns the violations, by path: at most [`JsonSchema::MAX_VIOLATIONS`](super::JsonSchema::MAX_VIOLATIONS). Of a large
+    /// body, or by a schema that refers to itself, it is the first one that was found; or none, if the schema has `anyOf`,
+    /// `oneOf`, or a `$ref` to another document. The [module](super#failure) has the limit.
     #[must_use]
     pub fn violations(&self) -> &[SchemaViolation] {
         &self.violations
     }
 
-    /// Whether there are more violations. It is not known, and `false`, of a body with more than 1,024 values.
+    /// Whether there are more violations. It is not known, and `false`, if at most the first one was looked for.
     #[must_use]
     pub fn has_more(&self) -> bool {
         self.has_more
@@ -145,7 +145,7 @@ impl fmt::Display for SchemaViolations {
             ViolationsKind::Large if violations.is_empty() => {
                 write!(
                     f,
-                    "the body breaks the JSON Schema `{name}`, and has too many values to look for each violation"
+                    "the body breaks the JSON Schema `{name}`, and looking for each violation would take too long"
                 )?;
             }
             ViolationsKind::Large => write!(f, "the body breaks the JSON Schema `{name}`, first")?,

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::{
     SchemaViolation, SchemaViolations,
     error::{MAX_VIOLATIONS, ViolationsKind},
+    extent::checks,
 };
 use crate::{BuildError, BuildErrorKind};
 
@@ -16,13 +17,15 @@ pub struct JsonSchema(Arc<Compiled>);
 struct Compiled {
     name: Box<str>,
     validator: Validator,
-    /// Whether it stops at the first violation that it looks for. With branches it collects those of each.
+    /// How many values a body may have, so that all of its violations are looked for.
+    most_values: usize,
+    /// Whether the validator stops at the first violation. With `anyOf` or `oneOf` it collects those of each branch.
     stops_at_first: bool,
 }
 
-/// Values of a body up to which all of its violations are looked for. The validator has all in memory at once, hundreds of bytes
-/// for each, and a value has at least one byte of the body.
-const MAX_VALUES: usize = 1_024;
+/// Values of a body times checks of a schema up to which all violations are looked for. The validator has all in memory at
+/// once, over 300 bytes for each. In a schema that refers to itself, `oneOf` may multiply them at each level of a body.
+const MAX_CHECKS: usize = 1 << 15;
 
 impl JsonSchema {
     /// The number of violations that are reported of one body.
@@ -39,8 +42,9 @@ impl JsonSchema {
         let options = jsonschema::options().offline().should_validate_formats(false);
         match options.with_pattern_options(PatternOptions::regex()).build(schema) {
             Ok(validator) => {
+                let most_values = checks(schema, MAX_CHECKS).map_or(0, |checks| MAX_CHECKS / checks.max(1));
                 let stops_at_first = !has_branches(schema);
-                Ok(Self(Arc::new(Compiled { name, validator, stops_at_first })))
+                Ok(Self(Arc::new(Compiled { name, validator, most_values, stops_at_first })))
             }
             Err(error) => {
                 let advice = format!("the JSON Schema `{name}` cannot be compiled");
@@ -89,7 +93,7 @@ impl JsonSchema {
         }
         let violation =
             |error: ValidationError<'_>| SchemaViolation::new(error.instance_path().as_str(), error.kind().keyword());
-        if count_values(value, MAX_VALUES).is_none() {
+        if count_values(value, self.0.most_values).is_none() {
             let first = if self.0.stops_at_first { self.0.validator.validate(value).err() } else { None };
             return Err(SchemaViolations::large(self.name(), first.map(violation)));
         }
@@ -111,7 +115,7 @@ fn count_values(value: &Value, most: usize) -> Option<usize> {
 }
 
 /// Whether a keyword of the schema, or of another document that it refers to, has several schemas of which one has to accept
-/// the value. The name of a member of a body counts too.
+/// the value. A property of that name counts too, which is harmless.
 fn has_branches(schema: &Value) -> bool {
     match schema {
         Value::Array(items) => items.iter().any(has_branches),

@@ -209,7 +209,7 @@ impl Inner {
         self.statistics.connects.load(Ordering::Relaxed)
     }
 
-    /// Returns the server, if the client can connect to no other one.
+    /// Returns the server, if the client knows of no other one when it is asked.
     pub(crate) fn server(&self) -> Option<ServerAddress> {
         only(self.server.as_ref(), &self.client.server_info().connect_urls)
     }

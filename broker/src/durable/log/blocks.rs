@@ -4,7 +4,7 @@ use std::{ops::Range, sync::mpsc, thread};
 
 use super::super::{StorageError, StorageErrorKind};
 
-/// Bytes that are passed on together.
+/// Bytes that are passed on together. The last piece of a block may be longer; with those that wait there are three blocks.
 const SIZE: usize = 1 << 20;
 
 /// Pieces that were read, one after the other.
@@ -154,6 +154,12 @@ mod tests {
             });
             assert_eq!((applied, read.unwrap_err().detail()), (3_001, "apply"));
         }
+    }
+
+    #[test]
+    fn a_panic_of_apply_ends_the_reader() {
+        let apply = |_: u32, _: &[u8]| -> Result<(), StorageError> { panic!("on purpose") };
+        assert!(std::panic::catch_unwind(|| read_and_apply(true, pieces(u32::MAX), apply)).is_err());
     }
 
     #[test]
