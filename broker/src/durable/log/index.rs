@@ -61,25 +61,22 @@ impl Index {
         place: impl FnOnce(Option<Place>) -> Place,
     ) -> Option<Place> {
         let keys = &mut self.tables[table as usize];
-        let before = match split(key) {
-            Some((page, low)) => {
-                let page = keys.pages.entry(page).or_default();
-                match page.binary_search_by_key(&low, |(low, _)| *low) {
-                    Ok(at) => {
-                        let before = page[at].1;
-                        page[at].1 = place(Some(before));
-                        Some(before)
-                    }
-                    Err(at) => {
-                        page.insert(at, (low, place(None)));
-                        None
-                    }
+        let before = if let Some((page, low)) = split(key) {
+            let page = keys.pages.entry(page).or_default();
+            match page.binary_search_by_key(&low, |(low, _)| *low) {
+                Ok(at) => {
+                    let before = page[at].1;
+                    page[at].1 = place(Some(before));
+                    Some(before)
+                }
+                Err(at) => {
+                    page.insert(at, (low, place(None)));
+                    None
                 }
             }
-            None => {
-                let before = keys.others.get(key).copied();
-                keys.others.insert(key.into(), place(before))
-            }
+        } else {
+            let before = keys.others.get(key).copied();
+            keys.others.insert(key.into(), place(before))
         };
         keys.records += u64::from(before.is_none());
         before

@@ -33,9 +33,11 @@ async fn serve(nats: &Nats, subject: &str) -> JoinHandle<()> {
             async move { nats.sender(to.as_str()).await?.send(reply).await }
         }))
     };
-    let responder = Responder::builder(senders).codecs(Codecs::json()).answer(subject, half).build().unwrap();
-    let subscribed = nats.wrap_subscription(nats.client().subscribe(subject.to_owned()).await.unwrap());
-    nats.client().flush().await.unwrap();
+    let responder =
+        Responder::builder(senders).codecs(Codecs::json()).answer(subject, half).build().expect("a responder");
+    let subscribed = nats.client().subscribe(subject.to_owned()).await.expect("a subscription");
+    let subscribed = nats.wrap_subscription(subscribed);
+    nats.client().flush().await.expect("the answer of the server");
     tokio::spawn(async move { drop(Consumer::new(subscribed, responder).run().await) })
 }
 
@@ -46,13 +48,13 @@ fn value<'r>(reply: &'r async_nats::Message, name: &str) -> Option<&'r str> {
 /// A plain client gets a reply, a fault, and the fault of a request that cannot be read.
 async fn ask(client: &Plain, subject: &str) {
     let reply = client.request(subject.to_owned(), "42".into());
-    let reply = timeout(LONG, reply).await.expect("a reply").unwrap();
+    let reply = timeout(LONG, reply).await.expect("a reply in time").expect("a reply");
     assert_eq!(&reply.payload[..], b"21");
-    let fault = client.request(subject.to_owned(), "7".into()).await.unwrap();
+    let fault = client.request(subject.to_owned(), "7".into()).await.expect("a fault");
     assert_eq!(value(&fault, "Nats-Service-Error"), Some("Odd"));
     let mut unreadable = HeaderMap::new();
     unreadable.insert("Sb-P-count", "i32:many");
-    let fault = client.request_with_headers(subject.to_owned(), unreadable, "42".into()).await.unwrap();
+    let fault = client.request_with_headers(subject.to_owned(), unreadable, "42".into()).await.expect("a fault");
     assert_eq!(value(&fault, "Sb-P-x-fault"), Some("s:InvalidRequest"));
 }
 
