@@ -21,10 +21,11 @@ where
         if self.timers.is_draining() {
             return;
         }
-        let (is_paused, concurrency) = (self.options.control.is_paused(), self.options.control.concurrency());
+        let own = self.options.concurrency;
+        let (is_paused, concurrency) = (self.options.control.is_paused(), self.options.control.concurrency_of(own));
         if concurrency != self.slots.target() {
             if self.slots.resize(concurrency) {
-                self.options.control.attach(self.slots.woken());
+                self.options.control.attach(self.slots.woken(), own, &self.options.health);
             }
             for delivery in self.incoming.take_newest(self.slots.free() + self.options.prefetch) {
                 self.release(delivery);

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
@@ -23,9 +23,10 @@ pub(super) const CONCURRENCY: usize = 16;
 /// consumer. After the consumer has ended, a call has no effect on it.
 ///
 /// The handle of [`Consumer::control`](super::Consumer::control) belongs to that consumer. One that is made by
-/// [`new`](Self::new) can be given to several consumers, one after the other, such as those that a
+/// [`new`](Self::new) controls each consumer that it is given to, such as those that a
 /// [`Supervisor`](crate::supervisor::Supervisor) makes at each restart:
-/// [`Consumer::controlled_by`](super::Consumer::controlled_by). A pause and the concurrency that was set hold for the next one.
+/// [`Consumer::controlled_by`](super::Consumer::controlled_by). A pause and the concurrency that was set hold for all that run,
+/// and for those that start later.
 ///
 /// - A paused consumer receives nothing. Handlers that run continue, their locks are renewed, and their messages are
 ///   settled. Messages that no handler has got are released without counting a delivery: the consumer does this when it is
@@ -84,81 +85,101 @@ pub(super) struct Control(Arc<Shared>);
 
 struct Shared {
     is_paused: AtomicBool,
-    concurrency: AtomicUsize,
+    /// What a handle has set. 0 before that.
+    set: AtomicUsize,
+    /// What the consumer has set that was configured or started last.
+    own: AtomicUsize,
+    /// Whether it was created for one consumer.
+    is_of_one: bool,
     controlled: Mutex<Controlled>,
 }
 
-/// The consumer that is controlled.
+/// The consumers that are controlled.
 #[derive(Default)]
 struct Controlled {
-    /// Wakes the driver while it runs.
-    driver: Option<Arc<WokenSet>>,
+    /// Wakes each driver that runs, and has the health that it reports.
+    running: Vec<(Weak<WokenSet>, Health)>,
+    /// That of the one consumer, also before it runs.
     health: Option<Health>,
-    /// Whether a handle has set the concurrency: then it holds for the next consumer too.
-    is_set: bool,
 }
 
 impl Control {
+    /// The control of one consumer.
     pub(super) fn new(concurrency: usize) -> Self {
-        let (is_paused, concurrency) = (AtomicBool::new(false), AtomicUsize::new(concurrency));
-        Self(Arc::new(Shared { is_paused, concurrency, controlled: Mutex::default() }))
+        Self::with(concurrency, true)
     }
 
-    /// Controls the consumer with this health from now on. Its own concurrency is used unless a handle has set one.
-    pub(super) fn adopt(&self, concurrency: usize, health: &Health) {
-        let mut controlled = self.controlled();
-        if !controlled.is_set {
-            self.0.concurrency.store(concurrency, Ordering::Release);
+    fn with(concurrency: usize, is_of_one: bool) -> Self {
+        let (is_paused, set, own) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(concurrency));
+        Self(Arc::new(Shared { is_paused, set, own, is_of_one, controlled: Mutex::default() }))
+    }
+
+    /// A builder has this concurrency. Nothing changes for consumers that run, which pass theirs to `concurrency_of`.
+    pub(super) fn configure(&self, own: usize, health: &Health) {
+        self.0.own.store(own, Ordering::Release);
+        if self.0.is_of_one {
+            self.controlled().health = Some(health.clone());
         }
-        health.set_slots(self.concurrency());
-        controlled.health = Some(health.clone());
+        health.set_slots(self.concurrency_of(own));
+    }
+
+    /// Changes wake this driver from now on. Those that were made before are applied in its next turn.
+    pub(super) fn attach(&self, driver: &Arc<WokenSet>, own: usize, health: &Health) {
+        let mut controlled = self.controlled();
+        // The control of one consumer has its concurrency already, and a session of a consumer of sessions shows none.
+        if !self.0.is_of_one {
+            self.0.own.store(own, Ordering::Release);
+            health.set_slots(self.concurrency_of(own));
+        }
+        controlled.running.retain(|(running, _)| running.strong_count() > 0);
+        controlled.running.push((Arc::downgrade(driver), health.clone()));
+        driver.change();
+    }
+
+    /// The driver has ended.
+    pub(super) fn detach(&self, driver: &Arc<WokenSet>) {
+        self.controlled().running.retain(|(running, _)| !std::ptr::eq(running.as_ptr(), Arc::as_ptr(driver)));
     }
 
     /// Sets the concurrency, and what the health reports. Of two calls at the same time the later one holds for both.
     fn set_concurrency(&self, messages: usize) {
-        let mut controlled = self.controlled();
-        controlled.is_set = true;
-        self.0.concurrency.store(messages, Ordering::Release);
-        if let Some(health) = &controlled.health
-            && health.snapshot().state != ConsumerState::Ended
-        {
-            health.set_slots(messages);
+        let controlled = self.controlled();
+        self.0.set.store(messages, Ordering::Release);
+        for health in controlled.running.iter().map(|(_, health)| health).chain(&controlled.health) {
+            if health.snapshot().state != ConsumerState::Ended {
+                health.set_slots(messages);
+            }
         }
-        if let Some(driver) = &controlled.driver {
-            driver.change();
-        }
+        controlled.change();
     }
 
     fn pause(&self, is_paused: bool) {
         self.0.is_paused.store(is_paused, Ordering::Release);
-        if let Some(driver) = &self.controlled().driver {
-            driver.change();
-        }
+        self.controlled().change();
     }
 
     pub(super) fn is_paused(&self) -> bool {
         self.0.is_paused.load(Ordering::Acquire)
     }
 
-    pub(super) fn concurrency(&self) -> usize {
-        self.0.concurrency.load(Ordering::Acquire)
+    /// What a handle has set, or else what the consumer has.
+    pub(super) fn concurrency_of(&self, own: usize) -> usize {
+        match self.0.set.load(Ordering::Acquire) {
+            0 => own,
+            set => set,
+        }
     }
 
     fn controlled(&self) -> MutexGuard<'_, Controlled> {
         self.0.controlled.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// Changes wake this driver from now on. Those that were made before are applied in its next turn.
-    pub(super) fn attach(&self, driver: &Arc<WokenSet>) {
-        self.controlled().driver = Some(Arc::clone(driver));
-        driver.change();
-    }
-
-    /// The driver has ended. The consumer after it may have its own already.
-    pub(super) fn detach(&self, driver: &Arc<WokenSet>) {
-        let mut controlled = self.controlled();
-        if controlled.driver.as_ref().is_some_and(|current| Arc::ptr_eq(current, driver)) {
-            controlled.driver = None;
+impl Controlled {
+    /// Has each driver look at what was changed.
+    fn change(&self) {
+        for driver in self.running.iter().filter_map(|(driver, _)| driver.upgrade()) {
+            driver.change();
         }
     }
 }
@@ -167,7 +188,7 @@ impl ConsumerControl {
     /// Creates a handle that controls no consumer yet: see [`Consumer::controlled_by`](super::Consumer::controlled_by).
     #[must_use]
     pub fn new() -> Self {
-        Self(Control::new(CONCURRENCY))
+        Self(Control::with(CONCURRENCY, false))
     }
 
     pub(super) fn of(control: &Control) -> Self {
@@ -213,7 +234,7 @@ impl ConsumerControl {
     /// consumer it is 16, the default of a [`Consumer`](super::Consumer).
     #[must_use]
     pub fn concurrency(&self) -> usize {
-        self.0.concurrency()
+        self.0.concurrency_of(self.0.0.own.load(Ordering::Acquire))
     }
 }
 

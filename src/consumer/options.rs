@@ -29,13 +29,13 @@ impl Options {
     /// Sets how many messages are handled at once.
     pub(super) fn set_concurrency(&mut self, messages: usize) {
         self.concurrency = messages;
-        self.control.adopt(messages, &self.health);
+        self.control.configure(messages, &self.health);
     }
 
     /// Has another control.
     pub(super) fn set_control(&mut self, control: &Control) {
         self.control = control.clone();
-        self.control.adopt(self.concurrency, &self.health);
+        self.control.configure(self.concurrency, &self.health);
     }
 
     /// Passes a message to the sink. A panic of it is caught.

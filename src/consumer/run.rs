@@ -69,7 +69,7 @@ where
     ) -> Self {
         let count = options.concurrency;
         let slots = Slots::new(count);
-        options.control.attach(slots.woken());
+        options.control.attach(slots.woken(), count, &options.health);
         Self {
             incoming: BufferedReceiver::new(receiver, count + options.prefetch),
             stack: Stack::new(service, clone_service),

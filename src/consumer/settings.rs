@@ -134,7 +134,7 @@ impl Settings {
     pub(super) fn options(&self) -> Options {
         let stats = Stats::default();
         let (health, control) = (Health::new(self.concurrency, stats.clone()), Control::new(self.concurrency));
-        control.adopt(self.concurrency, &health);
+        control.configure(self.concurrency, &health);
         Options {
             concurrency: self.concurrency,
             control,

@@ -107,7 +107,7 @@ use std::{
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::{
     sync::watch,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 use tower::BoxError;
 use tower_service::Service;
@@ -223,9 +223,10 @@ impl Supervisor {
     /// Adds the receive loop of a requester. It cannot run twice: if it fails, it has failed for good, as a part that was
     /// added by [`once`](Self::once).
     ///
-    /// At the shutdown it is told to end when all parts that were not added by this have ended, so that their handlers get the
-    /// replies of calls that wait. If they have not ended at the [drain timeout](Self::drain_timeout), it is aborted with them.
-    /// Calls of tasks that are not parts are not waited for.
+    /// At the shutdown it is told to end when all parts that are not receive loops have ended, so that their handlers get the
+    /// replies of calls that wait. Then it has at least [`ABORT_TIMEOUT`](Self::ABORT_TIMEOUT). If the others have not ended at the
+    /// [drain timeout](Self::drain_timeout), it is aborted with them. A supervisor does not wait for the calls of tasks that are
+    /// not parts.
     pub fn replies<R: ReplySource>(mut self, name: &str, replies: Replies<R>) -> Self {
         let run = Box::new(move |part: Part| part::erased(replies.run_until(part.shutdown())));
         self.push(name, part::Run::Once(Some(run)));
@@ -332,8 +333,14 @@ impl Supervisor {
                 }
                 end.set(Some(sleep(self.drain)));
             }
-            if others == 0 && *stop.borrow() {
-                stop_last.send_replace(true);
+            if others == 0
+                && *stop.borrow()
+                && !stop_last.send_replace(true)
+                && let Some(end) = end.as_mut().as_pin_mut()
+            {
+                let least = Instant::now() + Self::ABORT_TIMEOUT;
+                let deadline = end.deadline().max(least);
+                end.reset(deadline);
             }
         }
     }

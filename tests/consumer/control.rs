@@ -419,3 +419,44 @@ async fn a_consumer_that_ends_late_does_not_take_the_handle_from_the_next_one() 
     control.resume();
     within(1, until(move || stats.completed() == 1)).await;
 }
+
+/// Rules: J-254.
+#[tokio::test(start_paused = true)]
+async fn a_handle_controls_each_consumer_that_has_it_at_the_same_time() {
+    let (queues, control) = ([(); 3].map(|()| queue_with_lock(60)), ConsumerControl::new());
+    let handler = || {
+        service_fn(|_: Message| async {
+            sleep(seconds(5)).await;
+            Ok::<_, Infallible>(Disposition::Complete)
+        })
+    };
+    let consumer = |at: usize| Consumer::new(queues[at].receiver(), handler()).controlled_by(&control);
+    let first = consumer(0).concurrency(4);
+    let (stats, health) = (first.stats(), first.health());
+    tokio::spawn(first.run());
+    sleep(seconds(1)).await;
+    // Neither a consumer that is built only, nor one with a concurrency of its own, changes the first one.
+    drop(consumer(1).concurrency(8));
+    let (stop, stopped) = oneshot::channel::<()>();
+    let second = tokio::spawn(consumer(1).concurrency(2).run_until(stopped));
+    sleep(seconds(1)).await;
+    control.pause();
+    sleep(seconds(1)).await;
+    fill(&queues[0], 9).await;
+    drop(stop);
+    within(60, second).await.unwrap().unwrap();
+    assert_eq!((health.snapshot().state, stats.handled()), (ConsumerState::Paused, 0));
+    control.resume();
+    sleep(seconds(1)).await;
+    assert_eq!((health.snapshot().slots, health.snapshot().in_use), (4, 4));
+    // One that grows is still reached beside the one after it.
+    control.set_concurrency(5).unwrap();
+    let third = consumer(2);
+    let seen = third.health();
+    tokio::spawn(third.run());
+    sleep(seconds(1)).await;
+    assert_eq!((health.snapshot().in_use, health.snapshot().slots, seen.snapshot().slots), (5, 5, 5));
+    control.pause();
+    sleep(seconds(1)).await;
+    assert_eq!([health, seen].map(|health| health.snapshot().state), [ConsumerState::Paused; 2]);
+}

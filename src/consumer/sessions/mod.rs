@@ -106,7 +106,7 @@ where
     {
         let stats = Stats::default();
         let (health, control) = (Health::new(Self::CONCURRENCY, stats.clone()), Control::new(Self::CONCURRENCY));
-        control.adopt(Self::CONCURRENCY, &health);
+        control.configure(Self::CONCURRENCY, &health);
         Self {
             source,
             service: stack.into_stack(),
@@ -127,7 +127,7 @@ where
     /// outside are clamped.
     pub fn concurrency(mut self, sessions: usize) -> Self {
         self.concurrency = sessions.clamp(1, Self::MAX_CONCURRENCY);
-        self.control.adopt(self.concurrency, &self.health);
+        self.control.configure(self.concurrency, &self.health);
         self
     }
 
@@ -194,7 +194,7 @@ where
     /// [`Consumer::controlled_by`](super::Consumer::controlled_by).
     pub fn controlled_by(mut self, control: &ConsumerControl) -> Self {
         self.control = control.control().clone();
-        self.control.adopt(self.concurrency, &self.health);
+        self.control.configure(self.concurrency, &self.health);
         self
     }
 }

@@ -72,11 +72,11 @@ where
         let mut end = pin!(None);
         self.log.learn(&self.source.entity_info());
         let driver = WokenSet::new(1);
-        self.control.attach(&driver);
+        self.control.attach(&driver, self.concurrency, &self.health);
         let _ends = Ends(self.health.clone(), self.control.clone(), Arc::clone(&driver), self.log.to_finish());
         loop {
             accepted.retain(|shared| shared.strong_count() > 0);
-            let (is_paused, concurrency) = (self.control.is_paused(), self.control.concurrency());
+            let (is_paused, concurrency) = (self.control.is_paused(), self.control.concurrency_of(self.concurrency));
             if !*stop.borrow() {
                 self.health.is(if is_paused { ConsumerState::Paused } else { ConsumerState::Running });
                 close_surplus(&accepted, if is_paused { 0 } else { concurrency });

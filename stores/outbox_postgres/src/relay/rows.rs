@@ -101,7 +101,7 @@ pub(super) async fn read_oldest(client: &Client, outbox: &Outbox, max: i64) -> R
         outbox.table.quoted()
     );
     let parameters: [(&(dyn ToSql + Sync), Type); 2] = [(&max, Type::INT8), (&MOST_BYTES, Type::INT8)];
-    client.query_typed(&sql, &parameters).await?.into_iter().map(waiting).collect()
+    client.query_typed(&sql, &parameters).await?.iter().map(waiting).collect()
 }
 
 /// The name of a group in the index. A session and none differ, and the name is never empty.
@@ -167,10 +167,10 @@ pub(super) async fn read_groups(
         (&most, Type::INT8_ARRAY),
         (&MOST_BYTES, Type::INT8),
     ];
-    client.query_typed(&sql, &parameters).await?.into_iter().map(waiting).collect()
+    client.query_typed(&sql, &parameters).await?.iter().map(waiting).collect()
 }
 
-fn waiting(row: Row) -> Result<Waiting, OutboxError> {
+fn waiting(row: &Row) -> Result<Waiting, OutboxError> {
     Ok(Waiting {
         id: row.try_get(0)?,
         destination: row.try_get(1)?,

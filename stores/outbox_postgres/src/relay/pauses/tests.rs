@@ -153,8 +153,12 @@ async fn a_destination_pauses_if_it_takes_nothing_of_several_sessions_that_did_n
     let mut pauses = Pauses::new(Duration::from_millis(100), Duration::from_secs(30));
     let now = Instant::now();
     let mut batch = |failed: &[&str], answered: &[&str]| {
-        failed.iter().for_each(|session| pauses.failed("orders", Some(session), false, "busy", now));
-        answered.iter().for_each(|session| pauses.answered("orders", Some(session)));
+        for session in failed {
+            pauses.failed("orders", Some(session), false, "busy", now);
+        }
+        for session in answered {
+            pauses.answered("orders", Some(session));
+        }
         pauses.batch_ended(now);
         pauses.destinations.get("orders").map(|pause| pause.failures)
     };
@@ -287,7 +291,8 @@ async fn the_order_of_a_group_is_kept_whatever_is_forgotten() {
             relay.add(&fastrand::u8(..5).to_string(), session);
             let seed = fastrand::u8(..);
             relay.turn(|row| {
-                (row.0.len() + seed as usize + row.1.as_ref().map_or(7, |s| s.as_bytes()[0] as usize)) % 3 == 0
+                let session = row.1.as_ref().map_or(7, |session| session.as_bytes()[0] as usize);
+                (row.0.len() + seed as usize + session).is_multiple_of(3)
             });
             match fastrand::u8(..20) {
                 0 => relay.pauses.destinations.clear(),
@@ -325,7 +330,9 @@ async fn a_lap_goes_on_with_the_groups_whose_rows_did_not_fit_into_a_batch() {
     let mut relay = Relay::new(10);
     relay.add("a", Some("fails"));
     relay.turn(|_| true);
-    ["b", "c", "d"].iter().for_each(|destination| relay.add(destination, None));
+    for destination in ["b", "c", "d"] {
+        relay.add(destination, None);
+    }
     let Ok(Selection::Lap(step)) = relay.pauses.select(10, relay.now) else { panic!("no lap") };
     let (chosen, is_end) = relay.pauses.choose(&step, relay.find(&step), 10, relay.now);
     assert_eq!((chosen.len(), is_end), (3, true));
