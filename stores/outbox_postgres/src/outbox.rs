@@ -56,7 +56,8 @@ impl Outbox {
     }
 
     /// Creates the table if it is missing, by [`Table::sql`]. Several processes may do so at the same time. If the table exists in
-    /// this version, it takes no lock.
+    /// this version, or in one that it cannot change, it takes no lock. A table without a schema is found by the `search_path` of
+    /// the connection.
     ///
     /// # Errors
     ///
@@ -64,22 +65,39 @@ impl Outbox {
     pub async fn create_table(&self, client: &Client) -> Result<(), OutboxError> {
         /// The number of the lock under which tables are created: without it all but one of several creations would fail.
         const CREATING: i64 = i64::from_be_bytes(*b"outbox\0\0");
+        /// The SQLSTATE of a table that the statements do not change.
+        const OTHER_VERSION: &str = "OUTBX";
         // The statements wait for each transaction that has added messages, and those that add later wait for them.
         if self.exists(client).await? {
             return Ok(());
         }
-        let sql = self.table.sql();
+        // Another process may create or change the table before this one has the lock.
+        let (version, sql, newest) = (self.table.quoted_version(), self.table.sql(), Table::VERSION);
+        let sql = format!(
+            "SELECT pg_advisory_xact_lock({CREATING}); \
+             DO $$BEGIN IF to_regclass('{version}') IS NOT NULL THEN \
+               IF EXISTS (SELECT FROM {version} WHERE version NOT BETWEEN 1 AND {newest}) THEN \
+                 RAISE EXCEPTION USING ERRCODE = '{OTHER_VERSION}'; END IF; END IF; END$$; {sql}"
+        );
         // Several statements in one request are one transaction.
-        client.batch_execute(&format!("SELECT pg_advisory_xact_lock({CREATING}); {sql}")).await?;
+        match client.batch_execute(&sql).await {
+            Err(error) if error.code().is_some_and(|code| code.code() == OTHER_VERSION) => {}
+            created => created?,
+        }
         self.check_version(client).await
     }
 
-    /// Returns whether the table exists in the version of this crate.
+    /// Returns whether the table exists in the version of this crate. A version that is not an earlier one is an error.
     async fn exists(&self, client: &Client) -> Result<bool, OutboxError> {
-        let sql = "SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL";
+        let sql = "SELECT to_regclass($1) IS NOT NULL, to_regclass($2) IS NOT NULL";
         let names: [&(dyn ToSql + Sync); 2] = [&self.table.quoted(), &self.table.quoted_version()];
-        let are_there: bool = client.query_one(sql, &names).await?.try_get(0)?;
-        Ok(are_there && self.version(client).await? == Some(Table::VERSION))
+        let row = client.query_one(sql, &names).await?;
+        let (has_table, has_version): (bool, bool) = (row.try_get(0)?, row.try_get(1)?);
+        let version = if has_version { self.version(client).await? } else { None };
+        match version {
+            Some(version) if !(1..=Table::VERSION).contains(&version) => Err(other_version(Some(version))),
+            version => Ok(has_table && version == Some(Table::VERSION)),
+        }
     }
 
     async fn version(&self, client: &impl GenericClient) -> Result<Option<i32>, OutboxError> {
@@ -90,11 +108,7 @@ impl Outbox {
     pub(crate) async fn check_version(&self, client: &impl GenericClient) -> Result<(), OutboxError> {
         match self.version(client).await? {
             Some(Table::VERSION) => Ok(()),
-            other => {
-                let found = other.map_or_else(|| "none".to_owned(), |version| version.to_string());
-                let detail = format!("{found}, and this crate has {}", Table::VERSION);
-                Err(OutboxError::new(OutboxErrorKind::Version, detail))
-            }
+            other => Err(other_version(other)),
         }
     }
 
@@ -206,4 +220,9 @@ impl Outbox {
         let age = age.min(Duration::from_secs(1_000 * 366 * 24 * 3_600));
         Ok(client.execute(&sql, &[&age.as_secs_f64()]).await?)
     }
+}
+
+fn other_version(found: Option<i32>) -> OutboxError {
+    let found = found.map_or_else(|| "none".to_owned(), |version| version.to_string());
+    OutboxError::new(OutboxErrorKind::Version, format!("{found}, and this crate has {}", Table::VERSION))
 }

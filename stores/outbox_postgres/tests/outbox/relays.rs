@@ -460,6 +460,32 @@ async fn a_table_of_version_1_gets_its_indexes() {
     bench.end().await;
 }
 
+/// Rules: X-46.
+/// The second time, the version changes while the creation waits for that of another process.
+#[tokio::test]
+async fn a_table_of_a_later_version_is_not_changed() {
+    for is_later in [true, false] {
+        let (bench, other) = (Bench::new().await, support::client().await);
+        let set = |version| format!("UPDATE {}_version SET version = {version}", bench.name);
+        bench.client.batch_execute(&format!("DROP INDEX {0}_refused, {0}_groups", bench.name)).await.unwrap();
+        bench.client.batch_execute(&set(if is_later { 3 } else { 1 })).await.unwrap();
+        other.batch_execute(&format!("SET application_name = '{}'", bench.name)).await.unwrap();
+        let lock = i64::from_be_bytes(*b"outbox\0\0");
+        bench.client.batch_execute(&format!("SELECT pg_advisory_lock({lock})")).await.unwrap();
+        let changing = async {
+            if !is_later {
+                bench.until("EXISTS (SELECT FROM pg_stat_activity WHERE application_name = '{t}' AND wait_event = 'advisory')").await;
+                bench.client.batch_execute(&set(3)).await.unwrap();
+            }
+            bench.client.batch_execute(&format!("SELECT pg_advisory_unlock({lock})")).await.unwrap();
+        };
+        let (created, ()) = tokio::join!(bench.outbox.create_table(&other), changing);
+        assert_eq!(created.unwrap_err().kind(), OutboxErrorKind::Version);
+        bench.until("to_regclass('{t}_groups') IS NULL AND to_regclass('{t}_refused') IS NULL").await;
+        bench.end().await;
+    }
+}
+
 /// Sends to a broker, and loses the first answer.
 struct LostAnswer {
     broker: Broker,
