@@ -1,6 +1,6 @@
 //! Sending to queues of `consign-postgres` in the database of the table: sent and deleted by one transaction.
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, error, time::Duration};
 
 use consign_core::transport::{ErrorKind, SendError};
 use consign_postgres::Postgres;
@@ -17,7 +17,7 @@ use super::{
     rows::{self, Outcome, Report, Waiting},
     senders::{groups, outcome},
 };
-use crate::{Outbox, OutboxError, OutboxErrorKind};
+use crate::{Outbox, OutboxError, OutboxErrorKind, log};
 
 /// Sends in the transaction that deletes the rows, exactly once.
 pub struct SameDatabase(Postgres);
@@ -106,9 +106,11 @@ impl SameDatabase {
             Outcome::Failed { .. } if is_full && group.len() > 1 => return Ok(Step::Each(group)),
             outcome => {
                 let step = if matches!(outcome, Outcome::Failed { .. }) { Step::Failed } else { Step::Done };
-                let reports = first_report(&group, outcome);
-                within(to.timeout, rows::record(client, &to.outbox, &reports)).await?;
-                to.add(&reports);
+                for report in first_report(&group, outcome) {
+                    if !record(client, report, to).await? {
+                        return Ok(Step::Failed);
+                    }
+                }
                 return Ok(step);
             }
         }
@@ -120,6 +122,35 @@ impl SameDatabase {
 fn is_of_statement(error: &tokio_postgres::Error) -> bool {
     // Class 08 is a lost connection, and 57P01 and the like the end of the server.
     error.code().is_some_and(|code| !["08", "57P"].iter().any(|class| code.code().starts_with(class)))
+}
+
+/// Records that a message is refused, or has failed. Returns `false` if the server refuses that: the destination pauses, so that
+/// the others are sent.
+async fn record(client: &Client, report: Report, to: &mut Progress) -> Result<bool, OutboxError> {
+    let report = [report];
+    let is_failed = matches!(report, [Report { outcome: Outcome::Failed { .. }, .. }]);
+    if is_failed {
+        // The pause does not depend on the table.
+        to.add(&report);
+    }
+    let Err(error) = within(to.timeout, rows::record(client, &to.outbox, &report)).await else {
+        if !is_failed {
+            to.add(&report);
+        }
+        return Ok(true);
+    };
+    let source = error::Error::source(&error).and_then(|source| source.downcast_ref());
+    let (is_statement, is_time) = (source.is_some_and(is_of_statement), source.is_none());
+    if !is_failed && (is_statement || is_time) {
+        let outcome = || Outcome::Failed { error: error.to_string(), is_whole: true };
+        to.add(&report.map(|report| Report { outcome: outcome(), ..report }));
+    }
+    // After a timeout the statement still runs on the connection.
+    if is_statement {
+        log::not_recorded(&error);
+        return Ok(false);
+    }
+    Err(error)
 }
 
 /// A lock that was not free in time, a deadlock, or the like: the destination pauses, and the others are sent.
@@ -155,9 +186,12 @@ impl RelayMode for SameDatabase {
                     Err(why) => others.push(row.report(Outcome::Refused(format!("the row is not a message: {why}")))),
                 }
             }
-            if !others.is_empty() {
-                within(to.timeout, rows::record(client, &to.outbox, &others)).await?;
-                to.add(&others);
+            let mut are_recorded = true;
+            for report in others {
+                are_recorded = are_recorded && record(client, report, to).await?;
+            }
+            if !are_recorded {
+                continue;
             }
             let Step::Each(each) = self.send_and_record(client, messages, to).await? else { continue };
             for row in each {

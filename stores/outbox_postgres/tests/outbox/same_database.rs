@@ -163,3 +163,39 @@ async fn a_row_that_is_deleted_after_it_was_read_does_not_count_as_sent() {
     assert_eq!(running.stop().await.sent, 1);
     queues.end().await;
 }
+
+/// Rules.
+/// The second time, the relay may not record that a send failed.
+#[tokio::test]
+async fn a_result_that_cannot_be_recorded_delays_no_other_destination() {
+    for is_privilege in [false, true] {
+        let mut queues = Queues::new().await;
+        for queue in ["slow", "orders"] {
+            queues.postgres.create_queue(queue, QueueSettings::default()).await.unwrap();
+        }
+        queues.bench.add("slow", [message("a")]).await;
+        queues.bench.add("orders", [message("b")]).await;
+        if !is_privilege {
+            let sql = format!("UPDATE {} SET message = 'no message' WHERE destination = 'slow'", queues.bench.name);
+            queues.bench.client.batch_execute(&sql).await.unwrap();
+        }
+        let mut other = support::client().await;
+        let holding = other.transaction().await.unwrap();
+        let locking = format!("SELECT FROM {} WHERE destination = 'slow' FOR UPDATE", queues.bench.name);
+        holding.batch_execute(&locking).await.unwrap();
+        if is_privilege {
+            let sql = format!("REVOKE UPDATE ON {} FROM CURRENT_USER", queues.bench.name);
+            queues.bench.client.batch_execute(&sql).await.unwrap();
+        }
+        let mut config = queues.bench.named();
+        config.options("-c lock_timeout=20");
+        let relay = Relay::same_database(queues.bench.outbox.clone(), config, NoTls, queues.postgres.clone());
+        let running = Running::start(relay.backoff(Duration::from_millis(5), Duration::from_millis(50)));
+        assert_eq!(queues.receive("orders").await, "b");
+        holding.rollback().await.unwrap();
+        queues.bench.until_sent().await;
+        let relayed = running.stop().await;
+        assert_eq!((relayed.sent, relayed.refused), if is_privilege { (2, 0) } else { (1, 1) });
+        queues.end().await;
+    }
+}
