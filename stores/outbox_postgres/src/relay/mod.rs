@@ -174,8 +174,9 @@ impl<M: RelayMode> Relay<M> {
     /// If the future is dropped, messages that were sent last may be sent again.
     pub async fn run_until(mut self, shutdown: impl Future<Output = ()> + Send) -> Result<Relayed, OutboxError> {
         let mut shutdown = pin!(shutdown);
-        let mut failures = 0;
+        let mut failures = 0_u32;
         loop {
+            let mut is_waiting = false;
             let connecting = self.connector.connect(&self.to.outbox, self.to.timeout);
             let connected = tokio::select! {
                 biased;
@@ -183,7 +184,9 @@ impl<M: RelayMode> Relay<M> {
                 connected = connecting => connected,
             };
             let ended = match connected {
-                Ok(mut connection) => self.serve(&mut connection, shutdown.as_mut(), &mut failures).await,
+                Ok(mut connection) => {
+                    self.serve(&mut connection, shutdown.as_mut(), &mut failures, &mut is_waiting).await
+                }
                 Err(error) => Err(error),
             };
             let error = match ended {
@@ -191,9 +194,11 @@ impl<M: RelayMode> Relay<M> {
                 Err(error) if error.kind() == OutboxErrorKind::Version => return Err(error),
                 Err(error) => error,
             };
-            let pause = pauses::length(Duration::from_millis(100), Duration::from_secs(10), failures);
+            // A connection that never had the lock has sent nothing, so that nothing is sent again. What others sent still counts.
+            let counted = if is_waiting { 0 } else { failures };
+            let pause = pauses::length(Duration::from_millis(100), Duration::from_secs(10), counted);
             log::disconnected(&error, pause);
-            failures += 1;
+            failures = failures.saturating_add(u32::from(!is_waiting));
             tokio::select! {
                 biased;
                 () = &mut shutdown => return Ok(self.to.relayed),
@@ -209,19 +214,20 @@ impl<M: RelayMode> Relay<M> {
         connection: &mut Connection,
         mut shutdown: Pin<&mut S>,
         failures: &mut u32,
+        is_waiting: &mut bool,
     ) -> Result<(), OutboxError>
     where
         S: Future<Output = ()> + Send,
     {
         while !connection.lock(&self.to.outbox, self.to.timeout).await? {
-            // It sends nothing, so that nothing is sent again.
-            *failures = 0;
+            *is_waiting = true;
             tokio::select! {
                 biased;
                 () = &mut shutdown => return Ok(()),
                 () = sleep(self.poll) => {}
             }
         }
+        *is_waiting = false;
         loop {
             let next = self.relay_some(connection, failures).await?;
             tokio::select! {

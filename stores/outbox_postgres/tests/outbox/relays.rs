@@ -411,6 +411,41 @@ async fn a_relay_that_cannot_delete_what_it_has_sent_sends_it_again_less_and_les
 }
 
 /// Rules: X-47.
+/// Another relay has the lock in each of its pauses.
+#[tokio::test]
+async fn the_pauses_of_a_relay_that_records_nothing_grow_while_another_has_the_lock() {
+    let (mut bench, recorder, other) = (Bench::new().await, Recorder::default(), support::client().await);
+    bench.add("orders", [message("a")]).await;
+    bench.client.batch_execute(&format!("REVOKE DELETE ON {} FROM CURRENT_USER", bench.name)).await.unwrap();
+    let key = format!("hashtextextended('consign outbox ' || '{}'::regclass::oid::text, 0)", bench.name);
+    let began = Instant::now();
+    let running = Running::start(bench.relay(To::sender(recorder.clone())));
+    for sent in 1..=6 {
+        let sending = async {
+            while recorder.taken().len() < sent {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(LONG, sending).await.unwrap();
+        if sent < 6 {
+            other.batch_execute(&format!("SELECT pg_advisory_lock({key})")).await.unwrap();
+            bench
+                .until(
+                    "EXISTS (SELECT FROM pg_stat_activity WHERE application_name = '{t}' AND state = 'idle' \
+                     AND query LIKE 'SELECT pg_try_advisory_lock%')",
+                )
+                .await;
+            other.batch_execute(&format!("SELECT pg_advisory_unlock({key})")).await.unwrap();
+        }
+    }
+    assert!(began.elapsed() >= Duration::from_millis(50 * 31), "{:?}", began.elapsed());
+    bench.client.batch_execute(&format!("GRANT DELETE ON {} TO CURRENT_USER", bench.name)).await.unwrap();
+    bench.until_sent().await;
+    running.stop().await;
+    bench.end().await;
+}
+
+/// Rules: X-47.
 #[tokio::test]
 async fn the_longest_intervals_are_no_panic() {
     let (mut bench, recorder) = (Bench::new().await, Recorder::default());
