@@ -31,8 +31,9 @@ const REPORTS: usize = 64;
 /// long, while the other destinations wait. A failure that comes at once may be that of its session alone.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// After this time a batch has no further message of a destination and session: one that takes long for each would delay the
-/// others, and the shutdown, by all that were read.
+/// So long after its first send, a destination and session has no further message in the batch: one that takes long for each would
+/// delay the others, and the shutdown, by all that were read. So long after its begin, a batch begins no further session of a
+/// destination whose last send was slow.
 const LONG: Duration = Duration::from_secs(1);
 
 /// Sends by the senders of a transport, at least once.
@@ -67,32 +68,38 @@ impl<D: Destinations> Senders<D> {
         concurrency: usize,
         reports: mpsc::Sender<Report>,
     ) {
-        let slow = parking_lot::Mutex::new(HashSet::new());
+        let slow = parking_lot::Mutex::new(Slow::default());
         let (slow, reports, began) = (&slow, &reports, Instant::now());
         stream::iter(groups)
             .for_each_concurrent(concurrency, |group| self.send_all(group, (began, limit), slow, reports.clone()))
             .await;
     }
 
-    /// Sends the messages of one destination and session one after the other, up to the first that is to be sent again. If the
-    /// batch began long ago, it is only the first one.
+    /// Sends the messages of one destination and session one after the other, up to the first that is to be sent again, or that
+    /// would be late. The rest waits for the next batch.
     async fn send_all(
         &self,
         group: Vec<Waiting>,
         (batch, limit): (Instant, Duration),
-        slow: &parking_lot::Mutex<HashSet<String>>,
+        slow: &parking_lot::Mutex<Slow>,
         reports: mpsc::Sender<Report>,
     ) {
+        let first = Instant::now();
         for (place, waiting) in group.into_iter().enumerate() {
-            let is_late = place > 0 && batch.elapsed() >= LONG;
-            if is_late || slow.lock().contains(&waiting.destination) {
+            let is_late = if place == 0 {
+                batch.elapsed() >= LONG && slow.lock().last.contains(&waiting.destination)
+            } else {
+                first.elapsed() >= LONG
+            };
+            if is_late || slow.lock().failed.contains(&waiting.destination) {
                 return;
             }
             let began = Instant::now();
             let mut outcome = self.send(&waiting, limit).await;
             let is_last = matches!(outcome, Outcome::Failed { .. });
-            if is_last && began.elapsed() >= SLOW.min(limit) {
-                slow.lock().insert(waiting.destination.clone());
+            let is_slow = began.elapsed() >= SLOW.min(limit);
+            slow.lock().ended(&waiting.destination, is_slow, is_last);
+            if is_last && is_slow {
                 outcome = outcome.of_destination();
             }
             if reports.send(waiting.report(outcome)).await.is_err() || is_last {
@@ -119,6 +126,28 @@ impl<D: Destinations> Senders<D> {
                 self.kept.lock().remove(path.as_str());
                 Outcome::Failed { error: format!("no answer within {limit:?}"), is_whole: false }
             }
+        }
+    }
+}
+
+/// The destinations of a batch that take long.
+#[derive(Default)]
+struct Slow {
+    /// Those of which a send took long and failed.
+    failed: HashSet<String>,
+    /// Those whose last send took long.
+    last: HashSet<String>,
+}
+
+impl Slow {
+    fn ended(&mut self, destination: &str, is_slow: bool, is_failed: bool) {
+        if !is_slow {
+            self.last.remove(destination);
+            return;
+        }
+        self.last.insert(destination.to_owned());
+        if is_failed {
+            self.failed.insert(destination.to_owned());
         }
     }
 }
@@ -266,9 +295,9 @@ mod tests {
 
     /// Takes 5 s for each message of `slow`, and none for those of others.
     #[derive(Clone)]
-    struct Slow;
+    struct Lagging;
 
-    impl Sender for Slow {
+    impl Sender for Lagging {
         type Send = BoxFuture<Result<(), SendError>>;
 
         fn send(&self, message: Message) -> Self::Send {
@@ -290,7 +319,7 @@ mod tests {
         let rows = |destination: &str, sessions: i64| -> Vec<Waiting> {
             (0..100).map(|id| full_row(id, destination, &(id % sessions).to_string())).collect()
         };
-        let senders = Senders::new(To::sender(Slow));
+        let senders = Senders::new(To::sender(Lagging));
         let began = Instant::now();
         let all = [("slow", 2), ("orders", 1)]
             .into_iter()
@@ -306,6 +335,25 @@ mod tests {
         }
         let of = |destination: &str| sent.iter().filter(|(of, _)| of == destination).map(|(_, id)| *id).collect();
         assert_eq!((of("slow"), of("orders")), (vec![0, 1], (0..100).collect::<Vec<_>>()));
+    }
+
+    /// Rules: X-48.
+    #[tokio::test(start_paused = true)]
+    async fn slow_sessions_that_have_all_slots_delay_the_others_by_one_send() {
+        let slow = (0..100).map(|id| full_row(id, "slow", &id.to_string()));
+        let orders = (100..200).map(|id| full_row(id, "orders", "s"));
+        let senders = Senders::new(To::sender(Lagging));
+        let began = Instant::now();
+        let (reports, mut reported) = mpsc::channel(1_000);
+        senders.send_groups(groups(slow.chain(orders).collect(), true), Duration::from_secs(30), 16, reports).await;
+        assert_eq!(began.elapsed(), Duration::from_secs(5));
+        let mut sent = Vec::new();
+        while let Some(report) = reported.recv().await {
+            assert_eq!(report.outcome, Outcome::Sent);
+            sent.push(report.id);
+        }
+        assert_eq!(sent.iter().filter(|id| **id < 100).count(), 16);
+        assert_eq!(sent.into_iter().filter(|id| *id >= 100).collect::<Vec<_>>(), (100..200).collect::<Vec<_>>());
     }
 
     /// Rules: X-43.
