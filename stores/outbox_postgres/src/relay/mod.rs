@@ -121,7 +121,8 @@ impl<M: RelayMode> Relay<M> {
         Self { mode, connector, to, batch: 100, poll: Self::POLL_INTERVAL }
     }
 
-    /// Sets how many rows are read at once: 1 to 10,000; 100.
+    /// Sets how many rows are read at once: 1 to 10,000; 100. A batch has at most 8 MiB of messages, or one that is larger. Rows
+    /// are left for the next batch if sends of their destination or session take a second or more.
     #[must_use]
     pub fn batch_size(mut self, rows: u32) -> Self {
         self.batch = rows.clamp(1, 10_000);
