@@ -180,7 +180,7 @@ fn waiting(row: &Row) -> Result<Waiting, OutboxError> {
     })
 }
 
-/// Deletes the rows of sent messages, and marks the others.
+/// Deletes the rows of sent messages, and marks the others: those that failed by one statement.
 pub(super) async fn record(client: &Client, outbox: &Outbox, reports: &[Report]) -> Result<(), OutboxError> {
     let table = outbox.table.quoted();
     let sent: Vec<i64> =
@@ -189,25 +189,27 @@ pub(super) async fn record(client: &Client, outbox: &Outbox, reports: &[Report])
         let sql = format!("DELETE FROM {table} WHERE id = ANY($1)");
         client.query_typed(&sql, &[(&sent, Type::INT8_ARRAY)]).await?;
     }
-    for report in reports {
-        let (error, is_refused) = match &report.outcome {
-            Outcome::Sent => continue,
-            Outcome::Refused(error) => (error, true),
-            Outcome::Failed { error, .. } => (error, false),
-        };
+    // PostgreSQL has no zero byte in a text.
+    let failed = reports.iter().filter_map(|report| match &report.outcome {
+        Outcome::Failed { error, .. } => Some((report.id, error.replace('\0', ""))),
+        Outcome::Sent | Outcome::Refused(_) => None,
+    });
+    let (ids, errors): (Vec<i64>, Vec<String>) = failed.unzip();
+    if !ids.is_empty() {
         // A failure is not worth a wait: the lock of the row may be its reason.
-        let row = if is_refused {
-            "$1".to_owned()
-        } else {
-            format!("(SELECT id FROM {table} WHERE id = $1 FOR UPDATE SKIP LOCKED)")
-        };
         let sql = format!(
-            "UPDATE {table} SET attempts = attempts + 1, error = left($2, 4096), \
-             refused = CASE WHEN $3 THEN clock_timestamp() ELSE refused END WHERE id = {row}"
+            "UPDATE {table} t SET attempts = t.attempts + 1, error = left(failed.error, 4096) \
+             FROM unnest($1, $2) AS failed (id, error) WHERE t.id = failed.id \
+             AND t.id IN (SELECT id FROM {table} WHERE id = ANY($1) FOR UPDATE SKIP LOCKED)"
         );
-        // PostgreSQL has no zero byte in a text.
-        let error = error.replace('\0', "");
-        client.query_typed(&sql, &[(&report.id, Type::INT8), (&error, Type::TEXT), (&is_refused, Type::BOOL)]).await?;
+        client.query_typed(&sql, &[(&ids, Type::INT8_ARRAY), (&errors, Type::TEXT_ARRAY)]).await?;
+    }
+    for report in reports {
+        let Outcome::Refused(error) = &report.outcome else { continue };
+        let sql = format!(
+            "UPDATE {table} SET attempts = attempts + 1, error = left($2, 4096), refused = clock_timestamp() WHERE id = $1"
+        );
+        client.query_typed(&sql, &[(&report.id, Type::INT8), (&error.replace('\0', ""), Type::TEXT)]).await?;
     }
     Ok(())
 }
