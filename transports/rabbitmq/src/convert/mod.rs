@@ -136,7 +136,8 @@ pub fn from_routed_delivery(delivery: &Delivery) -> Result<Message, UnreadableMe
 }
 
 /// Returns the copy of a delivery for a dead-letter exchange or queue of yours: with the reason and the description of the
-/// dead letter as headers, with its other headers unchanged, `x-death` among them, and without `expiration`.
+/// dead letter as headers, with its other headers unchanged, `x-death` among them, and without `expiration`. The number of failed
+/// deliveries of [`abandoned`] is removed, so that a copy that is put back into its queue has all its attempts.
 ///
 /// Publish it with the key of [`routing_key`], wait for the confirmation, and then acknowledge the delivery. A failure in between
 /// leaves two messages, never none. `basic.reject` moves the message to the dead-letter exchange of its queue too, without the reason.
@@ -148,7 +149,9 @@ pub fn dead_letter(delivery: &Delivery, mut letter: DeadLetter) -> Result<(Basic
     let payload = Bytes::copy_from_slice(&delivery.data);
     let (mut message, facts, _) = read(&delivery.properties, payload.clone());
     letter.fit(message.properties());
-    letter.write_to(message.properties_mut().application_properties_mut());
+    let properties = message.properties_mut().application_properties_mut();
+    properties.remove(COUNT);
+    letter.write_to(properties);
     // A dead letter without space for its reason would be redelivered without an end. Headers that are removed here stay as such.
     message.properties_mut().fit();
     copy(delivery, &message, &stamp(&facts, Expiration::Never), payload)

@@ -216,7 +216,12 @@ fn an_abandoned_copy_keeps_what_it_came_with_and_the_first_routing_key() {
     let (copy, payload) = abandoned(&second, Changes::NONE).unwrap();
     let third = delivery(copy, &payload);
     assert_eq!((routing_key(&third), counted(&from_delivery(&third).unwrap())), ("order.placed", Some(4)));
-    let (dead, _) = dead_letter(&third, DeadLetter::new(DeadLetterReason::HandlerPermanent, "why")).unwrap();
+    let (dead, body) = dead_letter(&third, DeadLetter::new(DeadLetterReason::HandlerPermanent, "why")).unwrap();
+    assert_eq!(
+        counted(&from_lapin(&dead, body).unwrap()),
+        None,
+        "published to its queue again, it has all its attempts"
+    );
     let kept = dead.headers().as_ref().unwrap();
     assert!(kept.contains_key("x-death") && !kept.contains_key("sb-routing-key"));
     // One that was published to its queue keeps no key, and no header changes that.
