@@ -59,11 +59,11 @@
 //!   [keeps them running](Supervisor::keep_running).
 //! - A part that ends without an error, before the shutdown, has ended. It is not restarted. When all have ended, the
 //!   supervisor returns.
-//! - At the shutdown, [`Part::shutdown`] is ready in all parts, and none is restarted. Only the
-//!   [receive loops of requesters](Supervisor::replies) are told to end later: when all other parts have ended. The supervisor
-//!   returns when all have ended. After the [drain timeout](Supervisor::drain_timeout) it aborts those that still run, whose
-//!   messages are abandoned or released, and waits for the end of their tasks for at most a
-//!   [second](Supervisor::ABORT_TIMEOUT).
+//! - At the shutdown, [`Part::shutdown`] is ready in all parts except the
+//!   [receive loops of requesters](Supervisor::replies), and none is restarted. The receive loops are told to end when all
+//!   other parts have ended. The supervisor returns when all have ended. After the
+//!   [drain timeout](Supervisor::drain_timeout) it aborts those that still run, whose messages are abandoned or released,
+//!   and waits for the end of their tasks for at most a [second](Supervisor::ABORT_TIMEOUT).
 //! - Dropping the future of a supervisor aborts all parts.
 //!
 //! The shutdown is any future: that of a `CancellationToken`, `token.cancelled_owned()`, or a `oneshot`. With the feature
@@ -166,6 +166,9 @@ impl Supervisor {
     /// Sets how long a shutdown waits for all parts together, by default [`DRAIN_TIMEOUT`](Self::DRAIN_TIMEOUT). It should
     /// be longer than the [drain timeout](Consumer::drain_timeout) of each consumer plus 2 seconds, and shorter than the
     /// time after which the process is killed.
+    ///
+    /// The [receive loops of requesters](Self::replies) have at least [`ABORT_TIMEOUT`](Self::ABORT_TIMEOUT) after the other
+    /// parts have ended, so with them a shutdown can take that much longer.
     pub fn drain_timeout(mut self, timeout: Duration) -> Self {
         self.drain = timeout.min(LONGEST);
         self

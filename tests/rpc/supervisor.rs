@@ -1,21 +1,25 @@
 //! Consumers whose handlers call, and the receive loop of their requester, under one supervisor.
 
-use std::time::Duration;
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use consign::{
     Disposition, Message,
     administration::QueueSettings,
-    broker::{Queue, QueueReceiver},
+    broker::{Queue, QueueLease, QueueReceiver},
     codecs::Codecs,
     consumer::Consumer,
     routing::Body,
     rpc::{Replies, Reply, ReplyQueue, Requester, Responder},
     supervisor::{PartState, Supervisor, SupervisorErrorKind},
-    transport::{SendService, Sender},
+    transport::{Delivery, ReceiveError, Receiver, ReplySource, SendService, Sender},
 };
 use tokio::{
     sync::oneshot,
-    time::{Instant, sleep},
+    time::{Instant, Sleep, sleep},
 };
 use tower::{BoxError, ServiceExt, service_fn};
 
@@ -109,4 +113,72 @@ async fn a_receive_loop_ends_at_once_where_it_has_nothing_to_wait_for() {
     let error = within(supervisor.run()).await.unwrap_err();
     assert_eq!((error.parts().next(), started.elapsed()), (Some("fails"), seconds(10)));
     assert_eq!(health.part("replies").unwrap().state, PartState::Ended);
+}
+
+/// A queue for replies whose receiver takes a while to stop.
+struct SlowToStop {
+    queue: ReplyQueue<QueueReceiver>,
+    takes: Duration,
+    stops: Option<Pin<Box<Sleep>>>,
+}
+
+impl Receiver for SlowToStop {
+    type Lease = QueueLease;
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<QueueLease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        self.queue.poll_receive(cx, max, out)
+    }
+
+    fn stop(&mut self) {
+        self.queue.stop();
+        self.stops = Some(Box::pin(sleep(self.takes)));
+    }
+
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.stops.as_mut().map_or(Poll::Ready(()), |stops| stops.as_mut().poll(cx))
+    }
+}
+
+impl ReplySource for SlowToStop {
+    fn address(&self) -> &str {
+        self.queue.address()
+    }
+
+    fn session_id(&self) -> Option<&str> {
+        self.queue.session_id()
+    }
+
+    fn is_exclusive(&self) -> bool {
+        self.queue.is_exclusive()
+    }
+}
+
+/// Rules: J-265.
+#[tokio::test(start_paused = true)]
+async fn a_receive_loop_has_a_second_after_the_others_also_at_the_drain_timeout() {
+    let millis = Duration::from_millis;
+    for (takes, ends, state) in [(500, 11_400, PartState::Ended), (3_600_000, 11_900, PartState::Aborted)] {
+        let bench = Bench::new();
+        let queue = SlowToStop { queue: bench.reply_queue(), takes: millis(takes), stops: None };
+        let sender = SendService::new(bench.requests.sender().unwrap());
+        let (_requester, replies) = Requester::builder(sender).build(queue).unwrap();
+        // It ends shortly before the drain timeout.
+        let supervisor =
+            Supervisor::new().drain_timeout(seconds(10)).replies("replies", replies).once("late", async move |_| {
+                sleep(millis(10_900)).await;
+                Ok::<_, BoxError>(())
+            });
+        let (health, started) = (supervisor.health(), Instant::now());
+        let ended = within(supervisor.run_until(sleep(seconds(1)))).await;
+        assert_eq!(started.elapsed(), millis(ends), "{ended:?}");
+        assert_eq!(health.part("replies").unwrap().state, state);
+        assert_eq!(health.part("late").unwrap().state, PartState::Ended);
+        let named = ended.err().map(|error| error.parts().map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(named, (state == PartState::Aborted).then(|| vec!["replies".to_owned()]));
+    }
 }
