@@ -161,7 +161,9 @@ impl AsyncApi {
             for mut message in messages(pipeline) {
                 // That of the destination takes precedence.
                 for of in [None, Some(address)] {
-                    if message.name == Self::OTHER {
+                    // What the name alone stands for is only told from messages that would get that schema.
+                    let is_own = of.is_none() && schemas.contains_key(&(Some(address), message.name.as_str()));
+                    if message.name == Self::OTHER && !is_own {
                         let (named, fallback) = others.entry(of).or_default();
                         *(if message.is_fallback { fallback } else { named }) = true;
                     }
@@ -192,8 +194,9 @@ impl AsyncApi {
         }
         let unused = self.schemas.iter().zip(&is_used).filter(|(_, is_used)| !**is_used).map(|(schema, _)| schema);
         if let Some(schema) = unused.min_by_key(|schema| (&schema.message, &schema.destination)) {
-            let advice =
-                format!("a schema is registered for {schema}, and no pipeline has that message: name one of its");
+            let advice = format!(
+                "a schema is registered for {schema}, and no pipeline has that message: name one of its messages"
+            );
             return Err(BuildError::new(Kind::UnknownMessage, advice));
         }
         document["channels"] = channels.into();

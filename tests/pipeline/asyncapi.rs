@@ -165,7 +165,7 @@ fn mistakes_are_errors_that_say_what_to_change() {
         (
             start().schema::<Refund>("refund.created"),
             Kind::UnknownMessage,
-            "a schema is registered for `refund.created`, and no pipeline has that message: name one of its",
+            "a schema is registered for `refund.created`, and no pipeline has that message: name one of its messages",
         ),
         (
             start().schema::<u64>("other").schema::<u32>("other"),
@@ -246,6 +246,17 @@ fn a_schema_of_one_destination_takes_precedence_there() {
     let shadowed = start().schema::<u64>("created").schema_for::<u8>("orders", "created");
     shadowed.schema_for::<u8>("users", "created").build().unwrap();
 
+    // A subject with a schema of its own does not make the name of all other messages ambiguous elsewhere.
+    let router = Router::new(codecs()).route("other", refunded).build().unwrap();
+    let subject = Pipeline::receiving("returns").router(router).unwrap().describe().clone();
+    let document = start().pipeline(&subject).schema_for::<Refund>("returns", "other").schema::<u64>("other");
+    let document = document.build().unwrap().into_value();
+    let other = |channel: &str| document["channels"][channel]["messages"]["other"]["payload"].clone();
+    assert_eq!(other("returns"), json!({ "$ref": "#/components/schemas/Refund" }));
+    assert_eq!((&other("orders")["type"], &other("users")["type"]), (&json!("integer"), &json!("integer")));
+    let error = start().pipeline(&subject).schema::<u64>("other").build().unwrap_err();
+    assert_eq!(error.kind(), Kind::DuplicateSchema, "both would get it");
+
     for (builder, kind, advice) in [
         (
             start().schema_for::<u8>("orders", "created").schema_for::<u8>("orders", "created"),
@@ -255,7 +266,7 @@ fn a_schema_of_one_destination_takes_precedence_there() {
         (
             start().schema_for::<u8>("order", "created"),
             Kind::UnknownMessage,
-            "a schema is registered for `created` of `order`, and no pipeline has that message: name one of its",
+            "a schema is registered for `created` of `order`, and no pipeline has that message: name one of its messages",
         ),
         (
             start()
