@@ -87,7 +87,7 @@ struct Shared {
     is_paused: AtomicBool,
     /// What a handle has set. 0 before that.
     set: AtomicUsize,
-    /// What the consumer has set that was configured or started last.
+    /// What the consumer has that started last. In the control of one consumer, also before it starts.
     own: AtomicUsize,
     /// Whether it was created for one consumer.
     is_of_one: bool,
@@ -114,10 +114,10 @@ impl Control {
         Self(Arc::new(Shared { is_paused, set, own, is_of_one, controlled: Mutex::default() }))
     }
 
-    /// A builder has this concurrency. Nothing changes for consumers that run, which pass theirs to `concurrency_of`.
+    /// A builder has this concurrency. A handle that others may have takes it when the consumer starts.
     pub(super) fn configure(&self, own: usize, health: &Health) {
-        self.0.own.store(own, Ordering::Release);
         if self.0.is_of_one {
+            self.0.own.store(own, Ordering::Release);
             self.controlled().health = Some(health.clone());
         }
         health.set_slots(self.concurrency_of(own));
@@ -230,8 +230,10 @@ impl ConsumerControl {
         Ok(())
     }
 
-    /// Returns how many messages are handled at once, as it was set last: by the handle, or else by the consumer. Without a
-    /// consumer it is 16, the default of a [`Consumer`](super::Consumer).
+    /// Returns how many messages are handled at once, as it was set last: by the handle, or else by the consumer.
+    /// Of several consumers it is that of the one that has started last. Before one has started it is 16, the default of a
+    /// [`Consumer`](super::Consumer); a handle of [`Consumer::control`](super::Consumer::control) has that of its consumer
+    /// at once.
     #[must_use]
     pub fn concurrency(&self) -> usize {
         self.0.concurrency_of(self.0.0.own.load(Ordering::Acquire))

@@ -277,7 +277,7 @@ where
     /// Sets the handle that controls this consumer, in place of its own. The consumer starts paused if the handle is
     /// paused, and with the concurrency that was [set by the handle](ConsumerControl::set_concurrency), if one was. So a pause
     /// outlives the consumer: give the same handle to each consumer that a [`Supervisor`](crate::supervisor::Supervisor) makes.
-    /// A handle controls one consumer at a time, the one that has started last.
+    /// A handle controls all consumers that have it, also while several of them run.
     ///
     /// ```
     /// # #[cfg(feature = "embedded")] {

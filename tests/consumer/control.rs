@@ -437,6 +437,7 @@ async fn a_handle_controls_each_consumer_that_has_it_at_the_same_time() {
     sleep(seconds(1)).await;
     // Neither a consumer that is built only, nor one with a concurrency of its own, changes the first one.
     drop(consumer(1).concurrency(8));
+    assert_eq!(control.concurrency(), 4);
     let (stop, stopped) = oneshot::channel::<()>();
     let second = tokio::spawn(consumer(1).concurrency(2).run_until(stopped));
     sleep(seconds(1)).await;

@@ -238,7 +238,7 @@ async fn a_handle_is_given_to_one_consumer_of_sessions_after_the_other() {
         let handler = service_fn(async |_: Message| Ok::<_, Infallible>(Disposition::Complete));
         SessionConsumer::new(queue.session_acceptor().unwrap(), handler).controlled_by(&control).concurrency(4)
     };
-    assert_eq!((consumer().health().snapshot().slots, control.concurrency()), (4, 4));
+    assert_eq!((consumer().health().snapshot().slots, control.concurrency()), (4, 16), "it has not started");
     control.set_concurrency(2).unwrap();
     control.pause();
     let next = consumer();
