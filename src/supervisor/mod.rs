@@ -72,7 +72,7 @@
 //! # Requesters
 //!
 //! The calls of a [`Requester`](crate::rpc::Requester) that the application holds end with its
-//! [`Replies`](crate::rpc::Replies), so those cannot be restarted under it. Run them by [`Supervisor::replies`]: if they fail,
+//! [`Replies`], so those cannot be restarted under it. Run them by [`Supervisor::replies`]: if they fail,
 //! the supervisor shuts down, and the process can be started again. At the shutdown they receive until the other parts have
 //! ended, so that handlers that wait for a call get its reply.
 //!
