@@ -88,33 +88,26 @@ impl SameDatabase {
             to.add(&first_report(&group, Outcome::Failed { error: error.to_string(), is_whole: true }));
             return Err(error);
         };
-        let sent = sent?;
-        let is_full = sent.as_ref().is_err_and(|error| error.kind() == ErrorKind::QuotaExceeded);
-        let outcome = match &sent {
-            Ok(_) => Outcome::Sent,
-            Err(error) => outcome(error).of_destination(),
-        };
-        match outcome {
-            // The rows are deleted already.
-            Outcome::Sent => {
-                let deleted = sent.unwrap_or_default();
+        let error = match sent? {
+            Ok(deleted) => {
                 let sent = group.iter().filter(|row| deleted.contains(&row.id));
                 to.add(&sent.map(|row| row.report(Outcome::Sent)).collect::<Vec<_>>());
+                return Ok(Step::Done);
             }
-            Outcome::Refused(_) if group.len() > 1 => return Ok(Step::Each(group)),
-            // A part of them may fit, and a batch that is larger than the queue never would.
-            Outcome::Failed { .. } if is_full && group.len() > 1 => return Ok(Step::Each(group)),
-            outcome => {
-                let step = if matches!(outcome, Outcome::Failed { .. }) { Step::Failed } else { Step::Done };
-                for report in first_report(&group, outcome) {
-                    if !record(client, report, to).await? {
-                        return Ok(Step::Failed);
-                    }
-                }
-                return Ok(step);
+            Err(error) => error,
+        };
+        let outcome = outcome(&error).of_destination();
+        let is_failed = matches!(outcome, Outcome::Failed { .. });
+        // Of a full queue a part of them may fit, and a batch that is larger than the queue never would.
+        if group.len() > 1 && (!is_failed || error.kind() == ErrorKind::QuotaExceeded) {
+            return Ok(Step::Each(group));
+        }
+        for report in first_report(&group, outcome) {
+            if !record(client, report, to).await? {
+                return Ok(Step::Failed);
             }
         }
-        Ok(Step::Done)
+        Ok(if is_failed { Step::Failed } else { Step::Done })
     }
 }
 
