@@ -282,6 +282,10 @@ async fn groups_that_begin_during_a_lap_do_not_make_it_longer() {
 /// Rules: X-42.
 #[tokio::test(start_paused = true)]
 async fn the_order_of_a_group_is_kept_whatever_is_forgotten() {
+    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| fastrand::u64(..));
+    println!("replay: SEED={seed} cargo test --package consign-outbox-postgres --lib the_order_of_a_group_is_kept");
+    // The lengths of the pauses are random too.
+    fastrand::seed(seed);
     for batch in [1, 7, 30] {
         let mut relay = Relay::new(batch);
         relay.pauses = Pauses { most: 3, most_sessions: 5, ..relay.pauses };
