@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(checks(&text, 3), None);
         let property = json!({ "properties": { "title": { "type": "string" } } });
         assert_eq!(checks(&property, 10), Some(3));
-        // Three of the definition itself, and three at each reference.
+        // Three of the definition, three of `allOf`, and two at each reference.
         let twice = json!({ "$defs": { "s": { "minLength": 1 } }, "allOf": [{ "$ref": "#/$defs/s" }, { "$ref": "#/$defs/s" }] });
         assert_eq!(checks(&twice, 100), Some(3 + 3 + 2 * 2));
     }
