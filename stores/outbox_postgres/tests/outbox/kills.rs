@@ -290,10 +290,10 @@ async fn kill(kind: Kind, cycles: u32, mut random: fastrand::Rng) -> Option<Coun
     counts.doubled = check(kind, &committed, &received).await;
     assert!(bench.outbox.refused(&bench.client, 1).await.unwrap().is_empty());
     target.transport().delete(&queue).await.unwrap();
-    if let Target::SameDatabase(_) = &target {
-        bench.client.batch_execute(&format!("DROP SCHEMA {} CASCADE", bench.name)).await.unwrap();
+    match &target {
+        Target::SameDatabase(postgres) => bench.end_with(postgres).await,
+        Target::Other(_) => bench.end().await,
     }
-    bench.end().await;
     Some(counts)
 }
 

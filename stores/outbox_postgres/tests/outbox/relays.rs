@@ -279,8 +279,7 @@ async fn in_the_same_database_a_destination_that_waits_for_a_lock_delays_no_othe
     stop.notify_one();
     let relayed = running.await.unwrap().unwrap();
     assert_eq!((relayed.sent, relayed.refused), (2, 0));
-    bench.client.batch_execute(&format!("DROP SCHEMA {} CASCADE", bench.name)).await.unwrap();
-    bench.end().await;
+    bench.end_with(&postgres).await;
 }
 
 /// Rules: X-41.
@@ -351,8 +350,7 @@ async fn in_the_same_database_one_transaction_sends_and_deletes() {
     assert_eq!((relayed.sent, relayed.refused), (2, 2));
     let refused = bench.outbox.refused(&bench.client, 10).await.unwrap();
     assert_eq!(refused.iter().map(|one| one.message_id.as_str()).collect::<Vec<_>>(), ["large", "lost"]);
-    bench.client.batch_execute(&format!("DROP SCHEMA {} CASCADE", bench.name)).await.unwrap();
-    bench.end().await;
+    bench.end_with(&postgres).await;
 }
 
 /// Rules.

@@ -47,8 +47,7 @@ impl Queues {
     }
 
     async fn end(self) {
-        self.bench.client.batch_execute(&format!("DROP SCHEMA {} CASCADE", self.bench.name)).await.unwrap();
-        self.bench.end().await;
+        self.bench.end_with(&self.postgres).await;
     }
 }
 

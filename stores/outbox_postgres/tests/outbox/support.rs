@@ -2,12 +2,13 @@
 
 use std::{env, process, time::Duration};
 
-use consign::Message;
+use consign::{Message, transport::Transport};
 use consign_conformance::left_out;
 use consign_outbox_postgres::{
     Destinations, Outbox, Relay, RelayMode, Relayed, Senders, Table,
     tokio_postgres::{Client, Config, NoTls},
 };
+use consign_postgres::Postgres;
 use tokio::{sync::oneshot, task::JoinHandle};
 
 const VARIABLE: &str = "CONSIGN_POSTGRES";
@@ -86,6 +87,13 @@ impl Bench {
 
     pub(crate) async fn until_sent(&self) {
         self.until("NOT EXISTS (SELECT FROM {t} WHERE refused IS NULL)").await;
+    }
+
+    /// Ends with the schema of queues. A transport that is open sweeps it, and could have a deadlock with its removal.
+    pub(crate) async fn end_with(self, postgres: &Postgres) {
+        postgres.close().await.unwrap();
+        self.client.batch_execute(&format!("DROP SCHEMA {} CASCADE", self.name)).await.unwrap();
+        self.end().await;
     }
 
     pub(crate) async fn end(self) {
