@@ -1,13 +1,10 @@
-//! Stacks around a plain lapin client: `cargo run -p consign-rabbitmq --example wrap_lapin -- QUEUE DEAD-LETTER-EXCHANGE`.
-use std::time::Duration;
-
+//! Stacks around a plain lapin client: `cargo run -p consign-rabbitmq --example wrap_lapin -- URL QUEUE EXCHANGE`.
 use consign::middleware::delivery_limit::DeliveryLimitLayer;
 use consign::middleware::encode::{EncodeLayer, OutboundMessage};
 use consign::middleware::{catch_panic::CatchPanicLayer, dead_letter::DeadLetterLayer, message_id::MessageIdLayer};
 use consign::routing::{Body, Router};
-use consign::settlement::Transient;
 use consign::transport::{SendError, SendExt};
-use consign::{Disposition, Message, codecs::Codecs};
+use consign::{Disposition, Message, codecs::Codecs, settlement::Transient};
 use consign_rabbitmq::{convert, convert::Settlement, lapin};
 use futures_util::TryStreamExt;
 use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicNackOptions, BasicPublishOptions, BasicQosOptions};
@@ -21,8 +18,7 @@ async fn priced(Body((sku, cents)): Body<(String, u64)>) -> Result<(), Transient
 /// Publishes, and waits until RabbitMQ has stored the message in a queue.
 async fn publish(channel: &Channel, to: [&str; 2], message: (BasicProperties, bytes::Bytes)) -> Result<(), SendError> {
     let (options, (properties, body)) = (BasicPublishOptions { mandatory: true, ..Default::default() }, message);
-    let sent = async { channel.basic_publish(to[0].into(), to[1].into(), options, &body, properties).await?.await };
-    convert::confirmed(sent.await)
+    convert::confirmed(channel.basic_publish(to[0].into(), to[1].into(), options, &body, properties).await).await
 }
 
 pub(crate) async fn place(channel: &Channel, queue: &str, order: (&str, u64)) -> Result<(), SendError> {
@@ -31,7 +27,7 @@ pub(crate) async fn place(channel: &Channel, queue: &str, order: (&str, u64)) ->
     layers.service(client).send(OutboundMessage::new(order)).await
 }
 
-pub(crate) async fn consume(channel: &Channel, queue: &str, dead_letters: &str) -> Result<(), BoxError> {
+pub(crate) async fn consume(channel: &Channel, queue: &str, exchange: &str) -> Result<(), BoxError> {
     let layers = ServiceBuilder::new().layer(DeadLetterLayer::new()).layer(DeliveryLimitLayer::new(3));
     let mut stack = layers.layer(CatchPanicLayer::new()).service(Router::new(Codecs::json()).fallback(priced).build()?);
     channel.basic_qos(32, BasicQosOptions::default()).await?;
@@ -43,9 +39,7 @@ pub(crate) async fn consume(channel: &Channel, queue: &str, dead_letters: &str) 
             Err(unreadable) => unreadable.into(),
         };
         let published = match convert::settlement(&delivery, disposition)? {
-            Settlement::DeadLetter(copy) => {
-                publish(channel, [dead_letters, convert::routing_key(&delivery)], copy).await
-            }
+            Settlement::DeadLetter(copy) => publish(channel, [exchange, convert::routing_key(&delivery)], copy).await,
             // Only quorum queues count deliveries. The copy counts on each kind of queue.
             Settlement::Abandon(copy) => publish(channel, ["", queue], copy).await,
             Settlement::Complete => Ok(()),
@@ -56,7 +50,7 @@ pub(crate) async fn consume(channel: &Channel, queue: &str, dead_letters: &str) 
             Err(error) if !error.is_retryable() => return Err(error.into()),
             Err(error) => {
                 eprintln!("the message is redelivered: {error}");
-                tokio::time::sleep(Duration::from_millis(100)).await;
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
                 delivery.nack(BasicNackOptions { requeue: true, ..Default::default() }).await?
             }
         };
@@ -66,8 +60,7 @@ pub(crate) async fn consume(channel: &Channel, queue: &str, dead_letters: &str) 
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
-    let address = std::env::var("CONSIGN_RABBITMQ").unwrap_or("amqp://guest:guest@127.0.0.1:5672/%2f".into());
-    let [queue, exchange] = [1, 2].map(|index| std::env::args().nth(index).unwrap_or_default());
+    let [address, queue, exchange] = [1, 2, 3].map(|index| std::env::args().nth(index).unwrap_or_default());
     let connection = lapin::Connection::connect(&address, lapin::ConnectionProperties::default()).await?;
     let channel = connection.create_channel().await?;
     channel.confirm_select(lapin::options::ConfirmSelectOptions::default()).await?;

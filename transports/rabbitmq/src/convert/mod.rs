@@ -38,7 +38,7 @@ use consign_core::{
     transport::{ErrorKind, SendError},
 };
 use lapin::{
-    BasicProperties, Confirmation,
+    BasicProperties, Confirmation, PublisherConfirm,
     message::Delivery,
     types::{AMQPValue, FieldTable},
 };
@@ -183,8 +183,8 @@ pub fn abandoned(delivery: &Delivery, changes: Changes) -> Result<(BasicProperti
     Ok((properties, payload))
 }
 
-/// Returns what the confirmation of a publication says: `Ok` if RabbitMQ has taken the message, and if a queue has it, for one
-/// that was published with `mandatory`. Without that flag RabbitMQ also confirms messages that no queue takes.
+/// Waits for the confirmation of what `basic_publish` returned: `Ok` if RabbitMQ has taken the message, and if a queue has it, for
+/// one that was published with `mandatory`. Without that flag RabbitMQ also confirms messages that no queue takes.
 ///
 /// ```no_run
 /// use consign::transport::SendError;
@@ -195,8 +195,7 @@ pub fn abandoned(delivery: &Delivery, changes: Changes) -> Result<(BasicProperti
 ///
 /// async fn publish(channel: &Channel, queue: &str, properties: BasicProperties, body: &[u8]) -> Result<(), SendError> {
 ///     let options = BasicPublishOptions { mandatory: true, ..Default::default() };
-///     let sent = async { channel.basic_publish("".into(), queue.into(), options, body, properties).await?.await };
-///     convert::confirmed(sent.await)
+///     convert::confirmed(channel.basic_publish("".into(), queue.into(), options, body, properties).await).await
 /// }
 /// ```
 ///
@@ -211,7 +210,11 @@ pub fn abandoned(delivery: &Delivery, changes: Changes) -> Result<(BasicProperti
 /// `confirm_select` was not called on the channel; otherwise the kind that a sender of the transport has for the error of lapin,
 /// which is the source. For a message that RabbitMQ refuses, such a sender has the kind [`General`](ErrorKind::General).
 /// After [`CommunicationProblem`](ErrorKind::CommunicationProblem) the message may have been stored.
-pub fn confirmed(confirmation: lapin::Result<Confirmation>) -> Result<(), SendError> {
+pub async fn confirmed(published: lapin::Result<PublisherConfirm>) -> Result<(), SendError> {
+    result_of(async { published?.await }.await)
+}
+
+fn result_of(confirmation: lapin::Result<Confirmation>) -> Result<(), SendError> {
     let failure = match confirmation {
         Ok(Confirmation::Ack(None)) => return Ok(()),
         Ok(Confirmation::Nack(None)) => Failure::new(ErrorKind::ServiceBusy, "RabbitMQ has refused the message"),

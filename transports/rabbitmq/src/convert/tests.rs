@@ -246,17 +246,17 @@ fn a_confirmation_is_the_result_of_a_send() {
         let delivery = delivery(BasicProperties::default(), b"");
         Some(BasicReturnMessage { delivery, reply_code: 312, reply_text: "NO_ROUTE".into() })
     };
-    let kind = |confirmation| confirmed(confirmation).map_err(|error| (error.kind(), error.is_retryable()));
+    let kind = |confirmation| result_of(confirmation).map_err(|error| (error.kind(), error.is_retryable()));
     assert_eq!(kind(Ok(Confirmation::Ack(None))), Ok(()));
     assert_eq!(kind(Ok(Confirmation::Nack(None))), Err((ErrorKind::ServiceBusy, true)));
     for unroutable in [Confirmation::Ack(returned()), Confirmation::Nack(returned())] {
-        let error = confirmed(Ok(unroutable)).unwrap_err();
+        let error = result_of(Ok(unroutable)).unwrap_err();
         assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::EntityNotFound, false));
         assert!(error.to_string().contains("no queue has taken the message: NO_ROUTE"), "{error}");
     }
     assert_eq!(kind(Ok(Confirmation::NotRequested)), Err((ErrorKind::InvalidOperation, false)));
     let lost = lapin::ErrorKind::ChannelsLimitReached.into();
-    let error = confirmed(Err(lost)).unwrap_err();
+    let error = result_of(Err(lost)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Throttled);
     assert!(std::error::Error::source(&error).is_some());
 }
