@@ -39,6 +39,8 @@ async fn random_operations_on_postgresql_agree_with_the_model() {
         for (kind, count) in driver.end().await {
             *counts.entry(kind).or_default() += count;
         }
+        // `cargo xtask model` prints other lines at once, so a long run shows that it goes on.
+        println!("{} of {ops} operations", ops.min((world + 1) * EACH));
     }
     println!("model: {ops} operations of {} kinds, 0 divergences", counts.len());
     for (kind, count) in counts {
