@@ -9,6 +9,7 @@ use tokio::time::timeout;
 use tower::BoxError;
 
 use crate::{
+    amqp10,
     environment::{Environment, unique},
     page,
     service::{Order, consume, respond},
@@ -28,6 +29,12 @@ pub(crate) const CASES: &[Case<Environment>] = &[
     Case { name: "PostgreSQL: JavaScript", run: |env| Box::pin(on_postgres(env, "mjs")) },
     Case { name: "Azure Service Bus: Python", run: |env| Box::pin(on_service_bus(env, "py")) },
     Case { name: "Azure Service Bus: JavaScript", run: |env| Box::pin(on_service_bus(env, "mjs")) },
+    Case { name: "AMQP 1.0, RabbitMQ: Python", run: |env| Box::pin(amqp10::on_rabbitmq(env, "py")) },
+    Case { name: "AMQP 1.0, RabbitMQ: JavaScript", run: |env| Box::pin(amqp10::on_rabbitmq(env, "mjs")) },
+    Case { name: "AMQP 1.0, Qpid Proton: Python", run: |env| Box::pin(amqp10::on_proton(env, "py")) },
+    Case { name: "AMQP 1.0, Qpid Proton: JavaScript", run: |env| Box::pin(amqp10::on_proton(env, "mjs")) },
+    Case { name: "AMQP 1.0, consign-server: Python", run: |env| Box::pin(amqp10::on_server(env, "py")) },
+    Case { name: "AMQP 1.0, consign-server: JavaScript", run: |env| Box::pin(amqp10::on_server(env, "mjs")) },
 ];
 
 /// Longer than it takes on a busy machine.
@@ -67,7 +74,7 @@ async fn on_core_nats(env: &Environment, language: &str) -> Result<(), BoxError>
     // The server has the subscription when it has answered.
     env.nats.client().flush().await?;
     let responder = respond(&env.nats, &subject, requests)?;
-    let called = calls(env, &format!("nats/call.{language}"), &env.nats_url, &subject).await;
+    let called = calls(env, &format!("nats/call.{language}"), &env.nats_url, &subject, &[]).await;
     responder.abort();
     called
 }
@@ -92,12 +99,25 @@ async fn on_service_bus(env: &Environment, language: &str) -> Result<(), BoxErro
 }
 
 /// A call that succeeds and one that fails.
-async fn calls(env: &Environment, script: &str, url: &str, to: &str) -> Result<(), BoxError> {
-    same("the reply", env.run(script, &[url, to, "42"]).await?.trim(), "reply 21")?;
-    same("the fault", env.run(script, &[url, to, "7"]).await?.trim(), "fault Odd")
+async fn calls(env: &Environment, script: &str, url: &str, to: &str, replies: &[&str]) -> Result<(), BoxError> {
+    let call = async |number| env.run(script, &[&[url, to, number], replies].concat()).await;
+    same("the reply", call("42").await?.trim(), "reply 21")?;
+    same("the fault", call("7").await?.trim(), "fault Odd")
 }
 
-/// Runs the scripts of a transport against queues that exist.
+/// The scripts of a transport, and what they are given.
+pub(crate) struct Scripts<'a> {
+    pub(crate) url: &'a str,
+    pub(crate) call: String,
+    pub(crate) produce: String,
+    pub(crate) dead_letters: String,
+    /// The names of the queue of requests, that of orders, and its dead letters.
+    pub(crate) to: [&'a str; 3],
+    /// The queue for replies, if a call is given one.
+    pub(crate) replies: &'a [&'a str],
+}
+
+/// Runs the scripts of a transport that are given the names of queues.
 async fn scripts<T: Transport + Clone>(
     env: &Environment,
     transport: &T,
@@ -106,21 +126,39 @@ async fn scripts<T: Transport + Clone>(
     language: &str,
     [call, requests, orders]: [&str; 3],
 ) -> Result<(), BoxError> {
+    // FastStream cannot read a queue of this name: `faststream.py` has its calls and messages only.
+    let extension = language.strip_prefix("faststream.").unwrap_or(language);
+    let scripts = Scripts {
+        url,
+        call: format!("{folder}/{call}.{language}"),
+        produce: format!("{folder}/produce.{language}"),
+        dead_letters: format!("{folder}/dead_letters.{extension}"),
+        to: [requests, orders, orders],
+        replies: &[],
+    };
+    run(env, transport, [requests, orders], &scripts).await
+}
+
+/// Runs scripts against queues that exist.
+pub(crate) async fn run<T: Transport + Clone>(
+    env: &Environment,
+    transport: &T,
+    [requests, orders]: [&str; 2],
+    scripts: &Scripts<'_>,
+) -> Result<(), BoxError> {
+    let Scripts { url, to: [to_requests, to_orders, to_dead_letters], .. } = *scripts;
     let receiver = |path: EntityPath| async move { transport.receiver(&path, ReceiveMode::PeekLock).await };
     let responder = respond(transport, "half", receiver(EntityPath::new(requests)?).await?)?;
-    let called = calls(env, &format!("{folder}/{call}.{language}"), url, requests).await;
+    let called = calls(env, &scripts.call, url, to_requests, scripts.replies).await;
     responder.abort();
     called?;
     let (consumer, mut received) = consume(receiver(EntityPath::new(orders)?).await?)?;
     let produced = async {
-        let produce = format!("{folder}/produce.{language}");
-        env.run(&produce, &[url, orders, WRONG]).await?;
-        env.run(&produce, &[url, orders, GOOD]).await?;
+        env.run(&scripts.produce, &[url, to_orders, WRONG]).await?;
+        env.run(&scripts.produce, &[url, to_orders, GOOD]).await?;
         let order = timeout(LONG, received.recv()).await?;
         same("the order", order, Some((Order { id: 7, total: 12.5 }, Some("north".to_owned()))))?;
-        // FastStream cannot read a queue of this name: `faststream.py` has its calls and messages only.
-        let extension = language.strip_prefix("faststream.").unwrap_or(language);
-        let printed = env.run(&format!("{folder}/dead_letters.{extension}"), &[url, orders, "1"]).await?;
+        let printed = env.run(&scripts.dead_letters, &[url, to_dead_letters, "1"]).await?;
         same("the dead letter", printed.trim(), format!("DeserializationFailed order {WRONG}").as_str())
     };
     let outcome = produced.await;

@@ -3,15 +3,26 @@
 use std::path::{Path, PathBuf};
 
 use consign::{broker::Broker, transport::Transport as _};
+use consign_amqp10::Amqp10;
 use consign_nats::Nats;
 use consign_postgres::Postgres;
 use consign_rabbitmq::RabbitMq;
-use consign_server::Server;
+use consign_server::{
+    Server,
+    auth::{Rights, SharedAccessKey, SharedAccessKeys},
+};
 use consign_servicebus::ServiceBus;
 use tokio::{net::TcpListener, process::Command, task::JoinHandle};
 use tower::BoxError;
 
-use crate::suite::answer;
+use crate::{
+    amqp10::{self, Proton},
+    suite::answer,
+};
+
+/// The key of the server, and how it is written in a URL.
+const KEY: &str = "a+key/of=";
+const KEY_IN_URL: &str = "a%2Bkey%2Fof%3D";
 
 /// What is there for every case.
 pub(crate) struct Environment {
@@ -26,9 +37,14 @@ pub(crate) struct Environment {
     schema: String,
     /// The connection string of a server in this process, on the embedded broker.
     pub(crate) service_bus_url: String,
+    /// Its URL of AMQP 1.0, with the key as the password.
+    pub(crate) server_url: String,
     pub(crate) service_bus: ServiceBus,
     pub(crate) broker: Broker,
     server: JoinHandle<std::io::Result<()>>,
+    /// The plugin of the same RabbitMQ for AMQP 1.0.
+    pub(crate) rabbit10: Amqp10,
+    pub(crate) proton: Proton,
 }
 
 impl Environment {
@@ -48,13 +64,19 @@ impl Environment {
         let postgres_url = format!("{url}?options=-csearch_path%3D{schema}");
         let broker = Broker::new();
         let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
         let service_bus_url = format!(
-            "Endpoint=sb://{};SharedAccessKeyName=any;SharedAccessKey=any;UseDevelopmentEmulator=true;",
-            listener.local_addr()?
+            "Endpoint=sb://{address};SharedAccessKeyName=clients;SharedAccessKey={KEY};UseDevelopmentEmulator=true;"
         );
-        let served = Server::builder().broker(broker.clone()).build();
+        let server_url = format!("amqp://clients:{KEY_IN_URL}@{address}");
+        let keys = SharedAccessKeys::new([SharedAccessKey::new("clients", KEY, Rights::MANAGE)]);
+        let served = Server::builder().broker(broker.clone()).authorizer(keys).build();
         let server = tokio::spawn(async move { served.serve(listener).await });
         let service_bus = ServiceBus::connect(&service_bus_url).await?;
+        let rabbit10_url = amqp10::transport_url(&amqp10::script_url(&rabbit_url));
+        let rabbit10 = Amqp10::connect(&rabbit10_url).await;
+        let rabbit10 = rabbit10.map_err(|error| format!("AMQP 1.0 of RabbitMQ: {error}"))?;
+        let proton = Proton::start(&folder).await.map_err(|error| format!("Qpid Proton: {error}"))?;
         Ok(Self {
             folder,
             rabbit_url,
@@ -65,9 +87,12 @@ impl Environment {
             postgres,
             schema,
             service_bus_url,
+            server_url,
             service_bus,
             broker,
             server,
+            rabbit10,
+            proton,
         })
     }
 
@@ -96,6 +121,11 @@ impl Environment {
             eprintln!("Azure Service Bus: {error}");
         }
         self.server.abort();
+        for amqp in [&self.rabbit10, &self.proton.amqp] {
+            if let Err(error) = amqp.close().await {
+                eprintln!("AMQP 1.0: {error}");
+            }
+        }
         if let Err(error) = self.rabbit.close().await {
             eprintln!("RabbitMQ: {error}");
         }

@@ -4,6 +4,7 @@
 //! FOLDER is what `scripts/foreign` prints. Each case prints a line. The process fails if a case does.
 #![forbid(unsafe_code)]
 
+mod amqp10;
 mod cases;
 mod environment;
 mod page;
