@@ -158,7 +158,13 @@ impl Shared {
         if message.message_id().is_none() {
             message.properties_mut().stamp_message_id(uuid::Uuid::new_v4().to_string())?;
         }
-        let stamp = Stamp { number: self.core.numbers.next(now), enqueued: due.unwrap_or(now), failed: 0, due };
+        let stamp = Stamp {
+            number: self.core.numbers.next(now),
+            enqueued: due.unwrap_or(now),
+            failed: 0,
+            due,
+            never_expires: false,
+        };
         Ok((stamp.number, wire::write(&message, &stamp, self.core.product())?))
     }
 }

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use crate::{
     error::Fault,
     held::{Held, Lock},
+    log,
     message_notes::Note,
     read::{self, Facts},
     session_lock::Kept,
@@ -61,7 +62,9 @@ pub(crate) fn simple(
 
 /// Dead-letters a message with a header that cannot be read.
 pub(crate) async fn bury_malformed(held: Box<Held>, malformed: Malformed) -> Result<Arrival, Fault> {
-    settle::bury(&held, malformed.why()).await.map_err(|error| again(&error))?;
+    let why = malformed.why();
+    log::dead_lettered(&held.source.settings.path, &why);
+    settle::bury(&held, why).await.map_err(|error| again(&error))?;
     Ok(Arrival::Buried)
 }
 

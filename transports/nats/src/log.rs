@@ -56,6 +56,15 @@ pub(crate) fn removed(entity: &str, messages: usize) {
     }
 }
 
+/// No receiver is delivered a message that this transport dead-letters, so no other line names it.
+pub(crate) fn dead_lettered(entity: &str, why: &DeadLetter) {
+    if let Some(suppressed) = log_limit(entity, "DeadLettered") {
+        let (entity, reason) = (tracing::field::display(Escaped(entity)), tracing::field::display(why.reason.as_str()));
+        let description = tracing::field::display(Escaped(&why.description));
+        tracing::warn!(target: TARGET, entity, reason, description, suppressed, "a message cannot be delivered: it is dead-lettered");
+    }
+}
+
 /// A message of core NATS whose headers cannot be read. `why` is the reason and the description of a dead letter, which core
 /// NATS does not have.
 pub(crate) fn malformed(subject: &str, why: &DeadLetter, is_refused: bool) {

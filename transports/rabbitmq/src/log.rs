@@ -4,6 +4,7 @@ use std::{fmt, time::Duration};
 
 use consign_core::{
     message::EntityPath,
+    settlement::DeadLetter,
     transport::{Escaped, log_limit, log_limit_info},
 };
 use lapin::uri::AMQPUri;
@@ -71,6 +72,15 @@ pub(crate) fn failed(path: &EntityPath, what: &'static str, error: &impl fmt::Di
         let (entity, error) =
             (tracing::field::display(Escaped(path.as_str())), tracing::field::display(Escaped(&error)));
         tracing::warn!(target: TARGET, entity, error, suppressed, "{what}");
+    }
+}
+
+/// No receiver is delivered a message that this transport dead-letters, so no other line names it.
+pub(crate) fn dead_lettered(path: &EntityPath, why: &DeadLetter) {
+    if let Some(suppressed) = log_limit(path.as_str(), "DeadLettered") {
+        let (entity, reason) =
+            (tracing::field::display(Escaped(path.as_str())), tracing::field::display(why.reason.as_str()));
+        tracing::warn!(target: TARGET, entity, reason, suppressed, "a message cannot be delivered: it is dead-lettered");
     }
 }
 

@@ -18,6 +18,8 @@ mod names {
     pub(super) const ENQUEUED: Symbol = Symbol::from_static("x-opt-consign-enqueued-time");
     /// How many deliveries had failed when the copy was made: a uint.
     pub(super) const FAILED: Symbol = Symbol::from_static("x-opt-consign-delivery-count");
+    /// The time to live of a dead letter, which does not expire: a uint, in milliseconds.
+    pub(super) const TIME_TO_LIVE: Symbol = Symbol::from_static("x-opt-consign-time-to-live");
     /// Whether the MessageId was made by this transport: a boolean.
     pub(super) const STAMPED: Symbol = Symbol::from_static("x-opt-consign-message-id-stamped");
     /// Whether the body is an encoded message, which the broker would change otherwise: a boolean.
@@ -27,6 +29,7 @@ mod names {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use consign_amqp::message::{EncodedMessage, Sections};
     use consign_core::{
         Message,
         message::{MessageBody, PropertyValue, Value},
@@ -37,7 +40,20 @@ mod tests {
     use crate::Product;
 
     fn stamp() -> Stamp {
-        Stamp { number: 7, enqueued: Timestamp::from_millis(5_000), failed: 2, due: None }
+        Stamp { number: 7, enqueued: Timestamp::from_millis(5_000), failed: 2, due: None, never_expires: false }
+    }
+
+    #[test]
+    fn a_dead_letter_keeps_its_time_to_live_in_an_annotation() {
+        let ttl = std::time::Duration::from_mins(1);
+        let message = Message::builder().time_to_live(ttl).property("uri", PropertyValue::Uri("urn:a".into()));
+        let message = message.build("").unwrap();
+        for product in [Product::Generic, Product::RabbitMq3] {
+            let written = write(&message, &Stamp { never_expires: true, ..stamp() }, product).unwrap();
+            let sections = EncodedMessage::split(written.clone()).and_then(|split| Sections::decode(&split)).unwrap();
+            assert_eq!(sections.header.and_then(|header| header.ttl), None, "{product:?}");
+            assert_eq!(read(written).0.time_to_live(), Some(ttl), "{product:?}");
+        }
     }
 
     fn there_and_back(message: &Message, product: Product) -> (Message, Facts) {

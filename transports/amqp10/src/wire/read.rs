@@ -125,6 +125,7 @@ fn decode(encoded: Bytes) -> Result<(Message, Facts), Unreadable> {
     header.durable = false;
     header.first_acquirer = false;
     header.delivery_count = 0;
+    header.ttl = header.ttl.or(own.time_to_live);
     let mut message = InboundMessage::from_received(sections, Direction::Deliver)?.message;
     if own.facts.is_stamped
         && let Some(id) = message.message_id().map(str::to_owned)
@@ -147,6 +148,8 @@ fn decode(encoded: Bytes) -> Result<(Message, Facts), Unreadable> {
 struct Own {
     facts: Facts,
     is_wrapped: bool,
+    /// That of a dead letter, in milliseconds.
+    time_to_live: Option<u32>,
 }
 
 impl Own {
@@ -162,7 +165,8 @@ impl Own {
             Some(Value::Timestamp(at)) => Some(Timestamp::from_millis(at.0)),
             _ => None,
         };
-        let own = [names::NUMBER, names::ENQUEUED, names::FAILED, names::STAMPED, names::WRAPPED];
+        self.time_to_live = integer(annotations, &names::TIME_TO_LIVE).and_then(|millis| millis.try_into().ok());
+        let own = [names::NUMBER, names::ENQUEUED, names::FAILED, names::TIME_TO_LIVE, names::STAMPED, names::WRAPPED];
         annotations.0.retain(|(name, _)| !own.contains(name));
     }
 }

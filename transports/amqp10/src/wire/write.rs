@@ -23,6 +23,8 @@ pub(crate) struct Stamp {
     pub(crate) failed: u32,
     /// When the broker delivers it, if not at once.
     pub(crate) due: Option<Timestamp>,
+    /// Whether it is a dead letter: the broker gets no time to live.
+    pub(crate) never_expires: bool,
 }
 
 /// Encodes a message.
@@ -34,6 +36,12 @@ pub(crate) fn write(message: &Message, stamp: &Stamp, product: Product) -> Resul
     let header = sections.header.get_or_insert_default();
     // Without it, a broker that restarts forgets what it has accepted.
     header.durable = message.pass_through().and_then(|rest| rest.durable).unwrap_or(true);
+    let time_to_live = if stamp.never_expires { header.ttl.take() } else { None };
+    if stamp.never_expires
+        && let Some(properties) = &mut sections.properties
+    {
+        properties.absolute_expiry_time = None;
+    }
     if let Some(section) = &mut sections.message_annotations {
         section.0.0.retain(|(name, _)| *name != annotation::SCHEDULED_ENQUEUE_TIME);
     }
@@ -45,6 +53,9 @@ pub(crate) fn write(message: &Message, stamp: &Stamp, product: Product) -> Resul
     annotations.push(names::ENQUEUED, timestamp(stamp.enqueued));
     if stamp.failed > 0 {
         annotations.push(names::FAILED, stamp.failed);
+    }
+    if let Some(millis) = time_to_live {
+        annotations.push(names::TIME_TO_LIVE, millis);
     }
     if message.is_message_id_stamped() {
         annotations.push(names::STAMPED, true);

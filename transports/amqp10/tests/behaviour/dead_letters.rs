@@ -1,15 +1,19 @@
 //! The two ways to dead-letter a message.
 
+use std::time::Duration;
+
 use consign::{
+    Message,
     message::EntityPath,
     settlement::{DeadLetter, DeadLetterReason},
-    transport::{Capability, ErrorKind, ReceiverExt, Transport},
+    time::Timestamp,
+    transport::{Capability, ErrorKind, ReceiverExt, Sender, Transport},
 };
 use consign_amqp10::{Amqp10, DeadLetters};
 use consign_conformance::log::Lines;
 use tokio::time::timeout;
 
-use super::{Bench, SOON, count, receiver, text};
+use super::{Bench, SOON, count, foreign::read_raw, receiver, text};
 use crate::support::managed::Queues;
 
 fn because() -> DeadLetter {
@@ -77,4 +81,22 @@ async fn a_copy_is_sent_when_the_future_of_its_settlement_is_dropped() {
     let delivery = timeout(SOON, dead.receive()).await.unwrap().unwrap();
     assert_eq!(text(&delivery.message), "a");
     delivery.complete().await.unwrap();
+}
+
+/// Rules: K-290.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dead_letter_keeps_its_time_to_live_and_does_not_expire() {
+    let Some(bench) = Bench::with(Amqp10::options().time_to_live(true)).await else { return };
+    let message = Message::builder().time_to_live(Duration::from_secs(600)).build("a").unwrap();
+    bench.amqp.sender(&bench.queue).await.unwrap().send(message).await.unwrap();
+    bench.receiver().await.receive().await.unwrap().dead_letter(because()).await.unwrap();
+    let mut dead = receiver(&bench.amqp, &bench.queue.dead_letter()).await;
+    let delivery = timeout(SOON, dead.receive()).await.unwrap().unwrap();
+    assert_eq!(delivery.message.time_to_live(), Some(Duration::from_secs(600)));
+    assert_eq!(delivery.message.received().unwrap().expires_at, Timestamp::MAX);
+    delivery.abandon().await.unwrap();
+    drop(dead);
+    let raw = read_raw(&bench, bench.queue.dead_letter().as_str()).await;
+    assert_eq!(raw.header.unwrap().ttl, None);
+    assert_eq!(raw.properties.and_then(|properties| properties.absolute_expiry_time), None);
 }

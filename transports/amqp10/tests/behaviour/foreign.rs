@@ -25,7 +25,7 @@ async fn send(bench: &Bench, encoded: Vec<u8>) {
 }
 
 /// Receives the sections of a message as they are.
-async fn read_raw(bench: &Bench, address: &str) -> Sections {
+pub(crate) async fn read_raw(bench: &Bench, address: &str) -> Sections {
     let connection = Connection::connect(bench.proton.socket(), Options::new("foreign")).await.unwrap();
     let session = connection.begin().await.unwrap();
     let mut receiver = session.attach_receiver("foreign", address.to_owned()).await.unwrap();

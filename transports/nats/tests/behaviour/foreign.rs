@@ -9,6 +9,7 @@ use consign::{
     time::Timestamp,
     transport::{ErrorKind, ReceiverExt, Sender},
 };
+use consign_conformance::log::Lines;
 use consign_nats::{
     Nats, QueueSettings, SubscriptionSettings, TopicSettings,
     async_nats::{self, HeaderMap, HeaderValue, jetstream},
@@ -141,6 +142,7 @@ async fn other_clients_read_what_is_sent() {
 /// Rules: K-104.
 #[tokio::test]
 async fn headers_beyond_the_limits_are_a_dead_letter_that_has_what_fits() {
+    let (lines, _guard) = Lines::capture();
     let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
     let long = "x".repeat(40_000);
     let many: Vec<_> = (0..1_100).map(|n| format!("X-{n}")).collect();
@@ -157,6 +159,9 @@ async fn headers_beyond_the_limits_are_a_dead_letter_that_has_what_fits() {
         assert!(dead.message.dead_letter_description().unwrap().contains("32767"), "{:?}", dead.message);
         assert_eq!((dead.message.payload(), text(&dead.message, "traceparent")), (Some(&b"body"[..]), Some(PARENT)));
         dead.message.check().unwrap();
+        let warned = lines.of("consign::nats");
+        let is_named = |line: &String| line.starts_with("WARN") && line.contains("reason=HeaderSizeExceeded");
+        assert!(warned.iter().any(is_named), "{warned:?}");
         assert_eq!(text(&dead.message, lost), None);
         // Who reads it without this crate has all of it.
         let raw = last(&nats, &format!("test_{path}_x")).await;

@@ -121,6 +121,7 @@ pub(crate) struct Publisher {
     commands: mpsc::Sender<Command>,
     lane: Arc<Lane>,
     link: Arc<Link>,
+    has_replies: bool,
 }
 
 /// The state of a publication. The answer comes no later than the deadline.
@@ -140,8 +141,14 @@ impl Publisher {
         // Senders that wait for the bound have a place each, besides those that are within it.
         let (commands, received) = mpsc::channel(2 * link.options.sends_in_flight);
         let lane = Arc::new(Lane::default());
+        let has_replies = replies.is_some();
         tokio::spawn(task::run(Arc::clone(&link), received, Arc::clone(&lane), replies));
-        Self { commands, lane, link }
+        Self { commands, lane, link, has_replies }
+    }
+
+    /// Returns whether its channels consume direct replies.
+    pub(crate) fn has_replies(&self) -> bool {
+        self.has_replies
     }
 
     /// Publishes in the order of the calls, up to the bound.

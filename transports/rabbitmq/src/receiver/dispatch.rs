@@ -19,6 +19,7 @@ use super::{
     source::Mode,
     state::{Shared, State},
 };
+use crate::log;
 
 impl Shared {
     pub(super) fn poll_receive(
@@ -86,7 +87,9 @@ impl Shared {
             return None;
         }
         if !is_dead && facts.exceeds_limits {
-            let action = Action::DeadLetter(Box::new(DeadLetter::header_size_exceeded()));
+            let dead_letter = DeadLetter::header_size_exceeded();
+            log::dead_lettered(&self.source.path, &dead_letter);
+            let action = Action::DeadLetter(Box::new(dead_letter));
             state.jobs.push(Job { held, action, done: None });
             self.changed.notify_one();
             return None;

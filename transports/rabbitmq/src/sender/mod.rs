@@ -26,6 +26,7 @@ use crate::{
     delays::Delays,
     error::Failure,
     publisher::{Publication, Publisher, Publishing, Route},
+    reply_to::QUEUE,
     session,
     settings::QueueSettings,
     wire::{self, Expiration, Stamp},
@@ -90,6 +91,12 @@ impl RabbitMqSender {
     fn prepare_one(&self, mut message: Message, target: &Target, now: Timestamp) -> Result<(u64, Prepared), SendError> {
         DeadLetter::remove_from(&mut message);
         let message = &message;
+        // RabbitMQ would close the channel, and with it other messages that are being sent.
+        if message.reply_to() == Some(QUEUE) && !self.0.publisher.has_replies() {
+            let detail =
+                "direct replies are received by the sender of `direct_replies` alone: use `create_reply_queue`";
+            return Err(SendError::new(ErrorKind::NotSupported).with_detail(detail));
+        }
         let due = message.scheduled_enqueue_time().filter(|at| *at > now);
         let delay = due.map(|at| Delays::steps(at.saturating_since(now))).transpose()?;
         let (time_to_live, is_topic) = match target {

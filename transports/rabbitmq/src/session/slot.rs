@@ -182,12 +182,15 @@ impl Slot {
         let Some(id) = held.message.session_id().map(str::to_owned) else {
             // Another publisher's message, which belongs to no session.
             let dead_letter = DeadLetter::new(DeadLetterReason::SessionIdIsNull, "");
+            log::dead_lettered(&self.source.path, &dead_letter);
             state.jobs.push(Job::new("", Work::DeadLetter(held, Box::new(dead_letter))));
             self.changed.notify_one();
             return;
         };
         if held.facts.exceeds_limits {
-            state.jobs.push(Job::new(&id, Work::DeadLetter(held, Box::new(DeadLetter::header_size_exceeded()))));
+            let dead_letter = DeadLetter::header_size_exceeded();
+            log::dead_lettered(&self.source.path, &dead_letter);
+            state.jobs.push(Job::new(&id, Work::DeadLetter(held, Box::new(dead_letter))));
             self.changed.notify_one();
             return;
         }

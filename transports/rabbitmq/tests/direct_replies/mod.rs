@@ -65,6 +65,18 @@ async fn a_call_is_answered_directly() {
     bench.end().await;
 }
 
+/// Rules: K-209.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_sender_refuses_a_request_for_direct_replies() {
+    let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
+    let (sender, replies) = bench.rabbit.direct_replies(&bench.queue).unwrap();
+    let (requester, _replies) = Requester::builder(SendService::new(sender)).build(replies).unwrap();
+    let other = requester.with_sender(SendService::new(bench.rabbit.sender(&bench.queue).unwrap()));
+    let error = timeout(SOON, Client::new(other, Codecs::json()).call::<u32>(&42)).await.unwrap().unwrap_err();
+    assert!(error.to_string().contains("create_reply_queue"), "{error}");
+    bench.end().await;
+}
+
 fn keys(byte: u8) -> Keys {
     Keys::new(Key::new("2026", [byte; 32]).expect("an id of a key"))
 }

@@ -10,6 +10,7 @@ use consign::{
     time::Timestamp,
     transport::{ErrorKind, ReceiverExt, Sender as _},
 };
+use consign_conformance::log::Lines;
 use consign_rabbitmq::{
     QueueSettings,
     lapin::{
@@ -199,6 +200,7 @@ async fn other_clients_read_what_is_sent() {
 /// Rules: K-114.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn headers_beyond_the_limits_are_a_dead_letter_that_has_what_fits() {
+    let (lines, _guard) = Lines::capture();
     let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
     let other = Other::of(&bench).await;
     let stack = "at line\n".repeat(13_000);
@@ -216,6 +218,9 @@ async fn headers_beyond_the_limits_are_a_dead_letter_that_has_what_fits() {
     assert!(dead.message.dead_letter_description().unwrap().contains("32767"), "{:?}", dead.message);
     assert_eq!((dead.message.payload(), text(&dead.message, "traceparent")), (Some(&b"body"[..]), Some(PARENT)));
     drop(dead);
+    let warned = lines.of("consign::rabbitmq");
+    let is_named = |line: &String| line.starts_with("WARN") && line.contains("reason=HeaderSizeExceeded");
+    assert!(warned.iter().any(is_named), "{warned:?}");
     let raw = other.get(&queue).await.properties;
     assert_eq!(raw.headers().as_ref().unwrap().inner().get("x-exception-stacktrace"), Some(&long(&stack)));
     other.end().await;
