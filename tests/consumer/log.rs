@@ -21,7 +21,11 @@ use consign::{
     codecs::Codecs,
     consumer::{Consumer, SessionConsumer},
     message::{MessageBody, Received},
-    middleware::{catch_panic::CatchPanicLayer, trace::TraceLayer},
+    middleware::{
+        catch_panic::CatchPanicLayer,
+        retry::{Backoff, DelayPolicy, Jitter, RetryLayer},
+        trace::TraceLayer,
+    },
     routing::{Body, MessageId, Router},
     settlement::{DeadLetter, DeadLetterReason, Transient},
     testing::{DeliveryFault, Faults, Link, LinkSettings},
@@ -29,7 +33,7 @@ use consign::{
 };
 use serde::Deserialize;
 use tokio::time::sleep;
-use tower::{BoxError, ServiceBuilder, service_fn};
+use tower::{BoxError, Layer, ServiceBuilder, service_fn};
 use tracing::{
     Event, Level, Metadata, Subscriber,
     field::{Field, Visit},
@@ -43,7 +47,7 @@ use crate::{
     hush, panic_on_purpose, seconds, until, within,
 };
 
-/// The lines of this thread from the consumer, the transport and the supervisor, as `LEVEL text field=value`.
+/// The lines of this thread from the consumer, the transport, the supervisor and `RetryLayer`, as `LEVEL text field=value`.
 #[derive(Clone, Default)]
 pub(crate) struct Lines(Arc<Mutex<Vec<String>>>, Arc<AtomicU64>);
 
@@ -90,8 +94,9 @@ impl Subscriber for Lines {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        if ["consign::consumer", "consign::transport", "consign::supervisor::task"].contains(&event.metadata().target())
-        {
+        const TARGETS: [&str; 4] =
+            ["consign::consumer", "consign::transport", "consign::supervisor::task", "consign::middleware::retry"];
+        if TARGETS.contains(&event.metadata().target()) {
             let mut fields = Fields(String::new(), String::new());
             event.record(&mut fields);
             self.0.lock().unwrap().push(format!("{} {}{}", event.metadata().level(), fields.0, fields.1));
@@ -118,6 +123,24 @@ async fn description(queue: &Queue) -> (String, String) {
     let text =
         |key| dead.application_properties().get(key).and_then(|value| value.as_str()).unwrap_or_default().to_owned();
     (text(DeadLetter::REASON), text(DeadLetter::DESCRIPTION))
+}
+
+/// Rules: Y-12.
+#[tokio::test(start_paused = true)]
+async fn a_delayed_retry_is_one_line() {
+    let (lines, _guard) = Lines::capture();
+    let queue = queue("log/retried", 10);
+    send(&queue, "order-17", "7").await;
+    let backoff = Backoff::fixed(seconds(2)).jitter(Jitter::None);
+    let retry = RetryLayer::new().immediate(1).delayed(DelayPolicy::new(queue.sender().unwrap(), backoff).unwrap());
+    let failing = service_fn(async |_: Message| Err::<Disposition, BoxError>("the bank is away".into()));
+    let consumer = Consumer::new(queue.receiver(), retry.layer(failing));
+    within(60, consumer.run_until(sleep(seconds(1)))).await.unwrap();
+    assert_eq!(
+        lines.all(),
+        ["INFO a delivery failed: the message is delivered again after a delay message_id=order-17 failures=1 \
+          error=the bank is away delay_ms=2000 suppressed=0"]
+    );
 }
 
 /// Rules: O-271.

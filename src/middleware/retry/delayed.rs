@@ -10,6 +10,7 @@ use super::{
     backoff::Random,
     counts::RetryCounts,
     failure::{Cause, HandlerFailure},
+    log,
 };
 use crate::{
     Message,
@@ -208,6 +209,7 @@ impl<X: Sender> Later for DelayPolicy<X> {
             counts.count_exhausted();
             return Plan::GiveUp(Box::new(dead_letter(message, failure, &history, last)));
         }
+        log::delayed(message, &history, delay, &cause);
         if let Some(copy) = copy(message, failure, history, due, expires) {
             return Plan::Send { send: self.sender.send(copy), delay, timeout: self.operation };
         }
@@ -254,12 +256,14 @@ impl<X> DelayPolicy<X> {
         if message.received().is_some_and(|received| received.dead_lettered) || expires <= now {
             return Plan::PassOn;
         }
-        let history = RetryHistory::after(RetryHistory::of(message.properties()), now, &Cause(failure));
+        let cause = Cause(failure);
+        let history = RetryHistory::after(RetryHistory::of(message.properties()), now, &cause);
         let delay = self.delay(&history, failure);
         if let Some(last) = self.is_last(&history, now.saturating_add(delay), expires) {
             counts.count_exhausted();
             return Plan::GiveUp(Box::new(dead_letter(message, failure, &history, last)));
         }
+        log::delayed(message, &history, delay, &cause);
         counts.count_delayed();
         Plan::Delay(with_history(message, failure, history), delay)
     }

@@ -138,6 +138,7 @@ mod failure;
 mod future;
 mod history;
 mod layer;
+mod log;
 
 pub(crate) use self::backoff::Random;
 pub(crate) use self::delayed::Later;
