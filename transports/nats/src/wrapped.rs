@@ -34,8 +34,9 @@ use crate::{
 
 /// A source of messages: a pull consumer of a stream that this transport has not created.
 ///
-/// Its lock duration is its ack-wait, less a quarter of a second. Its `max_deliver` is the number of deliveries after which a
-/// message is dead-lettered; without one there is no maximum.
+/// Its lock duration is its ack-wait, less a quarter of a second. After one delivery less than its `max_deliver` a
+/// message is dead-lettered: the server never delivers it again after the last one, so that one is for the dead letter alone.
+/// Without `max_deliver` there is no maximum.
 ///
 /// The Subject of a message without one is the subject that it was published to, by which a router selects its handler. A dead
 /// letter and a deferred message keep it.
@@ -50,8 +51,8 @@ impl Nats {
     ///
     /// # Errors
     ///
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) if messages are not acknowledged one by one, or the ack-wait is shorter
-    /// than a second; those of the connection.
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) if messages are not acknowledged one by one, the ack-wait is shorter
+    /// than a second, or `max_deliver` is 1; those of the connection.
     pub async fn wrap_consumer(&self, consumer: &PullConsumer) -> Result<WrappedConsumer, ManageError> {
         let info = consumer.cached_info();
         let config = &info.config;
@@ -63,7 +64,11 @@ impl Nats {
         let lock = lock.ok_or_else(|| refused("the ack-wait must be at least 1 s"))?;
         let path = format!("{}/{}", info.stream_name, info.name);
         let (stream, root) = self.inner.name(&path)?;
-        let deliveries = u32::try_from(config.max_deliver).ok().filter(|max| *max > 0).unwrap_or(u32::MAX);
+        let deliveries = match u32::try_from(config.max_deliver) {
+            Ok(1) => return Err(refused("max_deliver must be at least 2: the last delivery is for the dead letter")),
+            Ok(max) if max > 0 => max - 1,
+            Ok(_) | Err(_) => u32::MAX,
+        };
         let mut settings = Stored::new(Kind::Queue, &path, lock, deliveries, false);
         settings.id.clone_from(&path);
         let created = self.inner.created(&info.stream_name).await?;

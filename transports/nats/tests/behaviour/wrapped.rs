@@ -57,6 +57,43 @@ async fn a_consumer_that_is_there_gets_settlement_and_dead_letters() {
     context.delete_stream(name).await.unwrap();
 }
 
+/// Rules: K-205.
+/// The server leaves a message in the stream after its last delivery, as if it had never been sent.
+#[tokio::test]
+async fn a_process_that_dies_in_a_delivery_leaves_a_message_that_is_dead_lettered() {
+    let Some(url) = server::url() else { return };
+    let client = async_nats::connect(url).await.unwrap();
+    let context = jetstream::new(client.clone());
+    let name = format!("wrapped-{:016x}", fastrand::u64(..));
+    let config = stream::Config { name: name.clone(), subjects: vec![name.clone()], ..Default::default() };
+    let stream = context.create_stream(config).await.unwrap();
+    let config = |max_deliver| pull::Config {
+        durable_name: Some(format!("mine-{max_deliver}")),
+        ack_wait: Duration::from_secs(1),
+        max_deliver,
+        ..Default::default()
+    };
+    let nats = Nats::options().namespace("test").server_syncs().wrap(client).await.unwrap();
+    let once = stream.create_consumer(config(1)).await.unwrap();
+    assert_eq!(nats.wrap_consumer(&once).await.unwrap_err().kind(), ErrorKind::InvalidArgument);
+
+    let consumer = stream.create_consumer(config(2)).await.unwrap();
+    context.publish(name.clone(), "a".into()).await.unwrap().await.unwrap();
+    let lost = consumer.fetch().max_messages(1).messages().await.unwrap().try_next().await.unwrap();
+    assert!(lost.is_some());
+    let wrapped = nats.wrap_consumer(&consumer).await.unwrap();
+    let mut receiver = wrapped.receiver();
+    let mut dead = wrapped.dead_letters();
+    let dead = tokio::select! {
+        received = receiver.receive() => panic!("{received:?}"),
+        dead = dead.receive_within(LONG) => dead.unwrap(),
+    };
+    assert_eq!(dead.message.dead_letter_reason(), Some("MaxDeliveryCountExceeded"));
+    dead.complete().await.unwrap();
+    wrapped.unwrap().await.unwrap();
+    context.delete_stream(name).await.unwrap();
+}
+
 /// The numbers of a stream that is created again begin again.
 #[tokio::test]
 async fn a_stream_that_is_created_again_takes_no_dead_letter_of_the_one_before() {
