@@ -121,7 +121,9 @@ async fn a_receive_that_waits_ends_with_the_close() {
 async fn a_folder_has_one_broker_at_a_time() {
     let disk = Disk::new();
     let (broker, _) = disk.open();
-    assert_eq!(Broker::open(disk.path()).unwrap_err().kind(), StorageErrorKind::InUse);
+    let error = Broker::open(disk.path()).unwrap_err();
+    assert_eq!((error.kind(), error.folder()), (StorageErrorKind::InUse, Some(disk.path())));
+    assert!(error.to_string().contains(&disk.path().display().to_string()), "{error}");
     broker.close().await.unwrap();
     let (second, _) = disk.open();
     // The first one has let go of it.

@@ -1,4 +1,9 @@
-use std::{borrow::Cow, error, fmt, sync::Arc};
+use std::{
+    borrow::Cow,
+    error, fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use consign_core::transport::{ErrorKind, ManageError, ReceiveError, SendError, SettleError};
 use tower::BoxError;
@@ -11,6 +16,7 @@ pub struct StorageError(Arc<Failure>);
 struct Failure {
     kind: StorageErrorKind,
     detail: Cow<'static, str>,
+    folder: Option<PathBuf>,
     source: Option<BoxError>,
 }
 
@@ -38,13 +44,20 @@ pub enum StorageErrorKind {
 
 impl StorageError {
     pub(crate) fn new(kind: StorageErrorKind, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self(Arc::new(Failure { kind, detail: detail.into(), source: None }))
+        Self(Arc::new(Failure { kind, detail: detail.into(), folder: None, source: None }))
     }
 
     pub(crate) fn with_source(mut self, source: impl Into<BoxError>) -> Self {
         // It has just been made.
         if let Some(failure) = Arc::get_mut(&mut self.0) {
             failure.source = Some(source.into());
+        }
+        self
+    }
+
+    pub(crate) fn in_folder(mut self, folder: &Path) -> Self {
+        if let Some(failure) = Arc::get_mut(&mut self.0) {
+            failure.folder = Some(folder.to_owned());
         }
         self
     }
@@ -59,6 +72,12 @@ impl StorageError {
     #[must_use]
     pub fn detail(&self) -> &str {
         &self.0.detail
+    }
+
+    /// Returns the folder of the store, if it could not be opened.
+    #[must_use]
+    pub fn folder(&self) -> Option<&Path> {
+        self.0.folder.as_deref()
     }
 }
 
@@ -79,6 +98,9 @@ impl StorageErrorKind {
 impl fmt::Display for StorageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.kind.describe())?;
+        if let Some(folder) = &self.0.folder {
+            write!(f, ": {}", folder.display())?;
+        }
         if self.0.detail.is_empty() { Ok(()) } else { write!(f, " ({})", self.0.detail) }
     }
 }
@@ -88,6 +110,7 @@ impl fmt::Debug for StorageError {
         f.debug_struct("StorageError")
             .field("kind", &self.0.kind)
             .field("detail", &self.0.detail)
+            .field("folder", &self.0.folder)
             .field("source", &self.0.source)
             .finish()
     }

@@ -26,7 +26,8 @@ impl OpenOptions {
     /// Errors, by [`StorageErrorKind`](super::StorageErrorKind): `InUse`, `NewerFormat`, `NotAStore`, `Corrupted`, `Full`
     /// and `Failed`.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Broker, StorageError> {
-        open(&self, path.as_ref())
+        let path = path.as_ref();
+        open(&self, path).map_err(|error| error.in_folder(path))
     }
 }
 
