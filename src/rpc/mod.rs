@@ -121,6 +121,6 @@ pub use self::{
     requester::{Answers, Gather, Requester, RequesterBuilder},
     responder::{
         ACCEPT, HandlersBuilder, IntoAnswer, MemoryReplies, RecordedReplies, RecordedReply, Refusal, Reply,
-        ReplySenders, ReplyStore, Responder, ResponderBuilder, ResponderStats,
+        ReplySenders, ReplyStore, Responder, ResponderBuilder, ResponderStats, reply_senders,
     },
 };

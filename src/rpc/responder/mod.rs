@@ -4,6 +4,7 @@ mod address;
 pub(super) mod answering;
 mod builder;
 mod format;
+mod of_transport;
 mod recorded;
 mod refusal;
 mod replay;
@@ -30,6 +31,7 @@ use self::{answering::Answering, replay::Replay, reply::Replying};
 pub use self::{
     builder::{HandlersBuilder, ResponderBuilder},
     format::ACCEPT,
+    of_transport::reply_senders,
     recorded::{MemoryReplies, RecordedReplies, RecordedReply, ReplyStore},
     refusal::{IntoAnswer, Refusal, Reply},
     senders::ReplySenders,

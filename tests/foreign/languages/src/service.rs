@@ -4,14 +4,13 @@ use consign::{
     Disposition, Message,
     codecs::Codecs,
     consumer::Consumer,
-    message::EntityPath,
     routing::{Body, Router, State},
-    rpc::{Correlate, Fault, ReplySenders, Responder},
-    transport::{Receiver, Sender as _, Transport},
+    rpc::{Correlate, Fault, Responder, reply_senders},
+    transport::{Receiver, Transport},
 };
 use serde::Deserialize;
 use tokio::{sync::mpsc, task::JoinHandle};
-use tower::{BoxError, service_fn};
+use tower::BoxError;
 
 /// A message of the producers.
 #[derive(Debug, PartialEq, Deserialize)]
@@ -24,25 +23,13 @@ async fn half(Body(number): Body<u32>) -> Result<u32, Fault> {
     if number % 2 == 0 { Ok(number / 2) } else { Err(Fault::application("Odd")) }
 }
 
-/// Senders of replies on a transport that creates them by a round trip.
-fn reply_senders<T: Transport + Clone>(transport: &T) -> impl ReplySenders + use<T> {
-    let transport = transport.clone();
-    move |to: &EntityPath| {
-        let (transport, to) = (transport.clone(), to.clone());
-        Ok(service_fn(move |reply: Message| {
-            let (transport, to) = (transport.clone(), to.clone());
-            async move { transport.sender(&to).await?.send(reply).await }
-        }))
-    }
-}
-
 /// Answers requests with the subject `name`.
-pub(crate) fn respond<T: Transport + Clone>(
+pub(crate) fn respond<T: Transport>(
     transport: &T,
     name: &str,
     requests: impl Receiver + 'static,
 ) -> Result<JoinHandle<()>, BoxError> {
-    let responder = Responder::builder(reply_senders(transport))
+    let responder = Responder::builder(reply_senders(transport.clone()))
         .correlate(Correlate::CorrelationIdOrMessageId)
         .codecs(Codecs::json())
         .answer(name, half)

@@ -7,15 +7,13 @@ use consign::{
     Message,
     codecs::Codecs,
     consumer::Consumer,
-    message::EntityPath,
     routing::Body,
-    rpc::{Client, Fault, Requester, Responder},
+    rpc::{Client, Fault, Requester, Responder, reply_senders},
     transport::{ErrorKind, ReceiverExt, SendService, Sender},
 };
 use consign_conformance::killed::{self, Killed};
 use consign_nats::{Nats, QueueSettings, async_nats};
 use futures_util::StreamExt;
-use tower::service_fn;
 
 use crate::{LONG, queue, server};
 
@@ -84,16 +82,9 @@ async fn half(Body(number): Body<u32>) -> Result<u32, Fault> {
 async fn a_responder_of_this_library_replies_to_an_inbox() {
     let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
     let subject = format!("half.{path}");
-    let by = nats.clone();
-    let senders = move |to: &EntityPath| {
-        let (nats, to) = (by.clone(), to.clone());
-        Ok(service_fn(move |reply: Message| {
-            let (nats, to) = (nats.clone(), to.clone());
-            async move { nats.sender(to.as_str()).await?.send(reply).await }
-        }))
+    let responder = || {
+        Responder::builder(reply_senders(nats.clone())).codecs(Codecs::json()).answer(&*subject, half).build().unwrap()
     };
-    let responder =
-        || Responder::builder(senders.clone()).codecs(Codecs::json()).answer(&*subject, half).build().unwrap();
     let stored = tokio::spawn(Consumer::new(nats.receiver(&path).await.unwrap(), responder()).run());
     let subscribed = nats.wrap_subscription(nats.client().subscribe(subject.clone()).await.unwrap());
     nats.client().flush().await.unwrap();

@@ -7,15 +7,13 @@ use consign::{
     Message,
     codecs::Codecs,
     consumer::Consumer,
-    message::EntityPath,
     routing::Body,
-    rpc::{Client, Fault, Requester, Responder},
+    rpc::{Client, Fault, Requester, Responder, reply_senders},
     transport::{ErrorKind, ReplySource, SendService, Sender},
 };
 use consign_conformance::log::Lines;
 use consign_nats::{Nats, QueueSettings, async_nats};
 use tokio::{task::JoinHandle, time::timeout};
-use tower::service_fn;
 
 use crate::{LONG, own::OwnServer, queue, server};
 
@@ -25,16 +23,11 @@ async fn half(Body(number): Body<u32>) -> Result<u32, Fault> {
 
 /// A responder that is subscribed to a subject.
 async fn serve(nats: &Nats, subject: &str) -> JoinHandle<()> {
-    let by = nats.clone();
-    let senders = move |to: &EntityPath| {
-        let (nats, to) = (by.clone(), to.clone());
-        Ok(service_fn(move |reply: Message| {
-            let (nats, to) = (nats.clone(), to.clone());
-            async move { nats.sender(to.as_str()).await?.send(reply).await }
-        }))
-    };
-    let responder =
-        Responder::builder(senders).codecs(Codecs::json()).answer(subject, half).build().expect("a responder");
+    let responder = Responder::builder(reply_senders(nats.clone()))
+        .codecs(Codecs::json())
+        .answer(subject, half)
+        .build()
+        .expect("a responder");
     let subscribed = nats.client().subscribe(subject.to_owned()).await.expect("a subscription");
     let subscribed = nats.wrap_subscription(subscribed);
     nats.client().flush().await.expect("the answer of the server");
