@@ -1,4 +1,4 @@
-//! A service that validates its messages by JSON Schema, and prints its AsyncAPI document.
+//! A service that validates its messages by JSON Schema, answers requests, and prints its AsyncAPI document.
 //!
 //! `cargo run --example describe_service --features asyncapi,derive,json-schema` prints the document, and
 //! `... -- pipelines` the pipelines as JSON.
@@ -6,9 +6,11 @@
 use std::env;
 
 use consign::{
+    Message,
     asyncapi::{AsyncApi, AsyncApiDocument},
     codecs::Codecs,
     consumer::Settings,
+    message::EntityPath,
     message_types::MessageTypes,
     middleware::{
         encode::EncodeLayer,
@@ -16,6 +18,7 @@ use consign::{
     },
     pipeline::{Pipeline, PipelineDescription},
     routing::{Body, Ignore, Router},
+    rpc::{Fault, Responder},
     transport::SendError,
 };
 use schemars::JsonSchema as DescribeSchema;
@@ -59,12 +62,23 @@ struct Cancelled {
     order_id: u64,
 }
 
+/// The reply to `stock.get`.
+#[derive(Serialize, DescribeSchema)]
+struct Stock {
+    sku: String,
+    pieces: u32,
+}
+
 async fn created(Body(order): Body<Order>) {
     println!("{} with {} lines", order.order_id, order.lines.len());
 }
 
 async fn cancelled(Body(order): Body<Cancelled>) {
     println!("{} is cancelled", order.order_id);
+}
+
+async fn stock(Body(sku): Body<String>) -> Result<Stock, Fault> {
+    if sku.is_empty() { Err(Fault::application("NoSku")) } else { Ok(Stock { sku, pieces: 12 }) }
 }
 
 fn receiving() -> Result<PipelineDescription, BoxError> {
@@ -82,11 +96,18 @@ fn receiving() -> Result<PipelineDescription, BoxError> {
     Ok(pipeline.describe().clone())
 }
 
+fn answering() -> Result<PipelineDescription, BoxError> {
+    // A service returns the sender of its transport here.
+    let senders = |_: &EntityPath| Ok(service_fn(async |_: Message| Ok::<_, SendError>(())));
+    let responder = Responder::builder(senders).codecs(Codecs::json()).answer("stock.get", stock).build()?;
+    Ok(Pipeline::receiving("stock").router(responder)?.describe().clone())
+}
+
 fn sending() -> Result<PipelineDescription, BoxError> {
     let pipeline = Pipeline::sending("shipments")
         .sends::<Event>()
         .layer(EncodeLayer::new(Codecs::json()))
-        .service(service_fn(async |_: consign::Message| Ok::<_, SendError>(())))?;
+        .service(service_fn(async |_: Message| Ok::<_, SendError>(())))?;
     Ok(pipeline.describe().clone())
 }
 
@@ -95,15 +116,18 @@ pub(crate) fn document() -> Result<AsyncApiDocument, BoxError> {
         .description("Ships the orders of the shop.")
         .server("production", "rabbitmq.example:5671", "amqps")
         .pipeline(&receiving()?)
+        .pipeline(&answering()?)
         .pipeline(&sending()?)
         .schema::<Order>("order.created")
         .schema::<Shipped>("order.shipped")
+        .schema::<String>("stock.get")
+        .reply::<Stock>("stock.get")
         .build()?)
 }
 
 fn main() -> Result<(), BoxError> {
     if env::args().nth(1).as_deref() == Some("pipelines") {
-        println!("{}", serde_json::to_string_pretty(&[receiving()?, sending()?])?);
+        println!("{}", serde_json::to_string_pretty(&[receiving()?, answering()?, sending()?])?);
     } else {
         println!("{}", document()?);
     }
@@ -113,11 +137,13 @@ fn main() -> Result<(), BoxError> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_document_has_both_pipelines() {
+    fn the_document_has_all_pipelines() {
         let document = super::document().unwrap().into_value();
-        assert_eq!(document["operations"].as_object().unwrap().len(), 2);
+        assert_eq!(document["operations"].as_object().unwrap().len(), 3);
         assert_eq!(document["channels"]["shipments"]["messages"]["order.shipped"]["x-aliases"][0], "OrderShipped");
         assert_eq!(document["channels"]["shop_orders"]["address"], "shop/orders");
+        let reply = &document["operations"]["receive.stock"]["reply"];
+        assert_eq!(reply["channel"]["$ref"], "#/channels/stock.replies");
         super::main().unwrap();
     }
 }

@@ -1,9 +1,13 @@
-use std::{collections::HashMap, fmt};
-
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use super::{AsyncApiDocument, channel::messages};
+use super::{
+    AsyncApiDocument,
+    channel::{ChannelMessage, messages},
+    keys::{channel_of, channel_of_replies, free_key, insert},
+    reply,
+    schemas::{Matching, Of, Schemas},
+};
 use crate::{
     BuildError, BuildErrorKind as Kind,
     pipeline::{PipelineDescription, Side},
@@ -16,34 +20,9 @@ pub struct AsyncApi {
     info: Map<String, Value>,
     servers: Vec<(String, Value)>,
     pipelines: Vec<PipelineDescription>,
-    schemas: Vec<Registered>,
+    schemas: Schemas,
+    replies: Schemas,
     generator: SchemaGenerator,
-}
-
-/// A schema, and the messages that have it.
-#[derive(Debug)]
-struct Registered {
-    /// The destination of the messages; any if there is none.
-    destination: Option<String>,
-    message: String,
-    schema: Schema,
-}
-
-impl Registered {
-    fn key(&self) -> (Option<&str>, &str) {
-        (self.destination.as_deref(), &self.message)
-    }
-}
-
-/// For people.
-impl fmt::Display for Registered {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}`", self.message)?;
-        match &self.destination {
-            Some(destination) => write!(f, " of `{destination}`"),
-            None => Ok(()),
-        }
-    }
 }
 
 impl AsyncApi {
@@ -64,7 +43,8 @@ impl AsyncApi {
             info,
             servers: Vec::new(),
             pipelines: Vec::new(),
-            schemas: Vec::new(),
+            schemas: Schemas::new(Of::Messages),
+            replies: Schemas::new(Of::Replies),
             generator: settings.into_generator(),
         }
     }
@@ -94,30 +74,63 @@ impl AsyncApi {
     /// type at each of them.
     pub fn schema<T: JsonSchema>(mut self, message: impl Into<String>) -> Self {
         let schema = self.generator.subschema_for::<T>();
-        self.register(None, message.into(), schema)
+        self.schema_value(message, schema)
     }
 
     /// Registers the schema of a type for the messages with this name of one destination: the
     /// [address](PipelineDescription::address) of a pipeline. There it takes precedence over that of [`schema`](Self::schema).
     pub fn schema_for<T: JsonSchema>(mut self, destination: impl Into<String>, message: impl Into<String>) -> Self {
         let schema = self.generator.subschema_for::<T>();
-        self.register(Some(destination.into()), message.into(), schema)
+        self.schema_value_for(destination, message, schema)
     }
 
     /// Registers a schema of draft 7 for the messages with this name, for a type that does not implement `JsonSchema`. It
     /// may refer to the schemas of the document by `#/components/schemas/NAME`. It is embedded as it is, so a reference to a part of
     /// itself, such as `#/definitions/NAME`, has no target in the document.
-    pub fn schema_value(self, message: impl Into<String>, schema: Schema) -> Self {
-        self.register(None, message.into(), schema)
+    pub fn schema_value(mut self, message: impl Into<String>, schema: Schema) -> Self {
+        self.schemas.register(None, message.into(), schema);
+        self
     }
 
     /// As [`schema_value`](Self::schema_value), for one destination, as [`schema_for`](Self::schema_for).
-    pub fn schema_value_for(self, destination: impl Into<String>, message: impl Into<String>, schema: Schema) -> Self {
-        self.register(Some(destination.into()), message.into(), schema)
+    pub fn schema_value_for(
+        mut self,
+        destination: impl Into<String>,
+        message: impl Into<String>,
+        schema: Schema,
+    ) -> Self {
+        self.schemas.register(Some(destination.into()), message.into(), schema);
+        self
     }
 
-    fn register(mut self, destination: Option<String>, message: String, schema: Schema) -> Self {
-        self.schemas.push(Registered { destination, message, schema });
+    /// Registers the schema of a type for the replies of a [`Responder`](crate::rpc::Responder) to the messages with this name:
+    /// the subject that [`answer`](crate::rpc::HandlersBuilder::answer) has, or [`OTHER`](Self::OTHER) for its
+    /// [fallback](crate::rpc::HandlersBuilder::fallback). A handler that returns `Reply<T>`, or `Result<T, E>`, replies by `T`.
+    pub fn reply<T: JsonSchema>(mut self, message: impl Into<String>) -> Self {
+        let schema = self.generator.subschema_for::<T>();
+        self.reply_value(message, schema)
+    }
+
+    /// As [`reply`](Self::reply), for the messages of one destination, as [`schema_for`](Self::schema_for).
+    pub fn reply_for<T: JsonSchema>(mut self, destination: impl Into<String>, message: impl Into<String>) -> Self {
+        let schema = self.generator.subschema_for::<T>();
+        self.reply_value_for(destination, message, schema)
+    }
+
+    /// As [`reply`](Self::reply), by a schema, as [`schema_value`](Self::schema_value).
+    pub fn reply_value(mut self, message: impl Into<String>, schema: Schema) -> Self {
+        self.replies.register(None, message.into(), schema);
+        self
+    }
+
+    /// As [`reply_value`](Self::reply_value), for one destination, as [`schema_for`](Self::schema_for).
+    pub fn reply_value_for(
+        mut self,
+        destination: impl Into<String>,
+        message: impl Into<String>,
+        schema: Schema,
+    ) -> Self {
+        self.replies.register(Some(destination.into()), message.into(), schema);
         self
     }
 
@@ -133,15 +146,7 @@ impl AsyncApi {
             document["servers"] = servers.into();
         }
         let (mut channels, mut operations) = (Map::new(), Map::new());
-        let mut schemas = HashMap::new();
-        for (place, schema) in self.schemas.iter().enumerate() {
-            if schemas.insert(schema.key(), place).is_some() {
-                return Err(BuildError::new(Kind::DuplicateSchema, format!("{schema} has two schemas: register one")));
-            }
-        }
-        let mut is_used = vec![false; self.schemas.len()];
-        // Whether there is a message of this name, and one that stands for all others: at a destination, and anywhere.
-        let mut others: HashMap<Option<&str>, (bool, bool)> = HashMap::new();
+        let (mut schemas, mut replies) = (self.schemas.matching()?, self.replies.matching()?);
         for pipeline in &self.pipelines {
             let (address, action) = (
                 pipeline.address(),
@@ -156,49 +161,30 @@ impl AsyncApi {
                 let advice = format!("two pipelines {action} at `{address}`: describe one, or set their destinations");
                 return Err(BuildError::new(Kind::DuplicateOperation, advice));
             }
-            let entry = &mut channels[&channel];
+            let mut value = json!({ "action": action, "channel": reference(&channel), "title": pipeline.name });
             let mut references = Vec::new();
-            for mut message in messages(pipeline) {
-                // That of the destination takes precedence.
-                for of in [None, Some(address)] {
-                    // What the name alone stands for is only told from messages that would get that schema.
-                    let is_own = of.is_none() && schemas.contains_key(&(Some(address), message.name.as_str()));
-                    if message.name == Self::OTHER && !is_own {
-                        let (named, fallback) = others.entry(of).or_default();
-                        *(if message.is_fallback { fallback } else { named }) = true;
-                    }
-                    if let Some(&place) = schemas.get(&(of, message.name.as_str())) {
-                        is_used[place] = true;
-                        message.value.insert("payload".into(), self.schemas[place].schema.as_value().clone());
-                    }
-                }
-                let id = insert(&mut entry["messages"], &message.name, message.value.into());
-                references.push(json!({ "$ref": format!("#/channels/{channel}/messages/{id}") }));
+            for message in messages(pipeline) {
+                references.push(insert(&mut channels, &channel, with_payload(message, address, &mut schemas)));
             }
-            let mut value = json!({
-                "action": action,
-                "channel": { "$ref": format!("#/channels/{channel}") },
-                "title": pipeline.name,
-            });
             if !references.is_empty() {
                 value["messages"] = references.into();
             }
+            if let Some(router) = &pipeline.router
+                && let Some(described) = &router.replies
+            {
+                let channel = channel_of_replies(&mut channels, address);
+                let mut references = Vec::new();
+                for message in reply::replies(router, described) {
+                    references.push(insert(&mut channels, &channel, with_payload(message, address, &mut replies)));
+                }
+                references.push(insert(&mut channels, &channel, reply::fault(described)));
+                let (to, channel) = (reply::address(), reference(&channel));
+                value["reply"] = json!({ "address": to, "channel": channel, "messages": references });
+            }
             operations.insert(operation, value);
         }
-        if others.iter().any(|(of, both)| *both == (true, true) && schemas.contains_key(&(*of, Self::OTHER))) {
-            let advice = format!(
-                "`{}` is a subject and the name of all other messages: leave the schema out, or rename the subject",
-                Self::OTHER
-            );
-            return Err(BuildError::new(Kind::DuplicateSchema, advice));
-        }
-        let unused = self.schemas.iter().zip(&is_used).filter(|(_, is_used)| !**is_used).map(|(schema, _)| schema);
-        if let Some(schema) = unused.min_by_key(|schema| (&schema.message, &schema.destination)) {
-            let advice = format!(
-                "a schema is registered for {schema}, and no pipeline has that message: name one of its messages"
-            );
-            return Err(BuildError::new(Kind::UnknownMessage, advice));
-        }
+        schemas.finish()?;
+        replies.finish()?;
         document["channels"] = channels.into();
         document["operations"] = operations.into();
         let definitions = self.generator.take_definitions(true);
@@ -227,35 +213,15 @@ impl AsyncApi {
     }
 }
 
-/// The key of the channel with this address, which is added if it is new.
-fn channel_of(channels: &mut Map<String, Value>, address: &str) -> String {
-    let id = free_key(address, |id| channels.get(id).is_none_or(|other| other["address"] == address));
-    channels.entry(&*id).or_insert_with(|| json!({ "address": address, "messages": {} }));
-    id
+fn reference(channel: &str) -> Value {
+    json!({ "$ref": format!("#/channels/{channel}") })
 }
 
-/// Inserts a message under a key made of its name. Returns the key. An equal message of another pipeline of the
-/// channel has the same key.
-fn insert(messages: &mut Value, name: &str, value: Value) -> String {
-    let id = free_key(name, |id| messages.get(id).is_none_or(|other| *other == value));
-    messages[&id] = value;
-    id
-}
-
-/// The first key of this name that is free: names that differ may have one key.
-fn free_key(name: &str, is_free: impl Fn(&str) -> bool) -> String {
-    let first = key(name);
-    let mut id = first.clone();
-    let mut count = 1;
-    while !is_free(&id) {
-        count += 1;
-        id = format!("{first}.{count}");
+/// The message, with its schema if it has one.
+fn with_payload<'a>(message: ChannelMessage, address: &'a str, schemas: &mut Matching<'a>) -> Map<String, Value> {
+    let ChannelMessage { name, mut value, is_fallback } = message;
+    if let Some(schema) = schemas.find(address, &name, is_fallback) {
+        value.insert("payload".into(), schema.clone());
     }
-    id
-}
-
-/// AsyncAPI has keys of these characters.
-fn key(name: &str) -> String {
-    let key = name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' });
-    key.collect()
+    value
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::AsyncApi;
+use super::{AsyncApi, reply};
 use crate::{
     codecs::DecisionTable,
     message_types::{MessageType, TypeTable},
@@ -48,6 +48,11 @@ pub(super) fn messages(pipeline: &PipelineDescription) -> Vec<ChannelMessage> {
         let read: Vec<_> = codecs.codecs.iter().flat_map(|codec| codec.reads.clone()).collect();
         for message in &mut messages {
             message.value.insert("x-content-types".into(), json!(read));
+        }
+    }
+    if let Some(router) = &pipeline.router {
+        for message in &mut messages {
+            reply::expect(message, router);
         }
     }
     messages

@@ -50,15 +50,67 @@
 //! | `contentType` | the codec of the type, else that of the entity, else the first codec; `x-content-types` has all media types that the codecs read, with patterns such as `*/*+json`. A type with a format of its own is not told apart |
 //! | `headers` | the application properties that have the type and the version |
 //! | `payload` | the schema that was registered for the name of the message at this destination, or else for the name, of JSON Schema draft 7 |
+//! | `reply` of an operation | a [`Responder`](crate::rpc::Responder) that was passed to [`Pipeline::router`](crate::pipeline::Pipeline::router) |
 //!
 //! A router with a fallback has the further message [`OTHER`](AsyncApi::OTHER). A message without a schema has no `payload`,
-//! so types without `JsonSchema` need nothing. A [`Responder`](crate::rpc::Responder) that is passed to
-//! [`Pipeline::router`](crate::pipeline::Pipeline::router) has its requests in the document, and not its replies: they have no
-//! names. Layers, limits and keys are not in the document:
+//! so types without `JsonSchema` need nothing. Layers, limits and keys are not in the document:
 //! [`PipelineDescription`](crate::pipeline::PipelineDescription) has the first two.
+//!
+//! # Replies
+//!
+//! The `reply` of a responder has a channel without an address: each request has that of its reply, in ReplyTo. The messages of
+//! this channel are:
+//!
+//! | message | contents |
+//! |---|---|
+//! | `NAME.reply` for each request that is answered | `x-request`, the name of the request; `contentType`, that of the first codec; `x-content-types`, all that the codecs write; `payload`, the schema that was registered by [`AsyncApi::reply`] |
+//! | `fault` | the application properties of a [`Fault`](crate::rpc::Fault), and the ContentType of its body if it has one |
+//!
+//! A reply is written in the format that the property `x-accept` of its request prefers, else in the format of the request, else
+//! by the first codec. With several formats, `headers` of the request has `x-accept`. In `$message.header#/replyTo`,
+//! `messageId` and `correlationId`, the names are those of properties of the message, not of application properties.
+//!
+//! ```
+//! # #[cfg(feature = "json")] {
+//! use consign::{
+//!     Message,
+//!     asyncapi::AsyncApi,
+//!     codecs::Codecs,
+//!     message::EntityPath,
+//!     pipeline::Pipeline,
+//!     routing::Body,
+//!     rpc::{Reply, Responder},
+//!     transport::SendError,
+//! };
+//! # use tower::service_fn;
+//!
+//! async fn price(Body(_sku): Body<String>) -> Reply<u32> {
+//!     Reply(499)
+//! }
+//!
+//! # let senders = |_: &EntityPath| Ok(service_fn(async |_: Message| Ok::<_, SendError>(())));
+//! let responder = Responder::builder(senders).codecs(Codecs::json()).answer("price.get", price).build()?;
+//! let pipeline = Pipeline::receiving("prices").router(responder)?;
+//!
+//! let document = AsyncApi::new("Prices", "1.0.0")
+//!     .pipeline(pipeline.describe())
+//!     .schema::<String>("price.get")
+//!     .reply::<u32>("price.get")
+//!     .build()?;
+//! let reply = &document.as_value()["channels"]["prices.replies"]["messages"]["price.get.reply"];
+//! assert_eq!(reply["payload"]["type"], "integer");
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The operation of a sending pipeline has no `reply`: a [`Requester`](crate::rpc::Requester) is around the pipeline, which does
+//! not know it. A message of a router without a responder has none either, also if its handler sends one itself.
 
 mod builder;
 mod channel;
+mod keys;
+mod reply;
+mod schemas;
 
 use std::fmt;
 

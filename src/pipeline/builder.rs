@@ -105,7 +105,7 @@ impl<L> Pipeline<L> {
     }
 
     /// The stack around this router, or this [`Responder`](crate::rpc::Responder), which is described with it. Of a responder
-    /// these are the requests that it takes. The types of its replies are not known.
+    /// these are the requests that it takes, and which of them it answers. The types of its replies are not known.
     ///
     /// Errors: the first rule that is broken.
     pub fn router<R>(self, router: R) -> Result<Pipelined<L::Service>, BuildError>

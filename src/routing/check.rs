@@ -11,13 +11,15 @@ pub(super) struct Entry {
     pub(super) takes: Takes,
     pub(super) tables: Vec<&'static TypeTable>,
     pub(super) route: RouteNumber,
+    /// Whether what its handler returns is sent as a reply.
+    pub(super) is_answered: bool,
     /// The prefix before types, which have names of their own.
     prefix: Box<str>,
 }
 
 impl Entry {
     pub(super) fn new(takes: Takes, tables: Vec<&'static TypeTable>, route: RouteNumber) -> Self {
-        Self { takes, tables, route, prefix: "".into() }
+        Self { takes, tables, route, is_answered: false, prefix: "".into() }
     }
 
     /// The entry among others, with a prefix, and with its handler after the first `count` ones.

@@ -4,7 +4,7 @@ use consign_codecs::{CodecSet, DecisionTable};
 use serde::Serialize;
 
 use super::{Router, check::Takes};
-use crate::message_types::TypeTable;
+use crate::{message_types::TypeTable, rpc::RepliesDescription};
 
 /// The description of a router, as data, and by `Display` as text for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -18,6 +18,9 @@ pub struct RouterDescription {
     pub has_otherwise: bool,
     /// The prefixes of nested routes with a fallback, which gets all other messages whose subject begins so.
     pub nested_fallbacks: Vec<String>,
+    /// How it replies, if it is in a [`Responder`](crate::rpc::Responder).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replies: Option<RepliesDescription>,
     /// The codecs of the handlers.
     pub codecs: DecisionTable,
 }
@@ -53,7 +56,20 @@ impl<S, C: CodecSet, R> Router<S, C, R> {
             }
         }
         let codecs = self.cx.codecs().describe().table();
-        RouterDescription { subjects, types, has_otherwise, nested_fallbacks, codecs }
+        RouterDescription { subjects, types, has_otherwise, nested_fallbacks, replies: None, codecs }
+    }
+
+    /// The subjects whose handlers reply, and whether that of all other messages does.
+    pub(crate) fn answered(&self) -> (Vec<String>, bool) {
+        let (mut subjects, mut has_otherwise) = (Vec::new(), false);
+        for entry in self.table.entries.iter().filter(|entry| entry.is_answered) {
+            match &entry.takes {
+                Takes::Subject(subject) => subjects.push(subject.to_string()),
+                Takes::Others { .. } => has_otherwise = true,
+                Takes::Types => {}
+            }
+        }
+        (subjects, has_otherwise)
     }
 }
 
@@ -70,6 +86,10 @@ impl fmt::Display for RouterDescription {
             write!(f, "\n  others of {prefix:?}: a handler")?;
         }
         let others = if self.has_otherwise { "a handler" } else { "dead letter, UnknownMessageType" };
-        write!(f, "\n  others: {others}\n{}", self.codecs)
+        write!(f, "\n  others: {others}")?;
+        if let Some(replies) = &self.replies {
+            write!(f, "\n{replies}")?;
+        }
+        write!(f, "\n{}", self.codecs)
     }
 }

@@ -113,6 +113,14 @@ impl<S, C, R> RouterBuilder<S, C, R> {
         self.map_routes(|others| Merged::new(first, routes.handlers, others))
     }
 
+    /// Marks the handler that was added last as one that replies.
+    pub(crate) fn answered(mut self) -> Self {
+        if let Some(entry) = self.entries.last_mut() {
+            entry.is_answered = true;
+        }
+        self
+    }
+
     fn map_routes<T>(self, map: impl FnOnce(R) -> T) -> RouterBuilder<S, C, T> {
         let Self { state, codecs, routes, entries, next_erased } = self;
         RouterBuilder { state, codecs, routes: map(routes), entries, next_erased }

@@ -2,7 +2,7 @@
 ///
 /// An id that a [broker has made](crate::message::Properties::is_message_id_stamped) counts as none: the requester does not
 /// know it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
 #[non_exhaustive]
 pub enum Correlate {
     /// The `MessageId` of the request if its sender set one, or else its `CorrelationId`, as clients of AMQP 0-9-1 and NATS

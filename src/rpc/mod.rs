@@ -120,7 +120,8 @@ pub use self::{
     replies::{Replies, ReplyQueue, ReplySession},
     requester::{Answers, Gather, Requester, RequesterBuilder},
     responder::{
-        ACCEPT, HandlersBuilder, IntoAnswer, MemoryReplies, RecordedReplies, RecordedReply, Refusal, Reply,
-        ReplySenders, ReplyStore, Responder, ResponderBuilder, ResponderStats, reply_senders,
+        ACCEPT, HandlersBuilder, IntoAnswer, MemoryReplies, RecordedReplies, RecordedReply, Refusal,
+        RepliesDescription, Reply, ReplySenders, ReplyStore, Responder, ResponderBuilder, ResponderStats,
+        reply_senders,
     },
 };

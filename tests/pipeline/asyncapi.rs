@@ -6,11 +6,9 @@ use consign::{
     BuildErrorKind as Kind,
     asyncapi::AsyncApi,
     codecs::Codecs,
-    message::EntityPath,
     middleware::encode::EncodeLayer,
     pipeline::{Pipeline, PipelineDescription},
     routing::{Body, Ignore, Router, Routes, Typed},
-    rpc::{Reply, Responder},
     transport::SendError,
 };
 use schemars::JsonSchema;
@@ -128,7 +126,6 @@ fn the_content_type_is_that_of_the_codec_of_the_type_or_of_the_entity() {
     assert_eq!(messages["order.shipped"]["contentType"], "application/msgpack");
 }
 
-/// Every `$ref` has a target.
 /// Rules: J-270.
 #[test]
 fn a_nested_fallback_is_a_message_of_other_subjects() {
@@ -144,7 +141,8 @@ fn a_nested_fallback_is_a_message_of_other_subjects() {
     assert_eq!(other(pipeline().router(router().build().unwrap()).unwrap().describe()), None);
 }
 
-fn assert_references(value: &Value, document: &Value) {
+/// Every `$ref` has a target.
+pub(super) fn assert_references(value: &Value, document: &Value) {
     match value {
         Value::Object(members) => {
             if let Some(Value::String(target)) = members.get("$ref") {
@@ -283,30 +281,6 @@ fn a_schema_of_one_destination_takes_precedence_there() {
         let error = builder.build().unwrap_err();
         assert_eq!((error.kind(), error.to_string().as_str()), (kind, advice));
     }
-}
-
-/// Rules: J-270, J-273.
-#[test]
-fn the_requests_of_a_responder_are_described() {
-    let senders = |_: &EntityPath| Ok(service_fn(async |_: consign::Message| Ok::<_, SendError>(())));
-    let responder = Responder::builder(senders)
-        .codecs(codecs())
-        .answer("price", async |Body(sku): Body<String>| Reply(sku.len()))
-        .route("note", refunded)
-        .build()
-        .unwrap();
-    let pipeline = Pipeline::receiving("prices").router(responder).unwrap();
-    let router = pipeline.describe().router.as_ref().unwrap();
-    assert_eq!(
-        (router.subjects.as_slice(), router.has_otherwise),
-        (&["price".to_owned(), "note".to_owned()][..], false)
-    );
-    let document = AsyncApi::new("Shop", "1.0.0").pipeline(pipeline.describe()).schema::<String>("price");
-    let document = document.build().unwrap().into_value();
-    let operation = &document["operations"]["receive.prices"];
-    assert_eq!((&operation["action"], operation.get("reply")), (&json!("receive"), None));
-    let messages = &document["channels"]["prices"]["messages"];
-    assert_eq!((&messages["price"]["payload"]["type"], messages["note"].get("payload")), (&json!("string"), None));
 }
 
 /// Rules: J-41, J-42.

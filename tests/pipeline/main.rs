@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod asyncapi;
+mod asyncapi_replies;
 mod described;
 mod json_schema;
 mod layers;

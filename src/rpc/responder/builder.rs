@@ -5,8 +5,11 @@ use consign_codecs::{CodecSet, Codecs};
 use tower::util::BoxCloneService;
 
 use super::{
-    Answering, IntoAnswer, RecordedReplies, ReplySenders, ReplyStore, Responder, address::Addresses, reply::Replying,
-    senders::Senders, stats::ResponderStats,
+    Answering, IntoAnswer, RecordedReplies, ReplySenders, ReplyStore, Responder,
+    address::Addresses,
+    reply::{FaultBody, Replying},
+    senders::Senders,
+    stats::ResponderStats,
 };
 use crate::{
     BuildError, Message,
@@ -113,8 +116,8 @@ impl<P: ReplySenders> ResponderBuilder<P> {
         content_type: impl Into<String>,
         body: impl Fn(&Fault) -> B + Send + Sync + 'static,
     ) -> Self {
-        let content_type = content_type.into();
-        self.replying.fault_body = Some(Arc::new(move |fault| (content_type.clone(), body(fault).into())));
+        let write = Arc::new(move |fault: &Fault| body(fault).into());
+        self.replying.fault_body = Some(FaultBody { content_type: content_type.into(), write });
         self
     }
 
@@ -167,7 +170,7 @@ impl<S, C, P: ReplySenders, R> HandlersBuilder<S, C, P, R> {
         R: CountRoutes,
     {
         let answering = Answering::new(handler, Arc::clone(&self.replying));
-        HandlersBuilder { routes: self.routes.route(subject, answering), replying: self.replying }
+        HandlersBuilder { routes: self.routes.route(subject, answering).answered(), replying: self.replying }
     }
 
     /// Answers every request that no other handler takes. Without it such requests are dead-lettered, and answered with
@@ -181,7 +184,7 @@ impl<S, C, P: ReplySenders, R> HandlersBuilder<S, C, P, R> {
         R: OpenEnd<Fallback<Answering<H, P>, A>>,
     {
         let answering = Answering::new(handler, Arc::clone(&self.replying));
-        HandlersBuilder { routes: self.routes.fallback(answering), replying: self.replying }
+        HandlersBuilder { routes: self.routes.fallback(answering).answered(), replying: self.replying }
     }
 
     /// Dispatches messages with this subject to a handler without a reply, as [`RouterBuilder::route`] does.

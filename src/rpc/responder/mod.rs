@@ -3,6 +3,7 @@
 mod address;
 pub(super) mod answering;
 mod builder;
+mod description;
 mod format;
 mod of_transport;
 mod recorded;
@@ -30,6 +31,7 @@ use tower_service::Service;
 use self::{answering::Answering, replay::Replay, reply::Replying};
 pub use self::{
     builder::{HandlersBuilder, ResponderBuilder},
+    description::RepliesDescription,
     format::ACCEPT,
     of_transport::reply_senders,
     recorded::{MemoryReplies, RecordedReplies, RecordedReply, ReplyStore},
@@ -124,10 +126,20 @@ impl<S, C, P: ReplySenders, R> Responder<S, C, P, R> {
     }
 }
 
-/// Its requests, and the messages of its handlers without a reply.
+/// Its requests, the messages of its handlers without a reply, and how it replies.
 impl<S, C: CodecSet, P: ReplySenders, R> BuiltRouter for Responder<S, C, P, R> {
     fn description(&self) -> RouterDescription {
-        self.router.describe()
+        let mut description = self.router.describe();
+        let (subjects, has_otherwise) = self.router.answered();
+        let Replying { correlate, subject, fault_body, .. } = &*self.replying;
+        description.replies = Some(RepliesDescription {
+            subjects,
+            has_otherwise,
+            correlate: *correlate,
+            subject: subject.as_deref().map(Into::into),
+            fault_content_type: fault_body.as_ref().map(|body| body.content_type.clone()),
+        });
+        description
     }
 }
 

@@ -29,8 +29,11 @@ pub(super) struct Replying<P: ReplySenders> {
     pub(super) stats: ResponderStats,
 }
 
-/// Makes the ContentType and the body of a fault.
-pub(super) type FaultBody = Arc<dyn Fn(&Fault) -> (String, Bytes) + Send + Sync>;
+/// The ContentType of faults, and what writes their bodies.
+pub(super) struct FaultBody {
+    pub(super) content_type: String,
+    pub(super) write: Arc<dyn Fn(&Fault) -> Bytes + Send + Sync>,
+}
 
 /// A reply lives for this long at least, so that clocks that differ by less lose none. A late one does no harm.
 const LEAST_TIME: Duration = Duration::from_secs(1);
@@ -159,9 +162,8 @@ impl<P: ReplySenders> Replying<P> {
         let mut properties = self.properties(request);
         fault.write(&mut properties);
         let body = self.fault_body.as_ref().map_or_else(Bytes::new, |make| {
-            let (content_type, body) = make(fault);
-            properties.set_content_type(content_type);
-            body
+            properties.set_content_type(make.content_type.clone());
+            (make.write)(fault)
         });
         Message::from_parts(properties, MessageBody::from(body))
     }

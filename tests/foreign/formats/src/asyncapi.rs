@@ -21,8 +21,10 @@ pub(crate) async fn validated(env: &Environment) -> Result<(), BoxError> {
     let mut wrong = document;
     wrong["info"].as_object_mut().ok_or("no info")?.remove("title");
     wrong["operations"]["receive.shop_orders"]["action"] = "receives".into();
+    wrong["operations"]["receive.stock"]["reply"]["address"].as_object_mut().ok_or("no reply")?.remove("location");
     let said = validate(env, &wrong).await?;
-    if said.contains("/info: must have required property 'title'") && said.contains("/action") {
+    let all = ["/info: must have required property 'title'", "/action", "must have required property 'location'"];
+    if all.iter().all(|error| said.contains(error)) {
         Ok(())
     } else {
         Err(format!("a wrong document passes: {said}").into())
