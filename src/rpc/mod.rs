@@ -103,6 +103,7 @@
 //!
 //! The specification rules of family R in `docs/semantics.md` describe the exact behaviour.
 
+mod address;
 mod client;
 mod correlate;
 mod error;

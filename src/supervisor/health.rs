@@ -62,7 +62,8 @@ pub struct PartSnapshot {
     pub restart_delay: Option<Duration>,
     /// The text of its last error, with those of its sources, cut to 1,024 bytes.
     pub last_error: Option<Box<str>>,
-    /// The consumer that it runs, if it [reports](super::Part::report) one.
+    /// The consumer that it runs, if it [reports](super::Part::report) one. That of a receive loop of replies does not count replies that
+    /// are [passed on directly](crate::transport::Receiver::receive_directly).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consumer: Option<ConsumerSnapshot>,
 }

@@ -71,25 +71,56 @@
 //!
 //! # Requesters
 //!
-//! The calls of a [`Requester`](crate::rpc::Requester) that the application holds end with its
-//! [`Replies`], so those cannot be restarted under it. Run them by [`Supervisor::replies`]: if they fail,
-//! the supervisor shuts down, and the process can be started again. At the shutdown they receive until the other parts have
-//! ended, so that handlers that wait for a call get its reply.
+//! [`Supervisor::replies_from`] runs the receive loop of a [`Requester`](crate::rpc::Requester), its [`Replies`](crate::rpc::Replies). If it fails,
+//! for example because the queue for replies was deleted, it is restarted with another source. The requester stays:
+//!
+//! | a call | result |
+//! |---|---|
+//! | that waits when the loop fails | fails at once as [`Disconnected`](crate::rpc::CallErrorKind::Disconnected) |
+//! | until the new source receives | is refused as `Disconnected`, and its request is not sent |
+//! | after that | is replied to at the address of the new source |
+//! | when the loop has failed for good | is refused as [`Closed`](crate::rpc::CallErrorKind::Closed) |
 //!
 //! ```
-//! # #[cfg(feature = "json")] {
-//! use consign::{rpc::Replies, supervisor::Supervisor, transport::ReplySource};
+//! # #[cfg(feature = "embedded")] {
+//! use consign::{
+//!     administration::QueueSettings,
+//!     broker::Broker,
+//!     rpc::{ReplyQueue, Requester},
+//!     supervisor::Supervisor,
+//!     transport::{ManageError, SendService},
+//! };
 //!
-//! fn supervise<R: ReplySource>(replies: Replies<R>) -> Supervisor {
-//!     Supervisor::new().replies("replies", replies)
-//! }
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), tower::BoxError> {
+//! let broker = Broker::new();
+//! let requests = broker.create_queue("requests", QueueSettings::default())?;
+//! let mut number = 0;
+//! let mut make = move || {
+//!     number += 1;
+//!     let (broker, name) = (broker.clone(), format!("replies.{number}"));
+//!     async move {
+//!         let queue = broker.create_queue(&name, QueueSettings::default())?;
+//!         Ok::<_, ManageError>(ReplyQueue::new(name, queue.receiver()))
+//!     }
+//! };
+//! let (requester, replies) = Requester::builder(SendService::new(requests.sender()?)).build(make().await?)?;
+//! let supervisor = Supervisor::new().replies_from("replies", replies, make);
+//! # drop((requester, supervisor));
+//! # Ok(())
+//! # }
+//! # main().unwrap();
 //! # }
 //! ```
+//!
+//! At the shutdown a receive loop receives until the other parts have ended, so that handlers that wait for a call get its
+//! reply. A loop whose source cannot be made again is run by [`Supervisor::replies`]: if it fails, it has failed for good.
 
 mod error;
 mod health;
 mod part;
 mod policy;
+mod replies;
 mod shutdown;
 #[cfg(feature = "signal")]
 mod signal;
@@ -123,8 +154,7 @@ use self::{health::Status, part::Spec, task::Outcome};
 use crate::{
     Disposition, Message,
     consumer::{Consumer, ConsumerRun},
-    rpc::Replies,
-    transport::{Receiver, ReplySource},
+    transport::Receiver,
 };
 
 /// Runs the parts of a service; see the [module](self). It does nothing until it is run.
@@ -221,22 +251,6 @@ impl Supervisor {
             part.report(&consumer.health());
             consumer.run_until(part.shutdown())
         })
-    }
-
-    /// Adds the receive loop of a requester. It cannot run twice: if it fails, it has failed for good, as a part that was
-    /// added by [`once`](Self::once).
-    ///
-    /// At the shutdown it is told to end when all parts that are not receive loops have ended, so that their handlers get the
-    /// replies of calls that wait. Then it has at least [`ABORT_TIMEOUT`](Self::ABORT_TIMEOUT). If the others have not ended at the
-    /// [drain timeout](Self::drain_timeout), it is aborted with them. A supervisor does not wait for the calls of tasks that are
-    /// not parts.
-    pub fn replies<R: ReplySource>(mut self, name: &str, replies: Replies<R>) -> Self {
-        let run = Box::new(move |part: Part| part::erased(replies.run_until(part.shutdown())));
-        self.push(name, part::Run::Once(Some(run)));
-        if let Some(spec) = self.parts.last_mut() {
-            spec.ends_last = true;
-        }
-        self
     }
 
     fn push(&mut self, name: &str, run: part::Run) {

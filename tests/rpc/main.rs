@@ -11,6 +11,7 @@ mod gather;
 mod poison;
 mod replay;
 mod responder;
+mod restarted;
 mod shuffled;
 mod styles;
 mod supervisor;
@@ -23,7 +24,7 @@ use consign::{
     administration::QueueSettings,
     broker::{Broker, Queue, QueueLease, QueueReceiver, QueueSender},
     message::EntityPath,
-    rpc::{ReplyQueue, ReplySenders, Requester},
+    rpc::{ReplyQueue, ReplySenders, Requester, RequesterBuilder},
     time::SystemClock,
     transport::{Delivery, ReceiverExt, ReplySource, SendService, Sender},
 };
@@ -89,6 +90,11 @@ impl Bench {
         };
         is_empty(&self.requests) && is_empty(&self.replies)
     }
+}
+
+/// A requester with a long timeout, which has no source of replies yet.
+fn request_builder(bench: &Bench) -> RequesterBuilder<SendService<QueueSender>> {
+    Requester::builder(SendService::new(bench.requests.sender().unwrap())).timeout(seconds(3_600))
 }
 
 /// A reply to `request` with this body, as the rows want it.

@@ -11,7 +11,7 @@ use consign::{
     administration::QueueSettings,
     broker::{Queue, QueueLease, QueueReceiver},
     codecs::Codecs,
-    consumer::Consumer,
+    consumer::{Consumer, ConsumerState},
     routing::Body,
     rpc::{Replies, Reply, ReplyQueue, Requester, Responder},
     supervisor::{PartState, Supervisor, SupervisorErrorKind},
@@ -23,12 +23,11 @@ use tokio::{
 };
 use tower::{BoxError, ServiceExt, service_fn};
 
-use crate::{Bench, QueueRequester, seconds, within};
+use crate::{Bench, QueueRequester, request_builder, seconds, within};
 
 /// A requester whose replies nothing receives yet.
 fn requester(bench: &Bench) -> (QueueRequester, Replies<ReplyQueue<QueueReceiver>>) {
-    let sender = SendService::new(bench.requests.sender().unwrap());
-    Requester::builder(sender).timeout(seconds(3_600)).build(bench.reply_queue()).unwrap()
+    request_builder(bench).build(bench.reply_queue()).unwrap()
 }
 
 /// Answers each request after a while.
@@ -93,10 +92,12 @@ async fn a_receive_loop_ends_at_once_where_it_has_nothing_to_wait_for() {
     let bench = Bench::new();
     let (_requester, replies) = requester(&bench);
     let supervisor = Supervisor::new().replies("replies", replies);
+    let health = supervisor.health();
     let (stop, stopped) = oneshot::channel::<()>();
     let run = tokio::spawn(supervisor.run_until(stopped));
     sleep(seconds(60)).await;
     assert!(!run.is_finished(), "calls of the application need it");
+    assert_eq!(health.part("replies").unwrap().consumer.unwrap().state, ConsumerState::Running);
     drop(stop);
     within(run).await.unwrap().unwrap();
 

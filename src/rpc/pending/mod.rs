@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use self::deadlines::Deadlines;
 pub(super) use self::timer::DeadlineTimer;
-use super::CallErrorKind;
+use super::{CallErrorKind, address::ReplyAddress};
 use crate::{
     Message,
     message::{Properties, random_id::random_id, text::Token},
@@ -35,6 +35,8 @@ pub(super) struct Pending {
 struct Table {
     slots: HashMap<Key, Slot, BuildHasherDefault<KeyItself>>,
     state: State,
+    /// Where the replies to the calls go.
+    address: ReplyAddress,
     deadlines: Deadlines,
     /// The task that fails calls at their deadlines. While there is none each call has a timer of its own.
     keeper: Option<Waker>,
@@ -122,10 +124,11 @@ pub(super) enum Deadline {
 }
 
 impl Pending {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize, address: ReplyAddress) -> Self {
         let table = Table {
             slots: HashMap::default(),
             state: State::Open,
+            address,
             deadlines: Deadlines::default(),
             keeper: None,
             kept_until: None,
@@ -142,9 +145,10 @@ impl Pending {
     }
 
     /// A place for a call that takes one reply until its deadline.
-    pub(super) fn register(&self, deadline: Instant) -> Result<(Key, Token), CallErrorKind> {
+    pub(super) fn register(&self, deadline: Instant) -> Result<(Key, Token, ReplyAddress), CallErrorKind> {
         let mut table = self.table();
         let (key, id) = table.insert(self.limit, None)?;
+        let address = table.address.clone();
         let Table { slots, deadlines, keeper, kept_until, .. } = &mut *table;
         deadlines.push(deadline, key, slots.len(), |call| slots.contains_key(&call));
         if keeper.is_some() && kept_until.is_none_or(|until| deadline < until) {
@@ -154,13 +158,19 @@ impl Pending {
             drop(table);
             keeper.into_iter().for_each(Waker::wake);
         }
-        Ok((key, id))
+        Ok((key, id, address))
     }
 
     /// A place for a call that takes up to `wanted` replies until its deadline, which it looks after itself.
-    pub(super) fn register_several(&self, wanted: usize, deadline: Instant) -> Result<(Key, Token), CallErrorKind> {
+    pub(super) fn register_several(
+        &self,
+        wanted: usize,
+        deadline: Instant,
+    ) -> Result<(Key, Token, ReplyAddress), CallErrorKind> {
         let several = Several { deadline, wanted, replies: VecDeque::new(), seen: HashSet::new() };
-        self.table().insert(self.limit, Some(Box::new(several)))
+        let mut table = self.table();
+        let (key, id) = table.insert(self.limit, Some(Box::new(several)))?;
+        Ok((key, id, table.address.clone()))
     }
 
     /// Whether a call takes a reply with these properties. Only the id is looked up.
@@ -248,6 +258,15 @@ impl Pending {
         let slot = self.table().slots.remove(&call);
         // Not under the lock: a waker's drop is somebody else's code.
         drop(slot);
+    }
+
+    pub(super) fn address(&self) -> ReplyAddress {
+        self.table().address.clone()
+    }
+
+    /// Where the replies to later calls go. If that changes no call may wait: its reply goes to the address before.
+    pub(super) fn set_address(&self, address: ReplyAddress) {
+        self.table().address = address;
     }
 
     /// Lets calls in again, unless they were told that this is the end.

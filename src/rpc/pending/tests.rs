@@ -6,6 +6,11 @@ use super::*;
 
 const LATER: Duration = Duration::from_secs(10);
 
+fn pending(limit: usize) -> Pending {
+    let address = ReplyAddress { reply_to: "replies".into(), session_id: None, has_time_to_live: true };
+    Pending::new(limit, address)
+}
+
 fn reply_to(id: &Token, body: &'static str) -> Message {
     let id = String::from_utf8_lossy(id.as_bytes()).into_owned();
     Message::builder().correlation_id(id).build(body).unwrap()
@@ -18,10 +23,10 @@ fn body(reply: &Message) -> &[u8] {
 /// The call may be polled only after the connection has ended.
 #[tokio::test(start_paused = true)]
 async fn a_reply_that_has_arrived_outlives_the_connection() {
-    let pending = Pending::new(2);
+    let pending = pending(2);
     let mut cx = Context::from_waker(Waker::noop());
-    let (call, id) = pending.register(Instant::now() + LATER).unwrap();
-    let (gathering, id_of_several) = pending.register_several(2, Instant::now() + LATER).unwrap();
+    let (call, id, _) = pending.register(Instant::now() + LATER).unwrap();
+    let (gathering, id_of_several, _) = pending.register_several(2, Instant::now() + LATER).unwrap();
     pending.offer(reply_to(&id, "one"));
     pending.offer(reply_to(&id_of_several, "first"));
     pending.disconnect();
@@ -36,7 +41,7 @@ async fn a_reply_that_has_arrived_outlives_the_connection() {
 /// The task that fails calls sleeps until the earliest deadline, so it is woken by an earlier one, and by no other.
 #[tokio::test(start_paused = true)]
 async fn an_earlier_deadline_wakes_the_task_that_fails_calls() {
-    let pending = Arc::new(Pending::new(10));
+    let pending = Arc::new(pending(10));
     let mut timer = DeadlineTimer::new(Arc::clone(&pending));
     let mut keeper = task::spawn(poll_fn(move |cx| {
         timer.poll(cx);

@@ -1,5 +1,6 @@
 //! The sources of replies, and the loop that passes replies to their calls.
 
+mod again;
 mod queue;
 mod session;
 mod watched;
@@ -20,9 +21,9 @@ pub use self::{queue::ReplyQueue, session::ReplySession};
 use super::pending::{DeadlineTimer, Pending};
 use crate::{
     Disposition, Message,
-    consumer::{ConsumeError, Consumer},
+    consumer::{ConsumeError, Consumer, Health},
     message::Properties,
-    transport::{DirectReceiver, ReplySource},
+    transport::{Capabilities, DirectReceiver, ReplySource},
 };
 
 /// Receives replies and passes them to the waiting calls, and fails calls whose deadlines pass. It does nothing until
@@ -34,6 +35,8 @@ use crate::{
 pub struct Replies<R> {
     receiver: R,
     end: End,
+    /// Those of the transport of the requests, if they were given.
+    capabilities: Option<Capabilities>,
 }
 
 /// Nothing arrives any more.
@@ -46,17 +49,14 @@ impl Drop for End {
 }
 
 impl<R: ReplySource> Replies<R> {
-    /// How many replies may be on their way to be completed: each takes a round trip to the broker, which no call waits
-    /// for.
-    const SETTLING: usize = 64;
-
-    pub(super) fn new(receiver: R, pending: Arc<Pending>) -> Self {
-        Self { receiver, end: End(pending) }
+    pub(super) fn new(receiver: R, pending: Arc<Pending>, capabilities: Option<Capabilities>) -> Self {
+        Self { receiver, end: End(pending), capabilities }
     }
 
     /// Receives until the requester is [closed](super::Requester::close), or dropped with all its clones, or until the
-    /// receiver fails for good, which is an error, and the end of the requester: look at it, and build another. When
-    /// the receiver fails transiently, waiting calls fail at once, and it is polled again after a pause.
+    /// receiver fails for good, which is an error, and the end of the requester: build another. Under a supervisor,
+    /// [`Supervisor::replies_from`](crate::supervisor::Supervisor::replies_from) keeps it and makes another receiver. When the receiver
+    /// fails transiently, waiting calls fail at once, and it is polled again after a pause.
     ///
     /// Run it in a task of its own: once it runs it keeps the deadlines of all calls, so what holds it up holds those up.
     pub async fn run(self) -> Result<(), ConsumeError> {
@@ -66,27 +66,48 @@ impl<R: ReplySource> Replies<R> {
     /// As [`run`](Self::run), and ends when `shutdown` is ready: calls that wait then fail. Where handlers call, it has to be
     /// ready after they have ended: under a supervisor, use [`Supervisor::replies`](crate::supervisor::Supervisor::replies).
     pub async fn run_until<F: Future>(self, shutdown: F) -> Result<(), ConsumeError> {
-        let Self { mut receiver, end } = self;
-        let mut shutdown = pin!(shutdown);
-        let pending = &end.0;
-        let mut keeper = DeadlineTimer::new(Arc::clone(pending));
-        // Replies are passed on directly for as long as this lives.
-        let direct: Arc<dyn DirectReceiver> = Arc::new(Direct(Arc::clone(pending)));
-        receiver.receive_directly(&direct);
-        let receiver = Watched::new(receiver, Arc::clone(pending));
-        let consumer = Consumer::new(receiver, Offer(Arc::clone(pending))).concurrency(Self::SETTLING);
-        let closed = poll_fn(move |cx| {
-            if pending.is_closed() || shutdown.as_mut().poll(cx).is_ready() { Poll::Ready(()) } else { Poll::Pending }
-        });
-        let mut run = pin!(consumer.run_until(closed));
-        // Here and not where it receives: that stops while settlements do not end.
-        poll_fn(|cx| {
-            keeper.poll(cx);
-            run.as_mut().poll(cx)
-        })
-        .await?;
-        Ok(())
+        self.run_reported(shutdown, |_| {}).await
     }
+
+    /// As [`run_until`](Self::run_until), and reports the health of the consumer of the replies.
+    pub(crate) async fn run_reported<F: Future>(
+        self,
+        shutdown: F,
+        report: impl FnOnce(&Health),
+    ) -> Result<(), ConsumeError> {
+        let Self { receiver, end, .. } = self;
+        receive(receiver, &end.0, shutdown, report).await
+    }
+}
+
+/// How many replies may be on their way to be completed: each takes a round trip to the broker, which no call waits for.
+const SETTLING: usize = 64;
+
+async fn receive<R: ReplySource>(
+    mut receiver: R,
+    pending: &Arc<Pending>,
+    shutdown: impl Future,
+    report: impl FnOnce(&Health),
+) -> Result<(), ConsumeError> {
+    let mut shutdown = pin!(shutdown);
+    let mut keeper = DeadlineTimer::new(Arc::clone(pending));
+    // Replies are passed on directly for as long as this lives.
+    let direct: Arc<dyn DirectReceiver> = Arc::new(Direct(Arc::clone(pending)));
+    receiver.receive_directly(&direct);
+    let receiver = Watched::new(receiver, Arc::clone(pending));
+    let consumer = Consumer::new(receiver, Offer(Arc::clone(pending))).concurrency(SETTLING);
+    report(&consumer.health());
+    let closed = poll_fn(move |cx| {
+        if pending.is_closed() || shutdown.as_mut().poll(cx).is_ready() { Poll::Ready(()) } else { Poll::Pending }
+    });
+    let mut run = pin!(consumer.run_until(closed));
+    // Here and not where it receives: that stops while settlements do not end.
+    poll_fn(|cx| {
+        keeper.poll(cx);
+        run.as_mut().poll(cx)
+    })
+    .await?;
+    Ok(())
 }
 
 impl<R: ReplySource> fmt::Debug for Replies<R> {

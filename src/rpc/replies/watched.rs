@@ -12,12 +12,13 @@ use crate::{
 pub(super) struct Watched<R> {
     receiver: R,
     pending: Arc<Pending>,
+    /// Whether calls are refused until it receives. It has received nothing yet, so they may be.
     failed: bool,
 }
 
 impl<R> Watched<R> {
     pub(super) fn new(receiver: R, pending: Arc<Pending>) -> Self {
-        Self { receiver, pending, failed: false }
+        Self { receiver, pending, failed: true }
     }
 }
 

@@ -2,10 +2,10 @@ use std::{sync::Arc, time::Duration};
 
 use super::{Handle, Requester, Settings};
 use crate::{
-    BuildError, BuildErrorKind,
+    BuildError,
     message::Properties,
-    rpc::{Correlate, Replies, pending::Pending},
-    transport::{Capabilities, Capability, ReplySource},
+    rpc::{Correlate, Replies, address::ReplyAddress, pending::Pending},
+    transport::{Capabilities, ReplySource},
 };
 
 /// Collects what a [`Requester`] is made of.
@@ -60,7 +60,7 @@ impl<S> RequesterBuilder<S> {
     /// [can](crate::transport::Receiver::capabilities), which is the same one unless requests and replies travel over
     /// different brokers.
     ///
-    /// Without [`Capability::TimeToLive`] the deadline of a request is its property
+    /// Without [`Capability::TimeToLive`](crate::transport::Capability::TimeToLive) the deadline of a request is its property
     /// [`x-timeout-ms`](Properties::TIMEOUT).
     pub fn capabilities(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = Some(capabilities);
@@ -70,33 +70,12 @@ impl<S> RequesterBuilder<S> {
     /// Builds the requester, and the loop that receives its replies from `source`, which the caller
     /// has to run: `tokio::spawn(async move { replies.run().await })`.
     pub fn build<R: ReplySource>(self, source: R) -> Result<(Requester<S>, Replies<R>), BuildError> {
-        if source.address().is_empty() {
-            let advice = "the path of the entity for replies is empty";
-            return Err(BuildError::new(BuildErrorKind::NoReplyAddress, advice));
-        }
-        if !source.is_exclusive() && source.session_id().is_none() {
-            let advice =
-                "a reply entity that others receive from needs sessions: use one of your own, or `ReplySession`";
-            return Err(BuildError::new(BuildErrorKind::SharedWithoutSessions, advice));
-        }
+        let address = ReplyAddress::of(&source, self.capabilities)?;
         // What is stamped on every request is checked once.
-        let mut properties = Properties::new();
-        properties.set_time_to_live(self.timeout)?;
-        if let Some(session) = source.session_id() {
-            properties.set_reply_to_session_id(session.to_owned())?;
-        }
-        let pending = Arc::new(Pending::new(self.max_in_flight));
-        let settings = Settings {
-            reply_to: source.address().into(),
-            reply_to_session_id: source.session_id().map(Into::into),
-            timeout: self.timeout,
-            correlate: self.correlate,
-            has_time_to_live: self
-                .capabilities
-                .unwrap_or_else(|| source.capabilities())
-                .supports(Capability::TimeToLive),
-        };
+        Properties::new().set_time_to_live(self.timeout)?;
+        let pending = Arc::new(Pending::new(self.max_in_flight, address));
+        let settings = Settings { timeout: self.timeout, correlate: self.correlate };
         let handle = Arc::new(Handle { pending: Arc::clone(&pending), settings });
-        Ok((Requester { sender: self.sender, handle }, Replies::new(source, pending)))
+        Ok((Requester { sender: self.sender, handle }, Replies::new(source, pending, self.capabilities)))
     }
 }

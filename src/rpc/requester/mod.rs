@@ -21,6 +21,7 @@ pub use self::{
 };
 use super::{
     CallError, CallErrorKind, Correlate,
+    address::ReplyAddress,
     pending::{Deadline, Key, Pending},
 };
 use crate::{
@@ -63,14 +64,10 @@ struct Place {
     is_left: bool,
 }
 
-/// What is stamped on each request, and for how long it is waited.
+/// How requests are correlated, and for how long they wait.
 struct Settings {
-    reply_to: Arc<str>,
-    reply_to_session_id: Option<Box<str>>,
     timeout: Duration,
     correlate: Correlate,
-    /// Whether the deadline is the time to live of the request.
-    has_time_to_live: bool,
 }
 
 impl Place {
@@ -163,9 +160,9 @@ impl<S> Requester<S> {
     fn prepare(&self, request: &mut Message) -> Result<(Place, Instant), CallError> {
         let Handle { pending, settings } = &*self.handle;
         let (timeout, deadline) = self.deadline(request);
-        let (call, id) = pending.register(deadline).map_err(CallError::not_sent)?;
+        let (call, id, address) = pending.register(deadline).map_err(CallError::not_sent)?;
         let place = Place::new(&self.handle, call);
-        stamp(request, settings, id, timeout)?;
+        stamp(request, settings, address, id, timeout)?;
         Ok((place, deadline))
     }
 
@@ -173,14 +170,20 @@ impl<S> Requester<S> {
     fn prepare_several(&self, request: &mut Message, wanted: usize) -> Result<(Place, Instant), CallError> {
         let Handle { pending, settings } = &*self.handle;
         let (timeout, deadline) = self.deadline(request);
-        let (call, id) = pending.register_several(wanted, deadline).map_err(CallError::not_sent)?;
+        let (call, id, address) = pending.register_several(wanted, deadline).map_err(CallError::not_sent)?;
         let place = Place::new(&self.handle, call);
-        stamp(request, settings, id, timeout)?;
+        stamp(request, settings, address, id, timeout)?;
         Ok((place, deadline))
     }
 }
 
-fn stamp(request: &mut Message, settings: &Settings, id: Token, timeout: Duration) -> Result<(), InvalidArgument> {
+fn stamp(
+    request: &mut Message,
+    settings: &Settings,
+    address: ReplyAddress,
+    id: Token,
+    timeout: Duration,
+) -> Result<(), InvalidArgument> {
     let properties = request.properties_mut();
     if settings.correlate.is_by_correlation_id() {
         properties.set_correlation_token(id);
@@ -191,11 +194,11 @@ fn stamp(request: &mut Message, settings: &Settings, id: Token, timeout: Duratio
         properties.application_properties_mut().remove(Properties::TIMEOUT);
     }
     properties.set_message_token(id);
-    properties.set_shared_reply_to(Arc::clone(&settings.reply_to));
-    if let Some(session) = &settings.reply_to_session_id {
+    properties.set_shared_reply_to(address.reply_to);
+    if let Some(session) = &address.session_id {
         properties.set_reply_to_session_id(session.to_string())?;
     }
-    if settings.has_time_to_live {
+    if address.has_time_to_live {
         properties.set_time_to_live(timeout)?;
     } else {
         properties.clear_time_to_live().set_timeout(timeout);
@@ -255,7 +258,7 @@ impl<S: Clone> Clone for Requester<S> {
 impl<S> fmt::Debug for Requester<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Requester")
-            .field("reply_to", &self.handle.settings.reply_to)
+            .field("reply_to", &self.handle.pending.address().reply_to)
             .field("pending", &self.pending())
             .finish_non_exhaustive()
     }
