@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The versions in their order. A released version is never changed; a change is another version.
-const VERSIONS: [&str; 4] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4];
+const VERSIONS: [&str; 5] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5];
 
 const VERSION_1: &str = concat!(
     include_str!("../schema/1/tables.sql"),
@@ -45,6 +45,10 @@ const VERSION_4: &str = concat!(
     include_str!("../schema/4/settle.sql"),
     include_str!("../schema/4/upkeep.sql"),
     include_str!("../schema/4/clients.sql"),
+);
+
+const VERSION_5: &str = concat!(
+    include_str!("../schema/5/receive.sql"),
 );
 
 /// How long a migration may take, including the wait for another one.

@@ -84,8 +84,11 @@ async fn change(
 async fn release(inner: &Inner, transaction: &Transaction<'_>, entity: i64) -> Result<(), Failure> {
     for sql in [
         "SELECT {s}.unshare(ARRAY(SELECT token FROM {s}.locks WHERE entity = $1))",
-        "SELECT {s}.unlock_session({s}.entity($1), session, {s}.now(), 0) FROM {s}.sessions
-        WHERE entity = $1 AND token IS NOT NULL AND NOT {s}.is_kept($1, session)",
+        // A receive that is under way has the row of its session until what it locks can be seen.
+        "WITH held AS MATERIALIZED (
+            SELECT session FROM {s}.sessions WHERE entity = $1 AND token IS NOT NULL ORDER BY session FOR UPDATE
+        )
+        SELECT {s}.unlock_session({s}.entity($1), session, {s}.now(), 0) FROM held WHERE NOT {s}.is_kept($1, session)",
         "SELECT {s}.unlock({s}.entity($1), ARRAY(
             SELECT id FROM {s}.messages
             WHERE entity = $1 AND state IN (2, 4) AND state > 0 AND due < 'infinity'

@@ -15,6 +15,7 @@ mod removed;
 mod replies;
 #[path = "../support/server.rs"]
 mod server;
+mod session_ends;
 mod stack;
 mod times;
 mod together;

@@ -5,14 +5,14 @@ use consign_conformance::golden;
 use consign_postgres::Postgres;
 
 use crate::{
-    FORMAT_1, FORMAT_2, FORMAT_3,
+    FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4,
     contents::{expected, received},
     raw::Raw,
     server::{self, Schema},
 };
 
 /// The first versions as they were released.
-const VERSIONS: [&[&str]; 3] = [
+const VERSIONS: [&[&str]; 4] = [
     &[
         include_str!("../../schema/1/tables.sql"),
         include_str!("../../schema/1/due.sql"),
@@ -33,9 +33,18 @@ const VERSIONS: [&[&str]; 3] = [
         include_str!("../../schema/3/upkeep.sql"),
         include_str!("../../schema/3/clients.sql"),
     ],
+    &[
+        include_str!("../../schema/4/tables.sql"),
+        include_str!("../../schema/4/due.sql"),
+        include_str!("../../schema/4/send.sql"),
+        include_str!("../../schema/4/receive.sql"),
+        include_str!("../../schema/4/settle.sql"),
+        include_str!("../../schema/4/upkeep.sql"),
+        include_str!("../../schema/4/clients.sql"),
+    ],
 ];
 /// What each of them has stored.
-const FORMATS: [&str; 3] = [FORMAT_1, FORMAT_2, FORMAT_3];
+const FORMATS: [&str; 4] = [FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4];
 
 /// Messages of each other state, in a queue of their own: some that have no number yet, one that is locked, one that is locked
 /// and deferred, one that is delayed, and one that was scheduled and is due.
