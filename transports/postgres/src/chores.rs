@@ -226,8 +226,14 @@ impl Worker {
                     .database
                     .with(async |client| settle(&self.database.on(client), &self.schema, token, action).await)
                     .await?;
-                if settled != Settled::Lost {
-                    self.notify(vec![token.entity]).await;
+                match settled {
+                    Settled::Lost => {}
+                    // Who is notified forwards them. After a failure the next sweep does.
+                    Settled::Leaving => {
+                        let sql = format!("SELECT pg_notify({}, '!' || $1::text)", self.schema.channel_literal);
+                        let _ = self.database.rows(&sql, &[(&token.entity, Type::INT8)]).await;
+                    }
+                    _ => self.notify(vec![token.entity]).await,
                 }
                 Ok(settled)
             }

@@ -49,6 +49,9 @@ const VERSION_4: &str = concat!(
 
 const VERSION_5: &str = concat!(
     include_str!("../schema/5/receive.sql"),
+    include_str!("../schema/5/due.sql"),
+    include_str!("../schema/5/settle.sql"),
+    include_str!("../schema/5/upkeep.sql"),
 );
 
 /// How long a migration may take, including the wait for another one.

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod dropped;
+mod forwards_later;
 mod idle;
 mod leaving;
 mod limits;
