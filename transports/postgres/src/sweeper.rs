@@ -1,6 +1,6 @@
 use std::sync::{Arc, Weak};
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_postgres::types::Type;
 
 use crate::{Inner, failure::Failure, log, pump};
@@ -30,10 +30,29 @@ pub(crate) async fn run(inner: Weak<Inner>) {
                 }
             }
         }
+        if let Err(failure) = forget_ids(&strong, Instant::now() + interval).await {
+            if strong.is_closed() {
+                return;
+            }
+            log::not_swept(&strong.options.schema, &failure);
+        }
     }
 }
 
 const ROUNDS: usize = 5;
+/// How many ids one statement deletes.
+const IDS: i32 = 10_000;
+
+/// Deletes the ids whose window has passed, until `end`: as many as were accepted since the last time, however long that is ago.
+async fn forget_ids(inner: &Inner, end: Instant) -> Result<(), Failure> {
+    while !inner.is_closed() && Instant::now() < end {
+        let deleted: Option<i64> = inner.value("SELECT {s}.forget_ids($1)", &[(&IDS, Type::INT4)]).await?;
+        if deleted.is_none_or(|deleted| deleted < i64::from(IDS)) {
+            break;
+        }
+    }
+    Ok(())
+}
 
 /// Counts the other processes that listen. New ones notify this one.
 async fn company(inner: &Inner) -> Result<(), Failure> {

@@ -1,5 +1,18 @@
 -- What is done beside the calls.
 
+-- Forgets up to p_max ids whose window has passed. Tells how many.
+CREATE FUNCTION {s}.forget_ids(p_max integer) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    t timestamptz := {s}.now();
+    v_count bigint;
+BEGIN
+    DELETE FROM {s}.ids WHERE (entity, id) IN (
+        SELECT entity, id FROM {s}.ids WHERE until <= t ORDER BY until LIMIT p_max FOR UPDATE SKIP LOCKED
+    );
+    GET DIAGNOSTICS v_count = ROW_COUNT;
+    RETURN v_count;
+END $$;
+
 -- Releases what lost processes held, and forgets ids that are too old. A process that reconnects within p_grace_ms keeps its
 -- locks.
 CREATE OR REPLACE FUNCTION {s}.sweep(p_grace_ms bigint) RETURNS SETOF bigint LANGUAGE plpgsql AS $$
@@ -10,9 +23,8 @@ DECLARE
     v_entity bigint;
     v_is_left boolean;
 BEGIN
-    DELETE FROM {s}.ids WHERE (entity, id) IN (
-        SELECT entity, id FROM {s}.ids WHERE until <= t ORDER BY until LIMIT 10000 FOR UPDATE SKIP LOCKED
-    );
+    -- For clients of version 4, which do not call it themselves.
+    PERFORM {s}.forget_ids(10000);
     PERFORM {s}.remove_stray();
     FOR v_holder IN SELECT id, lost FROM {s}.holders LOOP
         CONTINUE WHEN NOT pg_try_advisory_xact_lock({s}.lock_class(), v_holder.id);

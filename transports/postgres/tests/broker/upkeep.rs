@@ -49,6 +49,43 @@ async fn mass_expiry_is_done_in_portions() {
     fixture.end().await;
 }
 
+/// A process that seldom looks forgets as many as there are.
+#[tokio::test]
+async fn one_sweep_forgets_all_ids_whose_window_has_passed() {
+    let seldom = |schema: &str| crate::options(schema).poll_every(Duration::from_secs(2));
+    let Some(fixture) = Fixture::with(QueueSettings::default(), seldom).await else { return };
+    fixture
+        .run(
+            "CREATE TABLE {s}.sweeps (at timestamptz);
+            CREATE TABLE {s}.forgotten (sweeps bigint, count bigint);
+            ALTER FUNCTION {s}.sweep(bigint) RENAME TO own_sweep;
+            CREATE FUNCTION {s}.sweep(p_grace_ms bigint) RETURNS SETOF bigint LANGUAGE plpgsql AS $$ BEGIN
+                INSERT INTO {s}.sweeps VALUES (clock_timestamp());
+                RETURN QUERY SELECT {s}.own_sweep(p_grace_ms);
+            END $$;
+            CREATE FUNCTION {s}.note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                INSERT INTO {s}.forgotten SELECT (SELECT count(*) FROM {s}.sweeps), count(*) FROM removed;
+                RETURN NULL;
+            END $$;
+            CREATE TRIGGER note AFTER DELETE ON {s}.ids REFERENCING OLD TABLE AS removed
+            FOR EACH STATEMENT EXECUTE FUNCTION {s}.note();
+            INSERT INTO {s}.ids (entity, id, until)
+            SELECT e.id, convert_to(n::text, 'UTF8'), clock_timestamp()
+            FROM {s}.entities AS e, generate_series(1, 25000) AS n",
+        )
+        .await;
+    // Its process sweeps from here on.
+    let _receiver = fixture.postgres.receiver(QUEUE).await.unwrap();
+    let client = fixture.postgres.pool().get().await.unwrap();
+    let left = format!("SELECT count(*) FROM {}.ids", fixture.schema);
+    until(async || client.query_one(&left, &[]).await.unwrap().get::<_, i64>(0) == 0).await;
+    let rounds = format!("SELECT array_agg(DISTINCT sweeps) FROM {}.forgotten WHERE count > 0", fixture.schema);
+    let rounds: Vec<i64> = client.query_one(&rounds, &[]).await.unwrap().get(0);
+    assert_eq!(rounds.len(), 1, "{rounds:?}");
+    drop(client);
+    fixture.end().await;
+}
+
 /// A transaction that sends to a queue that is deleted before its commit leaves nothing behind.
 #[tokio::test]
 async fn messages_sent_while_the_queue_is_deleted_are_deleted() {
