@@ -206,6 +206,11 @@ impl Inner {
         holder.filter(|_| self.is_listening.load(Ordering::Relaxed))
     }
 
+    /// Returns whether this process has a listening connection, or opens one.
+    pub(crate) fn listens(&self) -> bool {
+        self.connector.is_some()
+    }
+
     /// Returns the holder of this process. Right after the start it waits a little for the listening connection, which sets it.
     pub(crate) async fn holder(&self) -> Option<i32> {
         const WAIT: Duration = Duration::from_secs(2);

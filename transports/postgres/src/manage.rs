@@ -65,9 +65,13 @@ impl Postgres {
     /// lost.
     pub async fn create_reply_queue(&self) -> Result<String, ManageError> {
         self.inner.start();
-        let Some(holder) = self.inner.holder().await else {
+        if !self.inner.listens() {
             let detail = "a reply queue belongs to the listening connection, and there is none";
             return Err(ManageError::new(ErrorKind::NotSupported).with_detail(detail));
+        }
+        let Some(holder) = self.inner.lock_holder().await else {
+            let detail = "a reply queue belongs to the listening connection, which is lost";
+            return Err(ManageError::new(ErrorKind::InvalidOperation).with_detail(detail));
         };
         let path: Option<String> =
             self.inner.value("SELECT {s}.create_reply_queue($1)", &[(&holder, Type::INT4)]).await?;

@@ -1,4 +1,4 @@
--- What is done beside the calls.
+-- What is done beside the calls, and reply queues.
 
 -- Forgets up to p_max ids whose window has passed. Tells how many.
 CREATE FUNCTION {s}.forget_ids(p_max integer) RETURNS bigint LANGUAGE plpgsql AS $$
@@ -59,4 +59,24 @@ BEGIN
             -- A message that stays where it was sent is numbered when it is read.
             OR (e.kind <> 0 OR e.forward_to IS NOT NULL)
                 AND ({s}.has_others(e.id) OR NOT {s}.is_plain(e) AND {s}.has_arrived(e.id));
+END $$;
+
+-- Creates a queue with the default settings that belongs to a holder. Answers with its path.
+CREATE OR REPLACE FUNCTION {s}.create_reply_queue(p_holder integer) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    v_path text := 'replies/' || gen_random_uuid();
+    v_entity bigint;
+BEGIN
+    -- The holder is not removed meanwhile.
+    PERFORM FROM {s}.holders WHERE id = p_holder FOR KEY SHARE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'the connection that owns reply queues was lost' USING ERRCODE = 'CN409';
+    END IF;
+    INSERT INTO {s}.entities (
+        key, path, kind, status, max_deliveries, lock_ms, max_size, max_message_size, dead_on_expiry, dead_on_filter_error,
+        sessions, owner
+    ) VALUES (v_path, v_path, 0, 0, 10, 60000, 1073741824, 262144, false, false, false, p_holder)
+    RETURNING id INTO v_entity;
+    INSERT INTO {s}.numbers (entity, last) VALUES (v_entity, 0);
+    RETURN v_path;
 END $$;

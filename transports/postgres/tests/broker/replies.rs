@@ -59,6 +59,27 @@ async fn a_wrapped_pool_that_does_not_listen_has_no_reply_queues() {
     fixture.end().await;
 }
 
+/// Rules: K-204.
+#[tokio::test]
+async fn a_reply_queue_needs_the_connection_that_it_belongs_to() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let name = format!("{}_replies", fixture.schema);
+    let requester = crate::options(&fixture.schema).connect(&fixture.url_of(&name)).await.unwrap();
+    requester.create_reply_queue().await.unwrap();
+    let is_refused =
+        async || requester.create_reply_queue().await.is_err_and(|error| error.kind() == ErrorKind::InvalidOperation);
+    // Others have removed what the connection holds, and it does not know.
+    fixture.run("DELETE FROM {s}.holders").await;
+    assert!(is_refused().await);
+    // It is lost, and the next one is not opened.
+    fixture.run("ALTER TABLE {s}.holders RENAME TO other").await;
+    crate::lost::cut(&fixture, &name).await;
+    until(is_refused).await;
+    fixture.run("ALTER TABLE {s}.other RENAME TO holders").await;
+    until(async || requester.create_reply_queue().await.is_ok()).await;
+    fixture.end().await;
+}
+
 /// Properties of JSON are those of the model, in both directions.
 #[tokio::test]
 async fn a_client_in_sql_sends_and_receives_properties() {
