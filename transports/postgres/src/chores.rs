@@ -53,8 +53,8 @@ struct Queued {
 pub(crate) enum Job {
     /// Releases or abandons a message.
     GiveBack { token: Token, action: Action, answer: Option<oneshot::Sender<Result<(), SettleError>>> },
-    /// Gives a session up.
-    CloseSession { entity: i64, session: Vec<u8>, token: Uuid },
+    /// Gives a session up: this one, or the one that has the token, if any has.
+    CloseSession { entity: i64, session: Option<Vec<u8>>, token: Uuid },
     /// Releases messages that a receive may have locked whose answer was lost.
     ReleaseAll { entity: i64, holder: i32, token: Uuid },
 }
@@ -240,7 +240,10 @@ impl Worker {
             Job::CloseSession { entity, session, token } => {
                 let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
                     [(entity, Type::INT8), (session, Type::BYTEA), (token, Type::UUID)];
-                self.database.rows(&sql("SELECT {s}.drop_session($1, $2, $3)"), &parameters).await?;
+                let drop = "SELECT {s}.drop_session(entity, session, token) FROM {s}.sessions
+                    WHERE entity = $1 AND session = coalesce($2, session) AND token = $3";
+                let drop = if session.is_some() { "SELECT {s}.drop_session($1, $2, $3)" } else { drop };
+                self.database.rows(&sql(drop), &parameters).await?;
                 self.notify(vec![*entity]).await;
                 Ok(Settled::Done)
             }

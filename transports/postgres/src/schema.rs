@@ -52,6 +52,7 @@ const VERSION_5: &str = concat!(
     include_str!("../schema/5/due.sql"),
     include_str!("../schema/5/settle.sql"),
     include_str!("../schema/5/upkeep.sql"),
+    include_str!("../schema/5/sessions.sql"),
 );
 
 /// How long a migration may take, including the wait for another one.

@@ -117,7 +117,7 @@ impl Drop for Lock {
     fn drop(&mut self) {
         if let Some(place) = self.place.take() {
             let session = std::mem::take(&mut self.session);
-            place.send(Job::CloseSession { entity: self.entity, session, token: self.token });
+            place.send(Job::CloseSession { entity: self.entity, session: Some(session), token: self.token });
         }
     }
 }
@@ -164,8 +164,17 @@ async fn next(
         let (place, holder) = (place(&inner).await?, inner.lock_holder().await);
         let mut news = inner.hub.watch(entity.id);
         let parameters: [Parameter<'_>; 3] = [(&entity.id, Type::INT8), (&holder, Type::INT4), (&token, Type::UUID)];
-        // If the answer is lost the session is unknown: its lock runs out.
-        let Some(row) = inner.database.row(&sql, &parameters).await? else { continue };
+        let row = match inner.database.row(&sql, &parameters).await {
+            Ok(Some(row)) => row,
+            Ok(None) => continue,
+            Err(failure) => {
+                if failure.is_of_connection() {
+                    // A session may be locked, and which is unknown.
+                    place.send(Job::CloseSession { entity: entity.id, session: None, token });
+                }
+                return Err(failure.into());
+            }
+        };
         let read = || {
             let (wait, leaving, is_more) = (row.try_get(1)?, row.try_get(2)?, row.try_get(3)?);
             Ok::<_, tokio_postgres::Error>((row.try_get(0)?, wait, leaving, is_more, row.try_get(4)?))

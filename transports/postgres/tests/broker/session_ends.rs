@@ -1,15 +1,29 @@
 //! Sessions that are given up, or whose lock ends, while a call of theirs is under way.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use consign::{
     Message,
     administration::{Administration, QueueSettings},
     message::{EntityPath, SequenceNumber},
-    transport::{ReceiverExt, Sender, Session},
+    transport::{Batch, ReceiverExt, Sender, Session},
 };
-use consign_postgres::{Postgres, PostgresSession};
+use consign_postgres::{
+    Postgres, PostgresSession,
+    deadpool_postgres::{Manager, Pool},
+    tokio_postgres::{Config, NoTls, config::Host},
+};
 use futures_util::FutureExt;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, copy},
+    net::{TcpListener, TcpStream},
+};
 
 use crate::{Fixture, QUEUE, until};
 
@@ -175,5 +189,103 @@ async fn a_close_waits_for_a_receive_that_was_given_up() {
     assert_eq!(first.message.received().unwrap().delivery_count, 1);
     first.complete().await.unwrap();
     session.close().await.unwrap();
+    fixture.end().await;
+}
+
+/// It does not go over all sessions, and finds one that is free behind many messages of one that is not.
+#[tokio::test]
+async fn an_accept_of_any_session_looks_at_a_few_of_many() {
+    let Some(fixture) = Fixture::new(by_session()).await else { return };
+    let postgres = &fixture.postgres;
+    let message = |session: String| Message::builder().session_id(session).build("m").unwrap();
+    let sender = postgres.sender(QUEUE).await.unwrap();
+    sender.send_batch((0..2_000).map(|number| message(format!("{number}"))).collect::<Batch>()).await.unwrap();
+    assert_eq!(postgres.counts(QUEUE).await.unwrap().active, 2_000);
+    let mut client = postgres.pool().get().await.unwrap();
+    let accept = client.transaction().await.unwrap();
+    let next = format!(
+        "SELECT convert_from(n.session, 'UTF8') FROM {s}.entities AS e, {s}.next_session(e.id, NULL, gen_random_uuid()) AS n",
+        s = fixture.schema
+    );
+    let scans = format!(
+        "SELECT idx_scan FROM pg_stat_xact_user_tables WHERE schemaname = '{}' AND relname = 'messages'",
+        fixture.schema
+    );
+    // It may begin with those of earlier transactions.
+    let before: i64 = accept.query_one(&scans, &[]).await.unwrap().get(0);
+    assert_eq!(accept.query_one(&next, &[]).await.unwrap().get::<_, String>(0), "0");
+    let after: i64 = accept.query_one(&scans, &[]).await.unwrap().get(0);
+    assert!(after - before < 100, "{} scans", after - before);
+    accept.rollback().await.unwrap();
+    drop(client);
+
+    fixture.run("DELETE FROM {s}.messages").await;
+    sender.send_batch((0..1_100).map(|_| message("long".to_owned())).collect::<Batch>()).await.unwrap();
+    let long = postgres.accept_session(QUEUE, "long").await.unwrap();
+    sender.send(message("behind".to_owned())).await.unwrap();
+    let behind = postgres.sessions(QUEUE).await.unwrap().next_within(LONG).await.unwrap();
+    assert_eq!(behind.session_id(), "behind");
+    behind.close().await.unwrap();
+    long.close().await.unwrap();
+    fixture.end().await;
+}
+
+/// The database by way of a network that loses answers while `is_deaf`.
+async fn behind_network(url: &str, is_deaf: &Arc<AtomicBool>) -> Config {
+    let config: Config = url.parse().unwrap();
+    let host = match config.get_hosts() {
+        [Host::Tcp(host), ..] => host.clone(),
+        _ => "127.0.0.1".to_owned(),
+    };
+    let server = (host, config.get_ports().first().copied().unwrap_or(5432));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut behind = Config::new();
+    behind.host("127.0.0.1").port(listener.local_addr().unwrap().port());
+    behind.user(config.get_user().unwrap_or_default()).dbname(config.get_dbname().unwrap_or_default());
+    if let Some(password) = config.get_password() {
+        behind.password(password);
+    }
+    let is_deaf = Arc::clone(is_deaf);
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let (server, is_deaf) = (server.clone(), Arc::clone(&is_deaf));
+            tokio::spawn(async move {
+                let server = TcpStream::connect(server).await.unwrap();
+                let ((mut asks, mut answered), (mut answers, mut asked)) = (client.into_split(), server.into_split());
+                let asking = tokio::spawn(async move { copy(&mut asks, &mut asked).await });
+                let mut bytes = [0; 4_096];
+                while let Ok(read @ 1..) = answers.read(&mut bytes).await {
+                    if !is_deaf.load(Ordering::Relaxed) && answered.write_all(&bytes[..read]).await.is_err() {
+                        break;
+                    }
+                }
+                asking.abort();
+            });
+        }
+    });
+    behind
+}
+
+/// Rules: K-257.
+#[tokio::test]
+async fn a_session_whose_accept_has_lost_its_answer_is_given_up() {
+    let Some(fixture) = Fixture::new(by_session()).await else { return };
+    let is_deaf = Arc::default();
+    let config = behind_network(&fixture.url, &is_deaf).await;
+    let pool = Pool::builder(Manager::new(config, NoTls)).max_size(1).build().unwrap();
+    let options = crate::options(&fixture.schema).poll_every(Duration::from_secs(3_600));
+    let wrapped = options.timeout(Duration::from_millis(500)).wrap(pool).unwrap();
+    let mut sessions = wrapped.sessions(QUEUE).await.unwrap();
+    send(&fixture.postgres, "first").await;
+    is_deaf.store(true, Ordering::Relaxed);
+    let accepting = tokio::spawn(async move { sessions.next_within(LONG).await.map(drop) });
+    let locked = format!("SELECT FROM {}.sessions WHERE token IS NOT NULL", fixture.schema);
+    let client = fixture.postgres.pool().get().await.unwrap();
+    let is_locked = async || !client.query(&locked, &[]).await.unwrap().is_empty();
+    until(is_locked).await;
+    assert!(accepting.await.unwrap().is_err());
+    is_deaf.store(false, Ordering::Relaxed);
+    until(async || !is_locked().await).await;
+    drop(client);
     fixture.end().await;
 }
