@@ -96,6 +96,17 @@ pub(crate) fn not_forwarded(entity: i64, failure: &Failure) {
     }
 }
 
+/// The size of an entity is unknown, or that of its last sum.
+pub(crate) fn not_summed(entity: i64, failure: &Failure) {
+    if let Some(suppressed) = log_limit("sums", "NotSummed") {
+        let error = failure.detail();
+        tracing::warn!(
+            target: TARGET, entity, error = display(Escaped(&error)), suppressed,
+            "an entity could not be summed up: until it is, sends are checked against its last sum, or not at all"
+        );
+    }
+}
+
 pub(crate) fn copy_not_stored(subscription: i64, refused: &SendError) {
     if let Some(suppressed) = log_limit("copies", "NotStored") {
         let error = refused.to_string();

@@ -17,6 +17,7 @@ mod replies;
 #[path = "../support/server.rs"]
 mod server;
 mod session_ends;
+mod size;
 mod stack;
 mod times;
 mod together;
