@@ -8,6 +8,7 @@ use consign_core::{
     transport::SendError,
 };
 use deadpool_postgres::Transaction;
+use futures_util::future::try_join_all;
 use tokio_postgres::types::Type;
 
 use crate::{
@@ -62,6 +63,10 @@ pub(crate) async fn subscriptions(
     Ok(all)
 }
 
+/// How many subscriptions get their copies in one round trip, and up to how many bytes.
+const AT_ONCE: usize = 32;
+const AT_ONCE_BYTES: usize = 4 << 20;
+
 /// Copies a message to the subscriptions whose rules match it. A subscription that cannot have its copies gets the message
 /// unchanged, as a dead letter.
 pub(crate) async fn copy(
@@ -71,31 +76,51 @@ pub(crate) async fn copy(
     subscriptions: &[Subscription],
     pumped: &mut Pumped,
 ) -> Result<(), Failure> {
-    for subscription in subscriptions {
-        match subscription.copies_of(leaving.message) {
-            Ok(copies) if copies.is_empty() => continue,
-            Ok(copies) => {
-                for copy in copies {
-                    copy.insert(inner, transaction, leaving, subscription.id).await?;
-                }
-            }
-            Err(dead_letter) => {
-                let (reason, description) = dead_letter::columns(&dead_letter);
-                let parameters: [Parameter<'_>; 4] = [
-                    (&subscription.id, Type::INT8),
-                    (&leaving.id, Type::INT8),
-                    (&reason, Type::TEXT),
-                    (&description, Type::TEXT),
-                ];
-                rows(transaction, &inner.sql("SELECT {s}.copy_dead($1, $2, $3, $4)"), &parameters).await?;
-            }
+    let at_once = (AT_ONCE_BYTES / leaving.message.size().max(1)).clamp(1, AT_ONCE);
+    for subscriptions in subscriptions.chunks(at_once) {
+        let mut copied = Vec::with_capacity(subscriptions.len());
+        for subscription in subscriptions {
+            copied.push(copy_to(inner, transaction, leaving, subscription));
         }
-        pumped.targets.insert(subscription.id);
-        if subscription.forwards {
-            pumped.next.insert(subscription.id);
+        for (subscription, has_copies) in subscriptions.iter().zip(try_join_all(copied).await?) {
+            if has_copies {
+                pumped.targets.insert(subscription.id);
+            }
+            if has_copies && subscription.forwards {
+                pumped.next.insert(subscription.id);
+            }
         }
     }
     Ok(())
+}
+
+/// Copies a message to a subscription, and returns whether its rules match it.
+async fn copy_to(
+    inner: &Arc<Inner>,
+    transaction: &Transaction<'_>,
+    leaving: &Leaving<'_>,
+    subscription: &Subscription,
+) -> Result<bool, Failure> {
+    match subscription.copies_of(leaving.message) {
+        Ok(copies) => {
+            let has_copies = !copies.is_empty();
+            for copy in copies {
+                copy.insert(inner, transaction, leaving, subscription.id).await?;
+            }
+            Ok(has_copies)
+        }
+        Err(dead_letter) => {
+            let (reason, description) = dead_letter::columns(&dead_letter);
+            let parameters: [Parameter<'_>; 4] = [
+                (&subscription.id, Type::INT8),
+                (&leaving.id, Type::INT8),
+                (&reason, Type::TEXT),
+                (&description, Type::TEXT),
+            ];
+            rows(transaction, &inner.sql("SELECT {s}.copy_dead($1, $2, $3, $4)"), &parameters).await?;
+            Ok(true)
+        }
+    }
 }
 
 impl Subscription {

@@ -96,6 +96,17 @@ pub(crate) fn not_forwarded(entity: i64, failure: &Failure) {
     }
 }
 
+/// Messages to be forwarded stay in their entity, by failures each of which is transient.
+pub(crate) fn stalled(entity: i64, attempts: u32, failure: &Failure) {
+    if let Some(suppressed) = log_limit("forwards", "Stalled") {
+        let error = failure.detail();
+        tracing::warn!(
+            target: TARGET, entity, attempts, error = display(Escaped(&error)), suppressed,
+            "several attempts to forward messages have failed: they stay in their entity, and it is tried again"
+        );
+    }
+}
+
 /// The size of an entity is unknown, or that of its last sum.
 pub(crate) fn not_summed(entity: i64, failure: &Failure) {
     if let Some(suppressed) = log_limit("sums", "NotSummed") {

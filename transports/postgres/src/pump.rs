@@ -15,6 +15,7 @@ use consign_core::{
 use deadpool_postgres::Transaction;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 use tokio_postgres::types::Type;
 
 use crate::{
@@ -49,7 +50,9 @@ pub(crate) fn pump(inner: &Arc<Inner>, entity: i64) -> BoxFuture<'static, Result
         for _ in 0..GENERATIONS {
             let mut next = BTreeSet::new();
             for entity in entities {
-                empty(&inner, entity, &mut next).await?;
+                let emptied = empty(&inner, entity, &mut next).await;
+                inner.pumping.record(&inner, entity, emptied.as_ref().err());
+                emptied?;
             }
             entities = next;
         }
@@ -64,13 +67,20 @@ pub(crate) async fn try_pump(inner: &Arc<Inner>, entity: i64) {
     }
 }
 
-/// Entities that a task pumps, and whether it is to repeat that.
 #[derive(Default)]
-pub(crate) struct Running(Mutex<HashMap<i64, bool>>);
+pub(crate) struct Running {
+    /// Entities that a task pumps, and whether it is to repeat that.
+    tasks: Mutex<HashMap<i64, bool>>,
+    /// Entities that were not pumped: since when, and by how many attempts.
+    failing: Mutex<HashMap<i64, (Instant, u32)>>,
+}
+
+/// So many failures of an entity in a row are more than an interruption.
+const ATTEMPTS: u32 = 3;
 
 /// As [`try_pump`], beside the caller: one task, however often it is requested meanwhile.
 pub(crate) fn pump_soon(inner: &Arc<Inner>, entity: i64) {
-    match inner.pumping.0.lock().entry(entity) {
+    match inner.pumping.tasks.lock().entry(entity) {
         Entry::Occupied(mut again) => {
             again.insert(true);
             return;
@@ -91,12 +101,26 @@ pub(crate) fn pump_soon(inner: &Arc<Inner>, entity: i64) {
 impl Running {
     /// Returns whether the entity is to be pumped once more. Otherwise it is removed.
     fn take_request(&self, entity: i64) -> bool {
-        let mut all = self.0.lock();
+        let mut all = self.tasks.lock();
         let is_requested = all.get_mut(&entity).is_some_and(std::mem::take);
         if !is_requested {
             all.remove(&entity);
         }
         is_requested
+    }
+
+    /// Logs an entity whose messages stay where they are for long. Failures that do not pass are logged each time.
+    fn record(&self, inner: &Inner, entity: i64, failure: Option<&Failure>) {
+        let mut failing = self.failing.lock();
+        let Some(failure) = failure else {
+            failing.remove(&entity);
+            return;
+        };
+        let (since, attempts) = failing.entry(entity).or_insert_with(|| (Instant::now(), 0));
+        *attempts = attempts.saturating_add(1);
+        if failure.is_temporary() && *attempts >= ATTEMPTS && since.elapsed() >= inner.database.timeout {
+            log::stalled(entity, *attempts, failure);
+        }
     }
 }
 
@@ -110,7 +134,7 @@ struct Task {
 impl Drop for Task {
     fn drop(&mut self) {
         if let Some(inner) = self.inner.upgrade().filter(|_| !self.is_over) {
-            inner.pumping.0.lock().remove(&self.entity);
+            inner.pumping.tasks.lock().remove(&self.entity);
         }
     }
 }
@@ -127,9 +151,11 @@ async fn empty(inner: &Arc<Inner>, entity: i64, next: &mut BTreeSet<i64>) -> Res
     }
     let mut last = None;
     loop {
+        // Time is left for the commit. What was forwarded by then need not be forwarded again.
+        let until = Instant::now() + inner.database.timeout / 2;
         let pumped = inner.database.with(async |client| {
             let mut transaction = client.transaction().await?;
-            let pumped = pump_once(inner, &mut transaction, entity, last).await?;
+            let pumped = pump_once(inner, &mut transaction, entity, last, until).await?;
             transaction.commit().await?;
             Ok(pumped)
         });
@@ -157,12 +183,14 @@ struct From {
     forward_dead_to: Option<String>,
 }
 
-/// Forwards a batch of the messages up to number `last`, or of those that have a number now.
+/// Forwards a batch of the messages up to number `last`, or of those that have a number now: at least one, and others `until`
+/// that time.
 async fn pump_once(
     inner: &Arc<Inner>,
     transaction: &mut Transaction<'_>,
     entity: i64,
     last: Option<i64>,
+    until: Instant,
 ) -> Result<Pumped, Failure> {
     let sql = inner.sql(
         "SELECT path, kind, forward_to, forward_dead_to, last FROM {s}.entities
@@ -195,7 +223,11 @@ async fn pump_once(
     let is_more = i64::try_from(leaving.len()).is_ok_and(|count| count == BATCH);
     let mut pumped = Pumped { is_more, last, ..Pumped::default() };
     let mut left = Vec::new();
-    for row in &leaving {
+    for (position, row) in leaving.iter().enumerate() {
+        if position > 0 && Instant::now() >= until {
+            pumped.is_more = true;
+            break;
+        }
         let hops: i16 = row.try_get(0)?;
         let Stored { id, part, message } = Stored::read(row, 1, false)?;
         let has_left = match &message {

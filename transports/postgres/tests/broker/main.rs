@@ -18,6 +18,7 @@ mod replies;
 mod server;
 mod session_ends;
 mod size;
+mod slow;
 mod stack;
 mod times;
 mod together;

@@ -1,0 +1,56 @@
+//! Copies that take longer than the time limit of a call.
+
+use std::time::Duration;
+
+use consign::{
+    Message,
+    administration::{QueueSettings, SubscriptionSettings, TopicSettings},
+    transport::{Batch, Sender},
+};
+use consign_conformance::log::Lines;
+
+use crate::{Fixture, options, until};
+
+const TOPIC: &str = "topic";
+const ONE: &str = "topic/Subscriptions/one";
+
+/// A topic, each copy of which takes a while.
+async fn with_slow_topic(timeout: Duration, copy: Duration) -> Option<Fixture> {
+    let fixture = Fixture::with(QueueSettings::default(), |schema| options(schema).timeout(timeout)).await?;
+    fixture.postgres.create_topic(TOPIC, TopicSettings::default()).await.unwrap();
+    fixture.postgres.create_subscription(TOPIC, "one", SubscriptionSettings::default()).await.unwrap();
+    let seconds = copy.as_secs_f64();
+    fixture
+        .run(&format!(
+            "CREATE FUNCTION {{s}}.slow() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN
+                PERFORM pg_sleep({seconds});
+                RETURN NEW;
+            END $$;
+            CREATE TRIGGER slow BEFORE INSERT ON {{s}}.plain FOR EACH ROW EXECUTE FUNCTION {{s}}.slow()"
+        ))
+        .await;
+    Some(fixture)
+}
+
+/// Rules: K-337.
+#[tokio::test]
+async fn copies_that_take_longer_than_the_timeout_are_stored() {
+    let Some(fixture) = with_slow_topic(Duration::from_secs(2), Duration::from_millis(150)).await else { return };
+    let batch: Vec<Message> = (0..20).map(|n| Message::new(format!("{n}"))).collect();
+    let sender = fixture.postgres.sender(TOPIC).await.unwrap();
+    sender.send_batch(batch.into_iter().collect::<Batch>()).await.unwrap();
+    until(async || fixture.postgres.counts(ONE).await.is_ok_and(|counts| counts.active == 20)).await;
+    fixture.end().await;
+}
+
+/// Rules: K-337.
+#[tokio::test]
+async fn an_entity_that_cannot_forward_for_long_is_logged() {
+    let (lines, _guard) = Lines::capture();
+    let Some(fixture) = with_slow_topic(Duration::from_millis(500), Duration::from_secs(1)).await else { return };
+    fixture.postgres.sender(TOPIC).await.unwrap().send(Message::new("a")).await.unwrap();
+    let is_logged = |line: &String| line.contains("WARN") && line.contains("several attempts to forward");
+    until(async || lines.all().iter().any(is_logged)).await;
+    fixture.end().await;
+}
