@@ -40,11 +40,13 @@ pub(crate) async fn run(database: Database, schema: Schema, requests: mpsc::Rece
 
 async fn complete(database: &Database, schema: &Schema, batch: Vec<Completion>) {
     let left = match together(database, schema, &batch).await {
-        Err(failure) if failure.is_of_connection() => {
+        // Without a connection each of them would wait for one in turn.
+        Err(failure) if failure.is_of_connection() || matches!(failure, Failure::Pool(_)) => {
             let error = SettleError::from(failure);
             for request in batch {
                 let detail = error.description().unwrap_or_default().to_owned();
-                let _ = request.answer.send(Err(SettleError::new(error.kind()).with_detail(detail)));
+                let one = SettleError::new(error.kind()).with_detail(detail).with_retryable(error.is_retryable());
+                let _ = request.answer.send(Err(one));
             }
             return;
         }

@@ -14,6 +14,7 @@ use crate::{
     Inner,
     database::Parameter,
     entity::Entity,
+    failure::Failure,
     lease::notify_in,
     pending::Work,
     plain,
@@ -267,12 +268,23 @@ async fn send_together(inner: &Arc<Inner>, entity: &Entity, batch: Vec<Request>)
             }
         }
         Err(error) => {
-            let (kind, detail) = (error.kind(), error.description().unwrap_or_default().to_owned());
+            let error = Arc::new(error);
             for request in batch {
-                let _ = request.answer.send(Err(SendError::new(kind).with_detail(detail.clone())));
+                let _ = request.answer.send(Err(repeated(&error)));
             }
         }
     }
+}
+
+/// Returns the failure of several sends for one of them.
+fn repeated(error: &Arc<SendError>) -> SendError {
+    let detail = error.description().unwrap_or_default().to_owned();
+    let one = SendError::new(error.kind()).with_detail(detail).with_retryable(error.is_retryable());
+    let one = match error.condition() {
+        Some(condition) => one.with_condition(condition.to_owned()),
+        None => one,
+    };
+    one.with_source(Arc::clone(error))
 }
 
 /// Sends requests in one transaction. `false` if several are refused together, and none is sent.
@@ -280,7 +292,9 @@ async fn send(inner: &Arc<Inner>, entity: &Entity, requests: &[Request]) -> Resu
     let messages: Vec<&Prepared> = requests.iter().flat_map(|request| &request.messages).collect();
     let bytes = requests.iter().map(Request::bytes).sum();
     let sent = async {
-        quota::check(inner, &inner.database, entity.id, messages.len(), bytes).await??;
+        if let Err(full) = quota::check(inner, &inner.database, entity.id, messages.len(), bytes).await? {
+            return Ok(Err(full));
+        }
         let inserted = inner
             .database
             .with(async |client| {
@@ -292,11 +306,14 @@ async fn send(inner: &Arc<Inner>, entity: &Entity, requests: &[Request]) -> Resu
                 insert(&client, &inner.schema, entity, &messages, Origin::default()).await.map(drop)
             })
             .await;
-        Ok(inserted?)
+        inserted.map(Ok)
     };
-    match sent.await {
+    let sent: Result<Result<(), SendError>, Failure> = sent.await;
+    // Without a connection each of them would wait for one in turn.
+    let has_connection = !matches!(sent, Err(Failure::Pool(_)));
+    match sent.map_err(SendError::from).flatten() {
         Ok(()) => Ok(true),
-        Err(error) if requests.len() > 1 && !SendError::is_outcome_unknown(&error) => Ok(false),
+        Err(error) if requests.len() > 1 && has_connection && !error.is_outcome_unknown() => Ok(false),
         Err(error) => Err(rejection(error)),
     }
 }

@@ -198,6 +198,48 @@ async fn a_send_that_gets_no_connection_was_not_executed() {
     fixture.end().await;
 }
 
+/// Rules: K-340.
+/// Sends that wait for each other wait for a connection together.
+#[tokio::test]
+async fn waiting_sends_that_get_no_connection_fail_together() {
+    let timeout = Duration::from_secs(100);
+    let options = |schema: &str| options(schema).connections(1).timeout(timeout);
+    let Some(fixture) = Fixture::with(QueueSettings::default(), options).await else { return };
+    let sender = fixture.postgres.sender(QUEUE).await.unwrap();
+    sender.send(Message::new("a")).await.unwrap();
+    let only = fixture.postgres.pool().get().await.unwrap();
+    tokio::time::pause();
+    let began = tokio::time::Instant::now();
+    for sent in futures_util::future::join_all((0..20).map(|_| sender.send(Message::new("a")))).await {
+        let error = sent.unwrap_err();
+        assert_eq!((error.kind(), error.is_outcome_unknown()), (ErrorKind::ServiceBusy, false), "{error}");
+        assert!(error.is_retryable() && error.to_string().contains("no connection was free"), "{error}");
+    }
+    let took = began.elapsed();
+    tokio::time::resume();
+    assert!(took < 3 * timeout, "{took:?}");
+    drop(only);
+    fixture.end().await;
+}
+
+/// Rules: K-340.
+#[tokio::test]
+async fn sends_that_fail_together_fail_as_one_alone() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let other = fixture.other().await;
+    let sender = other.sender(QUEUE).await.unwrap();
+    sender.send(Message::new("a")).await.unwrap();
+    other.pool().close();
+    let alone = sender.send(Message::new("a")).await.unwrap_err();
+    let (one, two) = tokio::join!(sender.send(Message::new("a")), sender.send(Message::new("a")));
+    for error in [one.unwrap_err(), two.unwrap_err()] {
+        assert_eq!((error.kind(), error.is_retryable()), (alone.kind(), alone.is_retryable()), "{error}");
+        assert_eq!((error.condition(), error.description()), (alone.condition(), alone.description()), "{error}");
+        assert!(std::error::Error::source(&error).is_some(), "{error}");
+    }
+    fixture.end().await;
+}
+
 #[tokio::test]
 async fn a_transaction_keeps_the_source_of_a_failure() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
