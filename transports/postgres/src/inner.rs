@@ -242,6 +242,13 @@ impl Inner {
         });
     }
 
+    /// Records that there will be none: new locks have no holder.
+    pub(crate) fn never_listening(&self) {
+        self.is_listening.store(false, Ordering::Relaxed);
+        self.has_company.store(true, Ordering::Relaxed);
+        self.holder.send_replace(Holder::Nobody);
+    }
+
     /// Records that a process of this holder listens from now on.
     pub(crate) fn joined(&self, holder: &str) {
         let own = *self.holder.borrow();

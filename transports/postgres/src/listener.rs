@@ -69,7 +69,17 @@ pub(crate) async fn run(inner: Weak<Inner>, connector: Arc<Connector>) {
         let Some(limit) = open.map(|inner| inner.database.timeout) else { return };
         let began = Instant::now();
         let ended = match timeout(limit, (connector.0)()).await {
-            Ok(Ok((client, messages))) => listen(&inner, &client, messages, &mut holder, &mut is_lost).await,
+            Ok(Ok((client, messages))) => match listen(&inner, &client, messages, &mut holder, &mut is_lost).await {
+                Ok(Ended::Shared) => {
+                    // It notifies nothing, and another process may get the lock of the holder with the next statement.
+                    let Some(strong) = inner.upgrade() else { return };
+                    log::shared(&strong.options.schema);
+                    strong.never_listening();
+                    strong.hub.wake_all();
+                    return;
+                }
+                ended => ended.map(drop),
+            },
             Ok(Err(error)) => Err(error.into()),
             Err(_) => Err(Failure::TooLate(TooLate)),
         };
@@ -89,6 +99,13 @@ pub(crate) async fn run(inner: Weak<Inner>, connector: Arc<Connector>) {
     }
 }
 
+/// Why a connection is not listened to any more.
+enum Ended {
+    Gone,
+    /// It is that of a pooler: statements of one client have several connections of the server.
+    Shared,
+}
+
 /// Listens as long as the connection lasts.
 async fn listen(
     inner: &Weak<Inner>,
@@ -96,11 +113,11 @@ async fn listen(
     mut messages: Messages,
     holder: &mut Option<i32>,
     is_lost: &mut bool,
-) -> Result<(), Failure> {
+) -> Result<Ended, Failure> {
     let dispatched = async {
         while let Some(message) = messages.next().await {
             if let AsyncMessage::Notification(notification) = message? {
-                let Some(inner) = inner.upgrade() else { return Ok(()) };
+                let Some(inner) = inner.upgrade() else { return Ok(Ended::Gone) };
                 let payload = notification.payload();
                 if let Some(holder) = payload.strip_prefix('+') {
                     inner.joined(holder);
@@ -118,26 +135,34 @@ async fn listen(
                 }
             }
         }
-        Ok(())
+        Ok(Ended::Gone)
     };
     let asked = async {
-        let Some(strong) = inner.upgrade() else { return Ok(()) };
+        let Some(strong) = inner.upgrade() else { return Ok(Ended::Gone) };
         let (mut gone, limit) = (strong.gone(), strong.database.timeout);
         // It changes nothing, and fails on a server that is no longer the primary.
         let ping = strong.sql("UPDATE {s}.holders SET lost = NULL WHERE false");
         let schema = strong.options.schema.clone();
         drop(strong);
         let hello = hello(inner, client, holder);
-        timeout(limit, hello).await.map_err(|_| Failure::TooLate(TooLate))??;
+        let Some(process) = timeout(limit, hello).await.map_err(|_| Failure::TooLate(TooLate))?? else {
+            return Ok(Ended::Shared);
+        };
         if std::mem::take(is_lost) {
             log::listening_again(&schema);
         }
         loop {
             if timeout(PING, gone.changed()).await.is_ok() {
                 // The broker is closed or dropped, and no process is to wait for the end of a lock without a holder.
-                return Ok(());
+                return Ok(Ended::Gone);
             }
-            timeout(limit, client.batch_execute(&ping)).await.map_err(|_| Failure::TooLate(TooLate))??;
+            let asked = async {
+                client.batch_execute(&ping).await?;
+                process_of(client).await
+            };
+            if timeout(limit, asked).await.map_err(|_| Failure::TooLate(TooLate))?? != Some(process) {
+                return Ok(Ended::Shared);
+            }
         }
     };
     tokio::select! {
@@ -146,8 +171,16 @@ async fn listen(
     }
 }
 
-async fn hello(inner: &Weak<Inner>, client: &Client, holder: &mut Option<i32>) -> Result<(), Failure> {
-    let Some(inner) = inner.upgrade() else { return Ok(()) };
+/// Returns the process of the server that has executed this.
+async fn process_of(client: &Client) -> Result<Option<i32>, Failure> {
+    let row = client.query_typed("SELECT pg_backend_pid()", &[]).await?;
+    Ok(row.first().map(|row| row.try_get(0)).transpose()?)
+}
+
+/// Begins to listen, with a holder. Returns the process of the server, `None` if there are several.
+async fn hello(inner: &Weak<Inner>, client: &Client, holder: &mut Option<i32>) -> Result<Option<i32>, Failure> {
+    let process = process_of(client).await?;
+    let Some(inner) = inner.upgrade() else { return Ok(process) };
     client.batch_execute(SESSION).await?;
     client.batch_execute(&format!("LISTEN {}", inner.schema.channel)).await?;
     let lock = inner.sql("SELECT pg_advisory_lock({s}.lock_class(), $1)");
@@ -181,9 +214,12 @@ async fn hello(inner: &Weak<Inner>, client: &Client, holder: &mut Option<i32>) -
     client.query_typed(&joined, &[(&holder.unwrap_or_default().to_string(), Type::TEXT)]).await?;
     let others = inner.sql("SELECT FROM {s}.holders WHERE id <> $1 LIMIT 1");
     let others = client.query_typed(&others, &[(holder, Type::INT4)]).await?;
+    if process_of(client).await? != process {
+        return Ok(None);
+    }
     inner.listening(*holder, !others.is_empty());
     // Changes before this were notified to no connection of this process.
     inner.quota.forget_all();
     inner.hub.wake_all();
-    Ok(())
+    Ok(process)
 }

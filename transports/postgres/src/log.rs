@@ -28,6 +28,17 @@ pub(crate) fn listening_again(schema: &str) {
     }
 }
 
+/// The process is as one without a listening connection from now on.
+pub(crate) fn shared(schema: &str) {
+    if let Some(suppressed) = log_limit(schema, "Shared") {
+        tracing::warn!(
+            target: TARGET, schema = display(Escaped(schema)), suppressed,
+            "the connection for notifications is shared by a pooler: receivers poll, and locks run out. \
+            Use Options::wrap_and_listen with the address of the server"
+        );
+    }
+}
+
 /// The periodic work on all entities failed, and is retried.
 pub(crate) fn not_swept(schema: &str, failure: &Failure) {
     if failure.is_temporary() {

@@ -116,6 +116,8 @@ impl Options {
 
     /// Sets whether statements are prepared, which saves the server work: `true` by default. A pooler that shares connections
     /// between transactions may not support that. Statements of an existing pool are never prepared.
+    ///
+    /// Behind such a pooler use [`Options::wrap_and_listen`], with the address of the server for the listening connection.
     pub fn prepared_statements(mut self, is_on: bool) -> Self {
         self.prepares = is_on;
         self
@@ -209,6 +211,10 @@ impl Options {
     }
 
     /// Connects over an existing pool, like [`Options::wrap`], with a listening connection of its own.
+    ///
+    /// That connection has to reach the server itself, also if those of the pool are of a pooler that shares connections between
+    /// transactions. Through such a pooler it gets no notifications, and the locks of this process would depend on a connection
+    /// that others use. When that is detected the broker works as by [`Options::wrap`], and a `WARN` line is logged.
     ///
     /// # Errors
     ///

@@ -12,6 +12,7 @@ mod log;
 mod lost;
 mod order;
 mod outbox;
+mod pooler;
 mod removed;
 mod replies;
 #[path = "../support/server.rs"]
