@@ -84,6 +84,18 @@ pub(crate) fn not_set_aside(entity: &str, id: i64, failure: &Failure) {
     }
 }
 
+/// As it was removed by its receive.
+pub(crate) fn lost_unreadable(entity: &str, id: i64, failure: &Failure) {
+    if let Some(suppressed) = log_limit(entity, "LostUnreadable") {
+        let error = failure.detail();
+        let (entity, error) = (display(Escaped(entity)), display(Escaped(&error)));
+        tracing::warn!(
+            target: TARGET, entity, id, error, suppressed,
+            "a message that cannot be read was received and deleted, and was not dead-lettered: it is lost"
+        );
+    }
+}
+
 pub(crate) fn unreadable_rule(subscription: i64, rule: &str, why: &str) {
     if let Some(suppressed) = log_limit("rules", "UnreadableRule") {
         let (rule, error) = (display(Escaped(rule)), display(Escaped(why)));

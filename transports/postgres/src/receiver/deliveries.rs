@@ -57,48 +57,63 @@ pub(super) async fn deliveries(
 
 /// An unreadable row does no harm where it cannot be received. One that was removed as it was received is put there.
 async fn bury(inner: &Arc<Inner>, source: &Source, id: i64, lock: Option<Uuid>, row: &Row, skip: usize, why: &str) {
-    log::unreadable(source.entity.path.as_str(), id, why);
-    let (reason, why) = (DeadLetterReason::DeserializationFailed.as_str(), dead_letter::text(why));
-    let buried = async {
-        let Some(lock) = lock else {
-            let sql = inner.sql(
-                "INSERT INTO {s}.messages (
-                    entity, number, origin, enqueued, expires, failures, size, part, state, reason, description, properties,
-                    body
-                ) SELECT $1, $2, $3, {s}.now(), 'infinity', $4, octet_length($8), 1, CASE $5 WHEN 1 THEN 3 ELSE 1 END, $6,
-                    $7, $9, $8",
-            );
-            let (number, origin, failures): (Option<i64>, i64, i32) =
-                (row.try_get(skip + 1)?, row.try_get(skip + 2)?, row.try_get(skip + 6)?);
-            let (properties, body): (&str, &[u8]) = (row.try_get(skip + 13)?, row.try_get(skip + 14)?);
-            let parameters: [Parameter<'_>; 9] = [
-                (&source.entity.id, Type::INT8),
-                (&number, Type::INT8),
-                (&origin, Type::INT8),
-                (&failures, Type::INT4),
-                (&source.part, Type::INT2),
-                (&reason, Type::TEXT),
-                (&why, Type::TEXT),
-                (&body, Type::BYTEA),
-                (&properties, Type::TEXT),
-            ];
-            return inner.database.rows(&sql, &parameters).await;
-        };
-        let own: [Parameter<'_>; 2] = [(&id, Type::INT8), (&lock, Type::UUID)];
-        inner.database.rows(&inner.sql("SELECT {s}.pull($1, $2)"), &own).await?;
-        let sql = inner.sql(
-            "UPDATE {s}.messages SET part = 1, state = CASE WHEN part = 1 THEN 3 ELSE 1 END, token = NULL, holder = NULL,
-                due = 'infinity', expires = 'infinity', session = NULL, reason = $3, description = $4
-            WHERE id = $1 AND token = $2",
-        );
-        let parameters: [Parameter<'_>; 4] =
-            [(&id, Type::INT8), (&lock, Type::UUID), (&reason, Type::TEXT), (&why, Type::TEXT)];
-        inner.database.rows(&sql, &parameters).await
-    };
-    let buried: Result<Vec<Row>, Failure> = buried.await;
-    if let Err(failure) = buried {
-        log::not_set_aside(source.entity.path.as_str(), id, &failure);
+    let entity = source.entity.path.as_str();
+    log::unreadable(entity, id, why);
+    let why = dead_letter::text(why);
+    if let Some(lock) = lock {
+        if let Err(failure) = bury_locked(inner, id, lock, &why).await {
+            log::not_set_aside(entity, id, &failure);
+        }
+        return;
     }
+    // Nothing else has it.
+    let mut buried = bury_removed(inner, source, row, skip, &why).await;
+    if buried.is_err() {
+        buried = bury_removed(inner, source, row, skip, &why).await;
+    }
+    if let Err(failure) = buried {
+        log::lost_unreadable(entity, id, &failure);
+    }
+}
+
+async fn bury_locked(inner: &Inner, id: i64, lock: Uuid, why: &str) -> Result<(), Failure> {
+    let own: [Parameter<'_>; 2] = [(&id, Type::INT8), (&lock, Type::UUID)];
+    inner.database.rows(&inner.sql("SELECT {s}.pull($1, $2)"), &own).await?;
+    let sql = inner.sql(
+        "UPDATE {s}.messages SET part = 1, state = CASE WHEN part = 1 THEN 3 ELSE 1 END, token = NULL, holder = NULL,
+            due = 'infinity', expires = 'infinity', session = NULL, reason = $3, description = $4
+        WHERE id = $1 AND token = $2",
+    );
+    let reason = DeadLetterReason::DeserializationFailed.as_str();
+    let parameters: [Parameter<'_>; 4] =
+        [(&id, Type::INT8), (&lock, Type::UUID), (&reason, Type::TEXT), (&why, Type::TEXT)];
+    inner.database.rows(&sql, &parameters).await.map(drop)
+}
+
+/// Stores it again, unless an attempt has whose answer was lost.
+async fn bury_removed(inner: &Inner, source: &Source, row: &Row, skip: usize, why: &str) -> Result<(), Failure> {
+    let sql = inner.sql(
+        "INSERT INTO {s}.messages (
+            entity, number, origin, enqueued, expires, failures, size, part, state, reason, description, properties, body
+        ) SELECT $1, $2, $3, {s}.now(), 'infinity', $4, octet_length($8), 1, CASE $5 WHEN 1 THEN 3 ELSE 1 END, $6, $7, $9, $8
+        WHERE NOT EXISTS (SELECT FROM {s}.messages WHERE entity = $1 AND part = 1 AND number = $2)",
+    );
+    let (number, origin, failures): (Option<i64>, i64, i32) =
+        (row.try_get(skip + 1)?, row.try_get(skip + 2)?, row.try_get(skip + 6)?);
+    let (properties, body): (&str, &[u8]) = (row.try_get(skip + 13)?, row.try_get(skip + 14)?);
+    let reason = DeadLetterReason::DeserializationFailed.as_str();
+    let parameters: [Parameter<'_>; 9] = [
+        (&source.entity.id, Type::INT8),
+        (&number, Type::INT8),
+        (&origin, Type::INT8),
+        (&failures, Type::INT4),
+        (&source.part, Type::INT2),
+        (&reason, Type::TEXT),
+        (&why, Type::TEXT),
+        (&body, Type::BYTEA),
+        (&properties, Type::TEXT),
+    ];
+    inner.database.rows(&sql, &parameters).await.map(drop)
 }
 
 /// Returns how long until something is due, from the microseconds that the database returns. Overdue work is locked by another

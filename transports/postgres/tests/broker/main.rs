@@ -23,6 +23,7 @@ mod slow;
 mod stack;
 mod times;
 mod together;
+mod unreadable;
 mod upkeep;
 
 use std::{future::Future, time::Duration};
