@@ -7,7 +7,10 @@ use consign_core::{
     time::Timestamp,
     transport::{Batch, BoxFuture, Capabilities, ErrorKind, SendError, Sender},
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
 use tokio_postgres::{Transaction, types::Type};
 
 use crate::{
@@ -87,6 +90,13 @@ impl PostgresSender {
     /// Sends messages that cannot be received before `at`; if that has passed they are sent at once. All are accepted, or none.
     /// Returns their sequence numbers, in order. The number of a duplicate is that of the scheduled message that it repeats, or
     /// 0 if that is not scheduled any more.
+    ///
+    /// The messages before them that have no number yet get theirs first, 1,000 in each round trip.
+    ///
+    /// # Errors
+    ///
+    /// Those of a send. [`ServiceTimeout`](ErrorKind::ServiceTimeout) also if that takes longer than
+    /// [`Options::timeout`](crate::Options::timeout): then the messages are scheduled, and their numbers are not known.
     pub async fn schedule(&self, messages: Vec<Message>, at: Timestamp) -> Result<Vec<SequenceNumber>, SendError> {
         schedule(&self.inner, &self.entity, messages, at).await
     }
@@ -188,10 +198,15 @@ pub(crate) async fn numbers(inner: &Inner, entity: i64, sent: &[Sent]) -> Result
         .collect();
     let parameters: [Parameter<'_>; 2] = [(&entity, Type::INT8), (&ids, Type::INT8_ARRAY)];
     // They are numbered a batch at a time, and others may be before them.
+    let until = Instant::now() + inner.database.timeout;
     loop {
         let numbers: Option<Vec<Option<i64>>> = inner.value("SELECT {s}.numbers_of($1, $2)", &parameters).await?;
         if let Some(numbers) = numbers.unwrap_or_default().into_iter().collect::<Option<Vec<i64>>>() {
             return Ok(numbers.into_iter().map(|number| SequenceNumber::new(number.cast_unsigned())).collect());
+        }
+        if Instant::now() >= until {
+            let detail = "the messages are scheduled, and many before them have no number yet";
+            return Err(SendError::new(ErrorKind::ServiceTimeout).with_detail(detail));
         }
     }
 }

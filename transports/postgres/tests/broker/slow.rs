@@ -1,15 +1,16 @@
-//! Copies that take longer than the time limit of a call.
+//! Copies and numbers that take longer than the time limit of a call.
 
 use std::time::Duration;
 
 use consign::{
     Message,
     administration::{QueueSettings, SubscriptionSettings, TopicSettings},
-    transport::{Batch, Sender},
+    time::Timestamp,
+    transport::{Batch, ErrorKind, Sender},
 };
 use consign_conformance::log::Lines;
 
-use crate::{Fixture, options, until};
+use crate::{Fixture, QUEUE, options, until};
 
 const TOPIC: &str = "topic";
 const ONE: &str = "topic/Subscriptions/one";
@@ -52,5 +53,28 @@ async fn an_entity_that_cannot_forward_for_long_is_logged() {
     fixture.postgres.sender(TOPIC).await.unwrap().send(Message::new("a")).await.unwrap();
     let is_logged = |line: &String| line.contains("WARN") && line.contains("several attempts to forward");
     until(async || lines.all().iter().any(is_logged)).await;
+    fixture.end().await;
+}
+
+/// Rules: K-338.
+#[tokio::test]
+async fn a_schedule_ends_when_messages_before_it_have_no_number() {
+    let options = |schema: &str| options(schema).timeout(Duration::from_millis(500));
+    let Some(fixture) = Fixture::with(QueueSettings::default(), options).await else { return };
+    // As many as are before it, they never have one.
+    fixture
+        .run(
+            "CREATE OR REPLACE FUNCTION {s}.numbers_of(p_entity bigint, p_ids bigint[]) RETURNS bigint[]
+            LANGUAGE plpgsql AS $$ BEGIN RETURN ARRAY[NULL::bigint]; END $$",
+        )
+        .await;
+    let sender = fixture.postgres.sender(QUEUE).await.unwrap();
+    let later = Timestamp::from_millis(fixture.postgres.now().await.unwrap().as_millis() + 3_600_000);
+    let scheduled = sender.schedule(vec![Message::new("a")], later);
+    let scheduled = tokio::time::timeout(Duration::from_secs(20), scheduled).await.expect("it goes on");
+    let error = scheduled.unwrap_err();
+    assert_eq!((error.kind(), error.is_outcome_unknown()), (ErrorKind::ServiceTimeout, true), "{error}");
+    assert!(error.to_string().contains("the messages are scheduled"), "{error}");
+    assert_eq!(fixture.postgres.counts(QUEUE).await.unwrap().scheduled, 1);
     fixture.end().await;
 }
