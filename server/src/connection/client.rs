@@ -215,8 +215,10 @@ impl Client {
     /// Detaches a link for an error.
     pub(crate) fn detach(&mut self, engine: &mut Engine, link: LinkId, failure: Failure) {
         tracing::debug!(?link, condition = failure.condition.as_str(), "a link is detached: {}", failure.description);
+        let waits = matches!(self.links.get(&link), Some(Link { kind: Kind::Accepting(_), .. }));
         // The client may have detached it meanwhile.
-        let _ = engine.detach(link, true, Some(failure.error()));
+        let _ =
+            if waits { engine.refuse(link, failure.error()) } else { engine.detach(link, true, Some(failure.error())) };
         self.remove(link);
         // Its unsettled deliveries count no more.
         self.resume(engine, Some(link.session()));

@@ -124,6 +124,14 @@ impl Client {
             // The link may be detached meanwhile.
             let _ = engine.settle(link, [delivery], Some(state), true);
         }
+        // An entity that is created again has another sender, which a client gets by attaching again.
+        if let Some(DeliveryState::Rejected(rejected)) = outcome
+            && rejected.error.as_ref().is_some_and(|error| error.condition.as_str() == "amqp:not-found")
+            && let Some(Link { kind: Kind::Incoming(incoming), .. }) = self.links.get(&link)
+        {
+            let failure = Failure::no_entity(&incoming.entity);
+            return self.detach(engine, link, failure);
+        }
         if let Some(Link { kind: Kind::Incoming(incoming), .. }) = self.links.get_mut(&link) {
             incoming.unanswered = incoming.unanswered.saturating_sub(1);
             incoming.replenish(engine, link, self.shared.limits.sender_credit);

@@ -247,6 +247,21 @@ async fn links_are_detached_when_their_token_expires() {
     assert!(tokio::time::timeout(Duration::from_secs(5), other.recv()).await.is_err());
 }
 
+/// Rules: G-06.
+#[tokio::test(start_paused = true)]
+async fn a_wait_for_a_session_ends_when_its_token_expires() {
+    let harness = harness();
+    harness.broker().create_queue("sessions", QueueSettings::default().requires_session(true)).unwrap();
+    let session = harness.session().await;
+    let mut cbs = Requester::attach(&session, "$cbs").await;
+    put(&mut cbs, "sb://host/sessions", "short").await;
+    put(&mut cbs, "sb://host/bills", "listen").await;
+    let began = tokio::time::Instant::now();
+    let outcome = session.attach_receiver_with(session_attach("sessions", None)).await;
+    assert_eq!(refused(outcome), "amqp:unauthorized-access");
+    assert!(began.elapsed().as_secs() < 60);
+}
+
 /// Rules: G-05.
 #[tokio::test(start_paused = true)]
 async fn plain_authenticates_by_a_key() {

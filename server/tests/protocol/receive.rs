@@ -347,6 +347,24 @@ async fn a_message_that_the_receiver_never_takes_is_dead_lettered() {
     assert_eq!(harness.broker().queue("orders").unwrap().counts().dead_lettered, 1);
 }
 
+/// Rules: A-34.
+#[tokio::test(start_paused = true)]
+async fn links_of_an_entity_that_is_created_again_are_of_the_new_one() {
+    let harness = Harness::new();
+    let session = harness.session().await;
+    let link = sender(&session, "orders").await;
+    let mut manage = Requester::attach(&session, "orders/$management").await;
+    harness.broker().delete("orders").unwrap();
+    harness.broker().create_queue("orders", QueueSettings::default()).unwrap();
+    let outcome = link.send(message("lost")).await.unwrap();
+    assert!(matches!(outcome, Some(DeliveryState::Rejected(_))), "{outcome:?}");
+    let error = link.send(message("lost")).await.unwrap_err();
+    assert_eq!(error.condition().unwrap(), "amqp:not-found");
+    sender(&session, "orders").await.send(message("new")).await.unwrap();
+    let answer = manage.call("com.microsoft:peek-message", fields([("from-sequence-number", 1_i64.into())])).await;
+    assert_eq!(answer.status(), 200);
+}
+
 /// Rules: S-11.
 #[tokio::test(start_paused = true)]
 async fn a_link_is_detached_when_its_entity_is_deleted_or_disabled() {

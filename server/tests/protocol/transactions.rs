@@ -234,6 +234,24 @@ async fn a_transaction_with_a_refused_transfer_or_settlement_is_rolled_back() {
     assert_eq!((queue.counts().active, queue.counts().locked), (0, 0));
 }
 
+/// Rules: G-24.
+#[tokio::test(start_paused = true)]
+async fn the_state_of_a_session_is_not_set_in_a_transaction() {
+    let harness = with_messages(&[("a", "one")]).await;
+    let session = harness.session().await;
+    let _link = session_receiver(&session, "orders", Some("one")).await;
+    let control = coordinator(&session).await;
+    let txn_id = declare(&control).await;
+    let mut manage = Requester::attach(&session, "orders/$management").await;
+    let set = fields([("session-id", "one".into()), ("session-state", Binary("new".into()).into())]);
+    let within = Some(within(&txn_id, None));
+    let answer = manage.call_with("com.microsoft:set-session-state", &[], within, set).await;
+    assert_eq!(answer.condition(), Some("amqp:not-allowed"));
+    let get = fields([("session-id", "one".into())]);
+    let state = manage.call_with("com.microsoft:get-session-state", &[], None, get).await;
+    assert_eq!(state.field("session-state"), &consign_amqp::value::Value::Null);
+}
+
 /// Rules: T-74.
 #[tokio::test(start_paused = true)]
 async fn a_transaction_with_a_refused_request_is_rolled_back() {
@@ -243,12 +261,19 @@ async fn a_transaction_with_a_refused_request_is_rolled_back() {
     let (control, link) = (coordinator(&session).await, sender(&session, "orders").await);
     let mut manage = Requester::attach(&session, "orders/$management").await;
     let message = fields([("message", Binary(message("later")).into())]);
+    let numbers = List(vec![1_i64.into()]);
+    let received_and_deleted = fields([("sequence-numbers", numbers.into()), ("receiver-settle-mode", 0_u32.into())]);
     for (operation, request) in [
         ("update-disposition", disposition("completed", Uuid([1; 16]))),
         ("update-disposition", disposition("other", Uuid([1; 16]))),
         ("update-disposition", Map::default()),
         ("schedule-message", fields([("messages", List(vec![message.into()]).into())])),
         ("cancel-scheduled-message", fields([("sequence-numbers", List(vec![1_i64.into()]).into())])),
+        ("set-session-state", fields([("session-id", "s".into())])),
+        ("batch-delete-messages", fields([("message-count", 1_i32.into())])),
+        ("receive-by-sequence-number", received_and_deleted.clone()),
+        ("add-rule", fields([("rule-name", "all".into())])),
+        ("remove-rule", fields([("rule-name", "all".into())])),
         ("other", Map::default()),
     ] {
         let txn_id = begun(&control, &link).await;

@@ -77,12 +77,17 @@ fn unreachable(error: &stream::Error) -> Failure {
     Failure::new(kind, format!("{error}{cause}"))
 }
 
+/// Links of one connection, each in a session of its own. A server may allow fewer.
+const MAX_LINKS: u16 = 5_000;
+
 fn options(core: &Core) -> client::Options {
     let options = &core.options;
     let mut engine = engine::Options::default();
     engine.idle_timeout = Some(options.idle_timeout);
     engine.handshake_timeout = options.timeout;
     engine.max_message_size = options.max_message_size;
+    // Each link has a session.
+    engine.max_sessions = MAX_LINKS;
     // Tokens authorize each entity.
     engine.sasl_client = Some(SaslCredentials::anonymous());
     let property = |name, value: &'static str| (Symbol::from_static(name).into(), Value::from(value));

@@ -43,6 +43,10 @@ impl Client {
         let fields = request.fields()?;
         let numbers = fields.numbers("sequence-numbers")?;
         let locks = fields.integer("receiver-settle-mode")? != Some(0);
+        if !locks && request.txn_id.is_some() {
+            let text = "Messages are not received and deleted in a transaction.";
+            return Err(Failure::new(ErrorKind::InvalidOperation, text));
+        }
         let session = fields.text("session-id")?;
         self.make_room(numbers.len())?;
         // Known before anything is removed: an answer that cannot be sent would lose it.

@@ -38,7 +38,12 @@ impl Client {
         }
         let operation = request.property("operation").unwrap_or_default();
         let operation = operation.strip_prefix(PREFIX).unwrap_or(operation);
-        let outcome = self.allowed(operation, key).and_then(|()| match operation {
+        let entity = self.allowed(operation, key).and_then(|()| {
+            not_in_transaction(operation, request)?;
+            // It may have been deleted, or created again, since the link was attached.
+            Entity::find(&self.shared.broker, &entity.path(), self.creation(false))
+        });
+        let outcome = entity.as_ref().map_err(Clone::clone).and_then(|entity| match operation {
             "peek-message" => self.peek(entity, key, request).map(Some),
             "schedule-message" => self.schedule(engine, entity, request, to.clone()),
             "cancel-scheduled-message" => self.cancel(engine, entity, request, to.clone()),
@@ -80,6 +85,19 @@ impl Client {
         }
         Err(Failure::unauthorized(name, key))
     }
+}
+
+/// Refuses what takes effect at once, so that a rollback could not undo it.
+fn not_in_transaction(operation: &str, request: &Request) -> Result<(), Failure> {
+    let is_immediate = matches!(
+        operation,
+        "cancel-scheduled-message" | "set-session-state" | "batch-delete-messages" | "add-rule" | "remove-rule"
+    );
+    if is_immediate && request.txn_id.is_some() {
+        let text = format!("The operation '{PREFIX}{operation}' cannot be a part of a transaction.");
+        return Err(Failure::new(ErrorKind::InvalidOperation, text));
+    }
+    Ok(())
 }
 
 /// The queue of an entity that is received from.

@@ -2,12 +2,7 @@ use consign_amqp::{
     engine::Connection as Engine,
     value::{Array, Map, Value, ValueType},
 };
-use consign_core::{
-    Message,
-    message::SequenceNumber,
-    time::Timestamp,
-    transport::{ErrorKind, SendError},
-};
+use consign_core::{Message, message::SequenceNumber, time::Timestamp, transport::SendError};
 
 use crate::{
     connection::Client,
@@ -47,10 +42,6 @@ impl Client {
         request: &Request,
         to: ReplyTo,
     ) -> Result<Option<Response>, Failure> {
-        if request.txn_id.is_some() {
-            let text = "Scheduled messages are not cancelled in a transaction.";
-            return Err(Failure::new(ErrorKind::InvalidOperation, text));
-        }
         let numbers = request.fields()?.numbers("sequence-numbers")?;
         let call = entity.sender()?.cancel_scheduled(&numbers);
         self.reply_with(engine, to, call, |outcome: Result<(), SendError>| {

@@ -88,7 +88,7 @@ impl ServiceBusReceiver {
 
     /// Detaches the link, whichever leases it has. The server releases what is locked. It is an error that the link has ended.
     pub(crate) async fn detach(mut self) -> Result<(), Failure> {
-        self.spare.clear();
+        self.release_spare();
         match std::mem::replace(&mut self.state, State::Idle(None)) {
             State::Idle(Some(live)) | State::Receiving(live) => live.detach().await,
             State::Quiescing { ended, .. } => match ended.await {
