@@ -1,4 +1,4 @@
-//! The line for a delivery that fails and comes again later.
+//! The line for a delivery that fails and is retried after a delay.
 
 use std::time::Duration;
 

@@ -5,7 +5,7 @@
 //! may exceed the size of a large entity a little.
 //!
 //! A sum reads every message, and may take longer than a call is to take. So it has a task of its own, one at a time for each
-//! entity, and a send that waits for it in vain goes by the last sum.
+//! entity, and a send that waits for it in vain uses the last sum.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 

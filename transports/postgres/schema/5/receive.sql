@@ -1,7 +1,7 @@
 -- Version 5. The tables stay as they are, and clients of version 4 call the same functions.
 
--- Keeps the lock of a session until this transaction ends. Who ends the lock waits for that, or comes back later: otherwise it would
--- not see the messages that are locked here, and nothing would release them. Does not wait for one who is about to end it.
+-- Keeps the lock of a session until this transaction ends. Who ends the lock waits for that, or comes back later: otherwise it
+-- would not see the messages that are locked here, and nothing would release them. Does not wait for one who is about to end it.
 CREATE FUNCTION {s}.keep_session(p_entity bigint, p_session bytea, p_token uuid) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM {s}.sessions

@@ -65,7 +65,7 @@ async fn a_call_is_answered_directly() {
     bench.end().await;
 }
 
-/// Rules: K-209.
+/// Rules: K-206.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_sender_refuses_a_request_for_direct_replies() {
     let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
