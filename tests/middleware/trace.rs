@@ -135,7 +135,6 @@ fn a_message_is_handled_in_a_span() {
         ("consign.disposition", "complete"),
         ("consign.message.delivery_count", "3"),
         ("messaging.destination.name", "orders"),
-        ("messaging.message.body.size", "4"),
         ("messaging.message.conversation_id", "c-1"),
         ("messaging.message.id", "m-1"),
         ("messaging.operation.name", "process"),
@@ -145,6 +144,22 @@ fn a_message_is_handled_in_a_span() {
         ("trace_id", "4bf92f3577b34da6a3ce929d0e0e4736"),
     ]);
     assert_eq!(span.fields, expected);
+}
+
+/// Rules: O-31, O-35.
+#[test]
+fn the_size_of_the_body_is_opt_in() {
+    let sizes = |layer: TraceLayer<_>| {
+        let seen = spans(async {
+            let handler = service_fn(async |_: Message| Ok::<_, BoxError>(Disposition::Complete));
+            layer.layer(handler).oneshot(Message::new("body")).await.unwrap();
+        });
+        let size = |(name, value): &(String, String)| (name == "messaging.message.body.size").then(|| value.clone());
+        seen.iter().flat_map(|span| span.fields.iter().filter_map(size)).collect::<Vec<_>>()
+    };
+    let layer = TraceLayer::receiving("orders");
+    assert_eq!(sizes(layer.clone().body_size(true)), ["4"]);
+    assert!(sizes(layer).is_empty());
 }
 
 /// Rules: O-31.

@@ -28,7 +28,7 @@
 //! | `messaging.destination.name` | both | what the layer was given |
 //! | `messaging.message.id`, `messaging.message.conversation_id` | both | MessageId and CorrelationId, of a single message |
 //! | `messaging.batch.message_count` | `send` | of a batch |
-//! | `messaging.message.body.size` | `process` | bytes |
+//! | `messaging.message.body.size` | `process` | bytes, if [set](TraceLayer::body_size) |
 //! | `consign.message.delivery_count` | `process` | |
 //! | `trace_id` | `process` | the trace that the message belongs to, by its [`TraceContext`](crate::message::TraceContext) |
 //! | `consign.disposition` | `process` | `complete`, `abandon`, `dead_letter`, `defer`, or `hold` of a message that waits for another handler of its id |
@@ -79,10 +79,12 @@ pub struct TraceLayer<D> {
     direction: PhantomData<fn() -> D>,
 }
 
+#[derive(Clone)]
 struct Names {
     destination: String,
     /// The operation and the destination.
     span: String,
+    has_body_size: bool,
 }
 
 impl TraceLayer<Receiving> {
@@ -91,6 +93,14 @@ impl TraceLayer<Receiving> {
     #[must_use]
     pub fn receiving(destination: &str) -> Self {
         Self::new("process", destination)
+    }
+
+    /// Sets whether spans have `messaging.message.body.size`, in bytes: by default they have not, because the conventions make it
+    /// opt-in.
+    #[must_use]
+    pub fn body_size(mut self, has_body_size: bool) -> Self {
+        Arc::make_mut(&mut self.names).has_body_size = has_body_size;
+        self
     }
 }
 
@@ -111,7 +121,7 @@ impl<D> TraceLayer<D> {
     fn new(operation: &str, destination: &str) -> Self {
         let destination = Escaped(destination).to_string();
         let span = format!("{operation} {destination}");
-        Self { names: Arc::new(Names { destination, span }), direction: PhantomData }
+        Self { names: Arc::new(Names { destination, span, has_body_size: false }), direction: PhantomData }
     }
 }
 

@@ -30,7 +30,7 @@ where
     fn call(&mut self, message: Message) -> Self::Future {
         let span = self.names.process();
         if !span.is_disabled() {
-            record(&span, &message);
+            record(&span, &message, self.names.has_body_size);
         }
         let handler = span.in_scope(|| self.inner.call(message));
         ProcessFuture { handler, span }
@@ -59,14 +59,16 @@ impl Names {
 }
 
 #[cold]
-fn record(span: &Span, message: &Message) {
+fn record(span: &Span, message: &Message, has_body_size: bool) {
     if let Some(id) = message.message_id() {
         span.record("messaging.message.id", field::display(Escaped(id)));
     }
     if let Some(id) = message.correlation_id() {
         span.record("messaging.message.conversation_id", field::display(Escaped(id)));
     }
-    span.record("messaging.message.body.size", message.body().size());
+    if has_body_size {
+        span.record("messaging.message.body.size", message.body().size());
+    }
     if let Some(received) = message.received() {
         span.record("consign.message.delivery_count", received.delivery_count);
     }
