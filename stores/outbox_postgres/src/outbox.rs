@@ -65,23 +65,15 @@ impl Outbox {
     pub async fn create_table(&self, client: &Client) -> Result<(), OutboxError> {
         /// The number of the lock under which tables are created: without it all but one of several creations would fail.
         const CREATING: i64 = i64::from_be_bytes(*b"outbox\0\0");
-        /// The SQLSTATE of a table that the statements do not change.
-        const OTHER_VERSION: &str = "OUTBX";
         // The statements wait for each transaction that has added messages, and those that add later wait for them.
         if self.exists(client).await? {
             return Ok(());
         }
         // Another process may create or change the table before this one has the lock.
-        let (version, sql, newest) = (self.table.quoted_version(), self.table.sql(), Table::VERSION);
-        let sql = format!(
-            "SELECT pg_advisory_xact_lock({CREATING}); \
-             DO $$BEGIN IF to_regclass('{version}') IS NOT NULL THEN \
-               IF EXISTS (SELECT FROM {version} WHERE version NOT BETWEEN 1 AND {newest}) THEN \
-                 RAISE EXCEPTION USING ERRCODE = '{OTHER_VERSION}'; END IF; END IF; END$$; {sql}"
-        );
+        let sql = format!("SELECT pg_advisory_xact_lock({CREATING}); {}", self.table.sql());
         // Several statements in one request are one transaction.
         match client.batch_execute(&sql).await {
-            Err(error) if error.code().is_some_and(|code| code.code() == OTHER_VERSION) => {}
+            Err(error) if error.code().is_some_and(|code| code.code() == Table::OTHER_VERSION) => {}
             created => created?,
         }
         self.check_version(client).await

@@ -18,6 +18,9 @@ impl Table {
     /// The version of the definition.
     pub const VERSION: i32 = 2;
 
+    /// The SQLSTATE of a table that the statements do not change.
+    pub(crate) const OTHER_VERSION: &str = "OUTBX";
+
     /// Parses the name of a table, alone or after that of its schema and a dot. Each of the two has 1 to 52 ASCII letters,
     /// digits and `_`, does not begin with a digit, and keeps its case. A name alone is found by the `search_path` of the
     /// connection: name the schema if the connection of the relay may have another one.
@@ -39,12 +42,21 @@ impl Table {
     /// [`Outbox::create_table`](crate::Outbox::create_table) runs them.
     ///
     /// They create a second table, `NAME_version`, with the version of the definition in its one row. They do not create the
-    /// schema.
+    /// schema. The first one is a `DO` block that raises an error if the table has a later version. Run them in one transaction,
+    /// or stop at the first error.
     #[must_use]
     pub fn sql(&self) -> String {
         let (table, version, name) = (self.quoted(), self.quoted_version(), &self.name);
         format!(
             "\
+DO $$BEGIN
+    IF to_regclass('{version}') IS NOT NULL THEN
+        IF EXISTS (SELECT FROM {version} WHERE version NOT BETWEEN 1 AND {0}) THEN
+            RAISE EXCEPTION USING ERRCODE = '{1}', MESSAGE = 'the table {table} has version '
+                || (SELECT max(version) FROM {version}) || ', and these statements are those of version {0}';
+        END IF;
+    END IF;
+END$$;
 CREATE TABLE IF NOT EXISTS {table} (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     destination text NOT NULL,
@@ -67,7 +79,8 @@ CREATE TABLE IF NOT EXISTS {version} (
 INSERT INTO {version} (version) VALUES ({0}) ON CONFLICT DO NOTHING;
 UPDATE {version} SET version = {0} WHERE version = 1; -- which had other indexes
 ",
-            Self::VERSION
+            Self::VERSION,
+            Self::OTHER_VERSION
         )
     }
 

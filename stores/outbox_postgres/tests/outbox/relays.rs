@@ -20,7 +20,7 @@ use consign::{
     },
 };
 use consign_conformance::log::Lines;
-use consign_outbox_postgres::{Destinations, OutboxErrorKind, Relay, To, tokio_postgres::NoTls};
+use consign_outbox_postgres::{Destinations, OutboxErrorKind, Relay, Table, To, tokio_postgres::NoTls};
 use consign_postgres::Postgres;
 use tokio::time::Instant;
 use tower::{ServiceBuilder, ServiceExt};
@@ -520,6 +520,27 @@ async fn a_table_of_a_later_version_is_not_changed() {
         bench.until("to_regclass('{t}_groups') IS NULL AND to_regclass('{t}_refused') IS NULL").await;
         bench.end().await;
     }
+}
+
+/// Rules: X-46.
+#[tokio::test]
+async fn the_statements_of_a_migration_do_not_change_a_table_of_a_later_version() {
+    let bench = Bench::new().await;
+    let sql = Table::new(&bench.name).unwrap().sql();
+    let set =
+        |version| format!("UPDATE {0}_version SET version = {version}; DROP INDEX {0}_refused, {0}_groups", bench.name);
+    bench.client.batch_execute(&set(3)).await.unwrap();
+    let error = bench.client.batch_execute(&sql).await.unwrap_err();
+    let expected = format!("the table \"{}\" has version 3, and these statements are those of version 2", bench.name);
+    assert_eq!(error.as_db_error().map(|error| (error.code().code(), error.message())), Some(("OUTBX", &*expected)));
+    bench.until("to_regclass('{t}_groups') IS NULL AND (SELECT version = 3 FROM {t}_version)").await;
+    let earlier = format!("UPDATE {}_version SET version = 1", bench.name);
+    bench.client.batch_execute(&earlier).await.unwrap();
+    for _ in 0..2 {
+        bench.client.batch_execute(&sql).await.unwrap();
+        bench.until("to_regclass('{t}_groups') IS NOT NULL AND (SELECT version = 2 FROM {t}_version)").await;
+    }
+    bench.end().await;
 }
 
 /// Sends to a broker, and loses the first answer.
