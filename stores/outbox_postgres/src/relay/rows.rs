@@ -54,6 +54,16 @@ impl Outcome {
     }
 }
 
+impl Report {
+    /// The refusal could not be recorded, because the row is locked: the message is sent again after a pause.
+    pub(super) fn locked(&mut self, is_whole: bool) {
+        if let Outcome::Refused(error) = &self.outcome {
+            let error = format!("it was refused, and its row is locked by another connection: {error}");
+            self.outcome = Outcome::Failed { error, is_whole };
+        }
+    }
+}
+
 impl Waiting {
     pub(super) fn report(&self, outcome: Outcome) -> Report {
         let (destination, session) = (self.destination.clone(), self.session.clone());
@@ -180,8 +190,9 @@ fn waiting(row: &Row) -> Result<Waiting, OutboxError> {
     })
 }
 
-/// Deletes the rows of sent messages, and marks the others: those that failed by one statement.
-pub(super) async fn record(client: &Client, outbox: &Outbox, reports: &[Report]) -> Result<(), OutboxError> {
+/// Deletes the rows of sent messages, and marks the others. Returns the numbers of refused rows that another connection has locked:
+/// they are not marked, because a wait would delay all destinations.
+pub(super) async fn record(client: &Client, outbox: &Outbox, reports: &[Report]) -> Result<Vec<i64>, OutboxError> {
     let table = outbox.table.quoted();
     let sent: Vec<i64> =
         reports.iter().filter(|report| report.outcome == Outcome::Sent).map(|report| report.id).collect();
@@ -189,27 +200,52 @@ pub(super) async fn record(client: &Client, outbox: &Outbox, reports: &[Report])
         let sql = format!("DELETE FROM {table} WHERE id = ANY($1)");
         client.query_typed(&sql, &[(&sent, Type::INT8_ARRAY)]).await?;
     }
-    // PostgreSQL has no zero byte in a text.
-    let failed = reports.iter().filter_map(|report| match &report.outcome {
-        Outcome::Failed { error, .. } => Some((report.id, error.replace('\0', ""))),
-        Outcome::Sent | Outcome::Refused(_) => None,
-    });
-    let (ids, errors): (Vec<i64>, Vec<String>) = failed.unzip();
-    if !ids.is_empty() {
-        // A failure is not worth a wait: the lock of the row may be its reason.
-        let sql = format!(
-            "UPDATE {table} t SET attempts = t.attempts + 1, error = left(failed.error, 4096) \
+    // The lock of a row may be the reason of its failure.
+    let mark = |columns: &str| {
+        format!(
+            "UPDATE {table} t SET attempts = t.attempts + 1, error = left(failed.error, 4096){columns} \
              FROM unnest($1, $2) AS failed (id, error) WHERE t.id = failed.id \
              AND t.id IN (SELECT id FROM {table} WHERE id = ANY($1) FOR UPDATE SKIP LOCKED)"
-        );
-        client.query_typed(&sql, &[(&ids, Type::INT8_ARRAY), (&errors, Type::TEXT_ARRAY)]).await?;
+        )
+    };
+    let failed = Marked::of(reports, |outcome| match outcome {
+        Outcome::Failed { error, .. } => Some(error),
+        Outcome::Sent | Outcome::Refused(_) => None,
+    });
+    if !failed.ids.is_empty() {
+        client.query_typed(&mark(""), &failed.parameters()).await?;
     }
-    for report in reports {
-        let Outcome::Refused(error) = &report.outcome else { continue };
-        let sql = format!(
-            "UPDATE {table} SET attempts = attempts + 1, error = left($2, 4096), refused = clock_timestamp() WHERE id = $1"
-        );
-        client.query_typed(&sql, &[(&report.id, Type::INT8), (&error.replace('\0', ""), Type::TEXT)]).await?;
+    let refused = Marked::of(reports, |outcome| match outcome {
+        Outcome::Refused(error) => Some(error),
+        Outcome::Sent | Outcome::Failed { .. } => None,
+    });
+    if refused.ids.is_empty() {
+        return Ok(Vec::new());
     }
-    Ok(())
+    let sql = format!(
+        "WITH marked AS ({} RETURNING t.id) \
+         SELECT id FROM {table} WHERE id = ANY($1) AND id NOT IN (SELECT id FROM marked)",
+        mark(", refused = clock_timestamp()")
+    );
+    let locked = client.query_typed(&sql, &refused.parameters()).await?;
+    Ok(locked.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?)
+}
+
+/// The rows of messages that were not sent, and their errors.
+struct Marked {
+    ids: Vec<i64>,
+    errors: Vec<String>,
+}
+
+impl Marked {
+    fn of(reports: &[Report], error: impl Fn(&Outcome) -> Option<&String>) -> Self {
+        // PostgreSQL has no zero byte in a text.
+        let of = |report: &Report| error(&report.outcome).map(|error| (report.id, error.replace('\0', "")));
+        let (ids, errors) = reports.iter().filter_map(of).unzip();
+        Self { ids, errors }
+    }
+
+    fn parameters(&self) -> [(&(dyn ToSql + Sync), Type); 2] {
+        [(&self.ids, Type::INT8_ARRAY), (&self.errors, Type::TEXT_ARRAY)]
+    }
 }

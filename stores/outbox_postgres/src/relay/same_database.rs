@@ -120,17 +120,23 @@ fn is_of_statement(error: &tokio_postgres::Error) -> bool {
 /// Records that a message is refused, or has failed. Returns `false` if the server refuses that: the destination pauses, so that
 /// the others are sent.
 async fn record(client: &Client, report: Report, to: &mut Progress) -> Result<bool, OutboxError> {
-    let report = [report];
+    let mut report = [report];
     let is_failed = matches!(report, [Report { outcome: Outcome::Failed { .. }, .. }]);
     if is_failed {
         // The pause does not depend on the table.
         to.add(&report);
     }
-    let Err(error) = within(to.timeout, rows::record(client, &to.outbox, &report)).await else {
-        if !is_failed {
-            to.add(&report);
+    let error = match within(to.timeout, rows::record(client, &to.outbox, &report)).await {
+        Ok(locked) => {
+            if !locked.is_empty() {
+                report[0].locked(true);
+            }
+            if !is_failed {
+                to.add(&report);
+            }
+            return Ok(locked.is_empty());
         }
-        return Ok(true);
+        Err(error) => error,
     };
     let source = error::Error::source(&error).and_then(|source| source.downcast_ref());
     let (is_statement, is_time) = (source.is_some_and(is_of_statement), source.is_none());

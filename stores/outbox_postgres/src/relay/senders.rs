@@ -183,7 +183,11 @@ impl<D: Destinations> RelayMode for Senders<D> {
         let recording = async move {
             let mut some = Vec::with_capacity(REPORTS);
             while reported.recv_many(&mut some, REPORTS).await > 0 {
-                within(limit, rows::record(client, &to.outbox, &some)).await.inspect_err(log::not_recorded)?;
+                let recorded = within(limit, rows::record(client, &to.outbox, &some)).await;
+                let locked = recorded.inspect_err(log::not_recorded)?;
+                for report in some.iter_mut().filter(|report| locked.contains(&report.id)) {
+                    report.locked(false);
+                }
                 to.add(&some);
                 some.clear();
             }

@@ -11,7 +11,10 @@ use consign::{
     transport::{Batch, BoxFuture, ErrorKind, SendError, Sender},
 };
 use consign_outbox_postgres::{Destinations, To};
-use tokio::{sync::Notify, time::Instant};
+use tokio::{
+    sync::{Notify, mpsc},
+    time::Instant,
+};
 
 use crate::support::{self, Bench, Running, message};
 
@@ -162,6 +165,56 @@ async fn a_row_that_is_set_to_refused_while_it_is_sent_stays_so_when_the_send_fa
     let refused = bench.outbox.refused(&bench.client, 10).await.unwrap();
     assert_eq!(refused.iter().map(|one| one.attempts).collect::<Vec<_>>(), [1]);
     assert_eq!(bench.outbox.waiting(&bench.client).await.unwrap(), 0);
+    bench.end().await;
+}
+
+/// Refuses the messages of `refused` for good, and tells of each.
+#[derive(Clone)]
+struct Refusing(mpsc::UnboundedSender<()>);
+
+impl Sender for Refusing {
+    type Send = BoxFuture<Result<(), SendError>>;
+
+    fn send(&self, message: Message) -> Self::Send {
+        let is_refused = message.message_id() == Some("refused");
+        if is_refused {
+            self.0.send(()).unwrap();
+        }
+        Box::pin(async move { if is_refused { Err(SendError::new(ErrorKind::MessageSizeExceeded)) } else { Ok(()) } })
+    }
+
+    fn send_batch(&self, _: Batch) -> Self::Send {
+        Box::pin(async { Err(SendError::new(ErrorKind::NotSupported)) })
+    }
+}
+
+/// Rules.
+#[tokio::test]
+async fn a_refused_message_whose_row_is_locked_does_not_end_the_connection() {
+    let (mut bench, mut locking) = (Bench::new().await, support::client().await);
+    bench.add("orders", [message("refused")]).await;
+    let transaction = locking.transaction().await.unwrap();
+    transaction.execute(&format!("SELECT FROM {} FOR UPDATE", bench.name), &[]).await.unwrap();
+
+    let (refuses, mut refused) = mpsc::unbounded_channel();
+    let running = Running::start(bench.relay(To::sender(Refusing(refuses))));
+    let pid = format!("SELECT pid FROM pg_stat_activity WHERE application_name = '{}'", bench.name);
+    let mut pids = Vec::new();
+    for id in 0..3 {
+        refused.recv().await.unwrap();
+        let row = bench.client.query_one(&pid, &[]).await.unwrap();
+        pids.push(row.get::<_, i32>(0));
+        bench.add("others", [message(id.to_string())]).await;
+        bench.until("NOT EXISTS (SELECT FROM {t} WHERE destination = 'others')").await;
+    }
+    assert!(pids.iter().all(|pid| *pid == pids[0]), "{pids:?}");
+    assert_eq!(bench.outbox.waiting(&bench.client).await.unwrap(), 1);
+    transaction.rollback().await.unwrap();
+    bench.until("NOT EXISTS (SELECT FROM {t} WHERE refused IS NULL)").await;
+    let relayed = running.stop().await;
+    assert_eq!((relayed.sent, relayed.refused), (3, 1));
+    let rows = bench.outbox.refused(&bench.client, 10).await.unwrap();
+    assert_eq!(rows.iter().map(|one| (&*one.message_id, one.attempts)).collect::<Vec<_>>(), [("refused", 1)]);
     bench.end().await;
 }
 
