@@ -58,8 +58,9 @@ pub trait Transport: Clone + Send + Sync + 'static {
     /// Returns the capabilities of this transport, as it is configured.
     fn capabilities(&self) -> Capabilities;
 
-    /// Returns the server that this transport is connected to. `None`, the default, where there is no server or the transport
-    /// does not know which of several servers it is. It may change after a connection was lost.
+    /// Returns the only server that this transport connects to, as it is configured. `None`, the default, where there is no server,
+    /// where connections may be to different ones, and for a wrapped client. It does not become another server after a
+    /// connection was lost. On NATS it is also `None` while the server announces a cluster.
     fn server(&self) -> Option<ServerAddress> {
         None
     }
