@@ -281,7 +281,7 @@ impl Client {
         Err(Failure::unauthorized(name, path.as_str()))
     }
 
-    pub(crate) fn creation(&self, sessions: bool) -> Option<Creation> {
+    fn creation(&self, sessions: bool) -> Option<Creation> {
         self.shared.create_entities.then_some(Creation { sessions })
     }
 

@@ -124,17 +124,21 @@ impl Client {
             // The link may be detached meanwhile.
             let _ = engine.settle(link, [delivery], Some(state), true);
         }
-        // An entity that is created again has another sender, which a client gets by attaching again.
-        if let Some(DeliveryState::Rejected(rejected)) = outcome
-            && rejected.error.as_ref().is_some_and(|error| error.condition.as_str() == "amqp:not-found")
-            && let Some(Link { kind: Kind::Incoming(incoming), .. }) = self.links.get(&link)
-        {
-            let failure = Failure::no_entity(&incoming.entity);
-            return self.detach(engine, link, failure);
-        }
-        if let Some(Link { kind: Kind::Incoming(incoming), .. }) = self.links.get_mut(&link) {
-            incoming.unanswered = incoming.unanswered.saturating_sub(1);
-            incoming.replenish(engine, link, self.shared.limits.sender_credit);
+        let gone = match outcome {
+            Some(DeliveryState::Rejected(rejected)) => rejected.error.as_ref().filter(|error| is_gone(error)),
+            _ => None,
+        };
+        let Some(Link { kind: Kind::Incoming(incoming), .. }) = self.links.get_mut(&link) else { return };
+        incoming.unanswered = incoming.unanswered.saturating_sub(1);
+        match gone {
+            None => incoming.replenish(engine, link, self.shared.limits.sender_credit),
+            // An entity that is created again has another sender, which a client gets by attaching again.
+            Some(error) if incoming.unanswered == 0 => {
+                let text = error.description.as_ref().map(ToString::to_string).unwrap_or_default();
+                self.detach(engine, link, Failure::new(ErrorKind::EntityNotFound, text));
+            }
+            // The others have to be answered first.
+            Some(_) => {}
         }
     }
 
@@ -150,4 +154,9 @@ impl Client {
             None => {}
         }
     }
+}
+
+/// Returns whether a message was refused because its entity does not exist.
+fn is_gone(error: &consign_amqp::types::Error) -> bool {
+    error.condition.as_str() == "amqp:not-found"
 }

@@ -41,7 +41,7 @@ impl Client {
         let entity = self.allowed(operation, key).and_then(|()| {
             not_in_transaction(operation, request)?;
             // It may have been deleted, or created again, since the link was attached.
-            Entity::find(&self.shared.broker, &entity.path(), self.creation(false))
+            Entity::find(&self.shared.broker, &entity.path(), None)
         });
         let outcome = entity.as_ref().map_err(Clone::clone).and_then(|entity| match operation {
             "peek-message" => self.peek(entity, key, request).map(Some),
