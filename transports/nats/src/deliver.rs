@@ -129,7 +129,9 @@ fn held(
         read.in_session(session_lock.id());
     }
     source.inner.returned.remove(source.names(), read.number);
-    let uncounted = note.as_ref().map_or(0, |note| note.uncounted);
+    // The server counts each delivery toward the maximum of a consumer that is wrapped, a released one too.
+    let counts_all = source.is_wrapped && source.settings.max_delivery_count < u32::MAX;
+    let uncounted = note.as_ref().filter(|_| !counts_all).map_or(0, |note| note.uncounted);
     let counted = u32::try_from(facts.deliveries.saturating_sub(uncounted).max(1)).unwrap_or(u32::MAX);
     let count = match source.place {
         Place::Main => counted,

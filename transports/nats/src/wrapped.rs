@@ -64,17 +64,17 @@ impl Nats {
         let lock = lock.ok_or_else(|| refused("the ack-wait must be at least 1 s"))?;
         let path = format!("{}/{}", info.stream_name, info.name);
         let (stream, root) = self.inner.name(&path)?;
-        let deliveries = match u32::try_from(config.max_deliver) {
-            Ok(1) => return Err(refused("max_deliver must be at least 2: the last delivery is for the dead letter")),
-            Ok(max) if max > 0 => max - 1,
-            Ok(_) | Err(_) => u32::MAX,
-        };
-        let mut settings = Stored::new(Kind::Queue, &path, lock, deliveries, false);
+        let maximum = u32::try_from(config.max_deliver).ok().filter(|max| *max > 0);
+        if maximum == Some(1) {
+            return Err(refused("max_deliver must be at least 2: the last delivery is for the dead letter"));
+        }
+        let mut settings = Stored::new(Kind::Queue, &path, lock, maximum.unwrap_or(u32::MAX), false);
         settings.id.clone_from(&path);
         let created = self.inner.created(&info.stream_name).await?;
         let beside = Beside::of_incarnation(&stream, &root, &created);
         // With the same settings it may exist.
         self.inner.create_beside(&beside, &settings, 1).await?;
+        settings.max_delivery_count = maximum.map_or(u32::MAX, |max| max - 1);
         let source = Source {
             inner: Arc::clone(&self.inner),
             settings,

@@ -90,6 +90,16 @@ async fn a_process_that_dies_in_a_delivery_leaves_a_message_that_is_dead_lettere
     };
     assert_eq!(dead.message.dead_letter_reason(), Some("MaxDeliveryCountExceeded"));
     dead.complete().await.unwrap();
+    // A delivery that is released counts too, because the server counts it.
+    context.publish(name.clone(), "b".into()).await.unwrap().await.unwrap();
+    receiver.receive_within(LONG).await.unwrap().lease.release().await.unwrap();
+    let mut dead = wrapped.dead_letters();
+    let dead = tokio::select! {
+        received = receiver.receive() => panic!("{received:?}"),
+        dead = dead.receive_within(LONG) => dead.unwrap(),
+    };
+    assert_eq!(dead.message.payload(), Some(&b"b"[..]));
+    dead.complete().await.unwrap();
     wrapped.unwrap().await.unwrap();
     context.delete_stream(name).await.unwrap();
 }
