@@ -179,10 +179,11 @@ async fn process_of(client: &Client) -> Result<Option<i32>, Failure> {
 
 /// Begins to listen, with a holder. Returns the process of the server, `None` if there are several.
 async fn hello(inner: &Weak<Inner>, client: &Client, holder: &mut Option<i32>) -> Result<Option<i32>, Failure> {
-    let process = process_of(client).await?;
-    let Some(inner) = inner.upgrade() else { return Ok(process) };
+    let Some(inner) = inner.upgrade() else { return process_of(client).await };
     client.batch_execute(SESSION).await?;
     client.batch_execute(&format!("LISTEN {}", inner.schema.channel)).await?;
+    // From here on a proxy that keeps connections with a state to one process has done so.
+    let process = process_of(client).await?;
     let lock = inner.sql("SELECT pg_advisory_lock({s}.lock_class(), $1)");
     if let Some(id) = *holder {
         // A server that has not detected the loss of the last connection keeps its lock: no other process has had this one.

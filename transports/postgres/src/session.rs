@@ -314,8 +314,10 @@ impl Session for PostgresSession {
     fn close(mut self) -> Self::Close {
         Box::pin(async move {
             self.receiver.stop();
-            // What a receive still locks that was given up is released by its own end.
-            std::future::poll_fn(|cx| self.receiver.poll_stopped(cx)).await;
+            // What a receive still locks that was given up is released by its own end. Without a database that could take long, and
+            // the end of the session releases it too.
+            let stopped = std::future::poll_fn(|cx| self.receiver.poll_stopped(cx));
+            let _ = tokio::time::timeout(self.inner.database.timeout, stopped).await;
             let sql = "SELECT {s}.close_session($1, $2, $3)";
             let held: Option<bool> = self.inner.value(sql, &self.named()).await?;
             self.lock.place = None;

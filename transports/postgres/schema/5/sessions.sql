@@ -9,6 +9,7 @@ AS $$
 DECLARE
     e {s}.entities := {s}.entity(p_entity);
     v_next record;
+    v_taken bytea;
 BEGIN
     PERFORM {s}.check_session(e);
     SELECT s.leaving, s.more INTO leaving, more FROM {s}.step(e.id) AS s;
@@ -17,18 +18,21 @@ BEGIN
     FOR v_next IN
         SELECT oldest.session FROM (
             SELECT m.session, m.number FROM {s}.messages AS m
-            WHERE m.entity = e.id AND m.part = 0 AND m.state = 1 ORDER BY m.number LIMIT 1000
+            WHERE m.entity = e.id AND m.part = 0 AND m.state = 1 ORDER BY m.number LIMIT 20000
         ) AS oldest
         WHERE oldest.session IS NOT NULL AND NOT EXISTS (
             SELECT FROM {s}.sessions AS s WHERE s.entity = e.id AND s.session = oldest.session AND s.token IS NOT NULL
         ) ORDER BY oldest.number
     LOOP
+        -- Another accept has taken it meanwhile, and it may have many messages.
+        CONTINUE WHEN v_next.session = v_taken;
         until := {s}.take_session(e, v_next.session, p_holder, p_token);
         IF until IS NOT NULL THEN
             session := v_next.session;
             RETURN NEXT;
             RETURN;
         END IF;
+        v_taken := v_next.session;
     END LOOP;
     FOR v_next IN
         -- From session to session, and not from message to message.
