@@ -11,6 +11,9 @@ use crate::{
 /// A consumer has no line for it: to the consumer the message is completed or abandoned on purpose.
 #[cold]
 pub(super) fn delayed(message: &Message, history: &RetryHistory, delay: Duration, cause: &Cause<'_>) {
+    if !tracing::enabled!(target: "consign::middleware::retry", tracing::Level::INFO) {
+        return;
+    }
     if let Some(suppressed) = log_limit_info("retry", "Delayed") {
         let message_id = message.message_id().unwrap_or_default();
         let (failures, error) = (history.failures, cause.to_string());

@@ -170,7 +170,7 @@ async fn a_row_that_is_set_to_refused_while_it_is_sent_stays_so_when_the_send_fa
 
 /// Refuses the messages of `refused` for good, and tells of each.
 #[derive(Clone)]
-struct Refusing(mpsc::UnboundedSender<()>);
+struct Refusing(mpsc::Sender<()>);
 
 impl Sender for Refusing {
     type Send = BoxFuture<Result<(), SendError>>;
@@ -178,7 +178,7 @@ impl Sender for Refusing {
     fn send(&self, message: Message) -> Self::Send {
         let is_refused = message.message_id() == Some("refused");
         if is_refused {
-            self.0.send(()).unwrap();
+            self.0.try_send(()).unwrap();
         }
         Box::pin(async move { if is_refused { Err(SendError::new(ErrorKind::MessageSizeExceeded)) } else { Ok(()) } })
     }
@@ -196,7 +196,7 @@ async fn a_refused_message_whose_row_is_locked_does_not_end_the_connection() {
     let transaction = locking.transaction().await.unwrap();
     transaction.execute(&format!("SELECT FROM {} FOR UPDATE", bench.name), &[]).await.unwrap();
 
-    let (refuses, mut refused) = mpsc::unbounded_channel();
+    let (refuses, mut refused) = mpsc::channel(64);
     let running = Running::start(bench.relay(To::sender(Refusing(refuses))));
     let pid = format!("SELECT pid FROM pg_stat_activity WHERE application_name = '{}'", bench.name);
     let mut pids = Vec::new();
