@@ -8,7 +8,7 @@ use crate::{
     transport::{Escaped, log_limit_info},
 };
 
-/// A consumer has no line for it: to the consumer the message is completed or abandoned on purpose.
+/// Where a copy is sent, a consumer has no line for it: to the consumer the message is completed.
 #[cold]
 pub(super) fn delayed(message: &Message, history: &RetryHistory, delay: Duration, cause: &Cause<'_>) {
     if !tracing::enabled!(target: "consign::middleware::retry", tracing::Level::INFO) {
