@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use consign_amqp::{
     engine::{Connection as Engine, Delivery, DeliveryId, LinkId, Payload},
-    types::{Accepted, DeliveryState, TransactionalState},
+    types::{Accepted, DeliveryState, TransactionalState, condition},
 };
 use consign_broker::QueueSender;
 use consign_core::transport::{Batch, ErrorKind, SendError, Sender};
@@ -125,7 +125,9 @@ impl Client {
             let _ = engine.settle(link, [delivery], Some(state), true);
         }
         let gone = match outcome {
-            Some(DeliveryState::Rejected(rejected)) => rejected.error.as_ref().filter(|error| is_gone(error)),
+            Some(DeliveryState::Rejected(rejected)) => {
+                rejected.error.as_ref().filter(|error| error.condition == condition::NOT_FOUND)
+            }
             _ => None,
         };
         let Some(Link { kind: Kind::Incoming(incoming), .. }) = self.links.get_mut(&link) else { return };
@@ -134,7 +136,7 @@ impl Client {
             None => incoming.replenish(engine, link, self.shared.limits.sender_credit),
             // An entity that is created again has another sender, which a client gets by attaching again.
             Some(error) if incoming.unanswered == 0 => {
-                let text = error.description.as_ref().map(ToString::to_string).unwrap_or_default();
+                let text = error.description.as_ref().map_or_else(String::new, ToString::to_string);
                 self.detach(engine, link, Failure::new(ErrorKind::EntityNotFound, text));
             }
             // The others have to be answered first.
@@ -154,9 +156,4 @@ impl Client {
             None => {}
         }
     }
-}
-
-/// Returns whether a message was refused because its entity does not exist.
-fn is_gone(error: &consign_amqp::types::Error) -> bool {
-    error.condition.as_str() == "amqp:not-found"
 }

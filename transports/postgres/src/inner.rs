@@ -42,7 +42,7 @@ enum Holder {
     /// The first listening connection is being opened.
     Unknown,
     /// There is no such connection: locks run out.
-    Nobody,
+    None,
     Known(i32),
 }
 
@@ -227,7 +227,7 @@ impl Inner {
     pub(crate) fn listening(&self, holder: Option<i32>, has_company: bool) {
         self.has_company.store(has_company, Ordering::Relaxed);
         self.is_listening.store(true, Ordering::Relaxed);
-        self.holder.send_replace(holder.map_or(Holder::Nobody, Holder::Known));
+        self.holder.send_replace(holder.map_or(Holder::None, Holder::Known));
     }
 
     /// Records that there is none. Messages that were locked under the name of the last one stay locked under it for a while.
@@ -236,7 +236,7 @@ impl Inner {
         self.holder.send_if_modified(|holder| {
             let is_first = *holder == Holder::Unknown;
             if is_first {
-                *holder = Holder::Nobody;
+                *holder = Holder::None;
             }
             is_first
         });
@@ -246,7 +246,7 @@ impl Inner {
     pub(crate) fn never_listening(&self) {
         self.is_listening.store(false, Ordering::Relaxed);
         self.has_company.store(true, Ordering::Relaxed);
-        self.holder.send_replace(Holder::Nobody);
+        self.holder.send_replace(Holder::None);
     }
 
     /// Records that a process of this holder listens from now on.

@@ -43,7 +43,7 @@ impl Client {
             // It may have been deleted, or created again, since the link was attached.
             Entity::find(&self.shared.broker, &entity.path(), None)
         });
-        let outcome = entity.as_ref().map_err(Clone::clone).and_then(|entity| match operation {
+        let outcome = entity.and_then(|ref entity| match operation {
             "peek-message" => self.peek(entity, key, request).map(Some),
             "schedule-message" => self.schedule(engine, entity, request, to.clone()),
             "cancel-scheduled-message" => self.cancel(engine, entity, request, to.clone()),

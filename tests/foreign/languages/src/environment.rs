@@ -20,7 +20,7 @@ use crate::{
     suite::answer,
 };
 
-/// The key of the server, and how it is written in a URL.
+/// The shared access key of the server, and the same key percent-encoded for a URL.
 const KEY: &str = "a+key/of=";
 const KEY_IN_URL: &str = "a%2Bkey%2Fof%3D";
 

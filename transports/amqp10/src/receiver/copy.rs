@@ -38,7 +38,7 @@ pub(super) fn dead(held: &Held, dead_letter: DeadLetter) -> Result<Bytes, Failur
     if !is_reason_alone && message.properties().check().is_err() {
         message = written(DeadLetter::header_size_exceeded());
     }
-    written_with(held, &message, &Stamp { never_expires: true, ..stamp(held, held.failed, None) })
+    encoded_as(held, &message, &Stamp { never_expires: true, ..stamp(held, held.failed, None) })
 }
 
 /// Returns whether the changes would make the properties of the message too large.
@@ -67,14 +67,14 @@ fn changed(held: &Held, changes: Changes) -> Message {
 }
 
 fn encoded(held: &Held, message: &Message, failed: u32, due: Option<Timestamp>) -> Result<Bytes, Failure> {
-    written_with(held, message, &stamp(held, failed, due))
+    encoded_as(held, message, &stamp(held, failed, due))
 }
 
 fn stamp(held: &Held, failed: u32, due: Option<Timestamp>) -> Stamp {
     Stamp { number: held.number, enqueued: held.enqueued, failed, due, never_expires: false }
 }
 
-fn written_with(held: &Held, message: &Message, stamp: &Stamp) -> Result<Bytes, Failure> {
+fn encoded_as(held: &Held, message: &Message, stamp: &Stamp) -> Result<Bytes, Failure> {
     let product = held.origin.source.core.product();
     wire::write(message, stamp, product).map_err(|error| Failure::new(error.kind(), error.to_string()))
 }
