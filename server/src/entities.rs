@@ -61,8 +61,9 @@ pub(crate) fn path_of(address: &str) -> &str {
 pub(crate) fn entity_of(address: &str) -> String {
     let key = path_of(address).to_lowercase();
     match key.strip_suffix(MANAGEMENT) {
-        Some(entity) => entity.trim_end_matches('/').to_owned(),
-        None => key,
+        Some("") => String::new(),
+        Some(entity) if entity.ends_with('/') => entity.trim_end_matches('/').to_owned(),
+        _ => key,
     }
 }
 

@@ -5,6 +5,8 @@
 #[cfg(any(feature = "operations", feature = "page"))]
 mod access;
 pub mod auth;
+#[cfg(any(feature = "http", feature = "page"))]
+mod body;
 #[cfg(any(feature = "http", feature = "operations", feature = "page"))]
 mod browser;
 #[cfg(feature = "config")]

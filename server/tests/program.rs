@@ -177,10 +177,20 @@ fn a_port_in_use_is_named_with_its_option() {
 fn beyond_loopback_keys_and_encryption_are_required() {
     let folder = tempfile::tempdir().unwrap();
     let keys = file(folder.path(), "keys.toml", "[[keys]]\nname = 'root'\nkey = 'canary'\nrights = ['Manage']\n");
-    let (_, error) = refused(&["--host", "0.0.0.0", "--amqp-port", "0"]);
-    assert!(error.contains("--keys"), "{error}");
-    let (_, error) = refused(&["--host", "0.0.0.0", "--amqp-port", "0", "--keys", &keys]);
-    assert!(error.contains("--allow-plain-tcp") && !error.contains("canary"), "{error}");
+    let (status, error) = refused(&["--host", "0.0.0.0", "--amqp-port", "0"]);
+    assert!(status == 2 && error.contains("--keys"), "{status} {error}");
+    let (status, error) = refused(&["--host", "0.0.0.0", "--amqp-port", "0", "--keys", &keys]);
+    assert!(status == 2 && error.contains("--allow-plain-tcp") && !error.contains("canary"), "{status} {error}");
+}
+
+#[test]
+fn a_store_in_use_is_named_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let data = data.to_str().unwrap();
+    let _server = start(&["--data", data]);
+    let (status, error) = refused(&["--amqp-port", "0", "--http-port", "0", "--data", data]);
+    assert_eq!((status, error.matches(data).count()), (5, 1), "{error}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use consign_core::administration::{AuthorizationRule, Metadata};
+use percent_encoding::percent_decode_str;
 
 use super::{SettingsError, UNLIMITED};
 
@@ -168,12 +169,16 @@ pub(super) fn duplicate_detection(
     Ok(is_required.then(|| window.or(current).unwrap_or(DUPLICATE_WINDOW)))
 }
 
-/// Returns the path of an entity that a field names: a path, or the path of a URL.
+/// Returns the path of an entity that a field names: a path, or the path of a URL, which Azure.Messaging.ServiceBus (.NET)
+/// encodes.
 pub(super) fn path(field: &str, value: Option<&str>) -> Result<Option<String>, SettingsError> {
     let Some(value) = value.filter(|value| !value.is_empty()) else { return Ok(None) };
     let path = match value.split_once("://") {
-        Some((_, rest)) => rest.split_once('/').map_or("", |(_, path)| path),
-        None => value,
+        Some((_, rest)) => {
+            let path = rest.split_once('/').map_or("", |(_, path)| path);
+            percent_decode_str(path).decode_utf8().map_err(|_| SettingsError::invalid(field))?
+        }
+        None => value.into(),
     };
     let path = path.trim_matches('/');
     if path.is_empty() { Err(SettingsError::invalid(field)) } else { Ok(Some(path.to_owned())) }

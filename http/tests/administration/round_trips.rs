@@ -106,6 +106,24 @@ fn what_is_fixed_or_not_represented_is_an_error() {
     }
 }
 
+/// .NET sends the URL encoded.
+#[test]
+fn the_url_of_an_entity_is_decoded_and_a_path_is_not() {
+    for (given, path) in [
+        ("sb://h/b%C3%BCcher", "b\u{fc}cher"),
+        ("sb://h/b\u{fc}cher", "b\u{fc}cher"),
+        ("https://h:5300/a%2520b/", "a%20b"),
+        ("a%20b", "a%20b"),
+    ] {
+        let mut queue = QueueDescription::default();
+        queue.forward_to = Some(given.to_owned());
+        assert_eq!(queue.to_settings().unwrap().forward_to.unwrap().as_str(), path, "{given}");
+    }
+    let mut queue = QueueDescription::default();
+    queue.forward_to = Some("sb://h/%FF".to_owned());
+    assert!(queue.to_settings().unwrap_err().to_string().contains("ForwardTo"));
+}
+
 /// Rules: S-14.
 #[test]
 fn rules_of_authorization_are_kept() {

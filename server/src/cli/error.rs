@@ -40,6 +40,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Config(error) => error.fmt(f),
+            Self::Storage { error, .. } if error.folder().is_some() => error.fmt(f),
             Self::Storage { folder, error } => write!(f, "{}: {error}", folder.display()),
             Self::Listen { address, option, error } if error.kind() == io::ErrorKind::AddrInUse => {
                 write!(f, "port {} of {} is in use: choose another one with {option}", address.port(), address.ip())

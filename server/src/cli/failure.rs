@@ -162,6 +162,13 @@ impl From<serde_json::Error> for Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::new(Exit::Failure, "Serve", error.to_string())
+        let text = error.to_string();
+        let exit = match error {
+            Error::NoKeys(_) | Error::PlainTcp(_) | Error::ShortKey { .. } => Exit::Usage,
+            Error::Storage { error, .. } => Self::open(error).exit,
+            Error::Io(error) => Self::from(error).exit,
+            _ => Exit::Failure,
+        };
+        Self::new(exit, "Serve", text)
     }
 }

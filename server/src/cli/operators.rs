@@ -33,7 +33,12 @@ impl Operators {
         if let Some(key) = key {
             page = page.key(key);
         }
-        let page = match options.jobs.clone().or_else(|| options.data.as_deref().and_then(jobs_file)) {
+        let file = match (&options.jobs, &options.data) {
+            (Some(file), _) => Some(file.clone()),
+            (None, Some(folder)) => Some(jobs_file(folder)?),
+            (None, None) => None,
+        };
+        let page = match file {
             Some(file) => page.open(&file).map_err(|error| Error::File { file, error })?,
             None => page.build(),
         };
@@ -70,8 +75,33 @@ pub(super) fn read(file: &Path) -> Result<AccessKey, Error> {
 }
 
 /// The file of the jobs of a store: beside its folder, in which nothing else may be.
-fn jobs_file(folder: &Path) -> Option<PathBuf> {
-    let mut name = folder.file_name()?.to_owned();
+fn jobs_file(folder: &Path) -> Result<PathBuf, Error> {
+    let failed = |error| Error::File { file: folder.into(), error };
+    // The name of `.` is that of the current folder.
+    let folder = fs::canonicalize(folder).map_err(failed)?;
+    let Some(name) = folder.file_name() else {
+        let text = "nothing can be beside this folder: name a file for the jobs with --jobs";
+        return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, text)));
+    };
+    let mut name = name.to_owned();
     name.push(".jobs.json");
-    Some(folder.with_file_name(name))
+    Ok(folder.with_file_name(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_jobs_of_a_store_are_beside_its_folder_however_it_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().canonicalize().unwrap().join("store");
+        fs::create_dir_all(store.join("inner")).unwrap();
+        for name in [store.clone(), store.join("."), store.join("inner").join("..")] {
+            assert_eq!(jobs_file(&name).unwrap(), store.with_file_name("store.jobs.json"), "{}", name.display());
+        }
+        let own = std::env::current_dir().unwrap();
+        assert_eq!(jobs_file(Path::new(".")).unwrap().parent(), own.parent());
+        assert!(jobs_file(Path::new("/")).unwrap_err().to_string().contains("--jobs"));
+    }
 }

@@ -42,5 +42,9 @@ const ESCAPED: &percent_encoding::AsciiSet = &percent_encoding::CONTROLS
 
 /// The path of an entity, as a URL has it.
 fn path_in_url(path: &consign_core::message::EntityPath) -> String {
-    percent_encoding::utf8_percent_encode(path.as_str(), ESCAPED).to_string()
+    text_in_url(path.as_str()).to_string()
+}
+
+fn text_in_url(path: &str) -> percent_encoding::PercentEncode<'_> {
+    percent_encoding::utf8_percent_encode(path, ESCAPED)
 }

@@ -31,7 +31,7 @@ impl<S> Stall<S> {
     }
 
     fn limit<T>(&mut self, cx: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if polled.is_ready() || self.upgrade.is_upgraded() {
+        if polled.is_ready() || self.upgrade.is_taken() {
             self.is_waiting = false;
             return polled;
         }
@@ -103,6 +103,16 @@ mod tests {
         };
         let (written, ()) = tokio::join!(writing, reading);
         written.unwrap();
+        let error = server.write_all(&[1; 64]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_answer_to_an_upgrade_is_written_within_the_limit() {
+        let (_client, server) = tokio::io::duplex(16);
+        let upgrade = Upgrade::default();
+        let mut server = Stall::new(server, Duration::from_secs(10), upgrade.clone());
+        upgrade.put(hyper::upgrade::on(axum::http::Request::new(())));
         let error = server.write_all(&[1; 64]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }

@@ -33,19 +33,27 @@ pub(super) struct Upgrade(Arc<State>);
 struct State {
     upgrade: Mutex<Option<OnUpgrade>>,
     is_upgraded: AtomicBool,
+    is_taken: AtomicBool,
 }
 
 impl Upgrade {
-    fn put(&self, upgrade: OnUpgrade) {
+    pub(super) fn put(&self, upgrade: OnUpgrade) {
         *self.0.upgrade.lock() = Some(upgrade);
         self.0.is_upgraded.store(true, Ordering::Relaxed);
     }
 
+    /// Takes the upgrade, after the last answer of HTTP was written.
     pub(super) fn take(&self) -> Option<OnUpgrade> {
+        self.0.is_taken.store(true, Ordering::Relaxed);
         self.0.upgrade.lock().take()
     }
 
-    /// Returns whether the connection has left HTTP.
+    /// Returns whether AMQP is written from now on, and not the answer to the upgrade.
+    pub(super) fn is_taken(&self) -> bool {
+        self.0.is_taken.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether what is read is no longer HTTP.
     pub(super) fn is_upgraded(&self) -> bool {
         self.0.is_upgraded.load(Ordering::Relaxed)
     }

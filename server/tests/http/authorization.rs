@@ -31,6 +31,19 @@ async fn harness() -> Harness {
     harness
 }
 
+/// Rules: HT-24, G-55.
+#[tokio::test]
+async fn a_key_of_a_queue_is_not_for_a_name_that_ends_in_management() {
+    let harness = harness().await;
+    for resource in ["http://localhost/", "http://localhost/q"] {
+        let token = token(resource, "own", "own key");
+        for path in ["/q$management", "/Q$Management"] {
+            let answer = harness.call("PUT", path, &[("Authorization", &token)], "").await;
+            assert_eq!(answer.status, 401, "{resource} {path}");
+        }
+    }
+}
+
 /// Rules: HT-24.
 /// Attacks: 80.
 #[tokio::test]

@@ -191,6 +191,50 @@ async fn too_many_wrong_keys_close_the_form_for_a_minute() {
     assert_eq!(browser.post("/$page/login", &token, &[("key", KEY)]).await.status, StatusCode::TOO_MANY_REQUESTS);
 }
 
+/// Rules: HT-41.
+/// Attacks: 101.
+#[tokio::test]
+async fn before_the_login_little_is_read() {
+    use axum::{body::Body, http::Request};
+    use tower::ServiceExt;
+
+    let page = with_key(&Broker::new());
+    let mut browser = Browser::new(&page);
+    let token = browser.get("/$page/login").await.csrf().unwrap();
+    let long = "a".repeat(64 << 10);
+    assert_eq!(browser.post("/$page/login", &token, &[("key", &long)]).await.status, StatusCode::PAYLOAD_TOO_LARGE);
+    let never = Body::from_stream(futures_util::stream::pending::<Result<axum::body::Bytes, std::io::Error>>());
+    let request = Request::post("/$page/assets/page.js").header(header::HOST, HOST).body(never).unwrap();
+    let router: axum::Router = page.router();
+    assert_eq!(router.oneshot(request).await.unwrap().status(), StatusCode::METHOD_NOT_ALLOWED);
+}
+
+/// Rules: HT-41.
+#[tokio::test(start_paused = true)]
+async fn events_end_with_their_session() {
+    use axum::{body::Body, http::Request};
+    use http_body_util::BodyExt;
+    use tower::ServiceExt;
+
+    let broker = Broker::new();
+    queue(&broker);
+    let page = with_key(&broker);
+    let mut browser = Browser::new(&page);
+    let token = browser.get("/$page/login").await.csrf().unwrap();
+    let begun = browser.post("/$page/login", &token, &[("key", KEY)]).await;
+    let cookie = begun.headers[header::SET_COOKIE].to_str().unwrap().split(';').next().unwrap();
+    let request = Request::get("/$page/events").header(header::HOST, HOST).header(header::COOKIE, cookie);
+    let router: axum::Router = page.router();
+    let mut events = router.oneshot(request.body(Body::empty()).unwrap()).await.unwrap().into_body();
+    let first = events.frame().await.unwrap().unwrap().into_data().unwrap();
+    assert!(std::str::from_utf8(&first).unwrap().contains("\"entities\""), "{first:?}");
+    let shown = browser.get("/$page/").await;
+    assert_eq!(browser.post("/$page/logout", &shown.csrf().unwrap(), &[]).await.status, StatusCode::SEE_OTHER);
+    let rest = tokio::time::timeout(std::time::Duration::from_secs(3_600), events.collect()).await;
+    let rest = rest.expect("the stream has ended").unwrap().to_bytes();
+    assert!(!std::str::from_utf8(&rest).unwrap().contains("\"entities\""), "{rest:?}");
+}
+
 /// Rules: HT-40.
 #[tokio::test]
 async fn a_body_is_downloaded_and_never_shown_by_its_type() {

@@ -104,7 +104,7 @@ pub(super) async fn run(
         Method::GET => request.get(&resource),
         Method::PUT => {
             let (limit, timeout) = (MAX_DOCUMENT, http.options.body_timeout);
-            let body = request_body::read(&call.headers, body, limit, timeout, StatusCode::PAYLOAD_TOO_LARGE).await?;
+            let body = request_body::read(body, limit, timeout, StatusCode::PAYLOAD_TOO_LARGE).await?;
             let Document::Entry(Entry { description, .. }) = read(&body)? else {
                 return Err(Refusal::bad_request("The document is not an entry."));
             };

@@ -63,7 +63,11 @@ fn replace(subscription: &Subscription, rule: Rule) -> Result<(), consign_core::
     let before = subscription.delete_rule(rule.name())?;
     subscription.create_rule(rule).inspect_err(|_| {
         // It was there: it fits.
-        let _ = subscription.create_rule(before);
+        let name = before.name().to_owned();
+        if let Err(error) = subscription.create_rule(before) {
+            let error: &dyn std::error::Error = &error;
+            tracing::warn!(%name, error, "an update of a rule failed, and the subscription lost the rule");
+        }
     })
 }
 

@@ -13,7 +13,7 @@ use consign_http::administration::{
 use consign_rules::{Filter, Rule};
 
 use super::Request;
-use crate::http::{path_in_url, refusal::Refusal};
+use crate::http::{path_in_url, refusal::Refusal, text_in_url};
 
 /// The broker does not keep times of entities. This is the first of .NET, which the service writes for one that is unknown too.
 const UNKNOWN: Timestamp = Timestamp::from_millis(-62_135_596_800_000);
@@ -63,7 +63,7 @@ impl Request<'_> {
 
     /// The URL of an entity that messages are forwarded to.
     fn absolute(&self, path: Option<String>) -> Option<String> {
-        path.map(|path| format!("sb://{}/{path}", self.call.host))
+        path.map(|path| format!("sb://{}/{}", self.call.host, text_in_url(&path)))
     }
 
     pub(super) fn namespace(&self) -> Entry {

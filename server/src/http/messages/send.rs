@@ -7,7 +7,6 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use bytes::Bytes;
 use consign_core::{
     message::EntityPath,
     transport::{Batch, Sender},
@@ -25,9 +24,6 @@ const MAX_BATCH: usize = 4_096;
 /// The most bytes of a batch as JSON. The broker has a limit for the messages.
 const MAX_BATCH_SIZE: u64 = 8 << 20;
 
-/// A body of this size has memory of its own.
-const SMALL: usize = 64 * 1_024;
-
 pub(super) async fn run(
     http: &Http,
     path: &EntityPath,
@@ -43,7 +39,7 @@ pub(super) async fn run(
     let is_batch = is_batch(&call.headers);
     let limit = if is_batch { MAX_BATCH_SIZE } else { entity.max_message_size() };
     let limit = usize::try_from(limit.min(shared.limits.max_message_size)).unwrap_or(usize::MAX);
-    let body = request_body::read(&call.headers, body, limit, http.options.body_timeout, StatusCode::FORBIDDEN).await?;
+    let body = request_body::read(body, limit, http.options.body_timeout, StatusCode::FORBIDDEN).await?;
     let sending = if is_batch {
         let messages = from_batch(&body, MAX_BATCH)?;
         if messages.is_empty() {
@@ -51,8 +47,6 @@ pub(super) async fn run(
         }
         sender.send_batch(Batch::from(messages))
     } else {
-        // A small body is a slice of what the connection has read, which it would keep in memory.
-        let body = if body.len() < SMALL { Bytes::copy_from_slice(&body) } else { body };
         sender.send(from_request(&call.headers, body)?)
     };
     let Ok(sent) = tokio::time::timeout(timeout, sending).await else {

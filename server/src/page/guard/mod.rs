@@ -6,7 +6,7 @@ mod sessions;
 use std::{sync::Arc, time::Duration};
 
 use axum::{
-    body::{Body, Bytes, to_bytes},
+    body::{Body, Bytes},
     extract::{Request, State},
     http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     middleware::Next,
@@ -16,10 +16,15 @@ use consign_core::time::Clock;
 
 use self::sessions::Sessions;
 use super::{Shared, error::PageError};
-use crate::AccessKey;
+use crate::{
+    AccessKey,
+    body::{self, ReadError},
+};
 
 /// The largest form, in bytes, and how long a browser may take to send it.
 const FORM: usize = 4 << 20;
+/// The largest form of a login, which anyone may send.
+const LOGIN_FORM: usize = 4 << 10;
 const FORM_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) const LOGIN: &str = "/$page/login";
@@ -76,6 +81,11 @@ impl Guard {
         self.cookie("")
     }
 
+    /// Whether this session may go on: without a key, each may.
+    pub(super) fn is_open(&self, session: &Session) -> bool {
+        self.key.is_none() || self.sessions.is_begun(&session.id)
+    }
+
     fn cookie(&self, id: &str) -> HeaderValue {
         let secure = if self.secure { "; Secure" } else { "" };
         let age = if id.is_empty() { "; Max-Age=0" } else { "" };
@@ -125,26 +135,30 @@ async fn checked(guard: &Guard, mut request: Request) -> Result<(Request, Option
     request.extensions_mut().insert(Session { id: id.clone(), csrf, has_key: guard.key.is_some() });
     match *request.method() {
         Method::GET | Method::HEAD => Ok((request, cookie)),
-        Method::POST => {
+        Method::POST if !is_asset => {
             let (parts, body) = request.into_parts();
-            let body = check_form(guard, &id, &parts.headers, body).await?;
+            let limit = if is_open { LOGIN_FORM } else { FORM };
+            let body = check_form(guard, &id, &parts.headers, body, limit).await?;
             Ok((Request::from_parts(parts, Body::from(body)), cookie))
         }
-        _ => Err(refused(StatusCode::METHOD_NOT_ALLOWED, "This page has GET and POST only.")),
+        _ => Err(refused(StatusCode::METHOD_NOT_ALLOWED, "This page has GET, and POST for forms.")),
     }
 }
 
 /// The form, if it was sent by the page itself.
-async fn check_form(guard: &Guard, id: &str, headers: &HeaderMap, body: Body) -> Result<Bytes, Response> {
+async fn check_form(guard: &Guard, id: &str, headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Response> {
     let from_elsewhere = headers.get("sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none");
     if from_elsewhere {
         return Err(refused(StatusCode::FORBIDDEN, "Another site has sent this form."));
     }
-    let too_large = |_| refused(StatusCode::PAYLOAD_TOO_LARGE, "The form is too large.");
-    let Ok(form) = tokio::time::timeout(FORM_TIMEOUT, to_bytes(body, FORM)).await else {
-        return Err(refused(StatusCode::REQUEST_TIMEOUT, "The form was not received in time."));
+    let form = match tokio::time::timeout(FORM_TIMEOUT, body::read(body, limit)).await {
+        Ok(Ok(form)) => form,
+        Ok(Err(ReadError::TooLarge)) => {
+            return Err(refused(StatusCode::PAYLOAD_TOO_LARGE, "The form is too large."));
+        }
+        Ok(Err(ReadError::Broken)) => return Err(refused(StatusCode::BAD_REQUEST, "The form could not be read.")),
+        Err(_) => return Err(refused(StatusCode::REQUEST_TIMEOUT, "The form was not received in time.")),
     };
-    let form = form.map_err(too_large)?;
     let token = form.split(|&byte| byte == b'&').find_map(|field| field.strip_prefix(b"csrf="));
     if !token.is_some_and(|token| guard.sessions.is_token(id, token)) {
         return Err(refused(

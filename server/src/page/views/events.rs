@@ -1,8 +1,9 @@
 //! The stream of counts and of the progress of jobs, as server-sent events.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
+    Extension,
     extract::{Query, State},
     http::StatusCode,
     response::{
@@ -15,8 +16,10 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use super::entities::{Row, selected};
-use crate::page::{Shared, error::PageError, jobs::Shown};
+use crate::page::{Shared, error::PageError, guard::Session, jobs::Shown};
 
+/// How often a stream in which nothing changes checks whether its session has ended.
+const CHECK: Duration = Duration::from_secs(15);
 /// Most streams at a time.
 static STREAMS: Semaphore = Semaphore::const_new(64);
 
@@ -35,18 +38,31 @@ struct Update {
     jobs: Vec<Shown>,
 }
 
-pub(super) async fn events(State(shared): State<Arc<Shared>>, Query(watched): Query<Watched>) -> Response {
+pub(super) async fn events(
+    State(shared): State<Arc<Shared>>,
+    Extension(session): Extension<Session>,
+    Query(watched): Query<Watched>,
+) -> Response {
     let Ok(permit) = STREAMS.try_acquire() else {
         return PageError::refused(StatusCode::SERVICE_UNAVAILABLE, "Too many pages are open.").into_response();
     };
     let views = shared.live.watch(&shared);
     let shutdown = shared.shutdown.subscribe();
-    let begun = (shared, views, shutdown, watched, permit, true);
-    let updates = stream::unfold(begun, |(shared, mut views, mut shutdown, watched, permit, is_first)| async move {
+    let begun = (shared, views, shutdown, watched, (session, permit), true);
+    let updates = stream::unfold(begun, |(shared, mut views, mut shutdown, watched, held, is_first)| async move {
         if !is_first {
-            tokio::select! {
-                _ = shutdown.wait_for(|shutdown| *shutdown) => return None,
-                changed = views.changed() => changed.ok()?,
+            loop {
+                let changed = tokio::select! {
+                    _ = shutdown.wait_for(|shutdown| *shutdown) => return None,
+                    changed = views.changed() => changed.map(|()| true).ok()?,
+                    () = tokio::time::sleep(CHECK) => false,
+                };
+                if !shared.guard.is_open(&held.0) {
+                    return None;
+                }
+                if changed {
+                    break;
+                }
             }
         }
         // Without a page that is watched, counting may stop.
@@ -60,7 +76,7 @@ pub(super) async fn events(State(shared): State<Arc<Shared>>, Query(watched): Qu
         };
         let update = Update { entities, jobs: shared.jobs.shown() };
         let event = Event::default().data(serde_json::to_string(&update).ok()?);
-        Some((Ok::<_, Infallible>(event), (shared, views, shutdown, watched, permit, false)))
+        Some((Ok::<_, Infallible>(event), (shared, views, shutdown, watched, held, false)))
     });
     Sse::new(updates).keep_alive(KeepAlive::default()).into_response()
 }
