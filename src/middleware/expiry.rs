@@ -47,7 +47,9 @@
 //!
 //! # Order
 //!
-//! Directly outside of the first layer that does work, and inside of every layer that may make a message wait.
+//! Directly outside of the first layer that does work, and inside of every layer that may make a message wait, except
+//! [`PartitionLayer`](crate::middleware::partition): the lock of a message that waits for its key is renewed, and this layer
+//! knows only the time until which the delivery was locked.
 //!
 //! # Cost
 //!

@@ -30,6 +30,10 @@
 //! is made ready in the caller; a clone of it takes its place. The task is in the current span of `tracing`. The context of
 //! OpenTelemetry belongs to a thread: put its `process` layer inside of this one.
 //!
+//! Outside of [`DedupLayer`](crate::middleware::dedup): a handler that computes when its call is dropped goes on, and the id
+//! of its message has to stay reserved until then. Inside of [`PartitionLayer`](crate::middleware::partition), which starts
+//! the messages of a key in their order.
+//!
 //! # Cost
 //!
 //! A task for each call: about 2,000 instructions and one allocation, and the inner service is cloned.
@@ -70,7 +74,10 @@ impl<S> Layer<S> for SpawnLayer {
 
 impl Describe for SpawnLayer {
     fn info(&self) -> LayerInfo {
-        LayerInfo::new("spawn").only(Side::Receiving)
+        LayerInfo::new("spawn")
+            .only(Side::Receiving)
+            .outside_of("dedup", "a message whose handler computes when its call is dropped may be handled twice")
+            .inside_of("partition", "messages of one key start in any order")
     }
 }
 

@@ -8,13 +8,18 @@ use std::{
 };
 
 use consign::{
-    Disposition, Message, broker::Queue, consumer::Consumer, middleware::partition::PartitionLayer, transport::Sender,
+    Disposition, Message,
+    broker::Queue,
+    consumer::Consumer,
+    middleware::{expiry::ExpiryLayer, partition::PartitionLayer},
+    time::SystemClock,
+    transport::Sender,
 };
 use tokio::{
     sync::oneshot,
     time::{Instant, sleep},
 };
-use tower::{Layer, service_fn};
+use tower::{Layer, ServiceBuilder, service_fn};
 
 use crate::{
     Gauge, assert_empty, number, queue_with_lock, seconds,
@@ -77,6 +82,28 @@ async fn one_of_a_key_at_a_time_in_order_and_others_meanwhile() {
             }
         }
     }
+}
+
+/// Rules: W-251.
+#[tokio::test(start_paused = true)]
+async fn a_message_that_waited_longer_than_its_lock_is_handled() {
+    let queue = queue_with_lock(30);
+    for _ in 0..2 {
+        send(&queue, Some("slow")).await;
+    }
+    let handler = service_fn(|_: Message| async {
+        sleep(seconds(40)).await;
+        Ok::<_, Infallible>(Disposition::Complete)
+    });
+    let stack = ServiceBuilder::new()
+        .layer(ExpiryLayer::new(SystemClock::new()))
+        .layer(PartitionLayer::by_partition_key())
+        .service(handler);
+    let consumer = Consumer::new(queue.receiver(), stack);
+    let stats = consumer.stats();
+    let stats = within(600, consumer.run_until(until(move || stats.completed() == 2))).await.unwrap();
+    assert_eq!((stats.completed(), stats.abandoned()), (2, 0));
+    assert_empty(&queue);
 }
 
 /// Rules: W-251.

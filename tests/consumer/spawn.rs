@@ -1,14 +1,26 @@
 //! Handlers that run in tasks of their own.
 
-use std::{convert::Infallible, future::pending, time::Duration};
+use std::{
+    convert::Infallible,
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use consign::{
     Disposition, Message,
     consumer::Consumer,
-    middleware::spawn::{NotRun, SpawnLayer},
+    middleware::{
+        dedup::{DedupLayer, MemoryStore},
+        spawn::{NotRun, SpawnLayer},
+    },
+    transport::Sender,
 };
 use tokio::time::sleep;
-use tower::{BoxError, Layer, ServiceExt, service_fn};
+use tower::{BoxError, Layer, ServiceBuilder, ServiceExt, service_fn};
 
 use crate::{Gauge, assert_empty, fill, hush, panic_on_purpose, queue_with_lock, seconds, until, within};
 
@@ -83,6 +95,40 @@ async fn a_handler_in_a_task_is_dropped_at_the_drain_timeout_and_with_the_run() 
         sleep(Duration::from_millis(1)).await;
         assert_eq!((gauge.now(), queue.counts().locked), (0, 0));
     }
+}
+
+/// Rules: W-12, J-252.
+#[test]
+fn a_handler_that_computes_at_the_drain_timeout_has_its_effect_once() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(3).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let queue = queue_with_lock(60);
+        let message = Message::builder().message_id("order-17").build("one order").unwrap();
+        queue.sender().unwrap().send(message).await.unwrap();
+        let effects = Arc::new(AtomicUsize::new(0));
+        let [started, go] = [(); 2].map(|()| Arc::new(std::sync::Barrier::new(2)));
+        let (counted, begun, may_end) = (Arc::clone(&effects), Arc::clone(&started), Arc::clone(&go));
+        let handler = service_fn(move |message: Message| {
+            if crate::delivery(&message) == 1 {
+                begun.wait();
+                may_end.wait();
+            }
+            counted.fetch_add(1, Ordering::SeqCst);
+            async { Ok::<_, Infallible>(Disposition::Complete) }
+        });
+        let dedup = DedupLayer::new(MemoryStore::new(seconds(600)), "orders");
+        let stack = ServiceBuilder::new().layer(SpawnLayer::new()).layer(dedup).service(handler);
+        let consumer = Consumer::new(queue.receiver(), stack.clone()).drain_timeout(Duration::from_millis(1));
+        let has_begun = tokio::task::spawn_blocking(move || started.wait());
+        let stats = consumer.run_until(async { drop(has_begun.await) }).await.unwrap();
+        assert_eq!((stats.cancelled(), effects.load(Ordering::SeqCst)), (1, 0));
+        tokio::task::spawn_blocking(move || go.wait()).await.unwrap();
+        let consumer = Consumer::new(queue.receiver(), stack);
+        let stats = consumer.stats();
+        within(60, consumer.run_until(until(move || stats.completed() == 1))).await.unwrap();
+        assert_eq!(effects.load(Ordering::SeqCst), 1);
+        assert_empty(&queue);
+    });
 }
 
 /// Rules: J-252.

@@ -13,9 +13,11 @@ use consign::{
         in_flight::InFlightLayer,
         interop::{MassTransitLayer, NServiceBusLayer},
         message_id::MessageIdLayer,
+        partition::PartitionLayer,
         retry::{Backoff, RetryLayer},
         send_retry::SendRetryLayer,
         size_limit::SizeLimitLayer,
+        spawn::SpawnLayer,
         trace::TraceLayer,
     },
     pipeline::{Describe, LayerInfo, Pipeline},
@@ -68,6 +70,19 @@ fn nothing_is_changed_before_it_is_encoded() {
         sending: sign(), inside, EncodeLayer::new(Codecs::json()), "there are no bytes yet";
         sending: encrypt(), inside, EncodeLayer::new(Codecs::json()), "there are no bytes yet";
         sending: check_in(), inside, EncodeLayer::new(Codecs::json()), "there are no bytes yet";
+    }
+}
+
+/// Rules: W-251, J-252.
+#[test]
+fn a_message_that_waits_for_its_key_keeps_its_lock_and_a_task_its_id() {
+    let (partition, spawn) = (PartitionLayer::by_partition_key, SpawnLayer::new());
+    let twice = "a message whose handler computes when its call is dropped may be handled twice";
+    orders! {
+        receiving: partition(), inside, ExpiryLayer::new(SystemClock::new()), "a lock that was renewed while the message waited counts as lost";
+        receiving: partition(), inside, renewal(), "the lock of a message that waits is not renewed";
+        receiving: spawn, outside, dedup(), twice;
+        receiving: spawn, inside, partition(), "messages of one key start in any order";
     }
 }
 

@@ -49,7 +49,9 @@
 //! # Order
 //!
 //! Outside of the layers that should run one at a time, and inside of those whose time includes the wait. A timeout outside
-//! of it includes the wait, one inside does not. Inside of duplicate detection, a duplicate does not wait.
+//! of it includes the wait, one inside does not. Inside of duplicate detection, a duplicate does not wait. Inside of
+//! [`ExpiryLayer`](crate::middleware::expiry), which knows the lock of the delivery and not its renewals, and of
+//! [`LockRenewalLayer`](crate::middleware::lock_renewal).
 //!
 //! # Cost
 //!
@@ -141,7 +143,12 @@ impl<S> Layer<S> for PartitionLayer {
 
 impl Describe for PartitionLayer {
     fn info(&self) -> LayerInfo {
-        let info = LayerInfo::new("partition").only(Side::Receiving).once().setting("by", self.name);
+        let info = LayerInfo::new("partition")
+            .only(Side::Receiving)
+            .once()
+            .setting("by", self.name)
+            .inside_of("expiry", "a lock that was renewed while the message waited counts as lost")
+            .inside_of("lock_renewal", "the lock of a message that waits is not renewed");
         match self.concurrency {
             Some(concurrency) => info.setting("concurrency", concurrency),
             None => info,
