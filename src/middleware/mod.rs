@@ -8,7 +8,7 @@
 //! | outer to inner | layers |
 //! |---|---|
 //! | sending | [`trace`] · [`message_id`] · timeout · [`send_retry`] · [`busy_pause`] · [`encode`] · `content_encoding` · `encryption`, `signing` · `claim_check` · [`size_limit`] · [`in_flight`] · transport |
-//! | receiving | [`trace`] · [`dead_letter`] · [`delivery_limit`] · [`catch_panic`] · timeout · [`lock_renewal`] · [`expiry`] · [`mod@retry`] · [`circuit_breaker`] · [`dedup`] · [`partition`] · [`spawn`] · `claim_check` · `signing`, `encryption` · `content_encoding` · `interop` · `json_schema` · handler |
+//! | receiving | [`trace`] · [`dead_letter`] · [`delivery_limit`] · [`catch_panic`] · timeout · [`lock_renewal`] · [`expiry`] · [`mod@retry`] · [`circuit_breaker`] · [`partition`] · [`spawn`] · [`dedup`] · `claim_check` · `signing`, `encryption` · `content_encoding` · `interop` · `json_schema` · handler |
 //!
 //! A timeout and [`catch_panic`] can be on either side of [`mod@retry`]. A timeout outside of `retry` bounds all attempts
 //! of a delivery. A timeout inside bounds one attempt. Outside of `retry`, [`catch_panic`] fails the delivery at the first

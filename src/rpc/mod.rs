@@ -97,7 +97,11 @@
 //! # }
 //! ```
 //!
-//! Both authenticate ReplyTo, `ReplyToSessionId`, `x-accept`, the fault in a reply, and the MessageId of the request, which
+//! In the same place, [`DecompressLayer::decompress`](crate::middleware::content_encoding::DecompressLayer::decompress) reads
+//! a reply whose sending stack has a `CompressLayer`. For a claim, call
+//! [`ResolveClaimLayer::resolve`](crate::middleware::claim_check::ResolveClaimLayer::resolve) in an `async` layer.
+//!
+//! Signatures and encryption authenticate ReplyTo, `ReplyToSessionId`, `x-accept`, the fault in a reply, and the MessageId of the request, which
 //! is the CorrelationId of the reply. They do not authenticate the token that RabbitMQ appends to the ReplyTo of a direct
 //! reply, and the time to live.
 //!

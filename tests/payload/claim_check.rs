@@ -16,7 +16,8 @@ use consign::{
     message::{MessageBody, SequenceNumber, Value},
     middleware::{
         claim_check::{
-            BlobError, BlobErrorKind, BlobId, BlobStore, Claim, MemoryBlobs, ResolveClaimLayer, StoreClaimLayer,
+            BlobError, BlobErrorKind, BlobId, BlobStore, Claim, ClaimError, MemoryBlobs, ResolveClaimLayer,
+            StoreClaimLayer,
         },
         content_encoding::{CompressLayer, DecompressLayer, Encoding},
         encryption::{DecryptLayer, EncryptLayer},
@@ -97,6 +98,56 @@ fn a_large_body_goes_and_comes_as_a_claim() {
         (Some(&body[..]), Some("m"), 1)
     );
     assert_eq!(blobs.len(), 1, "it stays");
+}
+
+/// Answers nothing.
+struct Silent;
+
+impl BlobStore for Silent {
+    async fn put(&self, _: &BlobId, _: Bytes) -> Result<(), BlobError> {
+        std::future::pending().await
+    }
+
+    async fn get(&self, _: &BlobId, _: u64) -> Result<Bytes, BlobError> {
+        std::future::pending().await
+    }
+
+    async fn delete(&self, _: &BlobId) -> Result<(), BlobError> {
+        std::future::pending().await
+    }
+}
+
+/// Rules: H-45.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_does_not_answer_is_given_up() {
+    let began = tokio::time::Instant::now();
+    let broker = Broker::default();
+    let sending = StoreClaimLayer::new(Silent).layer(SendService::new(broker.clone()));
+    let error = sending.oneshot(Message::new(vec![7; 1 << 20])).await.unwrap_err();
+    assert_eq!((error.kind(), broker.transfers()), (ErrorKind::ServiceBusy, 0));
+    assert_eq!(began.elapsed(), Duration::from_secs(60));
+
+    let message = sent(&StoreClaimLayer::new(blobs()), Message::new(vec![7; 1 << 20]));
+    let handler = service_fn(|_: Message| async { Ok::<_, BoxError>(Disposition::Complete) });
+    let layer = ResolveClaimLayer::new(Silent).operation_timeout(Duration::from_secs(5));
+    let error = layer.layer(handler).oneshot(message.clone()).await.unwrap_err();
+    assert!(error.downcast_ref::<BlobError>().unwrap().is_retryable());
+    assert!(matches!(layer.resolve(message).await, Err(ClaimError::Blob(error)) if error.is_retryable()));
+    assert_eq!(began.elapsed(), Duration::from_secs(70));
+}
+
+/// Rules: H-40, H-42.
+#[tokio::test]
+async fn a_claim_is_resolved_outside_of_a_stack() {
+    let blobs = blobs();
+    let body = vec![7; 1 << 20];
+    let layer = ResolveClaimLayer::new(blobs.clone());
+    let message = sent(&StoreClaimLayer::new(blobs), Message::new(body.clone()));
+    let resolved = layer.resolve(message.clone()).await.unwrap();
+    assert_eq!((resolved.payload(), resolved.application_properties().len()), (Some(&body[..]), 0));
+    assert_eq!(layer.resolve(resolved.clone()).await.unwrap().payload(), Some(&body[..]));
+    let error = ResolveClaimLayer::new(MemoryBlobs::new(1)).resolve(message).await.unwrap_err();
+    assert_eq!(error.reason(), DeadLetterReason::ClaimMissing);
 }
 
 /// Rules: H-40.

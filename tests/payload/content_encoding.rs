@@ -53,6 +53,20 @@ fn encoding_of(message: &Message) -> Option<&str> {
     message.pass_through()?.content_encoding.as_deref()
 }
 
+/// Reads what a `CompressLayer` around a sender of replies has made.
+#[test]
+fn a_reply_is_decompressed_outside_of_a_stack() {
+    let layer = DecompressLayer::new(ALL);
+    for encoding in ALL {
+        let message = sent(&CompressLayer::new(encoding), Message::new(lines()));
+        assert!(encoding_of(&message).is_some());
+        let read = layer.decompress(message.clone()).unwrap();
+        assert_eq!((read.payload(), encoding_of(&read)), (Some(lines().as_bytes()), None));
+        assert_eq!(layer.decompress(read).unwrap().payload(), Some(lines().as_bytes()));
+        assert!(layer.clone().max_bytes(10).decompress(message).is_err());
+    }
+}
+
 /// Reason and code of a dead letter.
 fn refused(layer: &DecompressLayer, message: Message) -> (DeadLetterReason, String) {
     let letter = received(layer, message).expect_err("a dead letter");

@@ -2,6 +2,7 @@ use std::{
     fmt,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -9,17 +10,21 @@ use tower::ServiceExt;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{BlobId, BlobStore, Claim, ClaimFuture};
+use super::{BlobId, BlobStore, Claim, ClaimFuture, answered};
 use crate::{
     Message,
     message::{MessageBody, PropertyValue},
-    transport::{EncodedRequest, ErrorKind, SendError},
+    transport::{
+        EncodedRequest, ErrorKind, SendError,
+        deadline::{self, OPERATION_TIMEOUT},
+    },
 };
 
 /// A layer that stores large bodies in a blob store and sends a claim; see the [module](super).
 pub struct StoreClaimLayer<B> {
     blobs: Arc<B>,
     pub(crate) threshold: usize,
+    timeout: Duration,
 }
 
 impl<B: BlobStore> StoreClaimLayer<B> {
@@ -27,13 +32,21 @@ impl<B: BlobStore> StoreClaimLayer<B> {
     /// properties.
     #[must_use]
     pub fn new(blobs: B) -> Self {
-        Self { blobs: Arc::new(blobs), threshold: 192 << 10 }
+        Self { blobs: Arc::new(blobs), threshold: 192 << 10, timeout: OPERATION_TIMEOUT }
     }
 
     /// Leaves bodies of fewer bytes where they are.
     #[must_use]
     pub fn threshold(mut self, bytes: usize) -> Self {
         self.threshold = bytes;
+        self
+    }
+
+    /// Sets how long the store may take for one body: by default 60 seconds, at least a millisecond and at most a year. After
+    /// that the send fails as [`ServiceBusy`](ErrorKind::ServiceBusy), and nothing is sent.
+    #[must_use]
+    pub fn operation_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = deadline::clamped(timeout);
         self
     }
 
@@ -64,7 +77,7 @@ impl<B: BlobStore> StoreClaimLayer<B> {
 
 impl<B> Clone for StoreClaimLayer<B> {
     fn clone(&self) -> Self {
-        Self { blobs: Arc::clone(&self.blobs), threshold: self.threshold }
+        Self { blobs: Arc::clone(&self.blobs), threshold: self.threshold, timeout: self.timeout }
     }
 }
 
@@ -130,10 +143,10 @@ where
         // The instance that is ready may hold a place that others need while the store answers.
         self.inner = self.inner.clone();
         let inner = self.inner.clone();
-        let blobs = Arc::clone(&self.rules.blobs);
+        let StoreClaimLayer { blobs, timeout, .. } = self.rules.clone();
         ClaimFuture::later(async move {
             for (id, body) in bodies {
-                blobs.put(&id, body).await?;
+                answered(blobs.put(&id, body), timeout).await?;
             }
             inner.oneshot(request).await.map_err(Into::into)
         })

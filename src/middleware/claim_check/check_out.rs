@@ -2,26 +2,32 @@ use std::{
     fmt,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use tower::{BoxError, ServiceExt};
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{BlobStore, Claim, ClaimError, ClaimFuture};
-use crate::{Disposition, Message, settlement::IntoDisposition};
+use super::{BlobStore, Claim, ClaimError, ClaimFuture, answered};
+use crate::{
+    Disposition, Message,
+    settlement::IntoDisposition,
+    transport::deadline::{self, OPERATION_TIMEOUT},
+};
 
 /// A layer that fetches the body of a claim from a blob store; see the [module](super).
 pub struct ResolveClaimLayer<B> {
     blobs: Arc<B>,
     pub(crate) max_bytes: u64,
+    timeout: Duration,
 }
 
 impl<B: BlobStore> ResolveClaimLayer<B> {
     /// Fetches bodies of at most 16 MiB from `blobs`.
     #[must_use]
     pub fn new(blobs: B) -> Self {
-        Self { blobs: Arc::new(blobs), max_bytes: 16 << 20 }
+        Self { blobs: Arc::new(blobs), max_bytes: 16 << 20, timeout: OPERATION_TIMEOUT }
     }
 
     /// Sets how many bytes a body may have, clamped to at most 100 MiB. A consumer holds one for each of its
@@ -30,6 +36,39 @@ impl<B: BlobStore> ResolveClaimLayer<B> {
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = bytes.min(100 << 20);
         self
+    }
+
+    /// Sets how long the store may take for one body: by default 60 seconds, at least a millisecond and at most a year. After
+    /// that the call fails with a [`BlobError`](super::BlobError) that is retryable.
+    #[must_use]
+    pub fn operation_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = deadline::clamped(timeout);
+        self
+    }
+
+    /// Fetches the body of one message outside of a receiving stack, for example that of the reply to a call. A message
+    /// without a claim is returned as it is.
+    ///
+    /// # Errors
+    ///
+    /// The claim cannot be resolved; see the [module](super). Of an error of the store,
+    /// [`BlobError::is_retryable`](super::BlobError::is_retryable) tells whether a further attempt may succeed.
+    pub async fn resolve(&self, message: Message) -> Result<Message, ClaimError> {
+        match self.claim(&message)? {
+            Some(claim) => self.fetch(&claim, message).await,
+            None => Ok(message),
+        }
+    }
+
+    async fn fetch(&self, claim: &Claim, message: Message) -> Result<Message, ClaimError> {
+        let body =
+            answered(self.blobs.get(claim.id(), claim.length()), self.timeout).await.map_err(ClaimError::Blob)?;
+        if !claim.is_of(&body) {
+            return Err(ClaimError::Altered);
+        }
+        let mut message = message.with_body(body);
+        message.properties_mut().application_properties_mut().remove(Claim::PROPERTY);
+        Ok(message)
     }
 
     /// What the message claims, if it does.
@@ -46,7 +85,7 @@ impl<B: BlobStore> ResolveClaimLayer<B> {
 
 impl<B> Clone for ResolveClaimLayer<B> {
     fn clone(&self) -> Self {
-        Self { blobs: Arc::clone(&self.blobs), max_bytes: self.max_bytes }
+        Self { blobs: Arc::clone(&self.blobs), max_bytes: self.max_bytes, timeout: self.timeout }
     }
 }
 
@@ -110,17 +149,13 @@ where
         // The instance that is ready may hold a place that others need while the store answers.
         self.inner = self.inner.clone();
         let inner = self.inner.clone();
-        let blobs = Arc::clone(&self.rules.blobs);
+        let rules = self.rules.clone();
         ClaimFuture::later(async move {
-            let body = match blobs.get(claim.id(), claim.length()).await {
-                Ok(body) if claim.is_of(&body) => body,
-                Ok(_) => return Ok(ClaimError::Altered.into_disposition()),
-                Err(error) if error.is_retryable() => return Err(error.into()),
-                Err(error) => return Ok(ClaimError::Blob(error).into_disposition()),
-            };
-            let mut message = message.with_body(body);
-            message.properties_mut().application_properties_mut().remove(Claim::PROPERTY);
-            inner.oneshot(message).await.map_err(Into::into)
+            match rules.fetch(&claim, message).await {
+                Ok(message) => inner.oneshot(message).await.map_err(Into::into),
+                Err(ClaimError::Blob(error)) if error.is_retryable() => Err(error.into()),
+                Err(error) => Ok(error.into_disposition()),
+            }
         })
     }
 }

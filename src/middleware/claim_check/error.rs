@@ -103,7 +103,7 @@ pub enum ClaimError {
         /// Bytes that the layer reads.
         limit: u64,
     },
-    /// The store has no such blob, or one of another length.
+    /// The store has no such blob, one of another length, or has not returned it.
     Blob(BlobError),
     /// The blob has another digest.
     Altered,

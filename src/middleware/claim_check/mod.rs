@@ -61,7 +61,7 @@
 //!
 //! # Failure
 //!
-//! Sending: a blob that cannot be stored is a [`SendError`](crate::transport::SendError) with the [`BlobError`] as its
+//! Sending: a blob that cannot be stored within [`StoreClaimLayer::operation_timeout`] is a [`SendError`](crate::transport::SendError) with the [`BlobError`] as its
 //! source, of the kind [`ServiceBusy`](crate::transport::ErrorKind::ServiceBusy),
 //! [`QuotaExceeded`](crate::transport::ErrorKind::QuotaExceeded) or
 //! [`Unauthorized`](crate::transport::ErrorKind::Unauthorized). A message that has a claim already is
@@ -71,7 +71,7 @@
 //!
 //! | case | result |
 //! |---|---|
-//! | the store does not answer, denies access, or is full | the [`BlobError`] is returned: an outer retry tries again, or the message is abandoned |
+//! | the store does not answer within [`ResolveClaimLayer::operation_timeout`], denies access, or is full | the [`BlobError`] is returned: an outer retry tries again, or the message is abandoned |
 //! | no blob of that id, another length, another digest | a dead letter, `ClaimMissing`, at once |
 //! | a malformed claim, or a message with a claim and a body | a dead letter, `ClaimMissing` |
 //! | a length above [`ResolveClaimLayer::max_bytes`] | a dead letter, `LimitExceeded`; the blob is not read |
@@ -98,6 +98,8 @@ mod future;
 mod memory;
 mod store;
 
+use std::{future::Future, time::Duration};
+
 use self::future::ClaimFuture;
 pub use self::{
     check_in::StoreClaimLayer,
@@ -107,3 +109,10 @@ pub use self::{
     memory::MemoryBlobs,
     store::BlobStore,
 };
+use crate::transport::deadline::Timed;
+
+/// The answer of a store to one call, within a time.
+async fn answered<T>(call: impl Future<Output = Result<T, BlobError>>, timeout: Duration) -> Result<T, BlobError> {
+    let unavailable = |unanswered| Err(BlobError::new(BlobErrorKind::Unavailable).with_source(unanswered));
+    Timed::new(call, timeout).await.unwrap_or_else(unavailable)
+}

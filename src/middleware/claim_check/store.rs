@@ -6,6 +6,9 @@ use super::{BlobError, BlobId};
 
 /// A store of bodies that are too large for a message, each under an id. Methods are called at once and from many tasks.
 ///
+/// A call of a layer ends after its operation timeout, 60 seconds by default: [`StoreClaimLayer`](super::StoreClaimLayer),
+/// [`ResolveClaimLayer`](super::ResolveClaimLayer).
+///
 /// # Cancel safety
 ///
 /// A future that is dropped may have had its effect or not.

@@ -42,6 +42,23 @@ impl DecompressLayer {
         self
     }
 
+    /// Decompresses one message outside of a receiving stack, for example the reply to a call. A message without a content
+    /// encoding is returned as it is.
+    ///
+    /// # Errors
+    ///
+    /// The body cannot be decompressed; see the [module](super).
+    pub fn decompress(&self, message: Message) -> Result<Message, DecompressError> {
+        let Some(named) = message.pass_through().and_then(|rest| rest.content_encoding.as_deref()) else {
+            return Ok(message);
+        };
+        let Some(encoding) = only_encoding(named)? else { return Ok(message) };
+        let body = self.decoded(encoding, message.body()).map_err(|kind| DecompressError::new(kind, encoding))?;
+        let mut message = message.with_body(body);
+        message.properties_mut().pass_through_mut().content_encoding = None;
+        Ok(message)
+    }
+
     fn decoded(&self, named: &str, body: &MessageBody) -> Result<Vec<u8>, Kind> {
         let encoding = self.encodings.iter().find(|encoding| encoding.is_named(named)).ok_or(Kind::Encoding)?;
         let encoded = body.codec_view().ok_or(Kind::NotBytes)?;
@@ -83,13 +100,6 @@ impl Reader for DecompressLayer {
     }
 
     fn read(&self, message: Message) -> Result<Message, DecompressError> {
-        let Some(named) = message.pass_through().and_then(|rest| rest.content_encoding.as_deref()) else {
-            return Ok(message);
-        };
-        let Some(encoding) = only_encoding(named)? else { return Ok(message) };
-        let body = self.decoded(encoding, message.body()).map_err(|kind| DecompressError::new(kind, encoding))?;
-        let mut message = message.with_body(body);
-        message.properties_mut().pass_through_mut().content_encoding = None;
-        Ok(message)
+        self.decompress(message)
     }
 }
