@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     Message,
+    message::Holding,
     transport::{
         Delivery, ErrorKind, Lease, ReceiveError, Receiver, appended,
         deadline::{Countdown, Unanswered},
@@ -26,6 +27,8 @@ pub(super) struct BufferedReceiver<R: Receiver> {
     pub(super) receiver: R,
     /// The oldest last.
     batch: Vec<Delivery<R::Lease>>,
+    /// How the oldest messages of the batch were held, if they were: that of the oldest one last.
+    held: Vec<Before>,
     /// When the batch was received, if it may have to wait.
     received_at: Option<Instant>,
     pub(super) pace: Pace,
@@ -58,6 +61,7 @@ impl<R: Receiver> BufferedReceiver<R> {
         Self {
             receiver,
             batch: Vec::with_capacity(capacity),
+            held: Vec::new(),
             received_at: None,
             pace: Pace::default(),
             pause: None,
@@ -134,9 +138,16 @@ impl<R: Receiver> BufferedReceiver<R> {
         self.batch.pop()
     }
 
-    /// Puts a message before the others.
-    pub(super) fn push(&mut self, delivery: Delivery<R::Lease>) {
+    /// Puts a message that was held before the others.
+    pub(super) fn push(&mut self, delivery: Delivery<R::Lease>, held: Before) {
         self.batch.push(delivery);
+        self.held.push(held);
+    }
+
+    /// How the message was held that was [popped](Self::pop) just now, and that was.
+    #[cold]
+    pub(super) fn take_held(&mut self) -> Option<Before> {
+        self.held.pop()
     }
 
     /// Takes out all but the `count` oldest messages. Those that cannot be released stay too: they exist nowhere else.
@@ -145,10 +156,13 @@ impl<R: Receiver> BufferedReceiver<R> {
         let newest = self.batch.drain(..surplus);
         let (taken, left): (Vec<_>, Vec<_>) = newest.partition(|delivery| delivery.lease.must_settle());
         self.batch.splice(..0, left);
+        let held = self.batch.iter().filter(|delivery| was_held(&delivery.message)).count();
+        self.held.drain(..self.held.len().saturating_sub(held));
         taken
     }
 
     pub(super) fn take_all(&mut self) -> Vec<Delivery<R::Lease>> {
+        self.held.clear();
         mem::take(&mut self.batch)
     }
 
@@ -219,17 +233,22 @@ impl<R: Receiver> BufferedReceiver<R> {
 
     /// Takes out the oldest message if too little of its lock is left for a handler. A handler before it may have held
     /// the thread, so the time of the turn does not do.
-    pub(super) fn take_old(&mut self, before: impl FnOnce(&Message) -> Option<Before>) -> Option<Delivery<R::Lease>> {
+    pub(super) fn take_old(&mut self) -> Option<Delivery<R::Lease>> {
         let (at, oldest) = (self.received_at?, self.batch.last()?);
         let lock = lock_of(&oldest.lease)?;
+        let held = if was_held(&oldest.message) { self.held.last() } else { None };
         // The lock of a held message is not that of the batch, and the stack was ready for it.
-        let (at, longest) = before(&oldest.message).map_or((at, lock / 2), |held| (held.locked_at, lock));
+        let (at, longest) = held.map_or((at, lock / 2), |held| (held.locked_at, lock));
+        let is_held = held.is_some();
         let now = Instant::now();
         self.pace.looked(now);
         if now.saturating_duration_since(at) < longest {
             return None;
         }
         self.pace.is_slow();
+        if is_held {
+            self.held.pop();
+        }
         self.batch.pop()
     }
 
@@ -238,4 +257,9 @@ impl<R: Receiver> BufferedReceiver<R> {
         let at = *self.received_at.get_or_insert_with(|| turn.now());
         self.batch.last().and_then(|oldest| lock_of(&oldest.lease)).map(|lock| at + lock / 2)
     }
+}
+
+#[inline]
+fn was_held(message: &Message) -> bool {
+    matches!(message.holding(), Holding::Was)
 }

@@ -106,10 +106,12 @@ where
                 }
             }
             let Some(next) = self.incoming.next_mut() else { break };
-            if next.message.hand_out(self.settlements.held.holding()) {
+            let is_first = next.message.hand_out(self.settlements.held.holding());
+            if is_first {
                 self.options.stats.count_handled();
             }
             let Some(Delivery { message, lease }) = self.incoming.pop() else { break };
+            let before = if is_first { None } else { self.incoming.take_held() };
             self.slots.take_free();
             *left -= 1;
             let kept = message.clone();
@@ -122,12 +124,10 @@ where
                     self.settlements.completions.push(lease);
                 }
                 Poll::Ready(ended) => {
-                    let before = self.slots[slot].before(&kept);
                     self.ended(slot, Unsettled { lease, message: kept, before }, ended);
                 }
                 Poll::Pending => {
                     let place = &mut self.slots[slot];
-                    let before = place.before(&kept);
                     place.held = Some(Unsettled { lease, message: kept, before });
                     place.locked_at = before.map_or(self.incoming.received_at(), |before| Some(before.locked_at));
                     self.still_running(slot, turn);
@@ -159,10 +159,7 @@ where
 
     /// Releases the oldest message of the batch if too little of its lock is left for a handler.
     pub(super) fn release_if_old(&mut self) -> bool {
-        let slot = self.slots.next_free().map(|slot| &self.slots[slot]);
-        let Some(old) = self.incoming.take_old(|message| slot.and_then(|slot| slot.before(message))) else {
-            return false;
-        };
+        let Some(old) = self.incoming.take_old() else { return false };
         self.release(old);
         if self.incoming.is_empty() {
             self.give_up_place();

@@ -224,18 +224,17 @@ where
             }
             let (held, freed) = self.settlements.held.take(at);
             self.slots.set_all_free(freed);
-            let before = Some(held.before());
+            let before = held.before();
             let HeldMessage { unsettled, slot, next, .. } = held;
             let Some(slot) = slot.or_else(|| self.slots.take_free()) else { return false };
             match next {
                 Next::Abandon(changes) => {
-                    self.delay_passed(slot, Unsettled { before, ..unsettled }, changes);
+                    self.delay_passed(slot, Unsettled { before: Some(before), ..unsettled }, changes);
                 }
                 Next::Call => {
                     let Unsettled { lease, message, .. } = unsettled;
-                    self.slots[slot].before = before;
                     self.slots.set_free(slot);
-                    self.incoming.push(Delivery { message, lease });
+                    self.incoming.push(Delivery { message, lease }, before);
                     return true;
                 }
             }

@@ -13,7 +13,6 @@ use tokio::time::Instant;
 use super::{cause::Cause, woken::WokenSet};
 use crate::{
     Disposition, Message,
-    message::Holding,
     middleware::catch_panic::Panicked,
     transport::{Lease, SettleError},
 };
@@ -34,8 +33,6 @@ pub(super) struct Slot<F, L: Lease> {
     pub(super) cause: Option<Box<Cause>>,
     /// It is there exactly while a call goes on.
     pub(super) held: Option<Unsettled<L>>,
-    /// How the last message that was dispatched again here was held.
-    pub(super) before: Option<Before>,
     /// When its lock was taken, if that was not in this turn of the driver.
     pub(super) locked_at: Option<Instant>,
     pub(super) renewing: Option<Renewing<L>>,
@@ -139,7 +136,6 @@ impl<F: Future, L: Lease> Slot<F, L> {
             settled: None,
             cause: None,
             held: None,
-            before: None,
             locked_at: None,
             renewing: None,
             waker: set.waker(index),
@@ -158,12 +154,6 @@ impl<F: Future, L: Lease> Slot<F, L> {
     #[inline]
     pub(super) fn is_calling(&self) -> bool {
         self.held.is_some()
-    }
-
-    /// How the message that is dispatched here was held, if it was.
-    #[inline]
-    pub(super) fn before(&self, message: &Message) -> Option<Before> {
-        if matches!(message.holding(), Holding::Was) { self.before } else { None }
     }
 
     pub(super) fn is_settling(&self) -> bool {

@@ -4,6 +4,7 @@ use std::{
     convert::Infallible,
     future::Future,
     sync::{Arc, Mutex},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
@@ -26,7 +27,7 @@ use tokio::{
     task::JoinHandle,
     time::{Instant, sleep},
 };
-use tower::{BoxError, Layer, ServiceBuilder, service_fn};
+use tower::{BoxError, Layer, Service, ServiceBuilder, service_fn};
 
 use crate::{
     assert_empty, delivery,
@@ -194,6 +195,67 @@ async fn a_message_is_held_for_as_long_as_the_other_handler_runs() {
     within(1_100, until(|| stats.completed() == 1)).await;
     elsewhere.await.unwrap().unwrap();
     assert_eq!((stats.held(), stats.abandoned(), stats.lock_lost(), layer.stats().in_progress()), (1, 0, 0, 1));
+    run.abort();
+}
+
+/// Whether a stack is ready.
+#[derive(Clone, Copy, PartialEq)]
+enum Gate {
+    Open,
+    /// Ready once more.
+    Once,
+    Shut,
+}
+
+/// Is ready as a test has it.
+#[derive(Clone)]
+struct Gated<S>(S, Arc<Mutex<(Gate, Option<Waker>)>>);
+
+impl<S: Service<Message>> Service<Message> for Gated<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        let mut gate = self.1.lock().unwrap();
+        if gate.0 == Gate::Shut {
+            gate.1 = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        let ready = self.0.poll_ready(cx);
+        if ready.is_ready() && gate.0 == Gate::Once {
+            gate.0 = Gate::Shut;
+        }
+        ready
+    }
+
+    fn call(&mut self, message: Message) -> S::Future {
+        self.0.call(message)
+    }
+}
+
+/// Rules: W-210.
+/// The slot that is free next is another one when the stack is ready again.
+#[tokio::test(start_paused = true)]
+async fn a_held_message_is_the_same_one_in_another_slot() {
+    let world = World::new(1, 1).await;
+    let handler = service_fn(|_: Message| async {
+        sleep(seconds(1)).await;
+        Ok::<_, Infallible>(Disposition::Complete)
+    });
+    let gate = Arc::new(Mutex::new((Gate::Open, None::<Waker>)));
+    let stack = Gated(DedupLayer::new(Arc::clone(&world.store), "orders").layer(handler), Arc::clone(&gate));
+    let consumer = Consumer::new(world.queue.receiver(), stack).concurrency(2);
+    let stats = consumer.stats();
+    let run = tokio::spawn(consumer.run());
+    sleep(Duration::from_millis(500)).await;
+    gate.lock().unwrap().0 = Gate::Once;
+    within(10, until(|| stats.completed() == 1)).await;
+    let (mode, waker) = std::mem::replace(&mut *gate.lock().unwrap(), (Gate::Open, None));
+    assert!(mode == Gate::Shut);
+    waker.unwrap().wake();
+    within(60, until(|| stats.completed() == 2)).await;
+    assert_eq!((stats.held(), stats.abandoned(), stats.lock_lost(), stats.handled()), (1, 0, 0, 2));
     run.abort();
 }
 
