@@ -10,6 +10,7 @@ use consign::{
     Disposition, Message,
     middleware::{
         circuit_breaker::{CircuitBreakerLayer, CircuitState},
+        dedup::{DedupLayer, MemoryStore},
         lock_renewal::LockLost,
     },
     settlement::DeadLetterReason,
@@ -17,7 +18,7 @@ use consign::{
 };
 use tokio::time::{Instant, sleep};
 use tokio_test::{assert_pending, assert_ready_ok, task};
-use tower::{BoxError, Layer, Service, ServiceExt};
+use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 use tower_test::mock::{self, Mock};
 
 use super::support::message;
@@ -48,6 +49,25 @@ async fn answered(stack: &mut Stack, handle: &mut mock::Handle<Message, Disposit
 
 fn failure() -> Answer {
     Err("away".into())
+}
+
+/// Rules: Y-31.
+#[tokio::test(start_paused = true)]
+async fn a_duplicate_closes_no_circuit() {
+    let layer = CircuitBreakerLayer::new(1, 1, PAUSE);
+    let dedup = DedupLayer::new(MemoryStore::new(PAUSE * 10), "q");
+    let handler = service_fn(|message: Message| async move {
+        if message.message_id() == Some("fails") { failure() } else { Ok(Disposition::Complete) }
+    });
+    let mut stack = ServiceBuilder::new().layer(&layer).layer(dedup).service(handler);
+    let identified = |id: &'static str| Message::builder().message_id(id).build("m").unwrap();
+    stack.ready().await.unwrap().call(identified("known")).await.unwrap();
+    stack.ready().await.unwrap().call(identified("fails")).await.unwrap_err();
+    assert_eq!(layer.state(), CircuitState::Open);
+    assert_eq!(stack.ready().await.unwrap().call(identified("known")).await.unwrap(), Disposition::Complete);
+    assert_eq!((layer.state(), layer.counts().closed()), (CircuitState::HalfOpen, 0));
+    stack.ready().await.unwrap().call(identified("new")).await.unwrap();
+    assert_eq!((layer.state(), layer.counts().closed()), (CircuitState::Closed, 1));
 }
 
 /// Rules: Y-30.

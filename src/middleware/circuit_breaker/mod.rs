@@ -38,7 +38,8 @@
 //! Transient failures count: those that [`retry`](super::retry) would try again, such as
 //! [`Disposition::Abandon`](crate::Disposition) and most errors. Complete and defer are successes. A dead letter, a
 //! permanent error and a dropped call are ignored, because they do not show the state of the handler's dependencies. A
-//! probe with such a result is followed by another one. A panic is ignored too, unless
+//! probe with such a result is followed by another one, and so is one that completes without the handler: a duplicate, or
+//! a request whose requester no longer waits. A panic is ignored too, unless
 //! [`CatchPanicLayer`](super::catch_panic::CatchPanicLayer) is inside of this layer.
 //!
 //! The latest calls count whatever their age is. Calls and probes that began before the circuit opened and end later are
@@ -65,8 +66,10 @@
 //! takes a lock. Nothing is allocated while it is closed. The table *Layers* of `docs/benchmarks.md` has the figures.
 
 mod gate;
+mod probe;
 mod service;
 
+pub(crate) use self::probe::Probe;
 pub use self::{
     gate::{CircuitCounts, CircuitState},
     service::CircuitBreakerLayer,

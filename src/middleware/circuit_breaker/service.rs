@@ -12,7 +12,10 @@ use tower::BoxError;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::gate::{CircuitCounts, CircuitState, Gate, Outcome, Place};
+use super::{
+    gate::{CircuitCounts, CircuitState, Gate, Outcome, Place},
+    probe::Probe,
+};
 use crate::{Disposition, Message, middleware::retry::is_transient};
 
 /// A layer that is not ready while handlers fail; see the [module](super). All of them have one circuit.
@@ -106,11 +109,12 @@ where
     }
 
     #[inline]
-    fn call(&mut self, message: Message) -> Self::Future {
-        let probe = if self.gate.is_closed() { None } else { self.gate.begin_probe() };
-        let period = probe.unwrap_or_else(|| self.gate.period());
+    fn call(&mut self, mut message: Message) -> Self::Future {
+        let probed = if self.gate.is_closed() { None } else { self.gate.begin_probe() };
+        let period = probed.unwrap_or_else(|| self.gate.period());
+        let probe = probed.map(|_| Probe::begin(&mut message));
         // Made before the call, which may panic.
-        let seat = Seat { gate: Arc::clone(&self.gate), is_probe: probe.is_some(), period };
+        let seat = Seat { gate: Arc::clone(&self.gate), probe, period };
         ResponseFuture { handler: self.inner.call(message), seat }
     }
 }
@@ -128,16 +132,16 @@ pin_project! {
 /// A call that is under way. A probe ends with it, however that comes.
 struct Seat {
     gate: Arc<Gate>,
-    is_probe: bool,
+    probe: Option<Probe>,
     period: u64,
 }
 
 impl Seat {
     #[inline]
     fn end(&mut self, outcome: Outcome) {
-        if self.is_probe {
-            self.is_probe = false;
-            self.gate.end_probe(self.period, outcome);
+        if let Some(probe) = self.probe.take() {
+            let shows_nothing = outcome == Outcome::Success && probe.is_unhandled();
+            self.gate.end_probe(self.period, if shows_nothing { Outcome::Nothing } else { outcome });
         } else {
             self.gate.note(self.period, outcome);
         }
@@ -147,7 +151,7 @@ impl Seat {
 impl Drop for Seat {
     #[inline]
     fn drop(&mut self) {
-        if self.is_probe {
+        if self.probe.is_some() {
             self.end(Outcome::Nothing);
         }
     }
@@ -177,6 +181,6 @@ where
 
 impl<F> fmt::Debug for ResponseFuture<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResponseFuture").field("is_probe", &self.seat.is_probe).finish_non_exhaustive()
+        f.debug_struct("ResponseFuture").field("is_probe", &self.seat.probe.is_some()).finish_non_exhaustive()
     }
 }

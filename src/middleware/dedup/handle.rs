@@ -18,7 +18,7 @@ use super::{
     reservation::Reservation,
     unhandled::Unhandled,
 };
-use crate::{Disposition, Message, settlement::Changes};
+use crate::{Disposition, Message, middleware::circuit_breaker::Probe, settlement::Changes};
 
 /// What all clones of a service have in common.
 pub(super) struct Shared<St, K> {
@@ -51,6 +51,7 @@ where
         }
         Verdict::Known => {
             ids.stats.count_duplicates();
+            Probe::mark_unhandled(&message);
             // What is inside need not be kept ready for it.
             drop(inner);
             return duplicates.oneshot(message).await.map_err(Into::into);

@@ -7,7 +7,10 @@ use super::{ReplySenders, address::Addresses, recorded::Record, senders::Senders
 use crate::{
     Disposition, Message,
     message::{EntityPath, InvalidArgument, MessageBody, Properties, Received, TraceContext, random_id::random_id},
-    middleware::dedup::{StoreError, Unhandled},
+    middleware::{
+        circuit_breaker::Probe,
+        dedup::{StoreError, Unhandled},
+    },
     rpc::{Correlate, Fault},
     settlement::{Changes, DeadLetterReason, cause_of},
     time::{Clock, Timestamp},
@@ -117,6 +120,7 @@ impl<P: ReplySenders> Replying<P> {
                 is_over.then(|| {
                     self.stats.count_expired();
                     Unhandled::mark(request);
+                    Probe::mark_unhandled(request);
                     Disposition::Complete
                 })
             }
