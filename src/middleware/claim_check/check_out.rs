@@ -52,7 +52,7 @@ impl<B: BlobStore> ResolveClaimLayer<B> {
     /// # Errors
     ///
     /// The claim cannot be resolved; see the [module](super). Of an error of the store,
-    /// [`BlobError::is_retryable`](super::BlobError::is_retryable) tells whether a further attempt may succeed.
+    /// [`BlobError::is_retryable`](super::BlobError::is_retryable) is true if a further attempt may succeed.
     pub async fn resolve(&self, message: Message) -> Result<Message, ClaimError> {
         match self.claim(&message)? {
             Some(claim) => self.fetch(&claim, message).await,
