@@ -17,13 +17,13 @@ pub(crate) fn refused(destination: &str, message_id: &str, row: i64, error: &str
     }
 }
 
-/// A destination does not take messages. Its messages wait.
+/// A destination does not take messages, or the row of a message is locked. Its messages wait.
 pub(crate) fn delayed(destination: &str, error: &str, pause: Duration) {
     if let Some(suppressed) = log_limit(destination, "OutboxDelayed") {
         let retry_in_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
         let (destination, error) =
             (tracing::field::display(Escaped(destination)), tracing::field::display(Escaped(error)));
-        tracing::warn!(target: TARGET, destination, error, retry_in_ms, suppressed, "a message of the outbox was not sent: it is sent again after a pause");
+        tracing::warn!(target: TARGET, destination, error, retry_in_ms, suppressed, "a message of the outbox was not sent, or its row is locked: it is tried again after a pause");
     }
 }
 

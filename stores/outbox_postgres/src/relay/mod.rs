@@ -6,6 +6,7 @@ mod same_database;
 mod senders;
 
 use std::{
+    collections::BTreeSet,
     fmt,
     future::Future,
     pin::{Pin, pin},
@@ -74,7 +75,12 @@ pub struct Progress {
     timeout: Duration,
     send_timeout: Duration,
     concurrency: usize,
+    /// The rows of messages that were sent, which another connection has locked.
+    undeleted: BTreeSet<i64>,
 }
+
+/// How many such rows are kept. The message of one that is forgotten is sent again.
+const MOST_UNDELETED: usize = 10_000;
 
 impl<D: Destinations> Relay<Senders<D>> {
     /// Creates a relay that sends by a transport, by one sender, or by one stack: at least once. It connects to the database of
@@ -117,6 +123,7 @@ impl<M: RelayMode> Relay<M> {
             timeout: Duration::from_secs(10),
             send_timeout: Duration::from_secs(30),
             concurrency: 16,
+            undeleted: BTreeSet::new(),
         };
         Self { mode, connector, to, batch: 100, poll: Self::POLL_INTERVAL }
     }
@@ -318,6 +325,14 @@ impl Progress {
                     self.pauses.failed(destination, session, *is_whole, error, now);
                 }
             }
+        }
+    }
+
+    /// Records that a message was sent, and its row is locked.
+    fn keep_undeleted(&mut self, row: i64) {
+        self.undeleted.insert(row);
+        if self.undeleted.len() > MOST_UNDELETED {
+            self.undeleted.pop_first();
         }
     }
 

@@ -20,6 +20,8 @@ pub struct Waiting {
     pub(super) session: Option<String>,
     pub(super) message_id: String,
     pub(super) message: Vec<u8>,
+    /// Whether it was sent, and its row could not be deleted.
+    pub(super) is_sent: bool,
 }
 
 /// The result of a send, of the message of one row.
@@ -55,12 +57,16 @@ impl Outcome {
 }
 
 impl Report {
-    /// The refusal could not be recorded, because the row is locked: the message is sent again after a pause.
+    /// The result could not be recorded, because the row is locked: its session pauses.
     pub(super) fn locked(&mut self, is_whole: bool) {
-        if let Outcome::Refused(error) = &self.outcome {
-            let error = format!("it was refused, and its row is locked by another connection: {error}");
-            self.outcome = Outcome::Failed { error, is_whole };
-        }
+        let error = match &self.outcome {
+            Outcome::Sent => "it was sent, and its row is locked by another connection".to_owned(),
+            Outcome::Refused(error) => {
+                format!("it was refused, and its row is locked by another connection: {error}")
+            }
+            Outcome::Failed { .. } => return,
+        };
+        self.outcome = Outcome::Failed { error, is_whole };
     }
 }
 
@@ -187,18 +193,24 @@ fn waiting(row: &Row) -> Result<Waiting, OutboxError> {
         session: row.try_get(2)?,
         message_id: row.try_get(3)?,
         message: row.try_get(4)?,
+        is_sent: false,
     })
 }
 
-/// Deletes the rows of sent messages, and marks the others. Returns the numbers of refused rows that another connection has locked:
-/// they are not marked, because a wait would delay all destinations.
+/// Deletes the rows of sent messages, and marks the others. Returns the numbers of sent and refused rows that another connection has
+/// locked: they stay as they are, because a wait would delay all destinations.
 pub(super) async fn record(client: &Client, outbox: &Outbox, reports: &[Report]) -> Result<Vec<i64>, OutboxError> {
     let table = outbox.table.quoted();
     let sent: Vec<i64> =
         reports.iter().filter(|report| report.outcome == Outcome::Sent).map(|report| report.id).collect();
+    let mut locked = Vec::new();
     if !sent.is_empty() {
-        let sql = format!("DELETE FROM {table} WHERE id = ANY($1)");
-        client.query_typed(&sql, &[(&sent, Type::INT8_ARRAY)]).await?;
+        let sql = format!(
+            "WITH deleted AS (DELETE FROM {table} WHERE id = ANY($1) \
+               AND id IN (SELECT id FROM {table} WHERE id = ANY($1) FOR UPDATE SKIP LOCKED) RETURNING id) \
+             SELECT id FROM {table} WHERE id = ANY($1) AND id NOT IN (SELECT id FROM deleted)"
+        );
+        locked.extend(ids(&client.query_typed(&sql, &[(&sent, Type::INT8_ARRAY)]).await?)?);
     }
     // The lock of a row may be the reason of its failure.
     let mark = |columns: &str| {
@@ -220,15 +232,19 @@ pub(super) async fn record(client: &Client, outbox: &Outbox, reports: &[Report])
         Outcome::Sent | Outcome::Failed { .. } => None,
     });
     if refused.ids.is_empty() {
-        return Ok(Vec::new());
+        return Ok(locked);
     }
     let sql = format!(
         "WITH marked AS ({} RETURNING t.id) \
          SELECT id FROM {table} WHERE id = ANY($1) AND id NOT IN (SELECT id FROM marked)",
         mark(", refused = clock_timestamp()")
     );
-    let locked = client.query_typed(&sql, &refused.parameters()).await?;
-    Ok(locked.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?)
+    locked.extend(ids(&client.query_typed(&sql, &refused.parameters()).await?)?);
+    Ok(locked)
+}
+
+fn ids(rows: &[Row]) -> Result<Vec<i64>, tokio_postgres::Error> {
+    rows.iter().map(|row| row.try_get(0)).collect()
 }
 
 /// The rows of messages that were not sent, and their errors.

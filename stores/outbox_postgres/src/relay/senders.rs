@@ -95,7 +95,7 @@ impl<D: Destinations> Senders<D> {
                 return;
             }
             let began = Instant::now();
-            let mut outcome = self.send(&waiting, limit).await;
+            let mut outcome = if waiting.is_sent { Outcome::Sent } else { self.send(&waiting, limit).await };
             let is_last = matches!(outcome, Outcome::Failed { .. });
             let is_slow = began.elapsed() >= SLOW.min(limit);
             slow.lock().ended(&waiting.destination, is_slow, is_last);
@@ -174,7 +174,15 @@ pub(super) fn outcome(error: &SendError) -> Outcome {
 }
 
 impl<D: Destinations> RelayMode for Senders<D> {
-    async fn relay(&mut self, client: &mut Client, rows: Vec<Waiting>, to: &mut Progress) -> Result<(), OutboxError> {
+    async fn relay(
+        &mut self,
+        client: &mut Client,
+        mut rows: Vec<Waiting>,
+        to: &mut Progress,
+    ) -> Result<(), OutboxError> {
+        for row in &mut rows {
+            row.is_sent = to.undeleted.contains(&row.id);
+        }
         let (send_timeout, limit, concurrency) = (to.send_timeout, to.timeout, to.concurrency);
         let (reports, mut reported) = mpsc::channel(REPORTS);
         let sending = self.send_groups(groups(rows, true), send_timeout, concurrency, reports);
@@ -185,8 +193,16 @@ impl<D: Destinations> RelayMode for Senders<D> {
             while reported.recv_many(&mut some, REPORTS).await > 0 {
                 let recorded = within(limit, rows::record(client, &to.outbox, &some)).await;
                 let locked = recorded.inspect_err(log::not_recorded)?;
-                for report in some.iter_mut().filter(|report| locked.contains(&report.id)) {
-                    report.locked(false);
+                for report in &mut some {
+                    let is_sent = report.outcome == Outcome::Sent;
+                    if locked.contains(&report.id) {
+                        report.locked(false);
+                        if is_sent {
+                            to.keep_undeleted(report.id);
+                        }
+                    } else if is_sent {
+                        to.undeleted.remove(&report.id);
+                    }
                 }
                 to.add(&some);
                 some.clear();
@@ -225,7 +241,14 @@ mod tests {
 
     fn row(id: i64, destination: &str, session: Option<&str>) -> Waiting {
         let session = session.map(str::to_owned);
-        Waiting { id, destination: destination.into(), session, message_id: id.to_string(), message: Vec::new() }
+        Waiting {
+            id,
+            destination: destination.into(),
+            session,
+            message_id: id.to_string(),
+            message: Vec::new(),
+            is_sent: false,
+        }
     }
 
     fn full_row(id: i64, destination: &str, session: &str) -> Waiting {

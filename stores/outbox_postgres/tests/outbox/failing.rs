@@ -218,6 +218,34 @@ async fn a_refused_message_whose_row_is_locked_does_not_end_the_connection() {
     bench.end().await;
 }
 
+/// Rules.
+#[tokio::test]
+async fn a_sent_message_whose_row_is_locked_is_not_sent_again_and_does_not_end_the_connection() {
+    let (mut bench, mut locking) = (Bench::new().await, support::client().await);
+    let healthy = Healthy::default();
+    bench.add("healthy", in_session("locked", 0..1)).await;
+    let transaction = locking.transaction().await.unwrap();
+    transaction.execute(&format!("SELECT FROM {} FOR UPDATE", bench.name), &[]).await.unwrap();
+
+    let running = Running::start(bench.relay(healthy.clone()));
+    let pid = format!("SELECT pid FROM pg_stat_activity WHERE application_name = '{}'", bench.name);
+    let mut pids = Vec::new();
+    for id in 1..4 {
+        bench.add("healthy", in_session("free", id..id + 1)).await;
+        bench.until("(SELECT count(*) = 1 FROM {t})").await;
+        pids.push(bench.client.query_one(&pid, &[]).await.unwrap().get::<_, i32>(0));
+    }
+    assert!(pids.iter().all(|pid| *pid == pids[0]), "{pids:?}");
+    bench.add("healthy", in_session("locked", 4..5)).await;
+    transaction.rollback().await.unwrap();
+    bench.until_sent().await;
+    assert_eq!(running.stop().await.sent, 5);
+    let mut taken = healthy.taken.lock().unwrap().clone();
+    taken.sort_unstable();
+    assert_eq!(taken, ["free001", "free002", "free003", "locked000", "locked004"]);
+    bench.end().await;
+}
+
 /// Rules: X-50.
 /// The second time, another session fails already.
 #[tokio::test]
