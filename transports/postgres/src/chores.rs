@@ -16,7 +16,7 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use parking_lot::Mutex;
 use tokio::{
     sync::{Notify, Semaphore, mpsc, oneshot},
-    time::sleep,
+    time::{Instant, sleep, sleep_until},
 };
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -54,7 +54,13 @@ pub(crate) enum Job {
     /// Releases or abandons a message.
     GiveBack { token: Token, action: Action, answer: Option<oneshot::Sender<Result<(), SettleError>>> },
     /// Gives a session up: this one, or the one that has the token, if any has.
-    CloseSession { entity: i64, session: Option<Vec<u8>>, token: Uuid },
+    CloseSession {
+        entity: i64,
+        session: Option<Vec<u8>>,
+        token: Uuid,
+        /// For an accept without an answer, how long the lock would hold: its statement may still run, and lock the session later.
+        unanswered: Option<Duration>,
+    },
     /// Releases messages that a receive may have locked whose answer was lost.
     ReleaseAll { entity: i64, holder: i32, token: Uuid },
 }
@@ -69,6 +75,19 @@ impl Job {
             Self::ReleaseAll { .. } => None,
         }
     }
+
+    fn unanswered(&self) -> Option<Duration> {
+        match self {
+            Self::CloseSession { unanswered, .. } => *unanswered,
+            Self::GiveBack { .. } | Self::ReleaseAll { .. } => None,
+        }
+    }
+}
+
+/// A job that is repeated until that time, because it may have come too early.
+struct Early {
+    job: Job,
+    until: Instant,
 }
 
 /// The entities whose receivers in other processes are to be woken.
@@ -142,6 +161,10 @@ const AT_ONCE: usize = 4;
 /// How often a job is tried if its connection is lost, or another transaction delays it. After the last attempt its lock runs
 /// out.
 const TRIES: u32 = 6;
+/// How many jobs are repeated that may have come too early, and the longest pause between two attempts. The lock of one more runs
+/// out.
+const EARLY: usize = 1_024;
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Runs jobs until all senders of jobs are dropped.
 async fn run(worker: &Arc<Worker>, mut jobs: mpsc::Receiver<Queued>) {
@@ -149,12 +172,12 @@ async fn run(worker: &Arc<Worker>, mut jobs: mpsc::Receiver<Queued>) {
         let worker = Arc::clone(worker);
         async move {
             let session = job.session();
-            worker.run(job).await;
+            let early = worker.run(job).await;
             drop(work);
-            session
+            (session, early)
         }
     };
-    let (mut batch, mut running) = (Vec::new(), FuturesUnordered::new());
+    let (mut batch, mut running, mut repeated) = (Vec::new(), FuturesUnordered::new(), FuturesUnordered::new());
     // What waits for an earlier job of its session.
     let mut waiting: HashMap<Uuid, VecDeque<Queued>> = HashMap::new();
     let (mut started, mut is_open) = (0, true);
@@ -174,14 +197,18 @@ async fn run(worker: &Arc<Worker>, mut jobs: mpsc::Receiver<Queued>) {
                     }
                 }
             }
-            Some(ended) = running.next() => {
+            Some((session, early)) = running.next() => {
                 started -= 1;
-                let Some(session) = ended else { continue };
+                if let Some(early) = early.filter(|_| repeated.len() < EARLY) {
+                    repeated.push(worker.repeat(early));
+                }
+                let Some(session) = session else { continue };
                 match waiting.get_mut(&session).and_then(VecDeque::pop_front) {
                     Some(next) => running.push(start(next)),
                     None => drop(waiting.remove(&session)),
                 }
             }
+            Some(()) = repeated.next(), if is_open || started > 0 => {}
             else => return,
         }
     }
@@ -194,7 +221,9 @@ struct Worker {
 }
 
 impl Worker {
-    async fn run(&self, job: Job) {
+    /// Returns the job if it is to be repeated.
+    async fn run(&self, job: Job) -> Option<Early> {
+        let early = job.unanswered().map(|lock| Instant::now() + lock);
         let mut pause = Duration::from_millis(50);
         for attempt in 1..=TRIES {
             let place = self.places.acquire().await;
@@ -205,6 +234,7 @@ impl Worker {
                     sleep(pause).await;
                     pause *= 3;
                 }
+                Ok(Settled::Lost) | Err(_) if early.is_some() => break,
                 answer => {
                     if let Job::GiveBack { answer: Some(asked), token, .. } = job {
                         let _ = asked.send(match answer {
@@ -212,8 +242,28 @@ impl Worker {
                             Err(failure) => Err(failure.into()),
                         });
                     }
-                    return;
+                    return None;
                 }
+            }
+        }
+        early.map(|until| Early { job, until })
+    }
+
+    async fn repeat(&self, Early { job, until }: Early) {
+        let mut pause = Duration::from_millis(50);
+        loop {
+            let is_last = Instant::now() + pause >= until;
+            sleep_until(until.min(Instant::now() + pause)).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+            let place = self.places.acquire().await;
+            let answer = self.attempt(&job).await;
+            drop(place);
+            let is_over = match answer {
+                Ok(settled) => settled != Settled::Lost,
+                Err(failure) => !failure.is_temporary(),
+            };
+            if is_over || is_last {
+                return;
             }
         }
     }
@@ -237,13 +287,17 @@ impl Worker {
                 }
                 Ok(settled)
             }
-            Job::CloseSession { entity, session, token } => {
+            Job::CloseSession { entity, session, token, unanswered } => {
                 let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
                     [(entity, Type::INT8), (session, Type::BYTEA), (token, Type::UUID)];
                 let drop = "SELECT {s}.drop_session(entity, session, token) FROM {s}.sessions
                     WHERE entity = $1 AND session = coalesce($2, session) AND token = $3";
                 let drop = if session.is_some() { "SELECT {s}.drop_session($1, $2, $3)" } else { drop };
-                self.database.rows(&sql(drop), &parameters).await?;
+                let dropped = self.database.rows(&sql(drop), &parameters).await?;
+                let is_dropped: Option<bool> = dropped.first().map(|row| row.try_get(0)).transpose()?;
+                if is_dropped != Some(true) && unanswered.is_some() {
+                    return Ok(Settled::Lost);
+                }
                 self.notify(vec![*entity]).await;
                 Ok(Settled::Done)
             }

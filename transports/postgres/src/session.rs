@@ -109,6 +109,8 @@ struct Lock {
     entity: i64,
     session: Vec<u8>,
     token: Uuid,
+    /// How long it would hold, as long as the accept has no answer.
+    unanswered: Option<Duration>,
     /// `None` once it is given up.
     place: Option<Place>,
 }
@@ -117,7 +119,8 @@ impl Drop for Lock {
     fn drop(&mut self) {
         if let Some(place) = self.place.take() {
             let session = std::mem::take(&mut self.session);
-            place.send(Job::CloseSession { entity: self.entity, session: Some(session), token: self.token });
+            let (entity, token, unanswered) = (self.entity, self.token, self.unanswered);
+            place.send(Job::CloseSession { entity, session: Some(session), token, unanswered });
         }
     }
 }
@@ -134,12 +137,22 @@ pub(crate) async fn accept(inner: Arc<Inner>, entity: Entity, id: String) -> Res
     }
     let (place, holder) = (place(&inner).await?, inner.lock_holder().await);
     // From here on it is given up if the call is dropped or its answer is lost.
-    let mut lock = Lock { entity: entity.id, session: id.into_bytes(), token: Uuid::new_v4(), place: Some(place) };
+    let mut lock = Lock {
+        entity: entity.id,
+        session: id.into_bytes(),
+        token: Uuid::new_v4(),
+        unanswered: Some(entity.lock),
+        place: Some(place),
+    };
     let sql = inner.sql("SELECT until, lock_ms FROM {s}.accept_session($1, $2, $3, $4)");
     let parameters: [Parameter<'_>; 4] =
         [(&entity.id, Type::INT8), (&lock.session, Type::BYTEA), (&holder, Type::INT4), (&lock.token, Type::UUID)];
-    let row = match inner.database.row(&sql, &parameters).await {
-        Ok(row) => row,
+    let answer = inner.database.row(&sql, &parameters).await;
+    let row = match answer {
+        Ok(row) => {
+            lock.unanswered = None;
+            row
+        }
         Err(failure) => {
             if !failure.is_of_connection() {
                 lock.place = None;
@@ -170,7 +183,8 @@ async fn next(
             Err(failure) => {
                 if failure.is_of_connection() {
                     // A session may be locked, and which is unknown.
-                    place.send(Job::CloseSession { entity: entity.id, session: None, token });
+                    let unanswered = Some(entity.lock);
+                    place.send(Job::CloseSession { entity: entity.id, session: None, token, unanswered });
                 }
                 return Err(failure.into());
             }
@@ -189,7 +203,7 @@ async fn next(
         }
         if let Some(session) = session {
             inner.idle.wake_one(entity.id);
-            let lock = Lock { entity: entity.id, session, token, place: Some(place) };
+            let lock = Lock { entity: entity.id, session, token, unanswered: None, place: Some(place) };
             return PostgresSession::new(inner, entity, lock, millis);
         }
         drop(place);

@@ -289,3 +289,43 @@ async fn a_session_whose_accept_has_lost_its_answer_is_given_up() {
     drop(client);
     fixture.end().await;
 }
+
+/// Rules: K-257.
+/// What gives it up comes before the accept has locked the session.
+#[tokio::test]
+async fn a_session_that_is_locked_after_its_accept_was_given_up_is_given_up() {
+    for is_named in [false, true] {
+        let Some(fixture) = Fixture::new(by_session()).await else { return };
+        let name = format!("{}_late", fixture.schema);
+        let config: Config = fixture.url_of(&name).parse().unwrap();
+        let pool = Pool::builder(Manager::new(config, NoTls)).max_size(2).build().unwrap();
+        let options = crate::options(&fixture.schema).poll_every(Duration::from_secs(3_600));
+        let wrapped = options.timeout(Duration::from_millis(500)).wrap(pool).unwrap();
+        let mut sessions = wrapped.sessions(QUEUE).await.unwrap();
+        let client = fixture.postgres.pool().get().await.unwrap();
+        client.batch_execute(&format!("BEGIN; SELECT FROM {}.numbers FOR UPDATE", fixture.schema)).await.unwrap();
+        send(&fixture.postgres, "first").await;
+        let accepted = if is_named {
+            wrapped.accept_session(QUEUE, "a").await.map(drop)
+        } else {
+            sessions.next_within(LONG).await.map(drop)
+        };
+        accepted.unwrap_err();
+        let last = format!(
+            "SELECT state, query FROM pg_stat_activity WHERE application_name = '{name}' AND state IS NOT NULL"
+        );
+        let is_found = async |state: &str, part: &str| {
+            let found = fixture.postgres.pool().get().await.unwrap().query(&last, &[]).await.unwrap();
+            found.iter().any(|row| row.get::<_, &str>(0) == state && row.get::<_, &str>(1).contains(part))
+        };
+        until(async || is_found("idle", "drop_session").await || is_found("idle", "pg_notify").await).await;
+        let accept = if is_named { "accept_session" } else { "next_session" };
+        assert!(is_found("active", accept).await, "it waits for the lock");
+        client.batch_execute("COMMIT").await.unwrap();
+        until(async || !is_found("active", accept).await).await;
+        let locked = format!("SELECT FROM {}.sessions WHERE token IS NOT NULL", fixture.schema);
+        until(async || client.query(&locked, &[]).await.unwrap().is_empty()).await;
+        drop(client);
+        fixture.end().await;
+    }
+}
