@@ -33,6 +33,8 @@ pub(crate) struct Pumped {
     /// Whether messages became dead letters, which may have to be forwarded too.
     pub(crate) died: bool,
     pub(crate) is_more: bool,
+    /// The target to be summed up before the next message.
+    pub(crate) not_summed: Option<i64>,
     /// The number of the last message at the time of the first transaction.
     pub(crate) last: i64,
 }

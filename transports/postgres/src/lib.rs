@@ -12,6 +12,7 @@ mod dead_letter;
 mod entity;
 mod failure;
 mod fetch;
+mod forward;
 mod hub;
 mod idle;
 mod inner;

@@ -141,6 +141,16 @@ pub(crate) fn not_summed(entity: i64, failure: &Failure) {
     }
 }
 
+/// A send has waited in vain for the first sum of an entity.
+pub(crate) fn not_checked(entity: i64) {
+    if let Some(suppressed) = log_limit("sums", "NotChecked") {
+        tracing::warn!(
+            target: TARGET, entity, suppressed,
+            "an entity could not be summed up in time, and there is no earlier sum: sends are not checked against its size"
+        );
+    }
+}
+
 pub(crate) fn copy_not_stored(subscription: i64, refused: &SendError) {
     if let Some(suppressed) = log_limit("copies", "NotStored") {
         let error = refused.to_string();

@@ -8,31 +8,25 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use consign_core::{
-    settlement::{DeadLetter, DeadLetterReason},
-    transport::{ErrorKind, SendError},
-};
+use consign_core::settlement::{DeadLetter, DeadLetterReason};
 use deadpool_postgres::Transaction;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
-use tokio::time::Instant;
+use tokio::{sync::Mutex as AsyncMutex, time::Instant};
 use tokio_postgres::types::Type;
 
 use crate::{
     Inner,
     copies::{copy, subscriptions},
     database::{Parameter, rows},
-    dead_letter,
     failure::Failure,
+    forward::{Done, From, MAX_HOPS, forward, stay},
     leaving::{Leaving, Pumped},
     log,
-    prepared::{Origin, Prepared, insert},
-    quota,
+    quota::{self, Budget},
     row::{COLUMNS, Stored},
 };
 
-/// How often a message is forwarded at most.
-const MAX_HOPS: i16 = 4;
 /// How many entities a message is in at most, one after the other. In each it may become a dead letter that is forwarded as
 /// well.
 const GENERATIONS: i16 = 2 * (MAX_HOPS + 1);
@@ -69,11 +63,16 @@ pub(crate) async fn try_pump(inner: &Arc<Inner>, entity: i64) {
 
 #[derive(Default)]
 pub(crate) struct Running {
+    /// One pump of an entity at a time, with others of the same remainder: two would each fill the space of a target that both
+    /// have summed up.
+    turns: [AsyncMutex<()>; TURNS],
     /// Entities that a task pumps, and whether it is to repeat that.
     tasks: Mutex<HashMap<i64, bool>>,
     /// Entities that were not pumped: since when, and by how many attempts.
     failing: Mutex<HashMap<i64, (Instant, u32)>>,
 }
+
+const TURNS: usize = 32;
 
 /// So many failures of an entity in a row are more than an interruption.
 const ATTEMPTS: u32 = 3;
@@ -149,13 +148,15 @@ async fn empty(inner: &Arc<Inner>, entity: i64, next: &mut BTreeSet<i64>) -> Res
     if !is_leaving {
         return Ok(());
     }
-    let mut last = None;
+    let turn = usize::try_from(entity.unsigned_abs() % TURNS as u64).unwrap_or(0);
+    let _turn = inner.pumping.turns[turn].lock().await;
+    let (mut last, mut budget) = (None, None);
     loop {
         // Time is left for the commit. What was forwarded by then need not be forwarded again.
         let until = Instant::now() + inner.database.timeout / 2;
         let pumped = inner.database.with(async |client| {
             let mut transaction = client.transaction().await?;
-            let pumped = pump_once(inner, &mut transaction, entity, last, until).await?;
+            let pumped = pump_once(inner, &mut transaction, entity, last, until, budget).await?;
             transaction.commit().await?;
             Ok(pumped)
         });
@@ -172,25 +173,23 @@ async fn empty(inner: &Arc<Inner>, entity: i64, next: &mut BTreeSet<i64>) -> Res
             return Ok(());
         }
         last = Some(pumped.last);
+        // No connection is held meanwhile.
+        budget = match pumped.not_summed {
+            Some(target) => Some(quota::sum_beside(inner, target).await),
+            None => None,
+        };
     }
 }
 
-/// The entity that messages are forwarded from.
-struct From {
-    path: String,
-    is_topic: bool,
-    forward_to: Option<String>,
-    forward_dead_to: Option<String>,
-}
-
 /// Forwards a batch of the messages up to number `last`, or of those that have a number now: at least one, and others `until`
-/// that time.
+/// that time, or up to one whose target is to be summed up. `budget` is that of a target that was summed up for the first.
 async fn pump_once(
     inner: &Arc<Inner>,
     transaction: &mut Transaction<'_>,
     entity: i64,
     last: Option<i64>,
     until: Instant,
+    mut budget: Option<Budget>,
 ) -> Result<Pumped, Failure> {
     let sql = inner.sql(
         "SELECT path, kind, forward_to, forward_dead_to, last FROM {s}.entities
@@ -222,7 +221,7 @@ async fn pump_once(
     let subscriptions = if is_copied { subscriptions(inner, transaction, entity).await? } else { Vec::new() };
     let is_more = i64::try_from(leaving.len()).is_ok_and(|count| count == BATCH);
     let mut pumped = Pumped { is_more, last, ..Pumped::default() };
-    let mut left = Vec::new();
+    let (mut left, mut back) = (Vec::new(), Vec::new());
     for (position, row) in leaving.iter().enumerate() {
         if position > 0 && Instant::now() >= until {
             pumped.is_more = true;
@@ -230,14 +229,19 @@ async fn pump_once(
         }
         let hops: i16 = row.try_get(0)?;
         let Stored { id, part, message } = Stored::read(row, 1, false)?;
-        let has_left = match &message {
+        if !from.is_topic && from.target(part).is_none() {
+            // A transaction that was open when the entity stopped to forward has released it.
+            back.push(id);
+            continue;
+        }
+        let done = match &message {
             Ok(message) => {
                 let leaving = Leaving { id, part, hops, message };
                 if from.is_topic {
                     copy(inner, transaction, &leaving, &subscriptions, &mut pumped).await?;
-                    true
+                    Done::Left
                 } else {
-                    forward(inner, transaction, &from, &leaving, &mut pumped).await?
+                    forward(inner, transaction, &from, &leaving, &mut budget, &mut pumped).await?
                 }
             }
             Err(error) => {
@@ -245,112 +249,24 @@ async fn pump_once(
                 log::unreadable(from.path.as_str(), id, &error.to_string());
                 let reason = DeadLetterReason::DeserializationFailed;
                 stay(inner, transaction, id, &DeadLetter::new(reason, error.to_string()), true).await?;
-                false
+                Done::Stays
             }
         };
-        if has_left {
-            left.push(id);
+        match done {
+            Done::Left => left.push(id),
+            Done::Stays => {}
+            Done::Waits(target) => {
+                (pumped.is_more, pumped.not_summed) = (true, Some(target));
+                break;
+            }
         }
+    }
+    if !back.is_empty() {
+        let sql = inner.sql("UPDATE {s}.messages SET state = 1 WHERE id = ANY ($1)");
+        rows(transaction, &sql, &[(&back, Type::INT8_ARRAY)]).await?;
+        pumped.targets.insert(entity);
     }
     let sql = inner.sql("DELETE FROM {s}.messages WHERE id = ANY ($1)");
     rows(transaction, &sql, &[(&left, Type::INT8_ARRAY)]).await?;
     Ok(pumped)
-}
-
-/// Why a message is not forwarded.
-enum Refused {
-    /// The target does not take it now.
-    Now(SendError),
-    /// It cannot be stored again.
-    ForGood(SendError),
-}
-
-/// Forwards a message. `false` if it stays, as a dead letter.
-async fn forward(
-    inner: &Arc<Inner>,
-    transaction: &mut Transaction<'_>,
-    from: &From,
-    leaving: &Leaving<'_>,
-    pumped: &mut Pumped,
-) -> Result<bool, Failure> {
-    let &Leaving { id, part, hops, .. } = leaving;
-    if hops >= MAX_HOPS {
-        let dead_letter = DeadLetter::new(DeadLetterReason::MaxTransferHopCountExceeded, "");
-        stay(inner, transaction, id, &dead_letter, true).await?;
-        pumped.died = true;
-        return Ok(false);
-    }
-    let target = if part == 0 { &from.forward_to } else { &from.forward_dead_to };
-    match offer(inner, transaction, target.as_deref(), from, leaving).await? {
-        Ok((target, forwards)) => {
-            pumped.targets.insert(target);
-            if forwards {
-                pumped.next.insert(target);
-            }
-            Ok(true)
-        }
-        Err(Refused::Now(refused)) => {
-            let dead_letter = DeadLetter::new(DeadLetterReason::ForwardTargetUnavailable, refused.to_string());
-            stay(inner, transaction, id, &dead_letter, false).await?;
-            // A dead letter that stays is tried again later, and not at once.
-            pumped.died |= part == 0;
-            Ok(false)
-        }
-        Err(Refused::ForGood(refused)) => {
-            log::not_stored(&from.path, id, &refused);
-            stay(inner, transaction, id, &dead_letter::not_stored(&refused), true).await?;
-            pumped.died = true;
-            Ok(false)
-        }
-    }
-}
-
-/// Sends a message to the entity of this name. The inner error is its refusal.
-async fn offer(
-    inner: &Arc<Inner>,
-    transaction: &mut Transaction<'_>,
-    target: Option<&str>,
-    from: &From,
-    leaving: &Leaving<'_>,
-) -> Result<Result<(i64, bool), Refused>, Failure> {
-    let Leaving { part, hops, message, .. } = leaving;
-    let sql = inner.sql("SELECT id, kind = 1 OR forward_to IS NOT NULL FROM {s}.entities WHERE key = $1");
-    let found = rows(transaction, &sql, &[(&target, Type::TEXT)]).await?;
-    let Some(row) = found.first() else { return Ok(Err(Refused::Now(SendError::new(ErrorKind::EntityNotFound)))) };
-    let (to, forwards): (i64, bool) = (row.try_get(0)?, row.try_get(1)?);
-    let prepared = match Prepared::of((*message).clone()) {
-        Ok(prepared) => prepared.now(),
-        Err(refused) => return Ok(Err(Refused::ForGood(refused))),
-    };
-    let bytes = prepared.size.try_into().unwrap_or(0);
-    if let Err(full) = quota::check(inner, &**transaction, to, 1, bytes).await? {
-        return Ok(Err(Refused::Now(full)));
-    }
-    let source = if *part == 1 { Some(from.path.as_str()) } else { message.dead_letter_source() };
-    let origin = Origin { number: leaving.origin(), hops: hops + 1, source };
-    let savepoint = transaction.transaction().await?;
-    match insert(&*savepoint, &inner.schema, (to, true), &[&prepared], origin).await {
-        Ok(_) => {
-            savepoint.commit().await?;
-            Ok(Ok((to, forwards)))
-        }
-        Err(failure) if failure.state().is_some_and(|state| state.starts_with("CN")) => {
-            savepoint.rollback().await?;
-            Ok(Err(Refused::Now(failure.into())))
-        }
-        Err(failure) => Err(failure),
-    }
-}
-
-async fn stay(
-    inner: &Arc<Inner>,
-    transaction: &Transaction<'_>,
-    id: i64,
-    dead_letter: &DeadLetter,
-    stays: bool,
-) -> Result<(), Failure> {
-    let (reason, description) = dead_letter::columns(dead_letter);
-    let parameters: [Parameter<'_>; 4] =
-        [(&id, Type::INT8), (&reason, Type::TEXT), (&description, Type::TEXT), (&stays, Type::BOOL)];
-    rows(transaction, &inner.sql("SELECT {s}.stay($1, $2, $3, $4)"), &parameters).await.map(drop)
 }

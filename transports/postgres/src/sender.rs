@@ -213,7 +213,7 @@ pub(crate) async fn numbers(inner: &Inner, entity: i64, sent: &[Sent]) -> Result
 
 /// Checks whether the entity takes these, as far as the database does not check it.
 pub(crate) async fn check(inner: &Arc<Inner>, entity: &Entity, messages: &[Prepared]) -> Result<(), SendError> {
-    quota::check(inner, &inner.database, entity.id, messages.len(), bytes(messages)).await?
+    quota::check(inner, entity.id, messages.len(), bytes(messages)).await?
 }
 
 /// Adds the details of each refusal.
@@ -241,10 +241,10 @@ const TOGETHER_BYTES: u64 = 4 << 20;
 /// Sends requests in order, until all senders of requests are dropped.
 async fn run(inner: Arc<Inner>, mut entity: Entity, mut requests: mpsc::Receiver<Request>) {
     let mut waiting = Vec::new();
-    let mut changes = inner.quota.changes();
+    let mut changes = inner.quota.changes(entity.id);
     while requests.recv_many(&mut waiting, TOGETHER).await > 0 {
         while !waiting.is_empty() {
-            let now = inner.quota.changes();
+            let now = inner.quota.changes(entity.id);
             // It may forward from now on, or no longer. If that cannot be read, the next process that checks forwards.
             if changes != now
                 && let Ok(found) = inner.find(&entity.path).await
@@ -307,7 +307,7 @@ async fn send(inner: &Arc<Inner>, entity: &Entity, requests: &[Request]) -> Resu
     let messages: Vec<&Prepared> = requests.iter().flat_map(|request| &request.messages).collect();
     let bytes = requests.iter().map(Request::bytes).sum();
     let sent = async {
-        if let Err(full) = quota::check(inner, &inner.database, entity.id, messages.len(), bytes).await? {
+        if let Err(full) = quota::check(inner, entity.id, messages.len(), bytes).await? {
             return Ok(Err(full));
         }
         let inserted = inner

@@ -88,3 +88,27 @@ async fn a_message_that_is_abandoned_while_its_queue_begins_to_forward_end_forwa
     drop(client);
     fixture.end_forwarded().await;
 }
+
+/// Rules: K-259.
+/// In a transaction that is open while the queue stops to forward, it was put where forwarded messages wait.
+#[tokio::test]
+async fn a_message_that_is_released_while_its_queue_ceases_to_forward_stays_in_it() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let delivery = fixture.locked().await;
+    let mut client = fixture.postgres.pool().get().await.unwrap();
+    let keeping = client.transaction().await.unwrap();
+    let keep = format!("SELECT FROM {}.plain FOR UPDATE", fixture.schema);
+    keeping.execute(&keep, &[]).await.unwrap();
+    fixture.forward().await;
+    keeping.rollback().await.unwrap();
+    let transaction = client.transaction().await.unwrap();
+    delivery.lease.settle_in(&transaction, Disposition::ABANDON).await.unwrap();
+    fixture.postgres.update(&EntityPath::new(QUEUE).unwrap(), &QueueSettings::default().into()).await.unwrap();
+    transaction.commit().await.unwrap();
+    drop(client);
+    let mut receiver = fixture.postgres.receiver(QUEUE).await.unwrap();
+    let delivery = receiver.receive_within(LONG).await.unwrap();
+    assert_eq!(delivery.message.received().unwrap().delivery_count, 2);
+    delivery.complete().await.unwrap();
+    fixture.end().await;
+}

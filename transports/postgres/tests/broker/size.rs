@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use consign::{
     Message,
-    administration::QueueSettings,
+    administration::{Administration, QueueSettings},
+    message::EntityPath,
     transport::{ErrorKind, Sender},
 };
 use consign_conformance::log::Lines;
@@ -110,4 +111,39 @@ async fn an_entity_without_a_limit_is_not_summed_up() {
     fixture.postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
     assert!(!is_summed(&fixture).await);
     fixture.end().await;
+}
+
+/// Rules: K-336.
+#[tokio::test]
+async fn a_send_that_is_not_checked_is_logged() {
+    let (lines, _guard) = Lines::capture();
+    let options = |schema: &str| options(schema).timeout(Duration::from_secs(2));
+    let Some(fixture) = Fixture::with(QueueSettings::default(), options).await else { return };
+    replace_sum(&fixture, "PERFORM pg_sleep(300)").await;
+    fixture.postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
+    let is_logged = |line: &String| line.contains("WARN") && line.contains("could not be summed up in time");
+    assert!(lines.all().iter().any(is_logged), "{:?}", lines.all());
+    fixture.end().await;
+}
+
+/// Rules: T-60.
+/// With one connection too: its transaction does not wait for another one.
+#[tokio::test]
+async fn forwarded_messages_of_one_transaction_do_not_exceed_the_size_of_their_target() {
+    for connections in [1, 4] {
+        let options = |schema: &str| options(schema).connections(connections);
+        let Some(fixture) = Fixture::with(QueueSettings::default(), options).await else { return };
+        let postgres = &fixture.postgres;
+        postgres.create_queue("target", QueueSettings::default().max_size(8 << 20)).await.unwrap();
+        let sender = postgres.sender(QUEUE).await.unwrap();
+        for _ in 0..60 {
+            sender.send(large()).await.unwrap();
+        }
+        let settings = QueueSettings::default().forward_to("target").into();
+        postgres.update(&EntityPath::new(QUEUE).unwrap(), &settings).await.unwrap();
+        let (source, target) = (postgres.counts(QUEUE).await.unwrap(), postgres.counts("target").await.unwrap());
+        // As many as fit, with 256 bytes of each message beside its body.
+        assert_eq!((target.active, source.dead_lettered), (41, 19));
+        fixture.end().await;
+    }
 }
