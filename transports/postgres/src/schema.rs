@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The versions in their order. A released version is never changed; a change is another version.
-const VERSIONS: [&str; 5] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5];
+const VERSIONS: [&str; 6] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6];
 
 const VERSION_1: &str = concat!(
     include_str!("../schema/1/tables.sql"),
@@ -54,6 +54,8 @@ const VERSION_5: &str = concat!(
     include_str!("../schema/5/upkeep.sql"),
     include_str!("../schema/5/sessions.sql"),
 );
+
+const VERSION_6: &str = concat!(include_str!("../schema/6/due.sql"), include_str!("../schema/6/upkeep.sql"));
 
 /// How long a migration may take, including the wait for another one.
 const LONGEST: Duration = Duration::from_secs(60);

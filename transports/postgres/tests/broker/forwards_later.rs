@@ -6,6 +6,7 @@ use consign::{
     Disposition, Message,
     administration::{Administration, QueueSettings},
     message::EntityPath,
+    settlement::{DeadLetter, DeadLetterReason},
     transport::{Delivery, Lease, ReceiverExt, Sender},
 };
 use consign_postgres::PostgresLease;
@@ -111,4 +112,54 @@ async fn a_message_that_is_released_while_its_queue_ceases_to_forward_stays_in_i
     assert_eq!(delivery.message.received().unwrap().delivery_count, 2);
     delivery.complete().await.unwrap();
     fixture.end().await;
+}
+
+impl Fixture {
+    async fn locked_dead_letter(&self) -> Delivery<PostgresLease> {
+        self.locked()
+            .await
+            .dead_letter(DeadLetter::new(DeadLetterReason::Application("test".into()), ""))
+            .await
+            .unwrap();
+        let mut dead_letters = self.postgres.receiver(&format!("{QUEUE}/$DeadLetterQueue")).await.unwrap();
+        dead_letters.receive_within(LONG).await.unwrap()
+    }
+
+    async fn forward_dead_letters(&self) {
+        let settings = QueueSettings::default().forward_dead_letters_to("target").into();
+        self.postgres.update(&EntityPath::new(QUEUE).unwrap(), &settings).await.unwrap();
+    }
+}
+
+/// Rules: K-259.
+/// At once, by the process that settles.
+#[tokio::test]
+async fn a_dead_letter_that_is_released_after_its_queue_has_begun_to_forward_them_end_forwarded() {
+    for is_abandoned in [true, false] {
+        let seldom = |schema: &str| options(schema).poll_every(Duration::from_secs(3_600));
+        let Some(fixture) = Fixture::with(QueueSettings::default(), seldom).await else { return };
+        let delivery = fixture.locked_dead_letter().await;
+        fixture.forward_dead_letters().await;
+        if is_abandoned {
+            delivery.abandon().await.unwrap();
+        } else {
+            delivery.lease.release().await.unwrap();
+        }
+        fixture.end_forwarded().await;
+    }
+}
+
+/// Rules: K-259.
+/// The transaction has read the settings before.
+#[tokio::test]
+async fn a_dead_letter_that_is_abandoned_while_its_queue_begins_to_forward_them_end_forwarded() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let delivery = fixture.locked_dead_letter().await;
+    let mut client = fixture.postgres.pool().get().await.unwrap();
+    let transaction = client.transaction().await.unwrap();
+    delivery.lease.settle_in(&transaction, Disposition::ABANDON).await.unwrap();
+    fixture.forward_dead_letters().await;
+    transaction.commit().await.unwrap();
+    drop(client);
+    fixture.end_forwarded().await;
 }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The first versions as they were released.
-const VERSIONS: [&[&str]; 4] = [
+const VERSIONS: [&[&str]; 5] = [
     &[
         include_str!("../../schema/1/tables.sql"),
         include_str!("../../schema/1/due.sql"),
@@ -42,9 +42,16 @@ const VERSIONS: [&[&str]; 4] = [
         include_str!("../../schema/4/upkeep.sql"),
         include_str!("../../schema/4/clients.sql"),
     ],
+    &[
+        include_str!("../../schema/5/receive.sql"),
+        include_str!("../../schema/5/due.sql"),
+        include_str!("../../schema/5/settle.sql"),
+        include_str!("../../schema/5/upkeep.sql"),
+        include_str!("../../schema/5/sessions.sql"),
+    ],
 ];
-/// What each of them has stored.
-const FORMATS: [&str; 4] = [FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4];
+/// What each of them has stored. Version 5 has the tables of version 4.
+const FORMATS: [&str; 5] = [FORMAT_1, FORMAT_2, FORMAT_3, FORMAT_4, FORMAT_4];
 
 /// Messages of each other state, in a queue of their own: some that have no number yet, one that is locked, one that is locked
 /// and deferred, one that is delayed, and one that was scheduled and is due.
