@@ -98,8 +98,8 @@ pub(super) fn write(event: &CloudEvent, prefix: Prefix) -> Result<Message, Cloud
             continue;
         }
         let value = match value {
-            Attribute::Boolean(value) if prefix != Prefix::Ce => PropertyValue::from(*value),
-            Attribute::Integer(value) if prefix != Prefix::Ce => PropertyValue::from(*value),
+            Attribute::Boolean(value) if !prefix.is_text() => PropertyValue::from(*value),
+            Attribute::Integer(value) if !prefix.is_text() => PropertyValue::from(*value),
             value => PropertyValue::from(value.to_string()),
         };
         message = message.property(format!("{prefix_text}{name}"), value);

@@ -29,7 +29,7 @@
 //! | `cloudEvents_` | the AMQP binding since 1.0.3, the SDK for Python | yes | [`Mode::Binary`] |
 //! | `cloudEvents:` | the AMQP binding up to 1.0.2, Azure | yes | [`Prefix::Colon`] |
 //! | `ce-` | the RabbitMQ binding of Knative, the NATS and the HTTP binding | in any case | [`Prefix::Ce`] |
-//! | `ce_` | the Kafka binding, over a bridge | in any case | no |
+//! | `ce_` | the Kafka binding | in any case | [`Prefix::Kafka`] |
 //!
 //! An event without data that has a `datacontenttype` has an empty body in this mode, and is read as one with empty data.
 //!

@@ -12,6 +12,8 @@ pub enum Prefix {
     /// `ce-`, as the RabbitMQ binding of Knative, the NATS binding and the HTTP binding have it. Every value is written as
     /// text.
     Ce,
+    /// `ce_`, as the Kafka binding has it. Every value is written as text.
+    Kafka,
 }
 
 impl Prefix {
@@ -22,11 +24,17 @@ impl Prefix {
             Self::Underscore => "cloudEvents_",
             Self::Colon => "cloudEvents:",
             Self::Ce => "ce-",
+            Self::Kafka => "ce_",
         }
+    }
+
+    /// Whether every value is written as text.
+    pub(super) const fn is_text(self) -> bool {
+        matches!(self, Self::Ce | Self::Kafka)
     }
 }
 
-/// The prefixes that are read: those that are written, and `ce_` of the Kafka binding.
+/// The prefixes that are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
     Underscore,

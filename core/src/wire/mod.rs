@@ -45,6 +45,8 @@
 
 pub mod binary;
 mod digits;
+#[doc(hidden)]
+pub mod fields;
 pub mod json;
 mod malformed;
 #[cfg(test)]

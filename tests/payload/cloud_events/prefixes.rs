@@ -185,9 +185,12 @@ fn names_are_read_as_sdks_let_them_through_and_written_as_specified() {
 fn a_prefix_is_chosen_when_an_event_is_written() {
     let event = event().with_extension("number", 5).unwrap().with_extension("truth", true).unwrap();
     let event = event.with_data("text/plain", "x").unwrap();
-    for (prefix, number) in
-        [(Prefix::Underscore, 5.into()), (Prefix::Colon, 5.into()), (Prefix::Ce, PropertyValue::from("5"))]
-    {
+    for (prefix, number) in [
+        (Prefix::Underscore, 5.into()),
+        (Prefix::Colon, 5.into()),
+        (Prefix::Ce, PropertyValue::from("5")),
+        (Prefix::Kafka, PropertyValue::from("5")),
+    ] {
         let message = event.to_message(Mode::BinaryWith(prefix)).unwrap();
         let names: Vec<_> = message.application_properties().iter().map(|(name, _)| name).collect();
         let expected = ["id", "number", "source", "specversion", "truth", "type"];
