@@ -14,6 +14,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("consign-rules", &["consign-core"]),
     ("consign-broker", &["consign-core", "consign-rules"]),
     ("consign-amqp10", &["consign-amqp", "consign-core"]),
+    ("consign-convert-rdkafka", &["consign-core"]),
+    ("consign-convert-sqs", &["consign-core"]),
     ("consign-example-transport", &["consign-core"]),
     ("consign-http", &["consign-core", "consign-rules"]),
     ("consign-nats", &["consign-core", "consign-rules"]),
