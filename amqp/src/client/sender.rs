@@ -39,8 +39,8 @@ impl SenderLink {
         self.send_with(OutboundDelivery::default(), &[message.into()]).await
     }
 
-    /// Sends a delivery whose payload is the chunks in order, and waits for its outcome unless it is sent settled. An empty tag is
-    /// replaced by one of 8 bytes that no other delivery of the link has.
+    /// Sends a delivery whose payload is the chunks in order, and waits for its outcome. One that is sent settled has none: the wait
+    /// ends when all of it is handed over, so that closing the connection does not cut it off. An empty tag is replaced by one of 8 bytes that no other delivery of the link has.
     ///
     /// # Errors
     /// - [`Error::TimedOut`]: the receiver gave no credit, and nothing was sent; or it sent no outcome, and the message may
@@ -57,7 +57,7 @@ impl SenderLink {
             delivery.tag = tag.to_vec().into();
         }
         let outcome = self.hand_over(delivery, payload).await?;
-        let Some(outcome) = outcome else { return Ok(None) };
+        let Some(outcome) = outcome else { return self.sent().await };
         self.link
             .connection()
             .within("outcome", outcome)
@@ -99,6 +99,24 @@ impl SenderLink {
         let sent = sent.await;
         drop(pending);
         sent
+    }
+
+    /// Waits until no rest of a delivery is left.
+    async fn sent(&self) -> Result<Option<DeliveryState>, Error> {
+        let id = self.link.id;
+        let sent = self.link.connection().wait("end of the transfer", &self.link.changed, |engine, routes| {
+            if let Some(error) = routes.link_error(id) {
+                return Some(Err(error));
+            }
+            if !engine.has_rest(id) {
+                return Some(Ok(None));
+            }
+            if !routes.stalled.contains(&id) {
+                routes.stalled.push(id);
+            }
+            None
+        });
+        sent.await
     }
 
     /// Detaches the link and closes it, and waits until the server has confirmed it.

@@ -44,6 +44,11 @@ impl<'c> Chunks<'c> {
         }
     }
 
+    /// Returns how many of the chunks were taken, and how much of the next one.
+    pub(super) const fn position(&self, chunks: &[Bytes]) -> (usize, usize) {
+        (chunks.len() - self.slices.len(), self.offset)
+    }
+
     /// Returns the chunks that are left.
     pub(super) fn rest(&self) -> Vec<Bytes> {
         let mut rest = self.slices.to_vec();

@@ -80,10 +80,10 @@ impl Connection {
             session_limit: options.max_sessions,
             link_limit: options.max_connection_links,
             incomplete: Incomplete::default(),
+            out: Writer::new(options.output_limit),
             options,
             is_client,
             phase: Phase::Header { authenticated: false },
-            out: Writer::new(),
             events: VecDeque::new(),
             open: None,
             may_write: false,
@@ -216,7 +216,7 @@ impl Connection {
         if open.max_frame_size < crate::frame::MIN_MAX_FRAME_SIZE {
             return Err(Violation::MaxFrameSize(open.max_frame_size));
         }
-        self.timers.opened_by_peer(open.idle_time_out)?;
+        self.timers.opened_by_peer(open.idle_time_out, self.out.queue.taken())?;
         self.out.set_max_frame_size(open.max_frame_size.min(self.options.max_frame_size));
         self.peer_channel_max = open.channel_max;
         self.opened_by_peer = true;

@@ -217,9 +217,10 @@ pub enum CommandError {
     TooManyUnsettled,
     /// The link has no credit.
     NoCredit,
-    /// The window of the session is closed, or the previous delivery of the link is not sent completely.
+    /// The window of the session is closed, so that the previous delivery of the link may not be sent completely.
     NoWindow,
-    /// The output has reached [`Options::output_limit`](super::Options::output_limit).
+    /// The output has reached [`Options::output_limit`](super::Options::output_limit), so that the previous delivery of the link may
+    /// not be sent completely.
     OutputFull,
     /// The delivery tag is longer than 32 bytes.
     TagTooLong,

@@ -45,7 +45,7 @@ impl Connection {
     /// an input never needs more than [`Options::max_frame_size`](super::Options::max_frame_size) bytes. A violation of the protocol is
     /// reported by an event, and to the peer.
     pub fn receive(&mut self, now: Duration, input: &mut BytesMut) -> Received {
-        self.timers.received(now, input.len());
+        self.timers.received(now, input.len(), self.out.queue.taken());
         let received = self.steps(input);
         self.timers.leave(input.len());
         self.open_windows();
@@ -78,9 +78,12 @@ impl Connection {
             Phase::Frames => self.opened_by_peer && !self.opened,
             Phase::Header { .. } | Phase::Closed => false,
         };
-        waits
-            || self.events.len() >= self.options.event_limit
-            || self.out.queue.len() >= self.options.output_limit.saturating_mul(2)
+        waits || self.events.len() >= self.options.event_limit || self.is_output_blocked()
+    }
+
+    /// Whether no input is taken before output is written.
+    pub(super) const fn is_output_blocked(&self) -> bool {
+        self.out.queue.len() >= self.options.output_limit.saturating_mul(2)
     }
 
     /// Takes a protocol header or a frame. False if it is not complete.

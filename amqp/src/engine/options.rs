@@ -44,7 +44,8 @@ pub struct Options {
     ///
     /// Some clients send before they have received credit. Others are detached with `amqp:link:transfer-limit-exceeded`.
     pub credit_overrun: u32,
-    /// The connection is closed if the peer sends nothing for this long. Half of it is announced to the peer. None by default.
+    /// The connection is closed if the peer sends nothing for this long, or reads nothing for this long while so much output waits
+    /// that no input is read. Half of it is announced to the peer. None by default.
     pub idle_timeout: Option<Duration>,
     /// How long the peer may take to authenticate and open the connection, and to answer a close. 20 seconds by default.
     pub handshake_timeout: Duration,

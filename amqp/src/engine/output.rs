@@ -14,9 +14,14 @@ use super::Connection;
 ///     stream.write_all_buf(&mut connection.output()).await?;
 /// }
 /// ```
-#[derive(Debug)]
 pub struct Output<'c> {
-    queue: &'c mut OutputQueue,
+    connection: &'c mut Connection,
+}
+
+impl fmt::Debug for Output<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Output").field("queue", &self.connection.out.queue).finish()
+    }
 }
 
 /// What is to be written: heads of frames in one buffer, payloads as they were given.
@@ -58,6 +63,11 @@ impl OutputQueue {
     /// The number of bytes that were ever appended.
     pub(super) const fn appended(&self) -> u64 {
         self.appended
+    }
+
+    /// The number of bytes that were ever written.
+    pub(super) const fn taken(&self) -> u64 {
+        self.appended.wrapping_sub(self.length as u64)
     }
 
     /// Appends what `write` appends to the heads; nothing if it fails.
@@ -156,11 +166,11 @@ impl OutputQueue {
 
 impl Buf for Output<'_> {
     fn remaining(&self) -> usize {
-        self.queue.writable
+        self.connection.out.queue.writable
     }
 
     fn chunk(&self) -> &[u8] {
-        let queue = &*self.queue;
+        let queue = &self.connection.out.queue;
         match queue.segments.front() {
             Some(Segment::Head(size)) => queue.heads.get(queue.written..queue.written + size).unwrap_or_default(),
             Some(Segment::Payload(payload)) => payload,
@@ -169,12 +179,13 @@ impl Buf for Output<'_> {
     }
 
     fn chunks_vectored<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+        let queue = &self.connection.out.queue;
         let mut filled = 0;
-        let mut start = self.queue.written;
-        for (slice, segment) in slices.iter_mut().zip(&self.queue.segments) {
+        let mut start = queue.written;
+        for (slice, segment) in slices.iter_mut().zip(&queue.segments) {
             let bytes = match segment {
                 Segment::Head(size) => {
-                    let bytes = self.queue.heads.get(start..start + size).unwrap_or_default();
+                    let bytes = queue.heads.get(start..start + size).unwrap_or_default();
                     start += size;
                     bytes
                 }
@@ -187,9 +198,10 @@ impl Buf for Output<'_> {
         filled
     }
 
-    /// Removes what was written, at most what [`Buf::remaining`] says.
+    /// Removes what was written, at most what [`Buf::remaining`] says. The rest of a large delivery follows it.
     fn advance(&mut self, count: usize) {
-        self.queue.advance(count);
+        self.connection.out.queue.advance(count);
+        self.connection.resume();
     }
 }
 
@@ -204,12 +216,12 @@ impl Connection {
     /// before the next [`Connection::send`].
     #[must_use]
     pub const fn is_output_full(&self) -> bool {
-        self.out.queue.len() >= self.options.output_limit
+        self.out.is_full()
     }
 
     /// Returns the bytes to write next.
     pub fn output(&mut self) -> Output<'_> {
         self.out.flush();
-        Output { queue: &mut self.out.queue }
+        Output { connection: self }
     }
 }

@@ -16,6 +16,8 @@ pub(super) struct Timers {
     idle_timeout: Option<Duration>,
     /// When the peer is taken for dead.
     idle: Option<Duration>,
+    /// The bytes of output that were written when that was set.
+    written: u64,
     /// The bytes of input that were left by the last call.
     left: usize,
     /// How often the output is looked at, a quarter of the peer's idle timeout, and when next.
@@ -32,6 +34,7 @@ impl Timers {
             handshake: Some(now.saturating_add(options.handshake_timeout)),
             idle_timeout: options.idle_timeout,
             idle: None,
+            written: 0,
             left: 0,
             interval: Duration::ZERO,
             heartbeat: None,
@@ -39,12 +42,12 @@ impl Timers {
         }
     }
 
-    /// Takes the time of a call with so many bytes of input.
-    pub(super) fn received(&mut self, now: Duration, input: usize) {
+    /// Takes the time of a call with so many bytes of input, after so many bytes of output were written.
+    pub(super) fn received(&mut self, now: Duration, input: usize, written: u64) {
         self.now = self.now.max(now);
         // A call without new bytes does not show that the peer is alive.
         if input > self.left {
-            self.restart_idle();
+            self.restart_idle(written);
         }
     }
 
@@ -53,15 +56,16 @@ impl Timers {
         self.left = input;
     }
 
-    fn restart_idle(&mut self) {
+    fn restart_idle(&mut self, written: u64) {
+        self.written = written;
         if self.handshake.is_none() {
             self.idle = self.idle_timeout.map(|timeout| self.now.saturating_add(timeout));
         }
     }
 
-    pub(super) fn opened_by_peer(&mut self, idle_time_out: Option<u32>) -> Result<(), Violation> {
+    pub(super) fn opened_by_peer(&mut self, idle_time_out: Option<u32>, written: u64) -> Result<(), Violation> {
         self.handshake = None;
-        self.restart_idle();
+        self.restart_idle(written);
         let milliseconds = idle_time_out.unwrap_or(0);
         if milliseconds > 0 {
             let timeout = Duration::from_millis(milliseconds.into());
@@ -110,11 +114,13 @@ impl Connection {
             return self.fail(Violation::HandshakeTimeout);
         }
         if due(self.timers.idle) {
-            // While the application does not read, the peer may have sent.
-            if !self.is_blocked() {
+            // While the application does not read, the peer may have sent. While the output is full, a peer that is there reads it.
+            let written = self.out.queue.taken();
+            let is_stuck = self.is_output_blocked() && written == self.timers.written;
+            if !self.is_blocked() || is_stuck {
                 return self.fail(Violation::IdleTimeout);
             }
-            self.timers.restart_idle();
+            self.timers.restart_idle(written);
         }
         if due(self.timers.heartbeat) {
             let appended = self.out.queue.appended();

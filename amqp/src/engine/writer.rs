@@ -13,11 +13,19 @@ pub(super) struct Writer {
     pub(super) pending: Option<(u16, Disposition)>,
     /// The largest frame of the peer. None before its open.
     max_frame_size: Option<u32>,
+    /// The bytes of output from which on no delivery is sent.
+    limit: usize,
+    /// Whether the rest of a delivery waits for output to be written, on any link.
+    pub(super) rest_waits: bool,
 }
 
 impl Writer {
-    pub(super) fn new() -> Self {
-        Self { queue: OutputQueue::default(), pending: None, max_frame_size: None }
+    pub(super) fn new(limit: usize) -> Self {
+        Self { queue: OutputQueue::default(), pending: None, max_frame_size: None, limit, rest_waits: false }
+    }
+
+    pub(super) const fn is_full(&self) -> bool {
+        self.queue.len() >= self.limit
     }
 
     pub(super) const fn set_max_frame_size(&mut self, size: u32) {

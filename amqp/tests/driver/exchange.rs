@@ -167,6 +167,44 @@ async fn a_link_that_is_refused_says_why() {
     assert!(session.attach_sender("c", "orders").await.is_ok(), "the session goes on");
 }
 
+/// Rules: A-58.
+#[tokio::test(start_paused = true)]
+async fn two_ends_that_send_a_large_message_at_the_same_time_both_succeed() {
+    const SIZE: usize = 8 << 20;
+    let engine = engine::Options::default().max_message_size(16 << 20);
+    let node = Node::with_options(engine.clone());
+    let options = Options::new("client").engine(engine);
+    let connection = Connection::open(stream(&node, 65_536), options).await.unwrap();
+    let session = connection.begin().await.unwrap();
+    let (first, second) = (message(vec![1; SIZE]), message(vec![2; SIZE]));
+    assert_eq!(sender(&session, "first").await.send(first.clone()).await.unwrap(), Some(accepted()));
+    let mut receiver = receiver(&session, "first").await;
+    let sender = sender(&session, "second").await;
+    // The credit precedes the message: the node begins to send when it reads the first part.
+    receiver.set_credit(1).unwrap();
+    let (outcome, delivery) = tokio::join!(sender.send(second), receiver.recv());
+    assert_eq!(outcome.unwrap(), Some(accepted()));
+    let delivery = delivery.unwrap();
+    let confirmed = receiver.settler().settle_confirmed(delivery.id, &accepted()).await;
+    assert_eq!(confirmed.unwrap(), Some(accepted()));
+    assert!(delivery.payload.into_bytes() == first);
+}
+
+/// Rules: A-58.
+#[tokio::test(start_paused = true)]
+async fn a_large_settled_delivery_is_sent_before_the_connection_is_closed() {
+    let engine = engine::Options::default().max_message_size(16 << 20);
+    let node = Node::with_options(engine.clone());
+    let options = Options::new("client").engine(engine);
+    let connection = Connection::open(stream(&node, 65_536), options).await.unwrap();
+    let session = connection.begin().await.unwrap();
+    let sender = sender(&session, "orders").await;
+    let delivery = OutboundDelivery { settled: true, ..OutboundDelivery::default() };
+    assert_eq!(sender.send_with(delivery, &[message(vec![1; 8 << 20])]).await.unwrap(), None);
+    connection.close().await.unwrap();
+    assert_eq!(node.len("orders"), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_settled_delivery_has_no_outcome() {
     let node = Node::new();

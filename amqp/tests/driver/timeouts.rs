@@ -115,6 +115,37 @@ async fn a_silent_server_is_noticed_by_the_idle_timeout() {
     );
 }
 
+/// Rules: A-58.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_reads_nothing_is_noticed_by_the_idle_timeout() {
+    let (client, mut server) = tokio::io::duplex(65_536);
+    let (mut near, far) = tokio::io::duplex(65_536);
+    let limits = engine::Options::default().max_message_size(16 << 20);
+    tokio::spawn(Node::with_options(limits.clone()).serve(far));
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = tokio::io::copy_bidirectional(&mut server, &mut near) => {}
+            _ = stopped => {}
+        }
+        // The streams stay open.
+        std::future::pending::<()>().await;
+    });
+    let engine = limits.idle_timeout(Duration::from_secs(2));
+    let connection = Connection::open(client, options().engine(engine)).await.unwrap();
+    let session = connection.begin().await.unwrap();
+    let sender = session.attach_sender("s", "orders").await.unwrap();
+    stop.send(()).unwrap();
+    let sent = tokio::spawn(async move { sender.send(message(vec![0; 4 << 20])).await });
+    let closed = tokio::time::timeout(Duration::from_secs(60), connection.closed()).await;
+    let error = closed.expect("closed by the idle timeout, of the paused clock");
+    assert!(
+        matches!(&error, Error::Closed(Reason::Violation(violation)) if **violation == Violation::IdleTimeout),
+        "{error}"
+    );
+    assert!(matches!(sent.await.unwrap(), Err(Error::Closed(_))));
+}
+
 /// A stream on which nothing is read from half a second after its first read on.
 struct Silenced {
     stream: tokio::io::DuplexStream,

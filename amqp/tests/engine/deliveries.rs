@@ -1,4 +1,4 @@
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use consign_amqp::{
     engine::{CommandError, DeliveryId, Event, LinkId, Options, OutboundDelivery},
     types::{
@@ -301,6 +301,42 @@ fn a_delivery_that_waits_for_the_window_can_be_aborted() {
     };
     assert!(transfer.aborted && !transfer.more && payload.is_empty());
     assert_eq!(peer.engine.settle(link, [id], None, true), Ok(0));
+}
+
+/// Rules: A-58.
+#[test]
+fn a_large_delivery_fills_the_output_to_its_limit_and_goes_on_when_it_is_written() {
+    let (mut peer, link) = Peer::attached(Options::default().max_frame_size(512).output_limit(1_000), Role::Receiver);
+    peer.flow(Flow { handle: Some(0), link_credit: Some(5), ..Flow::default() });
+    let message: Vec<u8> = (0..20_000_u32).map(|n| n.to_le_bytes()[0]).collect();
+    let chunks: Vec<Bytes> = message.chunks(700).map(Bytes::copy_from_slice).collect();
+    peer.engine.send(link, OutboundDelivery::default(), &chunks).unwrap();
+    assert!(peer.engine.output().remaining() <= 1_000 + 512);
+    assert_eq!(peer.engine.sendable(link), 0);
+    assert_eq!(peer.engine.send(link, OutboundDelivery::default(), &[]), Err(CommandError::OutputFull));
+    let mut written = Vec::new();
+    for (_, frame, payload) in peer.frames() {
+        let Performative::Transfer(transfer) = frame else { panic!("{frame:?}") };
+        written.extend_from_slice(&payload);
+        assert_eq!(transfer.more, written.len() < message.len());
+    }
+    assert_eq!(written, message);
+    assert!(peer.engine.sendable(link) > 0);
+}
+
+/// Rules: A-58.
+#[test]
+fn the_rest_of_a_delivery_that_waits_for_the_output_can_be_aborted() {
+    let (mut peer, link) = Peer::attached(Options::default().max_frame_size(512).output_limit(1_000), Role::Receiver);
+    peer.flow(Flow { handle: Some(0), link_credit: Some(5), ..Flow::default() });
+    let id = peer.engine.send(link, OutboundDelivery::default(), &[vec![0; 20_000].into()]).unwrap();
+    assert_eq!(peer.engine.abort(link), Ok(Some(id)));
+    let frames = peer.frames();
+    let aborted: Vec<_> = frames
+        .iter()
+        .map(|(_, frame, _)| matches!(frame, Performative::Transfer(transfer) if transfer.aborted))
+        .collect();
+    assert!(matches!(aborted[..], [false, false, true] | [false, false, false, true]), "{frames:?}");
 }
 
 #[test]

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use bytes::{Buf, Bytes};
 use consign_amqp::{
     engine::{CommandError, Event, Options, OutboundDelivery, Reason, Received, Violation},
@@ -51,6 +53,25 @@ fn a_peer_that_reads_no_answers_is_not_read_from() {
     assert_eq!(peer.receive(), Received::Blocked);
     let written: usize = peer.frames().len();
     assert!(written < 100, "{written}");
+}
+
+/// Rules: A-58.
+#[test]
+fn a_peer_that_reads_nothing_while_the_output_is_full_is_closed_by_the_idle_timeout() {
+    let idle = Duration::from_secs(2);
+    let (mut peer, _) = Peer::attached(Options::default().output_limit(1_000).idle_timeout(idle), Role::Sender);
+    let echo = encode(0, Flow { echo: true, ..Flow::default() }, b"");
+    peer.write_bytes(&echo.repeat(1_000));
+    assert_eq!(peer.receive(), Received::Blocked);
+    // It has read a byte, and the output is full all the same.
+    peer.engine.output().advance(1);
+    assert_eq!(peer.receive(), Received::Blocked);
+    peer.engine.handle_deadline(idle);
+    assert_eq!((peer.events(), peer.engine.deadline()), (Vec::new(), Some(idle * 2)));
+    peer.engine.handle_deadline(idle * 2);
+    let events = peer.events();
+    let [Event::Closed { reason: Reason::Violation(violation) }] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(**violation, Violation::IdleTimeout);
 }
 
 /// Rules: A-58.

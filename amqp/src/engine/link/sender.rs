@@ -1,4 +1,4 @@
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 use super::{End, Link, LinkState};
 use crate::{
@@ -18,7 +18,7 @@ pub(in crate::engine) struct Sender {
     pub(super) initial_delivery_count: u32,
     /// The largest message that the receiver accepts.
     pub(super) max_message_size: Option<u64>,
-    /// The delivery that waits for the session window.
+    /// The delivery that waits for the session window, or for output to be written.
     pub(super) partial: Option<Partial>,
 }
 
@@ -40,7 +40,7 @@ impl Connection {
     /// Returns how many deliveries a sending link may send now: the least of its credit, the session window, and the unsettled
     /// deliveries that are left of [`Options::max_unsettled`](crate::engine::Options::max_unsettled).
     ///
-    /// It is 0 while the output is full, and while the rest of a delivery waits for the session window. A broker locks as many
+    /// It is 0 while the output is full, and while the rest of a delivery waits. A broker locks as many
     /// messages, and no more: a message that is locked and not sent has its lock expire.
     #[must_use]
     pub fn sendable(&self, link: LinkId) -> u32 {
@@ -71,6 +71,13 @@ impl Connection {
         }
     }
 
+    /// Returns whether the rest of a delivery waits on a sending link.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn has_rest(&self, link: LinkId) -> bool {
+        let link = self.session(link.session).and_then(|session| session.link(link));
+        matches!(link.map(|link| &link.end), Some(End::Sender(Sender { partial: Some(_), .. })))
+    }
+
     /// Returns the largest message that the receiver of a sending link accepts, in bytes. None without a limit.
     #[must_use]
     pub fn peer_message_size(&self, link: LinkId) -> Option<u64> {
@@ -94,7 +101,9 @@ impl Connection {
 
     /// Sends a delivery. Its payload is the chunks in order; they are not copied.
     ///
-    /// A delivery that needs more frames than the session window has is sent as far as possible, and the rest when the window opens.
+    /// A delivery that needs more frames than the session window has, or more bytes than
+    /// [`Options::output_limit`](crate::engine::Options::output_limit), is sent as far as possible. The rest follows when the window
+    /// opens, or output is written. It is discarded if the link is detached before.
     ///
     /// # Errors
     /// [`Connection::sendable`] is 0, by its reason; the tag is longer than 32 bytes, the message is larger than the receiver accepts,
@@ -115,9 +124,9 @@ impl Connection {
         let mut chunks = Chunks::new(payload);
         if state != LinkState::Attached || slot.credit == 0 {
             return Err(CommandError::NoCredit);
-        } else if sender.partial.is_some() || windows.sendable() == 0 {
+        } else if windows.sendable() == 0 {
             return Err(CommandError::NoWindow);
-        } else if full {
+        } else if full || sender.partial.is_some() {
             return Err(CommandError::OutputFull);
         } else if delivery.tag.len() > MAX_TAG {
             return Err(CommandError::TagTooLong);
@@ -153,8 +162,8 @@ impl Connection {
         Ok(id)
     }
 
-    /// Gives up the delivery of a sending link that waits for the session window, with [`DeliveryId`]. None if there is no such
-    /// delivery. The receiver is told when the window opens.
+    /// Gives up the delivery of a sending link of which a rest waits for the session window or for output to be written, with
+    /// [`DeliveryId`]. None if there is no such delivery. The receiver is told instead of the rest.
     ///
     /// # Errors
     /// The link is detached, or it receives.
@@ -191,16 +200,35 @@ impl Connection {
     }
 }
 
+impl Connection {
+    /// Sends what waits for output to be written, on all links.
+    pub(in crate::engine) fn resume(&mut self) {
+        if !self.out.rest_waits || self.out.is_full() || self.frames_allowed().is_err() {
+            return;
+        }
+        self.out.rest_waits = false;
+        for session in self.sessions.iter_mut().flatten() {
+            session.resume(&mut self.out);
+        }
+    }
+}
+
 impl Session {
-    /// Sends what waits for the session window, as far as it goes.
+    /// Sends what waits for the session window or for the output, as far as both permit.
+    ///
+    /// It stops at the limit of the output: two ends that send would each fill theirs and read no more.
     pub(in crate::engine) fn resume(&mut self, out: &mut Writer) {
         let Self { links, windows, id, .. } = self;
         for link in links.iter_mut().flatten() {
             let End::Sender(sender) = &mut link.end else { continue };
-            let Some(mut partial) = sender.partial.take() else { continue };
+            let Some(partial) = &mut sender.partial else { continue };
             let mut chunks = Chunks::new(&partial.rest);
             let mut finished = false;
             while !finished && windows.sendable() > 0 {
+                if out.is_full() {
+                    out.rest_waits = true;
+                    break;
+                }
                 let transfer = Transfer { handle: link.id.handle, aborted: partial.aborted, ..Transfer::default() };
                 // Without a tag and a state it fits.
                 if out.transfer(id.channel, transfer, &mut chunks).is_err() {
@@ -209,9 +237,14 @@ impl Session {
                 windows.sent();
                 finished = chunks.is_empty();
             }
-            if !finished {
-                partial.rest = chunks.rest();
-                sender.partial = Some(partial);
+            if finished {
+                sender.partial = None;
+            } else {
+                let (taken, offset) = chunks.position(&partial.rest);
+                partial.rest.drain(..taken);
+                if let Some(first) = partial.rest.first_mut() {
+                    first.advance(offset);
+                }
             }
         }
     }
