@@ -3,7 +3,7 @@ use std::time::Duration;
 use consign_amqp::{
     client::ReceiverLink,
     types::Attach,
-    value::{Binary, Described, Map, Symbol, Timestamp, Value},
+    value::{Array, Binary, Described, Map, Symbol, Timestamp, Value, ValueType},
 };
 use tokio::time::{Instant, timeout};
 
@@ -168,6 +168,43 @@ async fn the_holder_of_a_session_renews_it_and_has_its_state() {
     }
     link.detach().await.unwrap();
     assert_eq!(manage.call("com.microsoft:renew-session-lock", id).await.status(), 410);
+}
+
+/// Rules: N-08, N-11.
+#[tokio::test(start_paused = true)]
+async fn a_request_of_a_link_that_does_not_hold_the_session_is_refused() {
+    let harness = with_messages(&[("a", "s")]).await;
+    let session = harness.session().await;
+    let attach = || {
+        let attach = session_attach("orders", Some("s"));
+        (attach.name.clone(), attach)
+    };
+    let (first, attached) = attach();
+    let _first_link = session.attach_receiver_with(attached).await.unwrap();
+    let mut manage = Requester::attach(&session, "orders/$management").await;
+    tokio::time::advance(Duration::from_secs(61)).await;
+    let (second, attached) = attach();
+    let _second_link = session.attach_receiver_with(attached).await.unwrap();
+    assert_ne!(first, second);
+    let id = || ("session-id", Value::from("s"));
+    let numbers = Array::new(ValueType::Long, vec![1_i64.into()]).unwrap();
+    let requests = [
+        ("renew-session-lock", fields([id()]), 200),
+        ("get-session-state", fields([id()]), 200),
+        ("set-session-state", fields([id(), ("session-state", Value::Null)]), 200),
+        ("receive-by-sequence-number", fields([id(), ("sequence-numbers", numbers.into())]), 404),
+    ];
+    for (operation, body, status) in requests {
+        let operation = format!("com.microsoft:{operation}");
+        let of = |name: &str| [("associated-link-name", Value::from(name))];
+        let answer = manage.call_with(&operation, &of(&first), None, body.clone()).await;
+        assert_eq!(
+            (answer.status(), answer.condition()),
+            (410, Some("com.microsoft:session-lock-lost")),
+            "{operation}"
+        );
+        assert_eq!(manage.call_with(&operation, &of(&second), None, body).await.status(), status, "{operation}");
+    }
 }
 
 /// Rules: N-08, A-28.

@@ -52,7 +52,7 @@ impl Client {
         // Known before anything is removed: an answer that cannot be sent would lose it.
         let limit = self.reply_limit(engine, &to)?;
         let received = match session {
-            Some(session) => self.session(key, session)?.receive_deferred_within(&numbers, MAX_BYTES)?,
+            Some(session) => self.session_of(key, session, request)?.receive_deferred_within(&numbers, MAX_BYTES)?,
             None => queue(entity)?.receive_deferred_within(&numbers, MAX_BYTES)?,
         };
         let mut entries = Vec::with_capacity(received.len());

@@ -43,10 +43,27 @@ impl Client {
         }
     }
 
+    /// Returns the session that the link which a request names holds. Another link of the connection may have accepted the session
+    /// since.
+    pub(super) fn session_of(
+        &mut self,
+        key: &Arc<str>,
+        session: &str,
+        request: &Request,
+    ) -> Result<&mut SessionReceiver, Failure> {
+        if let Some(name) = request.property("associated-link-name") {
+            let holder = self.sessions.get(&Self::session_key(key, session)).and_then(|link| self.links.get(link));
+            if holder.is_some_and(|holder| holder.name != name) {
+                return Err(lock_lost(true));
+            }
+        }
+        self.session(key, session)
+    }
+
     /// `renew-session-lock`.
     pub(super) fn renew_session(&mut self, key: &Arc<str>, request: &Request) -> Result<Response, Failure> {
         let session = session_id(request.fields()?)?;
-        let until = self.session(key, session)?.renew()?;
+        let until = self.session_of(key, session, request)?.renew()?;
         let mut body = Map::default();
         body.push("expiration", WireTimestamp(until.as_millis()));
         Ok(Response::ok(body))
@@ -55,7 +72,7 @@ impl Client {
     /// `get-session-state`.
     pub(super) fn session_state(&mut self, key: &Arc<str>, request: &Request) -> Result<Response, Failure> {
         let session = session_id(request.fields()?)?;
-        let state = self.session(key, session)?.state()?;
+        let state = self.session_of(key, session, request)?.state()?;
         let mut body = Map::default();
         body.push("session-state", state.map(Binary));
         Ok(Response::ok(body))
@@ -77,7 +94,7 @@ impl Client {
             Some(Value::Binary(state)) => Some(bytes::Bytes::copy_from_slice(state)),
             Some(_) => return Err(wrong("session-state", "binary")),
         };
-        let call = self.session(key, session)?.set_state(state);
+        let call = self.session_of(key, session, request)?.set_state(state);
         self.reply_with(engine, to, call, |outcome: Result<(), SettleError>| {
             outcome.map_err(Failure::from)?;
             Ok(Response::ok(Map::default()))

@@ -68,20 +68,21 @@ impl Management {
         Ok(())
     }
 
-    /// Locks deferred messages: all of them, or none.
+    /// Locks deferred messages: all of them, or none. Those of a session are locked by the link that holds it.
     pub(crate) async fn receive_deferred(
         &self,
         numbers: &[SequenceNumber],
-        session: Option<&str>,
+        session: Option<(&str, &str)>,
     ) -> Result<Vec<Locked>, Failure> {
         let mut body = Map::default();
         body.push("sequence-numbers", longs(numbers));
         // Locked, and not deleted.
         body.push("receiver-settle-mode", 1_u32);
+        let (session, link) = session.unzip();
         if let Some(session) = session {
             body.push("session-id", session);
         }
-        let reply = self.call("com.microsoft:receive-by-sequence-number", body).await?;
+        let reply = self.call_in("com.microsoft:receive-by-sequence-number", body, link, None).await?;
         let locked = |entry: Result<&Map, Failure>| {
             let entry = entry?;
             let token = match entry.get("lock-token") {

@@ -5,7 +5,7 @@ use consign_amqp::value::{Binary, List, Map, Timestamp as WireTimestamp, Value};
 use consign_core::{time::Timestamp, transport::ErrorKind};
 
 use super::{Management, missing};
-use crate::error::Failure;
+use crate::{error::Failure, requests::Reply};
 
 /// The sessions of a page.
 const PAGE: i32 = 100;
@@ -27,17 +27,22 @@ fn lock_lost(failure: Failure) -> Failure {
 }
 
 impl Management {
+    /// Calls an operation of the holder of a session, which has accepted it with the link of that name.
+    async fn call_of(&self, operation: &'static str, body: Map, link: &str) -> Result<Reply, Failure> {
+        self.call_in(operation, body, Some(link), None).await.map_err(lock_lost)
+    }
+
     /// Extends the lock of a session, and returns until when it holds.
-    pub(crate) async fn renew_session(&self, session: &str) -> Result<Timestamp, Failure> {
-        let reply = self.call("com.microsoft:renew-session-lock", of(session)).await.map_err(lock_lost)?;
+    pub(crate) async fn renew_session(&self, session: &str, link: &str) -> Result<Timestamp, Failure> {
+        let reply = self.call_of("com.microsoft:renew-session-lock", of(session), link).await?;
         match reply.body.get("expiration") {
             Some(Value::Timestamp(WireTimestamp(millis))) => Ok(Timestamp::from_millis(*millis)),
             _ => Err(missing("expiration")),
         }
     }
 
-    pub(crate) async fn session_state(&self, session: &str) -> Result<Option<Bytes>, Failure> {
-        let reply = self.call("com.microsoft:get-session-state", of(session)).await.map_err(lock_lost)?;
+    pub(crate) async fn session_state(&self, session: &str, link: &str) -> Result<Option<Bytes>, Failure> {
+        let reply = self.call_of("com.microsoft:get-session-state", of(session), link).await?;
         match reply.body.get("session-state") {
             Some(Value::Binary(state)) => Ok(Some(Bytes::copy_from_slice(state))),
             None | Some(Value::Null) => Ok(None),
@@ -45,10 +50,15 @@ impl Management {
         }
     }
 
-    pub(crate) async fn set_session_state(&self, session: &str, state: Option<Bytes>) -> Result<(), Failure> {
+    pub(crate) async fn set_session_state(
+        &self,
+        session: &str,
+        link: &str,
+        state: Option<Bytes>,
+    ) -> Result<(), Failure> {
         let mut body = of(session);
         body.push("session-state", state.map(Binary));
-        self.call("com.microsoft:set-session-state", body).await.map_err(lock_lost)?;
+        self.call_of("com.microsoft:set-session-state", body, link).await?;
         Ok(())
     }
 

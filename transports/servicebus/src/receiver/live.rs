@@ -168,9 +168,9 @@ impl Live {
         self.credit > 0
     }
 
-    /// The connection of the link.
-    pub(crate) fn wire(&self) -> &Arc<Wire> {
-        &self.origin.wire
+    /// What the leases of the link share.
+    pub(crate) const fn origin(&self) -> &Arc<Origin> {
+        &self.origin
     }
 
     /// Has the server send `max` messages, and `ahead` more.

@@ -28,7 +28,7 @@ pub(crate) use self::{
     lease::{Right, removed},
     live::{Live, Wanted, attach, duration},
     settle::{ByToken, OnLink, outcome},
-    source::{Mode, Source},
+    source::{Mode, Origin, Source},
 };
 use crate::{
     capabilities::CAPABILITIES,

@@ -4,7 +4,7 @@ mod source;
 
 use std::{
     future::Future,
-    sync::{Arc, atomic::Ordering},
+    sync::{Arc, Weak, atomic::Ordering},
     task::{Context, Poll},
     time::Duration,
 };
@@ -26,7 +26,7 @@ use crate::{
     authorization::Wire,
     error::Failure,
     management::Management,
-    receiver::{Live, Source},
+    receiver::{Live, Origin, Source},
     retry::{Effect, retry},
     transport,
 };
@@ -44,6 +44,10 @@ struct Shared {
     source: Arc<Source>,
     /// The connection of the link: operations on the session go over it.
     wire: Arc<Wire>,
+    /// The link that holds the session. An operation that outlives the session does not keep it attached.
+    origin: Weak<Origin>,
+    /// The name of the link.
+    link: String,
 }
 
 impl Shared {
@@ -63,23 +67,36 @@ impl Shared {
     {
         let operation = &operation;
         let called = retry(&self.source.core, effect, || async move {
-            if self.wire.connection.is_closed() {
-                return Err(Self::lost());
-            }
+            self.check_link()?;
             let management = self.wire.management(&self.source.path).await;
             operation(management.map_err(Failure::without_effect)?).await
         });
         called.await
     }
 
-    fn lost() -> Failure {
-        Failure::new(ErrorKind::SessionLockLost, "the connection of the session was lost").for_good()
+    /// Another link of the connection may hold the session when this one has ended.
+    fn check_link(&self) -> Result<(), Failure> {
+        let lost = |detail| Err(Failure::new(ErrorKind::SessionLockLost, detail).for_good());
+        if self.wire.connection.is_closed() {
+            return lost("the connection of the session was lost");
+        }
+        match self.origin.upgrade() {
+            Some(origin) if origin.settler.ended().is_none() => Ok(()),
+            _ => lost("the link of the session has ended"),
+        }
     }
 }
 
 impl ServiceBusSession {
     pub(crate) fn new(source: Arc<Source>, live: Live) -> Self {
-        let shared = Arc::new(Shared { source: Arc::clone(&source), wire: Arc::clone(live.wire()) });
+        let origin = live.origin();
+        let shared = Shared {
+            source: Arc::clone(&source),
+            wire: Arc::clone(&origin.wire),
+            origin: Arc::downgrade(origin),
+            link: origin.name.clone(),
+        };
+        let shared = Arc::new(shared);
         let receiver = Some(ServiceBusReceiver::of_link(source, live));
         Self { receiver, shared, peeked: SequenceNumber::new(0) }
     }
@@ -137,8 +154,9 @@ impl Session for ServiceBusSession {
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
             let own = &shared;
-            let renewing =
-                shared.call(Effect::Repeatable, |management| async move { management.renew_session(own.id()).await });
+            let renewing = shared.call(Effect::Repeatable, |management| async move {
+                management.renew_session(own.id(), &own.link).await
+            });
             let until = renewing.await?;
             if let Some(session) = &shared.source.session {
                 session.locked_until.store(until.as_millis(), Ordering::Relaxed);
@@ -168,8 +186,9 @@ impl Session for ServiceBusSession {
         let shared = Arc::clone(&self.shared);
         async move {
             let own = &shared;
-            let reading =
-                shared.call(Effect::Repeatable, |management| async move { management.session_state(own.id()).await });
+            let reading = shared.call(Effect::Repeatable, |management| async move {
+                management.session_state(own.id(), &own.link).await
+            });
             Ok(reading.await?)
         }
     }
@@ -180,7 +199,7 @@ impl Session for ServiceBusSession {
             let own = &shared;
             let setting = shared.call(Effect::Repeatable, |management| {
                 let state = state.clone();
-                async move { management.set_session_state(own.id(), state).await }
+                async move { management.set_session_state(own.id(), &own.link, state).await }
             });
             Ok(setting.await?)
         }
@@ -194,7 +213,7 @@ impl Session for ServiceBusSession {
         let receiving = async move {
             let (own, numbers) = (&shared, &numbers[..]);
             let locked = shared.call(Effect::Once, |management| async move {
-                management.receive_deferred(numbers, Some(own.id())).await
+                management.receive_deferred(numbers, Some((own.id(), &own.link))).await
             });
             locked.await.map(|locked| transport::deferred(&shared.source, locked))
         };

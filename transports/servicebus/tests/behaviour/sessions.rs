@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use consign::{
-    Message,
+    Disposition, Message,
     administration::QueueSettings,
-    transport::{AcceptSession, ErrorKind, ReceiverExt, Sender, Session, Sessions, Transport},
+    settlement::Changes,
+    transport::{AcceptSession, ErrorKind, Lease, ReceiverExt, Sender, Session, Sessions, Transport},
 };
 use futures_util::future::join;
 
-use super::{InMemory, create, text};
+use super::{InMemory, WHILE, create, text};
 
 /// Rules: G-29.
 #[tokio::test(start_paused = true)]
@@ -84,4 +85,34 @@ async fn an_accept_that_is_cancelled_leaves_no_lock() {
     service_bus.sender(&orders).await.unwrap().send(message).await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
     sessions.accept("one").await.unwrap().close().await.unwrap();
+}
+
+/// All links of a transport share one connection, and the server knows a request by its connection.
+/// Rules: N-08, N-11.
+#[tokio::test(start_paused = true)]
+async fn a_session_whose_lock_is_lost_does_not_use_the_lock_of_the_next_holder_on_the_connection() {
+    let server = InMemory::new();
+    let orders = create(&server, QueueSettings::default().requires_session(true)).await;
+    let service_bus = server.connect().await;
+    let message = Message::builder().session_id("one").build("a").unwrap();
+    service_bus.sender(&orders).await.unwrap().send(message).await.unwrap();
+    let mut sessions = service_bus.sessions(&orders).await.unwrap();
+    let mut first = sessions.accept("one").await.unwrap();
+    let delivery = first.receive().await.unwrap();
+    let number = delivery.message.received().unwrap().sequence_number;
+    delivery.lease.settle(Disposition::Defer(Changes::default())).await.unwrap();
+    tokio::time::sleep(WHILE).await;
+    let mut second = sessions.accept("one").await.unwrap();
+    second.set_state(Some(b"second".as_slice().into())).await.unwrap();
+
+    let lost = ErrorKind::SessionLockLost;
+    assert_eq!(first.set_state(Some(b"first".as_slice().into())).await.unwrap_err().kind(), lost);
+    assert_eq!(first.state().await.unwrap_err().kind(), lost);
+    assert_eq!(first.renew().await.unwrap_err().kind(), lost);
+    assert_eq!(first.receive_deferred(&[number]).await.unwrap_err().kind(), lost);
+
+    assert_eq!(second.state().await.unwrap().as_deref(), Some(b"second".as_slice()));
+    second.renew().await.unwrap();
+    let received = second.receive_deferred(&[number]).await.unwrap();
+    assert_eq!(text(&received[0].message), "a");
 }
