@@ -42,6 +42,16 @@ impl ReceiverLink {
         self.credit(credit)
     }
 
+    /// Has deliveries arrive until this number has: those that wait for [`ReceiverLink::recv`] are a part of it, whenever they have
+    /// arrived. Returns how many deliveries are to be received, which are more if more wait already. It ends an automatic credit.
+    ///
+    /// # Errors
+    /// The link, its session or the connection has ended.
+    pub fn request(&mut self, deliveries: u32) -> Result<u32, Error> {
+        self.automatic = None;
+        self.credit_up_to(deliveries)
+    }
+
     /// Has the server send ahead: the credit and the deliveries that wait for [`ReceiverLink::recv`] are together between half of
     /// `deliveries` and `deliveries`.
     ///
@@ -50,7 +60,7 @@ impl ReceiverLink {
     pub fn set_automatic_credit(&mut self, deliveries: u32) -> Result<(), Error> {
         self.automatic = Some(deliveries);
         self.taken = 0;
-        self.replenish(deliveries)
+        self.credit_up_to(deliveries).map(drop)
     }
 
     /// Waits for the next delivery. Dropping the future loses none.
@@ -86,7 +96,7 @@ impl ReceiverLink {
             if self.taken >= deliveries.div_ceil(2) {
                 self.taken = 0;
                 // The delivery is given out all the same; the next call has the error.
-                let _ = self.replenish(deliveries);
+                let _ = self.credit_up_to(deliveries);
             }
         }
         delivery
@@ -143,9 +153,15 @@ impl ReceiverLink {
         self.link.error()
     }
 
-    fn replenish(&self, deliveries: u32) -> Result<(), Error> {
-        let waiting = self.link.command(|_, route| Ok(route.deliveries.len()))?;
-        self.credit(deliveries.saturating_sub(u32::try_from(waiting).unwrap_or(u32::MAX)))
+    /// Sets the credit to what is missing for so many deliveries, within one look: none arrives in between.
+    fn credit_up_to(&self, deliveries: u32) -> Result<u32, Error> {
+        let id = self.link.id;
+        self.link.command(|engine, route| {
+            let waiting = route.deliveries.len() + usize::from(engine.has_part(id));
+            let waiting = u32::try_from(waiting).unwrap_or(u32::MAX);
+            engine.credit(id, deliveries.saturating_sub(waiting))?;
+            Ok(deliveries.max(waiting))
+        })
     }
 
     fn credit(&self, credit: u32) -> Result<(), Error> {

@@ -190,6 +190,33 @@ async fn two_ends_that_send_a_large_message_at_the_same_time_both_succeed() {
     assert!(delivery.payload.into_bytes() == first);
 }
 
+/// Rules: A-55.
+#[tokio::test(start_paused = true)]
+async fn deliveries_that_wait_are_a_part_of_those_that_are_requested() {
+    let node = Node::new();
+    let session = connect(&node).await.begin().await.unwrap();
+    let sender = sender(&session, "orders").await;
+    let mut receiver = receiver(&session, "orders").await;
+    assert_eq!(receiver.request(2).unwrap(), 2);
+    sender.send(message("1")).await.unwrap();
+    // It waits in the link.
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    assert_eq!(receiver.request(3).unwrap(), 3);
+    for body in ["2", "3", "4", "5"] {
+        sender.send(message(body)).await.unwrap();
+    }
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    assert_eq!(node.len("orders"), 2, "three of five were sent");
+    // What waits already is not taken back.
+    assert_eq!(receiver.request(1).unwrap(), 3);
+    for body in ["1", "2", "3"] {
+        assert_eq!(receiver.recv().await.unwrap().payload.into_bytes(), message(body));
+    }
+    assert_eq!(receiver.request(1).unwrap(), 1);
+    assert_eq!(receiver.recv().await.unwrap().payload.into_bytes(), message("4"));
+    assert_eq!(node.len("orders"), 1);
+}
+
 /// Rules: A-58.
 #[tokio::test(start_paused = true)]
 async fn a_large_settled_delivery_is_sent_before_the_connection_is_closed() {

@@ -86,6 +86,13 @@ impl Connection {
         session.link_flow(out, link, false)
     }
 
+    /// Returns whether a part of a delivery was received on a receiving link. It has used its credit.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn has_part(&self, link: LinkId) -> bool {
+        let link = self.session(link.session).and_then(|session| session.link(link));
+        matches!(link.map(|link| &link.end), Some(End::Receiver(Receiver { partial: Some(_), .. })))
+    }
+
     /// Sets the size from which on a larger message detaches a receiving link. The peer is not told.
     ///
     /// By default it is the size that this end has announced. With a larger one, the application can refuse a message that is over

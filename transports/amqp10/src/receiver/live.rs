@@ -31,7 +31,7 @@ pub(super) struct Live {
     link: ReceiverLink,
     pub(super) session: Session,
     origin: Arc<Origin>,
-    /// The deliveries that may still arrive.
+    /// The deliveries that may still be received: those that wait in the link, and those that may still arrive.
     credit: u32,
 }
 
@@ -106,7 +106,7 @@ impl Live {
         source.address.as_ref().map(|address| address.as_str().to_owned())
     }
 
-    /// Whether a delivery may still arrive.
+    /// Whether a delivery may still be received.
     pub(super) fn may_receive(&self) -> bool {
         self.credit > 0
     }
@@ -119,8 +119,7 @@ impl Live {
             log::warn(&self.origin.source.path, TOO_MANY);
         }
         if self.credit != credit {
-            self.link.set_credit(credit)?;
-            self.credit = credit;
+            self.credit = self.link.request(credit)?;
         }
         Ok(())
     }
@@ -164,7 +163,7 @@ impl Live {
     }
 }
 
-/// The most messages that are requested at once: the engine tracks no more unsettled deliveries of a session.
+/// The most messages that are requested at once.
 pub(super) const MOST_CREDIT: u32 = 8_192;
 
 const TOO_MANY: &str =

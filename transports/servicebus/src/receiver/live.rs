@@ -33,7 +33,7 @@ use crate::{
     wire,
 };
 
-/// The most messages that are requested at once: the engine tracks no more unsettled deliveries of a session.
+/// The most messages that are requested at once.
 const MOST_CREDIT: u32 = 8_192;
 
 const FILTER: Symbol = Symbol::from_static("com.microsoft:session-filter");
@@ -44,7 +44,7 @@ const LOCKED_UNTIL: &str = "com.microsoft:locked-until-utc";
 pub(crate) struct Live {
     link: ReceiverLink,
     origin: Arc<Origin>,
-    /// The deliveries that may still arrive.
+    /// The deliveries that may still be received: those that wait in the link, and those that may still arrive.
     credit: u32,
 }
 
@@ -163,7 +163,7 @@ impl Live {
         Self { link, origin, credit: 0 }
     }
 
-    /// Whether a delivery may still arrive.
+    /// Whether a delivery may still be received.
     pub(super) fn may_receive(&self) -> bool {
         self.credit > 0
     }
@@ -177,8 +177,7 @@ impl Live {
     pub(super) fn ask_for(&mut self, max: usize, ahead: u32) -> Result<(), Failure> {
         let credit = u32::try_from(max).unwrap_or(u32::MAX).saturating_add(ahead).min(MOST_CREDIT);
         if self.credit != credit {
-            self.link.set_credit(credit)?;
-            self.credit = credit;
+            self.credit = self.link.request(credit)?;
         }
         Ok(())
     }
