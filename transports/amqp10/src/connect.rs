@@ -41,12 +41,20 @@ fn unreachable(error: &stream::Error) -> Failure {
     Failure::new(kind, format!("{error}{cause}"))
 }
 
+/// Links of one connection, each in a session of its own. A server may allow fewer.
+const MAX_LINKS: u16 = 5_000;
+
+/// Far more than are held: one over it detaches the link, with all of its leases.
+const MAX_UNSETTLED: usize = 1 << 20;
+
 fn options(core: &Core, server: &Server) -> client::Options {
     let options = &core.options;
     let mut engine = engine::Options::default();
     engine.idle_timeout = Some(options.idle_timeout);
     engine.handshake_timeout = options.timeout;
     engine.max_message_size = options.max_message_size;
+    engine.max_sessions = MAX_LINKS;
+    engine.max_unsettled = MAX_UNSETTLED;
     engine.sasl_client = match (options.sasl, &core.servers.login) {
         (Sasl::None, _) => None,
         (Sasl::External, _) => Some(SaslCredentials {

@@ -80,6 +80,9 @@ fn unreachable(error: &stream::Error) -> Failure {
 /// Links of one connection, each in a session of its own. A server may allow fewer.
 const MAX_LINKS: u16 = 5_000;
 
+/// Far more than are held: one over it detaches the link.
+const MAX_UNSETTLED: usize = 1 << 20;
+
 fn options(core: &Core) -> client::Options {
     let options = &core.options;
     let mut engine = engine::Options::default();
@@ -88,6 +91,7 @@ fn options(core: &Core) -> client::Options {
     engine.max_message_size = options.max_message_size;
     // Each link has a session.
     engine.max_sessions = MAX_LINKS;
+    engine.max_unsettled = MAX_UNSETTLED;
     // Tokens authorize each entity.
     engine.sasl_client = Some(SaslCredentials::anonymous());
     let property = |name, value: &'static str| (Symbol::from_static(name).into(), Value::from(value));

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use consign::{
+    Message,
     administration::QueueSettings,
-    transport::{Lease, ReceiveDeferred, ReceiveMode, ReceiverExt, Transport},
+    transport::{Lease, ReceiveDeferred, ReceiveMode, ReceiverExt, Sender, Transport},
 };
-use futures_util::FutureExt;
+use consign_server::Limits;
+use futures_util::{FutureExt, future::try_join_all};
 
 use super::{InMemory, counts, create, receiver, send, text};
 
@@ -79,4 +81,24 @@ async fn a_deferred_message_of_a_dropped_call_stays_deferred() {
     let fetched = service_bus.receive_deferred(&orders, &[number]).await.unwrap().pop().unwrap();
     assert_eq!(fetched.message.received().unwrap().delivery_count, 1);
     fetched.complete().await.unwrap();
+}
+
+/// More than the engine tracks by default. A link that is over its limit is detached.
+/// Rules: K-305.
+#[tokio::test(start_paused = true)]
+async fn more_messages_than_the_engine_tracks_by_default_are_held_on_one_link() {
+    const COUNT: usize = 8_200;
+    let server = InMemory::with(|_, builder| builder.limits(Limits::default().max_unsettled(1 << 20)));
+    let orders = create(&server, QueueSettings::default()).await;
+    let sender = server.broker().sender(&orders).unwrap();
+    try_join_all((0..COUNT).map(|_| sender.send(Message::new("a")))).await.unwrap();
+    let service_bus = server.connect().await;
+    let mut receiver = receiver(&service_bus, &orders).await;
+    let mut held = Vec::new();
+    while held.len() < COUNT {
+        held.extend(receiver.receive_batch(COUNT - held.len()).await.unwrap());
+    }
+    held.remove(0).complete().await.unwrap();
+    assert_eq!(counts(&server, &orders).await, (0, COUNT - 1));
+    assert!(receiver.receive().now_or_never().is_none(), "none is redelivered");
 }
