@@ -24,6 +24,7 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use crate::{
     AccessToken, TokenCredential,
+    attempts::Attempts,
     claim::{Claim, Expiry},
     core::backoff,
     error::Failure,
@@ -51,8 +52,10 @@ pub(crate) struct Wire {
     nodes: AsyncMutex<Option<Session>>,
     cbs: AsyncMutex<Option<Arc<Requests>>>,
     claims: Mutex<HashMap<String, Weak<Claim>>>,
+    claiming: Attempts<Claim>,
     /// The links to `$management` that were used last, by the keys of their entities.
     management: Mutex<VecDeque<(String, Arc<Management>)>>,
+    attaching: Attempts<Management>,
     credential: Arc<dyn TokenCredential>,
     clock: Arc<dyn Clock>,
     host: String,
@@ -76,7 +79,9 @@ impl Wire {
             nodes: AsyncMutex::default(),
             cbs: AsyncMutex::default(),
             claims: Mutex::default(),
+            claiming: Attempts::default(),
             management: Mutex::default(),
+            attaching: Attempts::default(),
             credential,
             clock,
             host,
@@ -125,11 +130,28 @@ impl Wire {
     /// Sends a token for an entity, unless there is one that has not expired.
     pub(crate) async fn claim(self: &Arc<Self>, path: &EntityPath) -> Result<Arc<Claim>, Failure> {
         let key = key(path);
-        let now = self.clock.now().utc;
-        let claim = self.claims.lock().get(&key).and_then(Weak::upgrade).filter(|claim| !claim.has_expired(now));
-        if let Some(claim) = claim {
+        if let Some(claim) = self.valid_claim(&key) {
             return Ok(claim);
         }
+        let claiming = self.claiming.join(&key, || {
+            let (wire, key) = (Arc::clone(self), key.clone());
+            Box::pin(async move {
+                // An attempt may have ended since.
+                match wire.valid_claim(&key) {
+                    Some(claim) => Ok(claim),
+                    None => wire.send_claim(key).await,
+                }
+            })
+        });
+        claiming.await
+    }
+
+    fn valid_claim(&self, key: &str) -> Option<Arc<Claim>> {
+        let now = self.clock.now().utc;
+        self.claims.lock().get(key).and_then(Weak::upgrade).filter(|claim| !claim.has_expired(now))
+    }
+
+    async fn send_claim(self: &Arc<Self>, key: String) -> Result<Arc<Claim>, Failure> {
         let audience = format!("sb://{}/{key}", self.host);
         let token = self.token(&audience).await?;
         let expires_at = token.expires_at;
@@ -171,17 +193,33 @@ impl Wire {
     /// Returns the links to the management node of an entity.
     pub(crate) async fn management(self: &Arc<Self>, path: &EntityPath) -> Result<Arc<Management>, Failure> {
         let key = key(path);
-        {
-            let mut kept = self.management.lock();
-            kept.retain(|(_, management)| !management.is_over());
-            if let Some(at) = kept.iter().position(|(of, _)| *of == key)
-                && let Some(found) = kept.remove(at)
-            {
-                let management = Arc::clone(&found.1);
-                kept.push_back(found);
-                return Ok(management);
-            }
+        if let Some(management) = self.kept_management(&key) {
+            return Ok(management);
         }
+        let attaching = self.attaching.join(&key, || {
+            let (wire, key, path) = (Arc::clone(self), key.clone(), path.clone());
+            Box::pin(async move {
+                // An attempt may have ended since.
+                match wire.kept_management(&key) {
+                    Some(management) => Ok(management),
+                    None => wire.attach_management(key, &path).await,
+                }
+            })
+        });
+        attaching.await
+    }
+
+    fn kept_management(&self, key: &str) -> Option<Arc<Management>> {
+        let mut kept = self.management.lock();
+        kept.retain(|(_, management)| !management.is_over());
+        let at = kept.iter().position(|(of, _)| of == key)?;
+        let found = kept.remove(at)?;
+        let management = Arc::clone(&found.1);
+        kept.push_back(found);
+        Some(management)
+    }
+
+    async fn attach_management(self: &Arc<Self>, key: String, path: &EntityPath) -> Result<Arc<Management>, Failure> {
         let claim = self.claim(path).await?;
         let requests = self.node(&format!("{path}/$management")).await?;
         let management = Arc::new(Management::new(requests, claim, self.timeout));

@@ -3,6 +3,7 @@
 
 #[cfg(feature = "administration")]
 mod administration;
+mod attempts;
 mod authorization;
 mod capabilities;
 mod claim;

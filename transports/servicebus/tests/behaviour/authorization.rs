@@ -10,7 +10,7 @@ use std::{
 
 use consign::{
     Message,
-    administration::QueueSettings,
+    administration::{Administration, QueueSettings},
     transport::{AcceptSession, BoxFuture, ErrorKind, ReceiveMode, ReceiverExt, Sender, Session, Sessions, Transport},
 };
 use consign_conformance::log::Lines;
@@ -19,9 +19,10 @@ use consign_server::{
     auth::{Rights, SharedAccessKey as ServerKey, SharedAccessKeys},
 };
 use consign_servicebus::{AccessToken, CredentialError, ServiceBus, SharedAccessKey, TokenCredential, TokenType};
+use futures_util::future::join_all;
 use parking_lot::Mutex;
 
-use super::{InMemory, create, receiver, send, text};
+use super::{InMemory, create, path, receiver, send, text};
 use crate::support::TokioClock;
 
 fn keys(clock: TokioClock) -> SharedAccessKeys {
@@ -100,6 +101,31 @@ async fn a_token_is_renewed_before_it_expires() {
     }
     let tokens = tokens.load(Ordering::Relaxed);
     assert!((6..=10).contains(&tokens), "{tokens} tokens of 10 minutes in an hour");
+}
+
+/// Rules: K-300.
+#[tokio::test(start_paused = true)]
+async fn callers_of_one_entity_share_the_attempt_to_authorize() {
+    let server = server();
+    let orders = create(&server, QueueSettings::default()).await;
+    let tokens = Arc::new(AtomicUsize::new(0));
+    let key = SharedAccessKey::new("root", "s3cret").clock(server.clock);
+    let service_bus = server.connect_with(Counted(key, Arc::clone(&tokens))).await;
+    let receivers = (0..50).map(|_| service_bus.receiver(&orders, ReceiveMode::PeekLock));
+    for receiver in join_all(receivers).await {
+        receiver.unwrap();
+    }
+    assert_eq!(tokens.load(Ordering::Relaxed), 1);
+    // The first caller is dropped. Another one ends the attempt.
+    let invoices = path("invoices");
+    Administration::create(server.broker(), &invoices, &QueueSettings::default().into()).await.unwrap();
+    let mut first = Box::pin(service_bus.receiver(&invoices, ReceiveMode::PeekLock));
+    assert!(futures_util::poll!(&mut first).is_pending());
+    let mut second = Box::pin(service_bus.receiver(&invoices, ReceiveMode::PeekLock));
+    assert!(futures_util::poll!(&mut second).is_pending());
+    drop(first);
+    second.await.unwrap();
+    assert_eq!(tokens.load(Ordering::Relaxed), 2);
 }
 
 /// Has no token at first.
