@@ -34,7 +34,13 @@ use crate::sas;
 /// }
 /// ```
 pub trait TokenCredential: Send + Sync + 'static {
-    /// Returns a token for an audience: `sb://host/path` of an entity.
+    /// Returns a token for an audience. The path of an entity is in lower case:
+    ///
+    /// | of | audience |
+    /// |---|---|
+    /// | the links to an entity | `sb://host/path` |
+    /// | the administration of an entity | `https://host/path` |
+    /// | the lists of the administration | `https://host/` |
     ///
     /// # Errors
     ///

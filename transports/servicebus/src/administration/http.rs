@@ -111,15 +111,24 @@ async fn exchange(core: &Arc<Core>, call: Call) -> Result<Option<Document>, Fail
         Some(Document::Error(error)) => error.detail,
         _ => format!("the server answered with the status {}", status.as_u16()),
     };
-    Err(Failure::new(kind(status), detail))
+    Err(Failure::new(kind(status, &call, &detail), detail))
 }
 
 fn broken(error: &hyper::Error) -> Failure {
     Failure::new(ErrorKind::CommunicationProblem, format!("the request failed: {error}"))
 }
 
-fn kind(status: StatusCode) -> ErrorKind {
+/// The sub-codes of the service in the text of an answer: another operation on the entity is in progress, and an operation that is
+/// never valid. Otherwise the status 403 is a quota.
+const IN_PROGRESS: &str = "SubCode=40901";
+const INVALID_OPERATION: &str = "SubCode=40301";
+
+fn kind(status: StatusCode, call: &Call, detail: &str) -> ErrorKind {
+    // Only an entity that is to be created can exist already.
+    let is_creation = call.method == Method::PUT && !call.is_update;
     match status {
+        StatusCode::CONFLICT if !is_creation || detail.contains(IN_PROGRESS) => ErrorKind::ServiceBusy,
+        StatusCode::FORBIDDEN if detail.contains(INVALID_OPERATION) => ErrorKind::InvalidOperation,
         StatusCode::TOO_MANY_REQUESTS => ErrorKind::ServiceBusy,
         StatusCode::GONE => ErrorKind::EntityNotFound,
         StatusCode::PRECONDITION_FAILED => ErrorKind::InvalidOperation,
@@ -164,4 +173,23 @@ async fn authorization(core: &Arc<Core>, path: &str) -> Result<::http::HeaderVal
     let mut value = ::http::HeaderValue::try_from(value).map_err(invalid)?;
     value.set_sensitive(true);
     Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rules: K-312.
+    #[test]
+    fn a_conflict_with_another_operation_passes_and_a_quota_is_no_invalid_operation() {
+        let call = |method, is_update| Call::new(method, "orders").updating(is_update);
+        let conflict = |call: &Call, detail| kind(StatusCode::CONFLICT, call, detail);
+        assert_eq!(conflict(&call(Method::DELETE, false), ""), ErrorKind::ServiceBusy);
+        assert_eq!(conflict(&call(Method::PUT, true), ""), ErrorKind::ServiceBusy);
+        let create = call(Method::PUT, false);
+        assert_eq!(conflict(&create, "SubCode=40900. Conflict."), ErrorKind::AlreadyExists);
+        assert_eq!(conflict(&create, "SubCode=40901. Another conflicting operation"), ErrorKind::ServiceBusy);
+        assert_eq!(kind(StatusCode::FORBIDDEN, &create, "SubCode=40300. Quota"), ErrorKind::QuotaExceeded);
+        assert_eq!(kind(StatusCode::FORBIDDEN, &create, "SubCode=40301. Invalid"), ErrorKind::InvalidOperation);
+    }
 }

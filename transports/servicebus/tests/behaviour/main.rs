@@ -6,6 +6,7 @@
 mod support;
 
 mod administration;
+mod administration_stub;
 mod authorization;
 mod cbs;
 #[cfg(feature = "azure-core")]
