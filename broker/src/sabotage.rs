@@ -19,6 +19,7 @@ pub(super) enum Defect {
     SkipSegmentSync,
     SkipSync,
     TruncateAtDamage,
+    TrustCache,
 }
 
 impl Defect {

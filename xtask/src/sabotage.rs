@@ -65,6 +65,17 @@ const SABOTAGES: &[Sabotage] = &[
         test: &["--package", "consign-broker", "--features", "durable", "--lib", "a_failed_sync_is_final"],
     },
     Sabotage {
+        defect: "TrustCache",
+        test: &[
+            "--package",
+            "consign-broker",
+            "--features",
+            "durable",
+            "--lib",
+            "what_a_failed_sync_left_in_the_cache_is_written_again",
+        ],
+    },
+    Sabotage {
         defect: "TruncateAtDamage",
         test: &[
             "--package",

@@ -56,6 +56,8 @@ pub(crate) struct LogJournal {
     pub(super) synced: u64,
     /// Whether this opening has written its head.
     pub(super) is_prepared: bool,
+    /// Where the frames begin that the last head does not count, if the store was not closed.
+    pub(super) uncounted: Option<u32>,
     pub(super) frame: Builder,
     /// A segment that is kept to be used next: a freed one, or one that was filled ahead.
     pub(super) spare: Option<Spare>,
@@ -83,7 +85,8 @@ impl LogJournal {
         Self::at(Box::new(RealFolder::new(folder)), options)
     }
 
-    /// Opens a store without writing to it, except for its reserve. What it finds is on the disk then.
+    /// Opens a store without writing to it, except for its reserve. What it finds is on the disk then, unless a sync of
+    /// an earlier opening failed: [`prepare`](Self::prepare) puts that there.
     pub(crate) fn at(folder: Box<dyn Folder>, options: LogOptions) -> Result<Self, StorageError> {
         let (place, head) = Place::open(folder, options.reserve)?;
         let mut state = State::default();
@@ -113,6 +116,7 @@ impl LogJournal {
             commit,
             synced: commit - 1,
             is_prepared: false,
+            uncounted: head.segments.last().filter(|_| head.records.is_none()).map(|last| last.end),
             frame: Builder::default(),
             spare: None,
             ahead: None,
@@ -126,13 +130,14 @@ impl LogJournal {
         })
     }
 
-    /// Makes the first write of this opening: a head with a new epoch, which what is left of an interrupted commit does
-    /// not have.
+    /// Makes the first writes of this opening: what the last head did not count, and a head with a new epoch, which what is
+    /// left of an interrupted commit does not have.
     pub(super) fn prepare(&mut self) -> Result<(), StorageError> {
         if self.is_prepared {
             return Ok(());
         }
         let epoch = self.epoch.checked_add(1).ok_or_else(|| damaged("head, offset 12: the last epoch is used up"))?;
+        self.retried(|journal| journal.rewrite_uncounted())?;
         let (store, segments) = (self.shared.store, self.shared.extents());
         let head = Head::of(store, epoch, segments);
         self.retried(|journal| journal.shared.place.write_head(&head))?;

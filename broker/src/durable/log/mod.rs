@@ -16,6 +16,7 @@
 //! | `frame`, `entry`, `builder`, `frames` | the bytes of a commit, written and read |
 //! | `index`, `state` | where values are, and which segments are needed |
 //! | `scan` | reads the log when a store is opened |
+//! | `rewrite` | puts on the disk what a failed sync may have left only in the cache |
 //! | `active`, `ahead`, `cursor` | the segment that is written to, the one that is filled ahead, the one that is emptied |
 //! | `journal`, `writer`, `segments`, `spare`, `compaction` | the journal: commits, new and freed segments, the spare one, copies |
 //! | `shared`, `backup`, `salvage` | readers, copies of a store, and what is left of a damaged one |
@@ -36,6 +37,7 @@ mod head;
 mod index;
 mod journal;
 mod place;
+mod rewrite;
 mod salvage;
 mod scan;
 mod segments;

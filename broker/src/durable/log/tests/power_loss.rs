@@ -242,6 +242,49 @@ fn a_failed_sync_is_final() {
     say("failed syncs", 200 / step);
 }
 
+/// Rules: D-06, I-06.
+///
+/// The pages of a failed sync read as if they were on the disk, also in the next process, until the power is lost.
+#[test]
+fn what_a_failed_sync_left_in_the_cache_is_written_again() {
+    let (mut kept, mut losses) = (0, 0);
+    for seed in seeds(20_000) {
+        let mut rng = Rng::with_seed(seed);
+        let replay = replay("what_a_failed_sync_left_in_the_cache_is_written_again", seed);
+        let disk = SimulatedDisk::new();
+        let mut possible = vec![Model::default()];
+        disk.set_faults(Faults { sync: Some(rng.u64(6..40)), ..Faults::NONE });
+        let Ok(mut journal) = open(&disk) else { continue };
+        let value = rng.usize(5_000..40_000);
+        while possible.len() < 300 {
+            let batch = random_batch(&mut rng, 3, value);
+            let mut after = possible.last().unwrap().clone();
+            after.apply(&batch);
+            possible.push(after);
+            if journal.commit(&batch, true).is_err() {
+                break;
+            }
+        }
+        drop(journal);
+        disk.restart();
+        let (mut journal, mut acknowledged) = recover(&disk);
+        assert!(possible[possible.len() - 2..].contains(&acknowledged), "{replay}");
+        kept += usize::from(possible.ends_with(std::slice::from_ref(&acknowledged)));
+        for _ in 0..rng.usize(1..3) {
+            let batch = random_batch(&mut rng, 3, 100);
+            acknowledged.apply(&batch);
+            journal.commit(&batch, true).unwrap();
+        }
+        let after = disk.power_loss(&mut rng);
+        let found = open(&after).and_then(|mut journal| Model::of(&mut journal));
+        let found = found.unwrap_or_else(|error| panic!("{error}; {replay}"));
+        assert_eq!(found, acknowledged, "{replay}");
+        losses += 1;
+    }
+    assert!(kept > losses / 5, "{kept} of {losses} have the last batch");
+    say("losses of power after a failed sync and an opening", losses);
+}
+
 /// Rules: I-06.
 #[test]
 fn a_failed_read_is_named() {
