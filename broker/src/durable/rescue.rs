@@ -48,7 +48,8 @@ impl Broker {
         self.shared.compact()
     }
 
-    /// Reads the good records in the store at `path`, which must not be open, and writes nothing there. It writes
+    /// Reads the good records in the store at `path`, which must not be open, and writes nothing there. Pages of 4 KiB
+    /// that the disk cannot read are damages. It writes
     /// each message as a line of JSON, as [`Queue::export`](crate::Queue::export) does, with the path of its
     /// entity. Where a record is damaged, an earlier state of its message may appear, also if the message was completed
     /// since. Blocks this thread.

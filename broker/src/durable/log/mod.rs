@@ -19,7 +19,8 @@
 //! | `rewrite` | puts on the disk what a failed sync may have left only in the cache |
 //! | `active`, `ahead`, `cursor` | the segment that is written to, the one that is filled ahead, the one that is emptied |
 //! | `journal`, `writer`, `segments`, `spare`, `compaction` | the journal: commits, new and freed segments, the spare one, copies |
-//! | `shared`, `backup`, `salvage` | readers, copies of a store, and what is left of a damaged one |
+//! | `shared`, `backup` | readers, and copies of a store |
+//! | `salvage`, `unreadable` | what is left of a damaged one |
 
 mod active;
 mod ahead;
@@ -46,6 +47,7 @@ mod spare;
 mod state;
 #[cfg(test)]
 mod tests;
+mod unreadable;
 mod writer;
 
 pub(crate) use self::{

@@ -7,6 +7,7 @@ mod storage;
 use std::{
     collections::{BTreeMap, HashSet},
     fmt,
+    ops::Range,
     sync::Arc,
 };
 
@@ -65,6 +66,7 @@ impl SimulatedDisk {
             counts: Counts::default(),
             is_off: false,
             locked: HashSet::new(),
+            unreadable: None,
             reserve: 0,
             allocated,
         })))
@@ -112,6 +114,12 @@ impl SimulatedDisk {
     pub(crate) fn set_faults(&self, faults: Faults) {
         let mut state = self.0.lock();
         (state.faults, state.counts) = (faults, Counts::default());
+    }
+
+    /// Makes a range of a file fail to be read, from so many reads on that are counted as faults are.
+    pub(crate) fn set_unreadable(&self, name: &str, range: Range<usize>, from_read: u64) {
+        let mut state = self.0.lock();
+        state.unreadable = Some((state.now.names[name], range, from_read));
     }
 
     /// Records no events, so that the power cannot be lost.

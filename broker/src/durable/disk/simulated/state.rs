@@ -1,6 +1,7 @@
 use std::{
     collections::{HashMap, HashSet},
     io,
+    ops::Range,
 };
 
 use fastrand::Rng;
@@ -24,6 +25,8 @@ pub(super) struct State {
     pub(super) is_off: bool,
     /// Files that are locked.
     pub(super) locked: HashSet<usize>,
+    /// The range of a file that cannot be read, from so many reads on.
+    pub(super) unreadable: Option<(usize, Range<usize>, u64)>,
     /// The size of the reserve that an opening takes.
     pub(super) reserve: u64,
     /// Blocks of files that have a name.

@@ -125,10 +125,14 @@ impl Storage for SimulatedFile {
         let mut state = self.disk.0.lock();
         state.check_power()?;
         state.counts.reads += 1;
-        if state.faults.read == Some(state.counts.reads) {
+        let start = usize::try_from(offset).map_err(io::Error::other)?;
+        let is_unreadable = state.unreadable.as_ref().is_some_and(|(file, range, from)| {
+            let is_within = range.start < start.saturating_add(out.len()) && start < range.end;
+            *file == self.file && is_within && state.counts.reads >= *from
+        });
+        if is_unreadable || state.faults.read == Some(state.counts.reads) {
             return Err(io::Error::other("the sector cannot be read"));
         }
-        let start = usize::try_from(offset).map_err(io::Error::other)?;
         let read = start.checked_add(out.len()).and_then(|end| state.now.files[self.file].get(start..end));
         out.copy_from_slice(read.ok_or(io::ErrorKind::UnexpectedEof)?);
         Ok(())

@@ -1,17 +1,18 @@
 //! Backups, and what is read of a store that is damaged.
 
-use std::fs;
+use std::{collections::BTreeMap, fs, ops::Range};
 
 use fastrand::Rng;
 
 use super::{
-    super::{LogJournal, LogOptions, Salvaged, files, salvage, salvage::salvage_from},
+    super::{LogJournal, LogOptions, Salvaged, files, head::Head, salvage, salvage::salvage_from},
     damage::{store_with_history, used},
     model::{Model, random_batch},
+    open,
 };
 use crate::durable::{
-    StorageErrorKind,
-    disk::SimulatedDisk,
+    StorageError, StorageErrorKind,
+    disk::{Faults, SimulatedDisk},
     journal::{Journal, Table},
 };
 
@@ -65,13 +66,17 @@ fn compaction_returns_space() {
     assert_eq!(Model::of(&mut journal).unwrap(), Model::default());
 }
 
-fn salvaged(disk: &SimulatedDisk) -> (Salvaged, Model) {
+pub(super) fn try_salvage(disk: &SimulatedDisk) -> Result<(Salvaged, Model), StorageError> {
     let mut found = Model::default();
     let salvaged = salvage_from(disk, &mut |table, key, value| {
         found.0.insert((table, key.to_vec()), value.to_vec());
         Ok(())
-    });
-    (salvaged.unwrap(), found)
+    })?;
+    Ok((salvaged, found))
+}
+
+fn salvaged(disk: &SimulatedDisk) -> (Salvaged, Model) {
+    try_salvage(disk).unwrap()
 }
 
 #[test]
@@ -100,6 +105,78 @@ fn a_salvage_reads_what_is_good() {
     }
     assert!(missing > 0 && missing <= FLIPS, "{missing} records are missing");
     assert_eq!(disk.events(), 0);
+}
+
+#[test]
+fn a_salvage_tries_again_what_could_not_be_read() {
+    let (disk, model, _) = store_with_history(&mut Rng::with_seed(7), true);
+    for read in 1.. {
+        let disk = disk.copy();
+        disk.set_faults(Faults { read: Some(read), ..Faults::NONE });
+        let (salvaged, found) = salvaged(&disk);
+        assert!(found == model, "read {read}: a record is missing");
+        // The first one is of the head, which is not in pages.
+        assert_eq!(salvaged.damages.len(), usize::from(read == 1), "read {read}: {:?}", salvaged.damages);
+        if disk.counts().reads < read {
+            break;
+        }
+    }
+}
+
+/// Rules: I-08.
+#[test]
+fn a_salvage_passes_what_cannot_be_read() {
+    const RANGES: usize = 100;
+    const SECTOR: usize = 512;
+    const PAGE: usize = 4_096;
+    let mut rng = Rng::with_seed(8);
+    let (mut missing, mut later) = (0, 0);
+    for is_closed in [true, false] {
+        let (intact, model, earlier) = store_with_history(&mut rng, is_closed);
+        let places = places_of(&intact, &model);
+        let used = used(&intact);
+        let extents = Head::decode(&intact.bytes("head")).unwrap().segments.into_iter();
+        let ends: BTreeMap<_, _> = extents.map(|it| (files::segment(it.number), it.end as usize)).collect();
+        for _ in 0..RANGES {
+            let (disk, (name, place)) = (intact.copy(), &used[rng.usize(..used.len())]);
+            let start = place / SECTOR * SECTOR;
+            let range = start..start + SECTOR * [1, 2, 20][rng.usize(..3)];
+            // Where it begins later, what was read before is read again for the value.
+            let from_read = if rng.bool() { 0 } else { rng.u64(..80) };
+            disk.set_unreadable(name, range.clone(), from_read);
+            let what = format!("{range:?} of {name}, from read {from_read}, closed: {is_closed}");
+            let (salvaged, found) = salvaged(&disk);
+            let is_right = found.0.iter().all(|(key, value)| earlier.contains(&(key.clone(), value.clone())));
+            assert!(is_right, "{what}: a record is wrong");
+            let pages = range.start / PAGE * PAGE..range.end.next_multiple_of(PAGE);
+            for (key, value) in &model.0 {
+                let (segment, bytes) = &places[key];
+                let is_there = bytes.start < pages.end && pages.start < bytes.end && segment == name;
+                let is_found = found.0.get(key) == Some(value);
+                assert!(is_found || is_there, "{what}: {bytes:?} of {segment} is missing");
+                missing += usize::from(!is_found);
+            }
+            assert!(found == model || !salvaged.damages.is_empty(), "{what}: it says nothing");
+            if from_read == 0 && ends.get(name).is_some_and(|end| *place < *end) {
+                let named = format!("{name}, offset {}: it cannot be read", pages.start);
+                assert!(salvaged.damages.contains(&named), "{what}: {:?}", salvaged.damages);
+            }
+            later += usize::from(salvaged.damages.iter().any(|damage| damage.starts_with("record ")));
+        }
+    }
+    assert!(missing > RANGES && later > 0, "{missing} records are missing, {later} that had been read");
+}
+
+/// The segment and the bytes of each value.
+fn places_of(disk: &SimulatedDisk, model: &Model) -> BTreeMap<(Table, Vec<u8>), (String, Range<usize>)> {
+    let journal = open(&disk.copy()).unwrap();
+    let state = journal.shared.state.read();
+    let place = |key: &(Table, Vec<u8>)| {
+        let at = state.index.get(key.0, &key.1).unwrap();
+        let start = usize::try_from(at.offset).unwrap();
+        (files::segment(at.segment), start..start + usize::try_from(at.length).unwrap())
+    };
+    model.0.keys().map(|key| (key.clone(), place(key))).collect()
 }
 
 #[test]

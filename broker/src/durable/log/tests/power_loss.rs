@@ -1,7 +1,8 @@
 use fastrand::Rng;
 
 use super::{
-    super::LogJournal,
+    super::{LogJournal, LogOptions},
+    copies::try_salvage,
     every, is_long,
     model::{Model, random_batch},
     open, replay, say, seeds,
@@ -67,12 +68,24 @@ fn lose_power(seed: u64, ignores_syncs: bool) -> Result<(), String> {
         }
         let mut journal = open(&disk).map_err(|error| format!("it does not open: {error}"))?;
         let found = Model::of(&mut journal).map_err(|error| format!("it does not load: {error}"))?;
+        drop(journal);
+        check_salvage(&disk, &found)?;
         if !possible.contains(&found) {
             return Err(format!("{} records are none of {} states", found.0.len(), possible.len()));
         }
         possible = vec![found];
     }
     Ok(())
+}
+
+/// Checks that a store that opens is one without damage.
+fn check_salvage(disk: &SimulatedDisk, model: &Model) -> Result<(), String> {
+    let (salvaged, found) = try_salvage(disk).map_err(|error| format!("it cannot be checked: {error}"))?;
+    match salvaged.damages.first() {
+        Some(damage) => Err(format!("it opens, and is said to be damaged: {damage}")),
+        None if found == *model => Ok(()),
+        None => Err(format!("{} records are salvaged of {}", found.0.len(), model.0.len())),
+    }
 }
 
 /// Rules: I-02, I-03, I-04.
@@ -240,6 +253,34 @@ fn a_failed_sync_is_final() {
     // A store is made with a few syncs, and all others are of batches.
     assert!(opened > 0 && tried - opened < 20, "{opened} of {tried} journals were opened");
     say("failed syncs", 200 / step);
+}
+
+/// A later one may be on the disk without an earlier one. The parts of a compaction are such commits too.
+#[test]
+fn commits_that_were_not_synced_leave_no_damage() {
+    let mut losses = 0;
+    for seed in seeds(2_500) {
+        let mut rng = Rng::with_seed(seed);
+        let disk = SimulatedDisk::new();
+        let options = LogOptions { smallest: 1 << 20, largest: 1 << 20, ..LogOptions::small(0) };
+        let mut journal = LogJournal::at(Box::new(disk.clone()), options).unwrap();
+        let value = rng.usize(100..10_000);
+        for _ in 0..4 {
+            journal.commit(&random_batch(&mut rng, 6, value), true).unwrap();
+        }
+        if rng.bool() {
+            journal.compact().unwrap();
+        }
+        for _ in 0..rng.usize(2..6) {
+            journal.commit(&random_batch(&mut rng, 3, value), false).unwrap();
+        }
+        let disk = disk.power_loss(&mut rng);
+        let found = recover(&disk).1;
+        let replay = replay("commits_that_were_not_synced_leave_no_damage", seed);
+        assert_eq!(check_salvage(&disk, &found), Ok(()), "{replay}");
+        losses += 1;
+    }
+    say("losses of power after commits that were not synced", losses);
 }
 
 /// Rules: D-06, I-06.
