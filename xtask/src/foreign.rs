@@ -1,7 +1,7 @@
 //! `cargo xtask foreign`: this library beside encoders, producers and consumers of Python, Node and Rust.
 //!
-//! `scripts/foreign` installs them. The suite `codecs` and the clients of fe2o3-amqp and azservicebus are workspaces of their own,
-//! because peers are not held to the policy of dependencies; the other suites are members of this one.
+//! `scripts/foreign` installs them. The suites `codecs` and `convert` and the clients of fe2o3-amqp and azservicebus are workspaces of their
+//! own, because peers are not held to the policy of dependencies; the other suites are members of this one.
 
 use std::process::Command;
 
@@ -25,7 +25,7 @@ struct Suite {
     script: Option<&'static str>,
 }
 
-const SUITES: [Suite; 8] = [
+const SUITES: [Suite; 9] = [
     Suite {
         name: "amqp",
         builds: &[
@@ -41,6 +41,13 @@ const SUITES: [Suite; 8] = [
         builds: &[&["--manifest-path", "tests/foreign/codecs/Cargo.toml"]],
         all_builds: &[],
         program: "foreign-codecs",
+        script: None,
+    },
+    Suite {
+        name: "convert",
+        builds: &[&["--manifest-path", "tests/foreign/convert/Cargo.toml"]],
+        all_builds: &[],
+        program: "foreign-convert",
         script: None,
     },
     // With the features of `scripts/test`, so that nothing is built again.
@@ -146,7 +153,7 @@ mod tests {
         let names = |only| suites(only).map(|suite| suite.name).collect::<Vec<_>>();
         assert_eq!(names(Some("codecs")), ["codecs"]);
         assert_eq!(names(Some("servicebus-upstream")), ["servicebus-upstream"]);
-        assert_eq!(names(None), ["amqp", "codecs", "formats", "languages", "page", "peers", "servicebus"]);
+        assert_eq!(names(None), ["amqp", "codecs", "convert", "formats", "languages", "page", "peers", "servicebus"]);
         assert!(CommandLine::try_parse_from(["xtask", "foreign", "--suite", "codecs"]).is_ok());
         assert!(CommandLine::try_parse_from(["xtask", "foreign", "--suite", "codec"]).is_err());
     }

@@ -1,0 +1,51 @@
+//! Stacks around a plain rdkafka client.
+use std::time::Duration;
+
+use consign::middleware::encode::{EncodeLayer, OutboundMessage};
+use consign::middleware::{catch_panic::CatchPanicLayer, dead_letter::DeadLetterLayer};
+use consign::middleware::{delivery_limit::DeliveryLimitLayer, message_id::MessageIdLayer};
+use consign::routing::{Body, Router};
+use consign::transport::{SendError, SendExt};
+use consign::{Disposition, Message, codecs::Codecs, settlement::Transient};
+use consign_convert_rdkafka::{Record, Settlement, confirmed, from_rdkafka, settlement, to_rdkafka};
+use rdkafka::consumer::{CommitMode, Consumer, StreamConsumer};
+use rdkafka::producer::FutureProducer;
+use tower::{BoxError, Service, ServiceBuilder, ServiceExt, service_fn};
+
+async fn priced(Body((sku, cents)): Body<(String, u64)>) -> Result<(), Transient> {
+    if cents == 0 { Err(Transient::new(format!("{sku} has no price"))) } else { Ok(()) }
+}
+
+/// Produces, and waits for the delivery report.
+async fn produce(producer: &FutureProducer, topic: &str, record: &Record) -> Result<(), SendError> {
+    confirmed(producer.send(record.to(topic), Duration::ZERO).await)
+}
+
+pub(crate) async fn place(producer: &FutureProducer, topic: &str, order: (&str, u64)) -> Result<(), SendError> {
+    let client = service_fn(async |message: Message| produce(producer, topic, &to_rdkafka(&message)?).await);
+    let layers = ServiceBuilder::new().layer(MessageIdLayer::new()).layer(EncodeLayer::new(Codecs::json()));
+    layers.service(client).send(OutboundMessage::new(order)).await
+}
+
+pub(crate) async fn consume(
+    consumer: &StreamConsumer,
+    producer: &FutureProducer,
+    [topic, dead]: [&str; 2],
+) -> Result<(), BoxError> {
+    let layers = ServiceBuilder::new().layer(DeadLetterLayer::new()).layer(DeliveryLimitLayer::new(3));
+    let mut stack = layers.layer(CatchPanicLayer::new()).service(Router::new(Codecs::json()).fallback(priced).build()?);
+    loop {
+        let record = consumer.recv().await?;
+        let disposition = match from_rdkafka(&record) {
+            Ok(message) => stack.ready().await?.call(message).await.unwrap_or(Disposition::ABANDON),
+            Err(unreadable) => unreadable.into(),
+        };
+        match settlement(&record, disposition) {
+            Settlement::Complete => {}
+            // The copy counts the deliveries, which Kafka does not.
+            Settlement::Abandon(copy) => produce(producer, topic, &copy).await?,
+            Settlement::DeadLetter(copy) => produce(producer, dead, &copy).await?,
+        }
+        consumer.commit_message(&record, CommitMode::Async)?;
+    }
+}
