@@ -31,7 +31,8 @@ pub enum PartState {
     New,
     /// It runs.
     Running,
-    /// It has failed, and waits for its restart.
+    /// It has failed, and waits for its restart. A receive loop of replies is in this state also while its
+    /// [source is made](super::Supervisor::replies_from) again.
     Restarting,
     /// The supervisor shuts down, and the part has not ended yet.
     Draining,
@@ -126,6 +127,18 @@ impl Status {
 
     pub(super) fn runs(&self) {
         self.set(PartState::Running, |now| now.runs += 1);
+    }
+
+    /// The run has begun, and makes what it runs with.
+    pub(super) fn makes(&self) {
+        self.set(PartState::Restarting, |_| {});
+    }
+
+    /// What the run needs is made. A part that drains goes on draining.
+    pub(super) fn has_made(&self) {
+        if self.now().state == PartState::Restarting {
+            self.set(PartState::Running, |_| {});
+        }
     }
 
     pub(super) fn ended(&self) {

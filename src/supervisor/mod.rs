@@ -256,7 +256,7 @@ impl Supervisor {
     fn push(&mut self, name: &str, run: part::Run) {
         let status = Arc::new(Status::new(name));
         self.health.push(Arc::clone(&status));
-        self.parts.push(Spec { run, status, policy: self.policy, ends_last: false });
+        self.parts.push(Spec { run, status, policy: self.policy, closed: None, ends_last: false });
     }
 
     /// Returns a live health handle of the parts that were added, valid while they run and after they have ended.

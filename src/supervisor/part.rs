@@ -22,11 +22,16 @@ pub(super) enum Run {
     Once(Option<Box<dyn FnOnce(Part) -> RunFuture + Send>>),
 }
 
+/// Returns a future that is ready when there is nothing to run a part for any more.
+pub(super) type Closed = Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
+
 /// A part as it was added.
 pub(super) struct Spec {
     pub(super) run: Run,
     pub(super) status: Arc<Status>,
     pub(super) policy: RestartPolicy,
+    /// What ends the wait for a restart, besides the shutdown.
+    pub(super) closed: Option<Closed>,
     /// Whether it is told to end when all parts without this have ended.
     pub(super) ends_last: bool,
 }

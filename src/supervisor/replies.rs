@@ -42,16 +42,27 @@ impl Supervisor {
     {
         let (first, again) = replies.into_again();
         let (mut first, again) = (Some(first), Arc::new(again));
+        let closed = Arc::clone(&again);
         let run = move |part: Part| {
-            let (shutdown, again) = (part.shutdown(), Arc::clone(&again));
-            let report = move |health: &Health| part.report(health);
+            let (shutdown, again, status) = (part.shutdown(), Arc::clone(&again), Arc::clone(&part.status));
+            let report = move |health: &Health| {
+                part.report(health);
+                part.status.has_made();
+            };
             match first.take() {
                 Some(source) => part::erased(again.run(ready(Ok(source)), shutdown, report)),
                 None if again.is_closed() => part::erased(ready(Ok::<_, BoxError>(()))),
-                None => part::erased(again.run(make().err_into(), shutdown, report)),
+                None => {
+                    status.makes();
+                    part::erased(again.run(make().err_into(), shutdown, report))
+                }
             }
         };
-        self.push_last(name, part::Run::Again(Box::new(run)))
+        let mut this = self.push_last(name, part::Run::Again(Box::new(run)));
+        if let Some(spec) = this.parts.last_mut() {
+            spec.closed = Some(Box::new(move || Box::pin(Arc::clone(&closed).closed())));
+        }
+        this
     }
 
     /// Adds a part that ends after the others.

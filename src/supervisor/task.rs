@@ -6,6 +6,7 @@ use std::{
     sync::Arc,
 };
 
+use futures_util::future::OptionFuture;
 use tokio::{
     sync::watch,
     task::JoinHandle,
@@ -77,9 +78,14 @@ pub(super) async fn supervise(
             "a part failed and is restarted"
         );
         status.restarts_in(delay, &*error);
+        let closed = spec.closed.as_ref().map(|closed| closed());
         tokio::select! {
             biased;
             () = shutdown.clone() => {
+                status.ended();
+                return outcome(None);
+            }
+            Some(()) = OptionFuture::from(closed) => {
                 status.ended();
                 return outcome(None);
             }

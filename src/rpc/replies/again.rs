@@ -39,6 +39,18 @@ impl Again {
         self.end.0.is_closed()
     }
 
+    /// Waits until there is nothing to receive for any more.
+    pub(crate) async fn closed(self: Arc<Self>) {
+        let pending = &self.end.0;
+        // A close wakes the task that keeps the deadlines.
+        let mut keeper = DeadlineTimer::new(Arc::clone(pending));
+        poll_fn(|cx| {
+            keeper.poll(cx);
+            if pending.is_closed() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+
     /// Makes a source and receives from it, until it fails, the requester is closed, or `shutdown` is ready. However that ends,
     /// calls that wait fail, and later ones are refused until a source of a further run receives.
     pub(crate) async fn run<R: ReplySource>(
