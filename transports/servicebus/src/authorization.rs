@@ -97,8 +97,11 @@ impl Wire {
         let name = format!("{address}-{}-{number:x}-{:08x}", self.container, fastrand::u32(..));
         let session = self.session().await?;
         match Requests::open(&session, address, name.clone(), self.timeout).await {
-            // The session of the nodes has ended.
-            Err(failure) if failure.has_ended() && failure.condition().is_none() && !self.connection.is_closed() => {
+            // The session of the nodes has ended. A condition of a link is a refusal.
+            Err(failure)
+                if (failure.is_end_of_session() || failure.has_ended() && failure.condition().is_none())
+                    && !self.connection.is_closed() =>
+            {
                 *self.nodes.lock().await = None;
                 let session = self.session().await?;
                 Requests::open(&session, address, format!("{name}-again"), self.timeout).await

@@ -77,6 +77,12 @@ impl Failure {
         self.has_ended
     }
 
+    /// Whether the session has ended, with an error of the server or without one.
+    pub(crate) fn is_end_of_session(&self) -> bool {
+        let error = self.source.as_deref().and_then(|source| source.downcast_ref());
+        matches!(error, Some(client::Error::Ended(_)))
+    }
+
     pub(crate) fn condition(&self) -> Option<&str> {
         self.condition.as_deref()
     }
@@ -90,11 +96,7 @@ impl Failure {
     /// whatever ended the link.
     pub(crate) fn unanswered(error: client::Error) -> Self {
         let failure = Self::from(error);
-        let is_certain = matches!(
-            failure.kind,
-            ErrorKind::MessageSizeExceeded | ErrorKind::EntityNotFound | ErrorKind::Unauthorized
-        );
-        if failure.has_ended && !is_certain {
+        if failure.has_ended {
             return Self { kind: ErrorKind::CommunicationProblem, condition: None, ..failure };
         }
         failure
@@ -273,8 +275,13 @@ mod tests {
         assert!(failure.has_ended() && SendError::from(failure).is_outcome_unknown());
         let failure = Failure::unanswered(detached("com.microsoft:server-busy"));
         assert_eq!((failure.kind(), failure.condition()), (ErrorKind::CommunicationProblem, None));
-        let failure = Failure::unanswered(detached("amqp:link:message-size-exceeded"));
-        assert_eq!(failure.kind(), ErrorKind::MessageSizeExceeded);
+        // The condition is that of the link. An earlier transfer may have been accepted.
+        for condition in ["amqp:link:message-size-exceeded", "amqp:not-found", "amqp:unauthorized-access"] {
+            let failure = Failure::unanswered(detached(condition));
+            assert!(!failure.had_no_effect(), "{condition}");
+            let error = SendError::from(failure);
+            assert!(error.is_outcome_unknown() && error.description() == Some("why"), "{condition}");
+        }
         // Without credit nothing was sent.
         let after = std::time::Duration::from_secs(1);
         let failure = Failure::unanswered(client::Error::TimedOut { waiting_for: "credit", after });

@@ -1,4 +1,4 @@
-//! A server that detaches the links to `$cbs`.
+//! A server that ends the links to `$cbs`, or their session.
 
 use std::{
     sync::{
@@ -14,7 +14,7 @@ use consign_amqp::{
     engine::{self, Event, LinkId, OutboundDelivery},
     message::{ApplicationProperties, Body, EncodedMessage, Properties, Sections},
     server::Connection,
-    types::{Accepted, Attach, Open, Role, SaslCode},
+    types::{Accepted, Attach, Error, Open, Role, SaslCode},
     value::{Symbol, Value},
 };
 use consign_servicebus::{ServiceBus, SharedAccessKey};
@@ -23,8 +23,15 @@ use tokio::io::DuplexStream;
 use super::path;
 use crate::support::TokioClock;
 
-/// Accepts each token, and detaches the links of the request then. Other links stay attached.
-async fn detach_after_each_token(stream: DuplexStream, tokens: Arc<AtomicUsize>) {
+/// What becomes of the links of a request after its answer.
+#[derive(Clone, Copy, Debug)]
+enum Then {
+    Detach,
+    EndTheSession,
+}
+
+/// Accepts each token, and ends the links of the request then. Links of other sessions stay attached.
+async fn serve_tokens(stream: DuplexStream, tokens: Arc<AtomicUsize>, then: Then) {
     let options = engine::Options::default().sasl_mechanisms([Symbol::from_static("ANONYMOUS")]);
     let mut connection = Connection::accept(stream, options);
     let mut answers: Option<LinkId> = None;
@@ -56,8 +63,16 @@ async fn detach_after_each_token(stream: DuplexStream, tokens: Arc<AtomicUsize>)
                 let answers = answers.take().unwrap();
                 let delivery = OutboundDelivery { tag: vec![1].into(), settled: true, ..OutboundDelivery::default() };
                 engine.send(answers, delivery, &[codec::encode(&sections).unwrap()])?;
-                engine.detach(answers, true, None)?;
-                engine.detach(request.link, true, None)
+                match then {
+                    Then::Detach => {
+                        engine.detach(answers, true, None)?;
+                        engine.detach(request.link, true, None)
+                    }
+                    Then::EndTheSession => {
+                        let error = Error::new(Symbol::from_static("amqp:internal-error"), "the node is moved");
+                        engine.end(request.link.session(), Some(error))
+                    }
+                }
             }
             _ => Ok(()),
         });
@@ -68,11 +83,21 @@ async fn detach_after_each_token(stream: DuplexStream, tokens: Arc<AtomicUsize>)
 /// Rules: K-300.
 #[tokio::test(start_paused = true)]
 async fn a_token_is_renewed_over_new_links_when_those_to_cbs_are_detached() {
+    renews(Then::Detach).await;
+}
+
+/// Rules: K-300.
+#[tokio::test(start_paused = true)]
+async fn a_token_is_renewed_in_a_new_session_when_that_of_cbs_ends_with_an_error() {
+    renews(Then::EndTheSession).await;
+}
+
+async fn renews(then: Then) {
     let tokens = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&tokens);
     let options = ServiceBus::options().plain().dial_with(move |_, _| {
         let (client, server) = tokio::io::duplex(1 << 16);
-        tokio::spawn(detach_after_each_token(server, Arc::clone(&counted)));
+        tokio::spawn(serve_tokens(server, Arc::clone(&counted), then));
         async move { Ok(client) }
     });
     let clock = TokioClock::new();
