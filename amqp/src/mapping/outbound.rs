@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use consign_core::{
     message::{Message, MessageBody, MessageState, PassThrough, PropertyValue, Received, Value as CoreValue},
@@ -35,15 +35,19 @@ pub(super) const FIELDS: [&str; 6] = [
 ///
 /// A sender also [stamps](stamp_expiry) when the message expires.
 ///
+/// A ContentType or a content encoding is a symbol, which has ASCII characters only. Where a broker delivers the message, each other
+/// character is a `?`, as of Azure Service Bus.
+///
 /// # Errors
 /// - [`MappingErrorKind::TtlTooLong`]: a time to live of more than 4,294,967,295 milliseconds, in a message that is sent. One that is
 ///   delivered has that maximum in its header, besides its `absolute-expiry-time`. [`Duration::MAX`] stands for none.
-/// - [`MappingErrorKind::NotAscii`]: a ContentType, a content encoding, the name of an annotation, or a symbol.
+/// - [`MappingErrorKind::NotAscii`]: the name of an annotation, or a symbol; in a message that is sent, also a ContentType or a content
+///   encoding.
 /// - [`MappingErrorKind::DuplicateKey`]: an annotation whose name is that of a property, and the property is set too.
 /// - [`MappingErrorKind::MixedArray`], [`MappingErrorKind::TooDeep`]: a value that AMQP 1.0, or its decoders, do not have.
 pub fn to_sections(message: &Message, direction: Direction) -> Result<Sections, MappingError> {
     let received = message.received().filter(|_| direction != Direction::Send);
-    let properties = properties(message, received)?;
+    let properties = properties(message, received, direction)?;
     let mut application = ApplicationProperties(
         message.application_properties().iter().map(|(name, value)| (name.into(), property_to_amqp(value))).collect(),
     );
@@ -102,9 +106,17 @@ fn header(message: &Message, received: Option<&Received>, direction: Direction) 
     })
 }
 
-fn properties(message: &Message, received: Option<&Received>) -> Result<Properties, MappingError> {
+fn properties(
+    message: &Message,
+    received: Option<&Received>,
+    direction: Direction,
+) -> Result<Properties, MappingError> {
     let rest = message.pass_through();
-    let symbol = |key, text: Option<&str>| text.map(|text| to_symbol(text, Place::property(key))).transpose();
+    let symbol = |key, text: Option<&str>| {
+        // A receiver cannot refuse the message, and the rest of it is of use.
+        let text = text.map(|text| if direction == Direction::Send { text.into() } else { ascii(text) });
+        text.map(|text| to_symbol(&text, Place::property(key))).transpose()
+    };
     // Without the field, the receiver would compute the instant from the time to live.
     let is_needed =
         |at: &Instant| *at != Instant::MAX || message.time_to_live().is_some_and(|ttl| ttl != Duration::MAX);
@@ -129,6 +141,10 @@ fn properties(message: &Message, received: Option<&Received>) -> Result<Properti
         group_sequence: rest.and_then(|rest| rest.group_sequence),
         reply_to_group_id: text(message.reply_to_session_id()),
     })
+}
+
+fn ascii(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() { text.into() } else { text.replace(|c: char| !c.is_ascii(), "?").into() }
 }
 
 fn timestamp(at: Instant) -> Timestamp {

@@ -129,6 +129,18 @@ fn texts_that_cannot_be_symbols_are_refused_by_their_place() {
     assert_eq!((error.section(), error.key()), (Some(Section::Body), None));
 }
 
+/// Rules: A-77.
+#[test]
+fn a_content_type_that_is_not_ascii_is_delivered_with_question_marks() {
+    let mut message = Message::builder().content_type("text/plain; a=\"größe\"").build("").unwrap();
+    message.properties_mut().pass_through_mut().content_encoding = Some("größe".into());
+    for direction in [Direction::Deliver, Direction::Peek] {
+        let properties = mapping::to_sections(&message, direction).unwrap().properties.unwrap();
+        assert_eq!(properties.content_type.as_ref().map(Symbol::as_str), Some("text/plain; a=\"gr??e\""));
+        assert_eq!(properties.content_encoding.as_ref().map(Symbol::as_str), Some("gr??e"));
+    }
+}
+
 #[test]
 fn an_annotation_that_is_a_property_too_is_refused() {
     let mut message = Message::builder().partition_key("one").build("").unwrap();

@@ -39,6 +39,17 @@ async fn over_amqp(harness: &Harness) -> Message {
     message
 }
 
+/// Rules: A-77, HT-18.
+#[tokio::test]
+async fn a_content_type_that_is_not_ascii_reaches_amqp_with_question_marks() {
+    let harness = Harness::new().await;
+    harness.broker().create_queue("other", QueueSettings::default()).unwrap();
+    let broker = r#"{"ContentType":"text/plain; a=\"\u00fc\""}"#;
+    assert_eq!(harness.call("POST", "/q/messages", &[("BrokerProperties", broker)], "body").await.status, 201);
+    let received = tokio::time::timeout(Duration::from_secs(10), over_amqp(&harness)).await.expect("it is delivered");
+    assert_eq!(received.content_type(), Some("text/plain; a=\"?\""));
+}
+
 /// Rules: HT-18, HT-13, HT-14.
 #[tokio::test]
 async fn every_property_survives_http_amqp_and_http() {
