@@ -55,7 +55,13 @@ impl QueueReceiver {
     /// receive-and-delete mode only. They are lost if the receiver is dropped.
     #[must_use]
     pub fn is_removing(&self) -> bool {
-        self.removed.is_waiting()
+        self.removing() > 0
+    }
+
+    /// Returns how many messages those of [`QueueReceiver::is_removing`] are.
+    #[must_use]
+    pub fn removing(&self) -> usize {
+        self.removed.waiting()
     }
 
     /// Returns up to `max` messages as [`Queue::peek`] does, from after the last one that this receiver peeked. The
@@ -115,11 +121,11 @@ pub(super) struct Removed {
 
 impl Removed {
     #[cfg_attr(not(feature = "durable"), allow(clippy::unused_self, reason = "as it is where there may be a disk"))]
-    pub(super) fn is_waiting(&self) -> bool {
+    pub(super) fn waiting(&self) -> usize {
         #[cfg(feature = "durable")]
-        return !self.waiting.is_empty();
+        return self.waiting.len();
         #[cfg(not(feature = "durable"))]
-        false
+        0
     }
 
     /// Dispatches up to `max` of the messages that wait, if there are any.

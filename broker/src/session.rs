@@ -256,7 +256,13 @@ impl SessionReceiver {
     /// Returns whether messages were removed that a poll has not returned yet: [`QueueReceiver::is_removing`](super::QueueReceiver::is_removing).
     #[must_use]
     pub fn is_removing(&self) -> bool {
-        self.removed.is_waiting()
+        self.removing() > 0
+    }
+
+    /// Returns how many messages those of [`SessionReceiver::is_removing`] are.
+    #[must_use]
+    pub fn removing(&self) -> usize {
+        self.removed.waiting()
     }
 
     /// Releases the lock at once. Messages that are not settled are released without a count.

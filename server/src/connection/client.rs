@@ -242,6 +242,7 @@ impl Client {
         self.check_alone();
         match link.kind {
             Kind::Outgoing(link) => {
+                link.warn_of_unsent();
                 if let Some(session) = &link.session {
                     let key = (Arc::clone(&link.entity), Arc::clone(session));
                     if self.sessions.get(&key) == Some(&id) {

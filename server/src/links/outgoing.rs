@@ -45,6 +45,8 @@ pub(crate) struct Outgoing {
     pub(crate) unsettled: HashMap<DeliveryId, LockToken, FxBuildHasher>,
     /// Messages that were removed, and that the client has no credit for any more.
     removed: VecDeque<Message>,
+    /// Whether a removal takes a commit, so that messages are removed together.
+    removal_waits: bool,
     drain: bool,
     wake: Waker,
 }
@@ -75,10 +77,10 @@ impl Source {
         }
     }
 
-    fn is_removing(&self) -> bool {
+    fn removing(&self) -> usize {
         match self {
-            Self::Queue(receiver) => receiver.is_removing(),
-            Self::Session(receiver) => receiver.is_removing(),
+            Self::Queue(receiver) => receiver.removing(),
+            Self::Session(receiver) => receiver.removing(),
         }
     }
 }
@@ -109,6 +111,7 @@ impl Outgoing {
             session,
             unsettled: HashMap::default(),
             removed: VecDeque::new(),
+            removal_waits: false,
             drain: false,
             wake: wake.into(),
         }
@@ -123,14 +126,33 @@ impl Outgoing {
             }
             self.send_removed(engine, id, message);
         }
-        let sendable = engine.sendable(id).min(MAX_TAKEN);
+        if self.mode == ReceiveMode::PeekLock || self.removal_waits {
+            return self.take(engine, id, locks, MAX_TAKEN);
+        }
+        // What is removed and not sent is lost with the link. The output may be full after each one.
+        for nth in 0..MAX_TAKEN {
+            match self.take(engine, id, locks, 1) {
+                Served::Some => {}
+                Served::Nothing | Served::Full if nth > 0 => break,
+                served => return served,
+            }
+        }
+        Served::Some
+    }
+
+    /// Takes up to `most` messages from the broker, and sends them.
+    fn take(&mut self, engine: &mut Engine, id: LinkId, locks: &Locks, most: u32) -> Served {
+        let sendable = engine.sendable(id).min(most);
         if sendable == 0 {
             return Served::Full;
         }
         let mut taken = Vec::new();
         let wake = self.wake.clone();
         match self.source.poll(&mut Context::from_waker(&wake), sendable as usize, &mut taken) {
-            Poll::Pending => return Served::Nothing,
+            Poll::Pending => {
+                self.removal_waits |= self.source.removing() > 0;
+                return Served::Nothing;
+            }
             Poll::Ready(Err(error)) => return Served::Failed(error),
             Poll::Ready(Ok(_)) => {}
         }
@@ -150,8 +172,7 @@ impl Outgoing {
         let payload = match messages::encode_delivery(&message, Some(token), in_session) {
             Ok(payload) => payload,
             Err(Failure { description: error, .. }) => {
-                warn_of!("NotDeliverable", entity = &*self.entity, %error, "a message cannot be sent, and is dead-lettered");
-                return bury(lease, error.into_owned());
+                return self.bury(lease, &error);
             }
         };
         let transfer = OutboundDelivery { tag: messages::tag(token).into(), ..OutboundDelivery::default() };
@@ -162,10 +183,7 @@ impl Outgoing {
                 let lock = Lock { lease, entity: Arc::clone(&self.entity), session: self.session.clone(), until };
                 locks.insert(token, lock);
             }
-            Err(error @ CommandError::MessageTooLarge { .. }) => {
-                warn_of!("NotDeliverable", entity = &*self.entity, %error, "a message is dead-lettered");
-                bury(lease, error.to_string());
-            }
+            Err(error @ CommandError::MessageTooLarge { .. }) => self.bury(lease, &error.to_string()),
             // The client has taken the credit back meanwhile.
             Err(_) => drop(lease.release()),
         }
@@ -191,11 +209,34 @@ impl Outgoing {
         let message_id = message.message_id();
         warn_of!("Lost", entity = &*self.entity, message_id, %error, "a removed message cannot be sent, and is lost");
     }
-}
 
-fn bury(lease: QueueLease, description: String) {
-    let reason = DeadLetterReason::Application("NotDeliverable".into());
-    drop(lease.settle(Disposition::dead_letter(reason, description)));
+    /// Dead-letters a message that the client cannot have.
+    fn bury(&self, lease: QueueLease, error: &str) {
+        let entity = &*self.entity;
+        let reason = DeadLetterReason::Application("NotDeliverable".into());
+        let disposition = Disposition::dead_letter(reason, error.to_owned());
+        match lease.check(&disposition) {
+            Ok(()) => warn_of!("NotDeliverable", entity, %error, "a message cannot be sent, and is dead-lettered"),
+            // Such as one in a dead-letter queue. Released, it would be received again at once.
+            Err(refused) => warn_of!(
+                "NotDeliverable",
+                entity,
+                %error,
+                %refused,
+                "a message can be neither sent nor dead-lettered, and stays locked until its lock runs out"
+            ),
+        }
+        drop(lease.settle(disposition));
+    }
+
+    /// The link ends. Messages that were removed for it cannot be put back.
+    pub(crate) fn warn_of_unsent(&self) {
+        let messages = self.removed.len() + self.source.removing();
+        if messages > 0 {
+            let entity = &*self.entity;
+            warn_of!("Unsent", entity, messages, "a link ended before removed messages were sent, and they are lost");
+        }
+    }
 }
 
 impl Client {
@@ -230,7 +271,7 @@ impl Client {
             match link.serve(engine, id, &shared.locks) {
                 Served::Some => *active = tokio::time::Instant::now(),
                 Served::Nothing => {
-                    if link.drain && !link.source.is_removing() {
+                    if link.drain && link.source.removing() == 0 {
                         link.finish_drain(engine, id);
                     }
                     return;

@@ -8,7 +8,7 @@ use consign_core::administration::QueueSettings;
 use consign_server::Server;
 use tempfile::TempDir;
 
-use crate::support::*;
+use crate::{log, raw::Peer, support::*};
 
 fn durable() -> (TempDir, Harness) {
     let folder = tempfile::tempdir().unwrap();
@@ -100,4 +100,33 @@ async fn requests_are_answered_when_they_are_on_the_disk() {
     let get = fields([("session-id", "s".into())]);
     assert_eq!(*manage.call("com.microsoft:get-session-state", get).await.field("session-state"), state);
     link.detach().await.unwrap();
+}
+
+/// Rules: A-31.
+#[tokio::test]
+async fn removed_messages_that_were_not_sent_are_counted_when_the_connection_ends() {
+    let (_folder, harness) = durable();
+    let session = harness.session().await;
+    send(&session, "orders", &[&*"x".repeat(200_000); 20]).await;
+    let (lines, _guard) = log::captured();
+    let mut peer = Peer::connect(&harness).await;
+    peer.receive_and_delete(20).await;
+    let orders = harness.broker().queue("orders").unwrap();
+    while orders.counts().active > 0 {
+        tokio::task::yield_now().await;
+    }
+    drop(peer);
+    let written = async {
+        loop {
+            let line = lines.take();
+            if !line.is_empty() {
+                break line;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let line = tokio::time::timeout(Duration::from_secs(20), written).await.expect("a line is written");
+    assert!(line.contains("a link ended before removed messages were sent"), "{line}");
+    let count = line.split("messages=").nth(1).and_then(|rest| rest.split_whitespace().next());
+    assert!((13..20).contains(&count.unwrap().parse::<u32>().unwrap()), "{line}");
 }

@@ -6,7 +6,7 @@ use consign_amqp::{
     bytes::Bytes,
     codec,
     frame::{Frame, FrameHeader, ProtocolHeader},
-    types::{Attach, Begin, Flow, Open, Performative, Role, Source, Target, Transfer},
+    types::{Attach, Begin, Flow, Open, Performative, Role, SenderSettleMode, Source, Target, Transfer},
 };
 use consign_server::Limits;
 use tokio::{
@@ -16,14 +16,14 @@ use tokio::{
 
 use crate::{requests::peek, support::*};
 
-struct Peer {
+pub(crate) struct Peer {
     stream: DuplexStream,
     input: Vec<u8>,
 }
 
 impl Peer {
     /// Opens a connection, and begins a session.
-    async fn connect(harness: &Harness) -> Self {
+    pub(crate) async fn connect(harness: &Harness) -> Self {
         let mut peer = Self { stream: harness.stream(), input: Vec::new() };
         peer.stream.write_all(&ProtocolHeader::Amqp.to_bytes()).await.expect("the server reads");
         peer.write(Open { container_id: "peer".into(), ..Open::default() }, b"").await;
@@ -52,6 +52,29 @@ impl Peer {
             ..Attach::default()
         };
         self.write(attach, b"").await;
+    }
+
+    /// Attaches a link that receives from `orders` in receive-and-delete mode, gives it credit, and reads nothing.
+    pub(crate) async fn receive_and_delete(&mut self, credit: u32) {
+        let attach = Attach {
+            name: "receiver".into(),
+            role: Role::Receiver,
+            snd_settle_mode: SenderSettleMode::Settled,
+            source: Some(Box::new(Source { address: Some("orders".into()), ..Source::default() })),
+            target: Some(Target::default().into()),
+            ..Attach::default()
+        };
+        self.write(attach, b"").await;
+        let flow = Flow {
+            next_incoming_id: Some(0),
+            incoming_window: 5_000,
+            outgoing_window: 5_000,
+            handle: Some(0),
+            delivery_count: Some(0),
+            link_credit: Some(credit),
+            ..Flow::default()
+        };
+        self.write(flow, b"").await;
     }
 
     /// The flows of links that the server has sent, until it is silent.

@@ -10,7 +10,7 @@ use consign_amqp::{
 use consign_core::administration::QueueSettings;
 use tokio::time::timeout;
 
-use crate::support::*;
+use crate::{log, raw::Peer, support::*};
 
 fn delete_attach(address: &str) -> Attach {
     Attach { snd_settle_mode: SenderSettleMode::Settled, ..receiver_attach(address) }
@@ -101,4 +101,22 @@ async fn more_messages_than_the_output_takes_arrive() {
     for _ in 0..20 {
         assert!(link.recv().await.unwrap().payload.len() > 200_000);
     }
+}
+
+/// The output of a connection has 1 MiB.
+/// Rules.
+#[tokio::test(start_paused = true)]
+async fn messages_that_the_output_does_not_take_are_not_removed() {
+    let harness = Harness::new();
+    let session = harness.session().await;
+    send(&session, "orders", &[&*"x".repeat(200_000); 20]).await;
+    let (lines, _guard) = log::captured();
+    let mut peer = Peer::connect(&harness).await;
+    peer.receive_and_delete(20).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let orders = harness.broker().queue("orders").unwrap();
+    assert!((13..20).contains(&orders.counts().active), "{}", orders.counts().active);
+    drop(peer);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(lines.take(), "");
 }
