@@ -52,6 +52,9 @@ pub(crate) trait Journal: Send {
     /// the disk when half of the records are gone. Do not call it for each batch.
     fn has_space(&mut self) -> bool;
 
+    /// Returns how many bytes of changes it has space for until the next call, while it [has space](Self::has_space).
+    fn room(&self) -> u64;
+
     /// Makes all commits survive a power loss, and closes the file.
     fn close(self: Box<Self>) -> Result<(), StorageError>;
 

@@ -49,6 +49,10 @@ impl Journal for Panicking {
         self.journal.has_space()
     }
 
+    fn room(&self) -> u64 {
+        self.journal.room()
+    }
+
     fn close(self: Box<Self>) -> Result<(), StorageError> {
         Box::new(self.journal).close()
     }

@@ -28,6 +28,8 @@ pub(super) struct Writer {
     taken: Taken,
     batch: Batch,
     is_full: bool,
+    /// Bytes that the journal has space for.
+    room: u64,
     /// Batches since the disk was checked.
     passed_over: u32,
     /// When the time was last written for its own sake.
@@ -41,6 +43,8 @@ impl Writer {
     const FULL: Duration = Duration::from_secs(1);
     /// How often the time is written while an event is pending.
     const STAMP: Duration = Duration::from_secs(60);
+    /// With more space than this, the space limits no batch.
+    const AMPLE: u64 = 4 << 30;
     /// And after how many batches the disk is checked.
     const PASSED_OVER: u32 = 64;
 
@@ -52,7 +56,7 @@ impl Writer {
         open: watch::Sender<()>,
         delay: Duration,
     ) -> Self {
-        let (taken, batch) = (Taken::default(), Batch::default());
+        let (taken, batch, room) = (Taken::default(), Batch::default(), journal.room());
         Self {
             journal,
             commits,
@@ -64,6 +68,7 @@ impl Writer {
             taken,
             batch,
             is_full: false,
+            room,
             passed_over: 0,
             stamped: 0,
         }
@@ -137,7 +142,18 @@ impl Writer {
         self.page_out(&written);
         self.compact_on()?;
         self.check_disk();
+        self.measure();
         Ok(())
+    }
+
+    /// Reports to the engine how much the next batch may have.
+    fn measure(&mut self) {
+        let before = std::mem::replace(&mut self.room, self.journal.room());
+        if before.min(self.room) < Self::AMPLE
+            && let Some(shared) = self.shared.upgrade()
+        {
+            shared.set_room(self.room);
+        }
     }
 
     /// Does a part of a compaction, if one was requested. Between the parts, commits go on.
@@ -170,7 +186,7 @@ impl Writer {
             Stamp::IfDue if now.saturating_sub(self.stamped) < every => Stamp::No,
             stamp => stamp,
         };
-        let taken = shared.take_changes(&mut self.taken, stamp);
+        let taken = shared.take_changes(&mut self.taken, stamp, self.room);
         self.taken.encode(&mut self.batch);
         if stamp == Stamp::IfDue || !self.batch.is_empty() {
             self.stamped = now;

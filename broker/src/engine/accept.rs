@@ -89,7 +89,7 @@ impl Engine {
             .and_then(|()| if is_batch { check_batch(&arrivals) } else { Ok(()) })
             .and_then(|()| self.check_disk(&arrivals))
             .and_then(|()| self.check_all(now, id, arrivals.iter(), Balance::default()))
-            .and_then(|()| self.check_keys(id, &arrivals));
+            .and_then(|_| self.check_keys(id, &arrivals));
         if let Err(error) = checked {
             self.fx.note().dropped.extend(arrivals.into_iter().map(|arrival| arrival.message));
             return Err(error);

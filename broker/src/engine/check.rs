@@ -64,6 +64,20 @@ impl Engine {
         Ok(())
     }
 
+    /// Whether the disk, if there is one, has space for all that a transaction sends to several entities.
+    #[cfg_attr(
+        not(feature = "durable"),
+        allow(clippy::unused_self, clippy::unnecessary_wraps, reason = "as it is where there may be a disk")
+    )]
+    pub(super) fn check_together(&self, bytes: u64) -> Result<(), SendError> {
+        #[cfg(feature = "durable")]
+        if self.fx.is_recorded() {
+            return self.check_unwritten(bytes);
+        }
+        let _ = bytes;
+        Ok(())
+    }
+
     #[inline]
     pub(super) fn check(&mut self, now: Now, id: StoreId, arrival: &Arrival) -> Result<(), SendError> {
         match self.entity(id) {
@@ -79,19 +93,21 @@ impl Engine {
     fn check_by_load(&mut self, now: Now, id: StoreId, arrival: &Arrival) -> Result<(), SendError> {
         let mut load = Load::default();
         self.weigh(now, id, arrival, &mut load, true)?;
-        match self.check_load(now, id, &load, 0) {
+        let checked = match self.check_load(now, id, &load, 0) {
             Err(_) if load.is_estimate => self.check_exactly(now, id, std::iter::once(arrival), Balance::default()),
             checked => checked,
-        }
+        };
+        checked.map(drop)
     }
 
+    /// Returns the bytes that the messages add, which may be an estimate that is not too low.
     pub(super) fn check_all<'a>(
         &mut self,
         now: Now,
         id: StoreId,
         arrivals: impl Iterator<Item = &'a Arrival> + Clone,
         balance: Balance,
-    ) -> Result<(), SendError> {
+    ) -> Result<u64, SendError> {
         let mut load = Load { bytes: balance.kept, ..Load::default() };
         for arrival in arrivals.clone() {
             self.weigh(now, id, arrival, &mut load, true)?;
@@ -102,15 +118,15 @@ impl Engine {
         }
     }
 
-    /// Does the same without an estimate, for a topic that is almost full.
+    /// Does the same without an estimate, for a topic or a disk that is almost full.
     #[cold]
-    fn check_exactly<'a>(
+    pub(super) fn check_exactly<'a>(
         &mut self,
         now: Now,
         id: StoreId,
         arrivals: impl Iterator<Item = &'a Arrival>,
         balance: Balance,
-    ) -> Result<(), SendError> {
+    ) -> Result<u64, SendError> {
         let mut load = Load { bytes: balance.kept, ..Load::default() };
         for arrival in arrivals {
             self.weigh(now, id, arrival, &mut load, false)?;
@@ -168,13 +184,16 @@ impl Engine {
 
     /// Whether the whole load fits into the entity, once `freed` is gone.
     #[inline]
-    fn check_load(&mut self, now: Now, id: StoreId, load: &Load, freed: u64) -> Result<(), SendError> {
+    fn check_load(&mut self, now: Now, id: StoreId, load: &Load, freed: u64) -> Result<u64, SendError> {
         let used = self.used(id).saturating_sub(freed);
         let Some(entity) = entity_mut(&mut self.entities, id) else { return Err(gone()) };
         if load.ids.len() > 1 && entity.store.space_for_ids(now).is_some_and(|space| space < load.ids.len()) {
             return Err(too_many_ids(entity));
         }
-        fits(entity, used, load.bytes)
+        fits(entity, used, load.bytes)?;
+        // Each copy of a message of a topic is written.
+        self.check_together(load.bytes)?;
+        Ok(load.bytes)
     }
 
     /// Bytes that count against the quota of an entity. The messages of a topic are those of its subscriptions.

@@ -65,6 +65,9 @@ pub(crate) struct Effects {
     /// Bytes of the messages that have changed since they were last taken to be written.
     #[cfg(feature = "durable")]
     pub(super) unwritten: u64,
+    /// Bytes of messages that one batch may have, and what is left of them beside the batch that is being written.
+    #[cfg(feature = "durable")]
+    pub(super) room: Room,
     /// The bytes of messages that may be in memory before some leave it.
     #[cfg(feature = "durable")]
     pub(super) budget: u64,
@@ -72,6 +75,14 @@ pub(crate) struct Effects {
     #[cfg(feature = "durable")]
     pub(super) ahead: Arc<AtomicI64>,
     notes: Notes,
+}
+
+/// How much may wait for the disk.
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg(feature = "durable")]
+pub(super) struct Room {
+    pub(super) most: u64,
+    pub(super) left: u64,
 }
 
 /// A message whose entry is in memory, by its place and its order, as the place may be reused by now.
@@ -123,7 +134,8 @@ impl Effects {
 
     /// Enables the noting of changes, and of locks if these survive the process.
     #[cfg(feature = "durable")]
-    pub(super) fn record(&mut self, locks: bool) {
+    pub(super) fn record(&mut self, locks: bool, most: u64) {
+        self.room = Room { most, left: most };
         (self.is_recorded, self.records_locks) = (true, locks);
     }
 
@@ -159,6 +171,12 @@ impl Effects {
     pub(super) fn has_many_unwritten(&self) -> bool {
         const MANY: u64 = 8 << 20;
         self.unwritten >= MANY
+    }
+
+    /// Whether so much waits for the disk that automatic changes wait too. A batch has at least one of them.
+    #[cfg(feature = "durable")]
+    pub(super) fn has_enough_unwritten(&self) -> bool {
+        self.unwritten > 0 && self.unwritten >= self.room.left
     }
 
     /// Whether there is space for more, if there is a disk.

@@ -66,6 +66,9 @@ pub(super) struct Engine {
     /// When the engine checks an entity. Its next event may be due later than this, but never earlier.
     due: BinaryHeap<Reverse<(Ticks, StoreId)>>,
     next_due: Ticks,
+    /// Whether events that are due wait for the disk.
+    #[cfg(feature = "durable")]
+    is_held: bool,
     fx: Effects,
     last_serial: u64,
     quirks: Quirks,
@@ -119,13 +122,16 @@ impl Engine {
             names: BTreeMap::new(),
             due: BinaryHeap::new(),
             next_due: NEVER,
+            #[cfg(feature = "durable")]
+            is_held: false,
             fx: Effects::default(),
             last_serial: 0,
             quirks,
         }
     }
 
-    /// Applies everything that was due by `now`, each event at its own instant and in the order of these.
+    /// Applies everything that was due by `now`, each event at its own instant and in the order of these. On a disk, the
+    /// rest follows with the next batch when this one has enough.
     #[inline]
     pub(super) fn advance(&mut self, now: Now) {
         if self.next_due <= now.ticks {
@@ -138,6 +144,12 @@ impl Engine {
         while let Some(&Reverse((at, id))) = self.due.peek() {
             if at > now.ticks {
                 break;
+            }
+            #[cfg(feature = "durable")]
+            if self.fx.has_enough_unwritten() {
+                // No timer waits for it: the batch is taken by itself.
+                (self.is_held, self.next_due) = (true, NEVER);
+                return;
             }
             self.due.pop();
             let Some(entity) = entity_mut(&mut self.entities, id) else { continue };
@@ -160,6 +172,14 @@ impl Engine {
             }
         }
         self.next_due = self.due.peek().map_or(NEVER, |Reverse((at, _))| *at);
+    }
+
+    /// Applies events that have waited for the disk.
+    #[cfg(feature = "durable")]
+    fn go_on(&mut self, now: Now) {
+        if std::mem::take(&mut self.is_held) {
+            self.run_due(now);
+        }
     }
 
     fn happen(&mut self, now: Now, id: StoreId, event: Event) {

@@ -124,12 +124,23 @@ impl Engine {
             balances.entry(keeper.id()).or_default().kept += arrival.size;
             by_entity.entry(keeper.id()).or_insert((at, Vec::new()));
         }
-        for (id, (first, messages)) in by_entity {
-            let balance = balances.get(&id).copied().unwrap_or_default();
-            let checked = self.check_all(now, id, messages.iter().copied(), balance);
-            checked.map_err(|error| Rejected::Send(error, first))?;
+        let mut bytes = 0_u64;
+        for (id, (first, messages)) in &by_entity {
+            let balance = balances.get(id).copied().unwrap_or_default();
+            let checked = self.check_all(now, *id, messages.iter().copied(), balance);
+            bytes = bytes.saturating_add(checked.map_err(|error| Rejected::Send(error, *first))?);
         }
-        Ok(())
+        if self.check_together(bytes).is_ok() {
+            return Ok(());
+        }
+        // Without estimates.
+        bytes = 0;
+        for (id, (first, messages)) in &by_entity {
+            let balance = balances.get(id).copied().unwrap_or_default();
+            let checked = self.check_exactly(now, *id, messages.iter().copied(), balance);
+            bytes = bytes.saturating_add(checked.map_err(|error| Rejected::Send(error, *first))?);
+        }
+        self.check_together(bytes).map_err(|error| Rejected::Send(error, 0))
     }
 
     /// Applies a settlement. It was checked before, so nothing here is refused.

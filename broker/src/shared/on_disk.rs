@@ -112,8 +112,15 @@ impl Shared {
         self.recorder.as_ref()
     }
 
-    /// Takes the changes. Returns the number of their batch, and what may leave memory once it is on the disk.
-    pub(crate) fn take_changes(&self, taken: &mut Taken, stamp: Stamp) -> (u64, Vec<Wanted>) {
+    /// Sets how many bytes the disk has space for, with all changes that were taken on it.
+    pub(crate) fn set_room(&self, room: u64) {
+        let now = self.now();
+        self.with(|state| state.engine.set_room(now, room));
+    }
+
+    /// Takes the changes. Returns the number of their batch, and what may leave memory once it is on the disk. The disk
+    /// has space for `room` bytes.
+    pub(crate) fn take_changes(&self, taken: &mut Taken, stamp: Stamp, room: u64) -> (u64, Vec<Wanted>) {
         let now = self.now();
         self.with(|state| {
             let Some(recorder) = &self.recorder else { return (0, Vec::new()) };
@@ -123,6 +130,7 @@ impl Shared {
                 Stamp::Yes => !self.is_poisoned.load(Ordering::Relaxed),
             };
             let written = state.engine.take_changes(now, recorder.identity(), taken, stamp);
+            state.engine.begin_batch(now, room);
             (recorder.turn(), written)
         })
     }
@@ -200,7 +208,7 @@ impl Drop for Shared {
     fn drop(&mut self) {
         let (mut taken, mut last) = (Taken::default(), Batch::default());
         if self.recorder.is_some() {
-            self.take_changes(&mut taken, Stamp::Yes);
+            self.take_changes(&mut taken, Stamp::Yes, 0);
         }
         if let Some(recorder) = &mut self.recorder {
             taken.encode(&mut last);

@@ -69,6 +69,9 @@ pub(crate) trait Folder: Debug + Send + Sync + 'static {
 
     /// Makes the name of the folder survive a power loss.
     fn sync_parent(&self) -> io::Result<()>;
+
+    /// Bytes that files of the folder can still take up. `None` if that is unknown.
+    fn free(&self) -> Option<u64>;
 }
 
 /// Whether an error means that the disk is full.

@@ -187,6 +187,14 @@ impl Folder for RealFolder {
             synced => synced,
         }
     }
+
+    fn free(&self) -> Option<u64> {
+        #[cfg(unix)]
+        let free = rustix::fs::statvfs(&self.0).ok().map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+        #[cfg(not(unix))]
+        let free = None;
+        free
+    }
 }
 
 /// Creates a folder for the owner alone.

@@ -262,6 +262,12 @@ impl Journal for LogJournal {
         !self.is_full
     }
 
+    /// Half of the free space: the segment of the changes may be the third one that is created. Where little is free, the
+    /// reserve is the space.
+    fn room(&self) -> u64 {
+        self.shared.place.free().map_or(u64::MAX, |free| (free / 2).max(self.options.reserve / 2))
+    }
+
     fn close(mut self: Box<Self>) -> Result<(), StorageError> {
         let closed = self.close_once();
         // Its drop has nothing left to do.

@@ -205,6 +205,11 @@ impl Place {
         std::mem::take(is_held) && self.folder.remove(RESERVE).is_ok()
     }
 
+    /// Returns the free bytes of the disk, beside the reserve. `None` if that is unknown.
+    pub(super) fn free(&self) -> Option<u64> {
+        self.folder.free()
+    }
+
     /// Releases the lock.
     pub(super) fn unlock(&self) {
         if let Some(lock) = &self.lock {

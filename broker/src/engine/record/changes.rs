@@ -7,10 +7,15 @@ use consign_core::{
 };
 
 use super::{BrokerRecord, EntityKind, EntityRecord, Gone, MAX_DEPTH, RecordSink, can_be_stored};
-use crate::engine::{Change, Engine, Entity, Role, StoreId, effects::Wanted, entity_mut, time::Now};
+use crate::engine::{
+    Change, Engine, Entity, Role, StoreId,
+    effects::{Room, Wanted},
+    entity_mut,
+    time::Now,
+};
 
 /// The most bytes of messages that wait for the disk. They are one batch, which has 2 GiB at most.
-const MAX_UNWRITTEN: u64 = 1 << 30;
+pub(in crate::engine) const MAX_UNWRITTEN: u64 = 1 << 30;
 
 /// The identity of a broker's store, whatever its contents.
 #[derive(Clone, Copy, Debug)]
@@ -42,18 +47,39 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether so many bytes more may wait for the disk.
+    /// Whether so many bytes more may wait for the disk. None always may.
+    #[inline]
     pub(in crate::engine) fn check_unwritten(&self, bytes: u64) -> Result<(), SendError> {
-        let waiting = self.fx.unwritten;
-        if waiting.saturating_add(bytes) <= MAX_UNWRITTEN {
-            return Ok(());
-        }
-        Err(if bytes > MAX_UNWRITTEN {
+        let fits = self.fx.unwritten.saturating_add(bytes) <= self.fx.room.left || bytes == 0;
+        if fits { Ok(()) } else { Err(self.too_much(bytes)) }
+    }
+
+    #[cold]
+    fn too_much(&self, bytes: u64) -> SendError {
+        let (waiting, Room { most, .. }) = (self.fx.unwritten, self.fx.room);
+        if bytes > MAX_UNWRITTEN {
             let detail = format!("{bytes} bytes at once, at most {MAX_UNWRITTEN} on a disk");
             SendError::new(ErrorKind::MessageSizeExceeded).with_detail(detail)
+        } else if bytes > most {
+            let detail = format!("{bytes} bytes at once, and the disk has space for {most}");
+            SendError::new(ErrorKind::QuotaExceeded).with_detail(detail)
         } else {
             SendError::new(ErrorKind::ServiceBusy).with_detail(format!("{waiting} bytes wait for the disk"))
-        })
+        }
+    }
+
+    /// Sets how many bytes the disk has space for, while no batch is being written.
+    pub(crate) fn set_room(&mut self, now: Now, room: u64) {
+        let most = room.min(MAX_UNWRITTEN);
+        self.fx.room = Room { most, left: most };
+        self.go_on(now);
+    }
+
+    /// Begins the batch after the one that was taken, which is yet to be written where there is space for `room` bytes.
+    pub(crate) fn begin_batch(&mut self, now: Now, room: u64) {
+        let taken = std::mem::take(&mut self.fx.unwritten);
+        self.fx.room = Room { most: room.min(MAX_UNWRITTEN), left: room.saturating_sub(taken).min(MAX_UNWRITTEN) };
+        self.go_on(now);
     }
 
     /// Whether there is anything to take.
@@ -75,7 +101,6 @@ impl Engine {
         sink: &mut impl RecordSink,
         stamp: bool,
     ) -> Vec<Wanted> {
-        self.fx.unwritten = 0;
         let notes = self.fx.note();
         let (changed, gone) = (std::mem::take(&mut notes.changed), std::mem::take(&mut notes.gone));
         if changed.is_empty() && !stamp {

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use consign_core::message::EntityPath;
 
-use super::{CounterRecord, EntityKind, EntityRecord, IdRecord, MessageRecord, SessionRecord};
+use super::{CounterRecord, EntityKind, EntityRecord, IdRecord, MessageRecord, SessionRecord, changes::MAX_UNWRITTEN};
 use crate::{
     Quirks,
     engine::{Engine, Entity, LastSaid, Role, StoreId, Subscription, Topic, entity_mut, store::Store, time::Now},
@@ -116,7 +116,7 @@ impl Restoring {
     /// here, each at its own instant. Then messages that another entity has to accept are tried again.
     pub(crate) fn finish(self) -> (Engine, u64) {
         let Self { mut engine, now, by_serial, messages, hold_locks } = self;
-        engine.fx.record(hold_locks);
+        engine.fx.record(hold_locks, MAX_UNWRITTEN);
         engine.fx.note().leaving.clear();
         for (_, entity) in &mut engine.entities {
             entity.store.finish_restoring(&mut engine.fx);

@@ -94,6 +94,11 @@ impl Folder for SimulatedDisk {
     fn sync_parent(&self) -> io::Result<()> {
         self.0.lock().sync(Synced::Parent)
     }
+
+    fn free(&self) -> Option<u64> {
+        let state = self.0.lock();
+        Some(state.faults.capacity.saturating_sub(state.used()))
+    }
 }
 
 /// A file that is open.
