@@ -144,11 +144,6 @@ impl Commits {
         self.has_work.notify_one();
     }
 
-    /// Returns a commit that is ready at once, if nothing is written any more.
-    pub(crate) fn failed(self: &Arc<Self>) -> Option<Commit> {
-        self.failure.get().map(|_| self.last())
-    }
-
     /// Ends the writer after one more batch. The returned commit is ready then.
     pub(crate) fn close(self: &Arc<Self>) -> Commit {
         self.work.lock().is_closing = true;

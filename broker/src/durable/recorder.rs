@@ -1,7 +1,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread::JoinHandle,
     time::Duration,
@@ -19,6 +19,8 @@ pub(crate) struct Recorder {
     compactions: Arc<Commits>,
     /// The batch that changes are for. It is changed where the engine is locked.
     filling: AtomicU64,
+    /// Whether the last batch was taken. It is changed where the engine is locked.
+    is_ending: AtomicBool,
     /// Whether a call waits for the disk.
     durability: Durability,
     writer: Mutex<Option<JoinHandle<()>>>,
@@ -40,8 +42,8 @@ impl Recorder {
         is_open: watch::Receiver<()>,
     ) -> Self {
         let fetcher = Fetcher::new(reader, Arc::clone(&commits));
-        let (filling, writer) = (AtomicU64::new(1), Mutex::new(None));
-        Self { commits, compactions, filling, durability, writer, is_open, identity, recovery, fetcher }
+        let (filling, is_ending, writer) = (AtomicU64::new(1), AtomicBool::new(false), Mutex::new(None));
+        Self { commits, compactions, filling, is_ending, durability, writer, is_open, identity, recovery, fetcher }
     }
 
     pub(super) fn set_writer(&self, writer: JoinHandle<()>) {
@@ -87,6 +89,11 @@ impl Recorder {
         self.filling.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Records that the batch that is taken now is the last one. Called where the engine is locked.
+    pub(crate) fn end_batches(&self) {
+        self.is_ending.store(true, Ordering::Relaxed);
+    }
+
     /// Returns the commit that a call has to wait for, if there is one. The writer is notified when it is waited
     /// for, or dropped, and at once where no call waits for the disk.
     pub(crate) fn pending(&self) -> Option<Commit> {
@@ -94,7 +101,9 @@ impl Recorder {
             Durability::Durable => self.commits.pending(),
             Durability::Relaxed { .. } => {
                 self.request();
-                self.commits.failed()
+                // A change after the last batch is not written.
+                let has_ended = self.is_ending.load(Ordering::Relaxed) || self.failure().is_some();
+                has_ended.then(|| self.commits.pending()).flatten()
             }
         }
     }

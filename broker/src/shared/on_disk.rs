@@ -20,6 +20,7 @@ pub(crate) enum Stamp {
     No,
     /// If anything waits for its time.
     IfDue,
+    /// With the last changes.
     Yes,
 }
 
@@ -124,6 +125,9 @@ impl Shared {
         let now = self.now();
         self.with(|state| {
             let Some(recorder) = &self.recorder else { return (0, Vec::new()) };
+            if stamp == Stamp::Yes {
+                recorder.end_batches();
+            }
             let stamp = match stamp {
                 Stamp::No => false,
                 Stamp::IfDue => state.engine.next_deadline().is_some(),
