@@ -16,6 +16,8 @@ use super::{
 
 /// How many messages are peeked, or sent, before a wait for the disk.
 const TOGETHER: usize = 256;
+/// And how many bytes of them. A disk that is not full has space for these.
+const BYTES: usize = 4 << 20;
 
 impl Queue {
     /// Writes every message that can be peeked as one line of JSON, and returns their number. A line has the
@@ -28,7 +30,7 @@ impl Queue {
         let (mut from, mut count) = (SequenceNumber::new(0), 0);
         let entity = self.path().to_string();
         loop {
-            let messages = self.peek(from, TOGETHER);
+            let messages = self.peek_within(from, TOGETHER, BYTES);
             self.shared.check_open::<ReceiveError>().map_err(io::Error::other)?;
             for message in &messages {
                 write_message(out, &Line { entity: Some(entity.clone()), message: message.clone() })?;
@@ -51,7 +53,7 @@ impl QueueSender {
     /// Errors: a line that is not a message, or that is refused. The lines before it were sent, and none after it. If the disk fails,
     /// up to 255 lines after the first that is not stored may have been sent.
     pub fn import(&self, input: impl BufRead) -> Result<u64, ImportError> {
-        let mut count = 0;
+        let (mut count, mut bytes) = (0, 0_usize);
         let mut waiting: Vec<(u64, Acknowledged<(), SendError>)> = Vec::new();
         for line in read_messages(input, MAX_LINE) {
             let line = match line {
@@ -62,11 +64,19 @@ impl QueueSender {
                 }
             };
             count += 1;
+            // A larger message waits alone.
+            let size = line.message.size();
+            bytes = bytes.saturating_add(size);
+            if bytes > BYTES {
+                settle(&mut waiting)?;
+                bytes = size;
+            }
             let sent = self.send(line.message);
             let is_refused = sent.is_refused();
             waiting.push((count, sent));
             if is_refused || waiting.len() >= TOGETHER {
                 settle(&mut waiting)?;
+                bytes = 0;
             }
         }
         settle(&mut waiting)?;

@@ -1,6 +1,8 @@
 //! A broker on a disk that loses power. An acknowledged change is there again; any other is there completely or not
 //! at all. The test calls the writer, so that a seed determines everything.
 
+mod space;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     env,
@@ -13,7 +15,7 @@ use std::{
 
 use consign_core::{
     Message,
-    administration::{Administration, QueueSettings, Status, SubscriptionSettings, TopicSettings},
+    administration::{Administration, QueueSettings, Status},
     message::SequenceNumber,
     settlement::{DeadLetter, DeadLetterReason},
     time::{Clock, ManualClock, Timestamp},
@@ -29,7 +31,7 @@ use super::{
     open::restore,
     writer::Writer,
 };
-use crate::{Acknowledged, Broker, Queue, QueueLease, Topic};
+use crate::{Acknowledged, Broker, Queue, QueueLease};
 
 type Id = u64;
 
@@ -328,111 +330,6 @@ async fn a_full_disk_refuses_sends_and_takes_settlements() {
         receiver.receive().await.unwrap().complete().await.unwrap();
     }
     assert_eq!(queue.counts().active, 0);
-}
-
-/// Rules: D-07.
-#[tokio::test]
-async fn a_send_that_does_not_fit_on_the_disk_does_not_stop_settlements() {
-    const MIB: usize = 1 << 20;
-    let disk = SimulatedDisk::new();
-    disk.set_reserve(16 << 20);
-    disk.forget_history();
-    let (broker, mut writer) = open(&disk, &Arc::new(ManualClock::new(Timestamp::EPOCH))).unwrap();
-    let mut step = || writer.step(Arc::clone(&broker.shared)).unwrap();
-    let queue = broker.create_queue("orders", QueueSettings::default().max_message_size(100 * MIB)).unwrap();
-    let sender = queue.sender().unwrap();
-    // There are 4 MiB, and the reserve.
-    disk.set_faults(Faults { capacity: 20 << 20, ..Faults::NONE });
-    let small = sender.send(Message::new("small"));
-    step();
-    small.now_or_never().unwrap().unwrap();
-    let delivery = queue.receiver().receive().now_or_never().unwrap().unwrap();
-
-    let large = bytes::Bytes::from(vec![7; 20 * MIB]);
-    let refused = sender.send(Message::new(large.clone())).now_or_never().expect("it is refused at once").unwrap_err();
-    assert_eq!((refused.kind(), refused.is_retryable()), (ErrorKind::QuotaExceeded, false));
-    let first = sender.send(Message::new(large.slice(..7 * MIB)));
-    let refused = sender.send(Message::new(large.slice(..2 * MIB))).now_or_never().unwrap().unwrap_err();
-    assert_eq!((refused.kind(), refused.is_retryable()), (ErrorKind::ServiceBusy, true));
-    let completed = delivery.complete();
-    step();
-    first.now_or_never().unwrap().unwrap();
-    completed.now_or_never().unwrap().unwrap();
-    // The reserve is used by now.
-    let refused = sender.send(Message::new("small")).now_or_never().unwrap().unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::QuotaExceeded);
-    let completed = queue.receiver().receive().now_or_never().unwrap().unwrap().complete();
-    step();
-    completed.now_or_never().unwrap().unwrap();
-}
-
-/// Rules: D-07.
-///
-/// What is due at one instant may be more than one batch may have.
-#[test]
-fn automatic_changes_wait_for_space_on_the_disk() {
-    const COUNT: usize = 12;
-    let disk = SimulatedDisk::new();
-    disk.forget_history();
-    let clock = Arc::new(ManualClock::new(Timestamp::EPOCH));
-    let due = Timestamp::EPOCH.saturating_add(Duration::from_secs(60));
-    for ends in [false, true] {
-        let (broker, mut writer) = open(&disk, &clock).unwrap();
-        let settings = QueueSettings::default().max_message_size(100 << 20);
-        let queue = broker.declare_queue("orders", settings).unwrap();
-        if !ends {
-            let body = bytes::Bytes::from(vec![7; 1 << 20]);
-            let messages = (0..COUNT).map(|_| Message::new(body.clone())).collect();
-            let scheduled = queue.sender().unwrap().schedule(messages, due);
-            writer.step(Arc::clone(&broker.shared)).unwrap();
-            scheduled.now_or_never().unwrap().unwrap();
-            continue;
-        }
-        assert_eq!(queue.counts().active, 0);
-        disk.set_faults(Faults { capacity: 26 << 20, ..Faults::NONE });
-        writer.step(Arc::clone(&broker.shared)).unwrap();
-        clock.advance(Duration::from_secs(60));
-        let (mut before, mut batches) = (0, 0);
-        while before < COUNT {
-            let active = queue.counts().active;
-            assert!(active > before && active - before < COUNT, "{active} of {COUNT} after {before}");
-            before = active;
-            batches += 1;
-            writer.step(Arc::clone(&broker.shared)).unwrap();
-        }
-        assert!(batches > 1);
-        drop((queue, broker, writer));
-        let (broker, _writer) = open(&disk, &clock).unwrap();
-        assert_eq!(broker.queue("orders").unwrap().counts().active, COUNT);
-    }
-}
-
-/// Rules: D-07.
-/// Nothing is written here: a clone of a body is no copy.
-#[test]
-fn the_copies_of_a_topic_are_what_waits_for_the_disk() {
-    let disk = SimulatedDisk::new();
-    let (broker, _writer) = open(&disk, &Arc::new(ManualClock::new(Timestamp::EPOCH))).unwrap();
-    let settings = TopicSettings::default().max_message_size(100 << 20).max_size(8 << 30);
-    let topics = ["many", "few", "fewer"].map(|name| broker.create_topic(name, settings.clone()).unwrap());
-    for (topic, count) in topics.iter().zip([11, 6, 5]) {
-        for nth in 0..count {
-            topic.create_subscription(&format!("s{nth}"), SubscriptionSettings::default()).unwrap();
-        }
-    }
-    let senders = topics.each_ref().map(Topic::sender);
-    let body = bytes::Bytes::from(vec![0; 100 << 20]);
-    let large = || Message::new(body.clone());
-    let refused = senders[0].send(large()).now_or_never().expect("it is refused at once").unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::MessageSizeExceeded);
-    let mut transaction = broker.transaction();
-    transaction.send(&senders[1], large()).unwrap();
-    transaction.send(&senders[2].via_topic(&topics[1]), large()).unwrap();
-    let refused = transaction.commit().now_or_never().expect("it is refused at once").unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::MessageSizeExceeded);
-    assert!(senders[1].send(large()).now_or_never().is_none(), "it fits");
-    let refused = senders[2].send(large()).now_or_never().expect("it is refused at once").unwrap_err();
-    assert_eq!((refused.kind(), refused.is_retryable()), (ErrorKind::ServiceBusy, true));
 }
 
 /// Rules: D-07.

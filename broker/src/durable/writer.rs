@@ -142,7 +142,9 @@ impl Writer {
         self.page_out(&written);
         self.compact_on()?;
         self.check_disk();
-        self.measure();
+        if self.batch.is_empty() {
+            self.measure();
+        }
         Ok(())
     }
 
@@ -234,6 +236,8 @@ impl Writer {
         let Some(shared) = self.shared.upgrade() else { return };
         self.is_full = is_full;
         shared.with(|state| state.engine.set_full(is_full));
+        drop(shared);
+        self.measure();
         if is_full {
             tracing::warn!("the disk is full: sends are refused until there is space. Free disk space");
         } else {
@@ -250,6 +254,8 @@ impl Writer {
                 self.journal.commit(&without_dead_letters(&self.batch)?, true)?;
             }
             self.commit_timed()?;
+            // Before a call that has waited for this sends more.
+            self.measure();
         }
         self.commits.finish(number);
         Ok(())
