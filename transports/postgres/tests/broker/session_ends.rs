@@ -223,6 +223,16 @@ async fn an_accept_of_any_session_looks_at_a_few_of_many() {
     sender.send_batch((0..1_100).map(|_| message("long".to_owned())).collect::<Batch>()).await.unwrap();
     let long = postgres.accept_session(QUEUE, "long").await.unwrap();
     sender.send(message("behind".to_owned())).await.unwrap();
+    sender.send_batch((0..2_000).map(|number| message(format!("{number}"))).collect::<Batch>()).await.unwrap();
+    assert_eq!(postgres.counts(QUEUE).await.unwrap().active, 3_101);
+    let mut client = postgres.pool().get().await.unwrap();
+    let accept = client.transaction().await.unwrap();
+    let before: i64 = accept.query_one(&scans, &[]).await.unwrap().get(0);
+    assert_eq!(accept.query_one(&next, &[]).await.unwrap().get::<_, String>(0), "behind");
+    let after: i64 = accept.query_one(&scans, &[]).await.unwrap().get(0);
+    assert!(after - before < 100, "{} scans beside a session with many messages", after - before);
+    accept.rollback().await.unwrap();
+    drop(client);
     let behind = postgres.sessions(QUEUE).await.unwrap().next_within(LONG).await.unwrap();
     assert_eq!(behind.session_id(), "behind");
     behind.close().await.unwrap();

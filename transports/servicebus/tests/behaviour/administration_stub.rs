@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use consign::{
-    administration::Administration,
+    administration::{Administration, QueueSettings},
     transport::{BoxFuture, ErrorKind, Transport},
 };
 use consign_servicebus::{AccessToken, CredentialError, ServiceBus, TokenCredential, TokenType};
@@ -73,7 +73,7 @@ async fn a_conflict_with_another_operation_is_tried_again() {
 #[tokio::test(start_paused = true)]
 async fn an_audience_is_that_of_links_of_the_administration_or_of_its_lists() {
     let server = InMemory::new();
-    create(&server, Default::default()).await;
+    create(&server, QueueSettings::default()).await;
     let (service_bus, _, audiences) = connect(&server, [("404 Not Found", ""), ("404 Not Found", "")]).await;
     service_bus.sender(&path("Orders")).await.unwrap();
     assert_eq!(service_bus.delete(&path("Orders")).await.unwrap_err().kind(), ErrorKind::EntityNotFound);
