@@ -26,6 +26,7 @@ const READS: &[&str] = &[
     "pread64",
     "read",
     "stat",
+    "statfs",
     "statx",
 ];
 
