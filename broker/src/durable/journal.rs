@@ -53,7 +53,7 @@ pub(crate) trait Journal: Send {
     fn has_space(&mut self) -> bool;
 
     /// Returns how many bytes of changes it has space for until the next call, while it [has space](Self::has_space).
-    fn room(&self) -> u64;
+    fn space(&self) -> u64;
 
     /// Makes all commits survive a power loss, and closes the file.
     fn close(self: Box<Self>) -> Result<(), StorageError>;

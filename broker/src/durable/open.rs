@@ -91,7 +91,7 @@ pub(super) fn restore(options: &OpenOptions, mut journal: Box<dyn Journal>) -> R
         };
     let (mut engine, messages) = restoring.finish();
     engine.set_ahead(Arc::clone(&clock.ahead));
-    engine.set_room(clock.now().into(), journal.room());
+    engine.set_space(clock.now().into(), journal.space());
     recovery.messages = messages;
     recovery.took = options.clock.now().elapsed.saturating_sub(started);
     let (commits, compactions) = (Arc::new(Commits::default()), Arc::new(Commits::default()));

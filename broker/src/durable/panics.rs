@@ -49,8 +49,8 @@ impl Journal for Panicking {
         self.journal.has_space()
     }
 
-    fn room(&self) -> u64 {
-        self.journal.room()
+    fn space(&self) -> u64 {
+        self.journal.space()
     }
 
     fn close(self: Box<Self>) -> Result<(), StorageError> {

@@ -29,7 +29,7 @@ pub(super) struct Writer {
     batch: Batch,
     is_full: bool,
     /// Bytes that the journal has space for.
-    room: u64,
+    space: u64,
     /// Batches since the disk was checked.
     passed_over: u32,
     /// When the time was last written for its own sake.
@@ -56,7 +56,7 @@ impl Writer {
         open: watch::Sender<()>,
         delay: Duration,
     ) -> Self {
-        let (taken, batch, room) = (Taken::default(), Batch::default(), journal.room());
+        let (taken, batch, space) = (Taken::default(), Batch::default(), journal.space());
         Self {
             journal,
             commits,
@@ -68,7 +68,7 @@ impl Writer {
             taken,
             batch,
             is_full: false,
-            room,
+            space,
             passed_over: 0,
             stamped: 0,
         }
@@ -150,11 +150,11 @@ impl Writer {
 
     /// Reports to the engine how much the next batch may have.
     fn measure(&mut self) {
-        let before = std::mem::replace(&mut self.room, self.journal.room());
-        if before.min(self.room) < Self::AMPLE
+        let before = std::mem::replace(&mut self.space, self.journal.space());
+        if before.min(self.space) < Self::AMPLE
             && let Some(shared) = self.shared.upgrade()
         {
-            shared.set_room(self.room);
+            shared.set_space(self.space);
         }
     }
 
@@ -188,7 +188,7 @@ impl Writer {
             Stamp::IfDue if now.saturating_sub(self.stamped) < every => Stamp::No,
             stamp => stamp,
         };
-        let taken = shared.take_changes(&mut self.taken, stamp, self.room);
+        let taken = shared.take_changes(&mut self.taken, stamp, self.space);
         self.taken.encode(&mut self.batch);
         if stamp == Stamp::IfDue || !self.batch.is_empty() {
             self.stamped = now;

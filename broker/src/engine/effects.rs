@@ -67,7 +67,7 @@ pub(crate) struct Effects {
     pub(super) unwritten: u64,
     /// Bytes of messages that one batch may have, and what is left of them beside the batch that is being written.
     #[cfg(feature = "durable")]
-    pub(super) room: Room,
+    pub(super) space: Space,
     /// The bytes of messages that may be in memory before some leave it.
     #[cfg(feature = "durable")]
     pub(super) budget: u64,
@@ -80,7 +80,7 @@ pub(crate) struct Effects {
 /// How much may wait for the disk.
 #[derive(Clone, Copy, Debug, Default)]
 #[cfg(feature = "durable")]
-pub(super) struct Room {
+pub(super) struct Space {
     pub(super) most: u64,
     pub(super) left: u64,
 }
@@ -135,7 +135,7 @@ impl Effects {
     /// Enables the noting of changes, and of locks if these survive the process.
     #[cfg(feature = "durable")]
     pub(super) fn record(&mut self, locks: bool, most: u64) {
-        self.room = Room { most, left: most };
+        self.space = Space { most, left: most };
         (self.is_recorded, self.records_locks) = (true, locks);
     }
 
@@ -176,7 +176,7 @@ impl Effects {
     /// Whether so much waits for the disk that automatic changes wait too. A batch has at least one of them.
     #[cfg(feature = "durable")]
     pub(super) fn has_enough_unwritten(&self) -> bool {
-        self.unwritten > 0 && self.unwritten >= self.room.left
+        self.unwritten > 0 && self.unwritten >= self.space.left
     }
 
     /// Whether there is space for more, if there is a disk.

@@ -114,14 +114,14 @@ impl Shared {
     }
 
     /// Sets how many bytes the disk has space for, with all changes that were taken on it.
-    pub(crate) fn set_room(&self, room: u64) {
+    pub(crate) fn set_space(&self, space: u64) {
         let now = self.now();
-        self.with(|state| state.engine.set_room(now, room));
+        self.with(|state| state.engine.set_space(now, space));
     }
 
     /// Takes the changes. Returns the number of their batch, and what may leave memory once it is on the disk. The disk
-    /// has space for `room` bytes.
-    pub(crate) fn take_changes(&self, taken: &mut Taken, stamp: Stamp, room: u64) -> (u64, Vec<Wanted>) {
+    /// has space for `space` bytes.
+    pub(crate) fn take_changes(&self, taken: &mut Taken, stamp: Stamp, space: u64) -> (u64, Vec<Wanted>) {
         let now = self.now();
         self.with(|state| {
             let Some(recorder) = &self.recorder else { return (0, Vec::new()) };
@@ -134,7 +134,7 @@ impl Shared {
                 Stamp::Yes => !self.is_poisoned.load(Ordering::Relaxed),
             };
             let written = state.engine.take_changes(now, recorder.identity(), taken, stamp);
-            state.engine.begin_batch(now, room);
+            state.engine.begin_batch(now, space);
             (recorder.turn(), written)
         })
     }

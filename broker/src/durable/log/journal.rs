@@ -264,7 +264,7 @@ impl Journal for LogJournal {
 
     /// Half of the free space: the segment of the changes may be the third one that is created. Where little is free, the
     /// reserve is the space.
-    fn room(&self) -> u64 {
+    fn space(&self) -> u64 {
         self.shared.place.free().map_or(u64::MAX, |free| (free / 2).max(self.options.reserve / 2))
     }
 

@@ -9,7 +9,7 @@ use consign_core::{
 use super::{BrokerRecord, EntityKind, EntityRecord, Gone, MAX_DEPTH, RecordSink, can_be_stored};
 use crate::engine::{
     Change, Engine, Entity, Role, StoreId,
-    effects::{Room, Wanted},
+    effects::{Space, Wanted},
     entity_mut,
     time::Now,
 };
@@ -50,13 +50,13 @@ impl Engine {
     /// Whether so many bytes more may wait for the disk. None always may.
     #[inline]
     pub(in crate::engine) fn check_unwritten(&self, bytes: u64) -> Result<(), SendError> {
-        let fits = self.fx.unwritten.saturating_add(bytes) <= self.fx.room.left || bytes == 0;
+        let fits = self.fx.unwritten.saturating_add(bytes) <= self.fx.space.left || bytes == 0;
         if fits { Ok(()) } else { Err(self.too_much(bytes)) }
     }
 
     #[cold]
     fn too_much(&self, bytes: u64) -> SendError {
-        let (waiting, Room { most, .. }) = (self.fx.unwritten, self.fx.room);
+        let (waiting, Space { most, .. }) = (self.fx.unwritten, self.fx.space);
         if bytes > MAX_UNWRITTEN {
             let detail = format!("{bytes} bytes at once, at most {MAX_UNWRITTEN} on a disk");
             SendError::new(ErrorKind::MessageSizeExceeded).with_detail(detail)
@@ -69,16 +69,16 @@ impl Engine {
     }
 
     /// Sets how many bytes the disk has space for, while no batch is being written.
-    pub(crate) fn set_room(&mut self, now: Now, room: u64) {
-        let most = room.min(MAX_UNWRITTEN);
-        self.fx.room = Room { most, left: most };
+    pub(crate) fn set_space(&mut self, now: Now, space: u64) {
+        let most = space.min(MAX_UNWRITTEN);
+        self.fx.space = Space { most, left: most };
         self.go_on(now);
     }
 
-    /// Begins the batch after the one that was taken, which is yet to be written where there is space for `room` bytes.
-    pub(crate) fn begin_batch(&mut self, now: Now, room: u64) {
+    /// Begins the batch after the one that was taken, which is yet to be written where there is space for `space` bytes.
+    pub(crate) fn begin_batch(&mut self, now: Now, space: u64) {
         let taken = std::mem::take(&mut self.fx.unwritten);
-        self.fx.room = Room { most: room.min(MAX_UNWRITTEN), left: room.saturating_sub(taken).min(MAX_UNWRITTEN) };
+        self.fx.space = Space { most: space.min(MAX_UNWRITTEN), left: space.saturating_sub(taken).min(MAX_UNWRITTEN) };
         self.go_on(now);
     }
 
