@@ -144,10 +144,10 @@ impl<R: Receiver> BufferedReceiver<R> {
         self.held.push(held);
     }
 
-    /// How the message was held that was [popped](Self::pop) just now, and that was.
-    #[cold]
-    pub(super) fn take_held(&mut self) -> Option<Before> {
-        self.held.pop()
+    /// How the message was held that was [popped](Self::pop) last, unless this is the first time that it is handed out.
+    #[inline]
+    pub(super) fn take_held(&mut self, is_first: bool) -> Option<Before> {
+        if is_first { None } else { self.held.pop() }
     }
 
     /// Takes out all but the `count` oldest messages. Those that cannot be released stay too: they exist nowhere else.

@@ -111,7 +111,6 @@ where
                 self.options.stats.count_handled();
             }
             let Some(Delivery { message, lease }) = self.incoming.pop() else { break };
-            let before = if is_first { None } else { self.incoming.take_held() };
             self.slots.take_free();
             *left -= 1;
             let kept = message.clone();
@@ -120,13 +119,16 @@ where
                 Poll::Ready(Ended::Answered(Ok(done @ Disposition::Complete))) if self.is_batched(&lease) => {
                     // Nothing in it is to be dropped. The drop of any disposition would look for that first.
                     mem::forget(done);
+                    self.incoming.take_held(is_first);
                     self.slots.set_free(slot);
                     self.settlements.completions.push(lease);
                 }
                 Poll::Ready(ended) => {
+                    let before = self.incoming.take_held(is_first);
                     self.ended(slot, Unsettled { lease, message: kept, before }, ended);
                 }
                 Poll::Pending => {
+                    let before = self.incoming.take_held(is_first);
                     let place = &mut self.slots[slot];
                     place.held = Some(Unsettled { lease, message: kept, before });
                     place.locked_at = before.map_or(self.incoming.received_at(), |before| Some(before.locked_at));
