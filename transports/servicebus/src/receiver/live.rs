@@ -168,6 +168,10 @@ impl Live {
         self.credit > 0
     }
 
+    pub(super) fn has_ended(&self) -> bool {
+        self.origin.settler.ended().is_some()
+    }
+
     /// What the leases of the link share.
     pub(crate) const fn origin(&self) -> &Arc<Origin> {
         &self.origin

@@ -9,6 +9,7 @@ mod source;
 
 use std::{
     collections::VecDeque,
+    future::poll_fn,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -84,6 +85,19 @@ impl ServiceBusReceiver {
             releases: FuturesUnordered::new(),
             attaches: 1,
         }
+    }
+
+    /// Releases what has arrived and was not received, and detaches the link. A server may count what a link holds when it is
+    /// detached.
+    pub(crate) async fn close(mut self) -> Result<(), Failure> {
+        let has_ended = matches!(&self.state, State::Idle(Some(live)) | State::Receiving(live) if live.has_ended());
+        if !has_ended {
+            self.stop();
+            let limit = self.source.core.options.timeout;
+            // The detach releases the rest.
+            let _ = tokio::time::timeout(limit, poll_fn(|cx| self.poll_stopped(cx))).await;
+        }
+        self.detach().await
     }
 
     /// Detaches the link, whichever leases it has. The server releases what is locked. It is an error that the link has ended.

@@ -170,7 +170,7 @@ impl Session for ServiceBusSession {
         Box::pin(async move {
             match receiver {
                 None => Ok(()),
-                Some(receiver) => match receiver.detach().await {
+                Some(receiver) => match receiver.close().await {
                     Ok(()) => Ok(()),
                     // A link that had ended before.
                     Err(failure) if failure.has_ended() => {

@@ -1,16 +1,18 @@
 //! Accepting and listing sessions.
 
-use std::time::Duration;
+use std::{future::poll_fn, time::Duration};
 
 use consign::{
     Disposition, Message,
     administration::QueueSettings,
+    broker::{Broker, Quirks},
     settlement::Changes,
-    transport::{AcceptSession, ErrorKind, Lease, ReceiverExt, Sender, Session, Sessions, Transport},
+    transport::{AcceptSession, ErrorKind, Lease, Receiver, ReceiverExt, Sender, Session, Sessions, Transport},
 };
 use futures_util::future::join;
 
-use super::{InMemory, WHILE, create, text};
+use super::{InMemory, WHILE, counts, create, text};
+use crate::support::ANY_KEY;
 
 /// Rules: G-29.
 #[tokio::test(start_paused = true)]
@@ -115,6 +117,37 @@ async fn a_session_whose_lock_is_lost_does_not_use_the_lock_of_the_next_holder_o
     second.renew().await.unwrap();
     let received = second.receive_deferred(&[number]).await.unwrap();
     assert_eq!(text(&received[0].message), "a");
+}
+
+/// The server counts what a link holds when it ends.
+/// Rules: K-305.
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_closed_returns_prefetched_messages_without_a_count() {
+    let server = InMemory::with(|clock, builder| {
+        builder.broker(Broker::with_quirks(clock, Quirks::default().count_on_disconnect(true))).create_entities(false)
+    });
+    let orders = create(&server, QueueSettings::default().requires_session(true)).await;
+    let service_bus = server.options().prefetch(10).connect(ANY_KEY).await.unwrap();
+    let sender = service_bus.sender(&orders).await.unwrap();
+    for body in ["a", "b", "c"] {
+        sender.send(Message::builder().session_id("one").build(body).unwrap()).await.unwrap();
+    }
+    let mut sessions = service_bus.sessions(&orders).await.unwrap();
+    let mut session = sessions.accept("one").await.unwrap();
+    // Without a stop after it, which would release the others.
+    let mut first = Vec::new();
+    poll_fn(|cx| session.poll_receive(cx, 1, &mut first)).await.unwrap();
+    first.remove(0).complete().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(counts(&server, &orders).await, (0, 2));
+    session.close().await.unwrap();
+    let mut session = sessions.accept("one").await.unwrap();
+    for body in ["b", "c"] {
+        let delivery = session.receive().await.unwrap();
+        let count = delivery.message.received().unwrap().delivery_count;
+        assert_eq!((text(&delivery.message), count), (body, 1));
+        delivery.complete().await.unwrap();
+    }
 }
 
 #[tokio::test(start_paused = true)]
