@@ -106,6 +106,22 @@ fn headers_are_those_of_the_bindings() {
     assert_eq!(written, expected);
 }
 
+/// librdkafka ends a name at its first NUL.
+/// Rules: K-130.
+#[test]
+fn a_name_that_a_header_cannot_have_is_a_token() {
+    for (name, header) in
+        [("a\0b", "Sb-P-a=00b"), ("", "Sb-P-="), ("Sb-x", "Sb-P-Sb-x"), ("Content-Type", "Sb-P-Content-Type")]
+    {
+        let mut message = Message::new("body");
+        message.properties_mut().application_properties_mut().insert(name, "plain");
+        let record = to_rdkafka(&message).unwrap();
+        let names: Vec<_> = headers(&record).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, [header]);
+        assert_eq!(text(&read(&record), name), Some("plain"));
+    }
+}
+
 /// Rules: K-131.
 #[test]
 fn the_key_is_the_session_or_the_partition_key() {
