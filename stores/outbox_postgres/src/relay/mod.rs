@@ -76,7 +76,7 @@ pub struct Progress {
     send_timeout: Duration,
     concurrency: usize,
     /// The rows of messages that were sent, which another connection has locked.
-    undeleted: BTreeSet<i64>,
+    undeleted: BTreeSet<(i64, String)>,
 }
 
 /// How many such rows are kept. The message of one that is forgotten is sent again.
@@ -329,8 +329,8 @@ impl Progress {
     }
 
     /// Records that a message was sent, and its row is locked.
-    fn keep_undeleted(&mut self, row: i64) {
-        self.undeleted.insert(row);
+    fn keep_undeleted(&mut self, row: i64, message_id: String) {
+        self.undeleted.insert((row, message_id));
         if self.undeleted.len() > MOST_UNDELETED {
             self.undeleted.pop_first();
         }

@@ -181,7 +181,7 @@ impl<D: Destinations> RelayMode for Senders<D> {
         to: &mut Progress,
     ) -> Result<(), OutboxError> {
         for row in &mut rows {
-            row.is_sent = to.undeleted.contains(&row.id);
+            row.is_sent = to.undeleted.contains(&(row.id, row.message_id.clone()));
         }
         let (send_timeout, limit, concurrency) = (to.send_timeout, to.timeout, to.concurrency);
         let (reports, mut reported) = mpsc::channel(REPORTS);
@@ -198,10 +198,10 @@ impl<D: Destinations> RelayMode for Senders<D> {
                     if locked.contains(&report.id) {
                         report.locked(false);
                         if is_sent {
-                            to.keep_undeleted(report.id);
+                            to.keep_undeleted(report.id, report.message_id.clone());
                         }
                     } else if is_sent {
-                        to.undeleted.remove(&report.id);
+                        to.undeleted.remove(&(report.id, report.message_id.clone()));
                     }
                 }
                 to.add(&some);
