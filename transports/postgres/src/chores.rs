@@ -24,6 +24,7 @@ use uuid::Uuid;
 use crate::{
     database::Database,
     failure::Failure,
+    log,
     pending::{Pending, Work},
     schema::Schema,
     settle::{Action, Settled, Token, settle},
@@ -61,8 +62,9 @@ pub(crate) enum Job {
         /// For an accept without an answer, how long the lock would hold: its statement may still run, and lock the session later.
         unanswered: Option<Duration>,
     },
-    /// Releases messages that a receive may have locked whose answer was lost.
-    ReleaseAll { entity: i64, holder: i32, token: Uuid },
+    /// Releases messages that a receive may have locked whose answer was lost. `unanswered` is how long the locks would hold, as
+    /// above.
+    ReleaseAll { entity: i64, holder: i32, token: Uuid, unanswered: Duration },
 }
 
 impl Job {
@@ -76,10 +78,18 @@ impl Job {
         }
     }
 
+    const fn entity(&self) -> i64 {
+        match self {
+            Self::GiveBack { token, .. } => token.entity,
+            Self::CloseSession { entity, .. } | Self::ReleaseAll { entity, .. } => *entity,
+        }
+    }
+
     fn unanswered(&self) -> Option<Duration> {
         match self {
             Self::CloseSession { unanswered, .. } => *unanswered,
-            Self::GiveBack { .. } | Self::ReleaseAll { .. } => None,
+            Self::ReleaseAll { unanswered, .. } => Some(*unanswered),
+            Self::GiveBack { .. } => None,
         }
     }
 }
@@ -199,8 +209,10 @@ async fn run(worker: &Arc<Worker>, mut jobs: mpsc::Receiver<Queued>) {
             }
             Some((session, early)) = running.next() => {
                 started -= 1;
-                if let Some(early) = early.filter(|_| repeated.len() < EARLY) {
-                    repeated.push(worker.repeat(early));
+                match early {
+                    Some(early) if repeated.len() < EARLY => repeated.push(worker.repeat(early)),
+                    Some(early) => log::lock_left(early.job.entity()),
+                    None => {}
                 }
                 let Some(session) = session else { continue };
                 match waiting.get_mut(&session).and_then(VecDeque::pop_front) {
@@ -301,10 +313,15 @@ impl Worker {
                 self.notify(vec![*entity]).await;
                 Ok(Settled::Done)
             }
-            Job::ReleaseAll { entity, holder, token } => {
+            Job::ReleaseAll { entity, holder, token, .. } => {
                 let parameters: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
                     [(entity, Type::INT8), (holder, Type::INT4), (token, Type::UUID)];
-                self.database.rows(&sql("SELECT {s}.release_all($1, $2, $3)"), &parameters).await?;
+                let released = self.database.rows(&sql("SELECT {s}.release_all($1, $2, $3)"), &parameters).await?;
+                let is_released: Option<bool> = released.first().map(|row| row.try_get(0)).transpose()?;
+                if is_released != Some(true) {
+                    return Ok(Settled::Lost);
+                }
+                self.notify(vec![*entity]).await;
                 Ok(Settled::Done)
             }
         }

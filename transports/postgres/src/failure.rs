@@ -8,6 +8,8 @@ use tokio_postgres::{Error, error::SqlState};
 #[derive(Debug)]
 pub(crate) enum Failure {
     Database(Error),
+    /// No connection was opened, so nothing was executed.
+    NotConnected(Error),
     Pool(PoolError),
     TooLate(TooLate),
 }
@@ -28,10 +30,17 @@ impl Failure {
     /// Returns whether the connection is lost, or unusable.
     pub(crate) fn is_of_connection(&self) -> bool {
         match self {
-            Self::Database(error) => error.as_db_error().is_none_or(|error| is_end(error.code())),
+            Self::Database(error) | Self::NotConnected(error) => {
+                error.as_db_error().is_none_or(|error| is_end(error.code()))
+            }
             Self::TooLate(_) => true,
             Self::Pool(_) => false,
         }
+    }
+
+    /// Returns whether the database may have executed a call that it has not answered.
+    pub(crate) fn is_unanswered(&self) -> bool {
+        self.is_of_connection() && !matches!(self, Self::NotConnected(_))
     }
 
     /// Returns whether the database did nothing, and may succeed the next time.
@@ -53,7 +62,7 @@ impl Failure {
     /// Returns the database's code of the failure.
     pub(crate) fn state(&self) -> Option<&str> {
         match self {
-            Self::Database(error) => error.code().map(SqlState::code),
+            Self::Database(error) | Self::NotConnected(error) => error.code().map(SqlState::code),
             Self::Pool(_) | Self::TooLate(_) => None,
         }
     }
@@ -62,7 +71,7 @@ impl Failure {
     /// kind.
     fn kind(&self) -> (ErrorKind, Option<bool>) {
         match self {
-            Self::Database(error) => match error.as_db_error() {
+            Self::Database(error) | Self::NotConnected(error) => match error.as_db_error() {
                 Some(error) => of_state(error.code()),
                 None => (ErrorKind::CommunicationProblem, None),
             },
@@ -75,7 +84,7 @@ impl Failure {
 
     pub(crate) fn detail(&self) -> String {
         match self {
-            Self::Database(error) => match error.as_db_error() {
+            Self::Database(error) | Self::NotConnected(error) => match error.as_db_error() {
                 Some(error) if is_missing(error.code()) => {
                     format!("{}; Postgres::migrate makes the tables", error.message())
                 }
@@ -140,7 +149,9 @@ impl From<Error> for Failure {
 impl From<PoolError> for Failure {
     fn from(error: PoolError) -> Self {
         match error {
-            PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => Self::Database(error),
+            PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => {
+                Self::NotConnected(error)
+            }
             error => Self::Pool(error),
         }
     }
@@ -166,7 +177,7 @@ macro_rules! into_operation_error {
                     None => error,
                 };
                 match failure {
-                    Failure::Database(source) => error.with_source(source),
+                    Failure::Database(source) | Failure::NotConnected(source) => error.with_source(source),
                     Failure::Pool(source) => error.with_source(source),
                     Failure::TooLate(source) => error.with_source(source),
                 }

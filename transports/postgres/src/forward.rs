@@ -132,6 +132,7 @@ async fn offer(
         }
         Err(failure) if failure.state().is_some_and(|state| state.starts_with("CN")) => {
             savepoint.rollback().await?;
+            quota::refused(inner, to, 1, bytes);
             Ok(Err(Refused::Now(failure.into())))
         }
         Err(failure) => Err(failure),

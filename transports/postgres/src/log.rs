@@ -52,6 +52,16 @@ pub(crate) fn not_swept(schema: &str, failure: &Failure) {
     }
 }
 
+/// A receive or an accept has no answer, and too many of these are given up already.
+pub(crate) fn lock_left(entity: i64) {
+    if let Some(suppressed) = log_limit("locks", "LockLeft") {
+        tracing::warn!(
+            target: TARGET, entity, suppressed,
+            "too many calls have no answer: what this one may have locked becomes available when the lock ends"
+        );
+    }
+}
+
 /// Messages that were received and deleted have no receiver.
 pub(crate) fn lost(entity: &str, messages: usize) {
     if messages > 0

@@ -6,19 +6,23 @@
 use std::{
     collections::{BTreeSet, HashMap, hash_map::Entry},
     sync::{Arc, Weak},
+    time::Duration,
 };
 
 use consign_core::settlement::{DeadLetter, DeadLetterReason};
 use deadpool_postgres::Transaction;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
-use tokio::{sync::Mutex as AsyncMutex, time::Instant};
+use tokio::{
+    sync::{Mutex as AsyncMutex, MutexGuard},
+    time::Instant,
+};
 use tokio_postgres::types::Type;
 
 use crate::{
     Inner,
     copies::{copy, subscriptions},
-    database::{Parameter, rows},
+    database::{Parameter, rows, within},
     failure::Failure,
     forward::{Done, From, MAX_HOPS, forward, stay},
     leaving::{Leaving, Pumped},
@@ -63,8 +67,8 @@ pub(crate) async fn try_pump(inner: &Arc<Inner>, entity: i64) {
 
 #[derive(Default)]
 pub(crate) struct Running {
-    /// One pump of an entity at a time, with others of the same remainder: two would each fill the space of a target that both
-    /// have summed up.
+    /// One batch of an entity at a time, with others of the same remainder: two pumps would each fill the space of a target that
+    /// both have summed up.
     turns: [AsyncMutex<()>; TURNS],
     /// Entities that a task pumps, and whether it is to repeat that.
     tasks: Mutex<HashMap<i64, bool>>,
@@ -98,6 +102,12 @@ pub(crate) fn pump_soon(inner: &Arc<Inner>, entity: i64) {
 }
 
 impl Running {
+    /// Waits for one batch of another pump. One that is not polled keeps its turn, so there is a limit.
+    async fn turn(&self, entity: i64, limit: Duration) -> Result<MutexGuard<'_, ()>, Failure> {
+        let turn = usize::try_from(entity.unsigned_abs() % TURNS as u64).unwrap_or(0);
+        within(limit, async { Ok(self.turns[turn].lock().await) }).await
+    }
+
     /// Returns whether the entity is to be pumped once more. Otherwise it is removed.
     fn take_request(&self, entity: i64) -> bool {
         let mut all = self.tasks.lock();
@@ -148,10 +158,12 @@ async fn empty(inner: &Arc<Inner>, entity: i64, next: &mut BTreeSet<i64>) -> Res
     if !is_leaving {
         return Ok(());
     }
-    let turn = usize::try_from(entity.unsigned_abs() % TURNS as u64).unwrap_or(0);
-    let _turn = inner.pumping.turns[turn].lock().await;
-    let (mut last, mut budget) = (None, None);
+    let (mut last, mut budget, mut kept) = (None, None, None);
     loop {
+        let turn = match kept.take() {
+            Some(turn) => turn,
+            None => inner.pumping.turn(entity, inner.database.timeout).await?,
+        };
         // Time is left for the commit. What was forwarded by then need not be forwarded again.
         let until = Instant::now() + inner.database.timeout / 2;
         let pumped = inner.database.with(async |client| {
@@ -173,11 +185,14 @@ async fn empty(inner: &Arc<Inner>, entity: i64, next: &mut BTreeSet<i64>) -> Res
             return Ok(());
         }
         last = Some(pumped.last);
-        // No connection is held meanwhile.
-        budget = match pumped.not_summed {
-            Some(target) => Some(quota::sum_beside(inner, target).await),
-            None => None,
-        };
+        if let Some(target) = pumped.not_summed {
+            // No connection is held meanwhile.
+            budget = Some(quota::sum_beside(inner, target).await);
+            kept = Some(turn);
+        } else {
+            // Others come first.
+            budget = None;
+        }
     }
 }
 
@@ -269,4 +284,22 @@ async fn pump_once(
     let sql = inner.sql("DELETE FROM {s}.messages WHERE id = ANY ($1)");
     rows(transaction, &sql, &[(&left, Type::INT8_ARRAY)]).await?;
     Ok(pumped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rules: K-336.
+    #[tokio::test(start_paused = true)]
+    async fn a_pump_that_is_not_polled_delays_others_by_the_time_limit() {
+        const LIMIT: Duration = Duration::from_secs(10);
+        let running = Running::default();
+        let turn = running.turn(5, LIMIT).await.unwrap();
+        let began = Instant::now();
+        assert!(matches!(running.turn(5, LIMIT).await, Err(Failure::TooLate(_))));
+        assert_eq!(began.elapsed(), LIMIT);
+        drop(turn);
+        running.turn(5, LIMIT).await.unwrap();
+    }
 }

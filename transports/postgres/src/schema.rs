@@ -55,7 +55,11 @@ const VERSION_5: &str = concat!(
     include_str!("../schema/5/sessions.sql"),
 );
 
-const VERSION_6: &str = concat!(include_str!("../schema/6/due.sql"), include_str!("../schema/6/upkeep.sql"));
+const VERSION_6: &str = concat!(
+    include_str!("../schema/6/tables.sql"),
+    include_str!("../schema/6/due.sql"),
+    include_str!("../schema/6/upkeep.sql"),
+);
 
 /// How long a migration may take, including the wait for another one.
 const LONGEST: Duration = Duration::from_secs(60);

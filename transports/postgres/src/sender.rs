@@ -15,7 +15,7 @@ use tokio_postgres::{Transaction, types::Type};
 
 use crate::{
     Inner,
-    database::Parameter,
+    database::{Connection, Parameter},
     entity::Entity,
     failure::Failure,
     lease::notify_in,
@@ -123,7 +123,7 @@ impl PostgresSender {
     ) -> Result<(), SendError> {
         let messages = messages.into_iter().map(|message| Prepared::new(message, None));
         let messages = messages.collect::<Result<Vec<_>, _>>()?;
-        check(&self.inner, &self.entity, &messages).await?;
+        check(&self.inner, transaction, &self.entity, &messages).await?;
         let all: Vec<&Prepared> = messages.iter().collect();
         insert(transaction, &self.inner.schema, (self.entity.id, self.entity.has_window), &all, Origin::default())
             .await?;
@@ -152,7 +152,7 @@ pub(crate) async fn schedule(
 ) -> Result<Vec<SequenceNumber>, SendError> {
     let messages = messages.into_iter().map(|message| Prepared::new(message, Some(at)));
     let messages = messages.collect::<Result<Vec<_>, _>>()?;
-    check(inner, entity, &messages).await.map_err(rejection)?;
+    check(inner, &inner.database, entity, &messages).await.map_err(rejection)?;
     let all: Vec<&Prepared> = messages.iter().collect();
     let sent = inner
         .database
@@ -212,8 +212,13 @@ pub(crate) async fn numbers(inner: &Inner, entity: i64, sent: &[Sent]) -> Result
 }
 
 /// Checks whether the entity takes these, as far as the database does not check it.
-pub(crate) async fn check(inner: &Arc<Inner>, entity: &Entity, messages: &[Prepared]) -> Result<(), SendError> {
-    quota::check(inner, entity.id, messages.len(), bytes(messages)).await?
+pub(crate) async fn check(
+    inner: &Arc<Inner>,
+    connection: &impl Connection,
+    entity: &Entity,
+    messages: &[Prepared],
+) -> Result<(), SendError> {
+    quota::check(inner, connection, entity.id, messages.len(), bytes(messages)).await?
 }
 
 /// Adds the details of each refusal.
@@ -307,7 +312,7 @@ async fn send(inner: &Arc<Inner>, entity: &Entity, requests: &[Request]) -> Resu
     let messages: Vec<&Prepared> = requests.iter().flat_map(|request| &request.messages).collect();
     let bytes = requests.iter().map(Request::bytes).sum();
     let sent = async {
-        if let Err(full) = quota::check(inner, entity.id, messages.len(), bytes).await? {
+        if let Err(full) = quota::check(inner, &inner.database, entity.id, messages.len(), bytes).await? {
             return Ok(Err(full));
         }
         let inserted = inner
@@ -321,11 +326,14 @@ async fn send(inner: &Arc<Inner>, entity: &Entity, requests: &[Request]) -> Resu
                 insert(&client, &inner.schema, entity, &messages, Origin::default()).await.map(drop)
             })
             .await;
+        if inserted.as_ref().is_err_and(|failure| !failure.is_unanswered()) {
+            quota::refused(inner, entity.id, messages.len(), bytes);
+        }
         inserted.map(Ok)
     };
     let sent: Result<Result<(), SendError>, Failure> = sent.await;
     // Without a connection each of them would wait for one in turn.
-    let has_connection = !matches!(sent, Err(Failure::Pool(_)));
+    let has_connection = !matches!(sent, Err(Failure::Pool(_) | Failure::NotConnected(_)));
     match sent.map_err(SendError::from).flatten() {
         Ok(()) => Ok(true),
         Err(error) if requests.len() > 1 && has_connection && !error.is_outcome_unknown() => Ok(false),

@@ -154,7 +154,7 @@ pub(crate) async fn accept(inner: Arc<Inner>, entity: Entity, id: String) -> Res
             row
         }
         Err(failure) => {
-            if !failure.is_of_connection() {
+            if !failure.is_unanswered() {
                 lock.place = None;
             }
             return Err(failure.into());
@@ -181,7 +181,7 @@ async fn next(
             Ok(Some(row)) => row,
             Ok(None) => continue,
             Err(failure) => {
-                if failure.is_of_connection() {
+                if failure.is_unanswered() {
                     // A session may be locked, and which is unknown.
                     let unanswered = Some(entity.lock);
                     place.send(Job::CloseSession { entity: entity.id, session: None, token, unanswered });

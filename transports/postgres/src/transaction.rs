@@ -184,7 +184,7 @@ impl Transaction {
         let inner = &self.inner;
         if let Some((entity, ..)) = sends.first() {
             let all: Vec<Prepared> = sends.iter().map(|(_, prepared, _)| prepared.clone()).collect();
-            sender::check(inner, entity, &all).await?;
+            sender::check(inner, &inner.database, entity, &all).await?;
         }
         let begun = self.begun.map_or(0, Timestamp::as_millis);
         let applied = inner.database.with(async |client| {

@@ -1,5 +1,3 @@
--- Version 6. The tables stay as they are, and clients of versions 4 and 5 call the same functions.
-
 -- Ends a lock, a delay, or the time to live of messages. p_failed is 1 if a delivery failed, else 0.
 CREATE OR REPLACE FUNCTION {s}.unlock(e {s}.entities, p_ids bigint[], t timestamptz, p_failed integer) RETURNS void
 LANGUAGE plpgsql

@@ -28,9 +28,11 @@ use crate::{
     log,
 };
 
-/// Checks that an entity takes messages of so many bytes in all. The inner error is [`ErrorKind::QuotaExceeded`].
+/// Checks that an entity takes messages of so many bytes in all, by the connection that the caller has or by any. The inner error
+/// is [`ErrorKind::QuotaExceeded`].
 pub(crate) async fn check(
     inner: &Arc<Inner>,
+    connection: &impl Connection,
     entity: i64,
     count: usize,
     bytes: u64,
@@ -40,7 +42,7 @@ pub(crate) async fn check(
     let (limit, fits) = match known.map(|known| (known, known.has_space(bytes))) {
         Some((known, Some(fits))) => (known.sum.limit, fits),
         Some((known, None)) if known.is_quick() => {
-            let sum = sum_here(inner, &inner.database, entity).await?;
+            let sum = sum_here(inner, connection, entity).await?;
             (sum.limit, bytes <= sum.free())
         }
         _ => {
@@ -53,6 +55,11 @@ pub(crate) async fn check(
     }
     inner.quota.add(entity, bytes);
     Ok(Ok(()))
+}
+
+/// Takes back what [`check`] has counted: the messages were not sent.
+pub(crate) fn refused(inner: &Inner, entity: i64, count: usize, bytes: u64) {
+    inner.quota.take_back(entity, stored(count, bytes));
 }
 
 /// What messages take with what is stored of each beside its size.

@@ -81,6 +81,13 @@ impl Quota {
         }
     }
 
+    /// Records that so many bytes of those were not sent.
+    pub(super) fn take_back(&self, entity: i64, bytes: u64) {
+        if let Some(known) = self.0.lock().known.get_mut(&entity) {
+            known.added = known.added.saturating_sub(bytes);
+        }
+    }
+
     /// Records a sum that took so long, or that it failed. The limit of a failed one may have been read.
     pub(super) fn keep(
         &self,
@@ -167,7 +174,8 @@ impl Known {
     /// that is never summed up would have no limit.
     fn not_summed(before: Option<Self>, limit: Option<u64>, took: Duration) -> Self {
         let (sum, added) = before.map_or((Sum::NONE, 0), |known| (known.sum, known.added));
-        let sum = if before.is_some() { Sum { limit: limit.unwrap_or(sum.limit), ..sum } } else { sum };
+        // Of one that was never summed up, it is unknown what it has beside what was sent.
+        let sum = if sum == Sum::NONE { sum } else { Sum { limit: limit.unwrap_or(sum.limit), ..sum } };
         let pause = (took * 4).clamp(FULL, FRESH);
         Self { sum, added, at: Instant::now(), fresh: pause, pause, is_stale: false }
     }
@@ -273,6 +281,27 @@ mod tests {
             // The limit was read, and the entity could not be summed up.
             fails(&quota, Some(9 * MIB));
             assert_eq!(quota.known(ONE).map(|known| known.free()), Some(2 * MIB));
+        }
+    }
+
+    /// Rules: K-336.
+    #[tokio::test(start_paused = true)]
+    async fn what_was_refused_does_not_count() {
+        let quota = summed();
+        quota.add(ONE, 8 * MIB);
+        assert_eq!(quota.known(ONE).map(|known| known.free()), Some(0));
+        quota.take_back(ONE, 7 * MIB);
+        assert_eq!(quota.known(ONE).map(|known| known.free()), Some(7 * MIB));
+    }
+
+    /// Rules: K-336.
+    #[tokio::test(start_paused = true)]
+    async fn an_entity_that_was_never_summed_up_is_not_full() {
+        let quota = Quota::default();
+        for _ in 0..3 {
+            fails(&quota, Some(MIB));
+            quota.add(ONE, 2 * MIB);
+            assert_ne!(quota.known(ONE).and_then(|known| known.has_space(MIB)), Some(false));
         }
     }
 

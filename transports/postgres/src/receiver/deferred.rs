@@ -1,6 +1,6 @@
 //! Deferred messages, which are received by their sequence numbers.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use consign_core::{
     message::SequenceNumber,
@@ -49,9 +49,10 @@ pub(crate) async fn receive_deferred(
         (&session, Type::BYTEA),
         (&session_lock, Type::UUID),
     ];
-    let mut asked = Asked { entity: source.entity.id, holder, lock, places: &mut places, is_answered: false };
+    let (entity, unanswered) = (source.entity.id, source.entity.lock);
+    let mut asked = Asked { entity, unanswered, holder, lock, places: &mut places, is_answered: false };
     let answer = inner.database.rows(&sql, &parameters).await;
-    asked.is_answered = answer.as_ref().is_ok() || !answer.as_ref().is_err_and(Failure::is_of_connection);
+    asked.is_answered = answer.as_ref().is_ok() || !answer.as_ref().is_err_and(Failure::is_unanswered);
     drop(asked);
     let rows = answer?;
     let unreadable = |error: tokio_postgres::Error| ReceiveError::from(Failure::from(error));
@@ -62,6 +63,7 @@ pub(crate) async fn receive_deferred(
 /// Releases the messages that a call may have locked that was dropped, or whose answer is lost.
 struct Asked<'p> {
     entity: i64,
+    unanswered: Duration,
     holder: Option<i32>,
     lock: Uuid,
     places: &'p mut Vec<Place>,
@@ -73,7 +75,8 @@ impl Drop for Asked<'_> {
         if !self.is_answered
             && let (Some(holder), Some(place)) = (self.holder, self.places.pop())
         {
-            place.send(Job::ReleaseAll { entity: self.entity, holder, token: self.lock });
+            let (entity, token, unanswered) = (self.entity, self.lock, self.unanswered);
+            place.send(Job::ReleaseAll { entity, holder, token, unanswered });
         }
     }
 }

@@ -55,7 +55,7 @@ pub(super) async fn lock(
     let rows = match inner.database.rows(&sql, &parameters).await {
         Ok(rows) => rows,
         Err(failure) => {
-            lost(&failure, source.entity.id, holder, lock, places);
+            lost(&failure, source, holder, lock, places);
             return Err(failure.into());
         }
     };
@@ -79,10 +79,11 @@ pub(super) async fn lock(
 }
 
 /// Messages that a receive may have locked whose answer is lost are released later, if they can be told from others.
-fn lost(failure: &Failure, entity: i64, holder: Option<i32>, lock: Option<Uuid>, places: &mut Vec<Place>) {
-    if failure.is_of_connection()
+fn lost(failure: &Failure, source: &Source, holder: Option<i32>, lock: Option<Uuid>, places: &mut Vec<Place>) {
+    if failure.is_unanswered()
         && let (Some(holder), Some(token), Some(place)) = (holder, lock, places.pop())
     {
-        place.send(Job::ReleaseAll { entity, holder, token });
+        let (entity, unanswered) = (source.entity.id, source.entity.lock);
+        place.send(Job::ReleaseAll { entity, holder, token, unanswered });
     }
 }

@@ -49,6 +49,39 @@ async fn the_messages_of_a_lost_process_come_back_uncounted() {
     fixture.end().await;
 }
 
+/// Rules: K-257.
+/// What releases them comes before the receive has locked them.
+#[tokio::test]
+async fn messages_that_are_locked_after_their_receive_was_given_up_are_released() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let name = format!("{}_late", fixture.schema);
+    let options = crate::options(&fixture.schema).timeout(Duration::from_millis(500));
+    let late = options.connect(&fixture.url_of(&name)).await.unwrap();
+    let mut receiver = late.receiver(QUEUE).await.unwrap();
+    fixture.postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
+    let client = fixture.postgres.pool().get().await.unwrap();
+    client.batch_execute(&format!("BEGIN; SELECT FROM {}.numbers FOR UPDATE", fixture.schema)).await.unwrap();
+    receiver.receive().await.unwrap_err();
+    drop(receiver);
+    let found = async |state: &str, part: &str| {
+        let sql = format!(
+            "SELECT FROM pg_stat_activity
+            WHERE application_name = '{name}' AND state = '{state}' AND position('{part}' IN query) > 0"
+        );
+        !fixture.postgres.pool().get().await.unwrap().query(&sql, &[]).await.unwrap().is_empty()
+    };
+    until(async || found("idle", "release_all").await).await;
+    assert!(found("active", "receive").await, "it waits for the lock");
+    client.batch_execute("COMMIT").await.unwrap();
+    drop(client);
+    let mut receiver = fixture.postgres.receiver(QUEUE).await.unwrap();
+    let delivery = receiver.receive_within(Duration::from_secs(20)).await.unwrap();
+    assert_eq!(delivery.message.received().unwrap().delivery_count, 1);
+    delivery.complete().await.unwrap();
+    drop(late);
+    fixture.end().await;
+}
+
 /// Rules: K-223.
 /// So is a session, whose lock would hold for a minute.
 #[tokio::test]
