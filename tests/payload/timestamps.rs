@@ -181,6 +181,16 @@ fn a_timestamp_comes_back_from_each_format() {
     assert_eq!(decode(JSON, &body), Ok(by_time));
 }
 
+/// Rules: P-102.
+#[test]
+fn days_of_cbor_are_their_beginning() {
+    // datetime.date(2024, 3, 1) and datetime.date(1969, 12, 31) by cbor2.
+    reads(CBOR, "d864194d47", &at(1_709_251_200_000));
+    reads(CBOR, "d86420", &at(-86_400_000));
+    reads(CBOR, "d864194d47", &19_783);
+    assert_eq!(decode::<Timestamp>(CBOR, &bytes("d8641b7fffffffffffffff")), Err(Kind::Type));
+}
+
 /// Rules: P-112.
 #[test]
 fn avro_has_a_timestamp_in_the_unit_of_its_schema() {
@@ -193,6 +203,48 @@ fn avro_has_a_timestamp_in_the_unit_of_its_schema() {
             assert_eq!(codecs.decode::<i64>(None, &body).unwrap(), millis * scale, "{unit}");
             assert_eq!(codecs.decode::<Timestamp>(None, &body).unwrap(), at(millis), "{unit}");
         }
+    }
+}
+
+/// Rules: P-112.
+#[test]
+fn avro_has_no_timestamp_in_a_day_or_a_local_time() {
+    for (number, logical) in [
+        ("int", "date"),
+        ("int", "time-millis"),
+        ("long", "time-micros"),
+        ("long", "local-timestamp-millis"),
+        ("long", "local-timestamp-micros"),
+    ] {
+        let schema = format!(r#"{{"type": "{number}", "logicalType": "{logical}"}}"#);
+        for schema in [schema.clone(), format!(r#"["null", {schema}]"#)] {
+            let codecs = avro(&schema);
+            let body = codecs.encode(&19_783).unwrap().body;
+            assert_eq!(codecs.decode::<i64>(None, &body).unwrap(), 19_783, "{schema}");
+            let refused = codecs.decode::<Timestamp>(None, &body).unwrap_err();
+            assert_eq!(refused.attempts()[0].error.kind(), Kind::Type, "{schema}");
+            assert!(codecs.encode(&at(0)).is_err(), "{schema}");
+        }
+    }
+}
+
+/// Rules: P-112.
+#[test]
+fn versions_of_avro_that_differ_in_the_unit_of_an_instant_are_refused() {
+    let schema = |name: &str, unit: &str| {
+        let at = format!(r#"{{"type": "long", "logicalType": "timestamp-{unit}"}}"#);
+        let record = format!(r#"{{"type": "record", "name": "{name}", "fields": [{{"name": "at", "type": {at}}}]}}"#);
+        AvroSchema::parse(&record).unwrap()
+    };
+    let (before, after) = (schema("Placed", "millis"), schema("Placed", "micros"));
+    assert_eq!(before.fingerprint(), after.fingerprint());
+    let both = |after: AvroSchema| Codecs::builder().with(Avro::new(after).reads(before.clone())).build().unwrap();
+    let body = [b"\xc3\x01", &before.fingerprint().to_le_bytes()[..], b"\xf6\xa1\xab\xfe\xf9\x62"].concat();
+    let refused = both(after).decode::<BTreeMap<String, Timestamp>>(None, &body).unwrap_err();
+    assert!(refused.to_string().contains("other units of time"), "{refused}");
+    for after in [before.clone(), schema("PlacedV2", "micros")] {
+        let read = both(after).decode::<BTreeMap<String, Timestamp>>(None, &body).unwrap();
+        assert_eq!(read["at"], at(1_700_000_000_123));
     }
 }
 

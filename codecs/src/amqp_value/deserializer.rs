@@ -37,6 +37,7 @@ pub(super) struct Budget {
 
 impl Budget {
     fn new(limits: &Limits) -> Self {
+        let limits = limits.depth(limits.depth).elements(limits.elements);
         Self { depth: limits.depth, elements: Cell::new(limits.elements), limit: Cell::new(None) }
     }
 

@@ -20,15 +20,15 @@ mod trail;
 
 use std::{fmt, sync::Arc};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use self::{
     observe::Observer,
     rules::{Resolution, Rules},
 };
 use crate::{
-    CodecSet, Decode, DecodeContext, DecodeError, Encode, EncodeError, EncodeErrorKind, Format, Limits, NoCodec,
-    content_type::excerpt,
+    CodecSet, ContentType, Decode, DecodeContext, DecodeError, Encode, EncodeError, EncodeErrorKind, Format, Limits,
+    NoCodec, content_type::excerpt,
 };
 
 #[cfg(feature = "json")]
@@ -322,6 +322,15 @@ impl<S: CodecSet> Codecs<S> {
             }
         }
         Err(failure(resolution, content_type, attempts))
+    }
+
+    /// Reads a body with the codec that has written it. The limits and the rules for received bodies do not apply.
+    pub(crate) fn read_written<T: DeserializeOwned>(&self, encoded: &Encoded) -> Option<T> {
+        let (codec, _) = exact(&self.inner.set, encoded.content_type)?;
+        let limits = Limits::default().bytes(Limits::MAX_BYTES).depth(Limits::MAX_DEPTH).elements(Limits::MAX_ELEMENTS);
+        let declared = ContentType::parse(encoded.content_type);
+        let cx = DecodeContext::new(&limits).with_content_type(&declared);
+        self.inner.set.decode_at(codec, &encoded.body, &cx)?.ok()
     }
 
     #[inline]

@@ -65,9 +65,7 @@ impl<S: CodecSet> Codecs<S> {
 
     fn write_same(&self, value: &Value, to: &str) -> Result<Encoded, TranscodeError> {
         let encoded = self.encode_as(value, to).map_err(TranscodeError::Unencodable)?;
-        // A fallback might read a body that its own codec refuses.
-        let again = self.decode_traced::<Value>(Some(encoded.content_type), &encoded.body);
-        let is_same = again.is_ok_and(|again| again.attempts.is_empty() && value.is_same(&again.value));
+        let is_same = self.read_written(&encoded).is_some_and(|again| value.is_same(&again));
         if is_same { Ok(encoded) } else { Err(TranscodeError::Lossy) }
     }
 }

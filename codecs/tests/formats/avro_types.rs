@@ -1,6 +1,9 @@
 //! Values of Avro where the Rust type is an enum, an instant or buffered by serde, and defaults of a schema.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, Ipv4Addr},
+};
 
 use bytes::BytesMut;
 use consign_codecs::{
@@ -183,4 +186,28 @@ fn a_body_in_another_encoding_of_avro_is_named() {
     }
     // Too short to be anything.
     assert_eq!(decode::<i64>(&long, b"\xc3").unwrap_err().detail(), None);
+}
+
+/// Rules: P-39.
+#[test]
+fn an_address_is_text_in_a_string_and_bytes_elsewhere() {
+    let local = Ipv4Addr::LOCALHOST;
+    for (of, text) in [("\"string\"", "\x12127.0.0.1"), (r#"["null","string"]"#, "\x02\x12127.0.0.1")] {
+        let of = schema(of);
+        let body = [b"\xc3\x01", &of.fingerprint().to_le_bytes()[..], text.as_bytes()].concat();
+        assert_eq!(decode::<Ipv4Addr>(&of, &body), Ok(local));
+        assert_eq!(encode(&of, &local), body);
+        assert_eq!(decode::<Option<IpAddr>>(&of, &body), Ok(Some(local.into())));
+    }
+    for of in [r#"{"type":"array","items":"int"}"#, r#"{"type":"map","values":"string"}"#] {
+        let of = schema(of);
+        let ports = BTreeMap::from([(local, "loopback")]);
+        let is_map = of.canonical_form().contains("map");
+        let body = if is_map { encode(&of, &ports) } else { encode(&of, &local) };
+        if is_map {
+            assert_eq!(decode::<BTreeMap<Ipv4Addr, String>>(&of, &body).unwrap()[&local], "loopback");
+        } else {
+            assert_eq!(decode::<Ipv4Addr>(&of, &body), Ok(local));
+        }
+    }
 }

@@ -1,7 +1,7 @@
 use bytes::BytesMut;
 use consign_codecs::{
     Bincode, Cbor, Codec, CodecSet, Codecs, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, Json,
-    Losses, MediaType, MessagePack, Policy, TranscodeError,
+    Limits, Losses, MediaType, MessagePack, Policy, TranscodeError,
 };
 use proptest::{collection::vec, prelude::*};
 use serde::{Deserialize, Serialize, Serializer};
@@ -21,6 +21,20 @@ fn transcode(from: &str, body: &[u8], to: &str) -> Result<Vec<u8>, TranscodeErro
     let encoded = codecs().transcode(Some(from), body, to)?;
     assert_eq!(encoded.content_type, to);
     Ok(encoded.body.to_vec())
+}
+
+/// The limits and the permitted types are those of received bodies.
+/// Rules: H-70.
+#[test]
+fn a_larger_body_of_a_type_that_is_not_received_is_written() {
+    let limits = Limits::default().bytes(100);
+    let codecs =
+        Codecs::builder().with(Json::default()).with(MessagePack).limits(limits).allow([JSON]).build().unwrap();
+    let body = [&b"["[..], &b"1.5,".repeat(24), b"1]"].concat();
+    let there = codecs.transcode(Some(JSON), &body, MSGPACK).unwrap();
+    assert!(there.body.len() > 100, "floats have 9 bytes");
+    let back = Codecs::builder().with(Json::default()).with(MessagePack).build().unwrap();
+    assert_eq!(back.transcode(Some(MSGPACK), &there.body, JSON).unwrap().body, body);
 }
 
 /// Whatever all three formats hold.

@@ -300,6 +300,6 @@ mod tests {
         assert!(matches!(running.turn(5, LIMIT).await, Err(Failure::TooLate(_))));
         assert_eq!(began.elapsed(), LIMIT);
         drop(turn);
-        running.turn(5, LIMIT).await.unwrap();
+        drop(running.turn(5, LIMIT).await.unwrap());
     }
 }

@@ -76,7 +76,7 @@ use crate::{
 /// | `int`, `long` | integers; read into floats too |
 /// | `float`, `double` | floats; an integer that they hold exactly is written. A `double` that is out of the range of `f32` is not read as one |
 /// | `bytes`, `fixed` | `Vec<u8>`, `[u8; N]`, and types such as `serde_bytes::ByteBuf` |
-/// | `string` | text, a unit variant |
+/// | `string` | text, a unit variant; what is text in JSON, such as an IP address, a UUID and a `Timestamp` |
 /// | `enum` | an enum of unit variants; text |
 /// | `array` | a sequence; a tuple of one type |
 /// | `map` | a map with keys of text |
@@ -90,7 +90,8 @@ use crate::{
 /// the body several times. An enum in a union is a variant by the name of the branch; if no other branch has the name of a variant,
 /// a text or a symbol that has one is that variant.
 ///
-/// Other logical types are ignored: a `decimal` is bytes, a `date` the number of days.
+/// Other logical types are ignored: a `decimal` is bytes, a `date` the number of days. A `Timestamp` is neither read from a `date`, a
+/// `time-` or a `local-timestamp-` type, which are no instants, nor written as one.
 ///
 /// # Versions of a schema
 ///
@@ -98,6 +99,9 @@ use crate::{
 /// field that the schema lacks needs `#[serde(default)]`: the defaults of another schema are not used for reading. A field that the type
 /// does not write has the default of the schema, of a union the first branch that has such a value. A field that the schema lacks
 /// is not written, and is an error.
+///
+/// Two versions that differ only in the unit of a time have the same fingerprint, because a fingerprint does not include logical types.
+/// A codec with both refuses their bodies: give the record of one of them another name.
 ///
 /// # Limits
 ///
@@ -146,11 +150,15 @@ impl Avro {
             return Err(DecodeError::new(DecodeErrorKind::Truncated).at(Position::Offset(body.len())));
         };
         let fingerprint = u64::from_le_bytes(*fingerprint);
-        match self.schemas.iter().find(|schema| schema.fingerprint() == fingerprint) {
-            Some(schema) => Ok((schema, START)),
-            None => Err(DecodeError::new(DecodeErrorKind::Syntax)
-                .with_detail("written with a schema that the codec does not have")
-                .at(Position::Offset(MARKER.len()))),
+        let refused = |detail| {
+            let error = DecodeError::new(DecodeErrorKind::Syntax).with_detail(detail);
+            Err(error.at(Position::Offset(MARKER.len())))
+        };
+        let mut found = self.schemas.iter().filter(|schema| schema.fingerprint() == fingerprint);
+        match found.next() {
+            None => refused("written with a schema that the codec does not have"),
+            Some(schema) if found.all(|other| other.has_times_of(schema)) => Ok((schema, START)),
+            Some(_) => refused("schemas of the codec have the same fingerprint, and other units of time"),
         }
     }
 }

@@ -139,14 +139,20 @@ impl<'de> Deserializer<'de> for Reader<'_, 'de, '_> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Refused> {
-        if (name == INSTANT || name == EXACT)
-            && let Node::Long(Some(unit)) = self.node()?
-        {
-            if name == INSTANT {
-                return visitor.visit_seq(Extension::from(self.seconds(*unit)?));
+        if name == INSTANT || name == EXACT {
+            match self.node()? {
+                Node::Long(Some(unit)) if name == INSTANT => {
+                    return visitor.visit_seq(Extension::from(self.seconds(*unit)?));
+                }
+                Node::Long(Some(_)) => {
+                    let number: I64Deserializer<Refused> = self.input.long()?.into_deserializer();
+                    return visitor.visit_newtype_struct(number);
+                }
+                _ if name == INSTANT && self.schema.is_other_time(self.id) => {
+                    return Err(Refused::invalid_type(Unexpected::Other("a day or a time without a zone"), &visitor));
+                }
+                _ => {}
             }
-            let number: I64Deserializer<Refused> = self.input.long()?.into_deserializer();
-            return visitor.visit_newtype_struct(number);
         }
         visitor.visit_newtype_struct(self)
     }
@@ -211,7 +217,8 @@ impl<'de> Deserializer<'de> for Reader<'_, 'de, '_> {
         visitor.visit_unit()
     }
 
+    /// Ids and addresses are text in a string, and bytes elsewhere.
     fn is_human_readable(&self) -> bool {
-        false
+        self.schema.is_text(self.id)
     }
 }

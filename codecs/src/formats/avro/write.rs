@@ -132,6 +132,12 @@ impl<'o, 's> Writer<'o, 's> {
             Node::Float if value.unsigned_abs() <= 1 << 24 => Some(4),
             _ => None,
         })?;
+        if let Place::Node(schema, id) = self.place
+            && is_instant
+            && schema.is_other_time(id)
+        {
+            return Err(refused("an instant in place of a day or a time without a zone"));
+        }
         match chosen.node {
             #[expect(clippy::cast_precision_loss, reason = "these integers are exact")]
             Node::Double => self.out.put_f64_le(value as f64),

@@ -1,4 +1,4 @@
-//! Tag 1: seconds since 1970-01-01.
+//! Tag 1: seconds since 1970-01-01. Tag 100 (RFC 8943): days since then.
 
 use super::{
     float::Float,
@@ -13,5 +13,11 @@ pub(super) fn seconds(head: Head) -> Option<Seconds> {
         NEGATIVE => !i64::try_from(head.argument).ok()?,
         _ => return Seconds::of_float(Float::of(head)?.wide()),
     };
+    Some(Seconds { seconds, nanos: 0 })
+}
+
+/// Returns the beginning of a day, in UTC.
+pub(super) fn midnight(head: Head) -> Option<Seconds> {
+    let seconds = seconds(head)?.seconds.checked_mul(86_400)?;
     Some(Seconds { seconds, nanos: 0 })
 }

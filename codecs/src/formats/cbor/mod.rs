@@ -34,8 +34,9 @@ use crate::{
 /// - A byte string into `Vec<u8>`, `[u8; N]`, and types such as `serde_bytes::ByteBuf`.
 /// - Undefined and the empty array as unit. Unit and `None` are written as null.
 ///
-/// Tags are ignored, with three exceptions. Tag 1 (seconds since 1970) is read as a number into numeric types, and as RFC 3339
-/// text into text and untyped values. Big integers (tags 2 and 3) are read as above. References inside a body (tags 25, 28, 29, 256) are refused with
+/// Tags are ignored, with these exceptions. Tag 1 (seconds since 1970) is read as a number into numeric types, and as RFC 3339
+/// text into text and untyped values. Tag 100 (days since 1970) is the beginning of the day as a `Timestamp`. Big integers (tags 2 and 3)
+/// are read as above. References inside a body (tags 25, 28, 29, 256) and the records of cbor-x (tags 57342 to 57599) are refused with
 /// [`DecodeErrorKind::Type`], except in fields that the type ignores.
 ///
 /// A struct is a map with names. It is not read from an array.

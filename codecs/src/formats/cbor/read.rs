@@ -7,7 +7,7 @@ use serde::de::{Deserializer, Error, Expected, Unexpected, Visitor};
 use super::{
     access::{Bytes, Entries, UnitVariant, Variant},
     float::{self, Float},
-    instant::seconds,
+    instant::{midnight, seconds},
     reader::{
         ARRAY, BYTES, FALSE, Head, MAP, NEGATIVE, NULL, Reader, SIMPLE, TEXT, TRUE, UNDEFINED, UNSIGNED, not_text,
     },
@@ -149,6 +149,10 @@ impl<'de> Reader<'de> {
         let head = self.head()?;
         match head.major() {
             UNSIGNED | NEGATIVE | SIMPLE if self.tag() == Some(1) => match seconds(head) {
+                Some(seconds) => visitor.visit_seq(Extension::from(seconds)),
+                None => Err(out_of_range(&visitor)),
+            },
+            UNSIGNED | NEGATIVE if self.tag() == Some(100) => match midnight(head) {
                 Some(seconds) => visitor.visit_seq(Extension::from(seconds)),
                 None => Err(out_of_range(&visitor)),
             },

@@ -29,6 +29,8 @@ pub struct AvroSchema(Arc<Parsed>);
 struct Parsed {
     /// All types of the schema. They refer to each other by their place here, because a type may contain itself.
     nodes: Vec<Node>,
+    /// Numbers that are days, times of day, and times without a zone.
+    other_times: Vec<Id>,
     root: Id,
     canonical: String,
     fingerprint: u64,
@@ -59,6 +61,29 @@ impl AvroSchema {
 
     pub(super) fn node(&self, id: Id) -> &Node {
         &self.0.nodes[id]
+    }
+
+    /// Returns whether a value that is text for a reader, and bytes otherwise, is text here.
+    pub(super) fn is_text(&self, id: Id) -> bool {
+        let is_bytes = |id: &Id| matches!(self.node(*id), Node::Bytes | Node::Fixed(_));
+        match self.node(id) {
+            Node::String => true,
+            Node::Union(branches) => {
+                branches.iter().any(|id| matches!(self.node(*id), Node::String)) && !branches.iter().any(is_bytes)
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns whether a number is a day, a time of day, or a time without a zone. None of them is an instant.
+    pub(super) fn is_other_time(&self, id: Id) -> bool {
+        self.0.other_times.contains(&id)
+    }
+
+    /// Returns whether numbers are the same times in another schema with the same canonical form, which has no logical types.
+    pub(super) fn has_times_of(&self, other: &Self) -> bool {
+        let unit = |node: &Node| if let Node::Long(unit) = node { *unit } else { None };
+        self.nodes().map(unit).eq(other.nodes().map(unit)) && self.0.other_times == other.0.other_times
     }
 
     fn nodes(&self) -> impl Iterator<Item = &Node> {

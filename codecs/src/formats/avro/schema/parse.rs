@@ -22,12 +22,12 @@ impl AvroSchema {
     /// [`AvroSchemaError`] with the path of the attribute that breaks a rule of Avro.
     pub fn parse(json: &str) -> Result<Self, AvroSchemaError> {
         let value: Value = serde_json::from_str(json).map_err(|_| AvroSchemaError::new(Kind::Syntax, ""))?;
-        let mut parser = Parser { nodes: Vec::new(), names: HashMap::new() };
+        let mut parser = Parser { nodes: Vec::new(), names: HashMap::new(), other_times: Vec::new() };
         let root = parser.node(&value, "", &Path::Root)?;
-        let nodes = parser.nodes;
+        let Parser { nodes, other_times, .. } = parser;
         let canonical = canonical::form(&nodes, root);
         let fingerprint = canonical::fingerprint(canonical.as_bytes());
-        let schema = Self(Arc::new(Parsed { nodes, root, canonical, fingerprint }));
+        let schema = Self(Arc::new(Parsed { nodes, other_times, root, canonical, fingerprint }));
         check_defaults(&schema)?;
         Ok(schema)
     }
@@ -72,6 +72,7 @@ impl Path<'_> {
 struct Parser {
     nodes: Vec<Node>,
     names: HashMap<String, Id>,
+    other_times: Vec<Id>,
 }
 
 impl Parser {
@@ -147,7 +148,15 @@ impl Parser {
                 self.nodes[id] = Node::Fixed(Fixed { name, size });
                 Ok(id)
             }
-            "long" => Ok(self.push(Node::Long(object.get("logicalType").and_then(unit)))),
+            "int" | "long" => {
+                let logical = object.get("logicalType").and_then(Value::as_str).unwrap_or("");
+                let node = if kind == "int" { Node::Int } else { Node::Long(unit(logical)) };
+                let id = self.push(node);
+                if is_other_time(logical) {
+                    self.other_times.push(id);
+                }
+                Ok(id)
+            }
             name => self.named(name, namespace, &Path::Key(path, "type")),
         }
     }
@@ -239,13 +248,18 @@ fn primitive(name: &str) -> Option<Node> {
 }
 
 /// Other logical types are read and written as the type below them.
-fn unit(logical: &Value) -> Option<Unit> {
-    match logical.as_str()? {
+fn unit(logical: &str) -> Option<Unit> {
+    match logical {
         "timestamp-millis" => Some(Unit::Millis),
         "timestamp-micros" => Some(Unit::Micros),
         "timestamp-nanos" => Some(Unit::Nanos),
         _ => None,
     }
+}
+
+/// Whether a logical type is a day, a time of day, or a time without a zone: none of them is an instant.
+fn is_other_time(logical: &str) -> bool {
+    logical == "date" || logical.starts_with("time-") || logical.starts_with("local-timestamp-")
 }
 
 fn full_name(name: &str, namespace: &str) -> String {

@@ -9,7 +9,7 @@ use super::{
         schema::Node,
         write_error::{WriteError, refused},
     },
-    Writer, length,
+    Place, Writer, length,
 };
 use crate::instant::INSTANT;
 
@@ -239,8 +239,13 @@ impl<'o, 's> Serializer for Writer<'o, 's> {
         self.record(variant)
     }
 
+    /// As a reader does.
     fn is_human_readable(&self) -> bool {
-        false
+        match self.place {
+            Place::Start(schemas) => schemas.iter().all(|schema| schema.is_text(schema.root())),
+            Place::Node(schema, id) => schema.is_text(id),
+            Place::Bare(node) => matches!(node, Node::String),
+        }
     }
 }
 
