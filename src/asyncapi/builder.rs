@@ -73,14 +73,14 @@ impl AsyncApi {
     /// [`OTHER`](Self::OTHER). It holds for all destinations: use [`schema_for`](Self::schema_for) where a name has another
     /// type at each of them.
     pub fn schema<T: JsonSchema>(mut self, message: impl Into<String>) -> Self {
-        let schema = self.generator.subschema_for::<T>();
+        let schema = self.schema_of::<T>();
         self.schema_value(message, schema)
     }
 
     /// Registers the schema of a type for the messages with this name of one destination: the
     /// [address](PipelineDescription::address) of a pipeline. There it takes precedence over that of [`schema`](Self::schema).
     pub fn schema_for<T: JsonSchema>(mut self, destination: impl Into<String>, message: impl Into<String>) -> Self {
-        let schema = self.generator.subschema_for::<T>();
+        let schema = self.schema_of::<T>();
         self.schema_value_for(destination, message, schema)
     }
 
@@ -106,14 +106,16 @@ impl AsyncApi {
     /// Registers the schema of a type for the replies of a [`Responder`](crate::rpc::Responder) to the messages with this name:
     /// the subject that [`answer`](crate::rpc::HandlersBuilder::answer) has, or [`OTHER`](Self::OTHER) for its
     /// [fallback](crate::rpc::HandlersBuilder::fallback). A handler that returns `Reply<T>`, or `Result<T, E>`, replies by `T`.
+    ///
+    /// The schema is that of a `T` that serde reads: a member that is only written, or has another name there, is described as it is read.
     pub fn reply<T: JsonSchema>(mut self, message: impl Into<String>) -> Self {
-        let schema = self.generator.subschema_for::<T>();
+        let schema = self.schema_of::<T>();
         self.reply_value(message, schema)
     }
 
     /// As [`reply`](Self::reply), for the messages of one destination, as [`schema_for`](Self::schema_for).
     pub fn reply_for<T: JsonSchema>(mut self, destination: impl Into<String>, message: impl Into<String>) -> Self {
-        let schema = self.generator.subschema_for::<T>();
+        let schema = self.schema_of::<T>();
         self.reply_value_for(destination, message, schema)
     }
 
@@ -132,6 +134,15 @@ impl AsyncApi {
     ) -> Self {
         self.replies.register(Some(destination.into()), message.into(), schema);
         self
+    }
+
+    /// Only the definitions of a generator, and its root schemas, are those of its draft.
+    fn schema_of<T: JsonSchema>(&mut self) -> Schema {
+        let mut schema = self.generator.subschema_for::<T>();
+        for transform in self.generator.transforms_mut() {
+            transform.transform(&mut schema);
+        }
+        schema
     }
 
     /// Builds the document.

@@ -41,9 +41,9 @@
 //!
 //! NATS JetStream counts deliveries, and Amazon SQS has `ApproximateReceiveCount`: pass these in a
 //! [`Received`](crate::message::Received), by [`Message::with_received`](crate::Message::with_received). `from_jetstream` of
-//! `consign_nats::convert` does that. So does `from_delivery` of `consign_rabbitmq::convert`, with the header `x-delivery-count` of a
-//! quorum queue. That header counts every redelivery, also after a lost connection and a `nack` at a shutdown: choose a limit with
-//! space for those.
+//! `consign_nats::convert` does that. So does `from_delivery` of `consign_rabbitmq::convert`, with the headers `x-acquired-count` and
+//! `x-delivery-count` of a quorum queue. They count every redelivery, also after a lost connection and a `nack` at a shutdown: choose a
+//! limit with space for those.
 //!
 //! A classic queue does not count: publish what [`count_delivery`] returns in place of a `nack`, and acknowledge when the broker
 //! has confirmed the copy. Do not do so on an entity with duplicate detection, which drops the copy and confirms it: the

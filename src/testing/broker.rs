@@ -180,8 +180,9 @@ impl TestQueue {
     }
 
     /// Receives each available message, calls `service`, and settles the message by the result, one at a time, until the
-    /// queue is empty. An abandoned message is redelivered, up to the queue's `max_delivery_count`. A message that is to be redelivered
-    /// after a delay, or that is scheduled, stays in the queue: advance the time, and run again.
+    /// queue is empty. An abandoned message is redelivered, up to the queue's `max_delivery_count`. A scheduled message
+    /// stays in the queue: advance the time, and run again. So does one that is abandoned with a delay, which ends with the run, as at a
+    /// shutdown: test the delay by a [`Consumer`] of your own, with tokio's time paused.
     ///
     /// A handler that waits needs tokio's time, paused.
     pub async fn run<S>(&self, service: S) -> Stats

@@ -155,6 +155,29 @@ pub(super) fn assert_references(value: &Value, document: &Value) {
     }
 }
 
+/// Draft 7 has the types of a tuple in `items`.
+/// Rules: J-271.
+#[test]
+fn a_tuple_is_of_draft_7_wherever_it_is() {
+    #[derive(JsonSchema)]
+    #[allow(dead_code)]
+    struct Pairs {
+        pairs: Vec<(String, u32)>,
+    }
+
+    let document = |builder: AsyncApi| {
+        let value = builder.pipeline(&receiving()).build().unwrap().as_value().clone();
+        assert!(!value.to_string().contains("prefixItems"), "{value}");
+        value["channels"]["shop_orders"]["messages"]["refund_created"]["payload"].clone()
+    };
+    let start = || AsyncApi::new("Shop", "1.0.0");
+    let pair = document(start().schema::<(String, u32)>("refund/created"));
+    assert_eq!(pair["items"].as_array().map(Vec::len), Some(2), "{pair}");
+    let list = document(start().schema_for::<Vec<(String, u32)>>("shop/orders", "refund/created"));
+    assert_eq!(list["items"]["items"].as_array().map(Vec::len), Some(2), "{list}");
+    document(start().schema::<Pairs>("refund/created"));
+}
+
 /// Rules: J-271.
 #[test]
 fn mistakes_are_errors_that_say_what_to_change() {

@@ -106,7 +106,7 @@ fn copy<M: rdkafka::Message>(record: &M, read: &Read, added: &ApplicationPropert
             None => copy.header(header.key, header.value),
         }
     }
-    if !has_id(record)
+    if !has_id(record, read)
         && let Some(id) = read.message.message_id()
     {
         copy.header("Sb-Message-Id", Some(id.as_bytes()));
@@ -118,7 +118,8 @@ fn copy<M: rdkafka::Message>(record: &M, read: &Read, added: &ApplicationPropert
     copy
 }
 
-fn has_id<M: rdkafka::Message>(record: &M) -> bool {
+fn has_id<M: rdkafka::Message>(record: &M, read: &Read) -> bool {
+    const ID: &str = "Sb-Message-Id";
     let mut headers = record.headers().into_iter().flat_map(Headers::iter);
-    headers.any(|header| header.key == "Sb-Message-Id")
+    headers.any(|header| header.key == ID) && !read.unreadable.iter().any(|name| name == ID)
 }

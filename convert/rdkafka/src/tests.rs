@@ -272,6 +272,19 @@ fn an_unreadable_header_is_named_with_what_was_expected() {
     assert_eq!(said, "MalformedHeader: the header Sb-To cannot be read: expected a value");
 }
 
+/// Rules: K-132.
+#[test]
+fn a_dead_letter_without_a_readable_id_has_that_of_its_record() {
+    let long = "x".repeat(129);
+    let record = with_headers(&[("Sb-Message-Id", Some(long.as_bytes()))]);
+    let letter = from_rdkafka(&record).unwrap_err().dead_letter().clone();
+    let names: Vec<_> = headers(&dead_letter(&record, letter)).into_iter().map(|(name, _)| name).collect();
+    assert!(
+        names.contains(&"Sb-Message-Id".to_owned()) && names.contains(&"Sb-Message-Id-Stamped".to_owned()),
+        "{names:?}"
+    );
+}
+
 fn rest_of(record: &OwnedMessage) -> Message {
     from_rdkafka(record).unwrap_err().into_message()
 }

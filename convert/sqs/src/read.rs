@@ -46,7 +46,7 @@ pub fn sequence_number(received: &types::Message) -> Option<u128> {
     system(received, &System::SequenceNumber)?.parse().ok()
 }
 
-fn system<'m>(received: &'m types::Message, name: &System) -> Option<&'m str> {
+pub(crate) fn system<'m>(received: &'m types::Message, name: &System) -> Option<&'m str> {
     received.attributes()?.get(name).map(String::as_str)
 }
 

@@ -2,7 +2,10 @@
 
 use std::{borrow::Cow, time::Duration};
 
-use aws_sdk_sqs::{operation::send_message::builders::SendMessageInputBuilder, types};
+use aws_sdk_sqs::{
+    operation::send_message::builders::SendMessageInputBuilder,
+    types::{self, MessageSystemAttributeName as System},
+};
 use consign_core::{
     Disposition, Message,
     message::ApplicationProperties,
@@ -15,12 +18,12 @@ use crate::{
     Queue,
     layout::Layout,
     names::{self, Meaning, meaning},
-    read::{Read, packed, read},
-    write::{deduplication, session},
+    read::{Read, packed, read, system},
+    write::session,
 };
 
-/// The longest visibility timeout.
-const LONGEST: Duration = Duration::from_secs(12 * 60 * 60);
+/// The longest visibility timeout. SQS refuses one that ends more than 12 h after the receive, and the handler took some time.
+const LONGEST: Duration = Duration::from_secs(11 * 60 * 60);
 
 /// What a receive loop requests; see [`settlement`].
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +42,7 @@ pub enum Settlement {
 /// Returns what to request for a disposition of a message that was received.
 ///
 /// `Abandon` and `Defer` make it available again, at once or after the [delay](consign_core::settlement::Changes::delay), of at
-/// most 12 h. Their property changes are not kept: SQS cannot change a message. SQS counts the delivery.
+/// most 11 h: SQS permits 12 h from the receive on. Their property changes are not kept: SQS cannot change a message. SQS counts the delivery.
 ///
 /// `queue` is the type of the queue for dead letters. That of a FIFO queue is a FIFO queue.
 ///
@@ -65,7 +68,8 @@ pub fn settlement(received: &types::Message, disposition: Disposition, queue: Qu
 /// others are in the attribute `Sb-Packed`.
 ///
 /// Send it, wait for the answer, and then delete the message. A failure in between leaves two messages, never none: a FIFO
-/// queue drops the second copy if that is sent within 5 minutes. The copy keeps the MessageId of
+/// queue drops the second copy if that is sent within 5 minutes. It knows the copy by the id that SQS gave to the message, which a
+/// message that is sent again does not have. The copy keeps the MessageId of
 /// [`from_sqs`](crate::from_sqs). An attribute that cannot be read is an application property of the copy.
 ///
 /// If the copy has more than 1 MiB, the description and the property changes are left out.
@@ -111,10 +115,18 @@ fn copy(
     for (name, value) in added.iter() {
         layout.property(name.to_owned(), Cow::Owned(value.clone()));
     }
-    let group = session(&read.message, queue)?;
+    // That of another producer may have more characters than a SessionId that is written as one.
+    let own = system(received, &System::MessageGroupId).filter(|_| queue == Queue::Fifo);
+    let group = match own {
+        Some(own) => Some(own.to_owned()),
+        None => session(&read.message, queue)?,
+    };
     let mut members = packed(received).unwrap_or_default();
     members.retain(|name, _| !is_unreadable(read, name));
-    let has = |name: &str| attributes.is_some_and(|all| all.contains_key(name)) || members.contains_key(name);
+    let has = |name: &str| {
+        let is_there = attributes.is_some_and(|all| all.contains_key(name)) || members.contains_key(name);
+        is_there && !is_unreadable(read, name)
+    };
     keep_ids(&read.message, group.as_deref(), &has, &mut layout);
     let mut others: Vec<_> = attributes.into_iter().flatten().collect();
     others.sort_unstable_by_key(|(name, _)| *name);
@@ -139,7 +151,7 @@ fn copy(
     Ok(SendMessageInputBuilder::default()
         .message_body(body)
         .set_message_attributes(Some(layout.attributes(body)?))
-        .set_message_deduplication_id(deduplication(&read.message, queue)?)
+        .set_message_deduplication_id(received.message_id().filter(|_| queue == Queue::Fifo).map(str::to_owned))
         .set_message_group_id(group))
 }
 

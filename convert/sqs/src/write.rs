@@ -84,7 +84,7 @@ pub(crate) fn session(message: &Message, queue: Queue) -> Result<Option<String>,
     }
 }
 
-pub(crate) fn deduplication(message: &Message, queue: Queue) -> Result<Option<String>, SendError> {
+fn deduplication(message: &Message, queue: Queue) -> Result<Option<String>, SendError> {
     message.message_id().filter(|_| queue == Queue::Fifo).map(|message| id(message, "MessageId")).transpose()
 }
 

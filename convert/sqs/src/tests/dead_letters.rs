@@ -157,3 +157,35 @@ fn an_unreadable_member_of_the_packed_attribute_is_named() {
         assert_eq!((text(&dead, name), text(&dead, "tenant")), (Some(value), Some("acme")));
     }
 }
+
+/// SQS drops a second message with an id for 5 minutes, also after the first is deleted.
+/// Rules: K-136.
+#[test]
+fn a_message_that_was_sent_again_has_a_dead_letter_of_its_own() {
+    let of = |id: &str| {
+        let facts = HashMap::from([(System::MessageGroupId, format!("%{}", "x".repeat(127)))]);
+        let message = types::Message::builder().message_id(id).body("body").set_attributes(Some(facts));
+        message.message_attributes("Sb-Message-Id", string("String", "order-7")).build()
+    };
+    let copy = |message: &types::Message| {
+        let letter = DeadLetter::new(DeadLetterReason::HandlerPermanent, "why");
+        dead_letter(message, letter, Queue::Fifo).unwrap()
+    };
+    for id in ["first", "second"] {
+        let dead = copy(&of(id));
+        assert_eq!(dead.get_message_deduplication_id().as_deref(), Some(id));
+        assert_eq!(read_again(&dead).message_id(), Some("order-7"));
+        assert_eq!(dead.get_message_group_id().as_ref().map(String::len), Some(128));
+    }
+}
+
+/// Rules: K-136.
+#[test]
+fn a_dead_letter_without_a_readable_id_has_that_of_sqs() {
+    let long = string("String", &"x".repeat(129));
+    let mut message = with_attributes_of(&[("Sb-Message-Id", long.clone()), ("Sb-Session-Id", long)]);
+    message.attributes = Some(HashMap::from([(System::MessageGroupId, "customer-7".to_owned())]));
+    let letter = from_sqs(&message).unwrap_err().dead_letter().clone();
+    let dead = from_sqs(&received(&dead_letter(&message, letter, Queue::Standard).unwrap())).unwrap();
+    assert_eq!((dead.message_id(), dead.session_id()), (Some("of-sqs"), Some("customer-7")));
+}

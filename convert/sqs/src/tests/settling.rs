@@ -8,7 +8,8 @@ fn a_disposition_is_what_a_loop_requests() {
     let message = with_attributes_of(&[]);
     let settled = |disposition| settlement(&message, disposition, Queue::Standard).unwrap();
     assert_eq!(settled(Disposition::Complete), Settlement::Complete);
-    for (delay, visibility_timeout) in [(0, 0), (1, 1), (1_000, 1), (1_001, 2), (43_200_000, 43_200), (1 << 40, 43_200)]
+    for (delay, visibility_timeout) in
+        [(0, 0), (1, 1), (1_000, 1), (1_001, 2), (39_600_000, 39_600), (43_200_000, 39_600), (1 << 40, 39_600)]
     {
         let changes = Changes::NONE.after(Duration::from_millis(delay));
         assert_eq!(settled(Disposition::Abandon(changes)), Settlement::Abandon { visibility_timeout });

@@ -111,6 +111,10 @@ pub fn from_jetstream(delivery: &jetstream::Message) -> Result<Message, Unreadab
 /// between leaves two messages, never none. The copy has no `Nats-Msg-Id`, because a stream that has the message would drop
 /// it.
 ///
+/// The copy has at most 1 MiB, or as much as the original: what exceeds that of the reason's description and of the properties is
+/// left out. If your server has a smaller `max_payload`, use [`dead_letter_of`]. A payload that leaves no space for the reason is not
+/// shortened: the publication fails then.
+///
 /// # Errors
 ///
 /// As [`to_nats`]. A message that was read from a server causes none.
@@ -119,12 +123,16 @@ pub fn dead_letter(
     payload: Bytes,
     letter: DeadLetter,
 ) -> Result<(HeaderMap, Bytes), SendError> {
+    /// The default of a server, which may permit more: it has taken the original.
+    const MAX_PAYLOAD: usize = 1 << 20;
+    let max_payload = MAX_PAYLOAD.max(headers.map_or(0, wire::size) + payload.len());
     let message = from_nats(headers, payload).unwrap_or_else(UnreadableMessage::into_message);
-    copy(&message, headers, letter)
+    copy(&message, headers, letter, max_payload)
 }
 
 /// Returns the same copy as [`dead_letter`] for a delivery of JetStream. In addition it keeps the Subject of
-/// [`from_jetstream`], the subject that the message was published to, which the dead-letter subject replaces.
+/// [`from_jetstream`], the subject that the message was published to, which the dead-letter subject replaces. It has at most as many
+/// bytes as the server permits.
 ///
 /// # Errors
 ///
@@ -135,18 +143,19 @@ pub fn dead_letter_of(delivery: &jetstream::Message, letter: DeadLetter) -> Resu
     if message.subject().is_none() {
         message.properties_mut().set_subject(delivery.subject.to_string());
     }
-    copy(&message, headers, letter)
+    copy(&message, headers, letter, delivery.context.client().max_payload())
 }
 
 fn copy(
     message: &Message,
     headers: Option<&HeaderMap>,
     mut letter: DeadLetter,
+    max_payload: usize,
 ) -> Result<(HeaderMap, Bytes), SendError> {
     let mut others = HeaderMap::new();
     wire::foreign(headers, &mut others);
     letter.fit(message.properties());
-    dead_letter::encode(message, &letter, &others, usize::MAX)
+    dead_letter::encode(message, &letter, &others, max_payload)
         .map_err(|error| SendError::new(error.kind()).with_detail(error.to_string()))
 }
 

@@ -71,6 +71,20 @@ fn an_unreadable_header_is_an_error_with_the_rest() {
 
 /// Rules: K-123.
 #[test]
+fn a_dead_letter_is_no_larger_than_a_server_takes() {
+    let letter = || DeadLetter::new(DeadLetterReason::HandlerPermanent, "x".repeat(4_000));
+    for (bytes, most) in [(1_047_000, 1 << 20), (3 << 20, 3 << 20)] {
+        let mut headers = HeaderMap::new();
+        headers.insert("tenant", "x".repeat(1_000));
+        let (copy, payload) = dead_letter(Some(&headers), vec![b'x'; bytes].into(), letter()).unwrap();
+        let size = wire::size(&copy) + payload.len();
+        assert!(size <= most + wire::size(&headers), "{size}");
+        assert_eq!(payload.len(), bytes);
+    }
+}
+
+/// Rules: K-123.
+#[test]
 fn a_dead_letter_keeps_what_it_came_with() {
     let mut headers = HeaderMap::new();
     headers.append("X-Tag", "a");

@@ -85,7 +85,8 @@ pub fn from_lapin(properties: &BasicProperties, payload: impl Into<Bytes>) -> Re
 ///
 /// The Subject is the property `type`, and not the routing key of the delivery; see [`from_routed_delivery`].
 ///
-/// A delivery of a quorum queue that was delivered before has the header `x-delivery-count`: the message then has a
+/// A delivery of a quorum queue that was delivered before has the header `x-delivery-count`, or `x-acquired-count` from RabbitMQ 4.3 on,
+/// where the first no longer counts a `nack`. The larger one counts: the message then has a
 /// [`Received`] with its delivery tag and the number of this delivery, to which the property of `count_delivery` is added. Other deliveries have
 /// no `Received`, because RabbitMQ does not count them: `DeliveryLimitLayer` takes them as the first one, or reads the
 /// property of `count_delivery`. A redelivery without either number, as on a classic queue, is an INFO line: a loop that
@@ -297,8 +298,8 @@ fn read(properties: &BasicProperties, payload: Bytes) -> (Message, Facts, Option
 /// The number of earlier deliveries, which RabbitMQ sets on redelivered messages of quorum queues.
 fn delivery_count(properties: &BasicProperties) -> Option<u32> {
     let headers = properties.headers().as_ref().map(FieldTable::inner)?;
-    let count = wire::integer(headers.get(COUNT)?)?;
-    u32::try_from(count.max(0)).ok()
+    let counts = [COUNT, wire::ACQUIRED].into_iter().filter_map(|name| wire::integer(headers.get(name)?));
+    u32::try_from(counts.max()?.max(0)).ok()
 }
 
 #[cfg(test)]

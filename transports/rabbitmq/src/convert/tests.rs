@@ -70,6 +70,15 @@ fn only_counted_deliveries_have_a_number() {
         assert_eq!((received.delivery_count, received.sequence_number.get()), (number, 9));
         assert_eq!(received.delivery_tag.map(std::num::NonZeroU64::get), Some(9));
     }
+    // From RabbitMQ 4.3 on, a `nack` counts in the second header only.
+    for (counts, number) in
+        [(&[("x-acquired-count", 3)][..], 4), (&[("x-delivery-count", 1), ("x-acquired-count", 3)], 4)]
+    {
+        let headers: Vec<_> = counts.iter().map(|(name, count)| (*name, AMQPValue::LongLongInt(*count))).collect();
+        let read = from_delivery(&delivery(BasicProperties::default().with_headers(table(&headers)), b"")).unwrap();
+        assert_eq!(read.received().map(|received| received.delivery_count), Some(number));
+        assert!(read.application_properties().is_empty(), "it is the broker's");
+    }
     // The copy of a loop that counts by itself.
     let mut counted = Message::new("");
     counted.properties_mut().application_properties_mut().insert("x-delivery-count", 4_u64);
@@ -158,6 +167,7 @@ fn a_dead_letter_keeps_what_it_came_with() {
         ("stack", AMQPValue::FieldArray(vec![AMQPValue::Void, AMQPValue::LongInt(5)].into())),
         ("DeadLetterReason", AMQPValue::LongString("an earlier one".into())),
         ("x-delivery-count", AMQPValue::LongLongInt(2)),
+        ("x-acquired-count", AMQPValue::LongLongInt(2)),
         ("x-death", AMQPValue::FieldArray(vec![AMQPValue::FieldTable(FieldTable::default())].into())),
     ]);
     let raw = BasicProperties::default()
@@ -171,7 +181,9 @@ fn a_dead_letter_keeps_what_it_came_with() {
     for name in ["stack", "x-death"] {
         assert_eq!(kept.inner().get(name), headers.inner().get(name), "{name}");
     }
-    assert!(!kept.contains_key("x-delivery-count") && !kept.contains_key("sb-sequence-number"));
+    for name in ["x-delivery-count", "x-acquired-count", "sb-sequence-number"] {
+        assert!(!kept.contains_key(name), "{name}");
+    }
     assert_eq!((copy.timestamp(), copy.app_id(), copy.expiration()), (raw.timestamp(), raw.app_id(), &None));
     let read = from_lapin(&copy, payload).unwrap();
     assert_eq!((read.dead_letter_reason(), read.payload()), (Some("HandlerPermanent"), Some(&b"body"[..])));

@@ -13,6 +13,7 @@ mod write;
 
 pub(crate) use self::{
     malformed::Malformed,
+    names::ACQUIRED,
     read::{Facts, integer, read},
     write::{Expiration, Stamp, Written, again, header, write},
 };

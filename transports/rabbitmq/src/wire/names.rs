@@ -80,6 +80,9 @@ pub(super) fn of_property(name: &str) -> &'static str {
     all.into_iter().find(|own| *own == name).unwrap_or(PREFIX)
 }
 
+/// How often a quorum queue has delivered a message before, from RabbitMQ 4.3 on.
+pub(crate) const ACQUIRED: &str = "x-acquired-count";
+
 /// The history of a message that RabbitMQ has dead-lettered.
 pub(crate) const DEATHS: &str = "x-death";
 
@@ -89,8 +92,8 @@ pub(super) fn is_history(name: &str) -> bool {
 }
 
 /// Whether a header is the broker's or this crate's. RabbitMQ routes by `CC` and `BCC`, and writes those that begin with
-/// `x-death`, `x-first-death-` or `x-last-death-`, and `x-delivery-count`.
+/// `x-death`, `x-first-death-` or `x-last-death-`, `x-delivery-count`, and [`ACQUIRED`].
 pub(super) fn is_reserved(name: &str) -> bool {
-    const BROKERS: [&str; 3] = ["CC", "BCC", "x-delivery-count"];
+    const BROKERS: [&str; 4] = ["CC", "BCC", "x-delivery-count", ACQUIRED];
     name.starts_with(PREFIX) || BROKERS.contains(&name) || is_history(name)
 }
