@@ -11,8 +11,10 @@ use crate::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, ValueKin
 #[cfg(any(feature = "avro", feature = "msgpack", feature = "cbor", feature = "dotnet", feature = "amqp-value"))]
 #[cold]
 pub(crate) fn left_a_part() -> DecodeError {
-    DecodeError::new(DecodeErrorKind::Type).with_detail("the type did not read the whole value")
+    DecodeError::new(DecodeErrorKind::Type).with_detail(LEFT_A_PART)
 }
+
+pub(crate) const LEFT_A_PART: &str = "the type did not read the whole value";
 
 /// Returns the refusal for a message of serde, without its quotations of the body. A message of the user's own
 /// (`Error::custom`) is dropped, because it may quote the body. One that has the exact form of serde's is treated as serde's.
@@ -24,6 +26,9 @@ pub(crate) fn refusal(message: &str) -> DecodeError {
     let error = DecodeError::new(DecodeErrorKind::Type);
     if is_name(message, "missing field `") || message.starts_with("data did not match any variant of untagged enum ") {
         return error.with_detail(message.to_owned());
+    }
+    if message == LEFT_A_PART {
+        return error.with_detail(LEFT_A_PART);
     }
     let Some((detail, rest)) = quoting(message) else { return error };
     // An enum without variants has no "expected" of its own, so a text there was quoted.

@@ -1,6 +1,6 @@
 //! Which values each type of serde takes.
 
-use serde::de::{self, Unexpected, Visitor, value::SeqDeserializer};
+use serde::de::{self, Unexpected, Visitor};
 
 use super::{
     Node, Scalar, View,
@@ -8,7 +8,7 @@ use super::{
     deserializer::{Budget, Deserializer, Error, deeper},
 };
 use crate::{
-    formats::single::Single,
+    formats::{octets, single::Single},
     names::{Identifier, Names},
     serde_error::left_a_part,
 };
@@ -23,12 +23,6 @@ fn map<'de, N: Node<'de>, V: Visitor<'de>>(
     let mut entries = Entries::new(map, budget, deeper(budget, depth)?, names);
     let value = visitor.visit_map(&mut entries)?;
     if entries.map.next().is_some() { Err(left_a_part().into()) } else { Ok(value) }
-}
-
-fn octets<'de, V: Visitor<'de>>(bytes: &[u8], visitor: V) -> Result<V::Value, Error> {
-    let mut octets = SeqDeserializer::<_, Error>::new(bytes.iter().copied());
-    let value = visitor.visit_seq(&mut octets)?;
-    if octets.end().is_err() { Err(left_a_part().into()) } else { Ok(value) }
 }
 
 fn any<'de, N: Node<'de>, V: Visitor<'de>>(
@@ -127,8 +121,8 @@ impl<'de, N: Node<'de>> de::Deserializer<'de> for Deserializer<'_, N> {
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.undescribed()? {
-            (View::Scalar(Scalar::Uuid(uuid)), ..) => octets(&uuid, visitor),
-            (View::Scalar(Scalar::Binary(bytes) | Scalar::Decimal(bytes)), ..) => octets(bytes, visitor),
+            (View::Scalar(Scalar::Uuid(uuid)), ..) => octets::read(&uuid, visitor),
+            (View::Scalar(Scalar::Binary(bytes) | Scalar::Decimal(bytes)), ..) => octets::read(bytes, visitor),
             (view, budget, depth) => any(view, budget, depth, visitor),
         }
     }

@@ -42,6 +42,8 @@ mod lenient;
 mod msgpack;
 #[cfg(any(feature = "msgpack", feature = "cbor", feature = "dotnet"))]
 mod number;
+#[cfg(any(feature = "avro", feature = "cbor", feature = "dotnet", feature = "amqp-value"))]
+pub(crate) mod octets;
 #[cfg(feature = "erased")]
 mod plugin;
 #[cfg(feature = "postcard")]

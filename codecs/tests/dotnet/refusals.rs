@@ -91,3 +91,21 @@ fn a_variant_with_a_value_is_an_element_of_its_name() {
     let body = [&start("O", CONTRACT)[..], &element("v"), &element("Moved"), &[0x89, 7, 1, 1]].concat();
     assert!(matches!(binary::<Of<State>>(&body), Ok(Of { _v: State::Moved(7) })));
 }
+
+/// Rules: P-62, P-103.
+#[test]
+fn bytes_are_a_sequence_of_u8_and_of_nothing_else() {
+    const BYTES: &[u8] = b"\x9f\x04\0\0\xc0\x3f";
+    const BASE64: &str = "AADAPw==";
+    for error in refused::<Vec<f32>>(BYTES, BASE64) {
+        assert_eq!((error.kind(), error.path(), error.expected()), (Kind::Type, Some("v[0]"), Some("f32")), "{error}");
+    }
+    for errors in [refused::<Vec<u16>>(BYTES, BASE64), refused::<Vec<i8>>(BYTES, BASE64)] {
+        assert_eq!(errors.map(|error| error.kind()), [Kind::Type; 2]);
+    }
+    for errors in [refused::<[u8; 3]>(BYTES, BASE64), refused::<(u8, u8)>(BYTES, BASE64)] {
+        for error in errors {
+            assert_eq!(error.detail(), Some("the type did not read the whole value"), "{error}");
+        }
+    }
+}

@@ -211,3 +211,25 @@ fn an_address_is_text_in_a_string_and_bytes_elsewhere() {
         }
     }
 }
+
+/// Rules: P-103.
+#[test]
+fn bytes_are_a_sequence_of_u8_and_of_nothing_else() {
+    fn refuses<'de, T: std::fmt::Debug + Deserialize<'de>>(of: &AvroSchema, body: &'de [u8]) {
+        let error = decode::<T>(of, body).unwrap_err();
+        assert_eq!(error.kind(), DecodeErrorKind::Type, "{error}");
+    }
+    let numbers = [0_u8, 0, 0xc0, 0x3f];
+    for json in [r#""bytes""#, r#"{"type":"fixed","name":"Numbers","size":4}"#] {
+        let of = schema(json);
+        let body = encode(&of, serde_bytes::Bytes::new(&numbers));
+        assert_eq!(decode(&of, &body), Ok(numbers.to_vec()));
+        assert_eq!(decode(&of, &body), Ok(Some(numbers)));
+        refuses::<Vec<f32>>(&of, &body);
+        refuses::<Vec<i64>>(&of, &body);
+        refuses::<Vec<Value>>(&of, &body);
+        refuses::<(u16, u16, u16, u16)>(&of, &body);
+        refuses::<[u8; 3]>(&of, &body);
+        refuses::<[u8; 5]>(&of, &body);
+    }
+}

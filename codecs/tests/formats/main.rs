@@ -6,6 +6,7 @@
 #![allow(unsafe_code, clippy::unwrap_used)]
 
 mod allocations;
+mod amqp_value;
 mod avro;
 mod avro_types;
 mod canary;

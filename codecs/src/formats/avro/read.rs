@@ -2,7 +2,7 @@
 
 use serde::de::{
     Deserializer, Error, IntoDeserializer, Unexpected, Visitor,
-    value::{I64Deserializer, SeqAccessDeserializer, SeqDeserializer},
+    value::{I64Deserializer, SeqAccessDeserializer},
 };
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     DecodeErrorKind,
-    formats::{extension::Extension, seconds::Seconds, single::Single},
+    formats::{extension::Extension, octets, seconds::Seconds, single::Single},
     instant::INSTANT,
     serde_error::Refused,
     transcode::EXACT,
@@ -164,10 +164,7 @@ impl<'de> Deserializer<'de> for Reader<'_, 'de, '_> {
             Node::Fixed(fixed) => self.input.take(fixed.size)?,
             node => return self.value(node, visitor),
         };
-        let mut bytes = SeqDeserializer::<_, Refused>::new(bytes.iter().copied());
-        let value = visitor.visit_seq(&mut bytes)?;
-        bytes.end()?;
-        Ok(value)
+        octets::read(bytes, visitor)
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Refused> {

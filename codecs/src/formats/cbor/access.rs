@@ -3,7 +3,6 @@
 use serde::{
     Deserialize, Deserializer,
     de::{DeserializeSeed, EnumAccess, Error, MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor},
-    forward_to_deserialize_any,
 };
 
 use super::reader::{Head, Reader};
@@ -184,57 +183,5 @@ impl<'de> VariantAccess<'de> for Variant<'_, '_, 'de> {
     #[inline]
     fn struct_variant<V: Visitor<'de>>(self, fields: &'static [&'static str], visitor: V) -> Result<V::Value, Refused> {
         self.0.reader.deserialize_struct("", fields, visitor)
-    }
-}
-
-/// Bytes as a sequence. They are elements of type `u8` only: a typed array (RFC 8746) of wider numbers is bytes as well.
-pub(super) struct Bytes<'b>(std::slice::Iter<'b, u8>);
-
-impl<'b> Bytes<'b> {
-    pub(super) fn new(bytes: &'b [u8]) -> Self {
-        Self(bytes.iter())
-    }
-
-    pub(super) fn end(self) -> Result<(), Refused> {
-        if self.0.as_slice().is_empty() { Ok(()) } else { Err(left_a_part().into()) }
-    }
-}
-
-impl<'de> SeqAccess<'de> for Bytes<'_> {
-    type Error = Refused;
-
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Refused> {
-        self.0.next().map(|&byte| seed.deserialize(Octet(byte))).transpose()
-    }
-
-    fn size_hint(&self) -> Option<usize> {
-        Some(self.0.len())
-    }
-}
-
-struct Octet(u8);
-
-impl<'de> Deserializer<'de> for Octet {
-    type Error = Refused;
-
-    fn deserialize_u8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
-        visitor.visit_u8(self.0)
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Refused> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
-        Err(Refused::invalid_type(Unexpected::Other("a byte of a byte string"), &visitor))
-    }
-
-    forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
-        seq tuple tuple_struct map struct enum identifier ignored_any
-    }
-
-    fn is_human_readable(&self) -> bool {
-        false
     }
 }

@@ -5,7 +5,7 @@ use std::mem;
 use serde::de::{Deserializer, Error, Expected, Unexpected, Visitor};
 
 use super::{
-    access::{Bytes, Entries, UnitVariant, Variant},
+    access::{Entries, UnitVariant, Variant},
     float::{self, Float},
     instant::{midnight, seconds},
     reader::{
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     DecodeError, DecodeErrorKind,
-    formats::{extension::Extension, number::Integer, seconds::Seconds, single::Single},
+    formats::{extension::Extension, number::Integer, octets, seconds::Seconds, single::Single},
     instant::INSTANT,
     names::Identifier,
     serde_error::Refused,
@@ -118,11 +118,7 @@ impl<'de> Reader<'de> {
 
     #[cold]
     fn octets<V: Visitor<'de>>(&mut self, head: Head, visitor: V) -> Result<V::Value, Refused> {
-        let bytes = self.string(head)?;
-        let mut octets = Bytes::new(&bytes);
-        let value = visitor.visit_seq(&mut octets)?;
-        octets.end()?;
-        Ok(value)
+        octets::read(&self.string(head)?, visitor)
     }
 
     /// A big integer: the bytes inside of tag 2 or 3.

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde::{
     Deserializer,
     de::{
-        DeserializeSeed, EnumAccess, Error, IntoDeserializer, MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
-        value::{BorrowedStrDeserializer, StrDeserializer, U8Deserializer},
+        DeserializeSeed, EnumAccess, Error, MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
+        value::{BorrowedStrDeserializer, StrDeserializer},
     },
 };
 
@@ -137,36 +137,6 @@ impl<'de> MapAccess<'de> for Dictionary<'_, 'de> {
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Refused> {
         let Some(node) = self.value.take() else { return Err(Refused::custom("a value before its key")) };
         seed.deserialize(Reader::new(self.document, node))
-    }
-}
-
-/// Bytes as a sequence of `u8`.
-pub(super) struct Octets<'b>(std::slice::Iter<'b, u8>);
-
-impl<'b> Octets<'b> {
-    pub(super) fn new(bytes: &'b [u8]) -> Self {
-        Self(bytes.iter())
-    }
-
-    pub(super) fn end(&self) -> Result<(), Refused> {
-        if self.0.len() == 0 {
-            return Ok(());
-        }
-        Err(left_a_part().into())
-    }
-}
-
-impl<'de> SeqAccess<'de> for Octets<'_> {
-    type Error = Refused;
-
-    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Refused> {
-        let Some(&byte) = self.0.next() else { return Ok(None) };
-        let byte: U8Deserializer<Refused> = byte.into_deserializer();
-        seed.deserialize(byte).map(Some)
-    }
-
-    fn size_hint(&self) -> Option<usize> {
-        Some(self.0.len())
     }
 }
 

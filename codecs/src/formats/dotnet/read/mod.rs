@@ -9,12 +9,12 @@ use serde::de::{Error, Unexpected, Visitor};
 
 use self::numbers::{number, whole};
 use super::{
-    access::{Dictionary, Items, Members, Octets, UnitVariant, Variant},
+    access::{Dictionary, Items, Members, UnitVariant, Variant},
     reader::{Content, Reader, Scalar},
     value::Value,
 };
 use crate::{
-    formats::{number::Integer, single::Single},
+    formats::{number::Integer, octets, single::Single},
     serde_error::Refused,
 };
 
@@ -138,12 +138,7 @@ impl<'de> Reader<'_, 'de> {
             Content::Nil => self.any(visitor),
             Content::Empty | Content::Elements => self.list(visitor),
             Content::One(_) | Content::Texts => match self.bytes()? {
-                Some(bytes) => {
-                    let mut octets = Octets::new(&bytes);
-                    let value = visitor.visit_seq(&mut octets)?;
-                    octets.end()?;
-                    Ok(value)
-                }
+                Some(bytes) => octets::read(&bytes, visitor),
                 None => self.any(visitor),
             },
         }
