@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess, Visitor};
 
-use super::{number::Integer, single::Single, time_text::TimeText, wide::Wide};
+use super::{bin, number::Integer, single::Single, time_text::TimeText, wide::Wide};
 use crate::{
     instant::INSTANT,
     names::{Identifier, Names},
@@ -57,6 +57,16 @@ macro_rules! nested {
     )*};
 }
 
+/// The decoder itself reads a byte string as a sequence or a struct of any numbers, and drops those that the type does not read.
+macro_rules! bytes_apart {
+    ($($name:ident($($type:ty),*) $read:path, $names:expr;)*) => {$(
+        #[inline]
+        fn $name<V: Visitor<'de>>(self, $(_: $type,)* visitor: V) -> Result<V::Value, D::Error> {
+            $read(self.inner, Lenient::new(visitor, self.mode.naming($names)))
+        }
+    )*};
+}
+
 macro_rules! leaves {
     ($($name:ident)*) => {$(
         #[inline]
@@ -93,13 +103,16 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Lenient<D> {
         deserialize_option() Names::Keys;
         // A type of bytes may read a sequence of numbers.
         deserialize_byte_buf() Names::Keys;
-        deserialize_seq() Names::Keys;
         deserialize_map() Names::Keys;
         deserialize_unit_struct(name: &'static str) Names::Keys;
-        deserialize_tuple(len: usize) Names::Keys;
-        deserialize_tuple_struct(name: &'static str, len: usize) Names::Keys;
-        deserialize_struct(name: &'static str, fields: &'static [&'static str]) Names::Fields;
         deserialize_enum(name: &'static str, variants: &'static [&'static str]) Names::Variants;
+    }
+
+    bytes_apart! {
+        deserialize_seq() bin::sequence, Names::Keys;
+        deserialize_tuple(usize) bin::sequence, Names::Keys;
+        deserialize_tuple_struct(&'static str, usize) bin::sequence, Names::Keys;
+        deserialize_struct(&'static str, &'static [&'static str]) Deserializer::deserialize_any, Names::Fields;
     }
 
     #[inline]
@@ -285,16 +298,12 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Lenient<A> {
     }
 
     #[inline]
-    fn tuple_variant<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, A::Error> {
-        self.inner.tuple_variant(len, Lenient::new(visitor, self.mode.naming(Names::Keys)))
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, A::Error> {
+        bin::tuple_variant(self.inner, Lenient::new(visitor, self.mode.naming(Names::Keys)))
     }
 
     #[inline]
-    fn struct_variant<V: Visitor<'de>>(
-        self,
-        fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, A::Error> {
-        self.inner.struct_variant(fields, Lenient::new(visitor, self.mode.naming(Names::Fields)))
+    fn struct_variant<V: Visitor<'de>>(self, _: &'static [&'static str], visitor: V) -> Result<V::Value, A::Error> {
+        bin::struct_variant(self.inner, Lenient::new(visitor, self.mode.naming(Names::Fields)))
     }
 }

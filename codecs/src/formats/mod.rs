@@ -14,6 +14,8 @@ macro_rules! forward_to {
 
 #[cfg(feature = "avro")]
 mod avro;
+#[cfg(feature = "msgpack")]
+mod bin;
 #[cfg(feature = "bincode")]
 mod bincode;
 #[cfg(feature = "cbor")]
@@ -42,7 +44,7 @@ mod lenient;
 mod msgpack;
 #[cfg(any(feature = "msgpack", feature = "cbor", feature = "dotnet"))]
 mod number;
-#[cfg(any(feature = "avro", feature = "cbor", feature = "dotnet", feature = "amqp-value"))]
+#[cfg(any(feature = "avro", feature = "msgpack", feature = "cbor", feature = "dotnet", feature = "amqp-value"))]
 pub(crate) mod octets;
 #[cfg(feature = "erased")]
 mod plugin;

@@ -27,7 +27,7 @@ use crate::{
 /// up to 64 bits. A float of 64 bits is rounded to the nearest `f32`, and refused if it is out of range.
 ///
 /// A `Vec<u8>` is written as an array of numbers, and read from an array or a byte string. A type such as
-/// `serde_bytes::ByteBuf` is written as a byte string.
+/// `serde_bytes::ByteBuf` is written as a byte string. A byte string is not read as a sequence of other numbers.
 ///
 /// The timestamp extension is read into text, in the form of RFC 3339, also where the type is not known. Other extensions are
 /// refused, except in fields that the type ignores.

@@ -166,6 +166,8 @@ pub(crate) fn find(body: &[u8], steps: &[Step]) -> Option<usize> {
             (Some(container), _) => container,
             // The name of a variant without data stands for itself.
             (None, Place::Key(0)) => return Some(at),
+            // A byte string is read as a sequence as well.
+            (None, Place::Element(_)) if matches!(body.get(at), Some(0xc4..=0xc6)) => return Some(at),
             (None, _) => return None,
         };
         let before = match step.place() {

@@ -116,6 +116,83 @@ fn bytes_are_a_sequence_and_text_may_be_bytes() {
     reads("c4026162", "ab".to_owned());
 }
 
+/// Rules: P-103.
+#[test]
+fn a_byte_string_is_a_sequence_of_u8_and_of_nothing_else() {
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Octet(u8);
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Point {
+        x: u8,
+        y: u8,
+    }
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Pair(u8, u8);
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Weights<T> {
+        w: T,
+    }
+    #[derive(Debug, Deserialize, PartialEq)]
+    enum Shape {
+        Line(u8, u8),
+        Point { x: u8, y: u8 },
+        Raw(Vec<u8>),
+    }
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Tree {
+        children: Vec<Tree>,
+    }
+
+    reads("c4020102", (1_u8, Octet(2)));
+    reads("c4020102", Pair(1, 2));
+    reads("91 c4020102", vec![Some(vec![1_u8, 2])]);
+    reads("c400", Vec::<u8>::new());
+    // A Float32Array by msgpackr and @msgpack/msgpack: four bytes, which are not four numbers.
+    let weights = "81 a177 c404 0000c03f";
+    reads(weights, Weights { w: vec![0_u8, 0, 0xc0, 0x3f] });
+    reads(weights, Weights { w: Some([0_u8, 0, 0xc0, 0x3f]) });
+    reads(weights, Weights { w: (0_u8, 0_u8, 0xc0_u8, 0x3f_u8) });
+    refuses::<Weights<Vec<f32>>>(weights);
+    refuses::<Weights<Vec<u16>>>(weights);
+    refuses::<Weights<Option<Vec<u64>>>>(weights);
+    refuses::<Weights<Vec<i8>>>(weights);
+    refuses::<Weights<Vec<u128>>>(weights);
+    refuses::<Weights<Vec<Value>>>(weights);
+    refuses::<Weights<(f32, f32, f32, f32)>>(weights);
+    for digits in ["c403010203", "c50003010203", "c600000003010203"] {
+        reads(digits, vec![1_u8, 2, 3]);
+        for error in [
+            MSGPACK.decode::<[u8; 2]>(&bytes(digits)).unwrap_err(),
+            MSGPACK.decode::<(u8, u8)>(&bytes(digits)).unwrap_err(),
+            MSGPACK.decode::<Pair>(&bytes(digits)).unwrap_err(),
+        ] {
+            assert_eq!((error.kind(), error.detail()), (Kind::Type, Some("the type did not read the whole value")));
+        }
+        refuses::<[u8; 4]>(digits);
+        refuses::<[u8; 0]>(digits);
+        refuses::<Point>(digits);
+    }
+    refuses::<Point>("c4020102");
+    reads("81 a86368696c6472656e 91 91 90", Tree { children: vec![Tree { children: vec![] }] });
+    refuses::<Tree>("81 a86368696c6472656e c40100");
+    reads("920102", Point { x: 1, y: 2 });
+    // The same in variants.
+    reads("81 a44c696e65 c4020102", Shape::Line(1, 2));
+    reads("81 a3526177 c4020102", Shape::Raw(vec![1, 2]));
+    reads("81 a44c696e65 920102", Shape::Line(1, 2));
+    reads("81 a5506f696e74 920102", Shape::Point { x: 1, y: 2 });
+    refuses::<Shape>("81 a44c696e65 c403010203");
+    refuses::<Shape>("81 a5506f696e74 c4020102");
+    // The name of a variant without data is no variant with data.
+    let line = MSGPACK.decode::<Shape>(&bytes("a44c696e65")).unwrap_err();
+    assert_eq!((line.kind(), line.expected()), (Kind::Type, Some("tuple variant")));
+    let point = MSGPACK.decode::<Shape>(&bytes("a5506f696e74")).unwrap_err();
+    assert_eq!((point.kind(), point.expected()), (Kind::Type, Some("struct variant")));
+    // Text that is not UTF-8 is no sequence either, as text is not.
+    assert_eq!(MSGPACK.decode::<Vec<u8>>(&bytes("a2 ff01")).unwrap_err().kind(), Kind::Utf8);
+    refuses::<Vec<u8>>("a2 6162");
+}
+
 /// Rules: P-105.
 #[test]
 fn variants_by_other_encoders() {
