@@ -4,7 +4,7 @@ use consign_codecs::{DecodeError, DecodeErrorKind as Kind, ValueKind as Found};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_bytes::ByteBuf;
 
-use crate::support::{CONTRACT, binary, element, start, text};
+use crate::support::{CONTRACT, SERIALIZATION, binary, element, start, text};
 
 #[derive(Debug, Deserialize)]
 #[allow(dead_code, reason = "only the refusal counts")]
@@ -108,4 +108,22 @@ fn bytes_are_a_sequence_of_u8_and_of_nothing_else() {
             assert_eq!(error.detail(), Some("the type did not read the whole value"), "{error}");
         }
     }
+}
+
+/// Rules: P-62.
+#[test]
+fn numbers_and_booleans_are_not_bytes() {
+    // The digits of 1234, and the letters of true, are base64 as well.
+    let start = start("int", SERIALIZATION);
+    for record in [&[0x8b, 0xd2, 0x04][..], &[0x87], &[0x85], &[0x81], &[0xb5, 1]] {
+        let body = [&start[..], record].concat();
+        assert_eq!(binary::<Vec<u8>>(&body).unwrap_err().kind(), Kind::Type, "{record:x?}");
+        assert_eq!(binary::<ByteBuf>(&body).unwrap_err().kind(), Kind::Type, "{record:x?}");
+    }
+    let body = [&start[..], &[0x8b, 0xd2, 0x04]].concat();
+    assert_eq!(binary::<u32>(&body), Ok(1234));
+    // One digit of base64 has a record of its own, also as a part of a longer text.
+    let body = [&start[..], &[0x82], &[0x99, 3], b"234"].concat();
+    assert_eq!(binary::<Vec<u8>>(&body).as_deref(), Ok(&[0xd7, 0x6d, 0xf8][..]));
+    assert_eq!(binary::<Vec<u8>>(&[&start[..], &[0xa9]].concat()), Ok(vec![]));
 }

@@ -107,9 +107,8 @@ impl<'d, 'de> Reader<'d, 'de> {
             Some(Scalar::Value(Value::Text(text))) => base64_text::decode(text).map(Cow::Owned),
             Some(Scalar::Text(text)) => base64_text::decode(&text).map(Cow::Owned),
             Some(Scalar::Bytes(bytes)) => Some(Cow::Owned(bytes)),
-            // `0` and `1` have records of their own, also where they are text.
-            Some(Scalar::Value(value)) => base64_text::decode(&value.text()).map(Cow::Owned),
-            None => None,
+            // `0` and `1` as text have the records of numbers, but one character is not base64.
+            Some(Scalar::Value(_)) | None => None,
         })
     }
 
