@@ -144,7 +144,7 @@ impl<R: Receiver> BufferedReceiver<R> {
         self.held.push(held);
     }
 
-    /// How the message was held that was [popped](Self::pop) last, unless this is the first time that it is handed out.
+    /// How the message was held that was [popped](Self::pop) last, unless this is its first dispatch.
     #[inline]
     pub(super) fn take_held(&mut self, is_first: bool) -> Option<Before> {
         if is_first { None } else { self.held.pop() }
