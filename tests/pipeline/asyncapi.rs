@@ -12,7 +12,7 @@ use consign::{
     transport::SendError,
 };
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tower::service_fn;
 
@@ -159,8 +159,7 @@ pub(super) fn assert_references(value: &Value, document: &Value) {
 /// Rules: J-271.
 #[test]
 fn a_tuple_is_of_draft_7_wherever_it_is() {
-    #[derive(JsonSchema)]
-    #[allow(dead_code)]
+    #[derive(Deserialize, JsonSchema, Serialize)]
     struct Pairs {
         pairs: Vec<(String, u32)>,
     }

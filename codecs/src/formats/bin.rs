@@ -85,10 +85,7 @@ pub(super) fn tuple_variant<'de, A: VariantAccess<'de>, V: Visitor<'de>>(
     variant: A,
     visitor: V,
 ) -> Result<V::Value, A::Error> {
-    let mut is_present = false;
-    let data = Data { visitor, is_tuple: true, is_present: &mut is_present };
-    let result = variant.newtype_variant_seed(data);
-    if is_present { result } else { Err(A::Error::invalid_type(Unexpected::UnitVariant, &"tuple variant")) }
+    read(variant, visitor, true, "tuple variant")
 }
 
 /// Reads the data of a struct variant, which is not a byte string.
@@ -97,10 +94,19 @@ pub(super) fn struct_variant<'de, A: VariantAccess<'de>, V: Visitor<'de>>(
     variant: A,
     visitor: V,
 ) -> Result<V::Value, A::Error> {
+    read(variant, visitor, false, "struct variant")
+}
+
+#[inline]
+fn read<'de, A: VariantAccess<'de>, V: Visitor<'de>>(
+    variant: A,
+    visitor: V,
+    is_tuple: bool,
+    expected: &'static str,
+) -> Result<V::Value, A::Error> {
     let mut is_present = false;
-    let data = Data { visitor, is_tuple: false, is_present: &mut is_present };
-    let result = variant.newtype_variant_seed(data);
-    if is_present { result } else { Err(A::Error::invalid_type(Unexpected::UnitVariant, &"struct variant")) }
+    let result = variant.newtype_variant_seed(Data { visitor, is_tuple, is_present: &mut is_present });
+    if is_present { result } else { Err(A::Error::invalid_type(Unexpected::UnitVariant, &expected)) }
 }
 
 /// The data of a variant. A variant without data does not read it.

@@ -4,6 +4,7 @@ mod rows;
 #[cfg(feature = "postgres")]
 mod same_database;
 mod senders;
+mod slow;
 
 use std::{
     collections::BTreeSet,

@@ -1,9 +1,6 @@
 //! Sending by the senders of any transport.
 
-use std::{
-    collections::{HashMap, HashSet},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
 use consign_core::{
     message::EntityPath,
@@ -20,6 +17,7 @@ use super::{
     Progress, RelayMode,
     connection::within,
     rows::{self, Outcome, Report, Waiting},
+    slow::Slow,
 };
 use crate::{Destinations, OutboxError, log};
 
@@ -126,28 +124,6 @@ impl<D: Destinations> Senders<D> {
                 self.kept.lock().remove(path.as_str());
                 Outcome::Failed { error: format!("no answer within {limit:?}"), is_whole: false }
             }
-        }
-    }
-}
-
-/// The destinations of a batch that take long.
-#[derive(Default)]
-struct Slow {
-    /// Those of which a send took long and failed.
-    failed: HashSet<String>,
-    /// Those whose last send took long.
-    last: HashSet<String>,
-}
-
-impl Slow {
-    fn ended(&mut self, destination: &str, is_slow: bool, is_failed: bool) {
-        if !is_slow {
-            self.last.remove(destination);
-            return;
-        }
-        self.last.insert(destination.to_owned());
-        if is_failed {
-            self.failed.insert(destination.to_owned());
         }
     }
 }
