@@ -3,6 +3,7 @@
 //! ```text
 //! brokers [--only disk|transports|NAME] [--rounds N] [--window N] [--size BYTES] [--tasks N] [--folder PATH] [--json]
 //! brokers --rest QUEUES --only rabbitmq|nats|postgres
+//! brokers --kinds [--rounds N] --only rabbitmq|nats|postgres
 //! ```
 //!
 //! A window is sent and all of it acknowledged before the next one is. `send` is that alone, `cycle` is that and then to
@@ -15,6 +16,7 @@
 //! is that of the threads, between the same two moments as the rate.
 //!
 //! `--rest` measures nothing of that, but what idle receivers of so many queues cost: tasks, memory, requests, CPU time.
+//! `--kinds` measures dead letters, sessions and calls beside plain messages, one after the other.
 //!
 //! With windows of 1 come rounds in which 16 tasks send at once, each one message after the other. Bytes written for a
 //! byte of a message are those that this process has the system write while windows are sent: in the round that is not
@@ -26,6 +28,7 @@
 mod contestant;
 mod disk;
 mod exchange;
+mod kinds;
 mod processes;
 mod report;
 mod rest;
@@ -68,6 +71,8 @@ struct Options {
     tasks: Vec<usize>,
     /// Queues of idle receivers.
     rest: Option<usize>,
+    /// Whether kinds of messages are measured.
+    kinds: bool,
     folder: Option<PathBuf>,
     json: bool,
 }
@@ -84,13 +89,14 @@ fn main() -> ExitCode {
 
 fn options() -> Result<Options, Error> {
     let (windows, sizes, tasks) = (Vec::new(), Vec::new(), Vec::new());
-    let mut options =
-        Options { only: Vec::new(), rounds: 9, windows, sizes, tasks, rest: None, folder: None, json: false };
+    let (only, rest, kinds, folder) = (Vec::new(), None, false, None);
+    let mut options = Options { only, rounds: 9, windows, sizes, tasks, rest, kinds, folder, json: false };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or(Unexpected("an option needs a value"));
         match &*argument {
             "--json" => options.json = true,
+            "--kinds" => options.kinds = true,
             "--only" => options.only.push(value()?),
             "--rounds" => options.rounds = value()?.parse()?,
             "--window" => options.windows.push(value()?.parse()?),
@@ -119,11 +125,15 @@ fn run() -> Result<(), Error> {
     space::check(parent)?;
     let folder = tempfile::Builder::new().prefix("brokers-").tempdir_in(parent)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    if let Some(queues) = options.rest {
+    if options.rest.is_some() || options.kinds {
         for transport in &options.only {
-            let unique = format!("consign_rest_{transport}_{}", std::process::id());
+            let unique = format!("consign_bench_{transport}_{}", std::process::id());
             let place = Place { folder: &folder.path().join(transport), name: &unique };
-            println!("{}", runtime.block_on(rest::run(transport, queues, place))?);
+            let report = match options.rest {
+                Some(queues) => runtime.block_on(rest::run(transport, queues, place))?,
+                None => runtime.block_on(kinds::run(transport, options.rounds, place))?,
+            };
+            println!("{report}");
         }
         return Ok(());
     }

@@ -99,7 +99,7 @@ fn servers(rounds: &[Cost]) -> Option<Vec<f64>> {
     rounds.iter().map(|cost| cost.server).collect::<Option<_>>()
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
@@ -124,7 +124,14 @@ pub(crate) fn text(figures: &[Figure], runners: &[Runner], left_out: &[(&str, St
         let by_first = format!("{} by it", part[0].name);
         lines.push(format!(
             "\n{what}, {how}\n{:<16} {:>12} {:>24} {:>9} {by_first:>18} {:>16} {:>16} {:>9} {:>9}",
-            "", "messages/s", "slowest to fastest round", "by floor", "client us (by)", "server us (by)", "first", "bytes"
+            "",
+            "messages/s",
+            "slowest to fastest round",
+            "by floor",
+            "client us (by)",
+            "server us (by)",
+            "first",
+            "bytes"
         ));
         for figure in part {
             // Blank where the floor was not measured.

@@ -31,6 +31,8 @@ pub(crate) enum Part {
     Transports,
     /// CPU time of both ends, of the same messages.
     Costs,
+    /// Wall clock of kinds of messages on the transports.
+    Kinds,
     /// What idle receivers cost.
     Rest,
 }

@@ -153,6 +153,16 @@ pub(crate) const SECTIONS: &[Section] = &[
         command: "cargo xtask bench --only transports",
     },
     Section {
+        part: Part::Kinds,
+        title: "Kinds of messages",
+        text: "The time of a message from its send to its completion, one after the other, on servers on loopback. The floor is \
+               the time of as many plain messages as it takes by hand: two for a dead letter, which is received from the \
+               dead-letter queue, and for a call, which is a request and its reply in the same process; otherwise one. An \
+               abandoned message is received twice. `a session each` accepts a session and closes it for each message, and `in \
+               a session` once for 200 messages.",
+        command: "cargo xtask bench --only transports/kinds",
+    },
+    Section {
         part: Part::Rest,
         title: "Idle receivers",
         text: "What receivers cost that wait on a queue each, in one process: the tasks of the runtime, how often it wakes up, \

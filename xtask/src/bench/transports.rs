@@ -15,10 +15,11 @@ const PAIRS: [(&str, &[&str], f64); 3] =
     [("rabbitmq", &["rabbitmq"], 0.95), ("nats", &["nats"], 0.95), ("postgres", &["skip-locked", "pgmq"], 1.0)];
 
 /// The parts of a run, and the options of the program for each.
-const PARTS: [(&str, &[&str]); 4] = [
+const PARTS: [(&str, &[&str]); 5] = [
     ("rates", &[]),
     ("sizes", &["--window", "64", "--size", "64", "--size", "65536"]),
     ("tasks", &["--tasks", "16", "--rounds", "5"]),
+    ("kinds", &["--kinds"]),
     ("rest", &["--rest", "1000"]),
 ];
 
@@ -66,14 +67,19 @@ pub(crate) fn figures(asked: Asked<'_>) -> Result<Vec<Figure>, Error> {
         for (part, options) in PARTS.iter().filter(|(part, _)| asked.has(transport, part)) {
             let ours = format!("consign-{transport}");
             let contestants = std::iter::once(&*ours).chain(peers.iter().copied());
-            let only: Vec<&str> = if *part == "rest" { vec![transport] } else { contestants.collect() };
+            let is_alone = matches!(*part, "kinds" | "rest");
+            let only: Vec<&str> = if is_alone { vec![transport] } else { contestants.collect() };
             let only = only.into_iter().flat_map(|name| ["--only", name]);
             let arguments: Vec<&str> = only.chain(options.iter().copied()).chain(["--json"]).collect();
             let report: Value = serde_json::from_str(&printed(&built, &arguments)?).map_err(Error::Results)?;
             for left_out in report["left_out"].as_array().into_iter().flatten() {
                 eprintln!("LEFT OUT: {left_out}");
             }
-            figures.extend(if *part == "rest" { at_rest(&report) } else { read(&report, &ours, share) });
+            figures.extend(match *part {
+                "kinds" => of_kinds(&report),
+                "rest" => at_rest(&report),
+                _ => read(&report, &ours, share),
+            });
         }
     }
     figures.sort_by_key(|figure| figure.part);
@@ -148,6 +154,25 @@ fn round(value: f64) -> f64 {
     if value < 1_000.0 { (value * 10.0).round() / 10.0 } else { value.round() }
 }
 
+/// The time of a message of each kind. The floor is that of the plain messages of which it consists if it is made by hand.
+fn of_kinds(report: &Value) -> Vec<Figure> {
+    let transport = report["transport"].as_str().unwrap_or_default();
+    let figure = |one: &Value| {
+        let what = one["what"].as_str()?;
+        let (per_second, to_plain) = (one["per_second"].as_f64()?, one["to_plain"].as_f64()?);
+        let messages = if matches!(what, "call" | "dead-lettered") { 2.0 } else { 1.0 };
+        let time = 1e6 / per_second;
+        let client = one["client_us"].as_f64()?;
+        let server = one["server_us"].as_f64().map(|server| format!(", server {}", round(server)));
+        Some(Figure {
+            about: format!("CPU time: client {}{}", round(client), server.unwrap_or_default()),
+            floor: Some(round(time / to_plain * messages)),
+            ..Figure::new(Part::Kinds, format!("kinds/{transport}, {what}"), "microseconds per message", round(time))
+        })
+    };
+    report["kinds"].as_array().into_iter().flatten().filter_map(figure).collect()
+}
+
 /// What idle receivers cost. A goal of ten requests a second is that of one client.
 fn at_rest(report: &Value) -> Vec<Figure> {
     let (transport, queues) = (report["transport"].as_str().unwrap_or_default(), &report["queues"]);
@@ -196,6 +221,17 @@ mod tests {
         assert_eq!(client.peers.get("slow"), Some(&20.0));
         let without_ours = json!({ "figures": [one("fast", 190.0, 1.0)] });
         assert!(read(&without_ours, "consign-x", 0.95).is_empty());
+    }
+
+    #[test]
+    fn a_call_by_hand_is_two_messages() {
+        let one = |what: &str, per_second: f64, to_plain: f64| json!({ "what": what, "per_second": per_second, "to_plain": to_plain, "client_us": 30.04, "server_us": 50.0 });
+        let kinds = json!([one("plain", 10_000.0, 1.0), one("call", 4_000.0, 2.5), one("abandoned", 5_000.0, 2.0)]);
+        let figures = of_kinds(&json!({ "transport": "x", "kinds": kinds }));
+        let [plain, call, abandoned] = &*figures else { panic!("{figures:?}") };
+        assert_eq!((&*plain.name, plain.ours, plain.floor), ("kinds/x, plain", 100.0, Some(100.0)));
+        assert_eq!((call.ours, call.floor, &*call.about), (250.0, Some(200.0), "CPU time: client 30, server 50"));
+        assert_eq!((abandoned.ours, abandoned.floor), (200.0, Some(100.0)));
     }
 
     #[test]

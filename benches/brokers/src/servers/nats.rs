@@ -62,7 +62,7 @@ pub(crate) async fn start_monitored(place: Place<'_>) -> Result<(Server, String,
 }
 
 /// A server of its own, where it answers, and how it syncs.
-pub(super) async fn start(place: Place<'_>, is_written_through: bool) -> Result<(Server, String, String), Error> {
+pub(crate) async fn start(place: Place<'_>, is_written_through: bool) -> Result<(Server, String, String), Error> {
     start_with(place, is_written_through, "").await
 }
 
