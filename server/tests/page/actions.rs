@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use axum::http::StatusCode;
 use consign_broker::{Broker, Queue};
@@ -26,7 +26,7 @@ async fn ended(browser: &mut Browser, begun: &Answer) -> Answer {
         if !["waiting: ", "running"].iter().any(|state| job.text().contains(&format!("aria-live=\"polite\">{state}"))) {
             return job;
         }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
@@ -175,9 +175,46 @@ async fn a_job_can_be_undone_until_it_begins() {
         let stopped = browser.post("/$page/job/stop", &job.csrf().unwrap(), &[("id", &id)]).await;
         assert_eq!(stopped.status, StatusCode::SEE_OTHER, "{action}");
         browser.get(&begun.location()).await.has("stopped");
-        tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
         assert_eq!((queue.counts().dead_lettered, queue.counts().active), (4, 0), "{action}");
     }
+}
+
+/// Rules: HT-47, HT-48.
+#[tokio::test(start_paused = true)]
+async fn a_job_that_was_undone_behind_another_one_does_not_begin_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("jobs.json");
+    let broker = Broker::new();
+    let queue = queue(&broker);
+    bury(&queue, letters(4, "R")).await;
+    let page = Page::builder(broker.clone()).undo_window(Duration::from_secs(3_600)).open(&file).unwrap();
+    let run = running(&page);
+    let mut browser = Browser::new(&page);
+    let mut begun = Vec::new();
+    for number in ["1", "2", "3"] {
+        let fields = [("action", "remove"), ("path", "orders"), ("number", number)];
+        begun.push(browser.submit("/$page/confirm?action=remove&path=orders", "/$page/jobs", &fields).await.location());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let job = browser.get(&begun[1]).await;
+    let id = begun[1].split_once("id=").unwrap().1;
+    browser.post("/$page/job/stop", &job.csrf().unwrap(), &[("id", id)]).await;
+    browser.get(&begun[1]).await.has("aria-live=\"polite\">stopped");
+    // The process is killed.
+    run.abort();
+    drop((page, browser));
+
+    let page = Page::builder(broker).open(&file).unwrap();
+    let _run = running(&page);
+    let mut browser = Browser::new(&page);
+    assert_eq!(browser.get(&begun[1]).await.status, StatusCode::NOT_FOUND);
+    while file.exists() {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+    }
+    let left = queue.dead_letter().peek(SequenceNumber::new(0), 10);
+    let left: Vec<_> = left.iter().map(|message| message.received().unwrap().sequence_number.get()).collect();
+    assert_eq!(left, [2, 4]);
 }
 
 /// They may have been resubmitted since the list was shown.
@@ -213,12 +250,12 @@ async fn messages_and_dead_letters_are_removed() {
     let queue = queue(&broker);
     bury(&queue, letters(4, "R")).await;
     queue.sender().unwrap().send(Message::new("1")).await.unwrap();
-    let page = Page::builder(broker).undo_window(std::time::Duration::ZERO).build();
+    let page = Page::builder(broker).undo_window(Duration::ZERO).build();
     let _run = running(&page);
     let mut browser = Browser::new(&page);
     for (action, number, active, dead) in [("remove", "2", 1, 3), ("remove", "", 1, 0), ("purge", "", 0, 0)] {
         // The purge removes what was accepted before it.
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        tokio::time::sleep(Duration::from_millis(5)).await;
         let confirm = format!("/$page/confirm?action={action}&path=orders");
         let fields = [("action", action), ("path", "orders"), ("number", number)];
         let begun = browser.submit(&confirm, "/$page/jobs", &fields).await;
@@ -243,7 +280,7 @@ async fn a_job_continues_after_a_restart_and_sends_nothing_twice() {
     // The process ends when some are done: the work of the page stops where it is.
     tokio::select! {
         () = page.run() => {}
-        () = async { while queue.counts().active < 20 { tokio::time::sleep(std::time::Duration::from_millis(1)).await } } => {}
+        () = async { while queue.counts().active < 20 { tokio::time::sleep(Duration::from_millis(1)).await } } => {}
     }
     assert!(queue.counts().active < 60);
     drop((page, browser));

@@ -130,9 +130,19 @@ impl Job {
         let _ = self.state.subscribe().wait_for(State::is_ended).await;
     }
 
-    /// Stops it, unless it has ended. What was done stays done.
-    pub(super) fn stop(&self) {
-        self.stop.send_replace(true);
+    /// Sets it to running. `false` if it was stopped before.
+    fn begin(&self) -> bool {
+        self.change(State::Running, |state| *state == State::Waiting)
+    }
+
+    fn change(&self, to: State, is_from: impl FnOnce(&State) -> bool) -> bool {
+        self.state.send_if_modified(|state| {
+            let is_from = is_from(state);
+            if is_from {
+                *state = to;
+            }
+            is_from
+        })
     }
 
     pub(super) fn shown(&self) -> Shown {
@@ -190,6 +200,15 @@ impl Jobs {
         Ok(Some(job))
     }
 
+    /// Stops a job, unless it has ended. What was done stays done. One that waits has stopped, in the file too, at once: the
+    /// jobs before it may take long.
+    pub(super) fn stop(&self, job: &Job) -> io::Result<()> {
+        let jobs = self.by_age.lock();
+        let has_stopped = job.change(State::Stopped, |state| *state == State::Waiting);
+        job.stop.send_replace(true);
+        if has_stopped { self.write(&jobs) } else { Ok(()) }
+    }
+
     pub(super) fn get(&self, id: &str) -> Option<Arc<Job>> {
         self.by_age.lock().values().find(|job| job.spec.id == id).cloned()
     }
@@ -212,7 +231,9 @@ impl Jobs {
 
     fn end(&self, job: &Job, state: State) {
         let jobs = self.by_age.lock();
-        job.state.send_replace(state);
+        if !job.change(state, |state| !state.is_ended()) {
+            return;
+        }
         if let Err(error) = self.write(&jobs) {
             tracing::warn!(%error, "the file of the jobs of the page was not written: an ended job may begin again");
         }

@@ -8,7 +8,7 @@ use consign_core::{
     transport::{Capability, DynLease, ManageError, PurgeMessages, ReceiveError, SendError},
 };
 
-use super::{Action, Edit, Job, Progress, Spec, State};
+use super::{Action, Edit, Job, Progress, Spec};
 use crate::page::{Shared, groups};
 
 /// Messages that one purge of the transport removes.
@@ -51,7 +51,9 @@ from!(ReceiveError => Receive, SendError => Send, ManageError => Manage);
 
 pub(super) async fn run(shared: &Shared, job: &Job) -> Result<(), JobError> {
     tokio::time::sleep(job.spec.begins_at().saturating_since(shared.now())).await;
-    job.state.send_replace(State::Running);
+    if !job.begin() {
+        return Ok(());
+    }
     match job.spec.action {
         Action::Resubmit => resubmit(shared, &job.spec, &job.progress).await,
         Action::Remove => remove(shared, &job.spec, &job.progress).await,

@@ -48,7 +48,7 @@ pub(super) async fn stop(
     Form(Asked { id }): Form<Asked>,
 ) -> Result<Redirect, PageError> {
     let job = shared.jobs.get(&id).ok_or_else(|| PageError::not_found("job"))?;
-    job.stop();
+    shared.jobs.stop(&job)?;
     // It has stopped by then, unless the page is not run.
     let _ = tokio::time::timeout(Duration::from_secs(5), job.ended()).await;
     Ok(Redirect::to(&format!("/$page/job?id={}", job.spec.id)))
