@@ -161,6 +161,33 @@ fn bodies_are_written_to_new_files() {
     assert_eq!(shell.bodies("orders"), ["three"], "it was not completed");
 }
 
+/// A message is removed after it was printed: no part of its body may be left out.
+#[test]
+fn a_body_that_is_not_bytes_is_printed_and_written_as_json() {
+    let shell = queue(&[]);
+    let bodies = [r#"{"value":["map","count",{"i32":5}]}"#, r#"{"sequence":[["a",7],[true]]}"#, r#"{"value":"text"}"#];
+    let import =
+        || shell.with_input(bodies.map(|body| format!("{{\"body\":{body}}}\n")).concat(), &["import", "orders"]);
+    assert_eq!(import().code, Some(0));
+    let folder = shell.path("bodies");
+    let written = shell.json(&["receive", "orders", "-n", "3", "--bodies", text(&folder)]);
+    for (number, body) in ["1.json", "2.json"].iter().zip(bodies) {
+        assert_eq!(std::fs::read_to_string(folder.join(number)).unwrap(), body);
+    }
+    assert_eq!(std::fs::read(folder.join("3")).unwrap(), b"text");
+    assert!(written[0]["file"].as_str().unwrap().ends_with("1.json"), "{written:?}");
+    assert_eq!(import().code, Some(0));
+    let printed = shell.ok(&["receive", "orders", "-n", "3"]);
+    for line in [
+        "  the body is an AMQP map value, not bytes:",
+        "  {\"value\":[\"map\",\"count\",{\"i32\":5}]}",
+        "  {\"sequence\":[[\"a\",7],[true]]}",
+        "  text",
+    ] {
+        assert!(printed.lines().any(|printed| printed == line), "{line}: {printed}");
+    }
+}
+
 #[test]
 fn what_cannot_be_printed_uses_up_no_delivery() {
     let shell = queue(&["--max-delivery-count", "2"]);

@@ -1,6 +1,7 @@
 //! `consign receive`.
 
 use std::{
+    borrow::Cow,
     fs::OpenOptions,
     future::poll_fn,
     io::Write,
@@ -62,7 +63,8 @@ pub(crate) struct Receive {
     /// Receive from the next session that has messages
     #[arg(long, conflicts_with = "session")]
     next_session: bool,
-    /// Write each body to a new file in this folder, named by its place: 1, 2 and so on
+    /// Write each body to a new file in this folder, named by its place: 1, 2 and so on; an AMQP value that is not bytes
+    /// as JSON: 1.json
     #[arg(long, value_name = "FOLDER")]
     bodies: Option<PathBuf>,
     #[command(flatten)]
@@ -194,8 +196,12 @@ impl Receive {
         let Some(folder) = &self.bodies else {
             return show::print(out, &self.entity, message, &self.body);
         };
-        let file = folder.join(number.to_string());
-        write_new(&file, message.payload().unwrap_or_default()).map_err(|error| Failure::file(&file, &error))?;
+        let (name, bytes): (_, Cow<'_, [u8]>) = match message.payload() {
+            Some(bytes) => (number.to_string(), bytes.into()),
+            None => (format!("{number}.json"), serde_json::to_vec(&show::json_of(message)?)?.into()),
+        };
+        let file = folder.join(name);
+        write_new(&file, &bytes).map_err(|error| Failure::file(&file, &error))?;
         let object = json!({
             "file": file.to_string_lossy(),
             "message_id": message.message_id(),

@@ -11,11 +11,12 @@ use consign::{
     transport::Escaped,
 };
 use consign_core::wire::text;
+use serde_json::Value;
 
 use crate::cli::{
-    body::{self, Wanted},
+    body::{self, View, Wanted},
     failure::Failure,
-    output::Output,
+    output::{Output, Printable},
 };
 
 /// How bodies are printed.
@@ -46,6 +47,8 @@ pub(crate) fn print(
 /// Prints the body of a message for people. If the requested codec cannot read it, the reason and the digits are printed.
 pub(crate) fn print_body(out: &mut Output, message: &Message, wanted: &Wanted) -> Result<(), Failure> {
     let text = match body::view(message.body(), message.content_type(), wanted) {
+        // All of it: the command may remove the message after this.
+        Ok(view @ View::NotBytes(_)) => format!("{view}:\n{}", Printable(&json_of(message)?.to_string())),
         Ok(view) => view.to_string(),
         Err(error) => {
             let hex = body::view(message.body(), None, &Wanted::Hex).map(|view| view.to_string()).unwrap_or_default();
@@ -56,6 +59,12 @@ pub(crate) fn print_body(out: &mut Output, message: &Message, wanted: &Wanted) -
         out.line(format_args!("  {line}"))?;
     }
     Ok(())
+}
+
+/// The body of a message in the form of `consign export`, which has each AMQP value.
+pub(crate) fn json_of(message: &Message) -> Result<Value, Failure> {
+    let mut line = serde_json::to_value(Line { entity: None, message: message.clone() })?;
+    Ok(line["body"].take())
 }
 
 /// The properties of a message, without its body.
