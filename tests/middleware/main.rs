@@ -11,6 +11,7 @@ mod contract;
 mod dead_letter;
 mod dedup;
 mod dedup_faults;
+mod dedup_log;
 #[cfg(feature = "testing")]
 mod delayed_retry;
 #[cfg(feature = "json")]

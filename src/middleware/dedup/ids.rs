@@ -4,7 +4,10 @@ use std::{fmt, mem, sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep};
 
-use super::{Begin, DedupKey, DedupStats, DedupStore, MakeKey, StoreError, reservation::Reservation};
+use super::{
+    Begin, DedupKey, DedupStats, DedupStore, MakeKey, StoreError,
+    reservation::{Reservation, failed_reservation},
+};
 use crate::{Message, message::Holding};
 
 /// How ids are known.
@@ -83,7 +86,7 @@ impl<St: DedupStore, K: MakeKey> Ids<St, K> {
                     (left, None)
                 }
                 Err(error) => {
-                    self.stats.count_store_failed();
+                    failed_reservation(&self.scope, &self.stats, &error);
                     (Duration::ZERO, Some(error))
                 }
             };

@@ -91,8 +91,9 @@
 //! # Failure
 //!
 //! A message is never handled without a reservation. If the store cannot reserve, the layer tries again, in the slot of the
-//! message, for [`DedupLayer::wait`]. Then the call fails with the [`StoreError`], and the message is abandoned. A store
-//! that is full fails too: it forgets no id early.
+//! message, for [`DedupLayer::wait`]. Each failure is counted, and is a WARN line, at most 10 in a second for a scope. Then
+//! the call fails with the [`StoreError`], and the message is abandoned. A store that is full fails too: it forgets no id
+//! early.
 //!
 //! If the commit fails after the handler returned `Complete`, the call still returns `Complete`, because an abandoned
 //! message would be handled again. The failure is counted and logged. The id is lost: a redelivered message is handled

@@ -10,7 +10,7 @@ use std::{
 use tokio::{runtime::Handle, time::sleep};
 
 use super::{DedupStats, DedupStore, StoreError, StoreErrorKind};
-use crate::transport::log_limit;
+use crate::transport::{Escaped, log_limit};
 
 /// An id that is reserved. Dropped before its end, it ends all the same.
 pub(super) struct Reservation<'a, St: DedupStore> {
@@ -94,6 +94,16 @@ pub(super) fn count_end(stats: &DedupStats, handled: bool, ended: Result<(), Sto
 #[cold]
 pub(super) fn failed_renewal(stats: &DedupStats, error: &StoreError) {
     failed(stats, DedupStats::count_store_failed, error);
+}
+
+/// A reservation that fails is tried again, while its message waits.
+#[cold]
+pub(super) fn failed_reservation(scope: &str, stats: &DedupStats, error: &StoreError) {
+    if let Some(suppressed) = log_limit(scope, "ReservationFailed") {
+        let scope = Escaped(scope);
+        tracing::warn!(%scope, %error, suppressed, "the id of a message was not reserved: the message waits");
+    }
+    stats.count_store_failed();
 }
 
 #[cold]
