@@ -65,7 +65,8 @@
 //! Neither table has an id or a body in plain text. [`Table::sql`] shows both tables.
 //!
 //! Leases and windows use the database's clock, to the microsecond. Only the disk limits the number of ids, and no id is
-//! forgotten before its window ends. One in 16 reservations deletes at most 64 expired ids, the oldest first.
+//! forgotten before its window ends. One in 16 reservations, and one in 16 calls of `commit_in`, deletes at most 64 expired ids,
+//! the oldest first. `commit_in` does it in the background, outside of your transaction.
 //!
 //! # Failure
 //!

@@ -28,7 +28,7 @@ struct Inner {
     secret: [u8; 16],
     /// In microseconds.
     window: i64,
-    reservations: AtomicU64,
+    added: AtomicU64,
 }
 
 /// The right to end a reservation in a [`PostgresStore`].
@@ -49,7 +49,7 @@ pub enum Claim {
 }
 
 impl PostgresStore {
-    /// One in so many reservations forgets expired ids.
+    /// One in so many ids that are reserved, or committed in a transaction of the user, forgets expired ids.
     const CLEAN_EACH: u64 = 16;
     /// How many it forgets at most. They are more than were added since the last time.
     const CLEAN: i64 = 64;
@@ -61,7 +61,7 @@ impl PostgresStore {
     }
 
     pub(crate) fn new(connections: Connections, statements: Statements, secret: [u8; 16], window: i64) -> Self {
-        Self(Arc::new(Inner { connections, statements, secret, window, reservations: AtomicU64::new(0) }))
+        Self(Arc::new(Inner { connections, statements, secret, window, added: AtomicU64::new(0) }))
     }
 
     /// Commits an id in a transaction of your own: with it, or not at all. Call it once for each message and transaction,
@@ -80,7 +80,17 @@ impl PostgresStore {
             .execute_typed(&statements.commit_in, &[(&self.digest(key), Type::UUID), (window, Type::INT8)])
             .await
             .map_err(Failure::from)?;
-        Ok(if changed == 0 { Claim::Duplicate } else { Claim::New })
+        if changed == 0 {
+            return Ok(Claim::Duplicate);
+        }
+        if self.is_clean_due()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            let store = self.clone();
+            // On a connection of the store: the transaction locks no other id, and does not wait for this.
+            runtime.spawn(async move { store.clean().await });
+        }
+        Ok(Claim::New)
     }
 
     fn digest(&self, key: DedupKey<'_>) -> Uuid {
@@ -100,12 +110,15 @@ impl PostgresStore {
         })
     }
 
+    /// Counts an id that was added.
+    fn is_clean_due(&self) -> bool {
+        self.0.added.fetch_add(1, Ordering::Relaxed).is_multiple_of(Self::CLEAN_EACH)
+    }
+
     /// Forgets some expired ids. A failure is retried later.
     async fn clean(&self) {
-        let Inner { connections, statements, reservations, .. } = &*self.0;
-        if reservations.fetch_add(1, Ordering::Relaxed) % Self::CLEAN_EACH == 0
-            && let Err(failure) = connections.tell(&statements.clean, &[&Self::CLEAN]).await
-        {
+        let Inner { connections, statements, .. } = &*self.0;
+        if let Err(failure) = connections.tell(&statements.clean, &[&Self::CLEAN]).await {
             tracing::warn!(error = %StoreError::from(failure), "expired ids could not be deleted from the table");
         }
     }
@@ -118,7 +131,7 @@ impl DedupStore for PostgresStore {
         let token = PostgresToken { digest: self.digest(key), holder: random()? };
         let unanswered = Unanswered { store: self, token: Some(token.clone()) };
         let begun = self.reserve(&token, lease).await?;
-        if matches!(begun, Begin::New(_)) {
+        if matches!(begun, Begin::New(_)) && self.is_clean_due() {
             self.clean().await;
         }
         unanswered.answer();

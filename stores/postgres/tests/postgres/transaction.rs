@@ -49,6 +49,32 @@ async fn pid(client: &Client) -> i32 {
     client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0)
 }
 
+/// Rules: W-31, W-32.
+#[tokio::test]
+async fn commits_in_transactions_alone_delete_expired_ids() {
+    const OLD: i64 = 100;
+    let (bench, mut client) = (Bench::new().await, support::client().await);
+    for n in 0..OLD {
+        commit(bench.store(), &n.to_le_bytes()).await;
+    }
+    bench.advance(WINDOW).await;
+    for n in 0..64_i64 {
+        let transaction = client.transaction().await.unwrap();
+        let id = (1_000 + n).to_le_bytes();
+        let claim = bench.store().commit_in(&transaction, DedupKey::new("orders", &id)).await.unwrap();
+        assert_eq!(claim, Claim::New);
+        transaction.commit().await.unwrap();
+    }
+    let expired = format!("SELECT count(*) FROM {} WHERE until <= clock_timestamp()", bench.name);
+    let deleted = async {
+        while bench.client.query_one(&expired, &[]).await.unwrap().get::<_, i64>(0) > 0 {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), deleted).await.unwrap();
+    assert_eq!(bench.ids().await, 64, "and nothing else was");
+}
+
 /// Rules: W-32.
 #[tokio::test]
 async fn the_id_is_committed_with_the_effect_or_not_at_all() {
