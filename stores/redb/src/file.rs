@@ -94,14 +94,20 @@ impl File {
         replies::find(&self.database, digest, now)
     }
 
-    /// Returns whether an unknown id could not be added.
-    pub(crate) fn is_full(&self, view: &View, now: Timestamp) -> Result<bool, redb::Error> {
-        if view.0.len()? < self.max {
-            return Ok(false);
-        }
+    /// Returns whether an unknown id could not be added after `pending` others.
+    pub(crate) fn is_full(&self, view: &View, now: Timestamp, pending: usize) -> Result<bool, redb::Error> {
+        let ids = view.0.len()?.saturating_add(pending as u64);
+        let Some(above) = ids.checked_sub(self.max) else { return Ok(false) };
         let order = self.database.begin_read()?.open_table(ORDER)?;
-        let oldest = order.first()?.map(|(key, _)| key.value().0);
-        Ok(oldest.is_none_or(|until| until > now.as_millis()))
+        let over = order.range(..=(now.as_millis(), u128::MAX))?;
+        // So many have to make room.
+        let wanted = above + 1;
+        let mut found = 0;
+        for key in over.take(usize::try_from(wanted).unwrap_or(usize::MAX)) {
+            key?;
+            found += 1;
+        }
+        Ok(found < wanted)
     }
 }
 

@@ -117,7 +117,7 @@ pub struct Builder<C = SystemClock> {
 }
 
 impl RedbStore {
-    /// The maximum of committed ids in a file by default.
+    /// The maximum of ids by default, committed and reserved.
     pub const MAX_IDS: u64 = 10_000_000;
 
     /// The maximum bytes of replies in a file by default: 256 MiB.
@@ -159,8 +159,8 @@ impl<C: Clock> RedbStore<C> {
 }
 
 impl<C: Clock> Builder<C> {
-    /// Sets the maximum of committed ids, at least 1. A further one is refused as [`Full`](StoreErrorKind::Full), and none is
-    /// forgotten early.
+    /// Sets the maximum of ids, committed and reserved, at least 1. A further one is refused as [`Full`](StoreErrorKind::Full)
+    /// when it is to be reserved, and none is forgotten early.
     pub fn max_ids(mut self, max: u64) -> Self {
         self.max_ids = max.max(1);
         self

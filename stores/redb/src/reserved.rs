@@ -34,7 +34,7 @@ impl Reserved {
     /// Reserves an id that is not reserved. `None` if there are too many.
     pub(crate) fn insert(&mut self, digest: u128, now: Duration, lease: Duration) -> Option<Holder> {
         if self.ids.len() >= Self::MOST {
-            self.ids.retain(|_, held| held.until > now);
+            self.forget_over(now);
         }
         if self.ids.len() >= Self::MOST {
             return None;
@@ -43,6 +43,16 @@ impl Reserved {
         self.next += 1;
         self.ids.insert(digest, Reservation { until: now.saturating_add(lease), number });
         Some(Holder { digest, number })
+    }
+
+    /// How many other ids are reserved, those whose lease is over among them.
+    pub(crate) fn others(&self, digest: u128) -> usize {
+        self.ids.len() - usize::from(self.ids.contains_key(&digest))
+    }
+
+    /// Forgets all whose lease is over.
+    pub(crate) fn forget_over(&mut self, now: Duration) {
+        self.ids.retain(|_, held| held.until > now);
     }
 
     pub(crate) fn held(&self, holder: Holder) -> Held {

@@ -96,14 +96,29 @@ impl Worker {
         if self.is_known(digest, now.utc)? {
             return Ok(Begin::Committed);
         }
-        let view = Self::view(&mut self.view, &self.file)?;
-        if self.file.is_full(view, now.utc).map_err(unavailable)? {
+        if self.is_full(digest, now)? {
             return Err(StoreError::new(StoreErrorKind::Full));
         }
         match self.reserved.insert(digest, now.elapsed, lease) {
             Some(holder) => Ok(Begin::New(RedbToken::new(holder))),
             None => Err(StoreError::new(StoreErrorKind::Full)),
         }
+    }
+
+    /// Whether there would be no room for this id when it is committed, after those that are reserved now.
+    fn is_full(&mut self, digest: u128, now: Moment) -> Result<bool, StoreError> {
+        let pending = self.reserved.others(digest) + self.commits.len();
+        if !self.is_full_after(pending, now.utc)? {
+            return Ok(false);
+        }
+        self.write();
+        self.reserved.forget_over(now.elapsed);
+        self.is_full_after(self.reserved.others(digest), now.utc)
+    }
+
+    fn is_full_after(&mut self, pending: usize, now: Timestamp) -> Result<bool, StoreError> {
+        let view = Self::view(&mut self.view, &self.file)?;
+        self.file.is_full(view, now, pending).map_err(unavailable)
     }
 
     /// `false` if there is nothing to do.

@@ -121,10 +121,39 @@ async fn a_full_file_refuses_until_the_first_window_ends() {
         assert!(is_committed(store, id).await);
     }
     bench.advance(Duration::from_millis(599_997)).await;
-    let (d, e) = (reserve(store, b"d").await, reserve(store, b"e").await);
+    // The place that is free is that of the one that is in progress.
+    let d = reserve(store, b"d").await;
+    assert_eq!(fails_to_begin(store, b"e").await, StoreErrorKind::Full);
     store.commit(&d).await.unwrap();
-    assert_eq!(store.commit(&e).await.unwrap_err().kind(), StoreErrorKind::Full);
+    assert_eq!(fails_to_begin(store, b"e").await, StoreErrorKind::Full);
     assert!(is_committed(store, b"b").await);
+}
+
+/// Rules: W-11.
+#[tokio::test]
+async fn what_is_in_progress_has_room_for_its_commit() {
+    let bench = Bench::with_max_ids(3);
+    let store = bench.store();
+    commit(store, b"a").await;
+    let (b, c) = (reserve(store, b"b").await, reserve(store, b"c").await);
+    assert_eq!(fails_to_begin(store, b"d").await, StoreErrorKind::Full);
+    // A lease that is over makes room. Its commit comes too late.
+    bench.advance(LEASE).await;
+    store.renew(&b, LEASE).await.unwrap();
+    let d = reserve(store, b"d").await;
+    store.commit(&d).await.unwrap();
+    store.commit(&b).await.unwrap();
+    assert_eq!(store.commit(&c).await.unwrap_err().kind(), StoreErrorKind::Full);
+    for id in [b"a", b"b", b"d"] {
+        assert!(is_committed(store, id).await);
+    }
+    // All windows are over: as many as before are reserved, and committed.
+    bench.advance(WINDOW).await;
+    let reserved = [reserve(store, b"e").await, reserve(store, b"f").await, reserve(store, b"g").await];
+    assert_eq!(fails_to_begin(store, b"h").await, StoreErrorKind::Full);
+    for token in &reserved {
+        store.commit(token).await.unwrap();
+    }
 }
 
 /// Rules: W-11.
