@@ -1,10 +1,11 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use axum::http::StatusCode;
+use bytes::Bytes;
 use consign_broker::{Broker, Queue};
 use consign_core::{
     Message,
-    message::SequenceNumber,
+    message::{MessageBody, PropertyValue, SequenceNumber, Value},
     time::Timestamp,
     transport::{ReceiverExt, Sender},
 };
@@ -154,6 +155,49 @@ async fn application_properties_are_edited_with_their_types() {
     assert_eq!(properties.get("count"), Some(&6_u8.into()));
     assert_eq!(properties.get("tenant"), Some(&"south".into()));
     assert_eq!((properties.get("gone"), copy.dead_letter_reason()), (None, None));
+}
+
+/// Rules: HT-49.
+#[tokio::test]
+async fn a_body_keeps_its_kind() {
+    let broker = Broker::new();
+    let queue = queue(&broker);
+    let text = |text: &str| MessageBody::from(Value::from(text));
+    let binary = |bytes: &'static [u8]| MessageBody::from(Value::Simple(Bytes::from_static(bytes).into()));
+    let sections = MessageBody::sections(vec!["te".into(), "xt".into()]);
+    let mut browser = Browser::new(&Page::builder(broker).build());
+    for (number, (form, before, edited, after)) in [
+        ("text", text("text"), "text", text("text")),
+        ("text", text("text"), "other", text("other")),
+        ("hex", text("text"), "ff", b"\xff".into()),
+        ("hex", binary(b"\xff"), "ff", binary(b"\xff")),
+        ("hex", binary(b"\xff"), "fe", binary(b"\xfe")),
+        ("text", sections.clone(), "text", sections),
+        ("text", Value::Simple(PropertyValue::Null).into(), "", Value::Simple(PropertyValue::Null).into()),
+        ("text", Value::Simple(PropertyValue::Null).into(), "text", "text".into()),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let letter = Message::builder().build(before).unwrap();
+        bury(&queue, [("R", String::new(), letter)]).await;
+        // The copies have numbers too.
+        let number = (2 * number + 1).to_string();
+        let fields = [
+            ("path", DEAD),
+            ("number", &number),
+            ("target", "orders"),
+            ("content_type", ""),
+            ("subject", "edited"),
+            ("form", form),
+            ("body", edited),
+        ];
+        let form = format!("/$page/edit?path={DEAD}&number={number}");
+        browser.submit(&form, "/$page/edit", &fields).await.has("was sent");
+        let copy = queue.receiver().receive().await.unwrap();
+        assert_eq!((copy.message.body(), copy.message.subject()), (&after, Some("edited")), "{number}");
+        copy.complete().await.unwrap();
+    }
 }
 
 /// Rules: HT-47.

@@ -1,7 +1,7 @@
 //! What is different in a copy.
 
 use bytes::Bytes;
-use consign_core::message::{ApplicationProperties, MessageBody, Properties};
+use consign_core::message::{ApplicationProperties, MessageBody, Properties, PropertyValue, Value};
 
 use crate::page::body::{FORMATS, codecs};
 
@@ -28,8 +28,10 @@ impl Edit {
         if let Some(application) = &self.application_properties {
             *properties.application_properties_mut() = application.clone();
         }
-        if let Some(bytes) = &self.body {
-            *body = bytes.clone().into();
+        if let Some(bytes) = &self.body
+            && body.codec_view() != Some(bytes)
+        {
+            *body = of_the_kind(body, bytes.clone());
         }
         if let Some(to) = &self.transcode {
             let bytes = body.codec_view().ok_or("the body is an AMQP value")?;
@@ -44,5 +46,17 @@ impl Edit {
     /// Whether the format is one that bodies can be written in.
     pub(in super::super) fn is_format(format: &str) -> bool {
         FORMATS.contains(&format)
+    }
+}
+
+/// Other bytes in a body of the same kind: a receiver of strings takes no data. Data if the kind cannot have these bytes.
+fn of_the_kind(body: &MessageBody, bytes: Bytes) -> MessageBody {
+    match body {
+        MessageBody::Value(value) => match (&**value, std::str::from_utf8(&bytes)) {
+            (Value::Simple(PropertyValue::String(_)), Ok(text)) => Value::Simple(text.into()).into(),
+            (Value::Simple(PropertyValue::Bytes(_)), _) => Value::Simple(bytes.into()).into(),
+            _ => bytes.into(),
+        },
+        _ => bytes.into(),
     }
 }

@@ -38,7 +38,7 @@ pub(super) struct Edited {
     /// `hex` if the body is in digits.
     form: String,
     body: String,
-    /// The digest of the body that the form was made of: it is kept byte by byte if it was not edited.
+    /// The body is not in the form, and is kept.
     #[serde(default)]
     keep_body: bool,
     /// The application properties in JSON. Without the field they are kept.
