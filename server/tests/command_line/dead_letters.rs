@@ -167,6 +167,36 @@ fn an_edit_changes_the_copy() {
     shell.fails(2, &["dead-letters", "edit", "orders", "--apply"]);
 }
 
+/// The receiver would decompress the new body, or read another one in place of it.
+#[test]
+fn a_body_that_is_compressed_or_elsewhere_is_not_edited() {
+    let shell = Shell::on_a_store();
+    shell.ok(&["entities", "create", "orders"]);
+    let lines = [
+        r#"{"message_id":"zip","content_type":"application/json","pass_through":{"content_encoding":"gzip"},"body":{"text":"{}"}}"#,
+        r#"{"message_id":"claim","content_type":"application/json","properties":{"x-claim":"c"},"body":{"text":"{}"}}"#,
+        r#"{"message_id":"plain","content_type":"application/json","pass_through":{"content_encoding":"identity"},"body":{"text":"{}"}}"#,
+    ];
+    assert_eq!(shell.with_input(lines.join("\n"), &["import", "orders"]).code, Some(0));
+    shell.dead_letter("orders", 3, "R");
+    for change in [
+        &["edit", "orders", "--body", "new"][..],
+        &["edit", "orders", "--replace", "{}=[]"],
+        &["transcode", "orders", "--as", "application/cbor"],
+    ] {
+        let dry = shell.ok(&[&["dead-letters"], change].concat());
+        for kept in ["id zip: kept: the body has a content encoding", "id claim: kept: the body is in a blob store"] {
+            assert!(dry.contains(kept), "{kept}: {dry}");
+        }
+        assert!(dry.ends_with("would resubmit 1, keep 2; do it with --apply\n"), "{dry}");
+    }
+    let without = ["--message-id", "claim", "--body", "new", "--remove-property", "x-claim", "--apply"];
+    shell.ok(&[&["dead-letters", "edit", "orders"], &without[..]].concat());
+    let subject = ["--message-id", "zip", "--set-subject", "fixed", "--apply"];
+    shell.ok(&[&["dead-letters", "edit", "orders"], &subject[..]].concat());
+    assert_eq!(shell.bodies("orders"), ["new", "{}"]);
+}
+
 #[test]
 fn bodies_are_transcoded() {
     let shell = shell();

@@ -75,6 +75,9 @@ pub(crate) struct Transcode {
     pub(super) run: RunOptions,
 }
 
+/// The application property of a message whose body is in a blob store.
+const CLAIM: &str = "x-claim";
+
 type Change = dyn Fn(&mut Properties, &mut MessageBody) -> Result<(), BoxError> + Send + Sync;
 
 /// Changes of a copy, in order.
@@ -109,6 +112,7 @@ enum Refused {
     NoText,
     NotThere,
     Encoded,
+    Claimed,
     NotBytes,
 }
 
@@ -118,6 +122,7 @@ impl fmt::Display for Refused {
             Self::NoText => "the body is not text",
             Self::NotThere => "the body does not have the text to be replaced",
             Self::Encoded => "the body has a content encoding, such as compression",
+            Self::Claimed => "the body is in a blob store, and the message has a claim to it",
             Self::NotBytes => "the body is not bytes",
         })
     }
@@ -142,6 +147,10 @@ impl Edit {
             Some(file) => Some(std::fs::read(file).map_err(|error| Failure::file(file, &error))?),
             None => body.clone().map(String::into_bytes),
         };
+        let removes_claim = remove_property.iter().any(|name| name == CLAIM);
+        if new_body.is_some() || !replace.is_empty() {
+            changes.push(move |properties, _| check_plain(properties, !removes_claim));
+        }
         if let Some(bytes) = new_body {
             let bytes = bytes::Bytes::from(bytes);
             changes.push(move |_, body| {
@@ -224,10 +233,7 @@ fn transcode<C: CodecSet>(
     properties: &mut Properties,
     body: &mut MessageBody,
 ) -> Result<(), BoxError> {
-    let encoding = properties.pass_through().and_then(|rest| rest.content_encoding.as_deref());
-    if encoding.is_some_and(|encoding| !encoding.is_empty() && encoding != "identity") {
-        return Err(Refused::Encoded.into());
-    }
+    check_plain(properties, true)?;
     let bytes = body.codec_view().ok_or(Refused::NotBytes)?;
     let encoded = if lossy {
         codecs.transcode_lossy(properties.content_type(), bytes, to)?.0
@@ -236,5 +242,17 @@ fn transcode<C: CodecSet>(
     };
     properties.set_content_type(encoded.content_type);
     *body = encoded.body.into();
+    Ok(())
+}
+
+/// Fails if the receiver would not take the body as it is: it decompresses it, or reads another one for it.
+fn check_plain(properties: &Properties, may_claim: bool) -> Result<(), BoxError> {
+    let encoding = properties.pass_through().and_then(|rest| rest.content_encoding.as_deref());
+    if encoding.is_some_and(|encoding| !encoding.is_empty() && encoding != "identity") {
+        return Err(Refused::Encoded.into());
+    }
+    if may_claim && properties.application_properties().get(CLAIM).is_some() {
+        return Err(Refused::Claimed.into());
+    }
     Ok(())
 }
