@@ -95,6 +95,16 @@ fn a_dead_letter_is_shown_with_its_body() {
     shell.fails(2, &["dead-letters", "show", "orders", "--codec", "jsn"]);
 }
 
+#[test]
+fn all_dead_letters_are_shown() {
+    let shell = Shell::on_a_store();
+    shell.ok(&["entities", "create", "orders"]);
+    shell.with_input(crate::support::numbered(250), &["send", "orders"]);
+    shell.dead_letter("orders", 250, "R");
+    let shown = shell.json(&["dead-letters", "show", "orders"]);
+    assert_eq!(numbers(&shown), (1..=250).collect::<Vec<_>>());
+}
+
 /// Rules: L-10, L-13, L-27.
 #[test]
 fn a_dry_run_changes_nothing_and_a_run_resubmits() {

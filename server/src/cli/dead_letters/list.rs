@@ -218,14 +218,16 @@ fn first_error(letter: &Explained) -> String {
 impl Show {
     pub(super) async fn run(&self, transport: &DynTransport, out: &mut Output) -> Result<(), Failure> {
         let filter = self.source.filter.filter();
-        let dead = self.source.dead_letters(transport);
-        let (found, listed) = page(&dead, &filter, SequenceNumber::new(0), PAGE).await?;
-        if found.is_empty() && listed == Listed::All {
+        let mut count = 0;
+        let listed = all(transport, &self.source, &filter, &mut |letter| {
+            count += 1;
+            self.print(&letter, out)
+        })
+        .await
+        .map_err(|failure| failure.after(count))?;
+        if count == 0 && listed == Listed::All {
             let text = "no dead letter passes the filter";
             return Err(Failure::new(Exit::NotFound, ErrorKind::MessageNotFound.code(), text));
-        }
-        for letter in &found {
-            self.print(letter, out)?;
         }
         listed.check()
     }
