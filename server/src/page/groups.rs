@@ -18,8 +18,8 @@ use super::{
 
 /// Most groups that are told apart. Further ones are one group.
 const MAX_GROUPS: usize = 500;
-/// Most dead letters that are looked at.
-const MAX_LETTERS: usize = 200_000;
+/// Most dead letters that are looked at, and most that a job locks because they stay.
+pub(super) const MAX_LETTERS: usize = 200_000;
 /// Dead letters of one step.
 const STEP: usize = 1_000;
 /// Dead letters of one step of the list of a group.

@@ -105,6 +105,18 @@ fn all_dead_letters_are_shown() {
     assert_eq!(numbers(&shown), (1..=250).collect::<Vec<_>>());
 }
 
+/// Rules: L-19.
+#[test]
+fn a_run_locks_as_many_that_stay_as_it_may() {
+    let shell = shell();
+    let purge = ["dead-letters", "purge", "orders", "--reason", "Noise", "--apply", "--max-held"];
+    let ran = shell.run(&[&purge[..], &["2"]].concat());
+    assert!(ran.code == Some(6) && ran.out.starts_with("1 matching: 0 resubmitted, 0 purged"), "{ran:?}");
+    assert_eq!(shell.json(&["dead-letters", "list", "orders"]).len(), 4);
+    shell.ok(&[&purge[..], &["4"]].concat());
+    assert_eq!(numbers(&shell.json(&["dead-letters", "list", "orders"])), [1, 2, 3]);
+}
+
 /// Rules: L-10, L-13, L-27.
 #[test]
 fn a_dry_run_changes_nothing_and_a_run_resubmits() {

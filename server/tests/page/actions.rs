@@ -157,6 +157,32 @@ async fn application_properties_are_edited_with_their_types() {
     assert_eq!((properties.get("gone"), copy.dead_letter_reason()), (None, None));
 }
 
+/// Rules: HT-46, HT-49.
+#[tokio::test]
+async fn dead_letters_behind_many_others_are_handled() {
+    const OTHERS: usize = 16_500;
+    let broker = Broker::new();
+    let queue = queue(&broker);
+    bury(&queue, letters(OTHERS, "Stays")).await;
+    bury(&queue, letters(2, "Goes")).await;
+    let page = Page::builder(broker).undo_window(Duration::ZERO).build();
+    let _run = running(&page);
+    let mut browser = Browser::new(&page);
+    let number = (OTHERS + 1).to_string();
+    let form = format!("/$page/edit?path={DEAD}&number={number}");
+    let fields = [("path", DEAD), ("number", &number), ("target", "orders"), ("content_type", ""), ("subject", "")];
+    let fields = [&fields[..], &[("form", "text"), ("body", "edited")]].concat();
+    browser.submit(&form, "/$page/edit", &fields).await.has("was sent");
+    let groups = browser.get("/$page/dead-letters?path=orders").await;
+    let goes = groups.text().split("<tr>").find(|row| row.contains("<bdi>Goes</bdi>")).unwrap();
+    let group = goes.split_once("group=").unwrap().1.split('"').next().unwrap().to_owned();
+    let confirm = format!("/$page/confirm?action=remove&path=orders&group={group}");
+    let fields = [("action", "remove"), ("path", "orders"), ("group", &group)];
+    let begun = browser.submit(&confirm, "/$page/jobs", &fields).await;
+    ended(&mut browser, &begun).await.has("<span data-job-done>1</span> of 1 done");
+    assert_eq!((queue.counts().active, queue.counts().dead_lettered), (1, OTHERS));
+}
+
 /// Rules: HT-49.
 #[tokio::test]
 async fn a_body_keeps_its_kind() {

@@ -79,6 +79,7 @@ async fn finish<A: Action<DynLease>>(
         run = run.rate(rate);
     }
     run.concurrency(limits.concurrency.into())
+        .max_held(usize::try_from(limits.max_held).unwrap_or(usize::MAX))
         .on_progress(move |report| {
             progress.set_total(report.matching);
             progress.set(report.resubmitted + report.purged);

@@ -25,4 +25,7 @@ pub(crate) struct Limits {
     /// How many dead letters are handled at once; 1 keeps their order
     #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1_024))]
     pub(super) concurrency: u16,
+    /// How many dead letters that stay, as they do not pass the filter, are locked at once; the run ends at one more
+    #[arg(long, value_name = "COUNT", default_value_t = 16_384, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) max_held: u32,
 }

@@ -144,6 +144,7 @@ async fn follow<A: consign::dead_letters::Action<DynLease>>(
     progress: &Progress,
 ) -> Result<(), JobError> {
     let before = progress.handled();
+    let run = run.max_held(groups::MAX_LETTERS);
     let ended = run.on_progress(|report| progress.set(before + report.resubmitted + report.purged)).run().await;
     let (report, failed) = match &ended {
         Ok(report) => (report, None),
