@@ -32,6 +32,8 @@ pub(super) struct Listed {
     pub(super) next: Option<SequenceNumber>,
     /// They were received and released, because the transport cannot peek.
     pub(super) were_received: bool,
+    /// There may be more than those that were received.
+    pub(super) is_cut: bool,
 }
 
 /// Which messages to list.
@@ -144,7 +146,8 @@ async fn received(shared: &Shared, path: &EntityPath, filter: &Filter<'_>) -> Re
             Err(_) => break,
         }
     }
-    let mut listed = Listed { were_received: true, ..Listed::default() };
+    let is_cut = deliveries.len() >= RECEIVED;
+    let mut listed = Listed { were_received: true, is_cut, ..Listed::default() };
     for Delivery { message, lease } in deliveries {
         // A release that fails leaves a lock that runs out.
         let _ = lease.release().await;

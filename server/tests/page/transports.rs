@@ -67,6 +67,31 @@ async fn without_peek_messages_are_received_and_released() {
 
 /// Rules: HT-44.
 #[tokio::test(start_paused = true)]
+async fn without_peek_a_search_says_how_far_it_has_looked() {
+    let broker = Broker::new();
+    let queue = queue(&broker);
+    let send = async |id: String| {
+        queue.sender().unwrap().send(Message::builder().message_id(id).build("").unwrap()).await.unwrap();
+    };
+    for number in 0..49 {
+        send(format!("id-{number}")).await;
+    }
+    let mut browser = Browser::new(&plain(&broker, &[Capability::PeekLock, Capability::Release]).build());
+    let all = browser.get("/$page/messages?path=orders&q=wanted").await;
+    all.has("There are no messages.");
+    all.has_not("Only the first 50");
+    for id in ["id-49", "wanted"] {
+        send(id.to_owned()).await;
+    }
+    let cut = browser.get("/$page/messages?path=orders&q=wanted").await;
+    cut.has("Only the first 50 were looked at; there may be more.");
+    cut.has("No message so far passes the filter.");
+    cut.has_not("There are no messages.");
+    browser.get("/$page/messages?path=orders").await.has("Only the first 50");
+}
+
+/// Rules: HT-44.
+#[tokio::test(start_paused = true)]
 async fn listing_that_counts_deliveries_has_to_be_allowed() {
     let broker = Broker::new();
     let queue = queue(&broker);

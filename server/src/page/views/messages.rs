@@ -55,6 +55,7 @@ struct Messages {
     q: String,
     state: String,
     were_received: bool,
+    is_cut: bool,
 }
 
 impl Row {
@@ -109,5 +110,6 @@ pub(super) async fn show(
         q: asked.q,
         state: asked.state,
         were_received: listed.were_received,
+        is_cut: listed.is_cut,
     })
 }
