@@ -5,6 +5,7 @@ use bytes::Bytes;
 use consign_broker::{Broker, Queue};
 use consign_core::{
     Message,
+    administration::QueueSettings,
     message::{MessageBody, PropertyValue, SequenceNumber, Value},
     time::Timestamp,
     transport::{ReceiverExt, Sender},
@@ -181,6 +182,31 @@ async fn dead_letters_behind_many_others_are_handled() {
     let begun = browser.submit(&confirm, "/$page/jobs", &fields).await;
     ended(&mut browser, &begun).await.has("<span data-job-done>1</span> of 1 done");
     assert_eq!((queue.counts().active, queue.counts().dead_lettered), (1, OTHERS));
+}
+
+/// Rules: HT-49.
+#[tokio::test]
+async fn a_large_body_is_kept() {
+    let broker = Broker::new();
+    let queue = broker.create_queue("orders", QueueSettings::default().max_message_size(8 << 20)).unwrap();
+    let body = "x".repeat((1 << 20) + 1);
+    bury(
+        &queue,
+        [("R", String::new(), Message::new(body.clone())), ("R", String::new(), Message::new("x".repeat(1 << 20)))],
+    )
+    .await;
+    let mut browser = Browser::new(&Page::builder(broker).build());
+    let form = format!("/$page/edit?path={DEAD}&number=1");
+    let shown = browser.get(&form).await;
+    shown.has("The body is larger than 1 MiB, and is not edited here. It is kept.");
+    shown.has_not("xxx");
+    shown.has("<input type=\"hidden\" name=\"keep_body\" value=\"true\">");
+    let fields = [("path", DEAD), ("number", "1"), ("target", "orders"), ("content_type", ""), ("subject", "fixed")];
+    let fields = [&fields[..], &[("form", "text"), ("body", ""), ("keep_body", "true")]].concat();
+    browser.submit(&form, "/$page/edit", &fields).await.has("was sent");
+    let copy = queue.receiver().receive().await.unwrap().message;
+    assert!(copy.subject() == Some("fixed") && copy.payload() == Some(body.as_bytes()));
+    browser.get(&form.replace("=1", "=2")).await.has("xxx</textarea>");
 }
 
 /// Rules: HT-49.

@@ -22,6 +22,9 @@ use crate::page::{
     live::target_of,
 };
 
+/// A larger body is not in the form, whose encoding takes up to three times as much.
+const LARGEST: usize = 1 << 20;
+
 #[derive(Deserialize)]
 pub(super) struct Asked {
     path: String,
@@ -57,6 +60,7 @@ struct View {
     subject: String,
     is_hex: bool,
     has_bytes: bool,
+    is_too_large: bool,
     body: String,
     properties: String,
 }
@@ -81,7 +85,8 @@ pub(super) async fn form(
         return Err(PageError::invalid("Only dead letters are edited."));
     }
     let message = message::find(&shared, &path, number).await?;
-    let (is_hex, body) = message::editable(&message);
+    let is_too_large = message.payload().is_some_and(|bytes| bytes.len() > LARGEST);
+    let (is_hex, body) = if is_too_large { Default::default() } else { message::editable(&message) };
     page(&View {
         frame: Frame::new(format!("Edit dead letter {number} of {}", entity.parent()), &session),
         head: Head::of(&shared, &entity).await,
@@ -92,6 +97,7 @@ pub(super) async fn form(
         subject: message.subject().unwrap_or_default().to_owned(),
         is_hex,
         has_bytes: message.payload().is_some(),
+        is_too_large,
         body,
         properties: properties::to_json(message.application_properties()),
     })
