@@ -130,6 +130,36 @@ async fn dead_letters_are_resubmitted_without_transactions() {
     assert_eq!(queue.receiver().receive().await.unwrap().message.payload(), Some(&b"Goes"[..]));
 }
 
+/// Rules: HT-46.
+#[tokio::test]
+async fn without_numbers_dead_letters_of_later_messages_stay() {
+    let letters = |count| (0..count).map(|_| ("R", String::new(), Message::new("")));
+    for (action, active) in [("resubmit", 3), ("remove", 0)] {
+        let broker = Broker::new();
+        let queue = queue(&broker);
+        bury(&queue, letters(3)).await;
+        let page = plain(&broker, &[Capability::PeekLock, Capability::Release]);
+        let page = page.undo_window(Duration::from_millis(500)).build();
+        let background = page.clone();
+        tokio::spawn(async move { background.run().await });
+        let mut browser = Browser::new(&page);
+        let confirm = format!("/$page/confirm?action={action}&path=orders");
+        let begun = browser.submit(&confirm, "/$page/jobs", &[("action", action), ("path", "orders")]).await;
+        // The job waits until it can no longer be undone.
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        bury(&queue, letters(2)).await;
+        let job = loop {
+            let job = browser.get(&begun.location()).await;
+            if job.text().contains("aria-live=\"polite\">done") {
+                break job;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
+        job.has("<span data-job-done>3</span> of 3 done");
+        assert_eq!((queue.counts().active, queue.counts().dead_lettered), (active, 2), "{action}");
+    }
+}
+
 #[tokio::test]
 async fn entities_that_cannot_be_listed_are_opened_by_their_path() {
     let broker = Broker::new();

@@ -2,7 +2,7 @@
 
 use std::{error, fmt};
 
-use consign::dead_letters::{DeadLetterFilter, DeadLetters, EntityDeadLetters, MAX_HOPS, Run, RunOutcome};
+use consign::dead_letters::{DeadLetterFilter, DeadLetters, EntityDeadLetters, Explained, MAX_HOPS, Run, RunOutcome};
 use consign_core::{
     message::{EntityPath, SequenceNumber},
     transport::{Capability, DynLease, ManageError, PurgeMessages, ReceiveError, SendError},
@@ -73,27 +73,29 @@ fn filter(spec: &Spec) -> DeadLetterFilter {
     }
 }
 
+/// Whether a dead letter was there when the job was created. Without numbers, its place in a list is none of its own, and the
+/// numbers of several partitions come in no order: there, the time tells, if it is known.
+fn was_there(has_numbers: bool, spec: &Spec, dead: &Explained) -> bool {
+    let in_a_partition = dead.message().received().is_some_and(|received| received.partition_id.is_some());
+    if has_numbers && !in_a_partition {
+        return dead.sequence_number() <= spec.last();
+    }
+    dead.enqueued_time().is_none_or(|enqueued| enqueued <= spec.created_at())
+}
+
 /// What is left of a job, the progress being what an earlier process has done.
 async fn remaining(shared: &Shared, spec: &Spec, progress: &Progress) -> Result<u64, JobError> {
-    let (mut left, last) = (0, spec.last());
-    groups::each(shared, &spec.entity.0, &filter(spec), |dead| {
-        let is_behind = dead.sequence_number() > last;
-        left +=
-            u64::from(!is_behind || dead.message().received().is_some_and(|received| received.partition_id.is_some()));
-    })
-    .await?;
+    let (mut left, has_numbers) = (0, shared.supports(Capability::SequenceNumbers));
+    groups::each(shared, &spec.entity.0, &filter(spec), |dead| left += u64::from(was_there(has_numbers, spec, &dead)))
+        .await?;
     progress.set(spec.matching.saturating_sub(left));
     Ok(left)
 }
 
-/// Those of them that the job has to do with: on a transport without numbers, the place in a list is none of a dead letter.
-fn up_to_the_last(shared: &Shared, spec: &Spec) -> DeadLetterFilter {
-    let (last, has_numbers) = (spec.last(), shared.supports(Capability::SequenceNumbers));
-    filter(spec).matching(move |dead| {
-        // The numbers of several partitions come in no order.
-        let in_a_partition = dead.message().received().is_some_and(|received| received.partition_id.is_some());
-        !has_numbers || in_a_partition || dead.sequence_number() <= last
-    })
+/// Those of them that the job has to do with.
+fn that_were_there(shared: &Shared, spec: &Spec) -> DeadLetterFilter {
+    let (has_numbers, of_job) = (shared.supports(Capability::SequenceNumbers), spec.clone());
+    filter(spec).matching(move |dead| was_there(has_numbers, &of_job, dead))
 }
 
 async fn resubmit(shared: &Shared, spec: &Spec, progress: &Progress) -> Result<(), JobError> {
@@ -101,7 +103,7 @@ async fn resubmit(shared: &Shared, spec: &Spec, progress: &Progress) -> Result<(
         return Ok(());
     }
     let edit = Edit { transcode: spec.content_type.clone(), ..Edit::default() };
-    resubmit_each(shared, spec, up_to_the_last(shared, spec), edit, progress).await
+    resubmit_each(shared, spec, that_were_there(shared, spec), edit, progress).await
 }
 
 async fn resubmit_each(
@@ -168,7 +170,7 @@ async fn remove(shared: &Shared, spec: &Spec, progress: &Progress) -> Result<(),
         remaining(shared, spec, progress).await?;
     }
     let dead = DeadLetters::of(shared.transport.clone(), &spec.entity.0);
-    follow(dead.purge(up_to_the_last(shared, spec)), progress).await
+    follow(dead.purge(that_were_there(shared, spec)), progress).await
 }
 
 /// Removes what was accepted before the job was created.
