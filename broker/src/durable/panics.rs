@@ -18,13 +18,13 @@ use consign_core::{
 use futures_util::FutureExt;
 
 use super::{
-    Batch, OpenOptions, StorageError, StorageErrorKind, Table,
+    Batch, OpenOptions, StorageError, StorageErrorKind, Table, Taken,
     disk::SimulatedDisk,
     journal::{Journal, Reader, Visit},
     log::{LogJournal, LogOptions},
     open::restore,
 };
-use crate::{Broker, Queue};
+use crate::{Broker, Queue, shared::Stamp};
 
 /// A journal that panics at a commit, or where it is read.
 struct Panicking {
@@ -254,6 +254,32 @@ async fn a_panic_under_the_lock_stores_nothing_of_its_call() {
     assert_eq!(broker.close().await.unwrap_err().kind(), StorageErrorKind::Failed);
     let (_broker, queue) = open(&disk, 1 << 20, usize::MAX, false);
     assert_eq!(queue.counts().active, 1, "the message that was acknowledged");
+}
+
+/// Rules: D-243.
+/// What they have changed is lost with what the panic left.
+#[tokio::test]
+async fn a_panic_under_the_lock_fails_calls_that_are_not_on_the_disk() {
+    let disk = SimulatedDisk::new();
+    let (broker, queue) = open(&disk, 1 << 20, usize::MAX, false);
+    let sender = queue.sender().unwrap();
+    broker.flush().await.unwrap();
+    let sent = sender.send(Message::new("pending"));
+    panic_half_way(&broker, &queue);
+    broker.shared.recorder().unwrap().released().await;
+    let refused = sent.await.unwrap_err();
+    has_failed(refused.kind(), &refused.to_string(), PANICKED);
+    let (_broker, queue) = open(&disk, 1 << 20, usize::MAX, false);
+    assert_eq!(queue.counts().active, 0);
+}
+
+/// The writer takes the changes where the engine is locked, before the call that panicked has failed the broker.
+#[tokio::test]
+async fn the_changes_that_a_panic_has_lost_are_not_taken() {
+    let (broker, queue) = open(&SimulatedDisk::new(), 1 << 20, usize::MAX, false);
+    panic_half_way(&broker, &queue);
+    let refused = broker.shared.take_changes(&mut Taken::default(), Stamp::IfDue, u64::MAX).unwrap_err();
+    assert_eq!(refused.kind(), StorageErrorKind::Failed);
 }
 
 /// Rules: S-240.

@@ -136,7 +136,7 @@ impl Writer {
 
     /// Writes the changes since the last call.
     fn advance(&mut self, shared: Arc<Shared>, stamp: Stamp) -> Result<(), StorageError> {
-        let (number, written) = self.take(&shared, stamp);
+        let (number, written) = self.take(&shared, stamp)?;
         drop(shared);
         self.write(number)?;
         self.page_out(&written);
@@ -181,19 +181,19 @@ impl Writer {
     }
 
     /// Takes the changes since the last call.
-    fn take(&mut self, shared: &Shared, stamp: Stamp) -> (u64, Vec<Wanted>) {
+    fn take(&mut self, shared: &Shared, stamp: Stamp) -> Result<(u64, Vec<Wanted>), StorageError> {
         self.batch.clear(Self::KEPT);
         let (now, every) = (shared.now().ticks, Self::STAMP.as_secs() * 1_000_000_000);
         let stamp = match stamp {
             Stamp::IfDue if now.saturating_sub(self.stamped) < every => Stamp::No,
             stamp => stamp,
         };
-        let taken = shared.take_changes(&mut self.taken, stamp, self.space);
+        let taken = shared.take_changes(&mut self.taken, stamp, self.space)?;
         self.taken.encode(&mut self.batch);
         if stamp == Stamp::IfDue || !self.batch.is_empty() {
             self.stamped = now;
         }
-        taken
+        Ok(taken)
     }
 
     fn page_out(&self, written: &[Wanted]) {

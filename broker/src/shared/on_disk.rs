@@ -1,6 +1,6 @@
 //! The part of a broker's state that only a broker on a disk has.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::Arc;
 
 use consign_core::{Message, message::Received, time::Clock, transport::ManageError};
 
@@ -120,22 +120,30 @@ impl Shared {
     }
 
     /// Takes the changes. Returns the number of their batch, and what may leave memory once it is on the disk. The disk
-    /// has space for `space` bytes.
-    pub(crate) fn take_changes(&self, taken: &mut Taken, stamp: Stamp, space: u64) -> (u64, Vec<Wanted>) {
+    /// has space for `space` bytes. Fails after a panic within the engine, with which the changes since the last call are
+    /// lost.
+    pub(crate) fn take_changes(
+        &self,
+        taken: &mut Taken,
+        stamp: Stamp,
+        space: u64,
+    ) -> Result<(u64, Vec<Wanted>), StorageError> {
         let now = self.now();
         self.with(|state| {
-            let Some(recorder) = &self.recorder else { return (0, Vec::new()) };
+            let Some(recorder) = &self.recorder else { return Ok((0, Vec::new())) };
+            // Only a panic under this lock sets it.
+            self.check_whole::<StorageError>()?;
             if stamp == Stamp::Yes {
                 recorder.end_batches();
             }
             let stamp = match stamp {
                 Stamp::No => false,
                 Stamp::IfDue => state.engine.next_deadline().is_some(),
-                Stamp::Yes => !self.is_poisoned.load(Ordering::Relaxed),
+                Stamp::Yes => true,
             };
             let written = state.engine.take_changes(now, recorder.identity(), taken, stamp);
             state.engine.begin_batch(now, space);
-            (recorder.turn(), written)
+            Ok((recorder.turn(), written))
         })
     }
 
@@ -212,7 +220,8 @@ impl Drop for Shared {
     fn drop(&mut self) {
         let (mut taken, mut last) = (Taken::default(), Batch::default());
         if self.recorder.is_some() {
-            self.take_changes(&mut taken, Stamp::Yes, 0);
+            // After a panic there is nothing to write.
+            let _ = self.take_changes(&mut taken, Stamp::Yes, 0);
         }
         if let Some(recorder) = &mut self.recorder {
             taken.encode(&mut last);

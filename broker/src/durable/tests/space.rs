@@ -71,7 +71,7 @@ async fn a_relaxed_send_that_misses_the_last_batch_is_not_acknowledged() {
     let (broker, _writer) = restore(&relaxed, Box::new(journal)).unwrap();
     let sender = broker.create_queue("orders", QueueSettings::default()).unwrap().sender().unwrap();
     sender.send(Message::new("in the last batch")).now_or_never().unwrap().unwrap();
-    let (number, _) = broker.shared.take_changes(&mut Taken::default(), Stamp::Yes, u64::MAX);
+    let (number, _) = broker.shared.take_changes(&mut Taken::default(), Stamp::Yes, u64::MAX).unwrap();
     let mut late = sender.send(Message::new("late"));
     assert!((&mut late).now_or_never().is_none());
     let commits = &broker.shared.recorder().unwrap().commits;
