@@ -123,6 +123,15 @@ impl Fetcher {
     }
 }
 
+#[cfg(test)]
+impl Fetcher {
+    /// Fetches what is requested, and returns how many that were.
+    pub(super) fn fetch_requested(&self, shared: &Weak<Shared>) -> Result<usize, StorageError> {
+        let wanted = std::mem::take(&mut self.orders.state.lock().wanted);
+        self.fetch_some(&wanted, shared).map(|()| wanted.len())
+    }
+}
+
 fn decoded(record: Option<Vec<u8>>) -> Result<Option<Stored>, StorageError> {
     record.map(|record| Ok(MessageRecord::decode(&record)?.message)).transpose()
 }

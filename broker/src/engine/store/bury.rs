@@ -90,6 +90,10 @@ impl Store {
         self.take_ready(key);
         let entry = self.remove(key, fx);
         #[cfg(feature = "durable")]
+        if entry.part != Part::Main {
+            self.round.note_left(entry.order);
+        }
+        #[cfg(feature = "durable")]
         self.let_next_leave(entry.lane, entry.part, entry.order, fx);
         fx.note().dropped.push(entry.message);
     }
@@ -111,7 +115,10 @@ impl Store {
             self.changed(key, fx);
         } else {
             #[cfg(feature = "durable")]
-            self.put_away(key, fx);
+            {
+                self.round.note_refused(order);
+                self.put_away(key, fx);
+            }
             if self.retry == NEVER {
                 self.retry = now.ticks.saturating_add(RETRY);
                 self.arm(self.retry, fx);
@@ -147,7 +154,7 @@ impl Store {
         let mut keys: Vec<(u64, usize)> = ready.map(|(key, entry)| (entry.order, key)).collect();
         keys.sort_unstable();
         // Locks that were released may have put some of them there, in the order of the locks.
-        fx.note().leaving.clear();
+        fx.note().leaving.retain(|&(store, _)| store != self.id);
         fx.note().leaving.extend(keys.into_iter().filter_map(|(_, key)| Some((self.id, u32::try_from(key).ok()?))));
     }
 }

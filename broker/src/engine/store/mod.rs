@@ -108,6 +108,8 @@ pub(crate) struct Store {
     /// Whether a message to be forwarded may wait for one that is fetched.
     #[cfg(feature = "durable")]
     holds_up: bool,
+    #[cfg(feature = "durable")]
+    round: pages::Round,
 }
 
 /// A message as it enters a store.
@@ -159,6 +161,8 @@ impl Store {
             fetching: 0,
             #[cfg(feature = "durable")]
             holds_up: false,
+            #[cfg(feature = "durable")]
+            round: pages::Round::default(),
             lock: LockSpan::new(settings.lock_duration),
             settings,
             quirks,

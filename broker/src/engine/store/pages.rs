@@ -4,6 +4,8 @@
 //! all that orders and counts it. A requested message is fetched and returned by [`Store::page_in`]. Until then a
 //! receiver waits as if there were none, and a message to be forwarded waits for those before it.
 
+use std::ops::Range;
+
 use consign_core::{Message, message::Stored, settlement::DeadLetter, time::Timestamp};
 
 use super::{
@@ -18,6 +20,30 @@ use crate::engine::effects::Wanted;
 /// The maximum number of messages fetched at once, and of their bytes.
 const FETCHED: usize = 256;
 const FETCHED_BYTES: u64 = 4 << 20;
+
+/// Which dead letters are fetched to be forwarded. Where some are refused, those behind them come next, and at the end
+/// the first ones again.
+#[derive(Debug, Default)]
+pub(super) struct Round {
+    /// The orders of those that were fetched last.
+    fetched: Range<u64>,
+    /// From where the next ones are fetched.
+    next: u64,
+    /// Whether one of those that were fetched last has left. If none has, the others wait for a retry.
+    has_left: bool,
+}
+
+impl Round {
+    pub(super) fn note_left(&mut self, order: u64) {
+        self.has_left |= self.fetched.contains(&order);
+    }
+
+    pub(super) fn note_refused(&mut self, order: u64) {
+        if self.fetched.contains(&order) {
+            self.next = self.fetched.end;
+        }
+    }
+}
 
 impl Store {
     /// Removes a written message from memory, if it is unchanged and waits.
@@ -182,13 +208,38 @@ impl Store {
         self.holds_up = true;
         let is_requested = match part {
             Part::Main => self.entries[first as usize].marks & WANTED != 0,
-            // While one is refused the others wait until it is tried again.
-            Part::DeadLetter | Part::TransferDeadLetter => self.fetching > 0 || self.retry != NEVER,
+            // While all that were fetched are refused the others wait for the retry, so that a closed target has few read.
+            Part::DeadLetter | Part::TransferDeadLetter => {
+                self.fetching > 0 || self.retry != NEVER && !self.round.has_left
+            }
         };
-        if !is_requested {
-            self.want_those_from(lane, order, Self::leaves, fx);
+        match part {
+            _ if is_requested => {}
+            Part::Main => self.want_those_from(lane, order, Self::leaves, fx),
+            Part::DeadLetter | Part::TransferDeadLetter => self.want_dead_letters(lane, fx),
         }
         true
+    }
+
+    /// Requests the next dead letters that leave.
+    fn want_dead_letters(&mut self, lane: u32, fx: &mut Effects) {
+        let from = |from: u64| {
+            let away = self.lanes[lane as usize].ready.in_order_from(&self.entries, lane, from);
+            let leaving = away.filter(|&key| self.leaves_from_disk(key));
+            leaving.take(FETCHED).collect::<Vec<u32>>()
+        };
+        let (mut begin, mut keys) = (self.round.next, from(self.round.next));
+        if keys.is_empty() {
+            (begin, keys) = (0, from(0));
+        }
+        let requested = self.want_some(keys, fx);
+        let end = requested.last().map_or(begin, |&last| self.entries[last as usize].order + 1);
+        self.round = Round { fetched: begin..end, next: begin, has_left: false };
+    }
+
+    fn leaves_from_disk(&self, key: u32) -> bool {
+        let entry = &self.entries[key as usize];
+        entry.is_away() && self.leaves(entry)
     }
 
     /// Lets the next message of a lane leave, after one has left its place in it.
@@ -219,7 +270,11 @@ impl Store {
             main.into_iter().filter_map(|lane| u32::try_from(lane).ok()).filter(|lane| *lane != dead).chain([dead]);
         let first = |lane: u32| {
             let mut ready = self.lanes[lane as usize].ready.from(&self.entries, lane, 0, usize::MAX);
-            ready.find(|&key| self.leaves(&self.entries[key as usize]))
+            // Dead letters in memory were offered already.
+            let is_first = |key: u32| {
+                if lane == dead { self.leaves_from_disk(key) } else { self.leaves(&self.entries[key as usize]) }
+            };
+            ready.find(|&key| is_first(key))
         };
         let first: Vec<u32> = lanes.filter_map(first).collect();
         self.holds_up = !first.is_empty();

@@ -125,6 +125,28 @@ impl Ready {
     }
 }
 
+#[cfg(feature = "durable")]
+impl Ready {
+    /// Returns all entries whose order is `from` or later, in order.
+    pub(super) fn in_order_from<'r>(
+        &'r self,
+        entries: &'r Slab<Entry>,
+        lane: u32,
+        from: u64,
+    ) -> impl Iterator<Item = u32> + 'r {
+        let start = self.fresh.partition_point(|&(order, _)| order < from);
+        let fresh = self.fresh.range(start..).copied();
+        let mut fresh = fresh.filter(move |&(order, key)| is_ready(entries, lane, order, key)).peekable();
+        let mut returned = self.returned.range(from..).map(|(&order, &key)| (order, key)).peekable();
+        let next = move || match (fresh.peek(), returned.peek()) {
+            (Some(first), Some(other)) if other < first => returned.next(),
+            (Some(_), _) => fresh.next(),
+            (None, _) => returned.next(),
+        };
+        std::iter::from_fn(next).map(|(_, key)| key)
+    }
+}
+
 #[inline]
 fn is_ready(entries: &Slab<Entry>, lane: u32, order: u64, key: u32) -> bool {
     entries
