@@ -164,6 +164,7 @@ impl From<Refused> for SettleError {
             }
             Refused::Full => Self::new(ErrorKind::QuotaExceeded),
             Refused::Disabled => Self::new(ErrorKind::EntityDisabled),
+            Refused::Disk(lack) => Self::new(lack.kind).with_detail(lack.detail),
         }
     }
 }

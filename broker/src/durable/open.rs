@@ -89,7 +89,7 @@ pub(super) fn restore(options: &OpenOptions, mut journal: Box<dyn Journal>) -> R
             let identity = Identity { store: random_uuid(), created: now.utc };
             (clock, Restoring::new(options.quirks, now.into(), 0, options.hold_locks, budget), identity)
         };
-    let (mut engine, messages) = restoring.finish();
+    let (mut engine, messages) = restoring.finish(journal.space());
     engine.set_ahead(Arc::clone(&clock.ahead));
     engine.set_space(clock.now().into(), journal.space());
     recovery.messages = messages;

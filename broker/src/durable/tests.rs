@@ -1,6 +1,7 @@
 //! A broker on a disk that loses power. An acknowledged change is there again; any other is there completely or not
 //! at all. The test calls the writer, so that a seed determines everything.
 
+mod batches;
 mod refused;
 mod space;
 

@@ -83,7 +83,7 @@ impl Engine {
         self.advance(now);
         let entity = holdable(entity_mut(&mut self.entities, id), Refused::LockLost)?;
         entity.store.touch(now);
-        let settled = entity.store.settle(now, key, lock, disposition, &mut self.fx);
+        let settled = entity.store.settle_if_it_fits(now, key, lock, disposition, &mut self.fx);
         self.finish(now);
         settled
     }
@@ -289,8 +289,7 @@ impl Engine {
         let (size, limit) = settings.map_or((0, 0), |settings| (settings.max_size, settings.max_message_size));
         let entity = holdable(entity_mut(&mut self.entities, id), Refused::SessionLockLost)?;
         entity.store.touch(now);
-        let space = if self.fx.has_space() { size.saturating_sub(used) } else { 0 };
-        entity.store.set_session_state(now, lane, lock, state, space, limit, &mut self.fx)
+        entity.store.set_session_state(now, lane, lock, state, size.saturating_sub(used), limit, &mut self.fx)
     }
 
     pub(crate) fn session_ids(&mut self, now: Now, id: StoreId) -> Vec<String> {

@@ -1,3 +1,5 @@
+use std::ops::ControlFlow::{self, Break, Continue};
+
 use consign_core::{
     settlement::{DeadLetter, DeadLetterReason},
     transport::{ErrorKind, SendError},
@@ -26,26 +28,41 @@ impl Engine {
     pub(super) fn hand_over(&mut self, now: Now) {
         let mut at = 0;
         let mut stuck = None;
+        let mut is_held = false;
         while let Some(&(from, key)) = self.fx.note().leaving.get(at) {
-            at += 1;
             if stuck.as_ref().is_some_and(|stuck: &Stuck| stuck.from != from) {
                 stuck = None;
             }
-            self.hand_one_over(now, from, key, &mut stuck);
+            if self.hand_one_over(now, from, key, &mut stuck).is_break() {
+                is_held = true;
+                break;
+            }
+            at += 1;
         }
-        self.fx.note().leaving.clear();
+        self.fx.note().leaving.drain(..at);
+        if is_held {
+            #[cfg(feature = "durable")]
+            {
+                self.is_held = true;
+            }
+            return;
+        }
         if self.fx.note().leaving.capacity() > KEPT {
             self.fx.note().leaving = Vec::new();
         }
     }
 
-    fn hand_one_over(&mut self, now: Now, from: StoreId, key: u32, stuck: &mut Option<Stuck>) {
-        let Some(entity) = entity_mut(&mut self.entities, from) else { return };
-        let Some((part, mut arrival)) = entity.store.leaving(key, &mut self.fx) else { return };
+    /// Forwards one message, or keeps it. Breaks if it waits for the disk, and so do all behind it.
+    fn hand_one_over(&mut self, now: Now, from: StoreId, key: u32, stuck: &mut Option<Stuck>) -> ControlFlow<()> {
+        let Some(entity) = entity_mut(&mut self.entities, from) else { return Continue(()) };
+        let Some((part, mut arrival)) = entity.store.leaving(key, &mut self.fx) else { return Continue(()) };
         if part != Part::Main && stuck.as_ref().is_some_and(|stuck| arrival.size >= stuck.size) {
             #[cfg(feature = "durable")]
             entity.store.put_away(key, &mut self.fx);
-            return;
+            return Continue(());
+        }
+        if self.fx.check_unwritten(arrival.size).is_err() {
+            return Break(());
         }
         let target = match part {
             Part::Main => &entity.forward_to,
@@ -65,8 +82,10 @@ impl Engine {
                     }
                     arrival.hops += 1;
                     self.accept(now, target, arrival);
-                    return;
+                    return Continue(());
                 }
+                // The copies of a topic are more than the message.
+                Err(error) if error.kind() == ErrorKind::ServiceBusy => return Break(()),
                 Err(error) => {
                     self.note_refusal(now, from, part, &target, &error);
                     if part != Part::Main {
@@ -80,6 +99,7 @@ impl Engine {
         if let Some(entity) = entity_mut(&mut self.entities, from) {
             entity.store.cannot_leave(now, key, refused, &mut self.fx);
         }
+        Continue(())
     }
 
     fn note_refusal(&mut self, now: Now, from: StoreId, part: Part, target: &str, error: &SendError) {

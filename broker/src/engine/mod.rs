@@ -14,6 +14,7 @@ mod effects;
 mod forward;
 mod ids;
 mod notice;
+mod space;
 #[cfg(feature = "durable")]
 pub(super) mod record;
 mod store;
@@ -66,7 +67,7 @@ pub(super) struct Engine {
     /// When the engine checks an entity. Its next event may be due later than this, but never earlier.
     due: BinaryHeap<Reverse<(Ticks, StoreId)>>,
     next_due: Ticks,
-    /// Whether events that are due wait for the disk.
+    /// Whether events that are due, or messages to be forwarded, wait for the disk.
     #[cfg(feature = "durable")]
     is_held: bool,
     fx: Effects,
@@ -174,10 +175,11 @@ impl Engine {
         self.next_due = self.due.peek().map_or(NEVER, |Reverse((at, _))| *at);
     }
 
-    /// Applies events that have waited for the disk.
+    /// Forwards messages, and applies events, that have waited for the disk.
     #[cfg(feature = "durable")]
     fn go_on(&mut self, now: Now) {
         if std::mem::take(&mut self.is_held) {
+            self.finish(now);
             self.run_due(now);
         }
     }

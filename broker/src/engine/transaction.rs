@@ -99,15 +99,18 @@ impl Engine {
 
     fn check_plan(&mut self, now: Now, plan: &Operations) -> Result<(), Rejected> {
         let mut balances: BTreeMap<StoreId, Balance> = BTreeMap::new();
+        let mut settled = 0_u64;
         for PlannedSettlement { store, key, lock, settlement, in_session } in &plan.settlements {
             let entity = self.entity(*store).ok_or(Refused::LockLost);
             let checked = entity.and_then(|entity| entity.store.check_settlement(now, *key, *lock, settlement));
-            let freed = checked.map_err(|refused| match refused {
+            let (freed, written) = checked.map_err(|refused| match refused {
                 Refused::LockLost if *in_session => Rejected::Settle(Refused::SessionLockLost),
                 refused => Rejected::Settle(refused),
             })?;
             balances.entry(self.top_level(*store)).or_default().freed += freed;
+            settled = settled.saturating_add(written);
         }
+        self.fx.check_settlement(settled).map_err(Rejected::Settle)?;
         self.check_disk(plan.sends.iter().map(|send| &send.arrival)).map_err(|error| Rejected::Send(error, 0))?;
         let mut by_entity: BTreeMap<StoreId, (usize, Vec<&Arrival>)> = BTreeMap::new();
         for (at, send) in plan.sends.iter().enumerate() {
@@ -124,7 +127,7 @@ impl Engine {
             balances.entry(keeper.id()).or_default().kept += arrival.size;
             by_entity.entry(keeper.id()).or_insert((at, Vec::new()));
         }
-        let mut bytes = 0_u64;
+        let mut bytes = settled;
         for (id, (first, messages)) in &by_entity {
             let balance = balances.get(id).copied().unwrap_or_default();
             let checked = self.check_all(now, *id, messages.iter().copied(), balance);
@@ -134,7 +137,7 @@ impl Engine {
             return Ok(());
         }
         // Without estimates.
-        bytes = 0;
+        bytes = settled;
         for (id, (first, messages)) in &by_entity {
             let balance = balances.get(id).copied().unwrap_or_default();
             let checked = self.check_exactly(now, *id, messages.iter().copied(), balance);

@@ -263,9 +263,14 @@ impl Journal for LogJournal {
     }
 
     /// Half of the free space: the segment of the changes may be the third one that is created. Where little is free, the
-    /// reserve is the space.
+    /// reserve is the space, and where that is used too, the rest of the segment: another one needs space itself.
     fn space(&self) -> u64 {
-        self.shared.place.free().map_or(u64::MAX, |free| (free / 2).max(self.options.reserve / 2))
+        let Some(free) = self.shared.place.free() else { return u64::MAX };
+        if !self.is_full {
+            return free.max(self.options.reserve) / 2;
+        }
+        let rest = self.active.as_ref().map_or(0, |active| active.size.saturating_sub(active.end));
+        free.saturating_sub(4 * u64::from(self.options.smallest)).max(rest.into()) / 2
     }
 
     fn close(mut self: Box<Self>) -> Result<(), StorageError> {

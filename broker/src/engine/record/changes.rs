@@ -11,11 +11,9 @@ use crate::engine::{
     Change, Engine, Entity, Role, StoreId,
     effects::{Space, Wanted},
     entity_mut,
+    space::{FULL, Lack, MAX_UNWRITTEN},
     time::Now,
 };
-
-/// The most bytes of messages that wait for the disk. They are one batch, which has 2 GiB at most.
-pub(in crate::engine) const MAX_UNWRITTEN: u64 = 1 << 30;
 
 /// The identity of a broker's store, whatever its contents.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +36,7 @@ impl Engine {
 
     pub(in crate::engine) fn check_storable(&self, message: &Stored) -> Result<(), SendError> {
         if !self.fx.has_space() {
-            return Err(SendError::new(ErrorKind::QuotaExceeded).with_detail("the disk is full"));
+            return Err(SendError::new(ErrorKind::QuotaExceeded).with_detail(FULL));
         }
         if !can_be_stored(message) {
             let problem = Problem::TooDeep { limit: MAX_DEPTH };
@@ -50,22 +48,8 @@ impl Engine {
     /// Whether so many bytes more may wait for the disk. None always may.
     #[inline]
     pub(in crate::engine) fn check_unwritten(&self, bytes: u64) -> Result<(), SendError> {
-        let fits = self.fx.unwritten.saturating_add(bytes) <= self.fx.space.left || bytes == 0;
-        if fits { Ok(()) } else { Err(self.too_much(bytes)) }
-    }
-
-    #[cold]
-    fn too_much(&self, bytes: u64) -> SendError {
-        let (waiting, Space { most, .. }) = (self.fx.unwritten, self.fx.space);
-        if bytes > MAX_UNWRITTEN {
-            let detail = format!("{bytes} bytes at once, at most {MAX_UNWRITTEN} on a disk");
-            SendError::new(ErrorKind::MessageSizeExceeded).with_detail(detail)
-        } else if bytes > most {
-            let detail = format!("{bytes} bytes at once, and the disk has space for {most}");
-            SendError::new(ErrorKind::QuotaExceeded).with_detail(detail)
-        } else {
-            SendError::new(ErrorKind::ServiceBusy).with_detail(format!("{waiting} bytes wait for the disk"))
-        }
+        let lack = |Lack { kind, detail }| SendError::new(kind).with_detail(detail);
+        self.fx.check_unwritten(bytes).map_err(lack)
     }
 
     /// Sets how many bytes the disk has space for, while no batch is being written.

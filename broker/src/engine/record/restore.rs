@@ -2,10 +2,10 @@ use std::collections::BTreeMap;
 
 use consign_core::message::EntityPath;
 
-use super::{CounterRecord, EntityKind, EntityRecord, IdRecord, MessageRecord, SessionRecord, changes::MAX_UNWRITTEN};
+use super::{CounterRecord, EntityKind, EntityRecord, IdRecord, MessageRecord, SessionRecord};
 use crate::{
     Quirks,
-    engine::{Engine, Entity, LastSaid, Role, StoreId, Subscription, Topic, entity_mut, store::Store, time::Now},
+    engine::{Engine, Entity, LastSaid, Role, StoreId, Subscription, Topic, entity_mut, space::MAX_UNWRITTEN, store::Store, time::Now},
 };
 
 /// Why a record does not fit the records before it.
@@ -114,9 +114,11 @@ impl Restoring {
 
     /// Returns the engine, and its number of messages. Events that came due while no broker was open are applied
     /// here, each at its own instant. Then messages that another entity has to accept are tried again.
-    pub(crate) fn finish(self) -> (Engine, u64) {
+    ///
+    /// The disk has space for `space` bytes. What does not fit follows with the next batches.
+    pub(crate) fn finish(self, space: u64) -> (Engine, u64) {
         let Self { mut engine, now, by_serial, messages, hold_locks } = self;
-        engine.fx.record(hold_locks, MAX_UNWRITTEN);
+        engine.fx.record(hold_locks, space.min(MAX_UNWRITTEN));
         engine.fx.note().leaving.clear();
         for (_, entity) in &mut engine.entities {
             entity.store.finish_restoring(&mut engine.fx);

@@ -107,9 +107,10 @@ impl Store {
         }
     }
 
-    /// Records that the state of a session has changed.
-    pub(super) fn session_changed(&mut self, id: Box<str>, fx: &mut Effects) {
+    /// Records that the state of a session has changed, and by how many bytes the batch grows with it.
+    pub(super) fn session_changed(&mut self, id: Box<str>, written: u64, fx: &mut Effects) {
         self.changes.sessions.insert(id);
+        fx.grow_unwritten(written);
         self.list(fx);
     }
 

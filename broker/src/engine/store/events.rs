@@ -48,6 +48,10 @@ impl Store {
             }
             Event::SessionEnds => {
                 let (_, lane) = self.sessions.as_ref()?.first_end()?;
+                #[cfg(feature = "durable")]
+                if !self.end_locks_of_session(instant, lane, fx) {
+                    return None;
+                }
                 self.totals.locks_lost += 1;
                 self.end_session(instant, lane, Failure::Counts, fx);
             }

@@ -170,6 +170,21 @@ impl Store {
         self.tidy_session(lane);
     }
 
+    /// Ends locks of a session whose time has passed; `false` if the rest waits for the disk. The session stays locked
+    /// meanwhile.
+    #[cfg(feature = "durable")]
+    pub(super) fn end_locks_of_session(&mut self, instant: Ticks, lane: u32, fx: &mut Effects) -> bool {
+        let Some(session) = &self.lanes[lane as usize].session else { return true };
+        let held: Vec<u32> = session.locks.iter(&self.entries).collect();
+        held.into_iter().all(|key| {
+            let has_space = !fx.has_enough_unwritten();
+            if has_space {
+                self.unlock(key, instant, Failure::Counts, fx);
+            }
+            has_space
+        })
+    }
+
     pub(crate) fn session_state(&mut self, lane: u32, lock: u64) -> Result<Option<Bytes>, Refused> {
         self.held_session(lane, lock).map(|session| session.state.clone())
     }
@@ -195,13 +210,17 @@ impl Store {
         if after.saturating_sub(before) > available {
             return Err(Refused::Full);
         }
+        let id = fx.is_recorded().then(|| session.id.clone());
+        if let Some(id) = id {
+            let is_written = !self.changes.sessions.contains(&id);
+            let written = if is_written { after } else { after.saturating_sub(before) };
+            fx.check_state(after > before, written)?;
+            self.session_changed(id, written, fx);
+        }
+        let session = self.held_session(lane, lock)?;
         std::mem::swap(&mut session.state, state);
         session.updated = now.utc;
-        let id = fx.is_recorded().then(|| session.id.clone());
         self.size = self.size - before + after;
-        if let Some(id) = id {
-            self.session_changed(id, fx);
-        }
         Ok(())
     }
 

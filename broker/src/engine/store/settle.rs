@@ -5,8 +5,8 @@ use consign_core::{
     time::Timestamp,
 };
 
-use super::{Effects, Now, Part, Store, events::Failure};
-use crate::sabotage::Defect;
+use super::{Effects, Now, Part, Store, changes::CHANGED, events::Failure};
+use crate::{engine::space::Lack, sabotage::Defect};
 
 /// Why a settlement, or a call on a session, had no effect.
 #[derive(Debug, PartialEq)]
@@ -27,6 +27,8 @@ pub(crate) enum Refused {
     Full,
     /// The entity is closed to receivers; the lock holds.
     Disabled,
+    /// The disk does not take it now; the lock holds.
+    Disk(Box<Lack>),
 }
 
 /// The settlement that a lease requests.
@@ -54,6 +56,36 @@ impl Store {
         }
         let part = self.held(now, key, lock)?;
         self.settle_otherwise(now, key, part, disposition, fx).map(|()| None)
+    }
+
+    /// Does the same, where the disk, if there is one, has space for what a settlement writes. A completion frees space.
+    #[inline]
+    pub(in super::super) fn settle_if_it_fits(
+        &mut self,
+        now: Now,
+        key: u32,
+        lock: u64,
+        disposition: &Disposition,
+        fx: &mut Effects,
+    ) -> Result<Option<Stored>, Refused> {
+        if matches!(disposition, Disposition::Complete) {
+            return self.complete(now, key, lock, fx).map(Some);
+        }
+        let part = self.held(now, key, lock)?;
+        check(part, disposition)?;
+        fx.check_settlement(self.written_by(key, disposition))?;
+        self.settle_otherwise(now, key, part, disposition, fx).map(|()| None)
+    }
+
+    /// Returns the bytes that a settlement adds to what waits for the disk.
+    fn written_by(&self, key: u32, disposition: &Disposition) -> u64 {
+        let entry = &self.entries[key as usize];
+        match disposition {
+            Disposition::Complete => 0,
+            _ if entry.marks & CHANGED != 0 => 0,
+            Disposition::Abandon(changes) if entry.part != Part::Main && changes.is_empty() => 0,
+            _ => entry.size,
+        }
     }
 
     /// Removes the message of the delivery that `key` and `lock` name.
@@ -114,23 +146,23 @@ impl Store {
         Ok(())
     }
 
-    /// Whether [`Store::settle`] would accept this, and how many bytes that would free.
+    /// Whether [`Store::settle`] would accept this, and how many bytes that would free and write.
     pub(in super::super) fn check_settlement(
         &self,
         now: Now,
         key: u32,
         lock: u64,
         settlement: &Settlement,
-    ) -> Result<u64, Refused> {
+    ) -> Result<(u64, u64), Refused> {
         if !self.settings.status.allows_receive() {
             return Err(Refused::Disabled);
         }
         let part = self.held(now, key, lock)?;
         match settlement {
-            Settlement::By(Disposition::Complete) => Ok(self.entries[key as usize].size),
-            Settlement::By(disposition) => check(part, disposition).map(|()| 0),
+            Settlement::By(Disposition::Complete) => Ok((self.entries[key as usize].size, 0)),
+            Settlement::By(disposition) => check(part, disposition).map(|()| (0, self.written_by(key, disposition))),
             Settlement::Renew if self.is_in_session(key) => Err(Refused::InSession),
-            Settlement::Renew => Ok(0),
+            Settlement::Renew => Ok((0, 0)),
         }
     }
 

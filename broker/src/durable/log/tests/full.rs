@@ -97,6 +97,27 @@ fn a_batch_that_is_too_large_for_the_disk_is_not_the_end() {
 }
 
 /// Rules: I-07.
+///
+/// Also when the reserve is used up, and only the rest of a segment is left.
+#[test]
+fn what_a_journal_has_space_for_is_committed() {
+    let disk = SimulatedDisk::new();
+    disk.set_faults(Faults { capacity: 4 << 20, ..Faults::NONE });
+    disk.set_reserve(RESERVE);
+    let mut journal = open(&disk).unwrap();
+    let mut least = u64::MAX;
+    for number in 0..1_000_u32 {
+        least = least.min(journal.space());
+        if journal.space() < 8 << 10 {
+            break;
+        }
+        let length = usize::try_from(journal.space()).unwrap().min(BATCH) - (4 << 10);
+        journal.commit(&put(&number.to_be_bytes(), length), true).unwrap();
+    }
+    assert!(least < 8 << 10, "{least} bytes are left");
+}
+
+/// Rules: I-07.
 #[test]
 fn the_reserve_is_real() {
     let folder = tempfile::tempdir().unwrap();
