@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use consign_amqp::{
-    client, mapping,
+    client,
+    engine::CommandError,
+    mapping,
     types::{Accepted, DeliveryState, Error, Modified, Rejected, Released},
     value::{Map, Symbol},
 };
@@ -35,16 +37,29 @@ impl Held {
             return ready(match settler.settle([self.id], &state) {
                 Ok(1..) => Ok(()),
                 Ok(0) => Err(lost()),
-                Err(error) => Err(not_begun(error)),
+                Err(error) => return self.finish_smaller(state, error),
             });
         }
         let confirmations = match settler.begin_confirmed([self.id], &state) {
             Ok(confirmations) => confirmations,
-            Err(error) => return ready(Err(not_begun(error))),
+            Err(error) => return self.finish_smaller(state, error),
         };
         Box::pin(async move {
             confirmations.wait().await.pop().map_or(Ok(()), |answer| self.origin.confirmed(answer, &state))
         })
+    }
+
+    /// Reports a rejection without its properties where the peer takes no frame as large as that: the message would stay
+    /// locked.
+    fn finish_smaller(self, state: DeliveryState, error: client::Error) -> Settling {
+        if let (client::Error::Command(CommandError::FrameTooLarge { .. }), DeliveryState::Rejected(rejected)) =
+            (&error, &state)
+            && let Some(why) = rejected.error.as_ref().filter(|why| why.info.is_some())
+        {
+            let error = Some(Error { info: None, ..why.clone() });
+            return self.finish(Rejected { error }.into());
+        }
+        ready(Err(not_begun(error)))
     }
 
     pub(super) fn complete(self) -> Settling {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use consign::{
     Message,
-    message::EntityPath,
+    message::{ApplicationProperties, EntityPath},
     settlement::{DeadLetter, DeadLetterReason},
     time::Timestamp,
     transport::{Capability, ErrorKind, ReceiverExt, Sender, Transport},
@@ -35,6 +35,27 @@ async fn a_broker_can_dead_letter_by_itself() {
     assert_eq!(text(&delivery), "a");
     let warned = lines.of("consign::amqp10");
     assert!(warned.iter().any(|line| line.starts_with("WARN") && line.contains("the broker decides")), "{warned:?}");
+}
+
+/// Rules: K-277.
+#[tokio::test]
+async fn a_dead_letter_that_is_larger_than_a_frame_is_rejected_without_its_properties() {
+    for confirms in [true, false] {
+        let options = Amqp10::options().dead_letters(DeadLetters::Reject).confirm_settlements(confirms);
+        let Some(bench) = Bench::with(options).await else { return };
+        let dead = EntityPath::new(&format!("dead/{}", bench.queue)).unwrap();
+        bench.proton.queues().create(dead.as_str()).await.unwrap();
+        bench.send(["a"]).await;
+        let mut properties = ApplicationProperties::new();
+        for name in ["x", "y", "z"] {
+            properties.insert(name, "v".repeat(30_000));
+        }
+        let mut large = because();
+        large.changes = properties.into();
+        bench.receiver().await.receive().await.unwrap().dead_letter(large).await.unwrap();
+        let delivery = timeout(SOON, receiver(&bench.amqp, &dead).await.receive()).await.unwrap().unwrap();
+        assert_eq!(text(&delivery.message), "a");
+    }
 }
 
 /// Rules: K-278.
