@@ -118,7 +118,8 @@ impl Live {
         if credit == 0 && self.origin.waiting.is_new() {
             log::warn(&self.origin.source.path, TOO_MANY);
         }
-        if self.credit != credit {
+        // Less than the broker has already is not requested either.
+        if self.credit < credit {
             self.credit = self.link.request(credit)?;
         }
         Ok(())

@@ -66,6 +66,29 @@ async fn messages_on_their_way_are_released_when_the_receiver_stops() {
 
 /// Rules: K-273.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_of_an_earlier_larger_receive_are_released_when_the_receiver_stops() {
+    let Some(bench) = Bench::new().await else { return };
+    let proxy = Proxy::to(bench.proton.socket()).await.unwrap();
+    let amqp = Amqp10::connect(&format!("amqp10://{}", proxy.address())).await.unwrap();
+    let mut receiver = super::receiver(&amqp, &bench.queue).await;
+    begin(&mut receiver, 5);
+    // It is answered after the credit was given.
+    amqp.sender(&bench.queue).await.unwrap();
+    proxy.freeze(true);
+    bench.send(["a", "b", "c"]).await;
+    begin(&mut receiver, 1);
+    proxy.freeze(false);
+    let delivery = timeout(SOON, receiver.receive()).await.unwrap().unwrap();
+    assert_eq!(text(&delivery.message), "a");
+    // So have the others arrived.
+    amqp.sender(&bench.queue).await.unwrap();
+    timeout(SOON, receiver.stopped()).await.unwrap();
+    assert_eq!(next(&bench).await, "b");
+    delivery.complete().await.unwrap();
+}
+
+/// Rules: K-273.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn prefetched_messages_are_released_when_the_receiver_stops() {
     let Some(bench) = Bench::with(Amqp10::options().prefetch(10)).await else { return };
     bench.send(["a", "b", "c"]).await;
