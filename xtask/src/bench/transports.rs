@@ -163,9 +163,9 @@ fn of_kinds(report: &Value) -> Vec<Figure> {
         let messages = if matches!(what, "call" | "dead-lettered") { 2.0 } else { 1.0 };
         let time = 1e6 / per_second;
         let client = one["client_us"].as_f64()?;
-        let server = one["server_us"].as_f64().map(|server| format!(", server {}", round(server)));
+        let server = one["server_us"].as_f64().map_or_else(String::new, |server| format!(", server {}", round(server)));
         Some(Figure {
-            about: format!("CPU time: client {}{}", round(client), server.unwrap_or_default()),
+            about: format!("CPU time: client {}{server}", round(client)),
             floor: Some(round(time / to_plain * messages)),
             ..Figure::new(Part::Kinds, format!("kinds/{transport}, {what}"), "microseconds per message", round(time))
         })
