@@ -14,9 +14,9 @@ mod effects;
 mod forward;
 mod ids;
 mod notice;
-mod space;
 #[cfg(feature = "durable")]
 pub(super) mod record;
+mod space;
 mod store;
 mod time;
 mod topic;

@@ -159,7 +159,10 @@ fn a_session_ends_as_far_as_the_disk_takes_it() {
     assert!(batches > 1);
     let mut again = queue.accept_session("a").unwrap();
     let deliveries = again.receive_batch(COUNT).now_or_never().unwrap().unwrap();
-    assert!(deliveries.iter().all(|delivery| delivery.message.received().unwrap().delivery_count == 2), "each counts once");
+    assert!(
+        deliveries.iter().all(|delivery| delivery.message.received().unwrap().delivery_count == 2),
+        "each counts once"
+    );
 }
 
 /// Rules: D-07.

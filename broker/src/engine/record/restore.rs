@@ -5,7 +5,10 @@ use consign_core::message::EntityPath;
 use super::{CounterRecord, EntityKind, EntityRecord, IdRecord, MessageRecord, SessionRecord};
 use crate::{
     Quirks,
-    engine::{Engine, Entity, LastSaid, Role, StoreId, Subscription, Topic, entity_mut, space::MAX_UNWRITTEN, store::Store, time::Now},
+    engine::{
+        Engine, Entity, LastSaid, Role, StoreId, Subscription, Topic, entity_mut, space::MAX_UNWRITTEN, store::Store,
+        time::Now,
+    },
 };
 
 /// Why a record does not fit the records before it.

@@ -37,12 +37,12 @@ impl Held {
             return ready(match settler.settle([self.id], &state) {
                 Ok(1..) => Ok(()),
                 Ok(0) => Err(lost()),
-                Err(error) => return self.finish_smaller(state, error),
+                Err(error) => return self.finish_smaller(&state, error),
             });
         }
         let confirmations = match settler.begin_confirmed([self.id], &state) {
             Ok(confirmations) => confirmations,
-            Err(error) => return self.finish_smaller(state, error),
+            Err(error) => return self.finish_smaller(&state, error),
         };
         Box::pin(async move {
             confirmations.wait().await.pop().map_or(Ok(()), |answer| self.origin.confirmed(answer, &state))
@@ -51,9 +51,9 @@ impl Held {
 
     /// Reports a rejection without its properties where the peer takes no frame as large as that: the message would stay
     /// locked.
-    fn finish_smaller(self, state: DeliveryState, error: client::Error) -> Settling {
+    fn finish_smaller(self, state: &DeliveryState, error: client::Error) -> Settling {
         if let (client::Error::Command(CommandError::FrameTooLarge { .. }), DeliveryState::Rejected(rejected)) =
-            (&error, &state)
+            (&error, state)
             && let Some(why) = rejected.error.as_ref().filter(|why| why.info.is_some())
         {
             let error = Some(Error { info: None, ..why.clone() });
