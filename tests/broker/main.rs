@@ -29,6 +29,7 @@ mod sessions;
 mod settlement;
 mod snapshot;
 mod support;
+mod topic_quotas;
 mod topics;
 mod transactions;
 mod waiting;

@@ -12,8 +12,9 @@ use consign_core::{
 
 use super::{
     Engine, Entity, Role, StoreId,
-    check::{Balance, check_batch, scheduled_at},
+    check::{check_batch, scheduled_at},
     entity_mut,
+    load::{Balance, Incoming},
     store::{Arrival, Number, Seen},
     time::Now,
 };
@@ -88,7 +89,7 @@ impl Engine {
             .check_open(id)
             .and_then(|()| if is_batch { check_batch(&arrivals) } else { Ok(()) })
             .and_then(|()| self.check_disk(&arrivals))
-            .and_then(|()| self.check_all(now, id, arrivals.iter(), Balance::default()))
+            .and_then(|()| self.check_all(now, id, arrivals.iter().map(Incoming::Sent), Balance::default()))
             .and_then(|_| self.check_keys(id, &arrivals));
         if let Err(error) = checked {
             self.fx.note().dropped.extend(arrivals.into_iter().map(|arrival| arrival.message));

@@ -1,7 +1,5 @@
 //! Whether an entity accepts messages: its state, its limits and its quota.
 
-use std::collections::BTreeSet;
-
 use consign_core::{
     administration::QueueSettings,
     message::{Stored, limits},
@@ -13,30 +11,13 @@ use super::{
     Engine, Entity, Role, StoreId,
     effects::Effects,
     entity_mut,
-    store::{Arrival, Id, Seen, common_key},
+    load::{Balance, Incoming, Load},
+    store::{Arrival, Seen, common_key},
     time::Now,
 };
 
 /// The maximum bytes of a batch, bodies and properties.
 pub(crate) const MAX_BATCH: usize = 1 << 20;
-
-/// What a send adds to an entity.
-#[derive(Debug, Default)]
-struct Load {
-    bytes: u64,
-    ids: BTreeSet<Id>,
-    /// Whether the size of the copies of a topic is an estimate; `bytes` is not too low.
-    is_estimate: bool,
-}
-
-/// The other changes of a transaction to the bytes of an entity.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Balance {
-    /// The bytes that it removes.
-    pub(super) freed: u64,
-    /// The bytes that it keeps as dead letters.
-    pub(super) kept: u64,
-}
 
 impl Engine {
     /// Whether the disk, if there is one, has space for a message, and could read it again.
@@ -92,9 +73,10 @@ impl Engine {
     #[inline(never)]
     fn check_by_load(&mut self, now: Now, id: StoreId, arrival: &Arrival) -> Result<(), SendError> {
         let mut load = Load::default();
-        self.weigh(now, id, arrival, &mut load, true)?;
+        let incoming = Incoming::Sent(arrival);
+        self.weigh(now, id, incoming, &mut load)?;
         let checked = match self.check_load(now, id, &load, 0) {
-            Err(_) if load.is_estimate => self.check_exactly(now, id, std::iter::once(arrival), Balance::default()),
+            Err(_) if load.is_estimate => self.check_exactly(now, id, std::iter::once(incoming), Balance::default()),
             checked => checked,
         };
         checked.map(drop)
@@ -105,12 +87,12 @@ impl Engine {
         &mut self,
         now: Now,
         id: StoreId,
-        arrivals: impl Iterator<Item = &'a Arrival> + Clone,
+        arrivals: impl Iterator<Item = Incoming<'a>> + Clone,
         balance: Balance,
     ) -> Result<u64, SendError> {
         let mut load = Load { bytes: balance.kept, ..Load::default() };
         for arrival in arrivals.clone() {
-            self.weigh(now, id, arrival, &mut load, true)?;
+            self.weigh(now, id, arrival, &mut load)?;
         }
         match self.check_load(now, id, &load, balance.freed) {
             Err(_) if load.is_estimate => self.check_exactly(now, id, arrivals, balance),
@@ -124,12 +106,13 @@ impl Engine {
         &mut self,
         now: Now,
         id: StoreId,
-        arrivals: impl Iterator<Item = &'a Arrival>,
+        arrivals: impl Iterator<Item = Incoming<'a>>,
         balance: Balance,
     ) -> Result<u64, SendError> {
-        let mut load = Load { bytes: balance.kept, ..Load::default() };
+        let upcoming = self.entity(id).map(|entity| entity.store.upcoming());
+        let mut load = Load { bytes: balance.kept, upcoming, ..Load::default() };
         for arrival in arrivals {
-            self.weigh(now, id, arrival, &mut load, false)?;
+            self.weigh(now, id, arrival, &mut load)?;
         }
         self.check_load(now, id, &load, balance.freed)
     }
@@ -154,14 +137,11 @@ impl Engine {
 
     /// Whether the entity accepts a message like this, and what it adds to the load.
     #[inline]
-    fn weigh(
-        &mut self,
-        now: Now,
-        id: StoreId,
-        arrival: &Arrival,
-        load: &mut Load,
-        is_estimate: bool,
-    ) -> Result<(), SendError> {
+    fn weigh(&mut self, now: Now, id: StoreId, incoming: Incoming<'_>, load: &mut Load) -> Result<(), SendError> {
+        let (Incoming::Sent(arrival) | Incoming::Reserved(arrival)) = incoming else {
+            load.number(now, incoming.arrival());
+            return Ok(());
+        };
         let Some(entity) = entity_mut(&mut self.entities, id) else { return Err(gone()) };
         admits(entity, arrival)?;
         match entity.store.look_for_duplicate(now, arrival.message.properties()) {
@@ -170,13 +150,17 @@ impl Engine {
             Some(Seen::New(id)) if !load.ids.insert(id) => return Ok(()),
             Some(Seen::New(_)) | None => {}
         }
-        let is_copied =
-            matches!(entity.role, Role::Topic(_)) && scheduled_at(&arrival.message, now, &self.fx).is_none();
-        let bytes = if is_copied {
-            load.is_estimate = is_estimate;
-            self.bytes_of_copies(now, id, arrival, is_estimate)
-        } else {
-            arrival.size
+        let is_scheduled = scheduled_at(&arrival.message, now, &self.fx).is_some();
+        let is_copied = matches!(entity.role, Role::Topic(_)) && !is_scheduled;
+        let has_number = is_scheduled && matches!(incoming, Incoming::Reserved(_));
+        let number = if has_number { None } else { load.number(now, arrival) };
+        let bytes = match number {
+            _ if !is_copied => arrival.size,
+            Some(number) => self.bytes_of_copies(id, arrival, number),
+            None => {
+                load.is_estimate = true;
+                self.most_bytes_of_copies(id, arrival)
+            }
         };
         load.bytes = load.bytes.saturating_add(bytes);
         Ok(())

@@ -13,6 +13,7 @@ mod declare;
 mod effects;
 mod forward;
 mod ids;
+mod load;
 mod notice;
 #[cfg(feature = "durable")]
 pub(super) mod record;

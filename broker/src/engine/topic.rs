@@ -45,21 +45,33 @@ impl Engine {
         self.fx.note().dropped.push(arrival.message);
     }
 
-    /// Returns the bytes that the copies of a message count. An estimate does not evaluate the rules and is never too
-    /// low: a copy for each of them, with as many properties as it may have.
-    pub(super) fn bytes_of_copies(&self, now: Now, id: StoreId, arrival: &Arrival, is_estimate: bool) -> u64 {
-        let Some(Role::Topic(topic)) = self.entity(id).map(|entity| &entity.role) else { return 0 };
-        let subscriptions = topic.subscriptions.values().filter_map(|id| match &self.entity(*id)?.role {
+    /// Returns the bytes that the copies of a message count: a copy for each rule, with as many properties as it may
+    /// have. It does not evaluate the rules, and is never too low.
+    pub(super) fn most_bytes_of_copies(&self, id: StoreId, arrival: &Arrival) -> u64 {
+        let most = arrival.size + limits::ALL_PROPERTIES_BYTES as u64;
+        self.subscriptions_of(id).map(|subscription| most.saturating_mul(subscription.rules.len() as u64)).sum()
+    }
+
+    /// Returns the bytes that the copies of a message count which will have this number.
+    pub(super) fn bytes_of_copies(&self, id: StoreId, arrival: &Arrival, number: Number) -> u64 {
+        let Some(entity) = self.entity(id) else { return 0 };
+        let mut stored = arrival.message.clone();
+        clamp(&mut stored, entity.store.settings().default_time_to_live);
+        let arrival = Arrival { message: stored, ..*arrival };
+        let message = accepted(&arrival, number.sequence, number.enqueued);
+        self.subscriptions_of(id).map(|subscription| size_of_copies(subscription, &message, arrival.size)).sum()
+    }
+
+    /// Returns the subscriptions of a topic.
+    fn subscriptions_of(&self, id: StoreId) -> impl Iterator<Item = &Subscription> {
+        let ids = match self.entity(id).map(|entity| &entity.role) {
+            Some(Role::Topic(topic)) => Some(topic.subscriptions.values()),
+            _ => None,
+        };
+        ids.into_iter().flatten().filter_map(|id| match &self.entity(*id)?.role {
             Role::Subscription(subscription) => Some(&**subscription),
             _ => None,
-        });
-        if is_estimate {
-            let most = arrival.size + limits::ALL_PROPERTIES_BYTES as u64;
-            return subscriptions.map(|subscription| most.saturating_mul(subscription.rules.len() as u64)).sum();
-        }
-        // It has no number yet.
-        let message = accepted(arrival, SequenceNumber::new(0), now.utc);
-        subscriptions.map(|subscription| size_of_copies(subscription, &message, arrival.size)).sum()
+        })
     }
 
     fn copy_to(&mut self, now: Now, id: StoreId, mut arrival: Arrival) {

@@ -9,8 +9,9 @@ use consign_core::{
 
 use super::{
     Engine, Part, Role, StoreId,
-    check::{Balance, check_message, gone},
+    check::{check_message, gone},
     entity_mut,
+    load::{Balance, Incoming},
     store::{Arrival, Number, Refused, Settlement, common_key},
     time::Now,
 };
@@ -112,20 +113,21 @@ impl Engine {
         }
         self.fx.check_settlement(settled).map_err(Rejected::Settle)?;
         self.check_disk(plan.sends.iter().map(|send| &send.arrival)).map_err(|error| Rejected::Send(error, 0))?;
-        let mut by_entity: BTreeMap<StoreId, (usize, Vec<&Arrival>)> = BTreeMap::new();
+        let mut by_entity: BTreeMap<StoreId, (usize, Vec<Incoming<'_>>)> = BTreeMap::new();
         for (at, send) in plan.sends.iter().enumerate() {
-            let PlannedSend { to, via, arrival, .. } = send;
+            let PlannedSend { to, via, arrival, reserved, .. } = send;
             if via.is_some_and(|via| self.entity(via).is_none()) {
                 return Err(Rejected::Send(gone(), at));
             }
             let keeper = self.keeper(send).and_then(|via| self.entity(via));
             let Some(keeper) = keeper.map(|entity| &entity.store) else {
-                by_entity.entry(*to).or_insert((at, Vec::new())).1.push(arrival);
+                let incoming = reserved.map_or(Incoming::Sent(arrival), |_| Incoming::Reserved(arrival));
+                by_entity.entry(*to).or_insert((at, Vec::new())).1.push(incoming);
                 continue;
             };
             check_message(keeper.settings(), arrival).map_err(|error| Rejected::Send(error, at))?;
             balances.entry(keeper.id()).or_default().kept += arrival.size;
-            by_entity.entry(keeper.id()).or_insert((at, Vec::new()));
+            by_entity.entry(keeper.id()).or_insert((at, Vec::new())).1.push(Incoming::Kept(arrival));
         }
         let mut bytes = settled;
         for (id, (first, messages)) in &by_entity {

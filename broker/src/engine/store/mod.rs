@@ -53,7 +53,7 @@ pub(crate) use self::{
     duplicates::{Id, Seen},
     entry::{Entry, Place},
     events::Event,
-    numbers::{Number, PARTITIONS, common_key},
+    numbers::{Number, PARTITIONS, Upcoming, common_key},
     peek::Peeked,
     receive::{Locked, Source},
     sessions::Accepted,
@@ -279,6 +279,11 @@ impl Store {
     #[inline]
     pub(super) fn number(&mut self, now: Now, message: &Stored) -> Number {
         self.numbers.next(now.utc, message.properties(), self.settings.duplicate_detection.is_some())
+    }
+
+    /// Returns the numbers that the next messages will have.
+    pub(super) fn upcoming(&self) -> Upcoming {
+        Upcoming::new(self.numbers.clone(), self.settings.duplicate_detection.is_some())
     }
 
     /// Stores a numbered message, where it can be received.

@@ -1,8 +1,10 @@
-use super::entry::Entry;
 use consign_core::{
-    message::{Properties, SequenceNumber},
+    message::{Properties, SequenceNumber, Stored},
     time::Timestamp,
 };
+
+use super::entry::Entry;
+use crate::engine::time::Now;
 
 #[cfg(feature = "durable")]
 use crate::engine::record::{CounterRecord, LastNumber};
@@ -13,20 +15,20 @@ pub(crate) const PARTITIONS: u16 = 16;
 const PARTITION_SHIFT: u32 = 48;
 
 /// The numbers and times that an entity assigns when it accepts a message.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Numbers {
     order: u64,
     last_enqueued: Timestamp,
     kind: Kind,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Kind {
     Plain(SequenceNumber),
     Partitioned(Box<Partitions>),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Partitions {
     last: [u64; PARTITIONS as usize],
     /// The partition of the next message without a key.
@@ -39,6 +41,23 @@ pub(crate) struct Number {
     pub(crate) sequence: SequenceNumber,
     pub(crate) order: u64,
     pub(crate) enqueued: Timestamp,
+}
+
+/// The numbers that an entity will assign next.
+#[derive(Debug)]
+pub(crate) struct Upcoming {
+    numbers: Numbers,
+    by_id: bool,
+}
+
+impl Upcoming {
+    pub(super) fn new(numbers: Numbers, by_id: bool) -> Self {
+        Self { numbers, by_id }
+    }
+
+    pub(crate) fn next(&mut self, now: Now, message: &Stored) -> Number {
+        self.numbers.next(now.utc, message.properties(), self.by_id)
+    }
 }
 
 impl Numbers {
