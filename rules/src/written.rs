@@ -20,6 +20,7 @@ use super::{CorrelationFilter, Filter, Parameters, Rule, SqlAction, SqlFilter};
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct WrittenRule<V> {
     name: String,
     filter: WrittenFilter<V>,
@@ -33,7 +34,7 @@ pub struct WrittenRule<V> {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", bound(deserialize = "V: Deserialize<'de>"))]
+#[serde(rename_all = "snake_case", deny_unknown_fields, bound(deserialize = "V: Deserialize<'de>"))]
 enum WrittenFilter<V> {
     True,
     False,
@@ -88,8 +89,8 @@ impl<V> WrittenRule<V> {
         Ok(Self { name: rule.name().to_owned(), filter, parameters, action, action_parameters })
     }
 
-    /// The rule that was written, with its values by `read`. Errors: those of `read`; and a name, an expression or a filter
-    /// that this version of the library refuses, as it may one of a later version.
+    /// The rule that was written, with its values by `read`. Errors: those of `read`; and a name, an expression, a
+    /// filter or a property that this version of the library refuses, as it may one of a later version.
     pub fn into_rule(self, mut read: impl FnMut(V) -> Result<PropertyValue, BoxError>) -> Result<Rule, BoxError> {
         let filter: Filter = match self.filter {
             WrittenFilter::True => Filter::True,
@@ -107,6 +108,9 @@ impl<V> WrittenRule<V> {
                     )*};
                 }
                 keys!(add);
+                if let Some(unknown) = system.keys().next() {
+                    return Err(format!("a correlation filter has no property `{unknown}`").into());
+                }
                 for (key, value) in properties {
                     filter = filter.property(key, read(value)?);
                 }
@@ -195,8 +199,12 @@ mod tests {
             r#"{"name":"a","filter":{"sql":"n >"}}"#,
             r#"{"name":"a","filter":"true","action":"SET"}"#,
             r#"{"name":"a","filter":{"correlation":{"system":{"subject":"%"},"properties":{"n":7}}}}"#,
+            r#"{"name":"a","filter":{"correlation":{"system":{"subject":"x"},"of_a_later_version":"x"}}}"#,
+            r#"{"name":"a","filter":"true","of_a_later_version":"x"}"#,
         ] {
             read(text).unwrap_err();
         }
+        let unknown = r#"{"name":"a","filter":{"correlation":{"system":{"subject":"x","label":"urgent"}}}}"#;
+        assert_eq!(read(unknown).unwrap_err().to_string(), "a correlation filter has no property `label`");
     }
 }

@@ -96,5 +96,12 @@ fn rules_choose_the_messages_of_a_subscription() {
     shell.ok(&["send", "events", "--body", "a large one", "-p", "size:i64=11"]);
     assert_eq!(shell.bodies(red), ["red paint", "a large one"]);
     shell.fails(2, &["entities", "rules", "create", red, "wrong", "--sql", "size >"]);
+    let refused = |options: &[&str], names: &str| {
+        let error = shell.fails(2, &[&["entities", "rules", "create", red, "wrong"], options].concat());
+        assert!(error.contains(names), "{error}");
+    };
+    refused(&["--correlation", "subject=a", "--correlation", "label=urgent"], "`label`");
+    refused(&["--correlation", "subject=a", "--correlation", "subject=b"], "`subject` is given twice");
+    refused(&["--property", "n=a", "--property", "n:i64=1"], "`n` is given twice");
     shell.fails(3, &["entities", "rules", "delete", red, "nothing"]);
 }

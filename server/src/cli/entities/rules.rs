@@ -1,5 +1,7 @@
 //! `consign entities rules`.
 
+use std::fmt;
+
 use clap::{Args, Subcommand};
 use consign::{
     message::EntityPath,
@@ -111,22 +113,31 @@ impl Create {
             Some(sql) => json!({ "sql": sql }),
             None if self.correlation.is_empty() && self.property.is_empty() => json!("true"),
             None => {
-                let system: Map<_, _> =
-                    self.correlation.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
-                let properties: Map<_, _> = self
-                    .property
-                    .iter()
-                    .map(|property| (property.name.clone(), Value::from(text::write(&property.value))))
-                    .collect();
-                json!({ "correlation": { "system": system, "properties": properties } })
+                let system = self.correlation.iter().map(|(name, value)| (name, value.clone()));
+                let properties = self.property.iter();
+                let properties = properties.map(|property| (&property.name, text::write(&property.value)));
+                json!({ "correlation": { "system": by_name(system)?, "properties": by_name(properties)? } })
             }
         };
         let written = json!({ "name": self.name, "filter": filter, "action": self.action });
-        let refused = |text: String| Failure::new(Exit::Usage, "InvalidArgument", format!("the rule: {text}"));
-        let written: WrittenRule<String> =
-            serde_json::from_value(written).map_err(|error| refused(error.to_string()))?;
-        written.into_rule(|value| Ok(text::read(&value)?)).map_err(|error| refused(error.to_string()))
+        let written: WrittenRule<String> = serde_json::from_value(written).map_err(|error| refused(error))?;
+        written.into_rule(|value| Ok(text::read(&value)?)).map_err(|error| refused(error))
     }
+}
+
+fn refused(text: impl fmt::Display) -> Failure {
+    Failure::new(Exit::Usage, "InvalidArgument", format!("the rule: {text}"))
+}
+
+/// The properties of a filter. Of two with one name only one would be in it.
+fn by_name<'a>(properties: impl Iterator<Item = (&'a String, String)>) -> Result<Map<String, Value>, Failure> {
+    let mut map = Map::new();
+    for (name, value) in properties {
+        if map.insert(name.clone(), value.into()).is_some() {
+            return Err(refused(format_args!("`{name}` is given twice")));
+        }
+    }
+    Ok(map)
 }
 
 /// The rule as an object: its name, its filter and its action.
