@@ -220,7 +220,10 @@ impl SendLayer {
         let created = begin.span(|| attributes::ids(properties));
         let span = created.context.span();
         inject(span.span_context(), properties, self.telemetry.metrics());
-        span.end();
+        // The span of one that is not recorded may be that of the caller.
+        if created.is_recording {
+            span.end();
+        }
         span.span_context().clone()
     }
 }

@@ -148,3 +148,17 @@ async fn a_send_is_a_child_of_the_current_span() {
     work.span().end();
     assert_eq!(bench.spans().tree(), ["Producer send orders < work", "Internal work"]);
 }
+
+/// Rules: O-14.
+#[tokio::test(start_paused = true)]
+async fn a_batch_without_spans_does_not_end_the_current_one() {
+    let bench = Bench::new();
+    let queue = bench.queue("orders");
+    let work = opentelemetry::Context::current_with_span(bench.tracers.tracer("test").start("work"));
+    let mut stack = bench.telemetry.send("orders").layer(SendService::new(queue.sender().unwrap()));
+    let batch = Batch::from([Message::new("a"), Message::new("b")]);
+    stack.send(batch).with_context(work.with_telemetry_suppressed()).await.unwrap();
+    assert!(work.span().is_recording());
+    work.span().end();
+    assert_eq!(bench.spans().tree(), ["Internal work"]);
+}
