@@ -1,17 +1,22 @@
 //! Rules of a subscription.
 
+use std::collections::HashSet;
+
 use consign_amqp::{
     mapping,
     value::{Described, List, Map, Value},
 };
-use consign_core::transport::ErrorKind;
-use consign_rules::{CorrelationFilter, Filter, Parameters, Rule, SqlAction, SqlFilter};
+use consign_core::{time::Timestamp, transport::ErrorKind};
+use consign_rules::{CorrelationFilter, Filter, Parameters, Rule, RuleSet, SqlAction, SqlFilter};
 
 use super::{Management, missing};
 use crate::error::Failure;
 
 /// The rules of a page.
 const PAGE: i32 = 100;
+
+/// The most rules that are read.
+const MOST: usize = RuleSet::MAX_CORRELATION_RULES + RuleSet::MAX_SQL_RULES;
 
 /// What the service has for a filter that is always true, and for one that never is.
 const TRUE: &str = "1=1";
@@ -39,14 +44,14 @@ impl Management {
 
     /// Returns all rules, by pages.
     pub(crate) async fn rules(&self) -> Result<Vec<Rule>, Failure> {
-        let mut rules = Vec::new();
+        let mut rules = Read::default();
         loop {
             let mut body = Map::default();
-            body.push("skip", i32::try_from(rules.len()).unwrap_or(i32::MAX));
+            body.push("skip", i32::try_from(rules.entries).unwrap_or(i32::MAX));
             body.push("top", PAGE);
             let reply = self.call("com.microsoft:enumerate-rules", body).await?;
             if reply.status == 204 {
-                return Ok(rules);
+                return Ok(rules.rules);
             }
             let page = match reply.body.get("rules") {
                 Some(Value::List(List(page))) => &page[..],
@@ -54,12 +59,41 @@ impl Management {
                 _ => return Err(missing("rules")),
             };
             if page.is_empty() {
-                return Ok(rules);
+                return Ok(rules.rules);
             }
-            for entry in page {
-                rules.push(read(entry).ok_or_else(unreadable)??);
+            rules.add(page)?;
+        }
+    }
+}
+
+/// The rules of the pages so far.
+#[derive(Default)]
+struct Read {
+    rules: Vec<Rule>,
+    names: HashSet<Box<str>>,
+    /// Those that were there before are among them.
+    entries: usize,
+}
+
+impl Read {
+    /// Adds a page. A rule that was created meanwhile moves others to the next page, so some of a page may be known. If
+    /// all are, the server sends the same page for ever.
+    fn add(&mut self, page: &[Value]) -> Result<(), Failure> {
+        let before = self.rules.len();
+        self.entries += page.len();
+        for entry in page {
+            let rule = read(entry).ok_or_else(unreadable)??;
+            if self.names.insert(rule.name().into()) {
+                self.rules.push(rule);
             }
         }
+        if self.rules.len() == before {
+            return Err(Failure::new(ErrorKind::General, "the server sends the same page of rules again"));
+        }
+        if self.rules.len() > MOST {
+            return Err(Failure::new(ErrorKind::General, format!("the server has more than {MOST} rules")).for_good());
+        }
+        Ok(())
     }
 }
 
@@ -187,8 +221,12 @@ fn read(entry: &Value) -> Option<Result<Rule, Failure>> {
     let mut rest = rest.iter();
     let action = rest.next().and_then(parts);
     let name = rest.next()?.as_str()?;
+    let created = match rest.next() {
+        Some(Value::Timestamp(created)) => Some(Timestamp::from_millis(created.0)),
+        _ => None,
+    };
     let mut rule = match Rule::new(name, filter) {
-        Ok(rule) => rule,
+        Ok(rule) => rule.with_created(created),
         Err(error) => return Some(Err(not_ours(&error))),
     };
     if let Some((Kind::SqlAction, [text, ..])) = action {
@@ -262,6 +300,25 @@ mod tests {
             assert_eq!(filter.as_str(), "n > 5");
         }
         assert!(read(&entry(Value::Null)).is_none());
+    }
+
+    /// Rules: G-40.
+    #[test]
+    fn a_server_that_repeats_a_page_is_an_error() {
+        let of = |name: String| {
+            let filter = described(0x0000_0013_7000_0007_u64.into(), vec![]);
+            entry(described(0x0000_0137_0000_0004_u64.into(), vec![filter, Value::Null, name.into()]))
+        };
+        let page = |names: [&str; 2]| names.map(|name| of(name.to_owned()));
+        let mut read = Read::default();
+        read.add(&page(["a", "b"])).unwrap();
+        read.add(&page(["b", "c"])).unwrap();
+        assert_eq!(read.rules.iter().map(Rule::name).collect::<Vec<_>>(), ["a", "b", "c"]);
+        assert_eq!(read.entries, 4);
+        assert_eq!(read.add(&page(["a", "b"])).unwrap_err().kind(), ErrorKind::General);
+        let many: Vec<Value> = (0..=MOST).map(|number| of(number.to_string())).collect();
+        assert_eq!(Read::default().add(&many).unwrap_err().kind(), ErrorKind::General);
+        Read::default().add(&many[1..]).unwrap();
     }
 
     /// Rules: G-30.

@@ -120,6 +120,9 @@ async fn a_url_has_administration_and_rules() {
     transport.delete_rule(&subscription, "$Default").await.unwrap();
     let rules = transport.rules(&subscription).await.unwrap();
     assert!(matches!(&rules[..], [one] if one.name() == "large" && matches!(one.filter(), Filter::Sql(_))));
+    let here = server.server.broker().topic("prices").unwrap().subscription("audit").unwrap().rules();
+    assert!(here[0].created().is_some());
+    assert_eq!(rules[0].created(), here[0].created());
     for n in [1_i32, 7] {
         let message = Message::builder().property("n", n).build("a").unwrap();
         transport.sender(&topic).await.unwrap().send(message).await.unwrap();
