@@ -15,7 +15,7 @@ use crate::{
 
 /// Returns the context of a message, if it has one.
 pub(crate) fn extract(properties: &Properties) -> Option<SpanContext> {
-    TraceContext::of(properties).ok().flatten().map(|context| to_span(&context))
+    TraceContext::of(properties).ok().flatten().map(|context| to_span(&context).0)
 }
 
 /// Returns the same, and counts a malformed context.
@@ -26,10 +26,12 @@ pub(crate) fn extract_counted(properties: &Properties, metrics: &Metrics) -> Opt
     };
     let context = read?;
     let state = properties.application_properties().get(TraceContext::TRACESTATE).and_then(PropertyValue::as_str);
-    if context.state().is_none() && state.is_some_and(|state| !state.is_empty()) {
+    let is_malformed = context.state().is_none() && state.is_some_and(|state| !state.is_empty());
+    let (span, is_whole) = to_span(&context);
+    if is_malformed || !is_whole {
         metrics.lost(Lost::MalformedState);
     }
-    Some(to_span(&context))
+    Some(span)
 }
 
 /// Writes the context of a span into a message. A message in which it does not fit has none.
@@ -40,11 +42,21 @@ pub(crate) fn inject(span: &SpanContext, properties: &mut Properties, metrics: &
     }
 }
 
-fn to_span(context: &TraceContext) -> SpanContext {
+/// Returns the context as OpenTelemetry has it, and whether its state is whole.
+fn to_span(context: &TraceContext) -> (SpanContext, bool) {
     let flags = if context.is_sampled() { TraceFlags::SAMPLED } else { TraceFlags::default() };
-    let state = context.state().and_then(|state| TraceState::from_str(state).ok()).unwrap_or_default();
+    let (state, is_whole) = context.state().map_or((TraceState::NONE, true), to_state);
     let (trace, span) = (TraceId::from_bytes(context.trace_id()), SpanId::from_bytes(context.span_id()));
-    SpanContext::new(trace, span, flags, true, state)
+    (SpanContext::new(trace, span, flags, true, state), is_whole)
+}
+
+/// Returns the entries that OpenTelemetry accepts, and whether these are all: it refuses some that the grammar has.
+fn to_state(text: &str) -> (TraceState, bool) {
+    if let Ok(state) = TraceState::from_str(text) {
+        return (state, true);
+    }
+    let accepted = text.split(',').filter(|entry| TraceState::from_str(entry).is_ok()).collect::<Vec<_>>().join(",");
+    (TraceState::from_str(&accepted).unwrap_or_default(), false)
 }
 
 /// Returns the context of a span. `None` if it is not valid: the message keeps its own context.

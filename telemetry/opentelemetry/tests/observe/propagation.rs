@@ -86,6 +86,27 @@ async fn a_malformed_context_is_ignored_and_counted() {
     assert_eq!(series, expected(&counts));
 }
 
+/// Rules: O-02.
+/// The longest system id that the grammar permits is one that opentelemetry refuses.
+#[tokio::test(start_paused = true)]
+async fn entries_of_the_state_that_opentelemetry_refuses_are_left_out_and_counted() {
+    let bench = Bench::new();
+    let queue = bench.queue("orders");
+    let sender = queue.sender().unwrap();
+    let refused = "tenant@fourteen-bytes=1";
+    for state in [format!("a=1,{refused},b=2"), refused.to_owned()] {
+        assert!(TraceContext::parse(ELSEWHERE).unwrap().with_state(&state).state().is_some());
+        let message = Message::builder().property("traceparent", ELSEWHERE).property("tracestate", state);
+        sender.send(message.build("").unwrap()).await.unwrap();
+    }
+    let handler = service_fn(async |_: Message| Ok::<_, BoxError>(Disposition::Complete));
+    bench.handle(&queue, handler).await;
+    let states: Vec<_> = bench.spans().0.iter().map(|span| span.span_context.trace_state().header()).collect();
+    assert_eq!(states, ["a=1,b=2", ""]);
+    let lost = "consign.trace.not_propagated consign.trace.part=malformed_tracestate";
+    assert_eq!(bench.series().get(lost), Some(&2));
+}
+
 /// Rules: O-03.
 #[tokio::test(start_paused = true)]
 async fn a_message_without_space_is_sent_without_a_context() {
