@@ -1,5 +1,6 @@
 //! Which headers are application properties.
 
+use consign_core::message::TraceContext;
 use http::HeaderName;
 
 /// Headers of HTTP and of programs between a client and a server.
@@ -77,6 +78,13 @@ pub(super) fn is_property(name: &HeaderName) -> bool {
     let is_authorization = name.starts_with("servicebus") && name.ends_with("authorization");
     let has_prefix = PREFIXES.iter().any(|prefix| *prefix != "servicebus" && name.starts_with(prefix));
     !(is_authorization || has_prefix || STANDARD.contains(&name))
+}
+
+/// Returns the application property of a header, whose name is in lower case. The only standard name of a property that is not
+/// is restored, so that it is found.
+pub(super) fn key(name: &HeaderName) -> &str {
+    let name = name.as_str();
+    if name.eq_ignore_ascii_case(TraceContext::DIAGNOSTIC_ID) { TraceContext::DIAGNOSTIC_ID } else { name }
 }
 
 /// Returns the header of an application property. None if a header cannot have that name, or is none of a property.

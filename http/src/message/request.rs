@@ -74,7 +74,7 @@ fn application_properties(headers: &HeaderMap) -> Result<ApplicationProperties, 
     let mut properties = ApplicationProperties::new();
     for (name, value) in headers.iter().filter(|(name, _)| names::is_property(name)) {
         let text = std::str::from_utf8(value.as_bytes()).map_err(|_| MessageError::header(name.as_str()))?;
-        if properties.insert(name.as_str(), user_property::read(text)).is_some() {
+        if properties.insert(names::key(name), user_property::read(text)).is_some() {
             return Err(MessageError::header(name.as_str()));
         }
     }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use consign_core::{
     Message,
-    message::{PropertyValue, Value},
+    message::{PropertyValue, TraceContext, Value},
     time::Timestamp,
 };
 use consign_http::{EXACT_PROPERTIES, MessageErrorKind as Kind, from_request, to_request};
@@ -156,6 +156,19 @@ fn a_date_has_no_comments() {
     assert_eq!(refusal(&[("BrokerProperties", &scheduled)]), Kind::BrokerProperty);
     let quoted = format!("\"{date}\"");
     assert_eq!(read(&[("at", &quoted)]).application_properties().get("at"), Some(&PropertyValue::from(date)));
+}
+
+/// Rules: HT-17, O-01.
+#[test]
+fn the_trace_of_an_older_client_has_its_name() {
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let message = read(&[("Diagnostic-Id", parent), ("Other-Id", "a")]);
+    let names: Vec<_> = message.application_properties().iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["Diagnostic-Id", "other-id"]);
+    let context = TraceContext::of(message.properties()).unwrap().unwrap();
+    assert_eq!(context.to_string(), parent);
+    let (headers, body) = to_request(&message, false).unwrap();
+    assert_eq!(from_request(&headers, body).unwrap().properties(), message.properties());
 }
 
 /// Rules: HT-17.
