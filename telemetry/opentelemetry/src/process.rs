@@ -53,7 +53,7 @@ use crate::{
 ///
 /// [`Parent`](crate::Parent) sets the parent of the span. A `traceparent` that breaks the grammar of W3C Trace Context is
 /// ignored, and counted. The span is current in the handler, so that its sends, calls and logs are inside of the span. Without
-/// a provider no context is read.
+/// a provider the context of the message is current instead.
 ///
 /// # Consumed messages
 ///
@@ -76,7 +76,7 @@ use crate::{
 /// # Cost
 ///
 /// A span with its attributes, a duration and a count. If the span is not recorded, the attributes of the message are not set.
-/// Without a provider it allocates nothing.
+/// Without a provider the context of a message is one allocation, and a message without one costs none.
 #[derive(Clone, Debug)]
 pub struct ProcessLayer {
     telemetry: Telemetry,
