@@ -158,6 +158,22 @@ async fn application_properties_are_edited_with_their_types() {
     assert_eq!((properties.get("gone"), copy.dead_letter_reason()), (None, None));
 }
 
+/// Rules: HT-46.
+#[tokio::test]
+async fn a_job_that_does_not_handle_all_says_so() {
+    const LOOKED_AT: usize = 200_000;
+    let broker = Broker::new();
+    let queue = queue(&broker);
+    bury(&queue, letters(LOOKED_AT + 1, "R")).await;
+    let mut browser = Browser::new(&Page::builder(broker).build());
+    let confirm = "/$page/confirm?action=remove&path=orders";
+    browser.get(confirm).await.has("Remove the first 200000 dead letters");
+    let begun = browser.submit(confirm, "/$page/jobs", &[("action", "remove"), ("path", "orders")]).await;
+    let job = browser.get(&begun.location()).await;
+    job.has("Remove the first 200000 dead letters of orders");
+    job.has("of 200000 done");
+}
+
 /// Rules: HT-46, HT-49.
 #[tokio::test]
 async fn dead_letters_behind_many_others_are_handled() {

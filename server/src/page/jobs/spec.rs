@@ -39,6 +39,9 @@ pub(in super::super) struct Spec {
     pub(in super::super) last: u64,
     /// So many matched.
     pub(in super::super) matching: u64,
+    /// They are the first ones: there are more than were looked at.
+    #[serde(default)]
+    pub(in super::super) is_cut: bool,
     /// When it begins, in milliseconds since 1970: the end of the window in which it can be undone.
     pub(in super::super) begins_at: i64,
     pub(in super::super) created_at: i64,
@@ -79,9 +82,12 @@ impl Spec {
     /// What it does, for people.
     pub(super) fn title(&self) -> String {
         let entity = &self.entity.0;
+        let matching = self.matching;
         let what = match (&self.group, self.number) {
             (_, Some(number)) => format!("dead letter {number} of {entity}"),
+            (Some(_), None) if self.is_cut => format!("the first {matching} of a group of dead letters of {entity}"),
             (Some(_), None) => format!("a group of dead letters of {entity}"),
+            (None, None) if self.is_cut => format!("the first {matching} dead letters of {entity}"),
             (None, None) => format!("all dead letters of {entity}"),
         };
         match self.action {

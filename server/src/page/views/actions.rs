@@ -79,25 +79,35 @@ struct Confirm {
     is_subscription: bool,
 }
 
-/// The dead letters of a group: the last one, and how many there are.
+/// The dead letters of a group.
+#[derive(Default)]
+struct Matching {
+    last: SequenceNumber,
+    count: u64,
+    /// A job handles these alone, as there are more than were looked at.
+    is_cut: bool,
+}
+
 async fn matching(
     shared: &Shared,
     entity: &EntityPath,
     group: Option<&str>,
     number: Option<u64>,
-) -> Result<(SequenceNumber, u64), PageError> {
-    let (mut last, mut matching) = (SequenceNumber::default(), 0);
+) -> Result<Matching, PageError> {
+    let mut found = Matching::default();
     if let Some(number) = number.map(SequenceNumber::new) {
         let is_there =
             !shared.supports(Capability::Peek) || browse::find(shared, &entity.dead_letter(), number).await?.is_some();
-        return Ok((number, is_there.into()));
+        return Ok(Matching { last: number, count: is_there.into(), is_cut: false });
     }
-    groups::each(shared, entity, &groups::filter(group), |dead| {
-        last = last.max(dead.sequence_number());
-        matching += 1;
+    let is_all = groups::each(shared, entity, &groups::filter(group), |dead| {
+        found.last = found.last.max(dead.sequence_number());
+        found.count += 1;
     })
     .await?;
-    Ok((last, matching))
+    // Without numbers, a job does not end at the last one.
+    found.is_cut = !is_all && shared.supports(Capability::SequenceNumbers);
+    Ok(found)
 }
 
 fn some(text: String) -> Option<String> {
@@ -111,15 +121,16 @@ pub(super) async fn confirm(
 ) -> Answer {
     let path = entity(&asked.path)?.parent();
     let group = some(asked.group);
-    let count = match asked.action {
+    let found = match asked.action {
         Action::Purge => None,
-        Action::Resubmit | Action::Remove => Some(matching(&shared, &path, group.as_deref(), asked.number).await?.1),
+        Action::Resubmit | Action::Remove => Some(matching(&shared, &path, group.as_deref(), asked.number).await?),
     };
-    let letters = match (count, asked.number) {
+    let letters = match (&found, asked.number) {
         (None, _) => String::new(),
         (_, Some(number)) => format!("dead letter {number}"),
-        (Some(1), None) => "1 dead letter".to_owned(),
-        (Some(count), None) => format!("{count} dead letters"),
+        (Some(Matching { count: 1, .. }), None) => "1 dead letter".to_owned(),
+        (Some(Matching { count, is_cut: true, .. }), None) => format!("the first {count} dead letters"),
+        (Some(Matching { count, .. }), None) => format!("{count} dead letters"),
     };
     let (action, what) = match asked.action {
         Action::Resubmit => ("resubmit", format!("Resubmit {letters}")),
@@ -130,7 +141,7 @@ pub(super) async fn confirm(
         frame: Frame::new(what.clone(), &session),
         head: Head::of(&shared, &path).await,
         what,
-        is_empty: count == Some(0),
+        is_empty: found.is_some_and(|found| found.count == 0),
         action,
         target: target_of(&path).to_string(),
         is_subscription: path.subscription().is_some(),
@@ -163,10 +174,10 @@ pub(super) async fn begin(State(shared): State<Arc<Shared>>, Form(begun): Form<B
     }
     let per_second =
         number(begun.per_second, "The rate")?.map(|rate: u64| u32::try_from(rate).unwrap_or(u32::MAX).max(1));
-    let (last, matching) = match begun.action {
-        Action::Purge => (SequenceNumber::default(), 0),
+    let found = match begun.action {
+        Action::Purge => Matching::default(),
         Action::Resubmit | Action::Remove => match matching(&shared, &path, group.as_deref(), one).await? {
-            (_, 0) => {
+            Matching { count: 0, .. } => {
                 return Err(PageError::refused(StatusCode::CONFLICT, "These dead letters are not there any more."));
             }
             found => found,
@@ -182,8 +193,9 @@ pub(super) async fn begin(State(shared): State<Arc<Shared>>, Form(begun): Form<B
         target: EntityPathText(target),
         content_type,
         per_second,
-        last: last.get(),
-        matching,
+        last: found.last.get(),
+        matching: found.count,
+        is_cut: found.is_cut,
         begins_at: now.saturating_add(shared.undo_window).as_millis(),
         created_at: now.as_millis(),
     };
