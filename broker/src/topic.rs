@@ -7,7 +7,7 @@ use consign_core::{
     time::Timestamp,
     transport::{ErrorKind, ManageError, SendError},
 };
-use consign_rules::Rule;
+use consign_rules::{Rule, RuleSet};
 
 use super::{
     Acknowledged, Queue, QueueSender,
@@ -279,8 +279,30 @@ impl Subscription {
     /// Returns the rules, by name.
     #[must_use]
     pub fn rules(&self) -> Vec<Rule> {
+        self.of_rules(|rules| rules.iter().cloned().collect())
+    }
+
+    /// Returns the rules of a page: by name, at most `top` after the first `skip`. It copies no others.
+    #[must_use]
+    pub fn rules_page(&self, skip: usize, top: usize) -> Vec<Rule> {
+        self.of_rules(|rules| rules.iter().skip(skip).take(top).cloned().collect())
+    }
+
+    /// Returns the number of rules.
+    #[must_use]
+    pub fn rule_count(&self) -> usize {
+        self.of_rules(RuleSet::len)
+    }
+
+    /// Returns the rule of that name, in any case.
+    #[must_use]
+    pub fn rule(&self, name: &str) -> Option<Rule> {
+        self.of_rules(|rules| rules.get(name).cloned())
+    }
+
+    fn of_rules<T: Default>(&self, of: impl FnOnce(&RuleSet) -> T) -> T {
         let (now, store) = (self.queue.shared.now(), self.queue.store);
-        self.queue.shared.with(|state| state.engine.rules(now, store))
+        self.queue.shared.with(|state| state.engine.of_rules(now, store, of))
     }
 }
 

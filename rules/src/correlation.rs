@@ -97,6 +97,10 @@ fn is_whole(real: f64, whole: i128) -> bool {
 }
 
 impl CorrelationFilter {
+    pub(super) fn size(&self) -> usize {
+        self.texts.iter().map(|(_, text)| text.len()).sum::<usize>() + self.properties.size()
+    }
+
     /// Starts a filter.
     pub fn builder() -> CorrelationFilterBuilder {
         CorrelationFilterBuilder { filter: Self { texts: Vec::new(), properties: ApplicationProperties::new() } }

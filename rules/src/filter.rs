@@ -35,6 +35,14 @@ impl Filter {
         }
     }
 
+    pub(super) fn size(&self) -> usize {
+        match self {
+            Self::True | Self::False => 0,
+            Self::Correlation(filter) => filter.size(),
+            Self::Sql(filter) => filter.as_str().len() + filter.parameters().size(),
+        }
+    }
+
     pub(super) fn can_fail(&self) -> bool {
         matches!(self, Self::Sql(_))
     }

@@ -3,7 +3,7 @@ use consign_core::{
     time::Timestamp,
 };
 
-use super::{Filter, SqlAction};
+use super::{Filter, SqlAction, set::key};
 
 /// A rule of a subscription: which messages it takes, and what it changes on its copy.
 ///
@@ -50,6 +50,18 @@ impl Rule {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns whether this is the rule of that name, in any case.
+    #[must_use]
+    pub fn is_named(&self, name: &str) -> bool {
+        key(&self.name) == key(name)
+    }
+
+    /// Bytes that it counts for against the limit of a set.
+    pub(super) fn size(&self) -> usize {
+        let action = self.action.as_ref().map_or(0, |action| action.as_str().len() + action.parameters().size());
+        self.name.len() + self.filter.size() + action
     }
 
     /// Returns the filter.

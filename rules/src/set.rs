@@ -16,6 +16,7 @@ pub struct RuleSet {
     rules: BTreeMap<Box<str>, Arc<Entry>>,
     index: Index,
     correlation: usize,
+    bytes: usize,
 }
 
 impl RuleSet {
@@ -23,11 +24,13 @@ impl RuleSet {
     pub const MAX_SQL_RULES: usize = 2_000;
     /// Most rules with a correlation filter.
     pub const MAX_CORRELATION_RULES: usize = 100_000;
+    /// Most bytes of all rules: their names, their expressions, and the properties and the parameters with their values.
+    pub const MAX_BYTES: usize = 64 << 20;
 
     /// No rule: no message. A new subscription has the set that is the default.
     #[must_use]
     pub fn empty() -> Self {
-        Self { rules: BTreeMap::new(), index: Index::default(), correlation: 0 }
+        Self { rules: BTreeMap::new(), index: Index::default(), correlation: 0, bytes: 0 }
     }
 
     /// The set with this rule only.
@@ -40,6 +43,16 @@ impl RuleSet {
 
     /// Adds a rule.
     pub fn create(&mut self, rule: Rule) -> Result<(), RuleSetError> {
+        let size = self.bytes.saturating_add(rule.size());
+        if size > Self::MAX_BYTES && !self.rules.contains_key(&key(rule.name())) {
+            return Err(RuleSetError::TooManyBytes { limit: Self::MAX_BYTES, size });
+        }
+        self.restore(rule)
+    }
+
+    /// Adds a rule that was stored. A version without [`RuleSet::MAX_BYTES`] may have stored more.
+    #[doc(hidden)]
+    pub fn restore(&mut self, rule: Rule) -> Result<(), RuleSetError> {
         let key = key(rule.name());
         if self.rules.contains_key(&key) {
             return Err(RuleSetError::AlreadyExists);
@@ -60,6 +73,7 @@ impl RuleSet {
     pub fn remove(&mut self, name: &str) -> Result<Rule, RuleSetError> {
         let entry = self.rules.remove(&key(name)).ok_or(RuleSetError::NotFound)?;
         self.correlation -= usize::from(is_correlation(&entry.rule));
+        self.bytes -= entry.rule.size();
         self.index.remove(&entry);
         Ok(Arc::try_unwrap(entry).map_or_else(|shared| shared.rule.clone(), |entry| entry.rule))
     }
@@ -125,6 +139,7 @@ impl RuleSet {
 
     fn insert(&mut self, key: Box<str>, rule: Rule) {
         self.correlation += usize::from(is_correlation(&rule));
+        self.bytes += rule.size();
         let entry = Arc::new(Entry { key: key.clone(), rule });
         self.index.insert(Arc::clone(&entry));
         self.rules.insert(key, entry);
@@ -151,7 +166,8 @@ impl Default for RuleSet {
     }
 }
 
-fn key(name: &str) -> Box<str> {
+/// What equal names share.
+pub(super) fn key(name: &str) -> Box<str> {
     name.to_lowercase().into()
 }
 
@@ -172,6 +188,13 @@ pub enum RuleSetError {
         /// The largest number that is allowed.
         limit: usize,
     },
+    /// The rules would have `size` bytes, more than `limit`.
+    TooManyBytes {
+        /// [`RuleSet::MAX_BYTES`].
+        limit: usize,
+        /// The bytes of all rules with the new one.
+        size: usize,
+    },
 }
 
 impl fmt::Display for RuleSetError {
@@ -180,6 +203,9 @@ impl fmt::Display for RuleSetError {
             Self::AlreadyExists => f.write_str("the rule exists"),
             Self::NotFound => f.write_str("no such rule"),
             Self::TooManyRules { limit } => write!(f, "the subscription has the maximum of {limit} rules of this kind"),
+            Self::TooManyBytes { limit, size } => {
+                write!(f, "the rules of the subscription would have {size} bytes, at most {limit}")
+            }
         }
     }
 }
@@ -192,7 +218,7 @@ impl From<RuleSetError> for ManageError {
         let kind = match error {
             RuleSetError::AlreadyExists => ErrorKind::AlreadyExists,
             RuleSetError::NotFound => ErrorKind::EntityNotFound,
-            RuleSetError::TooManyRules { .. } => ErrorKind::QuotaExceeded,
+            RuleSetError::TooManyRules { .. } | RuleSetError::TooManyBytes { .. } => ErrorKind::QuotaExceeded,
         };
         Self::new(kind).with_detail(error.to_string())
     }

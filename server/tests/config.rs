@@ -55,6 +55,17 @@ fn a_file_of_the_emulator_creates_its_entities() {
 }
 
 #[test]
+fn a_rule_of_a_file_replaces_one_of_its_name_in_any_case() {
+    let broker = Broker::new();
+    for name in ["\u{c4}", "\u{e4}"] {
+        let text = format!("[topics.t]\n[subscriptions.t.s]\n[[rules.t.s]]\nname = '{name}'\nsql = 'n = 1'");
+        Config::from_toml(&text).unwrap().apply(&broker).unwrap();
+        let rules = broker.topic("t").unwrap().subscription("s").unwrap().rules();
+        assert_eq!(rules.iter().map(|rule| rule.name().to_owned()).collect::<Vec<_>>(), [name]);
+    }
+}
+
+#[test]
 fn settings_of_existing_entities_change_and_fixed_ones_are_errors() {
     let broker = Broker::new();
     broker.create_queue("orders", QueueSettings::default()).unwrap();

@@ -5,6 +5,7 @@ use consign::{
         Copies, CorrelationFilter, EvaluationError, Filter, Rule, RuleError, RuleSet, RuleSetError, SqlAction,
         SqlFilter,
     },
+    transport::{ErrorKind, ManageError},
 };
 
 use crate::support::message;
@@ -163,6 +164,39 @@ fn rules_are_bounded_by_kind() {
     assert_eq!(rules.len(), 100_002);
     rules.remove("5").unwrap();
     rules.create(subject("more", "x")).unwrap();
+}
+
+/// Rules: T-57.
+/// Attacks: 102.
+#[test]
+fn rules_are_bounded_by_their_bytes() {
+    let value = "x".repeat(65_000);
+    let large = |name: String| {
+        let filter = CorrelationFilter::builder().property("k", value.as_str()).build().unwrap();
+        Rule::new(name, filter).unwrap()
+    };
+    let of = |count: usize| (0..count).map(|index| large(format!("{index:05}"))).collect::<Vec<_>>();
+    let each = 65_000 + 1 + 5;
+    let most = RuleSet::MAX_BYTES / each;
+    let mut rules = RuleSet::empty();
+    for rule in of(most) {
+        rules.create(rule).unwrap();
+    }
+    let (limit, size) = (64 << 20, (most + 1) * each);
+    assert_eq!(rules.create(large("other".to_owned())), Err(RuleSetError::TooManyBytes { limit, size }));
+    assert_eq!(ManageError::from(RuleSetError::TooManyBytes { limit, size }).kind(), ErrorKind::QuotaExceeded);
+    assert_eq!(rules.create(large("00000".to_owned())), Err(RuleSetError::AlreadyExists));
+    rules.create(subject("small", "x")).unwrap();
+    rules.remove("00000").unwrap();
+    rules.create(large("other".to_owned())).unwrap();
+}
+
+/// Rules: T-53.
+#[test]
+fn a_rule_has_its_name_in_any_case() {
+    let rule = sql("\u{c4}rger", "1 = 1");
+    assert!(rule.is_named("\u{e4}RGER") && !rule.is_named("other"));
+    assert_eq!(set([rule]).get("\u{e4}RGER").map(Rule::name), Some("\u{c4}rger"));
 }
 
 /// Rules: T-53.

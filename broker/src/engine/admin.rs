@@ -297,11 +297,12 @@ impl Engine {
         topic.subscriptions.values().filter_map(name).collect()
     }
 
-    pub(crate) fn rules(&mut self, now: Now, id: StoreId) -> Vec<Rule> {
+    /// Returns what a user asks for of the rules of a subscription.
+    pub(crate) fn of_rules<T: Default>(&mut self, now: Now, id: StoreId, of: impl FnOnce(&RuleSet) -> T) -> T {
         self.advance(now);
         match self.entity(id).map(|entity| &entity.role) {
-            Some(Role::Subscription(subscription)) => subscription.rules.iter().cloned().collect(),
-            _ => Vec::new(),
+            Some(Role::Subscription(subscription)) => of(&subscription.rules),
+            _ => T::default(),
         }
     }
 

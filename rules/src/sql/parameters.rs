@@ -56,6 +56,10 @@ impl Parameters {
         self.0.iter().map(|(name, value)| (&**name, value))
     }
 
+    pub(crate) fn size(&self) -> usize {
+        self.iter().map(|(name, value)| name.len() + value.size()).sum()
+    }
+
     /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {

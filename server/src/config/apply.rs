@@ -117,9 +117,8 @@ impl SubscriptionConfig {
 }
 
 fn declare_rule(subscription: &Subscription, rule: &Rule) -> Result<(), ManageError> {
-    let rules = subscription.rules();
-    match rules.iter().find(|existing| existing.name().eq_ignore_ascii_case(rule.name())) {
-        Some(existing) if existing == rule => return Ok(()),
+    match subscription.rule(rule.name()) {
+        Some(existing) if existing == *rule => return Ok(()),
         Some(existing) => drop(subscription.delete_rule(existing.name())?),
         None => {}
     }

@@ -79,6 +79,12 @@ async fn topics_subscriptions_and_rules_are_administered() {
     assert_eq!(put("/t/Subscriptions/s/Rules/r", IF_MATCH, &rule("n = 2")).await, 200);
     assert_eq!(put("/t/Subscriptions/s/Rules/r", IF_MATCH, &rule("n = =")).await, 400);
     assert_eq!(put("/t/Subscriptions/s/Rules/other", &[], &rule("n = 2")).await, 400);
+    let named = document(RuleDescription::new("\u{c4}", FilterDescription::Sql(SqlDescription::new("n = 1"))));
+    assert_eq!(put("/t/Subscriptions/s/Rules/%C3%A4", &[], &named).await, 201);
+    for (page, entries, is_last) in [("$skip=0&$top=2", 2, false), ("$skip=2&$top=2", 1, true)] {
+        let page = feed(&harness.call("GET", &format!("/t/Subscriptions/s/Rules?{page}"), &[], "").await);
+        assert_eq!((page.entries.len(), page.next.is_none()), (entries, is_last));
+    }
     let found = entry(&harness.call("GET", "/t/subscriptions/s/rules/R", &[], "").await);
     let Description::Rule(found) = found.description else { panic!() };
     assert_eq!(found.filter, FilterDescription::Sql(SqlDescription::new("n = 2")));

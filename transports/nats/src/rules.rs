@@ -48,7 +48,7 @@ impl Stored {
         let mut rules = RuleSet::empty();
         for written in all {
             let rule = read(written).map_err(|error| newer(error.to_string()))?;
-            rules.create(rule).map_err(|error| newer(error.to_string()))?;
+            rules.restore(rule).map_err(|error| newer(error.to_string()))?;
         }
         Ok(Self { rules: Arc::new(rules), at: found.sequence })
     }
@@ -101,7 +101,7 @@ impl Stored {
 fn refused(error: RuleSetError) -> ManageError {
     let kind = match error {
         RuleSetError::AlreadyExists => ErrorKind::AlreadyExists,
-        RuleSetError::TooManyRules { .. } => ErrorKind::QuotaExceeded,
+        RuleSetError::TooManyRules { .. } | RuleSetError::TooManyBytes { .. } => ErrorKind::QuotaExceeded,
         _ => ErrorKind::EntityNotFound,
     };
     ManageError::new(kind).with_detail(error.to_string())

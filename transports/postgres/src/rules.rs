@@ -53,7 +53,7 @@ impl Cache {
         let mut rules = Rules { set: RuleSet::empty(), unreadable: None };
         for (name, text) in texts {
             let read = read(text).map_err(|error| error.to_string());
-            if let Err(why) = read.and_then(|rule| rules.set.create(rule).map_err(|error| error.to_string())) {
+            if let Err(why) = read.and_then(|rule| rules.set.restore(rule).map_err(|error| error.to_string())) {
                 // It was readable when it was created, so a newer version of the library has written it.
                 log::unreadable_rule(subscription, name, &why);
                 rules.unreadable = Some(format!("rule {name:?} cannot be read: {why}"));

@@ -58,7 +58,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Result<RuleSet, Malformed> {
     let count: u64 = reader.unsigned()?;
     for _ in 0..count {
         let rule = read_rule(reader)?;
-        rules.create(rule).map_err(|_| reader.invalid("rule"))?;
+        rules.restore(rule).map_err(|_| reader.invalid("rule"))?;
     }
     Ok(rules)
 }

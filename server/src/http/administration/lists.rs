@@ -40,7 +40,8 @@ impl Request<'_> {
     pub(super) fn rules(&self, path: &EntityPath) -> Result<Feed, Refusal> {
         let (topic, subscription) = self.subscription(path)?;
         let list = format!("{}/{}", self.subscription_path(&topic, subscription.name()), self.words().1);
-        let page = self.page(&list, "Rules", subscription.rules())?;
+        let count = subscription.rule_count();
+        let page = self.page_of(&list, "Rules", count, |skip, top| subscription.rules_page(skip, top))?;
         let entries = page.items.iter().map(|rule| self.show_rule(&topic, subscription.name(), rule)).collect();
         Ok(page.feed(entries))
     }
@@ -51,17 +52,27 @@ impl Request<'_> {
     }
 
     fn page<T>(&self, list: &str, title: &str, all: Vec<T>) -> Result<Page<T>, Refusal> {
+        self.page_of(list, title, all.len(), |skip, top| all.into_iter().skip(skip).take(top).collect())
+    }
+
+    /// A page of `count` items in all.
+    fn page_of<T>(
+        &self,
+        list: &str,
+        title: &str,
+        count: usize,
+        items: impl FnOnce(usize, usize) -> Vec<T>,
+    ) -> Result<Page<T>, Refusal> {
         let skip = self.call.query.number("$skip")?.unwrap_or(0);
         let top = self.call.query.number("$top")?.unwrap_or(MAX_PAGE).min(MAX_PAGE);
-        let count = all.len() as u64;
         let as_index = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        let items: Vec<T> = all.into_iter().skip(as_index(skip)).take(as_index(top)).collect();
+        let items = items(as_index(skip), as_index(top));
         let url = self.url(&if self.call.ends_with_slash { format!("{list}/") } else { list.to_owned() });
         let end = skip.saturating_add(top);
         let mut feed = Feed::default();
         feed.title = Some(title.to_owned());
         let next = if url.contains('?') { '&' } else { '?' };
-        feed.next = (end < count && top > 0).then(|| format!("{url}{next}$skip={end}&$top={top}"));
+        feed.next = (end < count as u64 && top > 0).then(|| format!("{url}{next}$skip={end}&$top={top}"));
         feed.id = Some(url);
         Ok(Page { items, feed })
     }

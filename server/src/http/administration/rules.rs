@@ -23,14 +23,14 @@ impl Request<'_> {
 
     pub(super) fn rule(&self, path: &EntityPath, name: &str) -> Result<Entry, Refusal> {
         let (topic, subscription) = self.subscription(path)?;
-        let rule = find(&subscription, name).ok_or_else(|| missing(path, name))?;
+        let rule = subscription.rule(name).ok_or_else(|| missing(path, name))?;
         Ok(self.show_rule(&topic, subscription.name(), &rule))
     }
 
     pub(super) fn put_rule(&self, path: &EntityPath, name: &str, rule: &RuleDescription) -> Result<Entry, Refusal> {
         let (_, subscription) = self.subscription(path)?;
         let described = rule.to_rule(name)?;
-        if !described.name().eq_ignore_ascii_case(name) {
+        if !described.is_named(name) {
             return Err(Refusal::bad_request("The name of the rule differs from that in the path."));
         }
         if self.is_update {
@@ -69,10 +69,6 @@ fn replace(subscription: &Subscription, rule: Rule) -> Result<(), consign_core::
             tracing::warn!(%name, error, "an update of a rule failed, and the subscription lost the rule");
         }
     })
-}
-
-fn find(subscription: &Subscription, name: &str) -> Option<Rule> {
-    subscription.rules().into_iter().find(|rule| rule.name().to_lowercase() == name.to_lowercase())
 }
 
 fn missing(path: &EntityPath, name: &str) -> Refusal {

@@ -100,8 +100,8 @@ pub(super) fn enumerate(broker: &Broker, entity: &Entity, request: &Request) -> 
     let fields = request.fields()?;
     let skip = fields.count("skip", usize::MAX)?.unwrap_or(0);
     let top = fields.count("top", MAX_PAGE)?.unwrap_or(MAX_PAGE);
-    let rules = subscription(broker, entity)?.rules();
-    let page: Vec<Value> = rules.iter().skip(skip).take(top).map(|rule| entry(rule).into()).collect();
+    let rules = subscription(broker, entity)?.rules_page(skip, top);
+    let page: Vec<Value> = rules.iter().map(|rule| entry(rule).into()).collect();
     if page.is_empty() {
         return Ok(Response::no_content());
     }
