@@ -105,7 +105,7 @@ impl Worker {
         }
     }
 
-    /// Whether there would be no room for this id when it is committed, after those that are reserved now.
+    /// Whether a commit of this id would be refused, after those that are reserved now.
     fn is_full(&mut self, digest: u128, now: Moment) -> Result<bool, StoreError> {
         let pending = self.reserved.others(digest) + self.commits.len();
         if !self.is_full_after(pending, now.utc)? {

@@ -120,8 +120,8 @@ impl Create {
             }
         };
         let written = json!({ "name": self.name, "filter": filter, "action": self.action });
-        let written: WrittenRule<String> = serde_json::from_value(written).map_err(|error| refused(error))?;
-        written.into_rule(|value| Ok(text::read(&value)?)).map_err(|error| refused(error))
+        let written: WrittenRule<String> = serde_json::from_value(written).map_err(refused)?;
+        written.into_rule(|value| Ok(text::read(&value)?)).map_err(refused)
     }
 }
 
