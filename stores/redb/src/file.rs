@@ -100,7 +100,7 @@ impl File {
         let Some(above) = ids.checked_sub(self.max) else { return Ok(false) };
         let order = self.database.begin_read()?.open_table(ORDER)?;
         let over = order.range(..=(now.as_millis(), u128::MAX))?;
-        // So many have to make room.
+        // So many have to be forgotten first.
         let wanted = above + 1;
         let mut found = 0;
         for key in over.take(usize::try_from(wanted).unwrap_or(usize::MAX)) {

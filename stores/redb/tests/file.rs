@@ -131,13 +131,13 @@ async fn a_full_file_refuses_until_the_first_window_ends() {
 
 /// Rules: W-11.
 #[tokio::test]
-async fn what_is_in_progress_has_room_for_its_commit() {
+async fn what_is_in_progress_can_be_committed() {
     let bench = Bench::with_max_ids(3);
     let store = bench.store();
     commit(store, b"a").await;
     let (b, c) = (reserve(store, b"b").await, reserve(store, b"c").await);
     assert_eq!(fails_to_begin(store, b"d").await, StoreErrorKind::Full);
-    // A lease that is over makes room. Its commit comes too late.
+    // An id whose lease is over no longer counts. Its commit comes too late.
     bench.advance(LEASE).await;
     store.renew(&b, LEASE).await.unwrap();
     let d = reserve(store, b"d").await;

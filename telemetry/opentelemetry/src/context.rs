@@ -56,7 +56,7 @@ fn to_state(text: &str) -> (TraceState, bool) {
         return (state, true);
     }
     let accepted = text.split(',').filter(|entry| TraceState::from_str(entry).is_ok()).collect::<Vec<_>>().join(",");
-    (TraceState::from_str(&accepted).unwrap_or_default(), false)
+    (TraceState::from_str(&accepted).unwrap_or(TraceState::NONE), false)
 }
 
 /// Returns the context of a span. `None` if it is not valid: the message keeps its own context.
