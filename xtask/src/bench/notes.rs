@@ -44,8 +44,10 @@ const POSTGRES: &str = "`skip-locked` writes nothing when it receives: a row is 
      deletes it when it is completed, and beside it one row for each send and one for each receive. The row is in a table \
      with one index, and a send is one statement, which looks up the entity and its limits. In windows of 64 and 512 the \
      server takes less time than with `pgmq`. The fixed cost of a call is higher, as windows of 1 show: a receive looks for \
-     what is due, gives numbers without gaps, and stores a lock. In the client each message is a call of its own with an \
-     id, and its properties are written and read as JSON.";
+     what is due, gives numbers without gaps, and stores a lock. In the profile (callgrind, a server in single-user mode) a \
+     receive of one message takes twice the instructions of `pgmq`, a third of them to set up its plans, which have twelve \
+     index scans and three writes. A send takes twice as many too, and a completion four times. In the client each message \
+     is a call of its own with an id, and its properties are written and read as JSON.";
 
 /// The name or the prefix of a scenario, and the reason.
 const NOTES: &[(&str, &str)] = &[
