@@ -41,7 +41,7 @@ use std::{borrow::Cow, fmt};
 use tower_layer::Layer;
 
 use self::service::MessageId;
-use crate::message::random_id::random_uuid;
+use crate::message::random_id::random_uuid_text;
 
 /// Makes message ids: a closure `Fn() -> String`, or your own type.
 #[diagnostic::on_unimplemented(
@@ -70,7 +70,7 @@ pub struct RandomId;
 
 impl MakeMessageId for RandomId {
     fn make_message_id(&self) -> Cow<'static, str> {
-        uuid::Uuid::from_bytes(random_uuid()).to_string().into()
+        random_uuid_text().into()
     }
 }
 

@@ -10,6 +10,7 @@ use rand::{
     Rng, SeedableRng,
     rngs::{StdRng, SysRng},
 };
+use uuid::Uuid;
 
 use super::text::Token;
 
@@ -31,6 +32,13 @@ pub fn random_uuid() -> [u8; BYTES] {
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
     bytes
+}
+
+/// A random UUID as text, in lower case and with hyphens: the MessageId of a message that is sent without one.
+#[doc(hidden)]
+#[must_use]
+pub fn random_uuid_text() -> String {
+    Uuid::from_bytes(random_uuid()).hyphenated().encode_lower(&mut Uuid::encode_buffer()).to_owned()
 }
 
 const BYTES: usize = 16;

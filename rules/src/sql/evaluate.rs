@@ -1,6 +1,6 @@
 //! What a tree says of a message. A predicate is true, false or, as `None`, unknown.
 
-use consign_core::message::{ApplicationProperties, Message, PropertyValue};
+use consign_core::message::{ApplicationProperties, Message, PropertyValue, random_id::random_uuid};
 
 use super::{
     arithmetic, compare, like,
@@ -97,7 +97,7 @@ impl<'a> Evaluator<'a> {
         match expression {
             Expression::Constant(value) | Expression::Parameter(_, value) => Ok(Operand::Value(value)),
             Expression::Property(property) => self.property(property),
-            Expression::NewId => Ok(Operand::Owned(PropertyValue::Uuid(uuid::Uuid::new_v4().into_bytes()))),
+            Expression::NewId => Ok(Operand::Owned(PropertyValue::Uuid(random_uuid()))),
             Expression::Named(name) => {
                 let name = self.expression(name)?;
                 let place = &mut [0; 4];

@@ -8,7 +8,7 @@ use consign_amqp::{
 };
 use consign_core::{
     Message,
-    message::{EntityPath, SequenceNumber},
+    message::{EntityPath, SequenceNumber, random_id::random_uuid_text},
     settlement::DeadLetter,
     time::Timestamp,
     transport::{
@@ -156,7 +156,7 @@ impl Shared {
             return Err(Unsupported::new(Capability::Scheduling).into());
         }
         if message.message_id().is_none() {
-            message.properties_mut().stamp_message_id(uuid::Uuid::new_v4().to_string())?;
+            message.properties_mut().stamp_message_id(random_uuid_text())?;
         }
         let stamp = Stamp {
             number: self.core.numbers.next(now),

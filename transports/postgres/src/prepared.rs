@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use consign_core::{
     Message,
+    message::random_id::random_uuid_text,
     settlement::DeadLetter,
     time::Timestamp,
     transport::{ErrorKind, SendError},
 };
 use tokio_postgres::types::Type;
-use uuid::Uuid;
 
 use crate::{
     codec,
@@ -46,7 +46,7 @@ impl Prepared {
         let size = i32::try_from(message.size())
             .map_err(|_| SendError::new(ErrorKind::MessageSizeExceeded).with_detail("a message has less than 2 GiB"))?;
         if message.message_id().is_none() {
-            message.properties_mut().stamp_message_id(Uuid::new_v4().to_string())?;
+            message.properties_mut().stamp_message_id(random_uuid_text())?;
         }
         let codec::Written { properties, body } = codec::write(&message)?;
         let millis = |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);

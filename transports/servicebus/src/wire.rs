@@ -11,7 +11,7 @@ use consign_amqp::{
 };
 use consign_core::{
     Message,
-    message::{MessageBody, Received},
+    message::{MessageBody, Received, random_id::random_uuid_text},
     settlement::{Changes, DeadLetter, DeadLetterReason},
     time::Timestamp,
     transport::SendError,
@@ -42,7 +42,7 @@ fn clean(message: &mut Message) -> Result<(), SendError> {
     DeadLetter::remove_from(message);
     message.check()?;
     if message.message_id().is_none() {
-        message.properties_mut().stamp_message_id(uuid::Uuid::new_v4().to_string())?;
+        message.properties_mut().stamp_message_id(random_uuid_text())?;
     }
     Ok(())
 }

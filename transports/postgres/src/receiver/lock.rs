@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use consign_core::transport::ReceiveError;
+use consign_core::{message::random_id::random_uuid, transport::ReceiveError};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
@@ -35,7 +35,7 @@ pub(super) async fn lock(
     holder: Option<i32>,
     places: &mut Vec<Place>,
 ) -> Result<Fetched, ReceiveError> {
-    let lock = (!source.deletes).then(Uuid::new_v4);
+    let lock = (!source.deletes).then(|| Uuid::from_bytes(random_uuid()));
     let max = i32::try_from(max).unwrap_or(i32::MAX);
     let (session, session_lock) = match &source.session {
         Some((session, lock)) => (Some(session), Some(lock)),
