@@ -4,6 +4,7 @@ use std::{
     collections::HashSet,
     fs::{self, File},
     io,
+    ops::Range,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -44,6 +45,11 @@ impl Clients {
     /// The numbers of those that run.
     pub(crate) fn numbers(&self) -> Vec<u32> {
         self.running.iter().map(|(number, _)| *number).collect()
+    }
+
+    /// The numbers of all that were started: one that was killed has a history too.
+    pub(crate) fn started(&self) -> Range<u32> {
+        0..self.next
     }
 
     /// Kills a client, and starts one with a wrong clock in its place.

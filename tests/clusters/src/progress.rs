@@ -4,6 +4,7 @@ use std::{
     collections::{HashMap, HashSet},
     fs::File,
     io::{self, Read as _, Seek as _, SeekFrom},
+    ops::Range,
     path::PathBuf,
 };
 
@@ -32,8 +33,8 @@ impl Progress {
     }
 
     /// Reads what these clients have written since.
-    pub(crate) fn read(&mut self, clients: &[u32]) -> io::Result<()> {
-        for &client in clients {
+    pub(crate) fn read(&mut self, clients: Range<u32>) -> io::Result<()> {
+        for client in clients {
             let Ok(mut file) = File::open(self.folder.join(format!("client-{client}.jsonl"))) else { continue };
             let offset = self.read.entry(client).or_default();
             file.seek(SeekFrom::Start(*offset))?;

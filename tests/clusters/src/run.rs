@@ -173,7 +173,7 @@ pub(crate) async fn complete(cluster: &Cluster) -> Result<(), BoxError> {
 async fn goes_on(progress: &mut Progress, clients: &Clients, clock: Clock) -> Result<(), String> {
     let (since, began) = (clock.now(), Instant::now());
     loop {
-        progress.read(&clients.numbers()).map_err(|error| error.to_string())?;
+        progress.read(clients.started()).map_err(|error| error.to_string())?;
         let missing = progress.missing(&clients.numbers(), since);
         if missing.is_empty() {
             return Ok(());
@@ -203,7 +203,7 @@ async fn drain(progress: &mut Progress, clients: &mut Clients) -> Result<(), Box
     let (mut since, mut waiting) = (Instant::now(), usize::MAX);
     while waiting > 0 && since.elapsed() < DRAINING {
         sleep(Duration::from_millis(200)).await;
-        progress.read(&clients.numbers())?;
+        progress.read(clients.started())?;
         if progress.waiting() < waiting {
             (since, waiting) = (Instant::now(), progress.waiting());
         }
