@@ -12,45 +12,52 @@ use consign::{
     routing::Body,
     rpc::{Client, Fault, ReplyQueue, Requester, Responder, reply_senders},
     settlement::{DeadLetter, DeadLetterReason},
+    time::{Clock, SystemClock},
     transport::{AcceptSession, ReceiveMode, ReceiverExt, SendService, Sender, Session, Sessions},
 };
-use consign_nats::Nats;
-use consign_postgres::Postgres;
-use consign_rabbitmq::RabbitMq;
 use serde_json::{Value, json};
 
 use crate::{
-    contestant::{Error, Place, Unexpected, body},
-    processes::{Server, port_of},
+    alone::LONGEST,
+    contestant::{Error, Unexpected, body},
+    processes::Server,
     report::median,
-    servers::{nats, postgres, variable},
 };
 
 /// Messages of one kind in a round.
 const MESSAGES: usize = 200;
 
-/// A receive that takes longer has lost a message.
-const LONGEST: Duration = Duration::from_secs(60);
+/// How far ahead messages are scheduled. All of them are sent before.
+const AHEAD: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Plain,
     Abandoned,
     DeadLettered,
+    Scheduled,
     InSession,
     SessionEach,
     Call,
 }
 
 impl Kind {
-    const ALL: [Self; 6] =
-        [Self::Plain, Self::Abandoned, Self::DeadLettered, Self::InSession, Self::SessionEach, Self::Call];
+    const ALL: [Self; 7] = [
+        Self::Plain,
+        Self::Abandoned,
+        Self::DeadLettered,
+        Self::Scheduled,
+        Self::InSession,
+        Self::SessionEach,
+        Self::Call,
+    ];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
             Self::Abandoned => "abandoned",
             Self::DeadLettered => "dead-lettered",
+            Self::Scheduled => "scheduled",
             Self::InSession => "in a session",
             Self::SessionEach => "a session each",
             Self::Call => "call",
@@ -81,39 +88,12 @@ struct Cost {
 }
 
 /// Measures one transport in so many rounds.
-pub(crate) async fn run(transport: &str, rounds: usize, place: Place<'_>) -> Result<Value, Error> {
-    match transport {
-        "rabbitmq" => {
-            let address = variable("CONSIGN_RABBITMQ", "amqp://guest:guest@127.0.0.1:5672/%2f");
-            measured(transport, RabbitMq::connect(&address).await?, port_of(&address), rounds, place.name).await
-        }
-        "nats" => {
-            let (server, address, _) = nats::start(place, false).await?;
-            let report =
-                measured(transport, Nats::connect(&address).await?, port_of(&address), rounds, place.name).await;
-            drop(server);
-            report
-        }
-        "postgres" => {
-            let address = variable("CONSIGN_POSTGRES", postgres::ADDRESS);
-            let broker = Postgres::options().schema(place.name).connect(&address).await?;
-            broker.migrate().await?;
-            let report = measured(transport, broker.clone(), port_of(&address), rounds, "bench").await;
-            broker.pool().get().await?.batch_execute(&format!("DROP SCHEMA {} CASCADE", place.name)).await?;
-            report
-        }
-        _ => Err(Unexpected("there is no such transport").into()),
-    }
-}
-
-async fn measured<T: Sessions + Administration>(
-    name: &str,
+pub(crate) async fn measure<T: Sessions + Administration>(
     transport: T,
-    port: Option<u16>,
+    server: &Server,
     rounds: usize,
     prefix: &str,
 ) -> Result<Value, Error> {
-    let server = Server::at(port)?;
     let mut queues = Queues::new(transport, prefix).await?;
     let client = queues.caller().await?;
     let mut costs: Vec<(Kind, Vec<Cost>)> = Kind::ALL.map(|kind| (kind, Vec::new())).into();
@@ -121,8 +101,9 @@ async fn measured<T: Sessions + Administration>(
     for round in 0..=rounds {
         for (kind, costs) in &mut costs {
             let (before, began) = (server.cpu()?, Instant::now());
-            queues.handle(*kind, &client).await?;
-            let (seconds, after) = (began.elapsed().as_secs_f64() / MESSAGES as f64, server.cpu()?);
+            let idle = queues.handle(*kind, &client).await?;
+            let worked = began.elapsed().saturating_sub(idle);
+            let (seconds, after) = (worked.as_secs_f64() / MESSAGES as f64, server.cpu()?);
             if round > 0 {
                 let each = |after: u64, before: u64| (after - before) as f64 / 1e3 / MESSAGES as f64;
                 let of_server = after.server.zip(before.server).map(|(after, before)| each(after, before));
@@ -142,7 +123,7 @@ async fn measured<T: Sessions + Administration>(
             "server_us": servers.map(|all| median(all.into_iter())),
         })
     };
-    Ok(json!({ "transport": name, "kinds": costs.iter().map(figure).collect::<Vec<_>>() }))
+    Ok(json!({ "kinds": costs.iter().map(figure).collect::<Vec<_>>() }))
 }
 
 impl<T: Sessions + Administration> Queues<T> {
@@ -190,10 +171,15 @@ impl<T: Sessions + Administration> Queues<T> {
         Ok(Client::new(requester, Codecs::json()).subject("echo"))
     }
 
-    /// Sends and handles messages of one kind, one after the other.
-    async fn handle(&mut self, kind: Kind, client: &Client<Requester<SendService<T::Sender>>>) -> Result<(), Error> {
+    /// Sends and handles messages of one kind, one after the other. Returns for how long it has waited for scheduled ones.
+    async fn handle(
+        &mut self,
+        kind: Kind,
+        client: &Client<Requester<SendService<T::Sender>>>,
+    ) -> Result<Duration, Error> {
         let text = "x".repeat(self.body.len());
         let in_session = |id: &str| Message::builder().session_id(id.to_owned()).build(self.body.clone());
+        let due = (Instant::now() + AHEAD, SystemClock::new().now().utc.saturating_add(AHEAD));
         let mut session = None;
         for nth in 0..MESSAGES {
             let message = Message::new(self.body.clone());
@@ -212,6 +198,10 @@ impl<T: Sessions + Administration> Queues<T> {
                     let why = DeadLetter::new(DeadLetterReason::HandlerPermanent, "measured");
                     self.receiver.receive_within(LONGEST).await?.dead_letter(why).await?;
                     self.dead.receive_within(LONGEST).await?.complete().await?;
+                }
+                Kind::Scheduled => {
+                    let message = Message::builder().scheduled_enqueue_time(due.1).build(self.body.clone())?;
+                    self.sender.send(message).await?;
                 }
                 Kind::InSession => {
                     self.to_sessions.send(in_session("all")?).await?;
@@ -238,7 +228,15 @@ impl<T: Sessions + Administration> Queues<T> {
         if let Some(session) = session {
             session.close().await?;
         }
-        Ok(())
+        if kind != Kind::Scheduled {
+            return Ok(Duration::ZERO);
+        }
+        let idle = due.0.checked_duration_since(Instant::now()).ok_or(Unexpected("the sends took too long"))?;
+        tokio::time::sleep(idle).await;
+        for _ in 0..MESSAGES {
+            self.receiver.receive_within(LONGEST).await?.complete().await?;
+        }
+        Ok(idle)
     }
 
     async fn delete(self) -> Result<(), Error> {

@@ -4,6 +4,7 @@
 //! brokers [--only disk|transports|NAME] [--rounds N] [--window N] [--size BYTES] [--tasks N] [--folder PATH] [--json]
 //! brokers --rest QUEUES --only rabbitmq|nats|postgres
 //! brokers --kinds [--rounds N] --only rabbitmq|nats|postgres
+//! brokers --depth --only rabbitmq|nats|postgres
 //! ```
 //!
 //! A window is sent and all of it acknowledged before the next one is. `send` is that alone, `cycle` is that and then to
@@ -16,7 +17,8 @@
 //! is that of the threads, between the same two moments as the rate.
 //!
 //! `--rest` measures nothing of that, but what idle receivers of so many queues cost: tasks, memory, requests, CPU time.
-//! `--kinds` measures dead letters, sessions and calls beside plain messages, one after the other.
+//! `--kinds` measures dead letters, sessions and calls beside plain messages, one after the other. `--depth` measures messages of a
+//! queue that holds up to a million, sessions of one that has up to 10,000, and the memory of messages in flight.
 //!
 //! With windows of 1 come rounds in which 16 tasks send at once, each one message after the other. Bytes written for a
 //! byte of a message are those that this process has the system write while windows are sent: in the round that is not
@@ -25,7 +27,9 @@
 //! Each file says at its top how its contestant is set up. One that cannot start is reported as left out.
 #![forbid(unsafe_code)]
 
+mod alone;
 mod contestant;
+mod depth;
 mod disk;
 mod exchange;
 mod kinds;
@@ -37,6 +41,7 @@ mod servers;
 
 use std::{path::PathBuf, process::ExitCode};
 
+use alone::What;
 use contestant::{Entrant, Error, Part, Place, Unexpected};
 use disk::{durable, fjall, floor, handed, redb, segments, space, sqlite};
 use servers::{consign, nats, postgres, rabbitmq};
@@ -71,8 +76,9 @@ struct Options {
     tasks: Vec<usize>,
     /// Queues of idle receivers.
     rest: Option<usize>,
-    /// Whether kinds of messages are measured.
+    /// Whether kinds of messages are measured, or a queue that fills.
     kinds: bool,
+    depth: bool,
     folder: Option<PathBuf>,
     json: bool,
 }
@@ -89,14 +95,16 @@ fn main() -> ExitCode {
 
 fn options() -> Result<Options, Error> {
     let (windows, sizes, tasks) = (Vec::new(), Vec::new(), Vec::new());
-    let (only, rest, kinds, folder) = (Vec::new(), None, false, None);
-    let mut options = Options { only, rounds: 9, windows, sizes, tasks, rest, kinds, folder, json: false };
+    let (only, rest, folder) = (Vec::new(), None, None);
+    let (kinds, depth) = (false, false);
+    let mut options = Options { only, rounds: 9, windows, sizes, tasks, rest, kinds, depth, folder, json: false };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or(Unexpected("an option needs a value"));
         match &*argument {
             "--json" => options.json = true,
             "--kinds" => options.kinds = true,
+            "--depth" => options.depth = true,
             "--only" => options.only.push(value()?),
             "--rounds" => options.rounds = value()?.parse()?,
             "--window" => options.windows.push(value()?.parse()?),
@@ -125,13 +133,16 @@ fn run() -> Result<(), Error> {
     space::check(parent)?;
     let folder = tempfile::Builder::new().prefix("brokers-").tempdir_in(parent)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    if options.rest.is_some() || options.kinds {
+    if options.rest.is_some() || options.kinds || options.depth {
         for transport in &options.only {
             let unique = format!("consign_bench_{transport}_{}", std::process::id());
             let place = Place { folder: &folder.path().join(transport), name: &unique };
             let report = match options.rest {
                 Some(queues) => runtime.block_on(rest::run(transport, queues, place))?,
-                None => runtime.block_on(kinds::run(transport, options.rounds, place))?,
+                None => {
+                    let what = if options.depth { What::Depth } else { What::Kinds { rounds: options.rounds } };
+                    runtime.block_on(alone::run(transport, what, place))?
+                }
             };
             println!("{report}");
         }

@@ -33,6 +33,8 @@ pub(crate) enum Part {
     Costs,
     /// Wall clock of kinds of messages on the transports.
     Kinds,
+    /// How messages of the transports cost more while more of them wait.
+    Depth,
     /// What idle receivers cost.
     Rest,
 }

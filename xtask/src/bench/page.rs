@@ -240,7 +240,7 @@ fn plots_of_part(part: Part, figures: &[Figure]) -> Vec<Plot> {
             ]
         }
         // Peers or units differ from row to row.
-        Part::Amqp | Part::Transports | Part::Costs | Part::Kinds | Part::Rest => Vec::new(),
+        Part::Amqp | Part::Transports | Part::Costs | Part::Kinds | Part::Depth | Part::Rest => Vec::new(),
         Part::Wall => {
             let is_rate = |figure: &Figure| figure.more_is_better && !figure.name.contains("latency");
             let latency = |figure: &Figure| figure.unit == "ns";

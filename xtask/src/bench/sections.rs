@@ -158,9 +158,20 @@ pub(crate) const SECTIONS: &[Section] = &[
         text: "The time of a message from its send to its completion, one after the other, on servers on loopback. The floor is \
                the time of as many plain messages as it takes by hand: two for a dead letter, which is received from the \
                dead-letter queue, and for a call, which is a request and its reply in the same process; otherwise one. An \
-               abandoned message is received twice. `a session each` accepts a session and closes it for each message, and `in \
-               a session` once for 200 messages.",
+               abandoned message is received twice. Scheduled messages are sent 2 s ahead, and the pause between the last send \
+               and this time is not counted. `a session each` accepts a session and closes it for each message, and `in a \
+               session` once for 200 messages.",
         command: "cargo xtask bench --only transports/kinds",
+    },
+    Section {
+        part: Part::Depth,
+        title: "Growth of transports",
+        text: "The time of a message while 1,000 to 1,000,000 others of 64 bytes wait, in windows of 64 that are sent, received \
+               and completed, and the time of a session of one message while 10 to 10,000 other sessions wait, from the send to \
+               the close. A figure is how often the first size's time is in the last one's. The memory of a message in flight \
+               is measured with 8,192 that are received and not settled: that of the client has the message, that of the \
+               server is what it needs beside the waiting message.",
+        command: "cargo xtask bench --only transports/depth",
     },
     Section {
         part: Part::Rest,

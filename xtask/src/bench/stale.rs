@@ -49,7 +49,9 @@ fn sources(part: Part) -> &'static [&'static str] {
         Part::Codecs => &["codecs/src"],
         Part::Amqp => &["amqp/src"],
         Part::Growth | Part::Brokers => &["core/src", "rules/src", "broker/src"],
-        Part::Transports | Part::Costs | Part::Kinds | Part::Rest => &["core/src", "rules/src", "transports"],
+        Part::Transports | Part::Costs | Part::Kinds | Part::Depth | Part::Rest => {
+            &["core/src", "rules/src", "transports"]
+        }
     }
 }
 

@@ -78,6 +78,8 @@ pub(crate) fn short(name: &str) -> String {
         "brokers/",
         "transports/",
         "costs/",
+        "kinds/",
+        "depth/",
         "rest/",
         "codecs/",
         "growth/",

@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use super::callgrind::printed;
-use super::figure::{Figure, Part};
+use super::figure::{Figure, Part, number};
 use super::programs::BROKERS;
+use super::table::size;
 use crate::error::Error;
 
 /// What `--only` begins with.
@@ -15,11 +16,12 @@ const PAIRS: [(&str, &[&str], f64); 3] =
     [("rabbitmq", &["rabbitmq"], 0.95), ("nats", &["nats"], 0.95), ("postgres", &["skip-locked", "pgmq"], 1.0)];
 
 /// The parts of a run, and the options of the program for each.
-const PARTS: [(&str, &[&str]); 5] = [
+const PARTS: [(&str, &[&str]); 6] = [
     ("rates", &[]),
     ("sizes", &["--window", "64", "--size", "64", "--size", "65536"]),
     ("tasks", &["--tasks", "16", "--rounds", "5"]),
     ("kinds", &["--kinds"]),
+    ("depth", &["--depth"]),
     ("rest", &["--rest", "1000"]),
 ];
 
@@ -67,7 +69,7 @@ pub(crate) fn figures(asked: Asked<'_>) -> Result<Vec<Figure>, Error> {
         for (part, options) in PARTS.iter().filter(|(part, _)| asked.has(transport, part)) {
             let ours = format!("consign-{transport}");
             let contestants = std::iter::once(&*ours).chain(peers.iter().copied());
-            let is_alone = matches!(*part, "kinds" | "rest");
+            let is_alone = matches!(*part, "kinds" | "depth" | "rest");
             let only: Vec<&str> = if is_alone { vec![transport] } else { contestants.collect() };
             let only = only.into_iter().flat_map(|name| ["--only", name]);
             let arguments: Vec<&str> = only.chain(options.iter().copied()).chain(["--json"]).collect();
@@ -77,6 +79,7 @@ pub(crate) fn figures(asked: Asked<'_>) -> Result<Vec<Figure>, Error> {
             }
             figures.extend(match *part {
                 "kinds" => of_kinds(&report),
+                "depth" => of_depth(&report),
                 "rest" => at_rest(&report),
                 _ => read(&report, &ours, share),
             });
@@ -149,6 +152,10 @@ fn read(report: &Value, ours: &str, share: f64) -> Vec<Figure> {
 
 const MICROSECONDS: &str = "microseconds of CPU time per message";
 
+fn hundredths(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
+}
+
 /// To a tenth where a tenth counts.
 fn round(value: f64) -> f64 {
     if value < 1_000.0 { (value * 10.0).round() / 10.0 } else { value.round() }
@@ -171,6 +178,34 @@ fn of_kinds(report: &Value) -> Vec<Figure> {
         })
     };
     report["kinds"].as_array().into_iter().flatten().filter_map(figure).collect()
+}
+
+/// How the time of a message grows with what waits, and the memory of one in flight.
+fn of_depth(report: &Value) -> Vec<Figure> {
+    let transport = report["transport"].as_str().unwrap_or_default();
+    let curve = |key: &str| -> Vec<(u64, f64)> {
+        let point = |point: &Value| Some((point[0].as_u64()?, round(point[1].as_f64()?)));
+        report[key].as_array().into_iter().flatten().filter_map(point).collect()
+    };
+    let growth = |(key, what): (&str, &str)| {
+        let curve = curve(key);
+        let (first, last) = (curve.first()?, curve.last()?);
+        let joined = |cell: &dyn Fn(&(u64, f64)) -> String| curve.iter().map(cell).collect::<Vec<_>>().join(" / ");
+        let about = format!(
+            "{}: {} microseconds, the last by the first",
+            joined(&|point| size(point.0)),
+            joined(&|point| number(point.1)),
+        );
+        let name = format!("depth/{transport}, {what}");
+        Some(Figure { about, ..Figure::new(Part::Depth, name, "", hundredths(last.1 / first.1)) })
+    };
+    let memory = |(key, end): (&str, &str)| {
+        let name = format!("depth/{transport}, memory in flight, {end}");
+        Some(Figure { about: "bytes".into(), ..Figure::new(Part::Depth, name, "", report[key].as_f64()?) })
+    };
+    let growths = [("depth", "waiting messages"), ("sessions", "waiting sessions")].into_iter().filter_map(growth);
+    let memories = [("client_in_flight", "client"), ("server_in_flight", "server")].into_iter().filter_map(memory);
+    growths.chain(memories).collect()
 }
 
 /// What idle receivers cost. A goal of ten requests a second is that of one client.
@@ -232,6 +267,17 @@ mod tests {
         assert_eq!((&*plain.name, plain.ours, plain.floor), ("kinds/x, plain", 100.0, Some(100.0)));
         assert_eq!((call.ours, call.floor, &*call.about), (250.0, Some(200.0), "CPU time: client 30, server 50"));
         assert_eq!((abandoned.ours, abandoned.floor), (200.0, Some(100.0)));
+    }
+
+    #[test]
+    fn growth_is_the_last_size_by_the_first() {
+        let depth = json!([[1_000, 20.0], [1_000_000, 25.0]]);
+        let report = json!({ "transport": "x", "depth": depth, "sessions": [], "client_in_flight": 700, "server_in_flight": null });
+        let figures = of_depth(&report);
+        let [depth, memory] = &*figures else { panic!("{figures:?}") };
+        assert_eq!((&*depth.name, depth.ours), ("depth/x, waiting messages", 1.25));
+        assert_eq!(depth.about, "1k / 1M: 20 / 25 microseconds, the last by the first");
+        assert_eq!((&*memory.name, memory.ours), ("depth/x, memory in flight, client", 700.0));
     }
 
     #[test]
