@@ -176,6 +176,7 @@ pub mod routing;
 pub mod rpc;
 pub mod settlement;
 pub mod supervisor;
+mod sync;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod transport;

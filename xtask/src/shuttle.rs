@@ -15,11 +15,13 @@ const SCHEDULES: u32 = 5_000;
 const SCHEDULES_LONG: u32 = 200_000;
 
 /// Arguments of `cargo test` that choose the tests: of the broker by its public API, of the commits of its writer, and of the
-/// wake-ups of a consumer. The default features are enough, and build in half of the time.
-const TESTS: [&[&str]; 3] = [
+/// wake-ups of a consumer, the calls that wait for replies, and duplicate detection. The default features are enough, and build in half of the time.
+const TESTS: [&[&str]; 5] = [
     &["--test", "shuttle"],
     &["--package", "consign-broker", "--features", "durable", "--lib", "durable::commits"],
     &["--lib", "consumer::woken"],
+    &["--lib", "rpc::pending::explored"],
+    &["--lib", "dedup::explored"],
 ];
 
 #[derive(Debug, Args)]

@@ -1,13 +1,6 @@
 //! A call that goes through the store.
 
-use std::{
-    future::poll_fn,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::Poll,
-};
+use std::{future::poll_fn, sync::Arc, task::Poll};
 
 use tower::{BoxError, ServiceExt};
 use tower_service::Service;
@@ -18,7 +11,12 @@ use super::{
     reservation::Reservation,
     unhandled::Unhandled,
 };
-use crate::{Disposition, Message, middleware::circuit_breaker::Probe, settlement::Changes};
+use crate::{
+    Disposition, Message,
+    middleware::circuit_breaker::Probe,
+    settlement::Changes,
+    sync::{AtomicBool, Ordering},
+};
 
 /// What all clones of a service have in common.
 pub(super) struct Shared<St, K> {

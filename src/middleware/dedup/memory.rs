@@ -1,7 +1,7 @@
 use std::{
     fmt,
     future::{Future, poll_fn},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::PoisonError,
     task::Poll,
     time::Duration,
 };
@@ -10,7 +10,10 @@ use super::{
     Begin, DedupKey, DedupStore, StoreError,
     known::{Known, MemoryToken},
 };
-use crate::time::{Clock, SystemClock};
+use crate::{
+    sync::{Mutex, MutexGuard},
+    time::{Clock, SystemClock},
+};
 
 /// Ids in the memory of this process. They are gone with it.
 ///
@@ -52,8 +55,8 @@ impl<C: Clock> MemoryStore<C> {
     /// Sets how many ids the store has at most: 1 to 2^31; values outside are clamped. Of these at most a quarter, or 1,024
     /// if that is more, may be reserved at once.
     #[must_use]
-    pub fn max_ids(mut self, max: usize) -> Self {
-        self.ids.get_mut().unwrap_or_else(PoisonError::into_inner).set_max(max.clamp(1, 1 << 31));
+    pub fn max_ids(self, max: usize) -> Self {
+        self.ids().set_max(max.clamp(1, 1 << 31));
         self
     }
 

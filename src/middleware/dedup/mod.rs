@@ -128,6 +128,8 @@
 //! *Layers* of `docs/benchmarks.md` has the figures.
 
 mod error;
+#[cfg(all(test, shuttle))]
+mod explored;
 mod future;
 mod handle;
 mod ids;

@@ -3,10 +3,7 @@ use std::{
     fmt,
     future::{Ready, ready},
     mem,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     task::{self, Context, Poll, Waker},
 };
 
@@ -19,7 +16,10 @@ use super::{
     handle::{Shared, handle, handle_reserved},
     ids::Ids,
 };
-use crate::{Disposition, Message};
+use crate::{
+    Disposition, Message,
+    sync::{AtomicBool, Ordering},
+};
 
 /// Completes what was handled before; see the [module](super).
 #[doc(hidden)]

@@ -1,4 +1,6 @@
 mod deadlines;
+#[cfg(all(test, shuttle))]
+mod explored;
 #[cfg(test)]
 mod tests;
 mod timer;
@@ -6,10 +8,7 @@ mod timer;
 use std::{
     collections::{HashMap, HashSet, VecDeque, hash_map::Entry},
     hash::{BuildHasherDefault, Hasher},
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::PoisonError,
     task::{Context, Poll, Waker},
 };
 
@@ -21,6 +20,7 @@ use super::{CallErrorKind, address::ReplyAddress};
 use crate::{
     Message,
     message::{Properties, random_id::random_id, text::Token},
+    sync::{AtomicBool, Mutex, MutexGuard, Ordering},
 };
 
 /// The calls that wait for replies. It holds as many as it may, and each holds no more replies than it asked for.

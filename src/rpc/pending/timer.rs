@@ -2,14 +2,14 @@ use std::{
     future::Future,
     mem,
     pin::Pin,
-    sync::{Arc, atomic::Ordering},
+    sync::Arc,
     task::{Context, Wake, Waker},
 };
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::Pending;
-use crate::rpc::CallErrorKind;
+use crate::{rpc::CallErrorKind, sync::Ordering};
 
 /// Fails the calls whose deadlines come, by one timer for all of them. It is polled by the loop of the replies.
 pub(in crate::rpc) struct DeadlineTimer {
