@@ -13,7 +13,7 @@ use consign::{
     rpc::{Client, Fault, ReplyQueue, Requester, Responder, reply_senders},
     settlement::{DeadLetter, DeadLetterReason},
     time::{Clock, SystemClock},
-    transport::{AcceptSession, ReceiveMode, ReceiverExt, SendService, Sender, Session, Sessions},
+    transport::{AcceptSession, Capability, ReceiveMode, ReceiverExt, SendService, Sender, Session, Sessions},
 };
 use serde_json::{Value, json};
 
@@ -96,7 +96,9 @@ pub(crate) async fn measure<T: Sessions + Administration>(
 ) -> Result<Value, Error> {
     let mut queues = Queues::new(transport, prefix).await?;
     let client = queues.caller().await?;
-    let mut costs: Vec<(Kind, Vec<Cost>)> = Kind::ALL.map(|kind| (kind, Vec::new())).into();
+    let schedules = queues.transport.capabilities().supports(Capability::Scheduling);
+    let kinds = Kind::ALL.into_iter().filter(|kind| schedules || *kind != Kind::Scheduled);
+    let mut costs: Vec<(Kind, Vec<Cost>)> = kinds.map(|kind| (kind, Vec::new())).collect();
     // The first round is not counted.
     for round in 0..=rounds {
         for (kind, costs) in &mut costs {

@@ -159,7 +159,7 @@ pub(crate) const SECTIONS: &[Section] = &[
                the time of as many plain messages as it takes by hand: two for a dead letter, which is received from the \
                dead-letter queue, and for a call, which is a request and its reply in the same process; otherwise one. An \
                abandoned message is received twice. Scheduled messages are sent 2 s ahead, and the pause between the last send \
-               and this time is not counted. `a session each` accepts a session and closes it for each message, and `in a \
+               and this time is not counted; NATS does not support them. `a session each` accepts a session and closes it for each message, and `in a \
                session` once for 200 messages. On RabbitMQ, an accept that finds the slot of its session closed opens two \
                channels, declares the exclusive queue that locks the slot, and reads its notes; the close ends all of that. On \
                NATS it writes a record and creates a consumer, which the close deletes. An abandoned message of NATS has a \
