@@ -26,6 +26,7 @@ mod reply;
 mod reply_to;
 mod rules;
 mod sender;
+mod servers;
 mod session;
 mod settings;
 mod settled;

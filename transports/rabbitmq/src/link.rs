@@ -1,62 +1,33 @@
-//! The connection that senders and receivers share, and that is opened again when it breaks.
+//! The source of channels: the connection that senders and receivers share, or a channel of the user.
 
 use std::{
-    sync::{
-        Arc, Weak,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     task::{Context, Waker},
     time::Duration,
 };
 
 use consign_core::transport::{ErrorKind, ServerAddress};
-use lapin::{
-    Channel, Connection, ConnectionBuilder, ConnectionProperties,
-    tcp::{OwnedIdentity, OwnedTLSConfig},
-    types::ShortString,
-    uri::AMQPUri,
-};
-use tokio::{sync::Mutex, time::Instant};
+use lapin::{Channel, Connection, types::ShortString, uri::AMQPUri};
+use tokio::sync::Mutex;
 
 use crate::{
     Options, address,
     error::{Failure, within},
     log,
+    servers::Servers,
     settled::SettledTags,
 };
 
 /// The source of channels.
 pub(crate) struct Link {
-    pub(crate) options: Options,
+    pub(crate) options: Arc<Options>,
     source: Source,
-    /// How many attempts to connect have ended.
-    attempts: AtomicU64,
 }
 
 enum Source {
-    Servers {
-        /// In the order of the address.
-        uris: Box<[AMQPUri]>,
-        slot: Box<Mutex<Slot>>,
-    },
+    Servers(Arc<Servers>),
     /// The user's channel. Its `qos` and what follows it must not mix with another's.
     Wrapped { channel: Channel, turn: Arc<Mutex<()>> },
-}
-
-#[derive(Default)]
-struct Slot {
-    connection: Option<Arc<Connection>>,
-    /// Channels that were opened on it.
-    opened: usize,
-    /// Connections that have no number for another channel. Each lives as long as a channel of it is leased.
-    used_up: Vec<Weak<Connection>>,
-    is_closed: bool,
-    /// Which server the connection is to, or was.
-    server: usize,
-    failures: u32,
-    not_before: Option<Instant>,
-    /// The result of the last attempt, and its number.
-    last: Option<(u64, Failure)>,
 }
 
 /// A channel, and the lock that orders its users.
@@ -117,21 +88,6 @@ impl Leased {
     }
 }
 
-impl Slot {
-    /// lapin gives each channel the next number, and begins with the first again after the last. It refuses for good a number
-    /// whose channel the broker has closed. So a connection is left when each of its numbers was used once.
-    fn retire(&mut self) {
-        let numbers = |connection: &Connection| match connection.configuration().channel_max() {
-            0 => usize::from(u16::MAX),
-            most => usize::from(most),
-        };
-        if let Some(connection) = self.connection.take_if(|connection| self.opened >= numbers(connection)) {
-            self.used_up.retain(|connection| connection.strong_count() > 0);
-            self.used_up.push(Arc::downgrade(&connection));
-        }
-    }
-}
-
 impl Link {
     pub(crate) async fn open(options: Options, address: &str) -> Result<Self, Failure> {
         let mut uris = address::parse(address)?;
@@ -139,12 +95,12 @@ impl Link {
         for uri in &mut uris {
             uri.query.heartbeat.get_or_insert(seconds);
         }
-        Self::open_uris(options, uris.into()).await
+        Self::open_uris(Arc::new(options), uris.into()).await
     }
 
-    async fn open_uris(options: Options, uris: Box<[AMQPUri]>) -> Result<Self, Failure> {
-        let source = Source::Servers { uris, slot: Box::default() };
-        let link = Self { options, source, attempts: AtomicU64::new(0) };
+    async fn open_uris(options: Arc<Options>, uris: Box<[AMQPUri]>) -> Result<Self, Failure> {
+        let source = Source::Servers(Servers::new(Arc::clone(&options), uris));
+        let link = Self { options, source };
         link.channel().await?.close(link.options.timeout).await;
         Ok(link)
     }
@@ -152,7 +108,7 @@ impl Link {
     /// Another connection to the same address.
     pub(crate) async fn again(&self) -> Result<Self, Failure> {
         match &self.source {
-            Source::Servers { uris, .. } => Self::open_uris(self.options.clone(), uris.clone()).await,
+            Source::Servers(servers) => Self::open_uris(Arc::clone(&self.options), servers.uris().into()).await,
             Source::Wrapped { .. } => {
                 Err(Failure::new(ErrorKind::InvalidOperation, "a channel that was wrapped is the only one"))
             }
@@ -161,14 +117,15 @@ impl Link {
 
     pub(crate) fn wrap(channel: Channel) -> Self {
         let source = Source::Wrapped { channel, turn: Arc::default() };
-        Self { options: Options::default(), source, attempts: AtomicU64::new(0) }
+        Self { options: Arc::default(), source }
     }
 
-    /// Returns the only server. `None` with several: a caller that keeps it would have the wrong one after a reconnection.
+    /// Returns the server, if the address has one only.
     pub(crate) fn server(&self) -> Option<ServerAddress> {
-        let Source::Servers { uris, .. } = &self.source else { return None };
-        let [only] = &**uris else { return None };
-        Some(ServerAddress::new(only.authority.host.as_str()).with_port(only.authority.port))
+        match &self.source {
+            Source::Servers(servers) => servers.only(),
+            Source::Wrapped { .. } => None,
+        }
     }
 
     pub(crate) fn is_wrapped(&self) -> bool {
@@ -179,105 +136,18 @@ impl Link {
         self.options.timeout
     }
 
-    /// Opens a channel for one caller; returns the user's own, if that was wrapped. A missing connection is opened, not before
-    /// the pause after the last failure is over.
+    /// Opens a channel for one caller; returns the user's own, if that was wrapped.
     pub(crate) async fn channel(&self) -> Result<Leased, Failure> {
         match &self.source {
             Source::Wrapped { channel, turn } if channel.status().connected() => {
                 Ok(Leased { channel: channel.clone(), turn: Arc::clone(turn), connection: None, settled: None })
             }
             Source::Wrapped { .. } => Err(Failure::gone("the channel that was wrapped is closed")),
-            Source::Servers { uris, slot } => {
-                let ended = self.attempts.load(Ordering::Relaxed);
-                let mut slot = slot.lock().await;
-                self.create_channel(uris, &mut slot, ended).await
+            Source::Servers(servers) => {
+                let (connection, channel) = servers.channel().await?;
+                Ok(Leased { channel, turn: Arc::default(), connection: Some(connection), settled: Some(Arc::default()) })
             }
         }
-    }
-
-    async fn create_channel(&self, uris: &[AMQPUri], slot: &mut Slot, ended: u64) -> Result<Leased, Failure> {
-        if slot.is_closed {
-            return Err(Failure::gone("it was closed"));
-        }
-        slot.retire();
-        if slot.connection.as_ref().is_none_or(|connection| !connection.status().connected()) {
-            if slot.connection.take().is_some() {
-                log::lost(&uris[slot.server]);
-            }
-            // An attempt that failed while this one waited for its turn counts as its own.
-            if let Some((attempt, failure)) = &slot.last
-                && *attempt > ended
-            {
-                return Err(failure.clone());
-            }
-            if let Some(at) = slot.not_before {
-                tokio::time::sleep_until(at).await;
-            }
-            let connected = self.connect_any(uris, slot.server).await;
-            let attempt = self.attempts.fetch_add(1, Ordering::Relaxed) + 1;
-            match connected {
-                Ok((server, connection)) => {
-                    if slot.failures > 0 || attempt > 1 {
-                        log::connected(&uris[server], slot.failures);
-                    }
-                    let used_up = std::mem::take(&mut slot.used_up);
-                    *slot = Slot { connection: Some(Arc::new(connection)), server, used_up, ..Slot::default() };
-                }
-                Err((server, error)) => {
-                    let pause = self.pause(slot.failures);
-                    log::not_connected(&uris[server], &error, pause);
-                    slot.not_before = Some(Instant::now() + pause);
-                    slot.failures = slot.failures.saturating_add(1);
-                    slot.last = Some((attempt, error.clone()));
-                    return Err(error);
-                }
-            }
-        }
-        let no_connection = || Failure::new(ErrorKind::CommunicationProblem, "no connection");
-        let connection = Arc::clone(slot.connection.as_ref().ok_or_else(no_connection)?);
-        slot.opened += 1;
-        let channel = within(self.deadline(), "channel.open", connection.create_channel()).await?;
-        Ok(Leased { channel, turn: Arc::default(), connection: Some(connection), settled: Some(Arc::default()) })
-    }
-
-    /// Tries each server once, first the one that was connected last. Returns which one answered, or the last one with its
-    /// error.
-    async fn connect_any(&self, uris: &[AMQPUri], first: usize) -> Result<(usize, Connection), (usize, Failure)> {
-        let mut failed: Option<(usize, Failure)> = None;
-        for server in (first..uris.len()).chain(0..first) {
-            if let Some((before, error)) = failed.take() {
-                log::next_server(&uris[before], &error);
-            }
-            match self.connect(&uris[server]).await {
-                Ok(connection) => return Ok((server, connection)),
-                Err(error) => failed = Some((server, error)),
-            }
-        }
-        Err(failed.unwrap_or_else(|| (0, Failure::gone("the address has no server"))))
-    }
-
-    async fn connect(&self, uri: &AMQPUri) -> Result<Connection, Failure> {
-        let mut properties = ConnectionProperties::default();
-        if let Some(name) = &self.options.name {
-            properties = properties.with_connection_name(name.as_str().into());
-        }
-        let identity = self
-            .options
-            .client_certificate
-            .as_ref()
-            .map(|(chain, key)| OwnedIdentity::PKCS8 { pem: chain.as_bytes().to_vec(), key: key.as_bytes().to_vec() });
-        let tls = OwnedTLSConfig { identity, cert_chain: self.options.certificates.clone() };
-        let connecting = async {
-            let builder = ConnectionBuilder::new()?.with_uri(uri.clone());
-            builder.with_properties(properties).with_tls_config(tls).connect().await
-        };
-        within(self.deadline(), "connection", connecting).await.map_err(refused)
-    }
-
-    fn pause(&self, failures: u32) -> Duration {
-        let (first, longest) = self.options.backoff;
-        let pause = first.saturating_mul(1 << failures.min(16)).min(longest);
-        pause.mul_f64(0.5 + fastrand::f64() / 2.0)
     }
 
     /// Runs one operation on a channel of its own, which an error may end.
@@ -293,20 +163,16 @@ impl Link {
 
     /// Closes the connection, and opens no other.
     pub(crate) async fn close(&self) {
-        let Source::Servers { slot, .. } = &self.source else { return };
-        let mut slot = slot.lock().await;
-        slot.is_closed = true;
-        let used_up = std::mem::take(&mut slot.used_up);
-        for connection in slot.connection.take().into_iter().chain(used_up.iter().filter_map(Weak::upgrade)) {
-            let _ = within(self.deadline(), "connection.close", connection.close(200, "OK".into())).await;
+        if let Source::Servers(servers) = &self.source {
+            servers.close().await;
         }
     }
 }
 
-/// A broker that refuses a login or a virtual host closes the connection with these.
-fn refused(failure: Failure) -> Failure {
-    match failure.kind() {
-        ErrorKind::SessionCannotBeLocked => Failure::new(ErrorKind::Unauthorized, "the login was refused"),
-        _ => failure,
+impl Drop for Link {
+    fn drop(&mut self) {
+        if let Source::Servers(servers) = &self.source {
+            servers.stop();
+        }
     }
 }

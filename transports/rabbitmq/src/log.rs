@@ -26,6 +26,13 @@ pub(crate) fn lost(uri: &AMQPUri) {
     }
 }
 
+pub(crate) fn unusable(uri: &AMQPUri) {
+    let server = server(uri);
+    if let Some(suppressed) = log_limit(&server, "Unusable") {
+        tracing::warn!(target: TARGET, server, suppressed, "the server opens no channel in time: the client connects anew");
+    }
+}
+
 pub(crate) fn not_connected(uri: &AMQPUri, error: &impl fmt::Display, pause: Duration) {
     let server = server(uri);
     if let Some(suppressed) = log_limit(&server, "NotConnected") {

@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::{future::poll_fn, task::Poll, time::Duration};
+use std::{future::poll_fn, net::SocketAddr, task::Poll, time::Duration};
 
 use consign::{
     Message,
@@ -12,6 +12,10 @@ use consign_conformance::faults::{Direction, How, Proxy, Trip};
 use consign_rabbitmq::{QueueSettings, RabbitMq, RabbitMqReceiver};
 
 const SOON: Duration = Duration::from_secs(20);
+
+async fn socket(server: &str) -> SocketAddr {
+    tokio::net::lookup_host(server).await.expect("an address").next().expect("an address")
+}
 
 struct Late {
     direct: RabbitMq,
@@ -27,8 +31,7 @@ impl Late {
         let url = support::address();
         let (credentials, rest) = url.split_once('@').expect("an address with credentials");
         let (server, host) = rest.split_once('/').expect("an address with a virtual host");
-        let server = tokio::net::lookup_host(server).await.expect("an address").next().expect("an address");
-        let proxy = Proxy::to(server).await.expect("a free port");
+        let proxy = Proxy::to(socket(server).await).await.expect("a free port");
         let options = support::options().timeout(Duration::from_millis(500));
         let behind = options.connect(&format!("{credentials}@{}/{host}", proxy.address())).await.expect("a server");
         let queue = support::unique("late");
@@ -108,4 +111,31 @@ async fn a_receiver_that_is_polled_before_the_answer_subscribes_once() {
     late.direct.delete(&late.queue).await.expect("a queue");
     late.behind.close().await.unwrap();
     late.direct.close().await.unwrap();
+}
+
+/// The deadline of a send ends while the first server still may answer.
+#[tokio::test]
+async fn a_client_that_only_sends_leaves_a_server_that_does_not_answer() {
+    let Some(direct) = support::connect(support::options()).await else { return };
+    let url = support::address();
+    let (credentials, rest) = url.split_once('@').expect("an address with credentials");
+    let (server, host) = rest.split_once('/').expect("an address with a virtual host");
+    let proxy = Proxy::to(socket(server).await).await.expect("a free port");
+    let options = support::options().timeout(Duration::from_millis(500));
+    let address = format!("{credentials}@{},{server}/{host}", proxy.address());
+    let behind = options.connect(&address).await.expect("a server");
+    let queue = support::unique("late");
+    direct.create_queue(&queue, QueueSettings::default()).await.expect("a new queue");
+    let sender = behind.sender(&queue).expect("a name");
+    sender.send(Message::new("a")).await.expect("a queue");
+    proxy.freeze(true);
+    proxy.cut();
+    let mut sent = false;
+    for _ in 0..5 {
+        sent = sent || sender.send(Message::new("b")).await.is_ok();
+    }
+    assert!(sent, "each send began with the first server");
+    direct.delete(&queue).await.expect("a queue");
+    behind.close().await.expect("an open connection");
+    direct.close().await.expect("an open connection");
 }
