@@ -27,7 +27,10 @@ pub(crate) struct Link {
 enum Source {
     Servers(Arc<Servers>),
     /// The user's channel. Its `qos` and what follows it must not mix with another's.
-    Wrapped { channel: Channel, turn: Arc<Mutex<()>> },
+    Wrapped {
+        channel: Channel,
+        turn: Arc<Mutex<()>>,
+    },
 }
 
 /// A channel, and the lock that orders its users.
@@ -145,7 +148,12 @@ impl Link {
             Source::Wrapped { .. } => Err(Failure::gone("the channel that was wrapped is closed")),
             Source::Servers(servers) => {
                 let (connection, channel) = servers.channel().await?;
-                Ok(Leased { channel, turn: Arc::default(), connection: Some(connection), settled: Some(Arc::default()) })
+                Ok(Leased {
+                    channel,
+                    turn: Arc::default(),
+                    connection: Some(connection),
+                    settled: Some(Arc::default()),
+                })
             }
         }
     }

@@ -9,7 +9,9 @@ use consign::{
     transport::{ErrorKind, Receiver, ReceiverExt, Sender},
 };
 use consign_conformance::faults::{Direction, How, Proxy, Trip};
-use consign_rabbitmq::{QueueSettings, RabbitMq, RabbitMqReceiver};
+use consign_rabbitmq::{QueueSettings, RabbitMq, RabbitMqReceiver, RabbitMqSender};
+
+use crate::support::Options;
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -113,29 +115,61 @@ async fn a_receiver_that_is_polled_before_the_answer_subscribes_once() {
     late.direct.close().await.unwrap();
 }
 
+/// A client of two servers, the first of which is behind a proxy, with a sender.
+struct Two {
+    direct: RabbitMq,
+    proxy: Proxy,
+    behind: RabbitMq,
+    queue: String,
+    sender: RabbitMqSender,
+}
+
+impl Two {
+    async fn connect(options: Options) -> Option<Self> {
+        let direct = support::connect(support::options()).await?;
+        let url = support::address();
+        let (credentials, rest) = url.split_once('@').expect("an address with credentials");
+        let (server, host) = rest.split_once('/').expect("an address with a virtual host");
+        let proxy = Proxy::to(socket(server).await).await.expect("a free port");
+        let address = format!("{credentials}@{},{server}/{host}", proxy.address());
+        let behind = options.timeout(Duration::from_millis(500)).connect(&address).await.expect("a server");
+        let queue = support::unique("late");
+        direct.create_queue(&queue, QueueSettings::default()).await.expect("a new queue");
+        let sender = behind.sender(&queue).expect("a name");
+        sender.send(Message::new("first")).await.expect("a queue");
+        Some(Self { direct, proxy, behind, queue, sender })
+    }
+
+    /// Sends until a message is confirmed.
+    async fn sends(self) {
+        let sending = async { while self.sender.send(Message::new("next")).await.is_err() {} };
+        tokio::time::timeout(SOON, sending).await.expect("a message that is confirmed by the other server");
+        self.direct.delete(&self.queue).await.expect("a queue");
+        self.behind.close().await.expect("an open connection");
+        self.direct.close().await.expect("an open connection");
+    }
+}
+
 /// The deadline of a send ends while the first server still may answer.
 #[tokio::test]
 async fn a_client_that_only_sends_leaves_a_server_that_does_not_answer() {
-    let Some(direct) = support::connect(support::options()).await else { return };
-    let url = support::address();
-    let (credentials, rest) = url.split_once('@').expect("an address with credentials");
-    let (server, host) = rest.split_once('/').expect("an address with a virtual host");
-    let proxy = Proxy::to(socket(server).await).await.expect("a free port");
-    let options = support::options().timeout(Duration::from_millis(500));
-    let address = format!("{credentials}@{},{server}/{host}", proxy.address());
-    let behind = options.connect(&address).await.expect("a server");
-    let queue = support::unique("late");
-    direct.create_queue(&queue, QueueSettings::default()).await.expect("a new queue");
-    let sender = behind.sender(&queue).expect("a name");
-    sender.send(Message::new("a")).await.expect("a queue");
-    proxy.freeze(true);
-    proxy.cut();
-    let mut sent = false;
-    for _ in 0..5 {
-        sent = sent || sender.send(Message::new("b")).await.is_ok();
+    let Some(two) = Two::connect(support::options()).await else { return };
+    two.proxy.freeze(true);
+    two.proxy.cut();
+    two.sends().await;
+}
+
+/// The connection is open, as of a server that is out of memory.
+#[tokio::test]
+async fn a_connection_that_confirms_nothing_is_left() {
+    let options = support::options().sends_in_flight(2).heartbeat(Duration::from_secs(60));
+    let Some(two) = Two::connect(options).await else { return };
+    two.proxy.freeze(true);
+    let sending = (0..5).map(|_| two.sender.send(Message::new("stuck")));
+    let sending = tokio::time::timeout(SOON, futures_util::future::join_all(sending));
+    for result in sending.await.expect("an end at the deadline") {
+        let error = result.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::ServiceTimeout | ErrorKind::Throttled), "{error:?}");
     }
-    assert!(sent, "each send began with the first server");
-    direct.delete(&queue).await.expect("a queue");
-    behind.close().await.expect("an open connection");
-    direct.close().await.expect("an open connection");
+    two.sends().await;
 }

@@ -50,13 +50,21 @@ struct Command {
     done: oneshot::Sender<Outcome>,
 }
 
-/// The hash of the routing key and the id of a message, which identify a returned one: several queues may get the same id.
-type Name = u64;
+/// What identifies a returned message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Name {
+    /// The number of its channel.
+    channel: u64,
+    /// The hash of the routing key and the id: several queues may get the same id.
+    hash: u64,
+}
 
-fn name(key: &ShortString, id: Option<&ShortString>) -> Name {
-    let mut hasher = DefaultHasher::new();
-    (key.as_str(), id.map(ShortString::as_str)).hash(&mut hasher);
-    hasher.finish()
+impl Name {
+    fn new(channel: u64, key: &ShortString, id: Option<&ShortString>) -> Self {
+        let mut hasher = DefaultHasher::new();
+        (key.as_str(), id.map(ShortString::as_str)).hash(&mut hasher);
+        Self { channel, hash: hasher.finish() }
+    }
 }
 
 type Confirming = Pin<Box<dyn Future<Output = lapin::Result<Confirmation>> + Send>>;
@@ -71,8 +79,13 @@ struct Published {
 
 impl Published {
     /// Queues the frames of a message, so that messages are sent in the order of these calls.
-    fn new(channel: Arc<Channel>, publication: Publication, until: Instant, done: oneshot::Sender<Outcome>) -> Self {
-        let name = name(&publication.key, publication.properties.message_id().as_ref());
+    fn new(
+        (number, channel): (u64, Arc<Channel>),
+        publication: Publication,
+        until: Instant,
+        done: oneshot::Sender<Outcome>,
+    ) -> Self {
+        let name = Name::new(number, &publication.key, publication.properties.message_id().as_ref());
         let mut confirming: Confirming = Box::pin(publish(channel, publication));
         if let Poll::Ready(result) = confirming.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             confirming = Box::pin(ready(result));
@@ -107,6 +120,8 @@ struct Lane {
 #[derive(Default)]
 struct Way {
     channel: Option<Arc<Channel>>,
+    /// The number of the channel.
+    number: u64,
     /// Messages that the task has not taken from the senders.
     published: Vec<Published>,
     /// Commands that the task has still to publish. No command overtakes them.
@@ -158,13 +173,14 @@ impl Publisher {
         if way.in_flight >= self.link.options.sends_in_flight {
             drop(way);
             let this = self.clone();
-            return Publishing::Queued(Box::pin(async move { answered(this.wait(publication).await?).await }));
+            return Publishing::Queued(Box::pin(async move { this.wait(publication, until).await?.await }));
         }
         let (done, answer) = oneshot::channel();
         match way.channel.clone() {
             Some(channel) if way.queued == 0 && channel.status().connected() => {
                 // Its frames are queued here, which saves a turn of the task.
-                way.published.push(Published::new(channel, publication, until, done));
+                let published = Published::new((way.number, channel), publication, until, done);
+                way.published.push(published);
                 way.in_flight += 1;
                 if way.published.len() == 1 {
                     drop(way);
@@ -186,20 +202,31 @@ impl Publisher {
 
     /// Publishes as soon as the bound permits.
     pub(crate) async fn enqueue(&self, publication: Publication) -> Result<Publishing, Failure> {
-        Ok(Publishing::Answer(self.wait(publication).await?))
+        self.wait(publication, Instant::now() + self.link.deadline()).await
     }
 
-    async fn wait(&self, publication: Publication) -> Result<oneshot::Receiver<Outcome>, Failure> {
-        let until = Instant::now() + self.link.deadline();
+    async fn wait(&self, publication: Publication, until: Instant) -> Result<Publishing, Failure> {
         let throttled = || Failure::new(ErrorKind::Throttled, "too many sends are in flight");
         let room = tokio::time::timeout_at(until, self.commands.reserve()).await.map_err(|_| throttled())?;
         let room = room.map_err(|_| ended())?;
         let (done, answer) = oneshot::channel();
         let mut way = self.lane.way.lock();
+        let is_beyond = way.in_flight >= self.link.options.sends_in_flight;
         way.queued += 1;
         way.in_flight += 1;
         room.send(Command { publication: Box::new(publication), until, done });
-        Ok(answer)
+        drop(way);
+        if !is_beyond {
+            return Ok(Publishing::Answer(answer));
+        }
+        // Those before it may have later deadlines.
+        let deadline = self.link.deadline();
+        Ok(Publishing::Queued(Box::pin(async move {
+            match tokio::time::timeout_at(until, answer).await {
+                Ok(answer) => answer.unwrap_or_else(|_| Err(ended())),
+                Err(_) => Err(Failure::late("a send", deadline)),
+            }
+        })))
     }
 
     pub(crate) async fn publish(&self, publication: Publication) -> Outcome {
@@ -209,10 +236,6 @@ impl Publisher {
 
 fn ended() -> Failure {
     Failure::gone("the runtime of the sender has ended")
-}
-
-async fn answered(answer: oneshot::Receiver<Outcome>) -> Outcome {
-    answer.await.unwrap_or_else(|_| Err(ended()))
 }
 
 impl Future for Publishing {

@@ -6,7 +6,7 @@ use consign_core::transport::ErrorKind;
 use lapin::Confirmation;
 use tokio::sync::oneshot;
 
-use super::{Name, Outcome, name};
+use super::{Name, Outcome};
 use crate::error::Failure;
 
 /// A published message: its name, its sender and its result. A result of lapin has the parts of a returned message, and is
@@ -30,7 +30,7 @@ impl Confirmed {
     ) -> Self {
         let returned = match &result {
             Ok(Confirmation::Ack(Some(returned)) | Confirmation::Nack(Some(returned))) => {
-                Some(name(&returned.routing_key, returned.properties.message_id().as_ref()))
+                Some(Name::new(published.channel, &returned.routing_key, returned.properties.message_id().as_ref()))
             }
             _ => None,
         };
@@ -58,6 +58,11 @@ impl Returns {
                 let _ = done.send(answer);
             }
         }
+    }
+
+    /// Forgets the messages of earlier channels.
+    pub(super) fn forget_before(&mut self, channel: u64) {
+        self.0.retain(|name, _| name.channel >= channel);
     }
 
     fn claim(&mut self, name: Name) -> bool {
@@ -98,6 +103,14 @@ mod tests {
 
     /// Answers the results of these ids, and the kinds of the failures.
     fn answer<const N: usize>(returns: &mut Returns, settled: [(&str, Confirmation); N]) -> [Option<ErrorKind>; N] {
+        answer_on(1, returns, settled)
+    }
+
+    fn answer_on<const N: usize>(
+        channel: u64,
+        returns: &mut Returns,
+        settled: [(&str, Confirmation); N],
+    ) -> [Option<ErrorKind>; N] {
         let mut answers = Vec::new();
         let confirmed = settled
             .into_iter()
@@ -105,7 +118,7 @@ mod tests {
                 let (done, answer) = oneshot::channel();
                 answers.push(answer);
                 let (key, id) = id.split_once('/').unwrap_or(("queue", id));
-                Confirmed::new(name(&key.into(), Some(&id.into())), Some(done), Ok(confirmation))
+                Confirmed::new(Name::new(channel, &key.into(), Some(&id.into())), Some(done), Ok(confirmation))
             })
             .collect();
         returns.answer(confirmed);
@@ -130,6 +143,18 @@ mod tests {
         assert_eq!(answer(&mut returns, [("elsewhere/g", ack()), ("queue/g", ack())]), [ok, gone]);
         assert_eq!(answer(&mut returns, [("h", returned("i")), ("i", returned("i"))]), [ok, gone]);
         assert_eq!(answer(&mut returns, [("i", ack())]), [gone]);
+        assert!(returns.0.is_empty());
+    }
+
+    #[test]
+    fn a_message_of_another_channel_is_not_returned() {
+        let mut returns = Returns::default();
+        assert_eq!(answer_on(1, &mut returns, [("a", returned("b"))]), [None]);
+        assert_eq!(answer_on(2, &mut returns, [("b", Confirmation::Ack(None))]), [None]);
+        returns.forget_before(1);
+        assert_eq!(answer_on(1, &mut returns, [("b", Confirmation::Ack(None))]), [Some(ErrorKind::EntityNotFound)]);
+        assert_eq!(answer_on(1, &mut returns, [("a", returned("b"))]), [None]);
+        returns.forget_before(2);
         assert!(returns.0.is_empty());
     }
 }

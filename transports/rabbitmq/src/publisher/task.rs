@@ -33,9 +33,13 @@ struct Task {
     link: Arc<Link>,
     lane: Arc<Lane>,
     leased: Option<Leased>,
+    /// The channel before, on which the broker has not confirmed in time, while others are in flight on it.
+    left: Option<(u64, Leased)>,
     in_flight: FuturesUnordered<Published>,
     returns: Returns,
-    /// For the first deadline of those in flight.
+    /// The first of the commands that wait for the channel.
+    waiting: Option<Command>,
+    /// For the first deadline of those in flight and of the one that waits.
     alarm: Alarm,
 }
 
@@ -46,33 +50,40 @@ pub(super) async fn run(
     replies: Option<mpsc::Sender<Consumer>>,
 ) {
     let bound = link.options.sends_in_flight;
-    let (leased, in_flight, returns) = (None, FuturesUnordered::new(), Returns::default());
-    let mut task = Task { link, lane, leased, in_flight, returns, alarm: Alarm::new() };
-    // The channel that the first of the commands waits for.
-    let mut opening: Option<(Opening, Command)> = None;
+    let (in_flight, returns, alarm) = (FuturesUnordered::new(), Returns::default(), Alarm::new());
+    let mut task = Task { link, lane, leased: None, left: None, in_flight, returns, waiting: None, alarm };
+    let mut opening: Option<Opening> = None;
     loop {
-        let has_room = opening.is_none() && task.in_flight.len() < bound;
+        let has_room = task.waiting.is_none() && task.in_flight.len() < bound;
         tokio::select! {
             biased;
             Some(confirmed) = task.in_flight.next() => task.answer(confirmed),
             () = task.lane.published.notified() => task.take_published(),
-            opened = async { match &mut opening { Some((opening, _)) => opening.await, None => pending().await } } => {
-                let Some((_, command)) = opening.take() else { continue };
-                task.opened(opened, command);
+            opened = async { match &mut opening { Some(opening) => opening.await, None => pending().await } } => {
+                opening = None;
+                task.opened(opened);
             }
             () = poll_fn(|cx| task.alarm.poll(cx)) => task.expire(),
             command = commands.recv(), if has_room => {
                 let Some(command) = command else { break };
                 match task.channel() {
                     Some(channel) => task.publish(channel, command),
-                    None => opening = Some((task.open(&command, replies.clone()), command)),
+                    None => {
+                        task.wait(command);
+                        // Another command may have begun it, and waits no longer.
+                        opening.get_or_insert_with(|| Box::pin(open(Arc::clone(&task.link), replies.clone())));
+                    }
                 }
             }
         }
     }
     task.take_published();
-    while let Some(confirmed) = task.in_flight.next().await {
-        task.answer(confirmed);
+    while !task.in_flight.is_empty() {
+        tokio::select! {
+            biased;
+            Some(confirmed) = task.in_flight.next() => task.answer(confirmed),
+            () = poll_fn(|cx| task.alarm.poll(cx)) => task.expire(),
+        }
     }
     if let Some(leased) = task.leased {
         leased.close(task.link.deadline()).await;
@@ -91,6 +102,7 @@ impl Task {
         }
         self.lane.way.lock().in_flight -= confirmed.len();
         self.returns.answer(confirmed);
+        self.close_left();
     }
 
     /// Takes the messages that senders have published.
@@ -106,48 +118,115 @@ impl Task {
         self.in_flight.push(published);
     }
 
-    /// Fails those whose confirm is late. They are in flight until it arrives.
+    /// Fails those that are late, and leaves a channel on which the broker does not confirm.
     fn expire(&mut self) {
         let now = Instant::now();
+        if let Some(command) = self.waiting.take_if(|command| command.until <= now) {
+            let failure = Failure::new(ErrorKind::CommunicationProblem, "no connection in time");
+            self.refuse(command, failure);
+        }
+        if self.in_flight.iter().any(|published| published.until <= now) {
+            self.fail_late(now);
+        }
+        let untils = self.in_flight.iter().map(|published| published.until);
+        let next = untils.chain(self.waiting.as_ref().map(|command| command.until)).min();
+        self.alarm.set(next);
+        self.close_left();
+    }
+
+    fn fail_late(&mut self, now: Instant) {
         let deadline = self.link.deadline();
-        let mut next: Option<Instant> = None;
-        for published in self.in_flight.iter_mut().filter(|published| published.done.is_some()) {
+        let mut late = Vec::new();
+        for published in std::mem::take(&mut self.in_flight) {
             if published.until > now {
-                next = Some(next.map_or(published.until, |next| next.min(published.until)));
-            } else if let Some(done) = published.done.take() {
-                let _ = done.send(Err(Failure::late("a confirm", deadline)));
+                self.in_flight.push(published);
+            } else {
+                late.push(published);
             }
         }
-        self.alarm.set(next);
+        let mut way = self.lane.way.lock();
+        way.in_flight -= late.len();
+        let is_stuck = late.iter().any(|published| published.name.channel == way.number);
+        drop(way);
+        for done in late.into_iter().filter_map(|published| published.done) {
+            let _ = done.send(Err(Failure::late("a confirm", deadline)));
+        }
+        if is_stuck {
+            self.leave();
+        }
     }
 
-    /// Returns the channel, if it works.
-    fn channel(&self) -> Option<Arc<Channel>> {
-        let channel = self.lane.way.lock().channel.clone();
-        channel.filter(|channel| channel.status().connected())
+    /// Has the next message open another channel. The present one is closed after its messages: it may be one queue that is
+    /// stuck, and others confirm.
+    fn leave(&mut self) {
+        if self.link.is_wrapped() {
+            return;
+        }
+        self.take_published();
+        let mut way = self.lane.way.lock();
+        way.channel = None;
+        let number = way.number;
+        drop(way);
+        if let Some(leased) = self.leased.take()
+            && let Some((_, before)) = self.left.replace((number, leased))
+        {
+            self.close(before);
+        }
     }
 
-    fn open(&self, command: &Command, replies: Option<mpsc::Sender<Consumer>>) -> Opening {
+    fn close_left(&mut self) {
+        let in_flight = &self.in_flight;
+        let is_over = |number: u64| in_flight.iter().all(|published| published.name.channel != number);
+        if let Some((_, leased)) = self.left.take_if(|(number, _)| is_over(*number)) {
+            self.close(leased);
+        }
+    }
+
+    fn close(&self, leased: Leased) {
+        let deadline = self.link.deadline();
+        tokio::spawn(async move { leased.close(deadline).await });
+    }
+
+    /// Returns the channel and its number, if it works.
+    fn channel(&self) -> Option<(u64, Arc<Channel>)> {
+        let way = self.lane.way.lock();
+        let channel = way.channel.clone().filter(|channel| channel.status().connected());
+        channel.map(|channel| (way.number, channel))
+    }
+
+    fn wait(&mut self, command: Command) {
         self.lane.way.lock().channel = None;
-        Box::pin(open(Arc::clone(&self.link), command.until, replies))
+        self.alarm.set(Some(command.until));
+        self.waiting = Some(command);
     }
 
-    fn opened(&mut self, opened: Result<Leased, Failure>, command: Command) {
+    fn opened(&mut self, opened: Result<Leased, Failure>) {
         match opened {
             Ok(leased) => {
                 // Those that were published on the previous channel.
                 self.take_published();
-                self.returns = Returns::default();
                 let channel = Arc::new(leased.channel.clone());
-                self.lane.way.lock().channel = Some(Arc::clone(&channel));
+                let mut way = self.lane.way.lock();
+                way.channel = Some(Arc::clone(&channel));
+                way.number += 1;
+                let number = way.number;
+                drop(way);
+                let first = self.in_flight.iter().map(|published| published.name.channel).min();
+                self.returns.forget_before(first.unwrap_or(number));
                 self.leased = Some(leased);
-                self.publish(channel, command);
+                if let Some(command) = self.waiting.take() {
+                    self.publish((number, channel), command);
+                }
             }
-            Err(failure) => self.refuse(command, failure),
+            Err(failure) => {
+                if let Some(command) = self.waiting.take() {
+                    self.refuse(command, failure);
+                }
+            }
         }
     }
 
-    fn publish(&mut self, channel: Arc<Channel>, command: Command) {
+    fn publish(&mut self, channel: (u64, Arc<Channel>), command: Command) {
         if command.done.is_closed() || command.until <= Instant::now() {
             let late = Failure::late("a send", self.link.deadline());
             return self.refuse(command, late);
@@ -171,23 +250,17 @@ impl Task {
     }
 }
 
-async fn open(link: Arc<Link>, until: Instant, replies: Option<mpsc::Sender<Consumer>>) -> Result<Leased, Failure> {
-    let opening = async {
-        let leased = link.channel().await?;
-        let selecting = leased.channel.confirm_select(ConfirmSelectOptions::default());
-        leased.within(link.deadline(), "confirm.select", selecting).await?;
-        if let Some(replies) = replies {
-            let options = BasicConsumeOptions { no_ack: true, ..BasicConsumeOptions::default() };
-            let none = FieldTable::default();
-            let consuming = leased.channel.basic_consume(reply_to::QUEUE.into(), "".into(), options, none);
-            let consumer = leased.within(link.deadline(), "basic.consume", consuming).await?;
-            // There may be no receiver of replies any more.
-            let _ = replies.try_send(consumer);
-        }
-        Ok(leased)
-    };
-    match tokio::time::timeout_at(until, opening).await {
-        Ok(opened) => opened,
-        Err(_) => Err(Failure::new(ErrorKind::CommunicationProblem, "no connection in time")),
+async fn open(link: Arc<Link>, replies: Option<mpsc::Sender<Consumer>>) -> Result<Leased, Failure> {
+    let leased = link.channel().await?;
+    let selecting = leased.channel.confirm_select(ConfirmSelectOptions::default());
+    leased.within(link.deadline(), "confirm.select", selecting).await?;
+    if let Some(replies) = replies {
+        let options = BasicConsumeOptions { no_ack: true, ..BasicConsumeOptions::default() };
+        let none = FieldTable::default();
+        let consuming = leased.channel.basic_consume(reply_to::QUEUE.into(), "".into(), options, none);
+        let consumer = leased.within(link.deadline(), "basic.consume", consuming).await?;
+        // There may be no receiver of replies any more.
+        let _ = replies.try_send(consumer);
     }
+    Ok(leased)
 }
