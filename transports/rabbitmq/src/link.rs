@@ -55,6 +55,27 @@ impl Leased {
         matches!((&self.connection, &other.connection), (Some(one), Some(two)) if Arc::ptr_eq(one, two))
     }
 
+    /// Returns whether this crate opened the channel, and may close it.
+    pub(crate) fn is_owned(&self) -> bool {
+        self.connection.is_some()
+    }
+
+    /// Returns whether the channel and its connection work.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.channel.status().connected() && self.check().is_ok()
+    }
+
+    /// Checks the connection after an answer. lapin may handle an answer after it has ended the channels of a broken connection:
+    /// then the channel is in use again, and nothing reports its end.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        match &self.connection {
+            Some(connection) if !connection.status().connected() => {
+                Err(Failure::new(ErrorKind::CommunicationProblem, "the connection was lost"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the settled deliveries of the channel, if this crate settles all of them.
     pub(crate) fn settled(&self) -> Option<&Arc<parking_lot::Mutex<SettledTags>>> {
         self.settled.as_ref()
@@ -80,12 +101,12 @@ impl Leased {
                 tokio::spawn(closing);
             }
         }
-        result
+        result.and_then(|answer| self.check().map(|()| answer))
     }
 
     /// Closes the channel, unless it was wrapped.
     pub(crate) async fn close(&self, deadline: Duration) {
-        if self.connection.is_some() && self.channel.status().connected() {
+        if self.is_owned() && self.channel.status().connected() {
             let _ = within(deadline, "channel.close", self.channel.close(200, ShortString::from("OK"))).await;
         }
     }

@@ -132,7 +132,7 @@ impl Two {
         let (server, host) = rest.split_once('/').expect("an address with a virtual host");
         let proxy = Proxy::to(socket(server).await).await.expect("a free port");
         let address = format!("{credentials}@{},{server}/{host}", proxy.address());
-        let behind = options.timeout(Duration::from_millis(500)).connect(&address).await.expect("a server");
+        let behind = options.connect(&address).await.expect("a server");
         let queue = support::unique("late");
         direct.create_queue(&queue, QueueSettings::default()).await.expect("a new queue");
         let sender = behind.sender(&queue).expect("a name");
@@ -153,7 +153,7 @@ impl Two {
 /// The deadline of a send ends while the first server still may answer.
 #[tokio::test]
 async fn a_client_that_only_sends_leaves_a_server_that_does_not_answer() {
-    let Some(two) = Two::connect(support::options()).await else { return };
+    let Some(two) = Two::connect(support::options().timeout(Duration::from_millis(500))).await else { return };
     two.proxy.freeze(true);
     two.proxy.cut();
     two.sends().await;
@@ -162,7 +162,8 @@ async fn a_client_that_only_sends_leaves_a_server_that_does_not_answer() {
 /// The connection is open, as of a server that is out of memory.
 #[tokio::test]
 async fn a_connection_that_confirms_nothing_is_left() {
-    let options = support::options().sends_in_flight(2).heartbeat(Duration::from_secs(60));
+    let options = support::options().timeout(Duration::from_millis(500));
+    let options = options.sends_in_flight(2).heartbeat(Duration::from_secs(60));
     let Some(two) = Two::connect(options).await else { return };
     two.proxy.freeze(true);
     let sending = (0..5).map(|_| two.sender.send(Message::new("stuck")));
@@ -171,5 +172,31 @@ async fn a_connection_that_confirms_nothing_is_left() {
         let error = result.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::ServiceTimeout | ErrorKind::Throttled), "{error:?}");
     }
+    two.sends().await;
+}
+
+/// RabbitMQ may keep messages for a consumer that it has forgotten, until the channel closes.
+#[tokio::test]
+async fn a_receiver_without_messages_opens_another_channel() {
+    let options = support::options().timeout(Duration::from_millis(200));
+    let Some(two) = Two::connect(options).await else { return };
+    let mut receiver = two.behind.receiver(&two.queue).expect("a name");
+    receiver.receive_within(SOON).await.expect("a message").complete().await.expect("a lock");
+    {
+        let mut next = Box::pin(receiver.receive());
+        let none = tokio::time::timeout(Duration::from_millis(300), &mut next);
+        assert!(none.await.is_err(), "it waits");
+        // Nothing but what it does by itself.
+        two.proxy.arm(Trip { direction: Direction::ToServer, steps: 2, how: How::Before });
+        let error = tokio::time::timeout(SOON, next).await.expect("it does something").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::CommunicationProblem, "{error:?}");
+    }
+    assert!(!two.proxy.is_armed());
+    two.direct.sender(&two.queue).expect("a name").send(Message::new("next")).await.expect("a queue");
+    let mut next = Box::pin(receiver.receive());
+    let received = tokio::time::timeout(SOON, &mut next).await.expect("a message").expect("a message");
+    received.complete().await.expect("a lock");
+    drop(next);
+    drop(receiver);
     two.sends().await;
 }

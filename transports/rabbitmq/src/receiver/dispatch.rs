@@ -50,6 +50,9 @@ impl Shared {
         }
         let taken = out.len() - before;
         if taken > 0 {
+            if let (Some(subscription), Some((_, now))) = (&mut state.subscription, clock) {
+                subscription.used = now;
+            }
             state.wanted = max - taken;
             return Poll::Ready(Ok(taken));
         }

@@ -14,6 +14,7 @@ mod state;
 mod task;
 #[cfg(test)]
 mod tests;
+mod times;
 
 use std::{
     sync::Arc,

@@ -76,6 +76,8 @@ pub(super) struct Subscription {
     pub(super) origin: Arc<Origin>,
     pub(super) consumer: Consumer,
     pub(super) subscribed: Subscribed,
+    /// When it began, or the last message was dispatched.
+    pub(super) used: Instant,
     pub(super) credit: usize,
     /// Unsettled deliveries of it, dispatched or not.
     pub(super) unsettled: usize,

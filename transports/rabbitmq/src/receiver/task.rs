@@ -20,12 +20,15 @@ use tokio::time::Instant;
 
 use super::{
     delivered::{Origin, Ticket},
-    job::{Action, Job},
+    job::Job,
     settle,
     settling::lost,
     state::{Shared, State, Subscription},
 };
 use crate::{alarm::Alarm, cancels::Turn, error::Failure, link::Leased, wire};
+
+/// After how many timeouts without a message a receiver opens another channel.
+const QUIET: u32 = 20;
 
 /// The operation in progress on the channel. No other begins before it ends.
 type Step = Pin<Box<dyn Future<Output = Stepped> + Send>>;
@@ -40,6 +43,8 @@ enum Stepped {
         deliveries: Vec<Delivery>,
     },
     Restored,
+    /// The channel is closed. A receive waits.
+    Closed,
     Failed(Failure),
 }
 
@@ -51,6 +56,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
     let mut step: Option<Step> = None;
     let mut leased: Option<Leased> = None;
     let mut turn: Option<Turn> = None;
+    let (linger, quiet) = (shared.client.link.options.linger, deadline * QUIET);
     loop {
         let now = Instant::now();
         let (completions, stopped) = {
@@ -60,13 +66,15 @@ pub(super) async fn run(shared: Arc<Shared>) {
                 jobs.push(Box::pin(settle::run(job, Arc::clone(&shared))));
             }
             if step.is_none() {
-                step = next_step(&shared, &mut state, leased.as_ref(), turn.take(), now);
+                let may_close = jobs.is_empty() && leased.as_ref().is_some_and(Leased::is_owned);
+                let is_quiet = state.is_quiet_for(quiet, now, may_close);
+                step = next_step(&shared, &mut state, leased.as_ref(), turn.take(), (now, is_quiet));
             }
             state.is_stepping = step.is_some();
             if state.is_done() && jobs.is_empty() && step.is_none() {
                 break;
             }
-            state.wakes_at = alarm.set(state.wake_at(shared.client.link.options.linger));
+            state.wakes_at = alarm.set(state.wake_at(linger, quiet));
             (std::mem::take(&mut state.completions), state.take_stopped())
         };
         for gathered in completions {
@@ -108,7 +116,7 @@ fn next_step(
     state: &mut State,
     leased: Option<&Leased>,
     turn: Option<Turn>,
-    now: Instant,
+    (now, is_quiet): (Instant, bool),
 ) -> Option<Step> {
     if let Some(leased) = leased.filter(|_| !state.restores.is_empty()) {
         // Messages that arrive by a subscription meanwhile are not in order either.
@@ -135,6 +143,12 @@ fn next_step(
             }
         };
     }
+    if is_quiet {
+        return match take_subscription(state, turn) {
+            Err(waiting) => Some(waiting),
+            Ok(subscription) => subscription.map(|(subscription, turn)| renew(shared, subscription, turn)),
+        };
+    }
     let credit = state.asked?;
     match take_subscription(state, turn) {
         Ok(None) => {}
@@ -152,7 +166,7 @@ fn next_step(
         return None;
     }
     state.subscribing = Some(credit);
-    let usable = leased.filter(|leased| leased.channel.status().connected()).cloned();
+    let usable = leased.filter(|leased| leased.is_alive()).cloned();
     Some(subscribe(Arc::clone(shared), usable, credit))
 }
 
@@ -177,7 +191,14 @@ fn subscribe(shared: Arc<Shared>, leased: Option<Leased>, credit: usize) -> Step
         match try_subscribe(&shared, leased, credit, id).await {
             Ok((leased, consumer)) => {
                 let origin = Arc::new(Origin { subscription: id, leased });
-                Stepped::Subscribed(Box::new(Subscription { origin, consumer, subscribed, credit, unsettled: 0 }))
+                Stepped::Subscribed(Box::new(Subscription {
+                    origin,
+                    consumer,
+                    subscribed,
+                    used: Instant::now(),
+                    credit,
+                    unsettled: 0,
+                }))
             }
             Err(failure) => {
                 if failure.kind() == ErrorKind::EntityNotFound {
@@ -243,6 +264,23 @@ fn end(shared: &Arc<Shared>, subscription: Subscription, turn: Turn) -> Step {
             deliveries.push(delivery);
         }
         Stepped::Ended { origin, deliveries }
+    })
+}
+
+/// Ends a subscription without messages, and its channel. RabbitMQ may have assigned messages to the consumer that its channel
+/// does not know, as after an election of the queue's leader. They return to the queue when the channel is closed, and not before.
+fn renew(shared: &Arc<Shared>, subscription: Subscription, turn: Turn) -> Step {
+    let deadline = shared.client.link.deadline();
+    let leased = subscription.origin.leased.clone();
+    let ending = end(shared, subscription, turn);
+    Box::pin(async move {
+        match ending.await {
+            Stepped::Ended { deliveries, .. } if deliveries.is_empty() => {
+                leased.close(deadline).await;
+                Stepped::Closed
+            }
+            ended => ended,
+        }
     })
 }
 
@@ -321,8 +359,9 @@ fn arrive(shared: &Arc<Shared>, leased: &mut Option<Leased>, turn: &mut Option<T
         }
         Stepped::MayCancel(taken) => *turn = Some(taken),
         Stepped::Restored => {}
+        Stepped::Closed => *leased = None,
         Stepped::Failed(failure) => {
-            *leased = leased.take().filter(|leased| leased.channel.status().connected());
+            *leased = leased.take().filter(Leased::is_alive);
             // Those of a channel that is closed return to the queue without it.
             state.spare.drain(..).for_each(|(origin, delivery)| give_back(Ticket::new(origin, &delivery)));
             state.asked = None;
@@ -341,41 +380,5 @@ fn give_back(ticket: Ticket) {
     let mut nack = Box::pin(async move { drop(ticket.nack().await) });
     if nack.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
         tokio::spawn(nack);
-    }
-}
-
-impl State {
-    /// Returns whether the receiver is dropped and all dispatched deliveries are settled.
-    fn is_done(&self) -> bool {
-        self.is_ended
-            && self.held.is_empty()
-            && self.completions.is_empty()
-            && self.passing == 0
-            && self.restores.is_empty()
-    }
-
-    /// Abandons deliveries whose lock has run out.
-    fn end_locks(&mut self, now: Instant) {
-        while let Some(&(at, key)) = self.locks.front() {
-            let until = self.held.get(&key).map(|held| held.until);
-            match until {
-                Some(until) if until == at && at > now => break,
-                Some(until) if until == at => {
-                    if let Some(held) = self.held.remove(&key) {
-                        let action = Action::Abandon(consign_core::settlement::Changes::NONE);
-                        self.jobs.push(Job { held, action, done: None });
-                    }
-                }
-                // Settled, or renewed and further behind.
-                _ => {}
-            }
-            self.locks.pop_front();
-        }
-    }
-
-    fn wake_at(&self, linger: std::time::Duration) -> Option<Instant> {
-        let lock = self.locks.front().map(|&(at, _)| at);
-        let idle = self.idle_since.filter(|_| self.wanted == 0 && !self.is_stepping).map(|since| since + linger);
-        lock.into_iter().chain(idle).min()
     }
 }

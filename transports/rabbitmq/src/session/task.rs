@@ -101,7 +101,9 @@ async fn subscribe(slot: &Slot, lock: &Leased, reading: &Leased) -> Result<(Cons
     let options = BasicConsumeOptions { no_ack: true, ..BasicConsumeOptions::default() };
     let listening = lock.channel.basic_consume(slot.lock().into(), "".into(), options, FieldTable::default());
     let requests = within(deadline, "basic.consume", listening);
-    futures_util::future::try_join(subscribe_messages(slot, reading), requests).await
+    let both = futures_util::future::try_join(subscribe_messages(slot, reading), requests).await?;
+    reading.check()?;
+    Ok(both)
 }
 
 async fn subscribe_messages(slot: &Slot, reading: &Leased) -> Result<Consumer, Failure> {
