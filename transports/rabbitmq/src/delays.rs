@@ -5,7 +5,7 @@
 //! queue all messages wait for the same time, so none waits behind a longer one. `NServiceBus` documents the idea for its
 //! transport on RabbitMQ ("RabbitMQ transport: delayed delivery").
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use consign_core::transport::{ErrorKind, SendError};
 use futures_util::future::try_join_all;
@@ -15,6 +15,7 @@ use lapin::{
     types::{AMQPValue, FieldTable, ShortString},
 };
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use crate::{
     arguments::{dead_lettering, quorum},
@@ -26,12 +27,14 @@ use crate::{
 /// Levels, of 64 ms to 2^31 ms: the next one would exceed RabbitMQ's timers.
 const LEVELS: u32 = 26;
 const STEP: Duration = Duration::from_millis(64);
+/// For how long a binding is not declared again. Another client may delete its queue, and create it again without the binding.
+const BOUND: Duration = Duration::from_secs(5);
 
 /// The queues and exchanges of one prefix.
 pub(crate) struct Delays {
     prefix: String,
-    /// Queues that are bound to the end of the chain.
-    bound: Mutex<std::collections::HashSet<String>>,
+    /// Queues that were bound to the end of the chain, and when.
+    bound: Mutex<HashMap<String, Instant>>,
 }
 
 impl Delays {
@@ -97,7 +100,7 @@ impl Delays {
 
     /// Routes messages from the end of the chain to a queue or an exchange.
     pub(crate) async fn route(&self, link: &Link, name: &str, is_exchange: bool) -> Result<(), Failure> {
-        if self.bound.lock().contains(name) {
+        if self.is_bound(name) {
             return Ok(());
         }
         let mut headers = FieldTable::default();
@@ -112,9 +115,24 @@ impl Delays {
                 leased.channel.queue_bind(name, end, key, QueueBindOptions::default(), headers).await
             }
         };
-        link.manage("a binding for delays", binding).await?;
-        self.bound.lock().insert(name.to_owned());
-        Ok(())
+        let now = Instant::now();
+        let bound = link.manage("a binding for delays", binding).await;
+        match bound {
+            Ok(()) => drop(self.bound.lock().insert(name.to_owned(), now)),
+            Err(_) => self.forget(name),
+        }
+        bound
+    }
+
+    /// Returns whether there is nothing to declare. When a while is over, one caller declares it again, and others do not wait.
+    fn is_bound(&self, name: &str) -> bool {
+        let mut bound = self.bound.lock();
+        let Some(at) = bound.get_mut(name) else { return false };
+        if at.elapsed() < BOUND {
+            return true;
+        }
+        *at = Instant::now();
+        false
     }
 
     pub(crate) fn forget(&self, name: &str) {
@@ -147,6 +165,19 @@ mod tests {
 
     fn delays() -> Delays {
         Delays { prefix: "d".into(), bound: Mutex::default() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_binding_is_declared_again_after_a_while() {
+        let delays = delays();
+        delays.bound.lock().insert("a".into(), Instant::now());
+        tokio::time::advance(BOUND / 2).await;
+        assert!(delays.is_bound("a") && !delays.is_bound("b"));
+        tokio::time::advance(BOUND / 2).await;
+        // By the first.
+        assert!(!delays.is_bound("a") && delays.is_bound("a"));
+        delays.forget("a");
+        assert!(!delays.is_bound("a"));
     }
 
     #[test]
