@@ -65,7 +65,8 @@ impl Shared {
         self.clock.now().utc
     }
 
-    /// The publisher for copies of messages that move.
+    /// The publisher for copies of messages that move. On a channel that was wrapped it is the only one: a message that the broker
+    /// returns is known to the publisher alone that has published it, and lapin may report it with the confirm of another.
     pub(crate) fn moves(&self) -> &Publisher {
         self.moves.get_or_init(|| Publisher::spawn(Arc::clone(&self.link)))
     }

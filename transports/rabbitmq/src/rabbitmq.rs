@@ -52,6 +52,9 @@ impl RabbitMq {
     /// as an unknown queue closes it, as it closes any channel. This crate does not open another: from then on every call
     /// returns `CommunicationProblem`, which is not retryable.
     ///
+    /// Publish on the channel by this crate alone: it tells the confirms and the returned messages of the channel apart. It has
+    /// no [direct replies](Self::direct_replies) besides other senders.
+    ///
     /// A receiver sets the prefetch of the channel before each of its subscriptions. It must be called within a runtime.
     #[must_use]
     pub fn wrap(channel: lapin::Channel) -> Self {
@@ -114,7 +117,9 @@ impl RabbitMq {
     ///
     /// A path that is not allowed; `InvalidOperation` for a dead-letter queue.
     pub fn sender(&self, path: &str) -> Result<RabbitMqSender, SendError> {
-        self.sender_by(path, Publisher::spawn(Arc::clone(&self.0.link)))
+        let publisher =
+            if self.0.link.is_wrapped() { self.0.moves().clone() } else { Publisher::spawn(Arc::clone(&self.0.link)) };
+        self.sender_by(path, publisher)
     }
 
     pub(crate) fn sender_by(&self, path: &str, publisher: Publisher) -> Result<RabbitMqSender, SendError> {
