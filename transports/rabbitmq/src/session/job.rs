@@ -57,7 +57,8 @@ pub(super) async fn run(job: Job, slot: Arc<Slot>, channel: Channel) {
 }
 
 async fn write(slot: &Slot, id: &str, channel: &Channel, undo: impl FnOnce(&mut Record)) -> Result<(), SettleError> {
-    let note = slot.state().ledger.note(id);
+    let now = slot.client.now();
+    let note = slot.state().ledger.note(id, now);
     let deadline = slot.client.link.deadline();
     let queue = slot.notes();
     let writing = tokio::time::timeout(deadline, note.write(channel, &queue)).await;

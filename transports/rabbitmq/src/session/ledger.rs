@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
-use consign_core::transport::ErrorKind;
+use consign_core::{time::Timestamp, transport::ErrorKind};
 use lapin::{
     BasicProperties, Channel, Confirmation,
     options::{BasicAckOptions, BasicGetOptions, BasicNackOptions, BasicPublishOptions},
@@ -67,9 +67,11 @@ impl Ledger {
         }
     }
 
-    /// Returns the next record of a session. The newest record counts, in whichever order they are stored.
-    pub(super) fn note(&mut self, id: &str) -> Note {
-        self.version += 1;
+    /// Returns the next record of a session. The newest record counts, in whichever order they are stored. Its version is no less
+    /// than the time: the record of a former holder, which no one has read, may be stored later than this one.
+    pub(super) fn note(&mut self, id: &str, now: Timestamp) -> Note {
+        let micros = u64::try_from(now.as_millis()).unwrap_or_default().saturating_mul(1_000);
+        self.version = (self.version + 1).max(micros);
         self.written += 1;
         let record = self.records.entry(id.to_owned()).or_default();
         record.is_dirty = false;
@@ -81,10 +83,10 @@ impl Ledger {
     }
 
     /// Returns records that the log does not have so far.
-    pub(super) fn dirty(&mut self) -> Vec<Note> {
+    pub(super) fn dirty(&mut self, now: Timestamp) -> Vec<Note> {
         let dirty = self.records.iter().filter(|(_, record)| record.is_dirty);
         let ids: Vec<String> = dirty.map(|(id, _)| id.clone()).collect();
-        ids.iter().map(|id| self.note(id)).collect()
+        ids.iter().map(|id| self.note(id, now)).collect()
     }
 
     /// Returns whether the log is far longer than its contents.
@@ -188,6 +190,15 @@ mod tests {
         headers.insert(names::VERSION.into(), AMQPValue::LongLongInt(version));
         headers.insert(names::FAILURES.into(), AMQPValue::FieldTable(counts));
         BasicProperties::default().with_headers(headers)
+    }
+
+    /// The clock of another holder may be behind.
+    #[test]
+    fn a_version_is_no_less_than_the_time_and_never_lower_than_before() {
+        let mut ledger = Ledger::default();
+        let versions = [1_000, 1_000, 2_000, -1].map(|at| ledger.note("a", Timestamp::from_millis(at)).version);
+        assert_eq!(versions, [1_000_000, 1_000_001, 2_000_000, 2_000_001]);
+        assert!(ledger.note("a", Timestamp::MAX).version < LAST_VERSION);
     }
 
     /// Another program may write any record.

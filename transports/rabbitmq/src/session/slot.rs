@@ -340,16 +340,16 @@ mod tests {
         state.ledger.change("a", |record| {
             record.failures.insert(7, 1);
         });
-        state.ledger.note("a");
+        state.ledger.note("a", Timestamp::default());
         state.ledger.settled("a", 7);
         assert!(!state.give_up("a", 2) && state.give_up("a", 1) && !state.give_up("a", 1));
         assert!(state.lines.is_empty() && state.is_left());
         // A record is written to the log, and then nothing is left.
         let jobs = std::mem::take(&mut state.jobs);
         assert!(matches!(&jobs[..], [Job { work: Work::Record, .. }]));
-        state.ledger.note("a");
+        state.ledger.note("a", Timestamp::default());
         assert_eq!(state.ledger.get("a"), None);
-        assert!(state.ledger.dirty().is_empty());
+        assert!(state.ledger.dirty(Timestamp::default()).is_empty());
     }
 
     #[test]

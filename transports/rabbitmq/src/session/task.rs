@@ -166,7 +166,8 @@ async fn read(slot: &Arc<Slot>, opened: Opened) {
         job.fail();
     }
     while jobs.next().await.is_some() {}
-    let dirty = slot.state().ledger.dirty();
+    let now = slot.client.now();
+    let dirty = slot.state().ledger.dirty(now);
     let notes = slot.notes();
     for note in dirty {
         let written = tokio::time::timeout(link.deadline(), note.write(&reading.channel, &notes)).await;
