@@ -42,6 +42,7 @@ pub(super) async fn run(job: Job, slot: Arc<Slot>, channel: Channel) {
             write(&slot, &id, &channel, undo).await
         }
         Work::DeadLetter(held, dead_letter) => bury(&slot, &id, held, *dead_letter).await,
+        Work::Refuse(held, dead_letter) => refuse(&slot, &id, held, *dead_letter).await,
         Work::Drop(held) => ack(&slot, &id, held).await,
         Work::Move(held) => move_to_slot(&slot, &id, held).await,
     };
@@ -69,25 +70,43 @@ async fn write(slot: &Slot, id: &str, channel: &Channel, undo: impl FnOnce(&mut 
     Ok(result?)
 }
 
-/// Dead-letters a message. A failure in between leaves two messages, never none. If no copy can be published the message is the
-/// next one again after a pause.
+/// Dead-letters a message. If no copy can be published the message is the next one again after a pause.
 async fn bury(slot: &Slot, id: &str, held: Held, dead_letter: DeadLetter) -> Result<(), SettleError> {
+    match publish_dead(slot, &held, dead_letter).await {
+        Ok(()) => ack(slot, id, held).await,
+        Err(error) if held.ticket.is_lost() => Err(error),
+        Err(error) => {
+            tokio::time::sleep(UNROUTABLE).await;
+            slot.state().put_back(id, held);
+            Err(error)
+        }
+    }
+}
+
+/// Dead-letters a message that belongs to no session, or that no holder can be given.
+async fn refuse(slot: &Slot, id: &str, held: Held, dead_letter: DeadLetter) -> Result<(), SettleError> {
+    match publish_dead(slot, &held, dead_letter.clone()).await {
+        Ok(()) => ack(slot, id, held).await,
+        Err(error) => {
+            tokio::time::sleep(UNROUTABLE).await;
+            // The slot ends when nothing else is left, and the message returns to the queue.
+            if !held.ticket.is_lost() && !slot.is_left() {
+                slot.state().jobs.push(Job::new(id, Work::Refuse(held, Box::new(dead_letter))));
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Publishes the copy that is the dead letter. A failure after that leaves two messages, never none.
+async fn publish_dead(slot: &Slot, held: &Held, dead_letter: DeadLetter) -> Result<(), SettleError> {
     if held.ticket.is_lost() {
         return Err(SettleError::new(ErrorKind::SessionLockLost));
     }
     let source = &slot.source;
-    let published = match copy::dead(&held, source, held.facts.failed, dead_letter) {
-        Ok(copy) => publish(&slot.client, source, &held, copy).await,
-        Err(error) => Err(Failure::new(error.kind(), error.to_string())),
-    };
-    match published {
-        Ok(()) => ack(slot, id, held).await,
-        Err(failure) => {
-            tokio::time::sleep(UNROUTABLE).await;
-            slot.state().put_back(id, held);
-            Err(failure.into())
-        }
-    }
+    let copy = copy::dead(held, source, held.facts.failed, dead_letter);
+    let copy = copy.map_err(|error| Failure::new(error.kind(), error.to_string()))?;
+    Ok(publish(&slot.client, source, held, copy).await?)
 }
 
 /// Moves a message to its slot. A failure in between leaves two messages, never none. A message that its slot refuses is

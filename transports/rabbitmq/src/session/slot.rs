@@ -183,14 +183,14 @@ impl Slot {
             // Another publisher's message, which belongs to no session.
             let dead_letter = DeadLetter::new(DeadLetterReason::SessionIdIsNull, "");
             log::dead_lettered(&self.source.path, &dead_letter);
-            state.jobs.push(Job::new("", Work::DeadLetter(held, Box::new(dead_letter))));
+            state.jobs.push(Job::new("", Work::Refuse(held, Box::new(dead_letter))));
             self.changed.notify_one();
             return;
         };
         if held.facts.exceeds_limits {
             let dead_letter = DeadLetter::header_size_exceeded();
             log::dead_lettered(&self.source.path, &dead_letter);
-            state.jobs.push(Job::new(&id, Work::DeadLetter(held, Box::new(dead_letter))));
+            state.jobs.push(Job::new(&id, Work::Refuse(held, Box::new(dead_letter))));
             self.changed.notify_one();
             return;
         }

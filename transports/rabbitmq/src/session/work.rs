@@ -27,6 +27,8 @@ pub(super) enum Work {
     State { before: Option<Bytes>, to: Option<Bytes> },
     /// Publish a copy as a dead letter, and acknowledge the original.
     DeadLetter(Held, Box<DeadLetter>),
+    /// As `DeadLetter`, for a message that no holder may be given. It is tried again until the slot is given up.
+    Refuse(Held, Box<DeadLetter>),
     /// Acknowledge an expired message.
     Drop(Held),
     /// Publish a copy to the slot of its session, and acknowledge the original.

@@ -12,7 +12,9 @@ use consign_rabbitmq::{
     RabbitMq, RabbitMqSession,
     lapin::{
         BasicProperties, Channel, Connection, ConnectionProperties,
-        options::{BasicPublishOptions, ConfirmSelectOptions, QueueDeleteOptions, QueuePurgeOptions},
+        options::{
+            BasicPublishOptions, ConfirmSelectOptions, QueueDeclareOptions, QueueDeleteOptions, QueuePurgeOptions,
+        },
         types::{AMQPValue, FieldTable},
     },
 };
@@ -106,6 +108,36 @@ async fn a_message_whose_slot_is_gone_is_a_dead_letter() {
     assert_eq!(delivery.message.dead_letter_reason(), Some("WrongSessionSlot"));
     let why = delivery.message.dead_letter_description().unwrap_or_default();
     assert!(why.contains(&slot(&bench.queue, right)) && why.contains(&slot(&bench.queue, wrong)), "{why}");
+    delivery.complete().await.unwrap();
+    holder.close().await.unwrap();
+    publisher.end().await;
+    bench.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_without_a_session_is_never_received_if_its_dead_letter_is_refused() {
+    let Some(bench) = Bench::new(by_session(SLOTS)).await else { return };
+    let publisher = Publisher::new().await;
+    let dead = format!("{}/$deadletterqueue", bench.queue);
+    publisher.channel.queue_delete(dead.as_str().into(), QueueDeleteOptions::default()).await.unwrap();
+    let mut full = FieldTable::default();
+    full.insert("x-max-length".into(), AMQPValue::LongInt(1));
+    full.insert("x-overflow".into(), AMQPValue::LongString("reject-publish".into()));
+    publisher.channel.queue_declare(dead.as_str().into(), QueueDeclareOptions::durable(), full).await.unwrap();
+    publisher.publish(&dead, "a", "filler").await;
+    let holder = bench.accept("customer-7").await;
+    let options = BasicPublishOptions { mandatory: true, ..BasicPublishOptions::default() };
+    let of_slot = slot(&bench.queue, own_slot());
+    let publishing =
+        publisher.channel.basic_publish("".into(), of_slot.into(), options, b"1", BasicProperties::default());
+    publishing.await.unwrap().await.unwrap();
+    let mut acceptor = bench.rabbit.session_acceptor(&bench.queue).unwrap();
+    // Longer than the pause after a refusal.
+    let none = acceptor.accept_next_within(Duration::from_secs(2)).await;
+    assert_eq!(none.map(|session| session.session_id().to_owned()).unwrap_err().kind(), ErrorKind::ServiceTimeout);
+    publisher.channel.queue_purge(dead.as_str().into(), QueuePurgeOptions::default()).await.unwrap();
+    let delivery = bench.rabbit.receiver(&dead).unwrap().receive_within(SOON).await.unwrap();
+    assert_eq!(delivery.message.dead_letter_reason(), Some("Session ID is null."));
     delivery.complete().await.unwrap();
     holder.close().await.unwrap();
     publisher.end().await;
