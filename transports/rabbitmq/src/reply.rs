@@ -3,7 +3,7 @@
 use std::{
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use consign_core::{
 };
 use futures_util::Stream;
 use lapin::Consumer;
-use tokio::sync::mpsc;
+use parking_lot::Mutex;
 
 use crate::{
     RabbitMq, RabbitMqLease, RabbitMqSender, error::Failure, log, publisher::Publisher, reply_to::QUEUE, wire,
@@ -23,7 +23,7 @@ use crate::{
 /// connection lives. A [`ReplySource`] for `consign::rpc`.
 pub struct DirectReplies {
     /// The sender's channel has a consumer of its own with each new connection.
-    consumers: mpsc::Receiver<Consumer>,
+    newest: Arc<Newest>,
     current: Option<Consumer>,
 }
 
@@ -47,10 +47,35 @@ impl RabbitMq {
     ///
     /// Those of [`sender`](Self::sender).
     pub fn direct_replies(&self, path: &str) -> Result<(RabbitMqSender, DirectReplies), SendError> {
-        let (opened, consumers) = mpsc::channel(4);
-        let publisher = Publisher::spawn_with(Arc::clone(&self.0.link), Some(opened));
+        let newest = Arc::<Newest>::default();
+        let publisher = Publisher::spawn_with(Arc::clone(&self.0.link), Some(Arc::clone(&newest)));
         let sender = self.sender_by(path, publisher)?;
-        Ok((sender, DirectReplies { consumers, current: None }))
+        Ok((sender, DirectReplies { newest, current: None }))
+    }
+}
+
+/// The consumer of the newest channel, until it is taken. Those before are of channels that have ended.
+#[derive(Default)]
+pub(crate) struct Newest(Mutex<(Option<Consumer>, Option<Waker>)>);
+
+impl Newest {
+    pub(crate) fn put(&self, consumer: Consumer) {
+        let mut slot = self.0.lock();
+        let before = slot.0.replace(consumer);
+        let waker = slot.1.take();
+        drop(slot);
+        drop(before);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn take(&self, cx: &mut Context<'_>) -> Option<Consumer> {
+        let mut slot = self.0.lock();
+        if slot.1.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {
+            slot.1 = Some(cx.waker().clone());
+        }
+        slot.0.take()
     }
 }
 
@@ -65,7 +90,7 @@ impl transport::Receiver for DirectReplies {
     ) -> Poll<Result<usize, ReceiveError>> {
         let before = out.len();
         loop {
-            while let Poll::Ready(Some(consumer)) = self.consumers.poll_recv(cx) {
+            if let Some(consumer) = self.newest.take(cx) {
                 self.current = Some(consumer);
             }
             let Some(current) = &mut self.current else { return Poll::Pending };

@@ -13,7 +13,7 @@ use std::{
 
 use bytes::Bytes;
 use consign_core::transport::ErrorKind;
-use lapin::{BasicProperties, Channel, Confirmation, Consumer, options::BasicPublishOptions, types::ShortString};
+use lapin::{BasicProperties, Channel, Confirmation, options::BasicPublishOptions, types::ShortString};
 use parking_lot::Mutex;
 use tokio::{
     sync::{Notify, mpsc, oneshot},
@@ -21,7 +21,7 @@ use tokio::{
 };
 
 use self::returns::Confirmed;
-use crate::{error::Failure, link::Link};
+use crate::{error::Failure, link::Link, reply::Newest};
 
 /// Whether a message must find a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,7 +152,7 @@ impl Publisher {
     }
 
     /// Starts the task, with a consumer of replies on each channel that it opens.
-    pub(crate) fn spawn_with(link: Arc<Link>, replies: Option<mpsc::Sender<Consumer>>) -> Self {
+    pub(crate) fn spawn_with(link: Arc<Link>, replies: Option<Arc<Newest>>) -> Self {
         // Senders that wait for the bound have a place each, besides those that are within it.
         let (commands, received) = mpsc::channel(2 * link.options.sends_in_flight);
         let lane = Arc::new(Lane::default());

@@ -9,7 +9,7 @@ use std::{
 use consign_core::transport::ErrorKind;
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use lapin::{
-    Channel, Consumer,
+    Channel,
     options::{BasicConsumeOptions, ConfirmSelectOptions},
     types::FieldTable,
 };
@@ -23,6 +23,7 @@ use crate::{
     alarm::Alarm,
     error::Failure,
     link::{Leased, Link},
+    reply::Newest,
     reply_to,
 };
 
@@ -47,7 +48,7 @@ pub(super) async fn run(
     link: Arc<Link>,
     mut commands: mpsc::Receiver<Command>,
     lane: Arc<Lane>,
-    replies: Option<mpsc::Sender<Consumer>>,
+    replies: Option<Arc<Newest>>,
 ) {
     let bound = link.options.sends_in_flight;
     let (in_flight, returns, alarm) = (FuturesUnordered::new(), Returns::default(), Alarm::new());
@@ -250,7 +251,7 @@ impl Task {
     }
 }
 
-async fn open(link: Arc<Link>, replies: Option<mpsc::Sender<Consumer>>) -> Result<Leased, Failure> {
+async fn open(link: Arc<Link>, replies: Option<Arc<Newest>>) -> Result<Leased, Failure> {
     let leased = link.channel().await?;
     let selecting = leased.channel.confirm_select(ConfirmSelectOptions::default());
     leased.within(link.deadline(), "confirm.select", selecting).await?;
@@ -259,8 +260,7 @@ async fn open(link: Arc<Link>, replies: Option<mpsc::Sender<Consumer>>) -> Resul
         let none = FieldTable::default();
         let consuming = leased.channel.basic_consume(reply_to::QUEUE.into(), "".into(), options, none);
         let consumer = leased.within(link.deadline(), "basic.consume", consuming).await?;
-        // There may be no receiver of replies any more.
-        let _ = replies.try_send(consumer);
+        replies.put(consumer);
     }
     Ok(leased)
 }
