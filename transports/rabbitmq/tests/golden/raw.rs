@@ -84,14 +84,19 @@ impl Raw {
 /// What stands for the first sequence number: a number has the time of its message, in units of 2^-20 ms.
 pub(crate) const FIRST_NUMBER: i64 = (TIME << 20) + 1;
 
-/// Sequence numbers by the order in which they are seen.
+/// Sequence numbers and versions of records by the order in which they are seen: both have the time.
 #[derive(Default)]
-struct Numbers(BTreeMap<i64, i64>);
+struct Numbers(BTreeMap<i64, i64>, BTreeMap<i64, usize>);
 
 impl Numbers {
     fn of(&mut self, number: i64) -> i64 {
         let next = FIRST_NUMBER + i64::try_from(self.0.len()).unwrap();
         *self.0.entry(number).or_insert(next)
+    }
+
+    fn of_version(&mut self, version: i64) -> usize {
+        let next = self.1.len() + 1;
+        *self.1.entry(version).or_insert(next)
     }
 
     /// What stands for a MessageId that a sender has made: it has the number of its message.
@@ -118,6 +123,7 @@ fn entry(queue: &str, taken: &Delivery, numbers: &mut Numbers) -> Json {
             "sb-enqueued-time-ms" => *value = json!(["long-long", TIME]),
             "sb-scheduled-time-ms" if value[1] != PASSED => *value = json!(["long-long", TIME]),
             "sb-sequence-number" => value[1] = json!(numbers.of(value[1].as_i64().unwrap())),
+            "sb-version" => value[1] = json!(numbers.of_version(value[1].as_i64().unwrap())),
             "sb-failures" => {
                 let failures = value[1].as_object().unwrap().iter();
                 let failures =
