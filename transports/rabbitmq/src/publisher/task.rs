@@ -67,13 +67,12 @@ pub(super) async fn run(
             () = poll_fn(|cx| task.alarm.poll(cx)) => task.expire(),
             command = commands.recv(), if has_room => {
                 let Some(command) = command else { break };
-                match task.channel() {
-                    Some(channel) => task.publish(channel, command),
-                    None => {
-                        task.wait(command);
-                        // Another command may have begun it, and waits no longer.
-                        opening.get_or_insert_with(|| Box::pin(open(Arc::clone(&task.link), replies.clone())));
-                    }
+                if let Some(channel) = task.channel() {
+                    task.publish(channel, command);
+                } else {
+                    task.wait(command);
+                    // Another command may have begun it, and waits no longer.
+                    opening.get_or_insert_with(|| Box::pin(open(Arc::clone(&task.link), replies.clone())));
                 }
             }
         }
