@@ -70,7 +70,7 @@ impl Ledger {
     /// Returns the next record of a session. The newest record counts, in whichever order they are stored. Its version is no less
     /// than the time: the record of a former holder, which no one has read, may be stored later than this one.
     pub(super) fn note(&mut self, id: &str, now: Timestamp) -> Note {
-        let micros = u64::try_from(now.as_millis()).unwrap_or_default().saturating_mul(1_000);
+        let micros = now.as_millis().max(0).unsigned_abs().saturating_mul(1_000);
         self.version = (self.version + 1).max(micros);
         self.written += 1;
         let record = self.records.entry(id.to_owned()).or_default();
