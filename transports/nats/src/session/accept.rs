@@ -1,6 +1,9 @@
 //! Locking a session.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
 
 use async_nats::jetstream::{ErrorCode, message::StreamMessage};
 use consign_core::{
@@ -40,22 +43,20 @@ struct Delivered {
 }
 
 /// Locks the session of this id.
-pub(crate) async fn accept(entity: &Arc<Source>, id: &str) -> Result<NatsSession, ReceiveError> {
+pub(crate) async fn accept(entity: &Arc<Source>, id: &str) -> Result<NatsSession, Fault> {
     if id.encode_utf16().count() > limits::ID {
-        let why = "a session id has at most 128 UTF-16 code units";
-        return Err(ReceiveError::new(ErrorKind::InvalidArgument).with_detail(why));
+        return Err(Fault::new(ErrorKind::InvalidArgument, "a session id has at most 128 UTF-16 code units"));
     }
     if !entity.settings.requires_session || entity.is_dead_letter() {
-        return Err(ReceiveError::new(ErrorKind::InvalidOperation).with_detail("the entity has no sessions"));
+        return Err(Fault::new(ErrorKind::InvalidOperation, "the entity has no sessions"));
     }
     let inner = &entity.inner;
-    let place = inner.place().ok_or_else(|| {
-        ReceiveError::new(ErrorKind::Throttled).with_detail("there are too many unsettled deliveries")
-    })?;
+    let place =
+        inner.place().ok_or_else(|| Fault::new(ErrorKind::Throttled, "there are too many unsettled deliveries"))?;
     let now = inner.server_now(&entity.beside).await?;
     let mut record = Record::read(inner, &entity.beside, id).await?;
     if record.owner.is_some() && record.until > now {
-        return Err(ReceiveError::new(ErrorKind::SessionCannotBeLocked));
+        return Err(held_elsewhere());
     }
     let before = record.owner.take();
     // A name that no other hold has: acknowledgements of the previous one are ignored.
@@ -65,7 +66,7 @@ pub(crate) async fn accept(entity: &Arc<Source>, id: &str) -> Result<NatsSession
     let server = inner.server_now(&entity.beside).await?;
     record.until = server.saturating_add(session_lock::lease(lock));
     if !record.write(inner, &entity.beside, id).await? {
-        return Err(ReceiveError::new(ErrorKind::SessionCannotBeLocked));
+        return Err(held_elsewhere());
     }
     match take_over(entity, id, &name, before).await {
         Ok(notes) => {
@@ -79,16 +80,21 @@ pub(crate) async fn accept(entity: &Arc<Source>, id: &str) -> Result<NatsSession
             // It has no holder, so no caller has to wait for the end of its lock.
             (record.owner, record.until) = (None, Timestamp::EPOCH);
             let _ = record.write(inner, &entity.beside, id).await;
-            Err(fault.into())
+            Err(fault)
         }
     }
+}
+
+fn held_elsewhere() -> Fault {
+    Fault::new(ErrorKind::SessionCannotBeLocked, "another receiver has the session")
 }
 
 /// Accepts a session in a task of its own: dropped half-way it would leave a lock. If the caller is gone, the session is given
 /// up there.
 pub(crate) async fn accept_in_task(entity: Arc<Source>, id: String) -> Result<NatsSession, ReceiveError> {
     let accepting = tokio::spawn(async move { accept(&entity, &id).await });
-    accepting.await.unwrap_or_else(|error| Err(Fault::new(ErrorKind::General, error.to_string()).into()))
+    let accepted = accepting.await.unwrap_or_else(|error| Err(Fault::new(ErrorKind::General, error.to_string())));
+    Ok(accepted?)
 }
 
 /// Creates the consumer of a new holder, and removes that of the previous one.
@@ -112,11 +118,19 @@ async fn take_over(
             for left in consumers_at(entity, &subject).await? {
                 inherit(entity, id, &left).await?;
             }
-            inner.create_consumer(&entity.stream, name, &config).await?;
+            inner.create_consumer(&entity.stream, name, &config).await.map_err(not_yet)?;
         }
         created => created?,
     }
     notes(entity, id).await
+}
+
+/// A consumer that the server does not list may go later.
+fn not_yet(mut fault: Fault) -> Fault {
+    if fault.code == Some(ErrorCode(NOT_UNIQUE)) {
+        fault.kind = ErrorKind::ServiceBusy;
+    }
+    fault
 }
 
 /// Returns the consumers of a subject.
@@ -226,9 +240,11 @@ async fn bury_without_session(entity: &Source, message: &StreamMessage) {
     }
 }
 
-/// Locks the session with the oldest message, of those without a holder.
-pub(crate) async fn accept_oldest(entity: &Arc<Source>) -> Result<Option<NatsSession>, ReceiveError> {
-    let (mut next, mut seen) = (1, std::collections::HashSet::new());
+/// Locks the session with the oldest message, of those without a holder. A session that the server refuses does not keep the
+/// others from being accepted.
+pub(crate) async fn accept_oldest(entity: &Arc<Source>) -> Result<Option<NatsSession>, Fault> {
+    let (mut next, mut seen) = (1, HashSet::new());
+    let mut refused = None;
     while let Some(message) = entity.inner.next_at(&entity.stream, &entity.subjects, next).await? {
         next = message.sequence + 1;
         let Some(id) = session_of(&message.subject) else {
@@ -240,9 +256,11 @@ pub(crate) async fn accept_oldest(entity: &Arc<Source>) -> Result<Option<NatsSes
         }
         match accept(entity, &id).await {
             Ok(session) => return Ok(Some(session)),
-            Err(error) if error.kind() == ErrorKind::SessionCannotBeLocked => drop(seen.insert(id)),
-            Err(error) => return Err(error),
+            Err(fault) if fault.kind == ErrorKind::SessionCannotBeLocked => {}
+            Err(fault) if fault.code.is_some() => drop(refused.get_or_insert(fault)),
+            Err(fault) => return Err(fault),
         }
+        seen.insert(id);
     }
-    Ok(None)
+    refused.map_or(Ok(None), Err)
 }

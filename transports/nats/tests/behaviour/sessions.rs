@@ -108,6 +108,49 @@ async fn the_rest_of_an_interrupted_takeover_is_cleaned_up() {
     nats.delete(&path).await.unwrap();
 }
 
+/// Ends the lock of a session at once: its holder stays in the record.
+async fn end_lock(nats: &Nats, path: &str, id: &str) {
+    let context = jetstream::new(nats.client().clone());
+    let beside = context.get_stream(format!("test_{path}_x")).await.unwrap();
+    let subject = format!("test.{path}.x.session.{id}");
+    let record = beside.get_last_raw_message_by_subject(&subject).await.unwrap();
+    let mut headers = HeaderMap::new();
+    headers.insert("Sb-Owner", record.headers.get("Sb-Owner").unwrap().clone());
+    headers.insert("Sb-Locked-Until", "0");
+    context.publish_with_headers(subject, headers, "".into()).await.unwrap().await.unwrap();
+}
+
+/// The server refuses the dead letter of its message, which the previous holder has lost in its last delivery.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_the_server_refuses_does_not_stop_the_next_one() {
+    let mut settings = by_session();
+    settings.max_delivery_count = 1;
+    let Some((nats, path)) = queue(settings).await else { return };
+    let sender = nats.sender(&path).await.unwrap();
+    for (session, body) in [("a", "x".repeat(4_000)), ("b", String::from("b"))] {
+        sender.send(Message::builder().session_id(session).build(body).unwrap()).await.unwrap();
+    }
+    let mut first = nats.accept_session(&path, "a").await.unwrap();
+    std::mem::forget(first.receive_within(LONG).await.unwrap());
+    std::mem::forget(first);
+    end_lock(&nats, &path, "a").await;
+    let context = jetstream::new(nats.client().clone());
+    let mut beside = context.get_stream(format!("test_{path}_x")).await.unwrap();
+    let mut config = beside.info().await.unwrap().config.clone();
+    config.max_message_size = 2_000;
+    context.update_stream(&config).await.unwrap();
+
+    let refused = nats.accept_session(&path, "a").await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::MessageSizeExceeded, "{refused}");
+    let mut acceptor = nats.session_acceptor(&path).await.unwrap();
+    let session = acceptor.accept_next_within(LONG).await.unwrap();
+    assert_eq!(session.session_id(), "b");
+    let refused = acceptor.accept_next_within(LONG).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::MessageSizeExceeded, "{refused}");
+    session.close().await.unwrap();
+    nats.delete(&path).await.unwrap();
+}
+
 /// The session, when it was given up, well before its lock of a minute ends.
 async fn accept_soon(nats: &Nats, path: &str) -> NatsSession {
     let accepted = async {
