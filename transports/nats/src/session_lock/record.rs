@@ -30,8 +30,12 @@ pub(crate) fn is_free(headers: Option<&HeaderMap>) -> bool {
 
 impl Record {
     pub(crate) async fn read(inner: &Inner, beside: &Beside, id: &str) -> Result<Self, Fault> {
-        let subject = beside.session(id);
-        let Some(found) = inner.last_at(&beside.stream, &subject).await? else {
+        Self::read_at(inner, beside, &beside.session(id)).await
+    }
+
+    /// Reads the record at its subject.
+    pub(crate) async fn read_at(inner: &Inner, beside: &Beside, subject: &str) -> Result<Self, Fault> {
+        let Some(found) = inner.last_at(&beside.stream, subject).await? else {
             return Ok(Self::default());
         };
         let said = |name| found.headers.get(name).map(async_nats::HeaderValue::as_str);

@@ -108,14 +108,19 @@ async fn the_rest_of_an_interrupted_takeover_is_cleaned_up() {
     nats.delete(&path).await.unwrap();
 }
 
+/// The holder in the record of a session.
+async fn owner(nats: &Nats, path: &str, id: &str) -> String {
+    let beside = jetstream::new(nats.client().clone()).get_stream(format!("test_{path}_x")).await.unwrap();
+    let record = beside.get_last_raw_message_by_subject(&format!("test.{path}.x.session.{id}")).await.unwrap();
+    record.headers.get("Sb-Owner").unwrap().to_string()
+}
+
 /// Ends the lock of a session at once: its holder stays in the record.
 async fn end_lock(nats: &Nats, path: &str, id: &str) {
     let context = jetstream::new(nats.client().clone());
-    let beside = context.get_stream(format!("test_{path}_x")).await.unwrap();
     let subject = format!("test.{path}.x.session.{id}");
-    let record = beside.get_last_raw_message_by_subject(&subject).await.unwrap();
     let mut headers = HeaderMap::new();
-    headers.insert("Sb-Owner", record.headers.get("Sb-Owner").unwrap().clone());
+    headers.insert("Sb-Owner", owner(nats, path, id).await);
     headers.insert("Sb-Locked-Until", "0");
     context.publish_with_headers(subject, headers, "".into()).await.unwrap().await.unwrap();
 }
@@ -134,6 +139,7 @@ async fn a_session_that_the_server_refuses_does_not_stop_the_next_one() {
     std::mem::forget(first.receive_within(LONG).await.unwrap());
     std::mem::forget(first);
     end_lock(&nats, &path, "a").await;
+    let holder = owner(&nats, &path, "a").await;
     let context = jetstream::new(nats.client().clone());
     let mut beside = context.get_stream(format!("test_{path}_x")).await.unwrap();
     let mut config = beside.info().await.unwrap().config.clone();
@@ -147,6 +153,8 @@ async fn a_session_that_the_server_refuses_does_not_stop_the_next_one() {
     assert_eq!(session.session_id(), "b");
     let refused = acceptor.accept_next_within(LONG).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::MessageSizeExceeded, "{refused}");
+    // The consumer that could not be removed is not forgotten.
+    assert_eq!(owner(&nats, &path, "a").await, holder);
     session.close().await.unwrap();
     nats.delete(&path).await.unwrap();
 }
