@@ -132,7 +132,7 @@ impl Found {
             _ => place.note(&source.beside, read.number),
         };
         if look.notes.contains(&subject)
-            && let Some(found) = source.inner.last_at(&source.beside.stream, &subject).await?
+            && let Some(found) = source.inner.peek_at(&source.beside.stream, &subject).await?
         {
             let note = Note::read(&found.headers, &found.payload, found.sequence);
             failed = failed.max(note.failed);

@@ -16,20 +16,15 @@ use consign_core::{
 use futures_util::{TryFutureExt, future::join_all};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value as Json;
-use tokio::{
-    sync::{mpsc, oneshot, watch},
-    time::Instant,
-};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::{
-    beside::Beside,
-    error::Fault,
+    error::{Fault, general},
     fan_outs::FanOuts,
     jobs::{self, Job, JobPlace},
     link::{Link, Watching},
     log,
     options::{self, Options},
-    read::stored_at,
     returned::Returned,
     time::ServerClock,
     wire,
@@ -185,21 +180,6 @@ impl Inner {
         self.clock.now().utc
     }
 
-    /// Returns the server's UTC. It is read from a message that the server stamps, and continues by this process's monotonic
-    /// clock.
-    pub(crate) async fn server_now(&self, beside: &Beside) -> Result<Timestamp, Fault> {
-        if let Some(now) = self.server_clock.now() {
-            return Ok(now);
-        }
-        let subject = beside.clock();
-        let before = Instant::now();
-        self.publish(&subject, HeaderMap::new(), Bytes::new()).await?;
-        let at = before + before.elapsed() / 2;
-        let stamped = self.last_at(&beside.stream, &subject).await?;
-        let stamped = stamped.ok_or_else(|| Fault::new(ErrorKind::General, "the server's clock was not read"))?;
-        Ok(self.server_clock.set(at, stored_at(&stamped)))
-    }
-
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
@@ -254,7 +234,7 @@ impl Inner {
         }
         let answer = self.ask(subject, request).await?;
         // A refusal has a number too, which is zero.
-        let answer: Published = serde_json::from_slice(&answer.payload).map_err(general)?;
+        let answer: Published = serde_json::from_slice(&answer.payload).map_err(|error| general(&error))?;
         match answer.error {
             None => Ok(Stored { seq: answer.seq }),
             Some(error) => Err(error.into()),
@@ -270,42 +250,6 @@ impl Inner {
     /// Acknowledges a delivery with the given kind, and waits until the server has taken that.
     pub(crate) async fn acknowledge(&self, reply: &str, how: Bytes) -> Result<(), Fault> {
         self.ask(reply, Request::new().payload(how)).await.map(drop)
-    }
-
-    /// Returns the last message at a subject, with its number in the stream.
-    pub(crate) async fn last_at(
-        &self,
-        stream: &str,
-        subject: &str,
-    ) -> Result<Option<jetstream::message::StreamMessage>, Fault> {
-        let asked = async {
-            let stream = self.context.get_stream_no_info(stream).await.map_err(general)?;
-            found(stream.direct_get_last_for_subject(subject).await)
-        };
-        tokio::time::timeout(self.timeout, asked).await.map_err(|_| Fault::timed_out("a read"))?
-    }
-
-    /// Returns the first message of a stream from `from` on that is at a subject.
-    pub(crate) async fn next_at(
-        &self,
-        stream: &str,
-        subject: &str,
-        from: u64,
-    ) -> Result<Option<jetstream::message::StreamMessage>, Fault> {
-        let asked = async {
-            let stream = self.context.get_stream_no_info(stream).await.map_err(general)?;
-            found(stream.direct_get_next_for_subject(subject, Some(from.max(1))).await)
-        };
-        tokio::time::timeout(self.timeout, asked).await.map_err(|_| Fault::timed_out("a read"))?
-    }
-
-    /// Removes one message of a stream. Does nothing if it does not exist.
-    pub(crate) async fn remove(&self, stream: &str, number: u64) -> Result<(), Fault> {
-        let subject = format!("STREAM.MSG.DELETE.{stream}");
-        match self.request::<Json>(&subject, &serde_json::json!({ "seq": number, "no_erase": true })).await {
-            Err(fault) if fault.code.is_some() => Ok(()),
-            other => other.map(drop),
-        }
     }
 
     /// Returns the name of the stream of an entity, or of the stream beside it, and the prefix of its subjects.
@@ -330,24 +274,6 @@ fn answered<V: DeserializeOwned>(answer: Json) -> Result<V, Fault> {
 /// Returns the server of a URL, unless it has announced a cluster, in which a reconnection may choose another one.
 fn only(server: Option<&ServerAddress>, announced: &[String]) -> Option<ServerAddress> {
     server.filter(|_| announced.is_empty()).cloned()
-}
-
-fn general(error: impl fmt::Display) -> Fault {
-    Fault::new(ErrorKind::General, error.to_string())
-}
-
-fn found(
-    read: Result<jetstream::message::StreamMessage, jetstream::stream::DirectGetError>,
-) -> Result<Option<jetstream::message::StreamMessage>, Fault> {
-    use jetstream::stream::DirectGetErrorKind as Kind;
-    match read {
-        Ok(message) => Ok(Some(message)),
-        Err(error) => match error.kind() {
-            Kind::NotFound => Ok(None),
-            Kind::TimedOut => Err(Fault::timed_out("a read")),
-            _ => Err(Fault::new(ErrorKind::CommunicationProblem, error.to_string())),
-        },
-    }
 }
 
 #[cfg(test)]

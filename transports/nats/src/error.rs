@@ -61,6 +61,10 @@ impl Fault {
     }
 }
 
+pub(crate) fn general(error: &dyn fmt::Display) -> Fault {
+    Fault::new(ErrorKind::General, error.to_string())
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.detail)

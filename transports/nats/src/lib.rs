@@ -18,6 +18,7 @@ mod error;
 mod fan_out;
 mod fan_outs;
 mod fetch;
+mod get;
 mod held;
 mod inbox;
 mod jobs;

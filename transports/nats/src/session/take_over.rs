@@ -194,7 +194,7 @@ impl TakeOver<'_> {
         let (entity, inner) = (self.entity, &self.entity.inner);
         let subject = entity.session_subject(self.id);
         let mut next = 1;
-        while let Some(message) = inner.next_at(&entity.stream, &subject, next).await? {
+        while let Some(message) = inner.next_of_leader(&entity.stream, &subject, next).await? {
             if message.sequence > delivered {
                 break;
             }
@@ -213,7 +213,10 @@ impl TakeOver<'_> {
                 note.store(inner, &at).await?;
                 continue;
             }
-            let mut read = read_stored(entity, &message);
+            // It has all values of the headers.
+            let direct = inner.next_at(&entity.stream, &subject, message.sequence).await?;
+            let direct = direct.filter(|direct| direct.sequence == message.sequence);
+            let mut read = read_stored(entity, direct.as_ref().unwrap_or(&message));
             read.in_session(self.id);
             settle::bury_lost(entity, read, &note).await?;
         }

@@ -159,6 +159,20 @@ async fn a_session_that_the_server_refuses_does_not_stop_the_next_one() {
     nats.delete(&path).await.unwrap();
 }
 
+/// The leader of the stream answers in another form than a direct read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_large_state_is_kept_for_the_next_holder() {
+    let Some((nats, path)) = queue(by_session()).await else { return };
+    let state = bytes::Bytes::from(vec![0xa5; nats.client().max_payload() - 1_024]);
+    let session = nats.accept_session(&path, "a").await.unwrap();
+    session.set_state(Some(state.clone())).await.unwrap();
+    session.close().await.unwrap();
+    let session = nats.accept_session(&path, "a").await.unwrap();
+    assert!(session.state().await.unwrap() == Some(state));
+    session.close().await.unwrap();
+    nats.delete(&path).await.unwrap();
+}
+
 /// The session, when it was given up, well before its lock of a minute ends.
 async fn accept_soon(nats: &Nats, path: &str) -> NatsSession {
     let accepted = async {
