@@ -53,11 +53,15 @@ pub(crate) fn simple(
     until: Instant,
 ) -> Result<(Box<Held>, Option<Malformed>), Fault> {
     let (facts, reply) = read::facts(&message)?;
-    let note = source.session_lock().and_then(|session_lock| {
-        session_lock.arrived();
-        session_lock.note(facts.number)
-    });
+    let note = source.session_lock().and_then(|session_lock| session_lock.note(facts.number));
     Ok(held(source, message, facts, reply, note, until))
+}
+
+/// Returns whether a message is the next one of its session, if it has one.
+pub(crate) fn is_in_order(source: &Source, message: &async_nats::Message) -> Result<bool, Fault> {
+    let Some(session_lock) = source.session_lock() else { return Ok(true) };
+    let (facts, _) = read::facts(message)?;
+    Ok(session_lock.arrived(facts.delivered))
 }
 
 /// Dead-letters a message with a header that cannot be read.
@@ -80,14 +84,7 @@ pub(crate) async fn arrive(
         Place::DeadLetter => number_of(&message).unwrap_or(facts.number),
         Place::Main | Place::Session(_) => facts.number,
     };
-    let note = match source.session_lock() {
-        Some(session_lock) => {
-            session_lock.arrived();
-            session_lock.note(number)
-        }
-        None if facts.deliveries > 1 => source.note(number).await?,
-        None => None,
-    };
+    let note = if facts.deliveries > 1 { source.note(number).await? } else { None };
     let (held, malformed) = held(source, message, facts, reply, note, until);
     if let Some(malformed) = malformed.filter(|_| !source.is_dead_letter()) {
         return bury_malformed(held, malformed).await;

@@ -55,6 +55,10 @@ impl NatsReceiver {
         self.outstanding = self.outstanding.saturating_sub(1);
         self.has_begun = true;
         self.next_lasts = EXPIRES;
+        if !deliver::is_in_order(&self.source, &message)? {
+            // The next look at the connection gives the session up.
+            return Ok(());
+        }
         let until = self.locked_until();
         self.unplaced.push_back((message, until));
         self.place_all()

@@ -296,7 +296,8 @@ impl Receiver for NatsReceiver {
                 continue;
             }
             if self.outstanding > 0 && Instant::now() >= self.is_lost_at() {
-                // The server has lost it.
+                // The server has lost it, and maybe its messages.
+                self.doubt();
                 self.give_up();
                 continue;
             }

@@ -13,7 +13,6 @@ use crate::{
     jobs::Job,
     pending_requests::{Asked, PendingRequest},
     request_times::{GRACE, LONGEST},
-    source::Place,
 };
 
 impl NatsReceiver {
@@ -115,21 +114,16 @@ impl NatsReceiver {
             }
             return Ok(());
         }
-        if status == StatusCode::NO_RESPONDERS {
+        self.doubt();
+        let description = description.unwrap_or_default();
+        // A server that loses the consumer to another one may say so too.
+        let is_deleted = description.eq_ignore_ascii_case("Consumer Deleted");
+        if status == StatusCode::NO_RESPONDERS || is_deleted {
             let source = Arc::clone(&self.source);
             self.looking = Some(Box::pin(async move { Err(source.why_nobody_answers().await) }));
             return Ok(());
         }
-        let description = description.unwrap_or_default();
-        let kind =
-            if description.eq_ignore_ascii_case("Consumer Deleted") { self.gone() } else { ErrorKind::ServiceBusy };
-        Err(ReceiveError::new(kind).with_detail(format!("the server ended the request: {status} {description}")))
-    }
-
-    fn gone(&self) -> ErrorKind {
-        match self.source.place {
-            Place::Session(_) => ErrorKind::SessionLockLost,
-            _ => ErrorKind::EntityNotFound,
-        }
+        let why = format!("the server ended the request: {status} {description}");
+        Err(ReceiveError::new(ErrorKind::ServiceBusy).with_detail(why))
     }
 }

@@ -85,6 +85,8 @@ struct State {
     arrived: u64,
     /// Whether more may have been delivered than has arrived.
     is_in_doubt: bool,
+    /// Whether a delivery is missing, or came again.
+    is_out_of_order: bool,
     /// Returned messages, which precede all that were not delivered so far.
     returned: BTreeMap<u64, Kept>,
     waker: Option<Waker>,
@@ -107,6 +109,16 @@ impl State {
     fn is_lost(&self) -> bool {
         self.is_over || self.until.min(self.leased_until) <= Instant::now()
     }
+
+    /// Messages of a session are delivered once each. A server that takes the consumer over may skip or repeat one.
+    fn arrived(&mut self, delivered: u64) -> bool {
+        if self.is_out_of_order || delivered != self.arrived + 1 {
+            (self.is_out_of_order, self.is_in_doubt) = (true, true);
+            return false;
+        }
+        self.arrived = delivered;
+        true
+    }
 }
 
 impl SessionLock {
@@ -128,6 +140,7 @@ impl SessionLock {
             notes,
             arrived: 0,
             is_in_doubt: false,
+            is_out_of_order: false,
             returned: BTreeMap::new(),
             waker: None,
         };
@@ -221,9 +234,10 @@ impl SessionLock {
         state.returned.pop_first().map(|(_, kept)| kept)
     }
 
-    /// Counts an arrived message.
-    pub(crate) fn arrived(&self) {
-        self.state.lock().arrived += 1;
+    /// Counts an arrived message, by its number among the deliveries of the consumer. `false` if it is not the next one: it
+    /// must not be handed out, and the session is given up.
+    pub(crate) fn arrived(&self, delivered: u64) -> bool {
+        self.state.lock().arrived(delivered)
     }
 
     /// Records that a message that was delivered may not arrive: the receiver must check that before it continues.
@@ -241,7 +255,7 @@ impl SessionLock {
         let inner = &self.entity.inner;
         let subject = format!("CONSUMER.INFO.{}.{}", self.entity.stream, self.consumer);
         let since = Instant::now();
-        loop {
+        while !self.state.lock().is_out_of_order {
             let info = inner.request::<ConsumerInfo>(&subject, &serde_json::json!({})).await;
             let info = info.map_err(|fault| match fault.kind {
                 ErrorKind::EntityNotFound => Fault::new(ErrorKind::SessionLockLost, "another receiver has the session"),
@@ -249,7 +263,7 @@ impl SessionLock {
             })?;
             {
                 let mut state = self.state.lock();
-                if info.delivered.consumer_seq == state.arrived {
+                if info.delivered.consumer_seq == state.arrived && !state.is_out_of_order {
                     state.is_in_doubt = false;
                     return Ok(());
                 }
@@ -262,7 +276,7 @@ impl SessionLock {
         // In a task: a poll of this sees at once that the session is lost, and there is no further poll.
         let session_lock = Arc::clone(self);
         tokio::spawn(async move { session_lock.close().await });
-        Err(Fault::new(ErrorKind::SessionLockLost, "a message was lost on its way when the connection broke"))
+        Err(Fault::new(ErrorKind::SessionLockLost, "a message of the session was lost on its way"))
     }
 
     pub(crate) fn gone(&self, number: u64) {

@@ -17,6 +17,7 @@ mod republished;
 mod sealed;
 #[path = "../conformance/server.rs"]
 mod server;
+mod session_order;
 mod session_search;
 mod session_subjects;
 mod sessions;

@@ -25,7 +25,7 @@ use futures_util::{StreamExt, TryStreamExt, future::join_all};
 
 use crate::{LONG, queue};
 
-fn by_session() -> QueueSettings {
+pub(crate) fn by_session() -> QueueSettings {
     let mut settings = QueueSettings::default();
     settings.requires_session = true;
     settings
@@ -174,7 +174,7 @@ async fn a_large_state_is_kept_for_the_next_holder() {
 }
 
 /// The session, when it was given up, well before its lock of a minute ends.
-async fn accept_soon(nats: &Nats, path: &str) -> NatsSession {
+pub(crate) async fn accept_soon(nats: &Nats, path: &str) -> NatsSession {
     let accepted = async {
         loop {
             match nats.accept_session(path, "a").await {
