@@ -1,6 +1,5 @@
 use std::time::Duration;
 
-use async_nats::ConnectOptions;
 use consign_core::transport::{BoxFuture, ConnectError, Connector, DynTransport, TransportUrl};
 
 use crate::{
@@ -28,9 +27,9 @@ use crate::{
 /// | `backoff` | a duration, `1ms` to `1440m` | `100ms` | the first pause of [`Options::backoff`] |
 /// | `max_backoff` | a duration, `backoff` to `1440m` | `10s`, or `backoff` if that is longer | the longest pause of [`Options::backoff`] |
 /// | `server_syncs` | `true` or `false` | `false` | [`Options::server_syncs`] |
-/// | `credentials_file` | the path of a file with a JWT and a key | none | [`ConnectOptions::credentials_file`] |
-/// | `certificates` | the path of a file in PEM | those of the system | [`ConnectOptions::add_root_certificates`] |
-/// | `client_certificate`, `client_key` | the paths of files in PEM, both or none | none | [`ConnectOptions::add_client_certificate`] |
+/// | `credentials_file` | the path of a file with a JWT and a key | none | [`ConnectOptions::credentials_file`](async_nats::ConnectOptions::credentials_file) |
+/// | `certificates` | the path of a file in PEM | those of the system | [`ConnectOptions::add_root_certificates`](async_nats::ConnectOptions::add_root_certificates) |
+/// | `client_certificate`, `client_key` | the paths of files in PEM, both or none | none | [`ConnectOptions::add_client_certificate`](async_nats::ConnectOptions::add_client_certificate) |
 ///
 /// A duration is a whole number of milliseconds (`500ms`), seconds (`30s`) or minutes (`5m`). Other options of the client have
 /// no parameter: [`Options::client`] sets them.
@@ -101,7 +100,7 @@ async fn parameters(url: &mut TransportUrl) -> Result<Options, ConnectError> {
     if let Some(true) = url.take_parsed("server_syncs", "`true` or `false`")? {
         options = options.server_syncs();
     }
-    let mut client = ConnectOptions::new().name(options::CLIENT_NAME);
+    let mut client = options::client();
     if let Some(path) = url.take("credentials_file") {
         let unreadable = |_| ConnectError::invalid_parameter("credentials_file", "the path of a file with credentials");
         client = client.credentials_file(path).await.map_err(unreadable)?;

@@ -31,7 +31,9 @@ pub(crate) const DAY: Duration = Duration::from_secs(24 * 3_600);
 pub(crate) const FIRST_BACKOFF: Duration = Duration::from_millis(100);
 pub(crate) const MAX_BACKOFF: Duration = Duration::from_secs(10);
 /// The name of the client, which the server shows.
-pub(crate) const CLIENT_NAME: &str = "consign";
+const CLIENT_NAME: &str = "consign";
+/// How often a connection without traffic is checked. After two pings without an answer it counts as broken.
+const PING: Duration = Duration::from_secs(10);
 /// The form of a namespace.
 pub(crate) const NAMESPACE: &str = "1 to 32 letters, digits and hyphens";
 
@@ -39,10 +41,15 @@ pub(crate) fn is_namespace(text: &str) -> bool {
     (1..=32).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
+/// Returns the options of a client for which the caller has none.
+pub(crate) fn client() -> ConnectOptions {
+    ConnectOptions::new().name(CLIENT_NAME).ping_interval(PING)
+}
+
 impl Options {
     pub(crate) fn new() -> Self {
         Self {
-            client: ConnectOptions::new().name(CLIENT_NAME),
+            client: client(),
             timeout: Duration::from_secs(10),
             namespace: "consign".into(),
             domain: None,
@@ -84,7 +91,9 @@ impl Options {
         self
     }
 
-    /// Sets the client's own options, such as identity and TLS. Its time-outs and its reconnection are set here.
+    /// Sets the client's own options, such as identity and TLS. Its time-outs and its reconnection are set here. Set
+    /// [`ping_interval`](ConnectOptions::ping_interval) too: its default is a minute, and a server without an answer is noticed
+    /// after three of them. Without own options it is 10 s.
     pub fn client(mut self, options: ConnectOptions) -> Self {
         self.client = options;
         self
@@ -103,6 +112,12 @@ impl fmt::Debug for Options {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_that_does_not_answer_is_noticed_soon() {
+        let shown = format!("{:?}", client());
+        assert!(shown.contains("\"ping_interval\": 10s"), "{shown}");
+    }
 
     #[test]
     fn no_wait_is_too_long_to_be_computed() {
