@@ -219,8 +219,9 @@ impl Inner {
 
     /// Makes a request at a subject, and returns the raw answer.
     async fn ask(&self, subject: &str, request: Request) -> Result<async_nats::Message, Fault> {
-        let request = request.timeout(Some(self.timeout));
-        self.client.send_request(subject.to_owned(), request).map_err(Fault::from).await
+        // The client's own time limit begins when its queue has taken the request.
+        let asked = self.client.send_request(subject.to_owned(), request.timeout(None)).map_err(Fault::from);
+        tokio::time::timeout(self.timeout, asked).await.unwrap_or_else(|_| Err(Fault::timed_out("a request")))
     }
 
     /// Stores a message, and waits for the acknowledgement.

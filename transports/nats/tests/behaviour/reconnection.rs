@@ -7,7 +7,8 @@ use consign::{
     consumer::Consumer,
     transport::{ErrorKind, ReceiveError, ReceiverExt, Sender},
 };
-use consign_nats::{Nats, QueueSettings};
+use consign_nats::{Nats, QueueSettings, async_nats::ConnectOptions};
+use futures_util::future::join_all;
 use tokio::{sync::mpsc, time::timeout};
 use tower::{BoxError, service_fn};
 
@@ -64,6 +65,22 @@ async fn requests_and_inboxes_end_at_the_time_limit_while_the_server_is_gone() {
     assert!(failed.is_outcome_unknown() && failed.is_retryable(), "{failed}");
     let error = timeout(LONG, nats.inbox()).await.expect("an inbox has a time limit").unwrap_err();
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::ServiceTimeout, true), "{error}");
+}
+
+/// The client's queue of commands is full.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_the_client_does_not_take_end_at_the_time_limit() {
+    let Some(mut server) = OwnServer::start().await else { return };
+    let client = ConnectOptions::new().client_capacity(1);
+    let nats = Nats::options().timeout(Duration::from_secs(1)).client(client).connect(&server.url()).await.unwrap();
+    nats.create_queue("orders", QueueSettings::default()).await.unwrap();
+    let sender = nats.sender("orders").await.unwrap();
+    server.kill();
+    let sends = join_all((0..16).map(|number| sender.send(Message::new(format!("{number}")))));
+    for sent in timeout(LONG, sends).await.expect("a send has a time limit") {
+        let error = sent.unwrap_err();
+        assert!(error.is_outcome_unknown() && error.is_retryable(), "{error}");
+    }
 }
 
 /// What was acknowledged before the server died is there afterwards, and a consumer handles it without a hand laid on it.
