@@ -227,7 +227,8 @@ impl Inner {
 
     pub(crate) async fn create_consumer(&self, stream: &str, name: &str, config: &Json) -> Result<(), Fault> {
         let subject = format!("CONSUMER.DURABLE.CREATE.{stream}.{name}");
-        self.request::<Json>(&subject, &json!({ "stream_name": stream, "config": config })).await.map(drop)
+        let created = self.request::<Json>(&subject, &json!({ "stream_name": stream, "config": config })).await;
+        created.map(drop).map_err(Fault::of_new_consumer)
     }
 
     pub(crate) async fn delete_consumer(&self, stream: &str, name: &str) -> Result<(), Fault> {

@@ -43,6 +43,24 @@ impl Fault {
         self.is_no_responders
     }
 
+    /// Returns whether the server reports that there is no message to remove.
+    pub(crate) fn has_no_message(&self) -> bool {
+        match self.code {
+            Some(ErrorCode(NO_SUCH_MESSAGE | NO_SUCH_SEQUENCE)) => true,
+            // The code is that of each failure: a server without the stream's leader has it too.
+            Some(ErrorCode(NOT_REMOVED)) => NO_MESSAGE.iter().any(|said| self.detail.contains(said)),
+            _ => self.is_gone(),
+        }
+    }
+
+    /// Returns the refusal of a new consumer as a transient one if a cluster lacks servers for it: while some are down.
+    pub(crate) fn of_new_consumer(mut self) -> Self {
+        if let Some(ErrorCode(NO_SERVER | TOO_FEW_RESOURCES)) = self.code {
+            self.kind = ErrorKind::ServiceBusy;
+        }
+        self
+    }
+
     /// Returns whether the server reports that the entity or message does not exist.
     pub(crate) fn is_gone(&self) -> bool {
         self.kind == ErrorKind::EntityNotFound && self.code.is_some()
@@ -99,7 +117,13 @@ impl From<jetstream::context::RequestError> for Fault {
 /// The code of a refusal for which the client has no name.
 const NAME_IN_USE: u64 = 10058;
 const NO_SUCH_MESSAGE: u64 = 10037;
-const NO_RESOURCES: [u64; 5] = [10002, 10023, 10026, 10027, 10047];
+const NO_SUCH_SEQUENCE: u64 = 10043;
+const NOT_REMOVED: u64 = 10057;
+/// What the server says with [`NOT_REMOVED`] of a number without a message.
+const NO_MESSAGE: [&str; 3] = ["no message found", "stream store EOF", "deleted message"];
+const NO_SERVER: u64 = 10005;
+const TOO_FEW_RESOURCES: u64 = 10023;
+const NO_RESOURCES: [u64; 5] = [10002, TOO_FEW_RESOURCES, 10026, 10027, 10047];
 
 impl From<jetstream::Error> for Fault {
     fn from(error: jetstream::Error) -> Self {
@@ -158,6 +182,38 @@ into_operation_error!(SendError, ReceiveError, SettleError, ManageError);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn refusal(code: u16, of_jetstream: u64, description: &str) -> Fault {
+        let error = serde_json::json!({ "code": code, "err_code": of_jetstream, "description": description });
+        serde_json::from_value::<jetstream::Error>(error).unwrap().into()
+    }
+
+    #[test]
+    fn a_message_that_could_not_be_removed_is_not_one_that_is_gone() {
+        for (code, of_jetstream, description, is_gone) in [
+            (500, 10057, "no message found", true),
+            (500, 10057, "stream store EOF", true),
+            (400, 10043, "sequence 7 not found", true),
+            (404, 10037, "no message found", true),
+            (404, 10059, "stream not found", true),
+            (500, 10057, "no space left on device", false),
+            (503, 10008, "JetStream system temporarily unavailable", false),
+        ] {
+            assert_eq!(refusal(code, of_jetstream, description).has_no_message(), is_gone, "{description}");
+        }
+    }
+
+    #[test]
+    fn a_cluster_without_servers_for_a_consumer_may_have_them_later() {
+        for (code, of_jetstream, kind) in [
+            (400, 10005, ErrorKind::ServiceBusy),
+            (503, 10023, ErrorKind::ServiceBusy),
+            (400, 10026, ErrorKind::QuotaExceeded),
+        ] {
+            assert_eq!(refusal(code, of_jetstream, "").of_new_consumer().kind, kind, "{of_jetstream}");
+        }
+        assert_eq!(refusal(503, 10023, "").kind, ErrorKind::QuotaExceeded);
+    }
 
     /// In a cluster the leader has a code of its own for a message that is not stored yet.
     #[test]

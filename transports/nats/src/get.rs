@@ -71,7 +71,7 @@ impl Inner {
     pub(crate) async fn remove(&self, stream: &str, number: u64) -> Result<(), Fault> {
         let subject = format!("STREAM.MSG.DELETE.{stream}");
         match self.request::<Json>(&subject, &json!({ "seq": number, "no_erase": true })).await {
-            Err(fault) if fault.code.is_some() => Ok(()),
+            Err(fault) if fault.has_no_message() => Ok(()),
             other => other.map(drop),
         }
     }

@@ -348,8 +348,9 @@ impl SessionLock {
         (record.owner, record.until) = (None, Timestamp::EPOCH);
         self.write(&mut record).await?;
         if record.state.is_none() {
-            // There is nothing left to store. If another has taken the session by now, this number does not exist any more.
-            inner.remove(&self.entity.beside.stream, record.stored).await?;
+            // There is nothing left to store, and the session is free already. If another has taken it by now, this number does
+            // not exist any more.
+            let _ = inner.remove(&self.entity.beside.stream, record.stored).await;
         }
         Ok(())
     }
