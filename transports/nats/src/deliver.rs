@@ -6,6 +6,7 @@ use async_nats::Subject;
 use consign_core::{
     message::{Received, SequenceNumber},
     settlement::DeadLetter,
+    transport::SettleError,
 };
 use tokio::time::Instant;
 
@@ -68,8 +69,8 @@ pub(crate) fn is_in_order(source: &Source, message: &async_nats::Message) -> Res
 pub(crate) async fn bury_malformed(held: Box<Held>, malformed: Malformed) -> Result<Arrival, Fault> {
     let why = malformed.why();
     log::dead_lettered(&held.source.settings.path, &why);
-    settle::bury(&held, why).await.map_err(|error| again(&error))?;
-    Ok(Arrival::Buried)
+    let buried = settle::bury(&held, why).await;
+    is_buried(&held, buried).await
 }
 
 /// Returns a message as a delivery, with its records beside the entity.
@@ -97,14 +98,18 @@ pub(crate) async fn bury_exhausted(held: Box<Held>) -> Result<Arrival, Fault> {
     if held.count <= held.source.settings.max_delivery_count {
         return Ok(Arrival::Held(held));
     }
-    settle::buried_by_count(&held, consign_core::message::ApplicationProperties::new())
-        .await
-        .map_err(|error| again(&error))?;
-    Ok(Arrival::Buried)
+    let buried = settle::buried_by_count(&held, consign_core::message::ApplicationProperties::new()).await;
+    is_buried(&held, buried).await
 }
 
-fn again(error: &consign_core::transport::SettleError) -> Fault {
-    Fault::new(error.kind(), error.to_string())
+/// Gives a message back that could not be dead-lettered, because no receiver is delivered it and can do so.
+async fn is_buried(held: &Held, buried: Result<(), SettleError>) -> Result<Arrival, Fault> {
+    let Err(error) = buried else { return Ok(Arrival::Buried) };
+    if !error.is_lock_lost() {
+        log::failed(&held.source.settings.path, "a message was not dead-lettered: it is tried again", &error);
+        settle::not_buried(held).await;
+    }
+    Err(Fault::new(error.kind(), error.to_string()))
 }
 
 fn number_of(message: &async_nats::Message) -> Option<u64> {

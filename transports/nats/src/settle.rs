@@ -47,6 +47,19 @@ fn not_settled(held: Held) {
     }
 }
 
+/// How long a message that could not be dead-lettered waits for the next attempt.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Gives back a message that could not be dead-lettered on its arrival. In a session later messages would pass it, so that is
+/// given up.
+pub(crate) async fn not_buried(held: &Held) {
+    // If this fails too, its lock ends.
+    let _ = match held.source.session_lock() {
+        Some(session_lock) => session_lock.close().await,
+        None => give_back(held, Some(AGAIN)).await,
+    };
+}
+
 async fn complete(held: &Held) -> Result<(), SettleError> {
     held.take()?;
     held.tell(ACK).await?;

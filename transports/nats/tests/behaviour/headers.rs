@@ -9,7 +9,7 @@ use consign_nats::{
     async_nats::{HeaderMap, jetstream},
 };
 
-use crate::{LONG, queue};
+use crate::{LONG, limit_records, queue};
 
 #[tokio::test]
 async fn a_message_of_another_client_is_a_message() {
@@ -44,6 +44,28 @@ async fn a_header_that_cannot_be_read_is_a_dead_letter_that_names_it() {
         assert_eq!(dead.message.application_properties().get(name), Some(&PropertyValue::String(value.into())));
         dead.complete().await.unwrap();
     }
+    nats.delete(&path).await.unwrap();
+}
+
+/// Its lock would hold for 30 s.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_that_cannot_be_dead_lettered_is_given_back() {
+    let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
+    let mut headers = HeaderMap::new();
+    headers.insert("Sb-Sections", "1,99");
+    let context = jetstream::new(nats.client().clone());
+    let sent = context.publish_with_headers(format!("test.{path}.m"), headers, "x".repeat(4_000).into()).await;
+    sent.unwrap().await.unwrap();
+    limit_records(&nats, &path, 2_000).await;
+    let mut receiver = nats.receiver(&path).await.unwrap();
+    let refused = receiver.receive_within(LONG).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::MessageSizeExceeded, "{refused}");
+    limit_records(&nats, &path, -1).await;
+    let receiving = tokio::spawn(async move { receiver.receive_within(LONG).await });
+    let dead = nats.receiver(&format!("{path}/$deadletterqueue")).await.unwrap().receive_within(LONG).await.unwrap();
+    assert_eq!(dead.message.dead_letter_reason(), Some("MalformedHeader"));
+    dead.complete().await.unwrap();
+    receiving.abort();
     nats.delete(&path).await.unwrap();
 }
 

@@ -30,7 +30,7 @@ mod wrapped;
 
 use std::time::Duration;
 
-use consign_nats::{Nats, QueueSettings};
+use consign_nats::{Nats, QueueSettings, async_nats::jetstream};
 
 /// Longer than anything takes that is not broken.
 const LONG: Duration = Duration::from_secs(20);
@@ -41,4 +41,13 @@ async fn queue(settings: QueueSettings) -> Option<(Nats, String)> {
     let path = format!("t{:016x}", fastrand::u64(..));
     nats.create_queue(&path, settings).await.expect("a new queue");
     Some((nats, path))
+}
+
+/// Lets the server take records and dead letters of a queue up to a size alone.
+async fn limit_records(nats: &Nats, path: &str, size: i32) {
+    let context = jetstream::new(nats.client().clone());
+    let mut config =
+        context.get_stream(format!("test_{path}_x")).await.expect("the stream").cached_info().config.clone();
+    config.max_message_size = size;
+    context.update_stream(&config).await.expect("an update");
 }

@@ -23,7 +23,7 @@ use consign_nats::{
 };
 use futures_util::{StreamExt, TryStreamExt, future::join_all};
 
-use crate::{LONG, queue};
+use crate::{LONG, limit_records, queue};
 
 pub(crate) fn by_session() -> QueueSettings {
     let mut settings = QueueSettings::default();
@@ -140,11 +140,7 @@ async fn a_session_that_the_server_refuses_does_not_stop_the_next_one() {
     std::mem::forget(first);
     end_lock(&nats, &path, "a").await;
     let holder = owner(&nats, &path, "a").await;
-    let context = jetstream::new(nats.client().clone());
-    let mut beside = context.get_stream(format!("test_{path}_x")).await.unwrap();
-    let mut config = beside.info().await.unwrap().config.clone();
-    config.max_message_size = 2_000;
-    context.update_stream(&config).await.unwrap();
+    limit_records(&nats, &path, 2_000).await;
 
     let refused = nats.accept_session(&path, "a").await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::MessageSizeExceeded, "{refused}");
