@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -19,6 +19,8 @@ pub(crate) struct Users {
     /// The subscription, which another of its name does not share.
     subscription: String,
     count: AtomicUsize,
+    /// Whether the subscription is deleted.
+    is_over: AtomicBool,
 }
 
 impl FanOuts {
@@ -29,7 +31,11 @@ impl FanOuts {
             users.add();
             return (Arc::clone(users), false);
         }
-        let users = Arc::new(Users { subscription: subscription.into(), count: AtomicUsize::new(1) });
+        let users = Arc::new(Users {
+            subscription: subscription.into(),
+            count: AtomicUsize::new(1),
+            is_over: AtomicBool::new(false),
+        });
         all.insert(stream.into(), Arc::clone(&users));
         (users, true)
     }
@@ -50,6 +56,15 @@ impl FanOuts {
 impl Users {
     pub(crate) fn is_any(&self) -> bool {
         self.count.load(Ordering::Acquire) > 0
+    }
+
+    /// Returns whether the subscription is deleted.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn end(&self) {
+        self.is_over.store(true, Ordering::Release);
     }
 
     pub(crate) fn add(&self) {

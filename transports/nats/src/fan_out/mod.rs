@@ -77,6 +77,14 @@ impl FanOut {
         Ok(Self(running))
     }
 
+    /// Checks whether the subscription exists, as far as the fan-out has found out.
+    pub(crate) fn check(&self) -> Result<(), Fault> {
+        if self.0.users.is_over() {
+            return Err(Fault::new(ErrorKind::EntityNotFound, "the subscription was deleted"));
+        }
+        Ok(())
+    }
+
     /// Waits until earlier messages have their copies, at most until the loss of a task is detected.
     pub(crate) async fn catch_up(&self) -> Result<(), Fault> {
         #[derive(Deserialize)]
@@ -127,6 +135,22 @@ impl Drop for FanOut {
 impl Running {
     pub(super) async fn progress(&self) -> Result<Progress, Fault> {
         self.inner.request(&format!("CONSUMER.INFO.{}.{}", self.topic, self.consumer), &json!({})).await
+    }
+
+    /// Ends the fan-out if the subscription is deleted, and lets its receivers fail. In a cluster, a server may answer that its
+    /// consumer is missing while that is there.
+    async fn look_for_subscription(&self) {
+        let Target { stream, settings, .. } = &self.target;
+        let Ok(path) = EntityPath::new(&*settings.path) else { return };
+        let is_over = match self.inner.entity(&path).await {
+            Ok(entity) => entity.settings.id != settings.id,
+            Err(fault) => fault.kind == ErrorKind::EntityNotFound,
+        };
+        if is_over {
+            tracing::debug!(subscription = stream, "the subscription gets no more copies");
+            self.users.end();
+            self.inner.changes.send_modify(|_| {});
+        }
     }
 
     /// Ends the fan-out, unless it has users. A new user starts another one.

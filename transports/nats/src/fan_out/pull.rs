@@ -15,6 +15,8 @@ use crate::{error::Fault, log, read, request_times::EXPIRES};
 const TICK: Duration = Duration::from_millis(250);
 /// How long a task waits after an error.
 const PAUSE: Duration = Duration::from_millis(100);
+/// After this many errors the pause grows no more.
+const MOST_FAILURES: u32 = 5;
 
 struct Pull {
     running: Arc<Running>,
@@ -49,7 +51,7 @@ pub(super) async fn run(running: Arc<Running>) {
         }
     };
     let mut failures = 0;
-    while !running.inner.is_closed() {
+    while !running.inner.is_closed() && !running.users.is_over() {
         match pull.turn().await {
             Ok(true) => failures = 0,
             Ok(false) => {
@@ -57,19 +59,32 @@ pub(super) async fn run(running: Arc<Running>) {
                     return;
                 }
             }
-            Err(fault) if fault.is_gone() => {
-                tracing::debug!(subscription = running.target.stream, "the subscription gets no more copies");
-                break;
-            }
             Err(fault) => {
-                let what = "the copies of a subscription wait in their topic: it is tried again";
-                log::failed(&running.target.settings.path, what, &fault);
+                let is_gone = fault.is_gone();
+                if is_gone {
+                    running.look_for_subscription().await;
+                    if running.users.is_over() {
+                        break;
+                    }
+                }
+                // The consumer is the first to go when the subscription is deleted.
+                if !is_gone || failures > 0 {
+                    let what = "the copies of a subscription wait in their topic: it is tried again";
+                    log::failed(&running.target.settings.path, what, &fault);
+                }
                 // Messages that are here are redelivered to the next task when their time is over.
                 if running.ends(false) {
                     return;
                 }
+                if is_gone {
+                    failures = MOST_FAILURES;
+                }
                 tokio::time::sleep(PAUSE * 2_u32.pow(failures)).await;
-                failures = (failures + 1).min(5);
+                if is_gone {
+                    // There may be another one of its name by now.
+                    running.look_for_subscription().await;
+                }
+                failures = (failures + 1).min(MOST_FAILURES);
             }
         }
     }
@@ -147,6 +162,7 @@ impl Pull {
         self.ask_at = Instant::now() + TICK;
         let description = message.description.as_deref().unwrap_or_default();
         if status == StatusCode::NO_RESPONDERS || description.eq_ignore_ascii_case("Consumer Deleted") {
+            self.running.look_for_subscription().await;
             self.running.progress().await?;
         }
         Ok(())

@@ -173,6 +173,9 @@ impl NatsReceiver {
         if inner.is_closed() {
             return Err(Fault::closed().into());
         }
+        if let Some(fan_out) = &self.source.fan_out {
+            fan_out.check()?;
+        }
         let connects = inner.connects();
         if connects != self.connects {
             // The new connection has lost the request.

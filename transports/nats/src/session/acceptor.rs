@@ -135,6 +135,9 @@ async fn find(
         if entity.inner.is_closed() {
             return Err(Fault::closed().into());
         }
+        if let Some(fan_out) = &entity.fan_out {
+            fan_out.check()?;
+        }
         if let Some(session) = accept::accept_oldest(entity).await? {
             return Ok(session);
         }

@@ -173,3 +173,40 @@ async fn receivers_of_several_connections_get_each_copy_once_and_the_copies_are_
     assert_eq!(drain(&nats, &of(&path, "two")).await.len(), 600);
     nats.delete(&path).await.unwrap();
 }
+
+/// As a server of a cluster may answer for a while, whose consumer is there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn copies_are_made_again_when_the_consumer_of_the_topic_is_back() {
+    let Some((nats, topic)) = topic().await else { return };
+    let mut receiver = nats.receiver(&of(&topic, "one")).await.unwrap();
+    let sender = nats.sender(&topic).await.unwrap();
+    sender.send(Message::new("1")).await.unwrap();
+    receiver.receive_within(LONG).await.unwrap().complete().await.unwrap();
+    let stream = jetstream::new(nats.client().clone()).get_stream(format!("test_{topic}")).await.unwrap();
+    let consumer: PullConsumer = stream.get_consumer("one").await.unwrap();
+    let config = consumer.cached_info().config.clone();
+    stream.delete_consumer("one").await.unwrap();
+    // The fan-out hears of it.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    stream.create_consumer(config).await.unwrap();
+    sender.send(Message::new("2")).await.unwrap();
+    assert_eq!(text(&receiver.receive_within(LONG).await.unwrap()), "2");
+    nats.delete(&topic).await.unwrap();
+}
+
+/// The streams of the new one have the same names.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_receiver_of_a_deleted_subscription_does_not_receive_from_another_of_its_name() {
+    let Some((nats, topic)) = topic().await else { return };
+    let path = of(&topic, "one");
+    let mut receiver = nats.receiver(&path).await.unwrap();
+    assert!(receiver.receive_within(Duration::from_millis(100)).await.is_err());
+    nats.delete(&path).await.unwrap();
+    nats.create_subscription(&topic, "one", SubscriptionSettings::default()).await.unwrap();
+    // The first error may be that of its request.
+    for _ in 0..2 {
+        let error = receiver.receive_within(LONG).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::EntityNotFound, "{error}");
+    }
+    nats.delete(&topic).await.unwrap();
+}
