@@ -233,13 +233,7 @@ impl Inner {
         if !headers.is_empty() {
             request = request.headers(headers);
         }
-        let answer = self.ask(subject, request).await?;
-        // A refusal has a number too, which is zero.
-        let answer: Published = serde_json::from_slice(&answer.payload).map_err(|error| general(&error))?;
-        match answer.error {
-            None => Ok(Stored { seq: answer.seq }),
-            Some(error) => Err(error.into()),
-        }
+        stored(&self.ask(subject, request).await?.payload)
     }
 
     /// Makes calls at the same time, which are written in their order: they are polled in it for the first time, and the
@@ -264,6 +258,17 @@ impl Inner {
     }
 }
 
+/// Returns where a message was stored, by the server's acknowledgement.
+fn stored(answer: &[u8]) -> Result<Stored, Fault> {
+    let answer: Published = serde_json::from_slice(answer).map_err(|error| general(&error))?;
+    match answer.error {
+        Some(error) => Err(error.into()),
+        // In a cluster, a duplicate of a message that is not stored yet, and may never be.
+        None if answer.seq == 0 => Err(Fault::timed_out("an acknowledgement with a number")),
+        None => Ok(Stored { seq: answer.seq }),
+    }
+}
+
 fn answered<V: DeserializeOwned>(answer: Json) -> Result<V, Fault> {
     let unreadable = |error: serde_json::Error| Fault::new(ErrorKind::General, error.to_string());
     if let Some(error) = answer.get("error") {
@@ -280,6 +285,16 @@ fn only(server: Option<&ServerAddress>, announced: &[String]) -> Option<ServerAd
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_acknowledgement_without_a_number_is_no_storage() {
+        let kind = |answer: &str| stored(answer.as_bytes()).map(|stored| stored.seq).map_err(|fault| fault.kind);
+        assert_eq!(kind(r#"{"stream":"s","seq":7}"#), Ok(7));
+        assert_eq!(kind(r#"{"stream":"s","seq":7,"duplicate":true}"#), Ok(7));
+        assert_eq!(kind(r#"{"stream":"s","seq":0,"duplicate":true}"#), Err(ErrorKind::ServiceTimeout));
+        let refusal = r#"{"error":{"code":503,"err_code":10008,"description":"unavailable"},"stream":"s","seq":0}"#;
+        assert_eq!(kind(refusal), Err(ErrorKind::ServiceBusy));
+    }
 
     /// Rules: O-19.
     #[test]
