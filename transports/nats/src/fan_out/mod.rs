@@ -141,7 +141,7 @@ impl Running {
     /// consumer is missing while that is there.
     async fn look_for_subscription(&self) {
         let Target { stream, settings, .. } = &self.target;
-        let Ok(path) = EntityPath::new(&*settings.path) else { return };
+        let Ok(path) = EntityPath::new(&settings.path) else { return };
         let is_over = match self.inner.entity(&path).await {
             Ok(entity) => entity.settings.id != settings.id,
             Err(fault) => fault.kind == ErrorKind::EntityNotFound,

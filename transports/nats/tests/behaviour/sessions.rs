@@ -110,9 +110,10 @@ async fn the_rest_of_an_interrupted_takeover_is_cleaned_up() {
 
 /// The holder in the record of a session.
 async fn owner(nats: &Nats, path: &str, id: &str) -> String {
-    let beside = jetstream::new(nats.client().clone()).get_stream(format!("test_{path}_x")).await.unwrap();
-    let record = beside.get_last_raw_message_by_subject(&format!("test.{path}.x.session.{id}")).await.unwrap();
-    record.headers.get("Sb-Owner").unwrap().to_string()
+    let beside = jetstream::new(nats.client().clone()).get_stream(format!("test_{path}_x")).await;
+    let subject = format!("test.{path}.x.session.{id}");
+    let record = beside.expect("the stream").get_last_raw_message_by_subject(&subject).await.expect("a record");
+    record.headers.get("Sb-Owner").expect("a holder").to_string()
 }
 
 /// Ends the lock of a session at once: its holder stays in the record.
@@ -122,7 +123,8 @@ async fn end_lock(nats: &Nats, path: &str, id: &str) {
     let mut headers = HeaderMap::new();
     headers.insert("Sb-Owner", owner(nats, path, id).await);
     headers.insert("Sb-Locked-Until", "0");
-    context.publish_with_headers(subject, headers, "".into()).await.unwrap().await.unwrap();
+    let written = context.publish_with_headers(subject, headers, "".into()).await.expect("a connection");
+    written.await.expect("a record");
 }
 
 /// The server refuses the dead letter of its message, which the previous holder has lost in its last delivery.
