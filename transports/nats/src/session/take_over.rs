@@ -81,31 +81,47 @@ impl TakeOver<'_> {
     /// Creates the consumer of the new holder, and removes that of the previous one. An error comes with the consumer that may
     /// be left.
     pub(super) async fn run(&self, before: Option<String>) -> Result<Notes, (Fault, String)> {
-        if let Some(before) = before
-            && let Err(fault) = self.inherit(&before).await
+        if let Some(before) = &before
+            && let Err(fault) = self.inherit(before).await
         {
-            return Err((fault, before));
+            return Err((fault, before.clone()));
         }
-        self.create().await.map_err(|fault| (fault, self.name.to_owned()))
+        self.create(before.as_deref()).await.map_err(|fault| {
+            // A refused one does not exist, and that of the previous holder may be the reason.
+            let left = before.filter(|_| is_not_unique(&fault)).unwrap_or_else(|| self.name.to_owned());
+            (fault, left)
+        })
     }
 
-    async fn create(&self) -> Result<Notes, Fault> {
-        let (entity, inner) = (self.entity, &self.entity.inner);
-        let subject = entity.session_subject(self.id);
-        let mut config = consumer_config(self.name, &subject, &entity.settings);
-        // The session's lock limits the time, and returned messages stay with the holder.
-        config["ack_wait"] = json!(365_u64 * 24 * 3_600 * 1_000_000_000);
-        match inner.create_consumer(&entity.stream, self.name, &config).await {
+    async fn create(&self, before: Option<&str>) -> Result<Notes, Fault> {
+        let subject = self.entity.session_subject(self.id);
+        let mut created = self.create_at(self.name, &subject).await;
+        if created.as_ref().is_err_and(is_not_unique) {
             // A process that died between locking and cleaning up has left an older one, which no record names.
-            Err(fault) if fault.code == Some(ErrorCode(NOT_UNIQUE)) => {
-                self.clean_up(&subject).await?;
-                inner.create_consumer(&entity.stream, self.name, &config).await.map_err(not_yet)?;
-            }
-            created => created?,
+            self.clean_up(&subject).await?;
+            created = self.create_at(self.name, &subject).await;
         }
+        if created.as_ref().is_err_and(is_not_unique)
+            && let Some(before) = before
+        {
+            // A server of a cluster may have one that the cluster has deleted, and that no request can name. Creating it again
+            // makes it known.
+            self.create_at(before, &subject).await.map_err(not_yet)?;
+            self.inherit(before).await?;
+            created = self.create_at(self.name, &subject).await;
+        }
+        created.map_err(not_yet)?;
         let notes = self.notes().await?;
         self.check()?;
         Ok(notes)
+    }
+
+    async fn create_at(&self, name: &str, subject: &str) -> Result<(), Fault> {
+        self.check()?;
+        let mut config = consumer_config(name, subject, &self.entity.settings);
+        // The session's lock limits the time, and returned messages stay with the holder.
+        config["ack_wait"] = json!(365_u64 * 24 * 3_600 * 1_000_000_000);
+        self.entity.inner.create_consumer(&self.entity.stream, name, &config).await
     }
 
     /// Checks whether the record still locks the session: another holder may have it later, with a consumer at the same subject.
@@ -242,9 +258,13 @@ fn is_of_session(name: &str) -> bool {
     id.len() == 32 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
+fn is_not_unique(fault: &Fault) -> bool {
+    fault.code == Some(ErrorCode(NOT_UNIQUE))
+}
+
 /// A consumer that the server does not list may go later.
 fn not_yet(mut fault: Fault) -> Fault {
-    if fault.code == Some(ErrorCode(NOT_UNIQUE)) {
+    if is_not_unique(&fault) {
         fault.kind = ErrorKind::ServiceBusy;
     }
     fault
