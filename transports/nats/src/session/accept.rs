@@ -49,7 +49,7 @@ pub(crate) async fn accept(entity: &Arc<Source>, id: &str) -> Result<NatsSession
         return Err(held_elsewhere());
     }
     let take_over = TakeOver { entity, id, name: &name, until: at + lease, lease };
-    match take_over.run(before).await {
+    match take_over.run(before.as_deref()).await {
         Ok(notes) => {
             let (stream, beside) = (entity.stream.clone(), entity.beside.clone());
             let of = Entity { inner: Arc::clone(inner), stream, beside };
@@ -57,14 +57,12 @@ pub(crate) async fn accept(entity: &Arc<Source>, id: &str) -> Result<NatsSession
             let source = entity.at(entity.stream.clone(), name, Place::Session(Arc::clone(&session_lock)));
             Ok(NatsSession::new(session_lock, source, place))
         }
-        Err((fault, left)) => {
-            let is_own = left == name;
-            // No caller has to wait for the end of its lock. The next holder removes the consumer that the record names.
-            (record.owner, record.until) = (Some(left), Timestamp::EPOCH);
+        Err(fault) => {
+            // No caller has to wait for the end of its lock. The next holder removes the consumer that the record names: the
+            // cluster lists its own one, and may have forgotten the previous one.
+            (record.owner, record.until) = (Some(before.unwrap_or_else(|| name.clone())), Timestamp::EPOCH);
             let _ = record.write(inner, &entity.beside, id).await;
-            if is_own {
-                let _ = inner.delete_consumer(&entity.stream, &name).await;
-            }
+            let _ = inner.delete_consumer(&entity.stream, &name).await;
             Err(fault)
         }
     }

@@ -78,19 +78,12 @@ struct Left {
 }
 
 impl TakeOver<'_> {
-    /// Creates the consumer of the new holder, and removes that of the previous one. An error comes with the consumer that may
-    /// be left.
-    pub(super) async fn run(&self, before: Option<String>) -> Result<Notes, (Fault, String)> {
-        if let Some(before) = &before
-            && let Err(fault) = self.inherit(before).await
-        {
-            return Err((fault, before.clone()));
+    /// Creates the consumer of the new holder, and removes that of the previous one.
+    pub(super) async fn run(&self, before: Option<&str>) -> Result<Notes, Fault> {
+        if let Some(before) = before {
+            self.inherit(before).await?;
         }
-        self.create(before.as_deref()).await.map_err(|fault| {
-            // A refused one does not exist, and that of the previous holder may be the reason.
-            let left = before.filter(|_| is_not_unique(&fault)).unwrap_or_else(|| self.name.to_owned());
-            (fault, left)
-        })
+        self.create(before).await
     }
 
     async fn create(&self, before: Option<&str>) -> Result<Notes, Fault> {
