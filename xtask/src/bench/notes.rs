@@ -45,7 +45,7 @@ const POSTGRES: &str = "`skip-locked` writes nothing when it receives: a row is 
      with one index, and a send is one statement, which looks up the entity and its limits. In windows of 64 and 512 the \
      server takes less time than with `pgmq`. The fixed cost of a call is higher, as windows of 1 show: a receive looks for \
      what is due, gives numbers without gaps, and stores a lock. In the profile (callgrind, a server in single-user mode) a \
-     receive of one message takes twice the instructions of `pgmq`, a third of them to set up its plans, which have twelve \
+     receive of one message takes twice the instructions of `pgmq`. A third of them set up its plans, which have twelve \
      index scans and three writes. A send takes twice as many too, and a completion four times. In the client each message \
      is a call of its own with an id, and its properties are written and read as JSON.";
 

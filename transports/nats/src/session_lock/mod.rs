@@ -235,7 +235,7 @@ impl SessionLock {
     }
 
     /// Counts an arrived message, by its number among the deliveries of the consumer. `false` if it is not the next one: it
-    /// must not be handed out, and the session is given up.
+    /// must not be delivered, and the session is given up.
     pub(crate) fn arrived(&self, delivered: u64) -> bool {
         self.state.lock().arrived(delivered)
     }
