@@ -8,6 +8,7 @@ mod direct;
 mod faults;
 mod formats;
 mod gather;
+mod log;
 mod poison;
 mod replay;
 mod responder;

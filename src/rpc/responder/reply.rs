@@ -116,16 +116,26 @@ impl<P: ReplySenders> Replying<P> {
         match deadline(request) {
             Ok(None) => None,
             Ok(Some(deadline)) => {
-                let is_over = deadline <= self.clock.now().utc;
-                is_over.then(|| {
-                    self.stats.count_expired();
-                    Unhandled::mark(request);
-                    Probe::mark_unhandled(request);
-                    Disposition::Complete
-                })
+                let now = self.clock.now().utc;
+                (deadline <= now).then(|| self.expired(request, now.saturating_since(deadline)))
             }
             Err(invalid) => Some(Disposition::dead_letter(DeadLetterReason::InvalidProperty, invalid.to_string())),
         }
+    }
+
+    #[cold]
+    fn expired(&self, request: &Message, by: Duration) -> Disposition {
+        if let Some(suppressed) = log_limit("rpc", "RequestsExpired") {
+            tracing::warn!(
+                ?by,
+                suppressed,
+                "a request was past its deadline by the clock of this process: it is completed without a reply"
+            );
+        }
+        self.stats.count_expired();
+        Unhandled::mark(request);
+        Probe::mark_unhandled(request);
+        Disposition::Complete
     }
 
     /// The properties that every reply to `request` has.

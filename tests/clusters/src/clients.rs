@@ -29,12 +29,20 @@ pub(crate) struct Clients {
     running: Vec<(u32, Child)>,
     next: u32,
     pub(crate) killed: HashSet<u32>,
+    /// The client whose clock is wrong.
+    skewed: Option<u32>,
 }
 
 impl Clients {
     pub(crate) fn start(arguments: Vec<String>, folder: &Path) -> io::Result<Self> {
-        let mut clients =
-            Self { arguments, folder: folder.into(), running: Vec::new(), next: CLIENTS, killed: HashSet::new() };
+        let mut clients = Self {
+            arguments,
+            folder: folder.into(),
+            running: Vec::new(),
+            next: CLIENTS,
+            killed: HashSet::new(),
+            skewed: None,
+        };
         for number in 0..CLIENTS {
             let client = clients.spawn(number, None)?;
             clients.running.push((number, client));
@@ -52,16 +60,23 @@ impl Clients {
         0..self.next
     }
 
-    /// Kills a client, and starts one with a wrong clock in its place.
-    pub(crate) async fn skew(&mut self, random: &mut fastrand::Rng) -> io::Result<()> {
+    /// Kills a client, and starts one with a wrong clock in its place. If only one may be wrong, and that of another client is, it
+    /// has a right one.
+    pub(crate) async fn skew(&mut self, random: &mut fastrand::Rng, only_one: bool) -> io::Result<()> {
         let place = random.usize(..self.running.len());
-        let number = &mut self.running[place];
-        number.1.kill().await?;
-        self.killed.insert(number.0);
+        let (before, process) = &mut self.running[place];
+        process.kill().await?;
+        let before = *before;
+        self.killed.insert(before);
         // Its place is known by the remainder.
-        let number = self.next + (self.next + CLIENTS - number.0 % CLIENTS) % CLIENTS;
+        let number = self.next + (self.next + CLIENTS - before % CLIENTS) % CLIENTS;
         self.next = number + 1;
-        let client = self.spawn(number, Some(SKEWS[random.usize(..SKEWS.len())]))?;
+        let is_wrong = !only_one || self.skewed.is_none_or(|skewed| skewed == before);
+        let skew = SKEWS[random.usize(..SKEWS.len())];
+        let client = self.spawn(number, is_wrong.then_some(skew))?;
+        if is_wrong {
+            self.skewed = Some(number);
+        }
         self.running[place] = (number, client);
         Ok(())
     }

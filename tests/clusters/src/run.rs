@@ -105,7 +105,7 @@ impl Run {
             let (fault, seconds) = (plan.fault.name(), from / 1_000);
             eprintln!("round {number}: {seconds} s: {fault} of {} for {:?}", NODES[node], plan.lasts);
             if plan.fault == Fault::Skew {
-                clients.skew(random).await?;
+                clients.skew(random, self.servers.needs_a_right_clock()).await?;
             } else {
                 plan.inject(cluster, node).await?;
             }

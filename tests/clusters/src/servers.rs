@@ -78,6 +78,11 @@ impl Servers {
         }
     }
 
+    /// Whether requests are answered only by a process with a right clock, as docs/rpc.md says.
+    pub(crate) fn needs_a_right_clock(self) -> bool {
+        self == Self::Nats
+    }
+
     pub(crate) fn detects_duplicates(self) -> bool {
         self != Self::RabbitMq
     }
