@@ -144,7 +144,8 @@ impl BatchBuilder {
         self
     }
 
-    /// Appends a message. The first one also makes the envelope, which has its message-id, group-id and partition keys.
+    /// Appends a message, without delivery annotations at its end. The first one also makes the envelope, which has its message-id,
+    /// group-id and partition keys.
     ///
     /// # Errors
     /// [`BatchError::Full`] if the batch would exceed its size, [`BatchError::Malformed`] if the properties or annotations of the
