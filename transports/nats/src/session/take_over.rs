@@ -247,8 +247,8 @@ impl Left {
 
 /// Returns whether a consumer has the name of one of a session: any program may create others.
 fn is_of_session(name: &str) -> bool {
-    let id = name.strip_prefix('s').unwrap_or_default();
-    id.len() == 32 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    let is_id = |id: &str| id.len() == 32 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    name.strip_prefix('s').is_some_and(is_id)
 }
 
 fn is_not_unique(fault: &Fault) -> bool {

@@ -96,6 +96,11 @@ impl Numbers {
 
     fn of_version(&mut self, version: i64) -> usize {
         let next = self.1.len() + 1;
+        let last = self.1.keys().next_back();
+        assert!(
+            self.1.contains_key(&version) || last.is_none_or(|last| *last < version),
+            "a later record has a higher version"
+        );
         *self.1.entry(version).or_insert(next)
     }
 
