@@ -22,8 +22,7 @@ type Key = (String, u16);
 #[derive(Default)]
 pub(crate) struct Slots {
     open: Mutex<HashMap<Key, Arc<Slot>>>,
-    /// Slots that were given up with messages, and when.
-    left: Mutex<HashMap<Key, Instant>>,
+    left: Left,
     /// Slots that were given up for another client, and when.
     handed_over: Mutex<HashMap<Key, Instant>>,
     /// A message has arrived whose session has no holder, or a session or a slot was given up.
@@ -77,9 +76,7 @@ impl Slots {
 
     /// Returns whether a slot was given up here a moment ago, with messages that the broker may not count so far.
     pub(super) fn was_left(&self, source: &Source, index: u16) -> bool {
-        let mut left = self.left.lock();
-        left.retain(|_, at| at.elapsed() < COUNTED_WITHIN);
-        left.contains_key(&(source.path.as_str().to_owned(), index))
+        self.left.contains(&(source.path.as_str().to_owned(), index))
     }
 
     /// Records that a slot is about to be given up.
@@ -89,10 +86,8 @@ impl Slots {
             self.handed_over.lock().insert(key, Instant::now());
             return;
         }
-        if has_messages {
-            let key = (slot.source.path.as_str().to_owned(), slot.index);
-            self.left.lock().insert(key, Instant::now());
-        }
+        let key = (slot.source.path.as_str().to_owned(), slot.index);
+        self.left.record(key, has_messages, slot.state().arrived > 0);
     }
 
     /// Records that a slot is given up.
@@ -102,5 +97,47 @@ impl Slots {
         if open.get(&key).is_some_and(|present| Arc::ptr_eq(present, slot)) {
             open.remove(&key);
         }
+    }
+}
+
+/// Slots that were given up with messages, and when.
+#[derive(Default)]
+struct Left(Mutex<HashMap<Key, Instant>>);
+
+impl Left {
+    /// Records that a slot is given up. If messages had arrived and none is left, then those that it was given up with before are
+    /// settled: an accept would wait for them.
+    fn record(&self, key: Key, has_messages: bool, had_messages: bool) {
+        if has_messages {
+            self.0.lock().insert(key, Instant::now());
+        } else if had_messages {
+            self.0.lock().remove(&key);
+        }
+    }
+
+    /// Returns whether a slot was given up a moment ago, with messages that the broker may not count so far.
+    fn contains(&self, key: &Key) -> bool {
+        let mut left = self.0.lock();
+        left.retain(|_, at| at.elapsed() < COUNTED_WITHIN);
+        left.contains_key(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slot_whose_messages_are_settled_is_not_expected_to_have_some() {
+        let (left, key) = (Left::default(), ("orders".to_owned(), 3));
+        left.record(key.clone(), true, true);
+        // It was opened and given up before its messages arrived.
+        left.record(key.clone(), false, false);
+        assert!(left.contains(&key) && !left.contains(&("orders".to_owned(), 4)));
+        left.record(key.clone(), false, true);
+        assert!(!left.contains(&key));
+        left.record(key.clone(), true, true);
+        tokio::time::advance(COUNTED_WITHIN).await;
+        assert!(!left.contains(&key));
     }
 }
