@@ -1,6 +1,6 @@
 use serde::Deserialize;
 
-use super::{Attempt, Chosen, Codecs, Declared, DecodeFailure, Decoded, failure, rules::Resolution};
+use super::{Attempt, Chosen, Codecs, Declared, DecodeFailure, Decoded, decode::failure, rules::Resolution};
 use crate::{
     CodecSet, Decode, DecodeContext, DecodeError, DecodeErrorKind,
     amqp_value::{NAME, Node, from_value},

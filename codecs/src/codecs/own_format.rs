@@ -1,7 +1,8 @@
 use bytes::BytesMut;
 
 use super::{
-    Attempt, Chosen, Codecs, Declared, DecodeFailure, Decoded, Encoded, failure,
+    Attempt, Chosen, Codecs, Declared, DecodeFailure, Decoded, Encoded,
+    decode::failure,
     rules::{Resolution, media_type_match},
     scratch,
 };
