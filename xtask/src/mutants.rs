@@ -1,4 +1,5 @@
 //! `cargo xtask mutants`: a random sample of the mutants of one crate, each against the tests of that crate, by cargo-mutants.
+//! Those that these tests miss are tried again against the programs in `tests` that are about the crate.
 //!
 //! The mutants are built in a copy of the workspace, so that an interrupted run leaves no defect in the sources. The copy stays,
 //! and with it an incremental build. Doctests are not run, because cargo-nextest does not run them.
@@ -19,6 +20,12 @@ use crate::workspace::{cargo, output, read, root, run as run_command, write};
 /// A version that is known to build with the toolchain in use; a newer one may not.
 const VERSION: &str = "27.1.0";
 const FOLDER: &str = "target/mutants";
+/// Programs in `tests` that are about one crate. They take longer to build, so that only what a crate's own tests miss gets there.
+const PROGRAMS: [(&str, &[&str]); 3] = [
+    ("consign-broker", &["broker", "durable"]),
+    ("consign-codecs", &["message", "payload", "poison"]),
+    ("consign-core", &["message", "consumer", "sends", "dead_letters"]),
+];
 /// Only doctests of these crates use it, and without it a mutant of `core` does not rebuild all crates.
 const DOCTESTS_ONLY: &str = "consign = { path = \"..\", default-features = false, features = [\"full\"] }\n";
 
@@ -72,24 +79,59 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     // That of a run that was interrupted.
     add_outcomes(&mut results, &report)?;
     results.retain(|name, outcome| chosen.contains(&&**name) && (outcome == "CaughtMutant" || outcome == "Unviable"));
-    write(&kept, &json!(results).to_string())?;
-    let done = results.keys().map(String::as_str);
-    // cargo-mutants 27.1 applies its filters by name to most kinds of mutants; this list it applies to all.
-    let skipped: String = others.into_iter().chain(done).flat_map(|name| [name, "\n"]).collect();
-    let _ = fs::remove_dir_all(root().join(&folder).join("mutants.out"));
-    write(format!("{folder}/mutants.out/previously_caught.txt"), &skipped)?;
+    let mut failed = None;
+    for tests in [Tests::Own, Tests::Programs(programs(package))] {
+        let done: BTreeSet<&str> = match &tests {
+            Tests::Programs([]) => break,
+            Tests::Programs(_) => {
+                results.iter().filter(|(_, outcome)| *outcome != "MissedMutant").map(name_of).collect()
+            }
+            Tests::Own => results.iter().map(name_of).collect(),
+        };
+        if done.len() == chosen.len() {
+            break;
+        }
+        write(&kept, &json!(results).to_string())?;
+        // cargo-mutants 27.1 applies its filters by name to most kinds of mutants; this list it applies to all.
+        let skipped: String = others.iter().copied().chain(done).flat_map(|name| [name, "\n"]).collect();
+        let _ = fs::remove_dir_all(root().join(&folder).join("mutants.out"));
+        write(format!("{folder}/mutants.out/previously_caught.txt"), &skipped)?;
 
-    let target = root().join(&folder);
-    let mut command = mutants(&["--iterate", "--in-place", "--all-features", "--test-tool", "nextest"]);
-    command.args(["--timeout", "200", "--build-timeout", "600", "--cap-lints", "true", "--output"]).arg(&target);
-    // A survivor or a timeout is a failure of cargo-mutants too, and in its report, as a failure without a mutant is.
-    let failed = run_command(command.args(["--", "--fail-fast"])).err();
-    add_outcomes(&mut results, &report)?;
-    write(&kept, &json!(results).to_string())?;
+        let mut command = mutants(&["--iterate", "--in-place", "--all-features", "--test-tool", "nextest"]);
+        command.args(["--timeout", "200", "--build-timeout", "600", "--cap-lints", "true", "--output"]);
+        command.arg(root().join(&folder));
+        if let Tests::Programs(_) = tests {
+            command.args(["--test-package", "consign"]);
+        }
+        command.args(["--", "--fail-fast"]);
+        if let Tests::Programs(programs) = tests {
+            command.args(programs.iter().flat_map(|program| ["--test", program]));
+        }
+        // A survivor or a timeout is a failure of cargo-mutants too, and in its report, as a failure without a mutant is.
+        failed = run_command(&mut command).err();
+        add_outcomes(&mut results, &report)?;
+        write(&kept, &json!(results).to_string())?;
+    }
     match failed {
         Some(error) if results.len() < chosen.len() => Err(error),
         _ => summary(options, seed, listed.len(), &results),
     }
+}
+
+/// What a mutant is tested by.
+enum Tests {
+    /// The tests of its crate.
+    Own,
+    /// Programs in `tests`.
+    Programs(&'static [&'static str]),
+}
+
+fn programs(package: &str) -> &'static [&'static str] {
+    PROGRAMS.iter().find(|(name, _)| *name == package).map_or(&[], |(_, programs)| programs)
+}
+
+fn name_of<'a>((name, _): (&'a String, &'a String)) -> &'a str {
+    name
 }
 
 /// Copies all files of the workspace that git does not ignore and that have changed, so that cargo builds no others again, and
