@@ -85,8 +85,8 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         ..consumed("all_layers", "every layer of a receiving stack", None, Goal::None)
     },
     Scenario {
-        instructions: Goal::AtMost(4_500.0),
-        allocations: Goal::AtMost(4.0),
+        instructions: Goal::AtMost(9_000.0),
+        allocations: Goal::AtMost(3.0),
         ..call("round_trip", "a call: a request and its reply, JSON both ways")
     },
     Scenario {
