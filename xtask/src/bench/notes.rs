@@ -65,9 +65,9 @@ const NOTES: &[(&str, &str)] = &[
     (
         "round_trip",
         "each call creates, stores, locks and settles two messages, in three tasks that wake each other, and encodes and \
-         decodes values on both sides; RustStream's requester sends and receives bytes. In a profile, when a call took 15,937, \
-         JSON took 3,300, the broker 5,000, reading the clock ten times 1,400, the runtime 1,700, the consumer loops 1,300 \
-         and the `rpc` module 1,800.",
+         decodes values on both sides; RustStream's requester sends and receives bytes. In the profile \
+         (callgrind) the broker takes 3,000, JSON 2,700, the `rpc` module 2,100, messages 1,100, the consumer loops 1,000, \
+         reading the clock 1,000 and the runtime 600.",
     ),
     (
         "layers/",
