@@ -40,9 +40,9 @@ use crate::{
 /// `load_balance_hosts`, `options`, `password`, `port`, `sslmode`, `sslnegotiation`, `target_session_attrs`,
 /// `tcp_user_timeout`, `user`. Others are refused.
 ///
-/// Several hosts are tried in their order, for the first connection and for each later one. Without `connect_timeout` each has
-/// an equal part of `timeout` to accept a connection. `target_session_attrs=read-write` skips servers that are not the primary.
-/// `sslmode` chooses TLS, as [`Options::connect`] describes.
+/// Several hosts are tried in their order, for the first connection and for each later one. One that does not answer within
+/// `connect_timeout`, or else an equal part of `timeout`, is left for the next one. `target_session_attrs=read-write` skips
+/// servers that are not the primary. `sslmode` chooses TLS, as [`Options::connect`] describes.
 ///
 /// # Examples
 ///

@@ -13,6 +13,7 @@ mod entity;
 mod failure;
 mod fetch;
 mod forward;
+mod hosts;
 mod hub;
 mod idle;
 mod inner;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures_util::{
-    StreamExt,
+    FutureExt, StreamExt,
     future::BoxFuture,
     stream::{BoxStream, poll_fn},
 };
@@ -21,7 +21,7 @@ use tokio_postgres::{
 use crate::{
     Inner,
     failure::{Failure, TooLate},
-    log,
+    hosts, log,
     pump::pump_soon,
 };
 
@@ -37,7 +37,7 @@ type Connecting = BoxFuture<'static, Result<(Client, Messages), Error>>;
 pub(crate) struct Connector(Box<dyn Fn() -> Connecting + Send + Sync>);
 
 impl Connector {
-    pub(crate) fn new<T>(config: Config, tls: T) -> Arc<Self>
+    pub(crate) fn new<T>(config: Config, tls: T, timeout: Duration) -> Arc<Self>
     where
         T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
         T::Stream: Send + Sync + 'static,
@@ -47,7 +47,11 @@ impl Connector {
         Arc::new(Self(Box::new(move || {
             let (config, tls) = (config.clone(), tls.clone());
             Box::pin(async move {
-                let (client, mut connection) = config.connect(tls).await?;
+                let connect = |config: Config| {
+                    let tls = tls.clone();
+                    async move { config.connect(tls).await }.boxed()
+                };
+                let (client, mut connection) = hosts::first(&config, timeout, connect).await?;
                 let messages = poll_fn(move |cx| Pin::new(&mut connection).poll_message(cx));
                 Ok((client, messages.boxed() as Messages))
             })

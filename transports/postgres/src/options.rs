@@ -1,7 +1,7 @@
 use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 
 use consign_core::transport::{ErrorKind, ManageError, ServerAddress};
-use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod};
+use deadpool_postgres::{ConfigConnectImpl, Hook, HookError, Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod};
 use tokio_postgres::{
     Config, Socket,
     config::Host,
@@ -12,6 +12,7 @@ use crate::{
     Postgres,
     database::{Database, Prepares},
     failure::Failure,
+    hosts::Hosts,
     listener::Connector,
     schema::Schema,
 };
@@ -141,8 +142,9 @@ impl Options {
     /// and [`Options::certificates`].
     /// The same applies without an `sslmode`, unless every host is this machine. `sslmode=disable` encrypts nothing.
     ///
-    /// Several hosts are tried in their order. Without `connect_timeout` each has an equal part of [`Options::timeout`] to
-    /// accept a connection.
+    /// Several hosts are tried in their order, and so are the addresses of a name. One that does not accept the connection and
+    /// answer on it within `connect_timeout` is left for the next one. Without that each has an equal part of
+    /// [`Options::timeout`].
     ///
     /// # Errors
     ///
@@ -157,8 +159,7 @@ impl Options {
     }
 
     /// Connects by the configuration of a URL.
-    pub(crate) async fn connect_config(self, mut config: Config) -> Result<Postgres, ManageError> {
-        share_timeout(&mut config, self.timeout);
+    pub(crate) async fn connect_config(self, config: Config) -> Result<Postgres, ManageError> {
         if crate::tls::is_wanted(&config) {
             #[cfg(feature = "tls")]
             {
@@ -184,12 +185,13 @@ impl Options {
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
         self.server = server_of(&config);
-        let connector = Connector::new(config.clone(), tls.clone());
+        let connector = Connector::new(config.clone(), tls.clone(), self.timeout);
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let prepare = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
             Box::pin(async move { client.batch_execute(crate::listener::SESSION).await.map_err(HookError::Backend) })
         });
-        let pool = Pool::builder(Manager::from_config(config, tls, recycling));
+        let hosts = Hosts { connect: Box::new(ConfigConnectImpl { tls }), timeout: self.timeout };
+        let pool = Pool::builder(Manager::from_connect(config, hosts, recycling));
         // The connection that was used last has its plans and pages cached.
         let pool = pool.max_size(self.connections).queue_mode(QueueMode::Lifo).post_create(prepare).build();
         let pool = pool
@@ -226,7 +228,8 @@ impl Options {
         T::TlsConnect: Send + Sync,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
-        self.build(pool, Some(Connector::new(config, tls)), true)
+        let connector = Connector::new(config, tls, self.timeout);
+        self.build(pool, Some(connector), true)
     }
 
     fn build(self, pool: Pool, connector: Option<Arc<Connector>>, is_wrapped: bool) -> Result<Postgres, ManageError> {
@@ -258,14 +261,6 @@ fn server_of(config: &Config) -> Option<ServerAddress> {
     Some(ServerAddress::new(host).with_port(config.get_ports().first().copied().unwrap_or(5432)))
 }
 
-/// A host that does not answer leaves time for the next one.
-fn share_timeout(config: &mut Config, timeout: Duration) {
-    let hosts = config.get_hosts().len().max(config.get_hostaddrs().len());
-    if hosts > 1 && config.get_connect_timeout().is_none() {
-        config.connect_timeout(timeout / u32::try_from(hosts).unwrap_or(u32::MAX));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -282,19 +277,6 @@ mod tests {
         ] {
             let server = server_of(&url.parse().unwrap()).map(|server| server.to_string());
             assert_eq!(server.as_deref(), expected, "{url}");
-        }
-    }
-
-    #[test]
-    fn several_hosts_share_the_timeout() {
-        for (url, expected) in [
-            ("postgres://one", None),
-            ("postgres://one,two", Some(5)),
-            ("postgres://one,two?connect_timeout=7", Some(7)),
-        ] {
-            let mut config: Config = url.parse().unwrap();
-            share_timeout(&mut config, Duration::from_secs(10));
-            assert_eq!(config.get_connect_timeout().map(Duration::as_secs), expected, "{url}");
         }
     }
 }

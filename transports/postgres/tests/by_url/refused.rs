@@ -9,7 +9,8 @@ use consign::{
     administration::Administration,
     transport::{ConnectError, ConnectErrorKind, DynTransport, TransportRegistry},
 };
-use consign_postgres::{connector, tokio_postgres};
+use consign_conformance::faults::Proxy;
+use consign_postgres::{Postgres, connector, tokio_postgres};
 use tokio::net::TcpListener;
 
 use crate::Fixture;
@@ -71,6 +72,31 @@ async fn the_next_host_is_used_when_one_refuses() {
     let Some(fixture) = Fixture::new().await else { return };
     let url = with_hosts_before(&fixture.url(), &refusing().await.to_string());
     let transport = connect(&url).await.unwrap();
+    assert!(transport.list().await.unwrap().is_empty());
+    fixture.end().await;
+}
+
+/// It accepts connections, as the kernel of a server that hangs does.
+#[tokio::test]
+async fn the_next_host_is_used_when_one_does_not_answer() {
+    let Some(fixture) = Fixture::new().await else { return };
+    let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let url = with_hosts_before(&fixture.url(), &silent.local_addr().unwrap().to_string());
+    let transport = connect(&format!("{url}&timeout=2s&target_session_attrs=read-write")).await.unwrap();
+    assert!(transport.list().await.unwrap().is_empty());
+    fixture.end().await;
+}
+
+#[tokio::test]
+async fn the_next_host_is_used_when_one_does_not_answer_any_more() {
+    let Some(fixture) = Fixture::new().await else { return };
+    let address = fixture.server.split_once('@').unwrap().1.split_once('/').unwrap().0;
+    let address = tokio::net::lookup_host(address).await.unwrap().next().unwrap();
+    let proxy = Proxy::to(address).await.unwrap();
+    let url = with_hosts_before(&fixture.url(), &proxy.address().to_string());
+    let transport = connect(&format!("{url}&timeout=2s&target_session_attrs=read-write")).await.unwrap();
+    proxy.freeze(true);
+    drop(transport.extension::<Postgres>().unwrap().pool().retain(|_, _| false));
     assert!(transport.list().await.unwrap().is_empty());
     fixture.end().await;
 }
