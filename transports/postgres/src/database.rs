@@ -8,7 +8,10 @@ use std::{
 };
 
 use deadpool_postgres::{Object, Pool, PoolError, TimeoutType};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout, timeout_at},
+};
 use tokio_postgres::{
     Error, Row, Statement, Transaction,
     types::{ToSql, Type},
@@ -25,6 +28,8 @@ pub(crate) struct Database {
     pub(crate) pool: Pool,
     pub(crate) timeout: Duration,
     prepares: Prepares,
+    /// A connection of the pool was lost, or none was opened. The listening connection may be lost too.
+    pub(crate) suspected: Arc<Notify>,
 }
 
 /// Whether statements are prepared: not on the connections of a pool or a pooler of the application.
@@ -123,7 +128,7 @@ fn is_unprepared(failure: &Failure) -> bool {
 
 impl Database {
     pub(crate) fn new(pool: Pool, timeout: Duration, prepares: Prepares) -> Self {
-        Self { pool, timeout, prepares }
+        Self { pool, timeout, prepares, suspected: Arc::default() }
     }
 
     /// Returns a connection that prepares its statements.
@@ -143,11 +148,16 @@ impl Database {
         work: impl AsyncFnOnce(&mut Object) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let deadline = Instant::now() + self.timeout;
-        let mut client = self.client().await?;
+        let mut client = self.client().await.inspect_err(|failure| {
+            if failure.is_of_connection() {
+                self.suspected.notify_one();
+            }
+        })?;
         let answer = timeout_at(deadline, work(&mut client)).await.unwrap_or(Err(Failure::TooLate(TooLate)));
         if answer.as_ref().is_err_and(Failure::is_of_connection) {
             // The next user would fail too: the loss is not detected at once.
             drop(Object::take(client));
+            self.suspected.notify_one();
         }
         answer
     }

@@ -59,10 +59,27 @@ impl Connector {
     }
 }
 
-/// How often the connection is checked.
-const PING: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// How long a loss of the connection may go unnoticed, and how long another one may take. All together is less than the grace, after
+/// which other processes release what this one has locked.
+#[derive(Clone, Copy)]
+struct Pace {
+    /// Between two checks of the connection.
+    ping: Duration,
+    /// How long the answer of a check may take.
+    answer: Duration,
+    /// The longest pause between two attempts to connect.
+    pause: Duration,
+}
+
+impl Pace {
+    fn new(grace: Duration, timeout: Duration) -> Self {
+        let (least, most) = (Duration::from_millis(500), Duration::from_secs(10));
+        let part = (grace / 3).clamp(least, most);
+        Self { ping: part, answer: timeout.min(part), pause: (grace / 4).clamp(FIRST_PAUSE, most / 2) }
+    }
+}
 
 /// Listens until the broker is dropped, and connects again when the connection is lost.
 pub(crate) async fn run(inner: Weak<Inner>, connector: Arc<Connector>) {
@@ -70,20 +87,23 @@ pub(crate) async fn run(inner: Weak<Inner>, connector: Arc<Connector>) {
     let (mut pause, mut is_lost) = (FIRST_PAUSE, false);
     loop {
         let open = inner.upgrade().filter(|inner| !inner.is_closed());
-        let Some(limit) = open.map(|inner| inner.database.timeout) else { return };
+        let Some((limit, grace)) = open.map(|inner| (inner.database.timeout, inner.options.grace)) else { return };
+        let pace = Pace::new(grace, limit);
         let began = Instant::now();
         let ended = match timeout(limit, (connector.0)()).await {
-            Ok(Ok((client, messages))) => match listen(&inner, &client, messages, &mut holder, &mut is_lost).await {
-                Ok(Ended::Shared) => {
-                    // It notifies nothing, and another process may get the lock of the holder with the next statement.
-                    let Some(strong) = inner.upgrade() else { return };
-                    log::shared(&strong.options.schema);
-                    strong.never_listening();
-                    strong.hub.wake_all();
-                    return;
+            Ok(Ok((client, messages))) => {
+                match listen(&inner, &client, messages, &mut holder, &mut is_lost, pace).await {
+                    Ok(Ended::Shared) => {
+                        // It notifies nothing, and another process may get the lock of the holder with the next statement.
+                        let Some(strong) = inner.upgrade() else { return };
+                        log::shared(&strong.options.schema);
+                        strong.never_listening();
+                        strong.hub.wake_all();
+                        return;
+                    }
+                    ended => ended.map(drop),
                 }
-                ended => ended.map(drop),
-            },
+            }
             Ok(Err(error)) => Err(error.into()),
             Err(_) => Err(Failure::TooLate(TooLate)),
         };
@@ -95,11 +115,11 @@ pub(crate) async fn run(inner: Weak<Inner>, connector: Arc<Connector>) {
         strong.not_listening();
         strong.hub.wake_all();
         drop(strong);
-        if began.elapsed() > LONGEST_PAUSE {
+        if began.elapsed() > pace.pause {
             pause = FIRST_PAUSE;
         }
         sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        pause = (pause * 2).min(pace.pause);
     }
 }
 
@@ -117,6 +137,7 @@ async fn listen(
     mut messages: Messages,
     holder: &mut Option<i32>,
     is_lost: &mut bool,
+    pace: Pace,
 ) -> Result<Ended, Failure> {
     let dispatched = async {
         while let Some(message) = messages.next().await {
@@ -144,6 +165,7 @@ async fn listen(
     let asked = async {
         let Some(strong) = inner.upgrade() else { return Ok(Ended::Gone) };
         let (mut gone, limit) = (strong.gone(), strong.database.timeout);
+        let suspected = Arc::clone(&strong.database.suspected);
         // It changes nothing, and fails on a server that is no longer the primary.
         let ping = strong.sql("UPDATE {s}.holders SET lost = NULL WHERE false");
         let schema = strong.options.schema.clone();
@@ -156,15 +178,17 @@ async fn listen(
             log::listening_again(&schema);
         }
         loop {
-            if timeout(PING, gone.changed()).await.is_ok() {
+            tokio::select! {
                 // The broker is closed or dropped, and no process is to wait for the end of a lock without a holder.
-                return Ok(Ended::Gone);
+                _ = gone.changed() => return Ok(Ended::Gone),
+                () = suspected.notified() => {}
+                () = sleep(pace.ping) => {}
             }
             let asked = async {
                 client.batch_execute(&ping).await?;
                 process_of(client).await
             };
-            if timeout(limit, asked).await.map_err(|_| Failure::TooLate(TooLate))?? != Some(process) {
+            if timeout(pace.answer, asked).await.map_err(|_| Failure::TooLate(TooLate))?? != Some(process) {
                 return Ok(Ended::Shared);
             }
         }

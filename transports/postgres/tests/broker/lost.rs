@@ -6,6 +6,9 @@ use consign::{
     transport::{ErrorKind, Lease, ReceiverExt, Sender},
 };
 
+use consign_conformance::faults::Proxy;
+use consign_postgres::tokio_postgres::NoTls;
+
 use crate::{Fixture, QUEUE, until};
 
 /// Ends the connections of a process, as a network does.
@@ -131,6 +134,41 @@ async fn locks_outlive_a_lost_connection() {
     // The connection may turn out to be lost only when it is used.
     until(async || delivery.lease.renew().await.is_ok()).await;
     delivery.complete().await.unwrap();
+    fixture.end().await;
+}
+
+/// Rules: S-29.
+/// The server has noticed it, and other processes with it. This process has not, as if the network were gone.
+#[tokio::test]
+async fn locks_outlive_a_connection_whose_loss_is_silent() {
+    let options = |schema: &str| crate::options(schema).grace(Duration::from_secs(9));
+    let Some(fixture) = Fixture::with(QueueSettings::default(), options).await else { return };
+    let name = format!("{}_silent", fixture.schema);
+    let proxy = Proxy::to(fixture.address().await).await.unwrap();
+    let (credentials, rest) = fixture.url.split_once('@').unwrap();
+    // Later connections pass by the proxy.
+    let url = format!("{credentials}@{},{rest}?application_name={name}", proxy.address());
+    let pool = fixture.other().await.pool().clone();
+    let silent = options(&fixture.schema).timeout(Duration::from_secs(1));
+    let silent = silent.wrap_and_listen(pool, url.parse().unwrap(), NoTls).unwrap();
+    fixture.postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
+    let delivery = silent.receiver(QUEUE).await.unwrap().receive_within(Duration::from_secs(10)).await.unwrap();
+    let listens = async || {
+        let sql = format!("SELECT pid FROM pg_stat_activity WHERE application_name = '{name}'");
+        let client = fixture.postgres.pool().get().await.unwrap();
+        client.query(&sql, &[]).await.unwrap().first().map(|row| row.get::<_, i32>(0))
+    };
+    assert!(listens().await.is_some());
+    proxy.freeze(true);
+    cut(&fixture, &name).await;
+    until(async || listens().await.is_none()).await;
+    until(async || listens().await.is_some()).await;
+    // It takes its locks back only after that.
+    let is_held = format!("SELECT bool_and(lost IS NULL) FROM {}.holders", fixture.schema);
+    let client = fixture.postgres.pool().get().await.unwrap();
+    until(async || client.query_one(&is_held, &[]).await.unwrap().get(0)).await;
+    delivery.complete().await.unwrap();
+    drop(client);
     fixture.end().await;
 }
 

@@ -26,7 +26,7 @@ mod together;
 mod unreadable;
 mod upkeep;
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, net::SocketAddr, time::Duration};
 
 use consign::administration::QueueSettings;
 use consign_postgres::{Options, Postgres};
@@ -63,6 +63,12 @@ impl Fixture {
     fn url_of(&self, application: &str) -> String {
         let separator = if self.url.contains('?') { '&' } else { '?' };
         format!("{}{separator}application_name={application}", self.url)
+    }
+
+    /// The address of the server.
+    async fn address(&self) -> SocketAddr {
+        let address = self.url.split_once('@').unwrap().1.split_once('/').unwrap().0;
+        tokio::net::lookup_host(address).await.unwrap().next().unwrap()
     }
 
     /// As another process has it.
