@@ -17,7 +17,10 @@ use tokio_postgres::{
     types::{ToSql, Type},
 };
 
-use crate::failure::{Failure, TooLate};
+use crate::{
+    cancel::Canceller,
+    failure::{Failure, TooLate},
+};
 
 /// A parameter with its type. With it a statement that is not prepared takes one round trip.
 pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
@@ -30,6 +33,7 @@ pub(crate) struct Database {
     prepares: Prepares,
     /// A connection of the pool was lost, or none was opened. The listening connection may be lost too.
     pub(crate) suspected: Arc<Notify>,
+    canceller: Option<Canceller>,
 }
 
 /// Whether statements are prepared: not on the connections of a pool or a pooler of the application.
@@ -127,8 +131,8 @@ fn is_unprepared(failure: &Failure) -> bool {
 }
 
 impl Database {
-    pub(crate) fn new(pool: Pool, timeout: Duration, prepares: Prepares) -> Self {
-        Self { pool, timeout, prepares, suspected: Arc::default() }
+    pub(crate) fn new(pool: Pool, timeout: Duration, prepares: Prepares, canceller: Option<Canceller>) -> Self {
+        Self { pool, timeout, prepares, suspected: Arc::default(), canceller }
     }
 
     /// Returns a connection that prepares its statements.
@@ -155,6 +159,9 @@ impl Database {
         })?;
         let answer = timeout_at(deadline, work(&mut client)).await.unwrap_or(Err(Failure::TooLate(TooLate)));
         if answer.as_ref().is_err_and(Failure::is_of_connection) {
+            if let (Err(Failure::TooLate(_)), Some(canceller)) = (&answer, &self.canceller) {
+                canceller.cancel(client.cancel_token());
+            }
             // The next user would fail too: the loss is not detected at once.
             drop(Object::take(client));
             self.suspected.notify_one();

@@ -25,10 +25,15 @@ use crate::{
     pump::pump_soon,
 };
 
-/// The settings of every connection of this transport. A statement that waits for a row of another transaction would block its
-/// connection for others.
-pub(crate) const SESSION: &str =
-    "SET lock_timeout = '5s'; SET jit = off; SET default_transaction_isolation = 'read committed'";
+/// The settings of a connection of the pool. A statement that waits for a row of another transaction would block its connection for
+/// others. There is no limit of a whole statement: the application has these connections too.
+pub(crate) fn settings(timeout: Duration) -> String {
+    format!("{SESSION}; SET lock_timeout = {}", (timeout.as_millis() / 2).clamp(1, 5_000))
+}
+
+/// The settings of the listening connection. What it writes is lost only with the locks of its holder.
+const LISTENING: &str = "SET lock_timeout = '5s'; SET synchronous_commit = off";
+const SESSION: &str = "SET jit = off; SET default_transaction_isolation = 'read committed'";
 
 type Messages = BoxStream<'static, Result<AsyncMessage, Error>>;
 type Connecting = BoxFuture<'static, Result<(Client, Messages), Error>>;
@@ -208,7 +213,7 @@ async fn process_of(client: &Client) -> Result<Option<i32>, Failure> {
 /// Begins to listen, with a holder. Returns the process of the server, `None` if there are several.
 async fn hello(inner: &Weak<Inner>, client: &Client, holder: &mut Option<i32>) -> Result<Option<i32>, Failure> {
     let Some(inner) = inner.upgrade() else { return process_of(client).await };
-    client.batch_execute(SESSION).await?;
+    client.batch_execute(&format!("{SESSION}; {LISTENING}")).await?;
     client.batch_execute(&format!("LISTEN {}", inner.schema.channel)).await?;
     // From here on a proxy that keeps connections with a state to one process has done so.
     let process = process_of(client).await?;

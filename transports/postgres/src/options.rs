@@ -10,6 +10,7 @@ use tokio_postgres::{
 
 use crate::{
     Postgres,
+    cancel::Canceller,
     database::{Database, Prepares},
     failure::Failure,
     hosts::Hosts,
@@ -90,6 +91,9 @@ impl Options {
 
     /// Sets how long a call waits for a connection and for each answer. After that it fails as
     /// [`ServiceTimeout`](ErrorKind::ServiceTimeout). At most a day.
+    ///
+    /// A statement without an answer is cancelled at the server, where its connection would stay beyond
+    /// [`Options::connections`]. Statements of an existing pool are not cancelled: set a `statement_timeout` there.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout.min(LONGEST);
         self
@@ -189,16 +193,19 @@ impl Options {
         self.server = server_of(&config);
         let connector = Connector::new(config.clone(), tls.clone(), self.timeout);
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let prepare = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
-            Box::pin(async move { client.batch_execute(crate::listener::SESSION).await.map_err(HookError::Backend) })
+        let settings: Arc<str> = crate::listener::settings(self.timeout).into();
+        let prepare = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
+            let settings = Arc::clone(&settings);
+            Box::pin(async move { client.batch_execute(&settings).await.map_err(HookError::Backend) })
         });
+        let canceller = Canceller::new(tls.clone());
         let hosts = Hosts { connect: Box::new(ConfigConnectImpl { tls }), timeout: self.timeout };
         let pool = Pool::builder(Manager::from_connect(config, hosts, recycling));
         // The connection that was used last has its plans and pages cached.
         let pool = pool.max_size(self.connections).queue_mode(QueueMode::Lifo).post_create(prepare).build();
         let pool = pool
             .map_err(|error| ManageError::new(ErrorKind::General).with_detail(error.to_string()).with_source(error))?;
-        let postgres = self.build(pool, Some(connector), false)?;
+        let postgres = self.build(pool, Some(connector), Some(canceller))?;
         postgres.ping().await?;
         Ok(postgres)
     }
@@ -211,7 +218,7 @@ impl Options {
     ///
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for the name of the schema.
     pub fn wrap(self, pool: Pool) -> Result<Postgres, ManageError> {
-        self.build(pool, None, true)
+        self.build(pool, None, None)
     }
 
     /// Connects over an existing pool, like [`Options::wrap`], with a listening connection of its own.
@@ -231,16 +238,23 @@ impl Options {
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
         let connector = Connector::new(config, tls, self.timeout);
-        self.build(pool, Some(connector), true)
+        self.build(pool, Some(connector), None)
     }
 
-    fn build(self, pool: Pool, connector: Option<Arc<Connector>>, is_wrapped: bool) -> Result<Postgres, ManageError> {
+    /// A pool of the application has no `canceller`.
+    fn build(
+        self,
+        pool: Pool,
+        connector: Option<Arc<Connector>>,
+        canceller: Option<Canceller>,
+    ) -> Result<Postgres, ManageError> {
+        let is_wrapped = canceller.is_none();
         if !is_schema_name(&self.schema) {
             let refused = ManageError::new(ErrorKind::InvalidArgument);
             return Err(refused.with_detail("the name of a schema has 1 to 40 bytes, and neither { nor $$"));
         }
         let schema = Schema::new(&self.schema);
-        let database = Database::new(pool, self.timeout, Prepares::new(self.prepares && !is_wrapped));
+        let database = Database::new(pool, self.timeout, Prepares::new(self.prepares && !is_wrapped), canceller);
         Ok(Postgres::new(database, schema, self, connector, is_wrapped))
     }
 }

@@ -4,12 +4,19 @@ mod support;
 
 use std::{net::SocketAddr, time::Duration};
 
-use consign::transport::{DynTransport, ErrorKind};
+use consign::{
+    Message,
+    administration::QueueSettings,
+    transport::{DynTransport, ErrorKind, Sender},
+};
 use consign_conformance::{
     Failure,
     faults::{Plan, Server},
 };
-use consign_postgres::Postgres;
+use consign_postgres::{
+    Postgres,
+    tokio_postgres::{self, NoTls},
+};
 
 use crate::support::cluster::Cluster;
 
@@ -46,4 +53,32 @@ async fn faults_lose_nothing() {
     let report = Plan::from_env().run(&Faulty(cluster)).await;
     println!("faults: {}", report.to_json());
     assert!(report.is_passed() && report.left_out().is_empty(), "{report}");
+}
+
+/// Each commit waits for a standby that is not there.
+#[tokio::test]
+async fn sends_without_an_answer_leave_no_connection_at_the_server() {
+    let Some(cluster) = Cluster::start_with(|_| "-c synchronous_standby_names=none".into()) else { return };
+    let url = Cluster::url(cluster.address());
+    let local = format!("{url}&options=-c%20synchronous_commit%3Dlocal");
+    let options = || Postgres::options().schema("waits").connections(1).timeout(Duration::from_millis(300));
+    let before = options().connect(&local).await.unwrap();
+    before.migrate().await.unwrap();
+    before.create_queue("queue", QueueSettings::default()).await.unwrap();
+    let waits = options().connect(&format!("{url}&application_name=waits")).await.unwrap();
+    let sender = waits.sender("queue").await.unwrap();
+    for _ in 0..6 {
+        let error = sender.send(Message::new("a")).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ServiceTimeout, "{error}");
+    }
+    let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'waits'";
+    let left = tokio::time::timeout(Duration::from_secs(20), async {
+        // One of the pool, and the one that listens.
+        while client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) > 2 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    left.await.expect("they end");
 }

@@ -62,8 +62,26 @@ async fn messages_that_are_locked_after_their_receive_was_given_up_are_released(
     let late = options.connect(&fixture.url_of(&name)).await.unwrap();
     let mut receiver = late.receiver(QUEUE).await.unwrap();
     fixture.postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
+    // A statement of the process does not end by a limit or by a request to cancel it.
+    fixture
+        .run(&format!(
+            "CREATE TABLE {{s}}.gate (id integer);
+            INSERT INTO {{s}}.gate VALUES (1);
+            CREATE OR REPLACE FUNCTION {{s}}.now() RETURNS timestamptz LANGUAGE plpgsql VOLATILE AS $$
+            BEGIN
+                WHILE current_setting('application_name') = '{name}' LOOP
+                    BEGIN
+                        PERFORM FROM {{s}}.gate FOR SHARE;
+                        EXIT;
+                    EXCEPTION WHEN query_canceled OR lock_not_available THEN
+                    END;
+                END LOOP;
+                RETURN clock_timestamp();
+            END $$"
+        ))
+        .await;
     let client = fixture.postgres.pool().get().await.unwrap();
-    client.batch_execute(&format!("BEGIN; SELECT FROM {}.numbers FOR UPDATE", fixture.schema)).await.unwrap();
+    client.batch_execute(&format!("BEGIN; SELECT FROM {}.gate FOR UPDATE", fixture.schema)).await.unwrap();
     receiver.receive().await.unwrap_err();
     drop(receiver);
     let found = async |state: &str, part: &str| {
