@@ -151,7 +151,8 @@ impl Database {
         &self,
         work: impl AsyncFnOnce(&mut Object) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let deadline = Instant::now() + self.timeout;
+        let began = Instant::now();
+        let deadline = began + self.timeout;
         let mut client = self.client().await.inspect_err(|failure| {
             if failure.is_of_connection() {
                 self.suspected.notify_one();
@@ -164,6 +165,9 @@ impl Database {
             }
             // The next user would fail too: the loss is not detected at once.
             drop(Object::take(client));
+            // Idle ones may have been lost with it. What was in use meanwhile shows that itself.
+            let took = began.elapsed();
+            drop(self.pool.retain(|_, metrics| metrics.last_used() <= took));
             self.suspected.notify_one();
         }
         answer

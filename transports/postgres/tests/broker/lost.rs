@@ -190,6 +190,26 @@ async fn locks_outlive_a_connection_whose_loss_is_silent() {
     fixture.end().await;
 }
 
+/// A connection of the pool is lost in silence with the others.
+#[tokio::test]
+async fn one_call_fails_when_all_idle_connections_are_lost() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let proxy = Proxy::to(fixture.address().await).await.unwrap();
+    let (credentials, rest) = fixture.url.split_once('@').unwrap();
+    // Later connections pass by the proxy.
+    let url = format!("{credentials}@{},{rest}", proxy.address());
+    let idle = crate::options(&fixture.schema).timeout(Duration::from_secs(2)).connect(&url).await.unwrap();
+    futures_util::future::join_all((0..4).map(|_| idle.counts(QUEUE))).await;
+    assert_eq!(idle.pool().status().size, 4);
+    proxy.freeze(true);
+    let mut failed = 0;
+    for _ in 0..6 {
+        failed += usize::from(idle.counts(QUEUE).await.is_err());
+    }
+    assert!(failed <= 1, "{failed} calls failed");
+    fixture.end().await;
+}
+
 /// A receive that waits when its connection is lost says so at most once for each, and goes on.
 #[tokio::test]
 async fn a_receiver_goes_on_after_its_connection_was_lost() {
