@@ -2,7 +2,10 @@ use std::{error, fmt};
 
 use consign_core::transport::{ErrorKind, ManageError, ReceiveError, SendError, SettleError};
 use deadpool_postgres::{HookError, PoolError};
-use tokio_postgres::{Error, error::SqlState};
+use tokio_postgres::{
+    Error,
+    error::{DbError, Severity, SqlState},
+};
 
 /// Why a call of the database failed.
 #[derive(Debug)]
@@ -30,9 +33,7 @@ impl Failure {
     /// Returns whether the connection is lost, or unusable.
     pub(crate) fn is_of_connection(&self) -> bool {
         match self {
-            Self::Database(error) | Self::NotConnected(error) => {
-                error.as_db_error().is_none_or(|error| is_end(error.code()))
-            }
+            Self::Database(error) | Self::NotConnected(error) => error.as_db_error().is_none_or(is_end),
             Self::TooLate(_) => true,
             Self::Pool(_) => false,
         }
@@ -45,7 +46,7 @@ impl Failure {
 
     /// Returns whether the database did nothing, and may succeed the next time.
     pub(crate) fn is_passing(&self) -> bool {
-        self.state().is_some_and(|state| matches!(state, "40001" | "40P01" | "55P03") || state.starts_with("53"))
+        self.state().is_some_and(|state| matches!(state, "40001" | "40P01" | "55P03") || is_short(state))
             || matches!(self, Self::Pool(PoolError::Timeout(_)))
     }
 
@@ -72,7 +73,7 @@ impl Failure {
     fn kind(&self) -> (ErrorKind, Option<bool>) {
         match self {
             Self::Database(error) | Self::NotConnected(error) => match error.as_db_error() {
-                Some(error) => of_state(error.code()),
+                Some(error) => of_error(error),
                 None => (ErrorKind::CommunicationProblem, None),
             },
             Self::Pool(PoolError::Timeout(_)) => (ErrorKind::ServiceBusy, None),
@@ -98,7 +99,9 @@ impl Failure {
     }
 }
 
-fn is_end(state: &SqlState) -> bool {
+/// Whether the server has ended the connection, or refuses it for now.
+fn is_end(error: &DbError) -> bool {
+    let state = error.code();
     let ends = [
         // The server is no longer the primary: another connection may lead to that.
         &SqlState::READ_ONLY_SQL_TRANSACTION,
@@ -108,7 +111,15 @@ fn is_end(state: &SqlState) -> bool {
         &SqlState::IDLE_SESSION_TIMEOUT,
         &SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
     ];
-    ends.contains(&state) || state.code().starts_with("08")
+    // The server refuses a user, a database, a right or an option of the configuration in the same way.
+    let is_refused = ["0A", "22", "28", "3D", "42"].iter().any(|class| state.code().starts_with(class));
+    let is_fatal = matches!(error.parsed_severity(), Some(Severity::Fatal | Severity::Panic)) && !is_refused;
+    is_fatal || ends.contains(&state) || state.code().starts_with("08")
+}
+
+/// Whether resources are short, or the server cannot read or write its files.
+fn is_short(state: &str) -> bool {
+    state.starts_with("53") || state.starts_with("58")
 }
 
 fn is_missing(state: &SqlState) -> bool {
@@ -116,8 +127,8 @@ fn is_missing(state: &SqlState) -> bool {
 }
 
 /// The states that begin with `CN` are those of the functions of the schema.
-fn of_state(state: &SqlState) -> (ErrorKind, Option<bool>) {
-    let kind = match state.code() {
+fn of_error(error: &DbError) -> (ErrorKind, Option<bool>) {
+    let kind = match error.code().code() {
         "CN404" => ErrorKind::EntityNotFound,
         "CN409" => ErrorKind::InvalidOperation,
         "CN410" => ErrorKind::MessageNotFound,
@@ -126,11 +137,12 @@ fn of_state(state: &SqlState) -> (ErrorKind, Option<bool>) {
         "CN413" => ErrorKind::MessageSizeExceeded,
         "CN423" => ErrorKind::EntityDisabled,
         "CN430" => ErrorKind::Transaction,
-        _ if is_end(state) => ErrorKind::CommunicationProblem,
         // PostgreSQL has ended a deadlock or a conflict, a lock took too long, or resources were short. Nothing was done, and
         // the next attempt may succeed.
         "40001" | "40P01" | "55P03" => ErrorKind::ServiceBusy,
         code if code.starts_with("53") => ErrorKind::ServiceBusy,
+        _ if is_end(error) => ErrorKind::CommunicationProblem,
+        code if is_short(code) => ErrorKind::ServiceBusy,
         "57014" => ErrorKind::ServiceTimeout,
         "23505" => ErrorKind::AlreadyExists,
         "42501" => ErrorKind::Unauthorized,

@@ -82,3 +82,17 @@ async fn sends_without_an_answer_leave_no_connection_at_the_server() {
     });
     left.await.expect("they end");
 }
+
+/// The server is there, and another attempt may succeed.
+#[tokio::test]
+async fn a_database_that_is_not_open_for_now_is_retryable() {
+    let Some(cluster) = Cluster::start() else { return };
+    let url = Cluster::url(cluster.address());
+    let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client.batch_execute("CREATE DATABASE closed ALLOW_CONNECTIONS false").await.unwrap();
+    let error = Postgres::connect(&url.replace("/postgres", "/closed")).await.unwrap_err();
+    assert!(error.is_retryable() && error.kind() == ErrorKind::CommunicationProblem, "{error:?}");
+    let error = Postgres::connect(&url.replace("/postgres", "/none")).await.unwrap_err();
+    assert!(!error.is_retryable(), "{error:?}");
+}

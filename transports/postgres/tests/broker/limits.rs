@@ -240,6 +240,24 @@ async fn sends_that_fail_together_fail_as_one_alone() {
     fixture.end().await;
 }
 
+/// An error of the server's storage may pass, as one of its memory does.
+#[tokio::test]
+async fn a_receive_that_fails_by_the_storage_of_the_server_is_retryable() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let mut receiver = fixture.postgres.receiver(QUEUE).await.unwrap();
+    for code in ["58030", "58P01"] {
+        fixture
+            .run(&format!(
+                "CREATE OR REPLACE FUNCTION {{s}}.now() RETURNS timestamptz LANGUAGE plpgsql VOLATILE AS $$
+                BEGIN RAISE EXCEPTION 'could not read' USING ERRCODE = '{code}'; END $$"
+            ))
+            .await;
+        let error = receiver.receive().await.unwrap_err();
+        assert!(error.is_retryable(), "{code}: {error:?}");
+    }
+    fixture.end().await;
+}
+
 #[tokio::test]
 async fn a_transaction_keeps_the_source_of_a_failure() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
