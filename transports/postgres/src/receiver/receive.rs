@@ -22,7 +22,6 @@ pub(super) async fn run(inner: Arc<Inner>, mut running: Running) {
             Next::End => return,
         };
         let (entity, deletes) = (running.source().entity.id, running.source().deletes);
-        let holder = inner.lock_holder().await;
         // A locked delivery has a place for the job of its drop. While receivers wait for a message, they hold no place that
         // another needs.
         let mut places = Vec::new();
@@ -32,6 +31,8 @@ pub(super) async fn run(inner: Arc<Inner>, mut running: Running) {
                 None => continue,
             }
         }
+        // The wait may have been long, and the holder of before it may be lost.
+        let holder = inner.lock_holder().await;
         let asked = running.ask().min(BATCH);
         if asked == 0 {
             continue;

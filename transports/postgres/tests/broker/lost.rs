@@ -210,6 +210,44 @@ async fn one_call_fails_when_all_idle_connections_are_lost() {
     fixture.end().await;
 }
 
+/// A receive that waits until another delivery is settled has the holder of then, not that of before.
+#[tokio::test]
+async fn a_receive_that_has_waited_locks_under_no_lost_holder() {
+    let options = |schema: &str| crate::options(schema).grace(Duration::from_secs(60));
+    let Some(fixture) = Fixture::with(QueueSettings::default(), options).await else { return };
+    let proxy = Proxy::to(fixture.address().await).await.unwrap();
+    let (credentials, rest) = fixture.url.split_once('@').unwrap();
+    let url = format!("{credentials}@{}/{}", proxy.address(), rest.split_once('/').unwrap().1);
+    let pool = fixture.other().await.pool().clone();
+    let one = options(&fixture.schema).max_deliveries(1);
+    let one = one.wrap_and_listen(pool, url.parse().unwrap(), NoTls).unwrap();
+    let sender = fixture.postgres.sender(QUEUE).await.unwrap();
+    sender.send(Message::new("a")).await.unwrap();
+    let mut receiver = one.receiver(QUEUE).await.unwrap();
+    let first = receiver.receive_within(Duration::from_secs(10)).await.unwrap();
+    let holders = async || {
+        let sql = format!("SELECT holder FROM {}.locks", fixture.schema);
+        let client = fixture.postgres.pool().get().await.unwrap();
+        let rows = client.query(&sql, &[]).await.unwrap();
+        rows.iter().map(|row| row.get::<_, Option<i32>>(0)).collect::<Vec<_>>()
+    };
+    let before = holders().await;
+    assert!(before.iter().all(|holder| holder.is_some_and(|holder| holder > 0)), "{before:?}");
+    sender.send(Message::new("b")).await.unwrap();
+    let waiting = tokio::spawn(async move { receiver.receive_within(Duration::from_secs(20)).await.unwrap() });
+    // It waits for the place of the first.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    proxy.refuse(true);
+    proxy.cut();
+    until(async || one.create_reply_queue().await.is_err()).await;
+    first.complete().await.unwrap();
+    let second = waiting.await.unwrap();
+    let after = holders().await;
+    assert!(after.len() == 1 && after != before, "{after:?}");
+    second.complete().await.unwrap();
+    fixture.end().await;
+}
+
 /// A receive that waits when its connection is lost says so at most once for each, and goes on.
 #[tokio::test]
 async fn a_receiver_goes_on_after_its_connection_was_lost() {
