@@ -40,8 +40,10 @@ pub(crate) async fn run(database: Database, schema: Schema, requests: mpsc::Rece
 
 async fn complete(database: &Database, schema: &Schema, batch: Vec<Completion>) {
     let left = match together(database, schema, &batch).await {
-        // Without a connection each of them would wait for one in turn.
-        Err(failure) if failure.is_of_connection() || matches!(failure, Failure::Pool(_)) => {
+        // Without a connection each of them would wait for one, or ask for one, in turn.
+        Err(failure)
+            if failure.is_of_connection() || matches!(failure, Failure::Pool(_) | Failure::NotConnected(_)) =>
+        {
             let error = SettleError::from(failure);
             for request in batch {
                 let detail = error.description().unwrap_or_default().to_owned();

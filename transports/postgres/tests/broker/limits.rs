@@ -1,13 +1,23 @@
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use consign::{
     Disposition, Message,
     administration::{Counts, QueueSettings},
     message::{SequenceNumber, Value},
     settlement::{DeadLetter, DeadLetterReason},
-    transport::{ErrorKind, ReceiverExt, Sender},
+    transport::{Delivery, ErrorKind, ReceiverExt, Sender},
 };
-use consign_postgres::Postgres;
+use consign_postgres::{
+    Postgres,
+    deadpool_postgres::{ClientWrapper, Hook, HookError, Manager, Pool},
+    tokio_postgres::NoTls,
+};
 
 use crate::{Fixture, QUEUE, options};
 
@@ -237,6 +247,47 @@ async fn sends_that_fail_together_fail_as_one_alone() {
         assert_eq!((error.condition(), error.description()), (alone.condition(), alone.description()), "{error}");
         assert!(std::error::Error::source(&error).is_some(), "{error}");
     }
+    fixture.end().await;
+}
+
+/// The server has too many connections.
+#[tokio::test]
+async fn waiting_completions_that_get_no_connection_ask_for_one_together() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let (is_full, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let hook = {
+        let (is_full, asked) = (Arc::clone(&is_full), Arc::clone(&asked));
+        Hook::async_fn(move |client: &mut ClientWrapper, _| {
+            let (is_full, asked) = (Arc::clone(&is_full), Arc::clone(&asked));
+            Box::pin(async move {
+                if !is_full.load(Ordering::Relaxed) {
+                    return Ok(());
+                }
+                asked.fetch_add(1, Ordering::Relaxed);
+                let refuse = "DO $$ BEGIN RAISE EXCEPTION 'too many' USING ERRCODE = '53300'; END $$";
+                client.batch_execute(refuse).await.map_err(HookError::Backend)
+            })
+        })
+    };
+    let manager = Manager::new(fixture.url.parse().unwrap(), NoTls);
+    let pool = Pool::builder(manager).max_size(2).post_create(hook).build().unwrap();
+    // Its sweeps do not ask.
+    let full = options(&fixture.schema).poll_every(Duration::from_secs(3_600)).wrap(pool).unwrap();
+    let sender = full.sender(QUEUE).await.unwrap();
+    futures_util::future::join_all((0..50).map(|_| sender.send(Message::new("a")))).await;
+    let mut receiver = full.receiver(QUEUE).await.unwrap();
+    let mut deliveries = Vec::new();
+    while deliveries.len() < 50 {
+        deliveries.extend(receiver.receive_batch(50 - deliveries.len()).await.unwrap());
+    }
+    is_full.store(true, Ordering::Relaxed);
+    drop(full.pool().retain(|_, _| false));
+    for completed in futures_util::future::join_all(deliveries.into_iter().map(Delivery::complete)).await {
+        let error = completed.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ServiceBusy, "{error}");
+    }
+    let asked = asked.load(Ordering::Relaxed);
+    assert!(asked < 10, "{asked} times");
     fixture.end().await;
 }
 
