@@ -39,9 +39,9 @@ pub(crate) fn shared(schema: &str) {
     }
 }
 
-/// The periodic work on all entities failed, and is retried.
-pub(crate) fn not_swept(schema: &str, failure: &Failure) {
-    if failure.is_temporary() {
+/// The periodic work on all entities failed, and is retried. A failure that may pass is nothing to act on, unless it lasts.
+pub(crate) fn not_swept(schema: &str, failure: &Failure, is_lasting: bool) {
+    if failure.is_temporary() && !is_lasting {
         tracing::debug!(target: TARGET, schema, error = failure.detail(), "the sweep is tried again");
     } else if let Some(suppressed) = log_limit(schema, "NotSwept") {
         let error = failure.detail();

@@ -78,8 +78,8 @@ pub(crate) struct Running {
 
 const TURNS: usize = 32;
 
-/// So many failures of an entity in a row are more than an interruption.
-const ATTEMPTS: u32 = 3;
+/// So many failures in a row are more than an interruption.
+pub(crate) const ATTEMPTS: u32 = 3;
 
 /// As [`try_pump`], beside the caller: one task, however often it is requested meanwhile.
 pub(crate) fn pump_soon(inner: &Arc<Inner>, entity: i64) {

@@ -7,6 +7,7 @@ use crate::{Inner, failure::Failure, log, pump};
 
 /// Periodically handles what is due at entities without receivers, unfinished forwards, and locks of dead processes.
 pub(crate) async fn run(inner: Weak<Inner>) {
+    let mut failing = Failing::default();
     loop {
         let Some(interval) = inner.upgrade().map(|inner| inner.options.poll) else { return };
         // Processes that were started together do not sweep together.
@@ -22,10 +23,13 @@ pub(crate) async fn run(inner: Weak<Inner>) {
         for _ in 0..ROUNDS {
             match sweep(&strong).await {
                 Ok(true) => {}
-                Ok(false) => break,
+                Ok(false) => {
+                    failing = Failing::default();
+                    break;
+                }
                 Err(_) if strong.is_closed() => return,
                 Err(failure) => {
-                    log::not_swept(&strong.options.schema, &failure);
+                    failing.record(&strong, &failure);
                     break;
                 }
             }
@@ -34,8 +38,24 @@ pub(crate) async fn run(inner: Weak<Inner>) {
             if strong.is_closed() {
                 return;
             }
-            log::not_swept(&strong.options.schema, &failure);
+            log::not_swept(&strong.options.schema, &failure, false);
         }
+    }
+}
+
+/// Sweeps that have failed in a row: since when, and how many.
+#[derive(Default)]
+struct Failing {
+    since: Option<Instant>,
+    attempts: u32,
+}
+
+impl Failing {
+    fn record(&mut self, inner: &Inner, failure: &Failure) {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        self.attempts = self.attempts.saturating_add(1);
+        let is_lasting = self.attempts >= pump::ATTEMPTS && since.elapsed() >= inner.database.timeout;
+        log::not_swept(&inner.options.schema, failure, is_lasting);
     }
 }
 

@@ -56,6 +56,24 @@ async fn an_entity_that_cannot_forward_for_long_is_logged() {
     fixture.end().await;
 }
 
+/// Each failure may pass, and is no line of its own.
+#[tokio::test]
+async fn sweeps_that_fail_for_long_are_logged() {
+    let (lines, _guard) = Lines::capture();
+    let options = |schema: &str| options(schema).timeout(Duration::from_millis(500));
+    let Some(fixture) = Fixture::with(QueueSettings::default(), options).await else { return };
+    fixture
+        .run(
+            "CREATE OR REPLACE FUNCTION {s}.sweep(p_grace_ms bigint) RETURNS SETOF bigint LANGUAGE plpgsql AS $$
+            BEGIN RAISE EXCEPTION 'busy' USING ERRCODE = '55P03'; END $$",
+        )
+        .await;
+    let _receiver = fixture.postgres.receiver(QUEUE).await.unwrap();
+    let is_logged = |line: &String| line.contains("WARN") && line.contains("the sweep failed");
+    until(async || lines.all().iter().any(is_logged)).await;
+    fixture.end().await;
+}
+
 /// Rules: K-338.
 #[tokio::test]
 async fn a_schedule_ends_when_messages_before_it_have_no_number() {
