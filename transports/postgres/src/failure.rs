@@ -46,7 +46,7 @@ impl Failure {
 
     /// Returns whether the database did nothing, and may succeed the next time.
     pub(crate) fn is_passing(&self) -> bool {
-        self.state().is_some_and(|state| matches!(state, "40001" | "40P01" | "55P03") || is_short(state))
+        self.state().is_some_and(|state| matches!(state, "40001" | "40P01" | "55P03" | "57014") || is_short(state))
             || matches!(self, Self::Pool(PoolError::Timeout(_)))
     }
 

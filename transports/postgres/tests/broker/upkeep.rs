@@ -161,9 +161,20 @@ async fn a_connection_that_is_read_only_is_given_up() {
 /// A session that is dropped while another transaction keeps its row is given up later.
 #[tokio::test]
 async fn a_session_that_is_dropped_is_given_up_when_its_row_is_free() {
+    give_up_later("-c lock_timeout=50ms", Duration::from_millis(150)).await;
+}
+
+/// So is one whose statement ends by the limit of all statements.
+#[tokio::test]
+async fn a_session_that_is_dropped_is_given_up_after_a_statement_timeout() {
+    give_up_later("-c statement_timeout=300ms", Duration::from_millis(500)).await;
+}
+
+/// The first attempt fails by that limit within `wait`.
+async fn give_up_later(limit: &str, wait: Duration) {
     let Some(fixture) = Fixture::new(QueueSettings::default().requires_session(true)).await else { return };
     let mut config: Config = fixture.url.parse().unwrap();
-    config.options("-c lock_timeout=50ms");
+    config.options(limit);
     let pool = Pool::builder(Manager::new(config, NoTls)).max_size(2).build().unwrap();
     let wrapped: Postgres = crate::options(&fixture.schema).wrap(pool).unwrap();
     let session = wrapped.accept_session(QUEUE, "one").await.unwrap();
@@ -174,7 +185,7 @@ async fn a_session_that_is_dropped_is_given_up_when_its_row_is_free() {
     let id = session.session_id().to_owned();
     drop(session);
     // The first attempt has failed by then.
-    tokio::time::sleep(Duration::from_millis(150)).await;
+    tokio::time::sleep(wait).await;
     transaction.commit().await.unwrap();
     drop(client);
     until(async || fixture.postgres.accept_session(QUEUE, &id).await.is_ok()).await;
