@@ -67,7 +67,7 @@ BEGIN
     END IF;
     IF p_token IS NOT NULL THEN
         -- A lock need not outlive the server: without it the message is redelivered. Nor need a number: the same messages get
-        -- the same numbers.
+        -- the same numbers, behind any whose commit was stored and not visible yet.
         v_setting := set_config('synchronous_commit', 'off', true);
     END IF;
     leaving := false;
