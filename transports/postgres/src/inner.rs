@@ -62,6 +62,8 @@ pub(crate) struct Inner {
     completions: mpsc::Sender<Completion>,
     uncompleted: Mutex<Option<mpsc::Receiver<Completion>>>,
     holder: watch::Sender<Holder>,
+    /// That of locks without a listening connection: negative, where those in the table are positive.
+    unknown_holder: i32,
     /// Whether the connection of the holder is open, as far as this process knows.
     is_listening: AtomicBool,
     /// Whether other processes may be listening.
@@ -100,6 +102,7 @@ impl Inner {
             completions,
             uncompleted: Mutex::new(Some(uncompleted)),
             holder: watch::channel(Holder::Unknown).0,
+            unknown_holder: fastrand::i32(i32::MIN..0),
             is_listening: AtomicBool::new(false),
             has_company: AtomicBool::new(true),
             gone: watch::channel(()).0,
@@ -199,9 +202,15 @@ impl Inner {
         failures
     }
 
-    /// Returns the holder of a new lock, `None` for one that runs out. While the listening connection is lost, others may release
-    /// what the holder has at any time, and with it a lock that has just been taken.
-    pub(crate) async fn lock_holder(&self) -> Option<i32> {
+    /// Returns the holder of a new lock. One without a listening connection runs out: its holder is none that others know. By that
+    /// this process finds what a receive without an answer has locked.
+    pub(crate) async fn lock_holder(&self) -> i32 {
+        self.listening_holder().await.unwrap_or(self.unknown_holder)
+    }
+
+    /// Returns the holder if its connection is open. While that is lost, others may release what the holder has at any time, and with
+    /// it what has just been added.
+    pub(crate) async fn listening_holder(&self) -> Option<i32> {
         let holder = self.holder().await;
         holder.filter(|_| self.is_listening.load(Ordering::Relaxed))
     }

@@ -69,7 +69,7 @@ impl Postgres {
             let detail = "a reply queue belongs to the listening connection, and there is none";
             return Err(ManageError::new(ErrorKind::NotSupported).with_detail(detail));
         }
-        let Some(holder) = self.inner.lock_holder().await else {
+        let Some(holder) = self.inner.listening_holder().await else {
             let detail = "a reply queue belongs to the listening connection, which is lost";
             return Err(ManageError::new(ErrorKind::InvalidOperation).with_detail(detail));
         };

@@ -64,7 +64,7 @@ pub(crate) async fn receive_deferred(
 struct Asked<'p> {
     entity: i64,
     unanswered: Duration,
-    holder: Option<i32>,
+    holder: i32,
     lock: Uuid,
     places: &'p mut Vec<Place>,
     is_answered: bool,
@@ -73,9 +73,9 @@ struct Asked<'p> {
 impl Drop for Asked<'_> {
     fn drop(&mut self) {
         if !self.is_answered
-            && let (Some(holder), Some(place)) = (self.holder, self.places.pop())
+            && let Some(place) = self.places.pop()
         {
-            let (entity, token, unanswered) = (self.entity, self.lock, self.unanswered);
+            let (entity, holder, token, unanswered) = (self.entity, self.holder, self.lock, self.unanswered);
             place.send(Job::ReleaseAll { entity, holder, token, unanswered });
         }
     }

@@ -32,7 +32,7 @@ pub(super) async fn lock(
     inner: &Arc<Inner>,
     source: &Source,
     max: usize,
-    holder: Option<i32>,
+    holder: i32,
     places: &mut Vec<Place>,
 ) -> Result<Fetched, ReceiveError> {
     let lock = (!source.deletes).then(|| Uuid::from_bytes(random_uuid()));
@@ -78,10 +78,10 @@ pub(super) async fn lock(
     Ok(Fetched { is_more: deliveries.is_empty() && (is_more || !rows.is_empty()), deliveries, wait: until_due(wait) })
 }
 
-/// Messages that a receive may have locked whose answer is lost are released later, if they can be told from others.
-fn lost(failure: &Failure, source: &Source, holder: Option<i32>, lock: Option<Uuid>, places: &mut Vec<Place>) {
+/// Messages that a receive may have locked whose answer is lost are released later.
+fn lost(failure: &Failure, source: &Source, holder: i32, lock: Option<Uuid>, places: &mut Vec<Place>) {
     if failure.is_unanswered()
-        && let (Some(holder), Some(token), Some(place)) = (holder, lock, places.pop())
+        && let (Some(token), Some(place)) = (lock, places.pop())
     {
         let (entity, unanswered) = (source.entity.id, source.entity.lock);
         place.send(Job::ReleaseAll { entity, holder, token, unanswered });

@@ -7,7 +7,11 @@ use consign::{
 };
 
 use consign_conformance::faults::Proxy;
-use consign_postgres::tokio_postgres::NoTls;
+use consign_postgres::{
+    Postgres,
+    deadpool_postgres::{Manager, Pool},
+    tokio_postgres::NoTls,
+};
 
 use crate::{Fixture, QUEUE, until};
 
@@ -60,6 +64,22 @@ async fn messages_that_are_locked_after_their_receive_was_given_up_are_released(
     let name = format!("{}_late", fixture.schema);
     let options = crate::options(&fixture.schema).timeout(Duration::from_millis(500));
     let late = options.connect(&fixture.url_of(&name)).await.unwrap();
+    receive_late(fixture, late, &name).await;
+}
+
+/// Rules: K-257.
+/// Also if the process has no listening connection.
+#[tokio::test]
+async fn messages_that_are_locked_late_without_a_holder_are_released() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let name = format!("{}_late", fixture.schema);
+    let pool = Pool::builder(Manager::new(fixture.url_of(&name).parse().unwrap(), NoTls)).max_size(4).build().unwrap();
+    let late = crate::options(&fixture.schema).timeout(Duration::from_millis(500)).wrap(pool).unwrap();
+    receive_late(fixture, late, &name).await;
+}
+
+/// By the process `late`, whose connections have that name.
+async fn receive_late(fixture: Fixture, late: Postgres, name: &str) {
     let mut receiver = late.receiver(QUEUE).await.unwrap();
     fixture.postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
     // A statement of the process does not end by a limit or by a request to cancel it.
