@@ -7,14 +7,14 @@ use consign_core::{
     time::Timestamp,
     transport::{BoxFuture, CompleteAll, ErrorKind, Lease, SettleError},
 };
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::timeout};
 use tokio_postgres::{Transaction, types::Type};
 
 use crate::{
     Inner,
     chores::{Job, Place},
     database::{Parameter, rows},
-    failure::Failure,
+    failure::{Failure, TooLate},
     schema::Schema,
     settle::{Action, Settled, Token, settle},
 };
@@ -180,7 +180,11 @@ impl Lease for PostgresLease {
         self.give_back(Action::release(), Some(answer));
         Box::pin(async move {
             let gone = || SettleError::new(ErrorKind::CommunicationProblem).with_detail("the runtime is shutting down");
-            let released = answered.await.unwrap_or_else(|_| Err(gone()));
+            // The job goes on.
+            let released = match timeout(inner.database.timeout, answered).await {
+                Ok(answer) => answer.unwrap_or_else(|_| Err(gone())),
+                Err(_) => Err(Failure::TooLate(TooLate).into()),
+            };
             if let Ok(entity) = entity {
                 inner.hub.wake(entity);
             }

@@ -128,11 +128,12 @@ impl Postgres {
         receiver::receive_deferred(&self.inner, &source, numbers).await
     }
 
-    /// Locks the session of this id, which may be empty so far. It does not wait.
+    /// Locks the session of this id, which may be empty so far. It does not wait for a session that another holds.
     ///
     /// # Errors
     ///
     /// [`SessionCannotBeLocked`](ErrorKind::SessionCannotBeLocked) while another holds it,
+    /// [`Throttled`](ErrorKind::Throttled) if [`Options::max_deliveries`] are unsettled for as long as [`Options::timeout`],
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for an id of more than 128 UTF-16 code units,
     /// [`InvalidOperation`](ErrorKind::InvalidOperation) on an entity without sessions or a sub-queue.
     pub async fn accept_session(&self, path: &str, id: &str) -> Result<PostgresSession, ReceiveError> {

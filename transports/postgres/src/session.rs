@@ -15,7 +15,7 @@ use consign_core::{
         SessionSource, SettleError,
     },
 };
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
@@ -135,7 +135,10 @@ pub(crate) async fn accept(inner: Arc<Inner>, entity: Entity, id: String) -> Res
         let refused = ReceiveError::new(ErrorKind::InvalidArgument);
         return Err(refused.with_detail("a SessionId has at most 128 UTF-16 code units"));
     }
-    let (place, holder) = (place(&inner).await?, inner.lock_holder().await);
+    let place = timeout(inner.database.timeout, place(&inner)).await.unwrap_or_else(|_| {
+        Err(ReceiveError::new(ErrorKind::Throttled).with_detail("too many deliveries are unsettled"))
+    })?;
+    let holder = inner.lock_holder().await;
     // From here on it is given up if the call is dropped or its answer is lost.
     let mut lock = Lock {
         entity: entity.id,

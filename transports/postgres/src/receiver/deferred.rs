@@ -6,6 +6,7 @@ use consign_core::{
     message::SequenceNumber,
     transport::{ErrorKind, ReceiveError},
 };
+use tokio::time::timeout;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
@@ -28,7 +29,8 @@ pub(crate) async fn receive_deferred(
         return Ok(Vec::new());
     }
     let numbers: Vec<i64> = numbers.iter().map(|number| number.get().cast_signed()).collect();
-    let mut places = inner.chores.places(numbers.len()).await;
+    let places = timeout(inner.database.timeout, inner.chores.places(numbers.len())).await;
+    let mut places = places.unwrap_or_default();
     if places.len() < numbers.len() {
         return Err(ReceiveError::new(ErrorKind::Throttled).with_detail("too many deliveries are unsettled"));
     }

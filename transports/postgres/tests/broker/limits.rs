@@ -11,7 +11,7 @@ use consign::{
     administration::{Counts, QueueSettings},
     message::{SequenceNumber, Value},
     settlement::{DeadLetter, DeadLetterReason},
-    transport::{Delivery, ErrorKind, ReceiverExt, Sender},
+    transport::{Delivery, ErrorKind, Lease, ReceiverExt, Sender},
 };
 use consign_postgres::{
     Postgres,
@@ -306,6 +306,47 @@ async fn a_receive_that_fails_by_the_storage_of_the_server_is_retryable() {
         let error = receiver.receive().await.unwrap_err();
         assert!(error.is_retryable(), "{code}: {error:?}");
     }
+    fixture.end().await;
+}
+
+/// A call that needs a place does not wait for it longer than for an answer.
+#[tokio::test]
+async fn an_accept_that_gets_no_place_is_throttled() {
+    let options = |schema: &str| options(schema).max_deliveries(1).timeout(Duration::from_secs(1));
+    let Some(fixture) = Fixture::with(QueueSettings::default(), options).await else { return };
+    let postgres = &fixture.postgres;
+    postgres.create_queue("sessions", QueueSettings::default().requires_session(true)).await.unwrap();
+    postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
+    let held = postgres.receiver(QUEUE).await.unwrap().receive().await.unwrap();
+    let long = Duration::from_secs(20);
+    let accepted = tokio::time::timeout(long, postgres.accept_session("sessions", "one")).await.expect("it waits");
+    assert_eq!(accepted.unwrap_err().kind(), ErrorKind::Throttled);
+    let numbers = [SequenceNumber::new(1)];
+    let deferred = tokio::time::timeout(long, postgres.receive_deferred(QUEUE, &numbers)).await.expect("it waits");
+    assert_eq!(deferred.unwrap_err().kind(), ErrorKind::Throttled);
+    held.complete().await.unwrap();
+    postgres.accept_session("sessions", "one").await.unwrap();
+    fixture.end().await;
+}
+
+/// Its job is tried again meanwhile.
+#[tokio::test]
+async fn a_release_ends_at_the_timeout_and_goes_on() {
+    let options = |schema: &str| options(schema).timeout(Duration::from_secs(1));
+    let Some(fixture) = Fixture::with(QueueSettings::default(), options).await else { return };
+    let postgres = &fixture.postgres;
+    postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
+    let mut receiver = postgres.receiver(QUEUE).await.unwrap();
+    let delivery = receiver.receive().await.unwrap();
+    let client = postgres.pool().get().await.unwrap();
+    client.batch_execute(&format!("BEGIN; SELECT FROM {}.locks FOR UPDATE", fixture.schema)).await.unwrap();
+    let released = delivery.lease.release().await;
+    assert_eq!(released.unwrap_err().kind(), ErrorKind::ServiceTimeout);
+    client.batch_execute("COMMIT").await.unwrap();
+    drop(client);
+    let again = receiver.receive_within(Duration::from_secs(20)).await.unwrap();
+    assert_eq!(again.message.received().unwrap().delivery_count, 1);
+    again.complete().await.unwrap();
     fixture.end().await;
 }
 
