@@ -42,6 +42,7 @@ mod settings;
 mod settle;
 mod sweeper;
 mod tls;
+mod together;
 mod transaction;
 mod transport;
 mod update;

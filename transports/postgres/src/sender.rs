@@ -17,28 +17,13 @@ use crate::{
     Inner,
     database::{Connection, Parameter},
     entity::Entity,
-    failure::Failure,
     lease::notify_in,
-    pending::Work,
-    plain,
     prepared::{Origin, Prepared, Sent, insert},
     quota,
+    together::{self, Request},
 };
 
-/// Several messages that are sent together, and the caller that waits for them.
-struct Request {
-    messages: Vec<Prepared>,
-    answer: oneshot::Sender<Result<(), SendError>>,
-    _work: Work,
-}
-
-impl Request {
-    fn bytes(&self) -> u64 {
-        bytes(&self.messages)
-    }
-}
-
-fn bytes(messages: &[Prepared]) -> u64 {
+pub(crate) fn bytes(messages: &[Prepared]) -> u64 {
     messages.iter().map(|message| u64::try_from(message.size).unwrap_or(0)).sum()
 }
 
@@ -73,7 +58,7 @@ impl PostgresSender {
     pub(crate) fn new(inner: Arc<Inner>, path: &EntityPath, entity: Entity) -> Result<Self, SendError> {
         check_target(path, &entity)?;
         let (requests, receiver) = mpsc::channel(Self::WAITING);
-        tokio::spawn(run(Arc::clone(&inner), entity.clone(), receiver));
+        tokio::spawn(together::run(Arc::clone(&inner), entity.clone(), receiver));
         Ok(Self { inner, entity, requests })
     }
 
@@ -236,109 +221,6 @@ pub(crate) async fn arrived(inner: &Arc<Inner>, entity: &Entity) {
         crate::pump::try_pump(inner, entity.id).await;
     }
     inner.arrived(entity.id);
-}
-
-/// The maximum of requests that are committed together.
-const TOGETHER: usize = 1_000;
-/// A commit of this many bytes takes no further request. A statement has less than 1 GiB.
-const TOGETHER_BYTES: u64 = 4 << 20;
-
-/// Sends requests in order, until all senders of requests are dropped.
-async fn run(inner: Arc<Inner>, mut entity: Entity, mut requests: mpsc::Receiver<Request>) {
-    let mut waiting = Vec::new();
-    let mut changes = inner.quota.changes(entity.id);
-    while requests.recv_many(&mut waiting, TOGETHER).await > 0 {
-        while !waiting.is_empty() {
-            let now = inner.quota.changes(entity.id);
-            // It may forward from now on, or no longer. If that cannot be read, the next process that checks forwards.
-            if changes != now
-                && let Ok(found) = inner.find(&entity.path).await
-                && found.id == entity.id
-            {
-                (entity, changes) = (found, now);
-            }
-            let mut bytes = 0;
-            let large = waiting.iter().position(|request| {
-                bytes += request.bytes();
-                bytes >= TOGETHER_BYTES
-            });
-            let count = large.map_or(waiting.len(), |last| last + 1);
-            send_together(&inner, &entity, waiting.drain(..count).collect()).await;
-        }
-    }
-}
-
-async fn send_together(inner: &Arc<Inner>, entity: &Entity, batch: Vec<Request>) {
-    let outcome = if batch.len() > 1 { send(inner, entity, &batch).await } else { Ok(false) };
-    match outcome {
-        Ok(true) => {
-            arrived(inner, entity).await;
-            for request in batch {
-                let _ = request.answer.send(Ok(()));
-            }
-        }
-        // One of them may be refused, so they are sent one by one.
-        Ok(false) => {
-            for request in batch {
-                let outcome = send(inner, entity, std::slice::from_ref(&request)).await;
-                if outcome.is_ok() {
-                    arrived(inner, entity).await;
-                }
-                let _ = request.answer.send(outcome.map(drop));
-            }
-        }
-        Err(error) => {
-            let error = Arc::new(error);
-            for request in batch {
-                let _ = request.answer.send(Err(repeated(&error)));
-            }
-        }
-    }
-}
-
-/// Returns the failure of several sends for one of them.
-fn repeated(error: &Arc<SendError>) -> SendError {
-    let detail = error.description().unwrap_or_default().to_owned();
-    let one = SendError::new(error.kind()).with_detail(detail).with_retryable(error.is_retryable());
-    let one = match error.condition() {
-        Some(condition) => one.with_condition(condition.to_owned()),
-        None => one,
-    };
-    one.with_source(Arc::clone(error))
-}
-
-/// Sends requests in one transaction. `false` if several are refused together, and none is sent.
-async fn send(inner: &Arc<Inner>, entity: &Entity, requests: &[Request]) -> Result<bool, SendError> {
-    let messages: Vec<&Prepared> = requests.iter().flat_map(|request| &request.messages).collect();
-    let bytes = requests.iter().map(Request::bytes).sum();
-    let sent = async {
-        if let Err(full) = quota::check(inner, &inner.database, entity.id, messages.len(), bytes).await? {
-            return Ok(Err(full));
-        }
-        let inserted = inner
-            .database
-            .with(async |client| {
-                let client = inner.database.on(client);
-                if plain::send(&client, inner, entity, &messages).await? {
-                    return Ok(());
-                }
-                let entity = (entity.id, entity.has_window);
-                insert(&client, &inner.schema, entity, &messages, Origin::default()).await.map(drop)
-            })
-            .await;
-        if inserted.as_ref().is_err_and(|failure| !failure.is_unanswered()) {
-            quota::refused(inner, entity.id, messages.len(), bytes);
-        }
-        inserted.map(Ok)
-    };
-    let sent: Result<Result<(), SendError>, Failure> = sent.await;
-    // Without a connection each of them would wait for one in turn.
-    let has_connection = !matches!(sent, Err(Failure::Pool(_) | Failure::NotConnected(_)));
-    match sent.map_err(SendError::from).flatten() {
-        Ok(()) => Ok(true),
-        Err(error) if requests.len() > 1 && has_connection && !error.is_outcome_unknown() => Ok(false),
-        Err(error) => Err(rejection(error)),
-    }
 }
 
 impl PostgresSender {

@@ -233,6 +233,32 @@ async fn waiting_sends_that_get_no_connection_fail_together() {
 }
 
 /// Rules: K-340.
+/// Also if they are more than one statement sends.
+#[tokio::test]
+async fn large_waiting_sends_that_get_no_connection_fail_together() {
+    let timeout = Duration::from_secs(100);
+    let options = |schema: &str| options(schema).connections(1).timeout(timeout);
+    let settings = QueueSettings::default().max_message_size(2 << 20);
+    let Some(fixture) = Fixture::with(settings, options).await else { return };
+    let sender = fixture.postgres.sender(QUEUE).await.unwrap();
+    sender.send(Message::new("a")).await.unwrap();
+    let only = fixture.postgres.pool().get().await.unwrap();
+    tokio::time::pause();
+    let began = tokio::time::Instant::now();
+    let large = || Message::new(vec![0; 1 << 20]);
+    for sent in futures_util::future::join_all((0..20).map(|_| sender.send(large()))).await {
+        let error = sent.unwrap_err();
+        assert_eq!((error.kind(), error.is_outcome_unknown()), (ErrorKind::ServiceBusy, false), "{error}");
+        assert!(error.is_retryable() && error.to_string().contains("no connection was free"), "{error}");
+    }
+    let took = began.elapsed();
+    tokio::time::resume();
+    assert!(took < 3 * timeout, "{took:?}");
+    drop(only);
+    fixture.end().await;
+}
+
+/// Rules: K-340.
 #[tokio::test]
 async fn sends_that_fail_together_fail_as_one_alone() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
