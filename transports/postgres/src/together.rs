@@ -7,8 +7,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     Inner,
-    entity::Entity,
-    failure::Failure,
+    entity::{Entity, missing},
+    failure::{Failure, send_error},
     pending::Work,
     plain,
     prepared::{Origin, Prepared, insert},
@@ -42,11 +42,21 @@ pub(crate) async fn run(inner: Arc<Inner>, mut entity: Entity, mut requests: mps
         while !waiting.is_empty() {
             let now = inner.quota.changes(entity.id);
             // It may forward from now on, or no longer. If that cannot be read, the next process that checks forwards.
-            if changes != now
-                && let Ok(found) = inner.find(&entity.path).await
-                && found.id == entity.id
-            {
-                (entity, changes) = (found, now);
+            if changes != now {
+                let found = inner.find(&entity.path).await;
+                let is_gone = match &found {
+                    // Its id may be that of another entity by now, where the database was restored.
+                    Ok(found) => found.id != entity.id,
+                    Err(error) => error.kind() == ErrorKind::EntityNotFound,
+                };
+                if is_gone {
+                    let gone = rejection(send_error(missing(&entity.path)));
+                    Lost(Arc::new(gone)).answer(waiting.drain(..));
+                    continue;
+                }
+                if let Ok(found) = found {
+                    (entity, changes) = (found, now);
+                }
             }
             let mut bytes = 0;
             let large = waiting.iter().position(|request| {

@@ -15,6 +15,7 @@ mod outbox;
 mod pooler;
 mod removed;
 mod replies;
+mod restored;
 #[path = "../support/server.rs"]
 mod server;
 mod session_ends;

@@ -1,0 +1,28 @@
+//! A database that is as it was before, with other entities of the same ids.
+
+use consign::{
+    Message,
+    administration::{Counts, QueueSettings},
+    transport::{ErrorKind, Sender},
+};
+
+use crate::{Fixture, QUEUE, until};
+
+#[tokio::test]
+async fn a_sender_does_not_send_to_another_entity_of_its_id() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let sender = fixture.postgres.sender(QUEUE).await.unwrap();
+    sender.send(Message::new("a")).await.unwrap();
+    fixture.run("UPDATE {s}.entities SET key = 'other', path = 'other'").await;
+    fixture.postgres.create_queue(QUEUE, QueueSettings::default()).await.unwrap();
+    // As after another connection, on which changes may have been missed.
+    let notify = format!("SELECT pg_notify('consign {0}', '=' || id) FROM {0}.entities", &*fixture.schema);
+    until(async || {
+        // This process may not listen yet.
+        fixture.run(&notify).await;
+        sender.send(Message::new("b")).await.is_err_and(|error| error.kind() == ErrorKind::EntityNotFound)
+    })
+    .await;
+    assert_eq!(fixture.postgres.counts(QUEUE).await.unwrap(), Counts::default());
+    fixture.end().await;
+}
