@@ -1,6 +1,7 @@
 //! The listening connection: it wakes receivers, and its life is that of this process's locks.
 
 use std::{
+    ops::RangeInclusive,
     pin::Pin,
     sync::{Arc, Weak},
     time::Duration,
@@ -204,6 +205,10 @@ async fn listen(
     }
 }
 
+/// The ids of holders of this crate. A database that was restored would give the next id of its sequence to a second process, and
+/// each would take the lock of the other. That sequence is for clients without this crate.
+const HOLDERS: RangeInclusive<i32> = 1 << 24..=i32::MAX;
+
 /// Returns the process of the server that has executed this.
 async fn process_of(client: &Client) -> Result<Option<i32>, Failure> {
     let row = client.query_typed("SELECT pg_backend_pid()", &[]).await?;
@@ -238,11 +243,12 @@ async fn hello(inner: &Weak<Inner>, client: &Client, holder: &mut Option<i32>) -
     if holder.is_none() {
         // No other process sees the row before its lock is taken.
         client.batch_execute("BEGIN").await?;
-        let row = client.query_typed(&inner.sql("INSERT INTO {s}.holders DEFAULT VALUES RETURNING id"), &[]).await?;
-        let id: Option<i32> = row.first().map(|row| row.try_get(0)).transpose()?;
+        let new = inner.sql("INSERT INTO {s}.holders (id) OVERRIDING SYSTEM VALUE VALUES ($1)");
+        let id = fastrand::i32(HOLDERS);
+        client.query_typed(&new, &[(&id, Type::INT4)]).await?;
         client.query_typed(&lock, &[(&id, Type::INT4)]).await?;
         client.batch_execute("COMMIT").await?;
-        *holder = id;
+        *holder = Some(id);
     }
     // Later processes notify this one; earlier ones are in the table.
     client.query_typed(&joined, &[(&holder.unwrap_or_default().to_string(), Type::TEXT)]).await?;

@@ -26,3 +26,29 @@ async fn a_sender_does_not_send_to_another_entity_of_its_id() {
     assert_eq!(fixture.postgres.counts(QUEUE).await.unwrap(), Counts::default());
     fixture.end().await;
 }
+
+/// Each process would take the lock of the other, for ever.
+#[tokio::test]
+async fn a_new_process_does_not_get_the_holder_of_another() {
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let client = fixture.postgres.pool().get().await.unwrap();
+    let holder = async || {
+        let sql = format!("SELECT max(id) FROM {}.holders", fixture.schema);
+        client.query_one(&sql, &[]).await.unwrap().get::<_, Option<i32>>(0)
+    };
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let process = fixture.other().await;
+        let receiver = process.receiver(QUEUE).await.unwrap();
+        until(async || holder().await.is_some()).await;
+        let id = holder().await.unwrap();
+        ids.push(id);
+        drop((receiver, process));
+        // The database is as it was before.
+        let before = "DELETE FROM {s}.holders; ALTER TABLE {s}.holders ALTER COLUMN id RESTART";
+        fixture.run(before).await;
+    }
+    assert_ne!(ids[0], ids[1]);
+    drop(client);
+    fixture.end().await;
+}

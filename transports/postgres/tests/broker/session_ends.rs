@@ -74,7 +74,7 @@ async fn ends(fixture: &Fixture, session: PostgresSession, end: End) -> tokio::t
         }
         End::LostProcess => {
             let sql = "INSERT INTO {s}.holders (lost) VALUES ('-infinity');
-                UPDATE {s}.sessions SET holder = (SELECT max(id) FROM {s}.holders);
+                UPDATE {s}.sessions SET holder = (SELECT id FROM {s}.holders WHERE lost = '-infinity');
                 SELECT {s}.sweep(0)";
             fixture.run(sql).await;
             return tokio::spawn(async move { drop(session) });
