@@ -10,7 +10,7 @@ use std::{
 };
 
 use consign_amqp::{
-    client::{self, Connection, Session},
+    client::{Connection, Session},
     message::ApplicationProperties,
     value::{Timestamp as WireTimestamp, Value},
 };
@@ -20,7 +20,7 @@ use consign_core::{
     transport::ErrorKind,
 };
 use parking_lot::Mutex;
-use tokio::sync::Mutex as AsyncMutex;
+use tokio::sync::{Mutex as AsyncMutex, MutexGuard};
 
 use crate::{
     AccessToken, TokenCredential,
@@ -102,7 +102,7 @@ impl Wire {
                 if (failure.is_end_of_session() || failure.has_ended() && failure.condition().is_none())
                     && !self.connection.is_closed() =>
             {
-                *self.nodes.lock().await = None;
+                *self.locked(&self.nodes).await? = None;
                 let session = self.session().await?;
                 Requests::open(&session, address, format!("{name}-again"), self.timeout).await
             }
@@ -110,8 +110,8 @@ impl Wire {
         }
     }
 
-    async fn session(&self) -> Result<Session, client::Error> {
-        let mut nodes = self.nodes.lock().await;
+    async fn session(&self) -> Result<Session, Failure> {
+        let mut nodes = self.locked(&self.nodes).await?;
         if let Some(session) = &*nodes {
             return Ok(session.clone());
         }
@@ -120,8 +120,14 @@ impl Wire {
         Ok(session)
     }
 
+    /// Waits until no other call opens what `slot` has. The future of that call may be one that is not polled.
+    async fn locked<'s, T>(&self, slot: &'s AsyncMutex<Option<T>>) -> Result<MutexGuard<'s, Option<T>>, Failure> {
+        let late = |_| Failure::new(ErrorKind::ServiceTimeout, format!("no links to a node within {:?}", self.timeout));
+        tokio::time::timeout(self.timeout, slot.lock()).await.map_err(late)
+    }
+
     async fn cbs(&self) -> Result<Arc<Requests>, Failure> {
-        let mut cbs = self.cbs.lock().await;
+        let mut cbs = self.locked(&self.cbs).await?;
         if let Some(requests) = cbs.as_ref().filter(|requests| !requests.is_over()) {
             return Ok(Arc::clone(requests));
         }

@@ -1,5 +1,6 @@
 //! Receiving: a link with as much credit as the caller requests, and the leases of its deliveries.
 
+mod attaching;
 mod complete_all;
 mod lease;
 mod live;
@@ -24,7 +25,10 @@ use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::{runtime::Handle, sync::oneshot};
 
 pub use self::lease::ServiceBusLease;
-use self::quiesce::{Quiesced, quiesce};
+use self::{
+    attaching::Attaching,
+    quiesce::{Quiesced, quiesce},
+};
 pub(crate) use self::{
     lease::{Right, removed},
     live::{Live, Wanted, attach, duration},
@@ -58,7 +62,7 @@ pub struct ServiceBusReceiver {
 enum State {
     /// No credit is given, if there is a link.
     Idle(Option<Live>),
-    Attaching(BoxFuture<Result<Live, Failure>>),
+    Attaching(Attaching),
     Receiving(Live),
     /// A task takes the credit back.
     Quiescing {
@@ -178,13 +182,15 @@ impl Receiver for ServiceBusReceiver {
                     } else {
                         let (source, attaches) = (Arc::clone(&self.source), self.attaches);
                         self.attaches = attaches.saturating_add(1);
-                        State::Attaching(Box::pin(async move { source.attach_again(attaches).await }))
+                        State::Attaching(Attaching::new(source, attaches))
                     };
                 }
                 State::Attaching(attaching) => {
-                    let attached = ready!(attaching.as_mut().poll(cx));
+                    let attached = ready!(attaching.poll(cx));
                     self.state = State::Idle(None);
-                    self.state = State::Receiving(attached?);
+                    if let Some(attached) = attached {
+                        self.state = State::Receiving(attached?);
+                    }
                 }
                 State::Receiving(live) => match Self::take(live, cx, max, out) {
                     Poll::Ready(Ok(count)) => {
@@ -219,8 +225,8 @@ impl Receiver for ServiceBusReceiver {
     fn stop(&mut self) {
         self.release_spare();
         match &mut self.state {
-            // An attach goes on with the next receive.
-            State::Idle(_) | State::Attaching(_) => {}
+            State::Idle(_) => {}
+            State::Attaching(attaching) => attaching.stop(),
             State::Receiving(live) if !live.may_receive() => {
                 let State::Receiving(live) = std::mem::replace(&mut self.state, State::Idle(None)) else { return };
                 self.state = State::Idle(Some(live));

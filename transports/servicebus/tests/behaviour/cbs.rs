@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use consign::transport::{ReceiveMode, Transport};
+use consign::transport::{ReceiveMode, ReceiverExt, Transport};
 use consign_amqp::{
     codec,
     engine::{self, Event, LinkId, OutboundDelivery},
@@ -21,7 +21,7 @@ use consign_servicebus::{ServiceBus, SharedAccessKey};
 use tokio::io::DuplexStream;
 
 use super::path;
-use crate::support::TokioClock;
+use crate::support::{ANY_KEY, TokioClock, stub};
 
 /// What becomes of the links of a request after its answer.
 #[derive(Clone, Copy, Debug)]
@@ -109,4 +109,27 @@ async fn renews(then: Then) {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         assert_eq!(tokens.load(Ordering::Relaxed), expected);
     }
+}
+
+/// A receiver that was stopped while it attaches goes on with it: others wait for the same links.
+/// Rules: K-301.
+#[tokio::test(start_paused = true)]
+async fn a_receiver_that_was_stopped_while_it_attaches_keeps_no_other_entity_waiting() {
+    let dials = AtomicUsize::new(0);
+    let options = ServiceBus::options().plain().dial_with(move |_, _| {
+        let (client, server) = tokio::io::duplex(1 << 16);
+        let is_first = dials.fetch_add(1, Ordering::Relaxed) == 0;
+        let pause = if is_first { Duration::ZERO } else { Duration::from_secs(3) };
+        tokio::spawn(stub::serve(server, pause, |_, event| Some(event)));
+        async move { Ok(client) }
+    });
+    let service_bus = options.clock(TokioClock::new()).connect(ANY_KEY).await.unwrap();
+    let mut receiver = service_bus.receiver(&path("orders"), ReceiveMode::PeekLock).await.unwrap();
+    service_bus.disconnect().await.unwrap();
+    let received = receiver.receive_within(Duration::from_secs(1)).await;
+    assert!(received.is_err(), "{received:?}");
+    let invoices = path("invoices");
+    let sender = tokio::time::timeout(Duration::from_secs(10), service_bus.sender(&invoices));
+    sender.await.unwrap().unwrap();
+    drop(receiver);
 }

@@ -5,6 +5,7 @@
 
 pub(crate) mod backend;
 pub(crate) mod managed;
+pub(crate) mod stub;
 
 use std::net::SocketAddr;
 
