@@ -35,6 +35,11 @@ impl Claim {
         Self { expiry, renewal }
     }
 
+    /// The server has ended a link because the token has expired, or the clock of this host is behind.
+    pub(crate) fn expire(&self) {
+        self.expiry.0.store(i64::MIN, Ordering::Release);
+    }
+
     pub(crate) fn has_expired(&self, now: Timestamp) -> bool {
         now.as_millis() >= self.expiry.0.load(Ordering::Acquire)
     }

@@ -125,8 +125,16 @@ pub(crate) async fn attach(
         properties: (!properties.is_empty()).then_some(properties),
         ..Attach::default()
     };
-    let link = in_session.attach_receiver_with(attach).await?;
+    let attached = in_session.attach_receiver_with(attach).await.map_err(Failure::from);
+    let link = attached.inspect_err(|failure| unauthorized(failure, &claim))?;
     Ok(Attached { link, name, wire, claim })
+}
+
+/// Has the next attach send another token if it is for the lack of one that a link has ended.
+fn unauthorized(failure: &Failure, claim: &Claim) {
+    if failure.kind() == ErrorKind::Unauthorized {
+        claim.expire();
+    }
 }
 
 impl Attached {
@@ -159,7 +167,7 @@ pub(crate) fn duration(until: Option<Timestamp>, now: Timestamp) -> Duration {
 impl Live {
     pub(crate) fn new(attached: Attached, source: Arc<Source>) -> Self {
         let Attached { link, name, wire, claim } = attached;
-        let origin = Arc::new(Origin { settler: link.settler(), source, name, wire, _claim: claim });
+        let origin = Arc::new(Origin { settler: link.settler(), source, name, wire, claim });
         Self { link, origin, credit: 0 }
     }
 
@@ -170,6 +178,10 @@ impl Live {
 
     pub(super) fn has_ended(&self) -> bool {
         self.origin.settler.ended().is_some()
+    }
+
+    pub(super) fn has_failed(&self, failure: &Failure) {
+        unauthorized(failure, &self.origin.claim);
     }
 
     /// What the leases of the link share.

@@ -198,6 +198,7 @@ impl Receiver for ServiceBusReceiver {
                         return Poll::Ready(Ok(count));
                     }
                     Poll::Ready(Err(failure)) => {
+                        live.has_failed(&failure);
                         self.state = State::Idle(None);
                         if !self.source.attaches_again(&failure) {
                             return Poll::Ready(Err(self.source.last_error(failure).into()));
@@ -206,6 +207,7 @@ impl Receiver for ServiceBusReceiver {
                     }
                     Poll::Pending => {
                         if let Err(failure) = live.ask_for(max, self.source.prefetch()) {
+                            live.has_failed(&failure);
                             self.state = State::Idle(None);
                             log::failed(&self.source.path, "the link was lost: it is attached again", &failure);
                             continue;

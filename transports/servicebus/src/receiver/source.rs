@@ -50,7 +50,7 @@ pub(crate) struct Origin {
     pub(crate) name: String,
     /// The connection of the link, which stays open for its leases.
     pub(crate) wire: Arc<Wire>,
-    pub(super) _claim: Arc<Claim>,
+    pub(super) claim: Arc<Claim>,
 }
 
 impl Source {
@@ -67,15 +67,18 @@ impl Source {
         EntityInfo::new(self.path.as_str())
     }
 
-    /// Whether a lost link is attached again at once. The lock of a session is lost with its link.
+    /// Whether a link that was attached and is lost is attached again at once. The lock of a session is lost with its link.
     pub(super) fn attaches_again(&self, failure: &Failure) -> bool {
-        self.session.is_none() && !self.core.is_closed() && failure.is_retryable()
+        // If its token has expired, the attach sends another one, and fails if that is refused.
+        let may_pass = failure.is_retryable() || failure.kind() == ErrorKind::Unauthorized;
+        self.session.is_none() && !self.core.is_closed() && may_pass
     }
 
-    /// The error of a link that is lost.
+    /// The error of a link that was attached and is lost. Without authorization, so is the lock of a session: whether the client
+    /// may still use the entity is known by the next accept.
     pub(super) fn last_error(&self, failure: Failure) -> Failure {
         match (&self.session, failure.kind()) {
-            (_, ErrorKind::EntityNotFound | ErrorKind::Unauthorized | ErrorKind::EntityDisabled) => failure,
+            (_, ErrorKind::EntityNotFound | ErrorKind::EntityDisabled) => failure,
             (Some(_), _) => failure.with_kind(ErrorKind::SessionLockLost).for_good(),
             (None, _) if self.core.is_closed() => failure.for_good(),
             (None, _) => failure,

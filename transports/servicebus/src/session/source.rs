@@ -1,6 +1,9 @@
 use std::{
     future::poll_fn,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -114,11 +117,24 @@ async fn accept(core: &Arc<Core>, path: &EntityPath, wanted: Wanted) -> Result<S
 /// Waits until a session is free. The server waits for a part of the timeout of a call at a time.
 async fn accept_next(core: Arc<Core>, path: EntityPath) -> Result<ServiceBusSession, Failure> {
     let wait = core.options.timeout * 3 / 4;
+    // Whether the last link was refused, or has ended, for the lack of a token.
+    let was_unauthorized = AtomicBool::new(false);
     loop {
         let attempt = || async {
             match accept(&core, &path, Wanted::Next(wait)).await {
                 // There was none: it is no failure.
-                Err(failure) if failure.condition() == Some("com.microsoft:timeout") => Ok(None),
+                Err(failure) if failure.condition() == Some("com.microsoft:timeout") => {
+                    was_unauthorized.store(false, Ordering::Relaxed);
+                    Ok(None)
+                }
+                // The token may have expired while the server waited. The next link decides.
+                Err(failure)
+                    if failure.kind() == ErrorKind::Unauthorized
+                        && failure.has_ended()
+                        && !was_unauthorized.swap(true, Ordering::Relaxed) =>
+                {
+                    Ok(None)
+                }
                 accepted => accepted.map(Some),
             }
         };

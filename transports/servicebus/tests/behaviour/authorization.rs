@@ -9,8 +9,9 @@ use std::{
 };
 
 use consign::{
-    Message,
+    Disposition, Message,
     administration::{Administration, QueueSettings},
+    consumer::{Consumer, SessionConsumer},
     transport::{AcceptSession, BoxFuture, ErrorKind, ReceiveMode, ReceiverExt, Sender, Session, Sessions, Transport},
 };
 use consign_conformance::log::Lines;
@@ -21,6 +22,7 @@ use consign_server::{
 use consign_servicebus::{AccessToken, CredentialError, ServiceBus, SharedAccessKey, TokenCredential, TokenType};
 use futures_util::future::join_all;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use super::{InMemory, create, path, receiver, send, text};
 use crate::support::TokioClock;
@@ -273,4 +275,70 @@ impl TokenCredential for Once {
         };
         Box::pin(std::future::ready(token))
     }
+}
+
+/// Has no token for a while.
+struct Away(SharedAccessKey, Instant);
+
+impl TokenCredential for Away {
+    fn token(&self, audience: &str) -> BoxFuture<Result<AccessToken, CredentialError>> {
+        if (530..700).contains(&self.1.elapsed().as_secs()) {
+            return Box::pin(std::future::ready(Err(CredentialError::temporary("the vault is sealed"))));
+        }
+        self.0.token(audience)
+    }
+}
+
+async fn away(server: &InMemory) -> ServiceBus {
+    let key = SharedAccessKey::new("root", "s3cret").clock(server.clock).lifetime(Duration::from_secs(600));
+    server.connect_with(Away(key, Instant::now())).await
+}
+
+/// A handler that counts, and its count.
+fn counting() -> (impl Fn(Message) -> std::future::Ready<Disposition> + Clone + Send + 'static, Arc<AtomicUsize>) {
+    let handled = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&handled);
+    let handler = move |_| {
+        count.fetch_add(1, Ordering::Relaxed);
+        std::future::ready(Disposition::Complete)
+    };
+    (handler, handled)
+}
+
+/// The token expires at 600 s. The link is detached then.
+/// Rules: K-300.
+#[tokio::test(start_paused = true)]
+async fn a_consumer_goes_on_after_a_token_that_was_not_renewed_in_time() {
+    let server = server();
+    let orders = create(&server, QueueSettings::default()).await;
+    let receiver = receiver(&away(&server).await, &orders).await;
+    let (handler, handled) = counting();
+    let running = tokio::spawn(Consumer::new(receiver, handler).run_until(std::future::pending::<()>()));
+    tokio::time::sleep(Duration::from_secs(800)).await;
+    send(&connect(&server, "root", "s3cret").await, &orders, &["a"]).await;
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    assert!(!running.is_finished(), "{:?}", running.await);
+    assert_eq!(handled.load(Ordering::Relaxed), 1);
+}
+
+/// Rules: K-300.
+#[tokio::test(start_paused = true)]
+async fn a_consumer_of_sessions_goes_on_after_a_token_that_was_not_renewed_in_time() {
+    let server = server();
+    let orders = create(&server, QueueSettings::default().requires_session(true)).await;
+    let root = connect(&server, "root", "s3cret").await;
+    let sender = root.sender(&orders).await.unwrap();
+    let send = async || sender.send(Message::builder().session_id("one").build("a").unwrap()).await.unwrap();
+    let sessions = away(&server).await.sessions(&orders).await.unwrap();
+    let (handler, handled) = counting();
+    let consumer = SessionConsumer::new(sessions, handler).idle_timeout(Duration::from_secs(3_600));
+    let running = tokio::spawn(consumer.run_until(std::future::pending::<()>()));
+    // The session is held when the token expires.
+    send().await;
+    tokio::time::sleep(Duration::from_secs(800)).await;
+    assert_eq!(handled.load(Ordering::Relaxed), 1);
+    send().await;
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    assert!(!running.is_finished(), "{:?}", running.await);
+    assert_eq!(handled.load(Ordering::Relaxed), 2);
 }
