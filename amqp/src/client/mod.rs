@@ -57,6 +57,6 @@ pub use self::{
     error::Error,
     options::Options,
     receiver::{Confirmations, ReceiverLink, Settler},
-    sender::SenderLink,
+    sender::{SenderLink, Sending},
     session::Session,
 };

@@ -21,6 +21,15 @@ pub struct SenderLink {
     next_tag: AtomicU64,
 }
 
+/// A delivery that was handed over and has no outcome yet: [`SenderLink::begin_with`].
+#[derive(Debug)]
+#[must_use = "the outcome is known when this was awaited"]
+pub struct Sending<'l> {
+    sender: &'l SenderLink,
+    /// None of a delivery that is sent settled.
+    outcome: Option<oneshot::Receiver<Option<DeliveryState>>>,
+}
+
 /// A send that has not handed over its message.
 struct Pending<'l>(&'l Link);
 
@@ -49,20 +58,26 @@ impl SenderLink {
     /// - [`Error::Command`]: the message is larger than the receiver accepts, or the tag is too long. Nothing was sent.
     pub async fn send_with(
         &self,
-        mut delivery: OutboundDelivery,
+        delivery: OutboundDelivery,
         payload: &[Bytes],
     ) -> Result<Option<DeliveryState>, Error> {
+        self.begin_with(delivery, payload).await?.wait().await
+    }
+
+    /// Waits for credit and hands over a delivery, as [`SenderLink::send_with`] does, whose outcome is waited for separately. If it
+    /// fails, nothing was sent.
+    ///
+    /// # Errors
+    /// - [`Error::TimedOut`]: the receiver gave no credit.
+    /// - [`Error::Detached`], [`Error::Ended`], [`Error::Closed`]: before there was credit.
+    /// - [`Error::Command`]: the message is larger than the receiver accepts, or the tag is too long.
+    pub async fn begin_with(&self, mut delivery: OutboundDelivery, payload: &[Bytes]) -> Result<Sending<'_>, Error> {
         if delivery.tag.is_empty() {
             let tag = self.next_tag.fetch_add(1, Ordering::Relaxed).to_be_bytes();
             delivery.tag = tag.to_vec().into();
         }
         let outcome = self.hand_over(delivery, payload).await?;
-        let Some(outcome) = outcome else { return self.sent().await };
-        self.link
-            .connection()
-            .within("outcome", outcome)
-            .await?
-            .map_err(|_| self.ended().unwrap_or(Error::Detached(crate::engine::Reason::Local(None))))
+        Ok(Sending { sender: self, outcome })
     }
 
     /// Waits for credit and appends the delivery to the output. Returns what its outcome goes to.
@@ -137,6 +152,20 @@ impl SenderLink {
     #[must_use]
     pub fn ended(&self) -> Option<Error> {
         self.link.error()
+    }
+}
+
+impl Sending<'_> {
+    /// Waits for the outcome.
+    ///
+    /// # Errors
+    /// - [`Error::TimedOut`]: the receiver sent no outcome, and the message may have been processed.
+    /// - [`Error::Detached`], [`Error::Ended`], [`Error::Closed`]: before the outcome, so that the message may have been processed.
+    pub async fn wait(self) -> Result<Option<DeliveryState>, Error> {
+        let Self { sender, outcome } = self;
+        let Some(outcome) = outcome else { return sender.sent().await };
+        let outcome = sender.link.connection().within("outcome", outcome).await?;
+        outcome.map_err(|_| sender.ended().unwrap_or(Error::Detached(crate::engine::Reason::Local(None))))
     }
 }
 

@@ -56,6 +56,18 @@ impl Failure {
         failure
     }
 
+    /// Returns the failure of a call that has handed nothing to the broker. What ended the link may be about another call: the next
+    /// attach has the reason if it still applies.
+    pub(crate) fn unsent(error: client::Error) -> Self {
+        let has_ended =
+            matches!(error, client::Error::Closed(_) | client::Error::Ended(_) | client::Error::Detached(_));
+        let failure = Self::from(error);
+        if has_ended {
+            return Self { kind: ErrorKind::ServiceBusy, ..failure };
+        }
+        failure
+    }
+
     /// Returns the failure that a broker gives for a message that it does not accept.
     pub(crate) fn rejected(error: Option<&types::Error>) -> Self {
         match error {

@@ -131,8 +131,8 @@ impl Shared {
     }
 
     async fn send(&self, open: &Open, encoded: Bytes) -> Result<(), Failure> {
-        let outcome = open.link.send_with(OutboundDelivery::default(), &[encoded]).await;
-        match outcome.map_err(Failure::unanswered)? {
+        let sending = open.link.begin_with(OutboundDelivery::default(), &[encoded]).await.map_err(Failure::unsent)?;
+        match sending.wait().await.map_err(Failure::unanswered)? {
             None | Some(DeliveryState::Accepted(_)) => Ok(()),
             Some(DeliveryState::Rejected(rejected)) => Err(Failure::rejected(rejected.error.as_ref())),
             // The broker has not stored it.

@@ -102,6 +102,16 @@ impl Failure {
         failure
     }
 
+    /// Returns the failure of a call that has handed nothing to the server. What ended the link, such as a message that is too
+    /// large, may be about another call: the next attach has the reason if it still applies.
+    pub(crate) fn unsent(error: client::Error) -> Self {
+        let failure = Self::from(error).without_effect();
+        if failure.has_ended && !failure.is_retryable() {
+            return Self { kind: ErrorKind::CommunicationProblem, condition: None, ..failure };
+        }
+        failure
+    }
+
     /// Returns the failure of a delivery that the server has rejected.
     pub(crate) fn rejected(error: Option<&types::Error>) -> Self {
         let Some(error) = error else {
@@ -281,6 +291,15 @@ mod tests {
             assert!(!failure.had_no_effect(), "{condition}");
             let error = SendError::from(failure);
             assert!(error.is_outcome_unknown() && error.description() == Some("why"), "{condition}");
+        }
+        // The link ended before there was credit.
+        for (condition, kind) in [
+            ("com.microsoft:server-busy", ErrorKind::ServiceBusy),
+            ("amqp:link:message-size-exceeded", ErrorKind::CommunicationProblem),
+            ("amqp:unauthorized-access", ErrorKind::CommunicationProblem),
+        ] {
+            let failure = Failure::unsent(detached(condition));
+            assert!(failure.had_no_effect() && failure.is_retryable() && failure.kind() == kind, "{condition}");
         }
         // Without credit nothing was sent.
         let after = std::time::Duration::from_secs(1);

@@ -112,7 +112,7 @@ impl Requests {
         {
             let mut waiting = self.waiting.lock();
             if waiting.is_over {
-                return Err(Failure::no_answer());
+                return Err(Failure::no_answer().without_effect());
             }
             waiting.calls.insert(id, answer);
         }
@@ -146,8 +146,8 @@ impl Requests {
         let state =
             txn_id.map(|txn_id| DeliveryState::Transactional(Box::new(TransactionalState { txn_id, outcome: None })));
         let delivery = OutboundDelivery { state, ..OutboundDelivery::default() };
-        let outcome = self.sender.send_with(delivery, &[codec::encode(&sections)?]).await;
-        match outcome.map_err(Failure::unanswered)? {
+        let sending = self.sender.begin_with(delivery, &[codec::encode(&sections)?]).await.map_err(Failure::unsent)?;
+        match sending.wait().await.map_err(Failure::unanswered)? {
             Some(DeliveryState::Rejected(rejected)) => Err(Failure::rejected(rejected.error.as_ref())),
             Some(DeliveryState::Released(_) | DeliveryState::Modified(_)) => {
                 Err(Failure::new(ErrorKind::ServiceBusy, "the server released the request"))

@@ -43,7 +43,7 @@ struct Shared {
 pub(crate) struct Open {
     link: SenderLink,
     wire: Arc<Wire>,
-    _claims: Vec<Arc<Claim>>,
+    claims: Vec<Arc<Claim>>,
 }
 
 /// The link property that names the entity to which the messages of a link are transferred.
@@ -75,11 +75,18 @@ impl Open {
             ..Attach::default()
         };
         let link = session.attach_sender_with(attach).await?;
-        Ok(Self { link, wire, _claims: claims })
+        Ok(Self { link, wire, claims })
     }
 
     fn is_over(&self) -> bool {
         self.wire.connection.is_closed() || self.link.ended().is_some()
+    }
+
+    /// Has the next attach send other tokens if it is for the lack of one that the link has ended.
+    fn renew_claims(&self) {
+        if self.link.ended().is_some_and(|error| Failure::from(error).kind() == ErrorKind::Unauthorized) {
+            self.claims.iter().for_each(|claim| claim.expire());
+        }
     }
 
     /// The largest transfer that the entity accepts, in bytes.
@@ -120,8 +127,8 @@ impl Open {
             DeliveryState::Transactional(Box::new(state))
         });
         let delivery = OutboundDelivery { format, state, ..OutboundDelivery::default() };
-        let outcome = self.link.send_with(delivery, &[payload]).await;
-        accepted(outcome.map_err(Failure::unanswered)?)
+        let sending = self.link.begin_with(delivery, &[payload]).await.map_err(Failure::unsent)?;
+        accepted(sending.wait().await.map_err(Failure::unanswered)?)
     }
 }
 
@@ -193,7 +200,9 @@ impl Shared {
         if let Some(open) = slot.as_ref().filter(|open| !open.is_over()) {
             return Ok(Arc::clone(open));
         }
-        *slot = None;
+        if let Some(open) = slot.take() {
+            open.renew_claims();
+        }
         let wire = self.core.wire().await?;
         let open = Arc::new(Open::attach(&self.core, wire, &self.path, None).await?);
         *slot = Some(Arc::clone(&open));

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use consign::{
     Message,
-    transport::{Batch, ErrorKind, PresettledSender, ReceiverExt, Sender, Transport},
+    transport::{Batch, ErrorKind, PresettledSender, ReceiverExt, SendError, Sender, Transport},
 };
 use consign_amqp::{
-    engine::{self, Event},
-    server::Connection,
-    types::{Attach, DeliveryState, Error, Open, Rejected, SaslCode, condition},
+    engine::{self, Delivery, Event, LinkId},
+    server::{Commands, Connection},
+    types::{Attach, DeliveryState, Error, Open, Rejected, Role, SaslCode, condition},
     value::Symbol,
 };
 use consign_amqp10::Amqp10;
@@ -108,4 +108,70 @@ async fn a_batch_of_which_one_outcome_is_unknown_has_an_unknown_outcome() {
     let sent = sender.send_batch(Batch::from([Message::new("rejected"), Message::new("unanswered")]));
     let error = timeout(SOON, sent).await.unwrap().unwrap_err();
     assert_eq!((error.kind(), error.is_outcome_unknown()), (ErrorKind::CommunicationProblem, true), "{error:?}");
+}
+
+/// Serves a connection: `on` gets each delivery, with how many there were, and each attach of a sender before it is accepted.
+async fn serve(
+    listener: TcpListener,
+    credit: u32,
+    mut on_attach: impl FnMut(&Commands, LinkId) + Send,
+    mut on_delivery: impl FnMut(&mut engine::Connection, Delivery) -> Result<(), engine::CommandError> + Send,
+) {
+    let (stream, _) = listener.accept().await.unwrap();
+    let options = engine::Options::default().sasl_mechanisms([Symbol::from_static("ANONYMOUS")]);
+    let mut connection = Connection::accept(stream, options);
+    let commands = connection.commands();
+    while let Some(event) = connection.next_event().await {
+        let attached = match &event {
+            Event::AttachRequested { link, attach } if attach.role == Role::Sender => Some(*link),
+            _ => None,
+        };
+        let answered = connection.command(|engine| match event {
+            Event::SaslInit(_) => engine.sasl_outcome(SaslCode::Ok),
+            Event::Opened(_) => engine.open(Open { container_id: "broker".into(), ..Open::default() }),
+            Event::AttachRequested { link, attach } => {
+                let is_sender = attach.role == Role::Sender;
+                let answer = Attach { source: attach.source, target: attach.target, ..Attach::default() };
+                engine.accept(link, answer)?;
+                if is_sender && credit > 0 { engine.credit(link, credit) } else { Ok(()) }
+            }
+            Event::Delivery(delivery) => on_delivery(engine, delivery),
+            _ => Ok(()),
+        });
+        answered.unwrap();
+        if let Some(link) = attached {
+            on_attach(&commands, link);
+        }
+    }
+}
+
+/// Sends one message to a stub, and returns the error.
+async fn sent(
+    credit: u32,
+    on_attach: impl FnMut(&Commands, LinkId) + Send + 'static,
+    on_delivery: impl FnMut(&mut engine::Connection, Delivery) -> Result<(), engine::CommandError> + Send + 'static,
+) -> SendError {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("amqp10://{}", listener.local_addr().unwrap());
+    tokio::spawn(serve(listener, credit, on_attach, on_delivery));
+    let amqp = Amqp10::connect(&url).await.unwrap();
+    let sender = amqp.sender(&super::EntityPath::new("orders").unwrap()).await.unwrap();
+    timeout(SOON, sender.send(Message::new("a"))).await.unwrap().unwrap_err()
+}
+
+/// Rules: K-272.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_send_that_waits_for_credit_when_its_link_ends_is_certainly_not_sent() {
+    let detach = |commands: &Commands, link: LinkId| {
+        let commands = commands.clone();
+        tokio::spawn(async move {
+            // The send waits by then, or finds that the link has ended.
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            let forced = Error::new(Symbol::from_static("amqp:link:detach-forced"), "maintenance");
+            commands.run(|engine| engine.detach(link, true, Some(forced))).unwrap();
+        });
+    };
+    let error = sent(0, detach, |_, _| Ok(())).await;
+    assert_eq!((error.kind(), error.is_outcome_unknown()), (ErrorKind::ServiceBusy, false), "{error:?}");
+    assert!(error.is_retryable(), "{error:?}");
 }

@@ -17,6 +17,7 @@ mod sending;
 mod sessions;
 mod streams;
 mod transactions;
+mod unanswered;
 mod unreadable;
 mod urls;
 
