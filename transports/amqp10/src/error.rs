@@ -46,11 +46,7 @@ impl Failure {
         let has_ended = failure.source.as_deref().is_some_and(|error| {
             matches!(error, client::Error::Closed(_) | client::Error::Ended(_) | client::Error::Detached(_))
         });
-        let is_certain = matches!(
-            failure.kind,
-            ErrorKind::MessageSizeExceeded | ErrorKind::EntityNotFound | ErrorKind::Unauthorized
-        );
-        if has_ended && !is_certain {
+        if has_ended {
             return Self { kind: ErrorKind::CommunicationProblem, condition: None, ..failure };
         }
         failure

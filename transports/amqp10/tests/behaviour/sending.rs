@@ -175,3 +175,16 @@ async fn a_send_that_waits_for_credit_when_its_link_ends_is_certainly_not_sent()
     assert_eq!((error.kind(), error.is_outcome_unknown()), (ErrorKind::ServiceBusy, false), "{error:?}");
     assert!(error.is_retryable(), "{error:?}");
 }
+
+/// The condition may be about another message.
+/// Rules: K-272.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transfer_that_was_not_answered_has_an_unknown_outcome_whatever_ended_the_link() {
+    for condition in ["amqp:link:message-size-exceeded", "amqp:not-found", "amqp:unauthorized-access"] {
+        let detach = move |engine: &mut engine::Connection, delivery: Delivery| {
+            engine.detach(delivery.link, true, Some(Error::new(Symbol::from_static(condition), "why")))
+        };
+        let error = sent(100, |_, _| {}, detach).await;
+        assert_eq!((error.kind(), error.is_outcome_unknown()), (ErrorKind::CommunicationProblem, true), "{error:?}");
+    }
+}
