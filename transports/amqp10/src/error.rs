@@ -43,10 +43,7 @@ impl Failure {
     /// whatever ended the link.
     pub(crate) fn unanswered(error: client::Error) -> Self {
         let failure = Self::from(error);
-        let has_ended = failure.source.as_deref().is_some_and(|error| {
-            matches!(error, client::Error::Closed(_) | client::Error::Ended(_) | client::Error::Detached(_))
-        });
-        if has_ended {
+        if failure.source.as_deref().is_some_and(has_ended) {
             return Self { kind: ErrorKind::CommunicationProblem, condition: None, ..failure };
         }
         failure
@@ -55,10 +52,8 @@ impl Failure {
     /// Returns the failure of a call that has handed nothing to the broker. What ended the link may be about another call: the next
     /// attach has the reason if it still applies.
     pub(crate) fn unsent(error: client::Error) -> Self {
-        let has_ended =
-            matches!(error, client::Error::Closed(_) | client::Error::Ended(_) | client::Error::Detached(_));
         let failure = Self::from(error);
-        if has_ended {
+        if failure.source.as_deref().is_some_and(has_ended) {
             return Self { kind: ErrorKind::ServiceBusy, ..failure };
         }
         failure
@@ -116,6 +111,17 @@ fn kind(error: &client::Error) -> ErrorKind {
         client::Error::Command(CommandError::Encode(_)) => ErrorKind::Serialization,
         client::Error::Command(CommandError::TooManySessions | CommandError::TooManyLinks) => ErrorKind::Throttled,
         _ => ErrorKind::CommunicationProblem,
+    }
+}
+
+/// Whether the link, the session or the connection has ended, or this end has begun to end it.
+pub(crate) fn has_ended(error: &client::Error) -> bool {
+    use CommandError::{Closed, UnknownLink, UnknownSession};
+
+    match error {
+        client::Error::Closed(_) | client::Error::Ended(_) | client::Error::Detached(_) => true,
+        client::Error::Command(error) => matches!(error, Closed | UnknownLink | UnknownSession),
+        _ => false,
     }
 }
 

@@ -178,16 +178,25 @@ fn kind(error: &client::Error) -> ErrorKind {
     }
 }
 
+/// Whether the link, the session or the connection has ended, or this end has begun to end it.
+pub(crate) fn has_ended(error: &client::Error) -> bool {
+    use CommandError::{Closed, UnknownLink, UnknownSession};
+
+    match error {
+        client::Error::Closed(_) | client::Error::Ended(_) | client::Error::Detached(_) => true,
+        client::Error::Command(error) => matches!(error, Closed | UnknownLink | UnknownSession),
+        _ => false,
+    }
+}
+
 impl From<client::Error> for Failure {
     fn from(error: client::Error) -> Self {
         let reported = error.reported();
         let condition = reported.map(|error| error.condition.as_str().to_owned());
         let description = reported.and_then(|error| error.description.as_ref());
         let detail = description.map_or_else(|| error.to_string(), |text| text.as_str().to_owned());
-        let has_ended =
-            matches!(error, client::Error::Closed(_) | client::Error::Ended(_) | client::Error::Detached(_));
         let failure = Self::new(kind(&error), detail);
-        Self { condition, has_ended, source: Some(Arc::new(error)), ..failure }
+        Self { condition, has_ended: has_ended(&error), source: Some(Arc::new(error)), ..failure }
     }
 }
 

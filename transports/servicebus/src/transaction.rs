@@ -21,7 +21,7 @@ use crate::{
     ServiceBusLease,
     authorization::{Wire, key},
     core::Core,
-    error::Failure,
+    error::{Failure, has_ended},
     receiver::{OnLink, Right, outcome, removed},
     sender::{Open, accepted},
     wire,
@@ -201,9 +201,7 @@ impl Commit {
                 Some(Ok(confirmations)) => {
                     return confirmations.wait().await.pop().map_or(Ok(()), |answer| held.origin.confirmed(answer));
                 }
-                Some(Err(client::Error::Command(error))) => {
-                    return Err(Failure::from(client::Error::Command(error)).into());
-                }
+                Some(Err(error)) if !has_ended(&error) => return Err(Failure::from(error).into()),
                 // The link has ended, or is of another connection.
                 Some(Err(_)) | None => held.by_token().ok_or_else(|| held.lost())?,
             },

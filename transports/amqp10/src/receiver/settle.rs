@@ -17,7 +17,12 @@ use consign_core::{
 use tokio::runtime::Handle;
 
 use super::{copy, held::Held, source::Origin};
-use crate::{error::Failure, log, options::DeadLetters, sender::Amqp10Sender};
+use crate::{
+    error::{Failure, has_ended},
+    log,
+    options::DeadLetters,
+    sender::Amqp10Sender,
+};
 
 pub(super) type Settling = BoxFuture<Result<(), SettleError>>;
 
@@ -189,10 +194,7 @@ pub(super) fn rejected(dead_letter: DeadLetter) -> DeliveryState {
 const DEAD_LETTER: Symbol = Symbol::from_static("com.microsoft:dead-letter");
 
 fn not_begun(error: client::Error) -> SettleError {
-    match error {
-        client::Error::Command(_) => Failure::from(error).into(),
-        _ => lost(),
-    }
+    if has_ended(&error) { lost() } else { Failure::from(error).into() }
 }
 
 impl Origin {

@@ -42,6 +42,10 @@ pub(super) async fn quiesce(
         Poll::Ready(())
     })
     .await;
+    // A link that is detached releases nothing.
+    if !is_wanted.load(Ordering::Acquire) && source.mode == Mode::PeekLock {
+        release(&source, &mut deliveries).await;
+    }
     let live = match taken_back {
         Ok(()) => Some(live),
         Err(failure) => {
@@ -51,19 +55,18 @@ pub(super) async fn quiesce(
             None
         }
     };
-    if !is_wanted.load(Ordering::Acquire) && source.mode == Mode::PeekLock {
-        release(&mut deliveries).await;
-    }
     if let Err(mut quiesced) = back.send(Quiesced { live, deliveries }) {
         match source.mode {
-            Mode::PeekLock => release(&mut quiesced.deliveries).await,
+            Mode::PeekLock => release(&source, &mut quiesced.deliveries).await,
             Mode::ReceiveAndDelete if quiesced.deliveries.is_empty() => {}
             Mode::ReceiveAndDelete => log::lost(&source.path, quiesced.deliveries.len()),
         }
     }
 }
 
-async fn release(deliveries: &mut Vec<Delivery<ServiceBusLease>>) {
-    // The lock of one that fails ends with its link.
-    join_all(deliveries.drain(..).map(|delivery| delivery.lease.release())).await;
+async fn release(source: &Source, deliveries: &mut Vec<Delivery<ServiceBusLease>>) {
+    let released = join_all(deliveries.drain(..).map(|delivery| delivery.lease.release())).await;
+    if let Some(error) = released.into_iter().find_map(Result::err) {
+        log::failed(&source.path, "messages were not released: they are locked until their locks run out", &error);
+    }
 }

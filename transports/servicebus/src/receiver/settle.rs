@@ -20,7 +20,7 @@ use tokio::runtime::Handle;
 use super::source::Origin;
 use crate::{
     core::Core,
-    error::Failure,
+    error::{Failure, has_ended},
     log,
     management::{self, Settled},
     retry::Effect,
@@ -100,11 +100,11 @@ impl OnLink {
     pub(super) fn settle(self, disposition: Disposition) -> Settling {
         match self.origin.settler.begin_confirmed([self.id], &outcome(&disposition)) {
             Ok(confirmations) => self.confirmed(confirmations),
-            Err(client::Error::Command(error)) => ready(Err(Failure::from(client::Error::Command(error)).into())),
-            Err(_) => match self.by_token() {
+            Err(error) if has_ended(&error) => match self.by_token() {
                 Some(by_token) => by_token.settle(disposition),
                 None => ready(Err(self.lost())),
             },
+            Err(error) => ready(Err(Failure::from(error).into())),
         }
     }
 

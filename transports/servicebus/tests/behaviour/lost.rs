@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -14,6 +15,7 @@ use consign::{
     administration::QueueSettings,
     transport::{AcceptSession, Delivery, ErrorKind, Lease, ReceiverExt, Sender, Session, Sessions, Transport},
 };
+use consign_server::Timeouts;
 use consign_servicebus::ServiceBus;
 use futures_util::future::join;
 use tokio::time::timeout;
@@ -200,4 +202,20 @@ async fn a_closed_transport_opens_nothing() {
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::CommunicationProblem, false));
     let error = receiver.receive().await.unwrap_err();
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::CommunicationProblem, false));
+}
+
+/// The close is not confirmed yet.
+/// Rules: K-302.
+#[tokio::test(start_paused = true)]
+async fn a_lock_outlives_a_connection_that_is_being_closed() {
+    let server = InMemory::new();
+    let orders = create(&server, QueueSettings::default()).await;
+    let service_bus = server.connect().await;
+    send(&service_bus, &orders, &["a"]).await;
+    let held = receiver(&service_bus, &orders).await.receive().await.unwrap();
+    let mut disconnecting = pin!(service_bus.disconnect());
+    assert!(futures_util::poll!(disconnecting.as_mut()).is_pending());
+    held.complete().await.unwrap();
+    disconnecting.await.unwrap();
+    assert_eq!(counts(&server, &orders).await, (0, 0));
 }

@@ -1,16 +1,26 @@
 //! Credit, prefetch and deferred messages.
 
-use std::time::Duration;
+use std::{future::poll_fn, sync::Arc, time::Duration};
 
 use consign::{
     Message,
     administration::QueueSettings,
-    transport::{Lease, ReceiveDeferred, ReceiveMode, ReceiverExt, Sender, Transport},
+    transport::{Lease, ReceiveDeferred, ReceiveMode, Receiver, ReceiverExt, Sender, Transport},
+};
+use consign_amqp::{
+    codec,
+    engine::{Event, OutboundDelivery},
+    message::{Body, Sections},
+    types::{DeliveryState, Released},
 };
 use consign_server::Limits;
+use consign_servicebus::{ServiceBus, ServiceBusReceiver};
 use futures_util::{FutureExt, future::try_join_all};
+use parking_lot::Mutex;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-use super::{InMemory, counts, create, receiver, send, text};
+use super::{InMemory, counts, create, path, receiver, send, text};
+use crate::support::stub;
 
 /// Rules: K-305.
 #[tokio::test(start_paused = true)]
@@ -101,4 +111,43 @@ async fn more_messages_than_the_engine_tracks_by_default_are_held_on_one_link() 
     held.remove(0).complete().await.unwrap();
     assert_eq!(counts(&server, &orders).await, (0, COUNT - 1));
     assert!(receiver.receive().now_or_never().is_none(), "none is redelivered");
+}
+
+/// A server that does not answer the drain.
+/// Rules: K-305.
+#[tokio::test(start_paused = true)]
+async fn what_arrives_for_a_receiver_that_stops_is_released_before_the_link_is_detached() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&seen);
+    let service_bus = stub::connect(ServiceBus::options(), move |_| {
+        let noted = Arc::clone(&noted);
+        move |commands, event| match event {
+            Event::CreditChanged { link, drain: true, .. } => {
+                let tag = OutboundDelivery { tag: vec![7; 16].into(), ..OutboundDelivery::default() };
+                let message = Sections { body: Body::Value("a".into()), ..Sections::default() };
+                commands.run(|engine| engine.send(link, tag, &[codec::encode(&message).unwrap()])).unwrap();
+                None
+            }
+            Event::Disposition { ref deliveries, state: Some(DeliveryState::Released(_)), .. } => {
+                noted.lock().push("released");
+                for (link, delivery) in deliveries.iter() {
+                    let released = Released {}.into();
+                    commands.run(|engine| engine.settle(link, [delivery], Some(&released), true)).unwrap();
+                }
+                None
+            }
+            Event::Detached { .. } => {
+                noted.lock().push("detached");
+                None
+            }
+            event => Some(event),
+        }
+    });
+    let service_bus = service_bus.await;
+    let mut receiver = service_bus.receiver(&path("orders"), ReceiveMode::PeekLock).await.unwrap();
+    let received = poll_fn(|cx| receiver.poll_receive(cx, 5, &mut Vec::new())).now_or_never();
+    assert!(received.is_none(), "{received:?}");
+    receiver.stopped().await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(*seen.lock(), ["released", "detached"]);
 }
