@@ -192,7 +192,8 @@ impl Live {
     /// Has the server send `max` messages, and `ahead` more.
     pub(super) fn ask_for(&mut self, max: usize, ahead: u32) -> Result<(), Failure> {
         let credit = u32::try_from(max).unwrap_or(u32::MAX).saturating_add(ahead).min(MOST_CREDIT);
-        if self.credit != credit {
+        // Less than the server has already is not requested: what is on its way would not be counted.
+        if self.credit < credit {
             self.credit = self.link.request(credit)?;
         }
         Ok(())

@@ -113,6 +113,53 @@ async fn more_messages_than_the_engine_tracks_by_default_are_held_on_one_link() 
     assert!(receiver.receive().now_or_never().is_none(), "none is redelivered");
 }
 
+/// What the server sends arrives later.
+fn late(server: DuplexStream, by: Duration) -> DuplexStream {
+    let (client, relay) = tokio::io::duplex(1 << 16);
+    let (mut from_client, mut to_client) = tokio::io::split(relay);
+    let (mut from_server, mut to_server) = tokio::io::split(server);
+    tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut to_server).await });
+    tokio::spawn(async move {
+        let mut read = vec![0; 1 << 16];
+        while let Ok(count @ 1..) = from_server.read(&mut read).await {
+            tokio::time::sleep(by).await;
+            to_client.write_all(&read[..count]).await.unwrap();
+        }
+    });
+    client
+}
+
+/// Rules: K-305.
+#[tokio::test(start_paused = true)]
+async fn messages_of_an_earlier_larger_receive_are_released_when_the_receiver_stops() {
+    let server = InMemory::new();
+    let orders = create(&server, QueueSettings::default()).await;
+    let near = server.connect().await;
+    let dialed = server.clone();
+    let options = server.options().dial_with(move |_, _| {
+        let stream = late(dialed.stream(), Duration::from_millis(100));
+        async move { Ok(stream) }
+    });
+    let mut receiver = receiver(&options.connect(crate::support::ANY_KEY).await.unwrap(), &orders).await;
+    let sender = near.sender(&orders).await.unwrap();
+    let poll = |receiver: &mut ServiceBusReceiver, max: usize| {
+        poll_fn(|cx| receiver.poll_receive(cx, max, &mut Vec::new())).now_or_never()
+    };
+    assert!(poll(&mut receiver, 5).is_none());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    for body in ["a", "b", "c"] {
+        sender.send(Message::new(body)).await.unwrap();
+    }
+    assert_eq!(counts(&server, &orders).await, (0, 3), "they are on their way");
+    assert!(poll(&mut receiver, 1).is_none());
+    let held = receiver.receive().await.unwrap();
+    assert_eq!(text(&held.message), "a");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    receiver.stopped().await;
+    assert_eq!(counts(&server, &orders).await, (2, 1));
+    held.complete().await.unwrap();
+}
+
 /// A server that does not answer the drain.
 /// Rules: K-305.
 #[tokio::test(start_paused = true)]
