@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc, OnceLock,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
 };
 
 use consign_core::{
@@ -33,6 +33,8 @@ pub(crate) struct Core {
     pub(crate) numbers: Numbers,
     /// Those that may have a connection.
     pub(crate) dialers: Mutex<Vec<WeakSlot>>,
+    /// The server that a new dialer tries first.
+    pub(crate) first_server: AtomicUsize,
     /// That of the options, or of the first connection.
     pub(crate) product: OnceLock<Product>,
     clock: SystemClock,
@@ -73,6 +75,7 @@ impl Core {
             container,
             numbers: Numbers::new(),
             dialers: Mutex::default(),
+            first_server: AtomicUsize::new(0),
             clock: SystemClock::new(),
             last_link: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),

@@ -1,8 +1,11 @@
 //! A connection that is opened again when it is lost.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
-use consign_amqp::client::Connection;
+use consign_amqp::client::{self, Connection, Session};
 use consign_core::transport::{BoxFuture, ErrorKind};
 use futures_util::FutureExt;
 use parking_lot::Mutex;
@@ -14,6 +17,7 @@ use crate::{
     error::Failure,
     log,
     options::Options,
+    progress::{self, Progress},
     servers::Servers,
     slot::{Opening, Slot},
 };
@@ -36,7 +40,8 @@ impl Dialer {
     }
 
     pub(crate) fn new(core: &Arc<Core>) -> Self {
-        let slot = Arc::default();
+        let server = core.first_server.load(Ordering::Relaxed);
+        let slot = Arc::new(Mutex::new(Slot { server, ..Slot::default() }));
         let mut dialers = core.dialers.lock();
         dialers.retain(|dialer| dialer.strong_count() > 0);
         dialers.push(Arc::downgrade(&slot));
@@ -44,9 +49,34 @@ impl Dialer {
         Self { core: Arc::clone(core), slot }
     }
 
+    /// Begins a session on the connection.
+    pub(crate) async fn begin(&self) -> Result<(Connection, Session), Failure> {
+        let connection = self.connection().await?;
+        let progress = Arc::clone(&self.slot.lock().progress);
+        let session = progress::begin(&connection, &progress).await.inspect_err(|_| self.not_attached())?;
+        Ok((connection, session))
+    }
+
+    /// Takes note of whether a link was attached.
+    pub(crate) fn attached<T>(&self, attached: Result<T, client::Error>) -> Result<T, Failure> {
+        match &attached {
+            Ok(_) => *self.slot.lock().progress.lock() = Progress::Useful,
+            Err(_) => self.not_attached(),
+        }
+        Ok(attached?)
+    }
+
+    /// This may be the last call.
+    fn not_attached(&self) {
+        let mut slot = self.slot.lock();
+        if slot.connection.take_if(|connection| connection.is_closed()).is_some() {
+            self.ended(&mut slot);
+        }
+    }
+
     /// Returns the connection, and opens it if there is none. An attempt is one for all callers, and continues when none of them
     /// waits for it: otherwise a caller with a short deadline would try only the first server.
-    pub(crate) async fn connection(&self) -> Result<Connection, Failure> {
+    async fn connection(&self) -> Result<Connection, Failure> {
         let opened = {
             let mut slot = self.slot.lock();
             if self.core.is_closed() {
@@ -55,7 +85,9 @@ impl Dialer {
             if let Some(connection) = slot.connection.as_ref().filter(|connection| !connection.is_closed()) {
                 return Ok(connection.clone());
             }
-            slot.connection = None;
+            if slot.connection.take().is_some() {
+                self.ended(&mut slot);
+            }
             // One that has panicked is not kept.
             if slot.opening.as_ref().is_some_and(|opening| opening.task.is_finished()) {
                 slot.opening = None;
@@ -99,17 +131,39 @@ impl Dialer {
                     log::connected(&self.core.servers.all[server], slot.failures);
                 }
                 slot.connection = Some(connection.clone());
-                (slot.server, slot.failures, slot.not_before, slot.has_connected) = (server, 0, None, true);
+                slot.progress = Arc::default();
+                (slot.server, slot.has_connected) = (server, true);
                 Ok(connection)
             }
             Err((server, failure)) => {
-                let pause = pause(self.core.options.backoff, slot.failures);
-                slot.failures = slot.failures.saturating_add(1);
-                slot.not_before = Some(Instant::now() + pause);
-                log::not_connected(&self.core.servers.all[server], &failure, pause);
+                self.failed(&mut slot, server, &failure);
                 Err(failure)
             }
         }
+    }
+
+    /// A connection has ended. One without a link counts as an attempt that has failed, and the next server is tried.
+    fn ended(&self, slot: &mut Slot) {
+        let progress = *slot.progress.lock();
+        match progress {
+            Progress::Useful => (slot.failures, slot.not_before) = (0, None),
+            Progress::Tried => {
+                let server = slot.server;
+                let detail = "the connection ended before a link was attached";
+                self.failed(slot, server, &Failure::new(ErrorKind::CommunicationProblem, detail));
+                slot.server = (server + 1) % self.core.servers.all.len().max(1);
+                self.core.first_server.store(slot.server, Ordering::Relaxed);
+            }
+            // The broker has closed it since it was idle.
+            Progress::Unused => {}
+        }
+    }
+
+    fn failed(&self, slot: &mut Slot, server: usize, failure: &Failure) {
+        let pause = pause(self.core.options.backoff, slot.failures);
+        slot.failures = slot.failures.saturating_add(1);
+        slot.not_before = Some(Instant::now() + pause);
+        log::not_connected(&self.core.servers.all[server], failure, pause);
     }
 
     /// Tries each server once, first the one that was connected last. Returns which one answered, or the last one with its error.

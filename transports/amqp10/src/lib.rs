@@ -11,6 +11,7 @@ mod error;
 mod log;
 mod numbers;
 mod options;
+mod progress;
 mod receiver;
 mod replies;
 mod sender;

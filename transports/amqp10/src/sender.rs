@@ -110,12 +110,12 @@ impl Shared {
             return Ok(Arc::clone(open));
         }
         *slot = None;
-        let connection = self.dialer.connection().await?;
-        let session = connection.begin().await?;
+        let (connection, session) = self.dialer.begin().await?;
         let guard = if self.core.product().refuses_senders() {
             None
         } else {
-            Some(session.attach_receiver(self.core.link_name("guard"), self.address.as_str()).await?)
+            let guard = session.attach_receiver(self.core.link_name("guard"), self.address.as_str()).await;
+            Some(self.dialer.attached(guard)?)
         };
         let target = Target { address: Some(self.address.as_str().into()), ..Target::default() };
         let attach = Attach {
@@ -124,7 +124,7 @@ impl Shared {
             target: Some(target.into()),
             ..Attach::default()
         };
-        let link = session.attach_sender_with(attach).await?;
+        let link = self.dialer.attached(session.attach_sender_with(attach).await)?;
         let open = Arc::new(Open { link, connection, guard });
         *slot = Some(Arc::clone(&open));
         Ok(open)

@@ -30,6 +30,7 @@ use crate::{
     error::Failure,
     log,
     management::Management,
+    progress::{self, Progress},
     requests::{Request, Requests},
 };
 
@@ -62,6 +63,7 @@ pub(crate) struct Wire {
     container: String,
     last_link: AtomicU64,
     timeout: Duration,
+    progress: Mutex<Progress>,
 }
 
 impl Wire {
@@ -88,7 +90,18 @@ impl Wire {
             container,
             last_link: AtomicU64::new(0),
             timeout,
+            progress: Mutex::default(),
         })
+    }
+
+    /// Begins a session.
+    pub(crate) async fn begin(&self) -> Result<Session, Failure> {
+        progress::begin(&self.connection, &self.progress).await
+    }
+
+    /// How far it has come.
+    pub(crate) fn progress(&self) -> Progress {
+        *self.progress.lock()
     }
 
     /// Attaches a pair of links to a node, in the session that all of them share.
@@ -108,6 +121,8 @@ impl Wire {
             }
             opened => opened,
         }
+        // Each entity needs the links to a node first.
+        .inspect(|_| *self.progress.lock() = Progress::Useful)
     }
 
     async fn session(&self) -> Result<Session, Failure> {
@@ -115,7 +130,7 @@ impl Wire {
         if let Some(session) = &*nodes {
             return Ok(session.clone());
         }
-        let session = self.connection.begin().await?;
+        let session = self.begin().await?;
         *nodes = Some(session.clone());
         Ok(session)
     }

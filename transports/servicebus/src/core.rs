@@ -45,7 +45,7 @@ pub(crate) struct Slot {
     pub(crate) wire: Option<Arc<Wire>>,
     /// The attempt that is under way, for all callers.
     pub(crate) opening: Option<Opening>,
-    /// Attempts that have failed since the last connection.
+    /// Attempts that have failed since the last connection that was of use.
     pub(crate) failures: u32,
     pub(crate) not_before: Option<Instant>,
     pub(crate) has_connected: bool,
@@ -134,7 +134,14 @@ impl Core {
 
     /// Closes the connection. The next call opens another one.
     pub(crate) async fn disconnect(&self) -> Result<(), Failure> {
-        let wire = self.slot.lock().wire.take();
+        let wire = {
+            let mut slot = self.slot.lock();
+            let wire = slot.wire.take();
+            if let Some(wire) = &wire {
+                self.ended(&mut slot, wire);
+            }
+            wire
+        };
         match wire {
             Some(wire) if !wire.connection.is_closed() => Ok(wire.connection.clone().close().await?),
             _ => Ok(()),

@@ -20,6 +20,7 @@ mod log;
 mod manage;
 mod management;
 mod options;
+mod progress;
 mod proxy;
 mod receiver;
 mod reconnect;

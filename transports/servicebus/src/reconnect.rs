@@ -9,9 +9,10 @@ use tokio::time::Instant;
 use crate::{
     authorization::Wire,
     connect,
-    core::{Core, Opening},
+    core::{Core, Opening, Slot},
     error::Failure,
     log,
+    progress::Progress,
 };
 
 impl Core {
@@ -26,7 +27,9 @@ impl Core {
             if let Some(wire) = slot.wire.as_ref().filter(|wire| !wire.connection.is_closed()) {
                 return Ok(Arc::clone(wire));
             }
-            slot.wire = None;
+            if let Some(wire) = slot.wire.take() {
+                self.ended(&mut slot, &wire);
+            }
             // One that has panicked is not kept.
             if slot.opening.as_ref().is_some_and(|opening| opening.task.is_finished()) {
                 slot.opening = None;
@@ -79,16 +82,33 @@ impl Core {
                     self.options.timeout,
                 );
                 slot.wire = Some(Arc::clone(&wire));
-                (slot.failures, slot.not_before, slot.has_connected) = (0, None, true);
+                slot.has_connected = true;
                 Ok(wire)
             }
             Err(failure) => {
-                let pause = self.pause(slot.failures);
-                slot.failures = slot.failures.saturating_add(1);
-                slot.not_before = Some(Instant::now() + pause);
-                log::not_connected(&server, &failure, pause);
+                self.failed(&mut slot, &failure);
                 Err(failure)
             }
         }
+    }
+
+    /// A connection has ended. One without a link counts as an attempt that has failed.
+    pub(crate) fn ended(&self, slot: &mut Slot, wire: &Wire) {
+        match wire.progress() {
+            Progress::Useful => (slot.failures, slot.not_before) = (0, None),
+            Progress::Tried if wire.connection.is_closed() => {
+                let detail = "the connection ended before a link was attached";
+                self.failed(slot, &Failure::new(ErrorKind::CommunicationProblem, detail));
+            }
+            // The application has closed it, or the server since it was idle.
+            Progress::Tried | Progress::Unused => {}
+        }
+    }
+
+    fn failed(&self, slot: &mut Slot, failure: &Failure) {
+        let pause = self.pause(slot.failures);
+        slot.failures = slot.failures.saturating_add(1);
+        slot.not_before = Some(Instant::now() + pause);
+        log::not_connected(&self.endpoint.to_string(), failure, pause);
     }
 }

@@ -64,7 +64,7 @@ impl Open {
             let destination = (Symbol::from_static(TRANSFER_DESTINATION).into(), Value::from(path.as_str()));
             properties = Some([destination].into_iter().collect());
         }
-        let session = wire.connection.begin().await?;
+        let session = wire.begin().await?;
         let address = via.unwrap_or(path).as_str();
         let target = Target { address: Some(address.into()), ..Target::default() };
         let attach = Attach {

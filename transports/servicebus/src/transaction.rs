@@ -150,7 +150,7 @@ impl Control {
             target: Some(Coordinator::default().into()),
             ..Attach::default()
         };
-        Ok(Self(wire.connection.begin().await?.attach_sender_with(attach).await?))
+        Ok(Self(wire.begin().await?.attach_sender_with(attach).await?))
     }
 
     async fn request(&self, request: &impl codec::Encode) -> Result<Option<DeliveryState>, Failure> {

@@ -63,8 +63,7 @@ impl Source {
 
     /// Attaches a link.
     pub(super) async fn attach(self: &Arc<Self>) -> Result<Live, Failure> {
-        let connection = self.dialer.connection().await?;
-        let session = connection.begin().await?;
+        let (_, session) = self.dialer.begin().await?;
         let mut source = types::Source::default();
         if self.place == Place::Dynamic {
             source.dynamic = true;
@@ -82,7 +81,7 @@ impl Source {
             max_message_size: Some(self.core.options.max_message_size),
             ..Attach::default()
         };
-        let link = session.attach_receiver_with(attach).await?;
+        let link = self.dialer.attached(session.attach_receiver_with(attach).await)?;
         if self.mode == Mode::ReceiveAndDelete && link.peer().snd_settle_mode != SenderSettleMode::Settled {
             let why = "the broker does not send settled messages: use the mode peek-lock";
             return Err(Failure::new(ErrorKind::NotSupported, why));

@@ -94,7 +94,7 @@ pub(crate) async fn attach(
 ) -> Result<Attached, Failure> {
     let wire = core.wire().await?;
     let claim = wire.claim(path).await?;
-    let in_session = wire.connection.begin().await?;
+    let in_session = wire.begin().await?;
     let mut properties = Map::default();
     let mut filter = Map::default();
     match session {

@@ -67,3 +67,29 @@ async fn sends_that_wait_for_credit_are_repeated_when_their_link_is_detached() {
     }
     assert_eq!(transfers.load(Ordering::Relaxed), 3);
 }
+
+/// Rules: K-301.
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_ends_before_a_session_begins_is_followed_by_a_pause() {
+    let dials = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&dials);
+    let service_bus = stub::connect(ServiceBus::options().retries(0), move |number| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        move |commands, event| match event {
+            Event::Begun { .. } if number > 0 => {
+                let forced = Error::new(Symbol::from_static("amqp:connection:forced"), "maintenance");
+                commands.run(|engine| engine.close(Some(forced))).unwrap();
+                None
+            }
+            event => Some(event),
+        }
+    });
+    let service_bus = service_bus.await;
+    let sender = service_bus.sender(&path("orders")).await.unwrap();
+    service_bus.disconnect().await.unwrap();
+    let began = Instant::now();
+    for _ in 0..20 {
+        assert!(sender.send(Message::new("a")).await.is_err());
+    }
+    assert!(began.elapsed() > Duration::from_secs(60), "{} connections at once", dials.load(Ordering::Relaxed));
+}
