@@ -214,7 +214,7 @@ impl Settler {
                 let (sender, answer) = oneshot::channel();
                 // What the server has settled already has no answer, which is an error of the wait.
                 if engine.settle(self.link.id, [delivery], Some(state), false)? > 0 {
-                    route.outcomes.insert(delivery, sender);
+                    route.expect(delivery, sender);
                 }
                 answers.push(answer);
             }

@@ -4,9 +4,13 @@ use std::{
     collections::{HashMap, VecDeque},
     sync::Arc,
     task::Waker,
+    time::Duration,
 };
 
-use tokio::sync::{Notify, oneshot};
+use tokio::{
+    sync::{Notify, oneshot},
+    time::Instant,
+};
 
 use super::Error;
 use crate::{
@@ -50,9 +54,29 @@ pub(super) struct LinkRoute {
     pub(super) drain: bool,
     /// What waits for the outcome of a delivery, at most as many as may be unsettled.
     pub(super) outcomes: HashMap<DeliveryId, oneshot::Sender<Option<DeliveryState>>>,
+    /// Since when the peer has sent no outcome, while it owes one.
+    pub(super) silent_since: Option<Instant>,
 }
 
 impl LinkRoute {
+    /// Has the outcome of a delivery go to `outcome`.
+    pub(super) fn expect(&mut self, delivery: DeliveryId, outcome: oneshot::Sender<Option<DeliveryState>>) {
+        self.silent_since.get_or_insert_with(Instant::now);
+        self.outcomes.insert(delivery, outcome);
+    }
+
+    /// Takes what waits for the outcome that has arrived.
+    fn answered(&mut self, delivery: DeliveryId) -> Option<oneshot::Sender<Option<DeliveryState>>> {
+        let waiting = self.outcomes.remove(&delivery);
+        self.silent_since = (!self.outcomes.is_empty()).then(Instant::now);
+        waiting
+    }
+
+    /// Returns for how long the peer has sent no outcome, while it owes one.
+    pub(super) fn silent_for(&self) -> Option<Duration> {
+        self.silent_since.map(|since| since.elapsed())
+    }
+
     fn wake(&mut self) {
         self.changed.notify_waiters();
         if let Some(receiver) = self.receiver.take() {
@@ -142,7 +166,7 @@ impl Routes {
                         // The receiver waits for this end to settle.
                         let _ = engine.settle(link, [delivery], state.as_ref(), true);
                     }
-                    let waiting = self.links.get_mut(&link).and_then(|route| route.outcomes.remove(&delivery));
+                    let waiting = self.links.get_mut(&link).and_then(|route| route.answered(delivery));
                     if let Some(waiting) = waiting {
                         // No call waits for it any more if this fails.
                         let _ = waiting.send(state.clone());
@@ -190,6 +214,7 @@ impl Routes {
             route.detached.get_or_insert_with(|| reason.clone());
             route.deliveries.retain(|delivery| delivery.settled);
             route.outcomes.clear();
+            route.silent_since = None;
         });
     }
 

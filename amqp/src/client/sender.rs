@@ -1,6 +1,9 @@
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -97,7 +100,7 @@ impl SenderLink {
                     return Ok(None);
                 }
                 let (outcome, receiver) = oneshot::channel();
-                route.outcomes.insert(sent, outcome);
+                route.expect(sent, outcome);
                 Ok(Some(receiver))
             });
             match outcome {
@@ -146,6 +149,13 @@ impl SenderLink {
     #[must_use]
     pub const fn peer(&self) -> &Arc<Attach> {
         &self.link.peer
+    }
+
+    /// Returns for how long the receiver has sent no outcome while there are deliveries that wait for one, also if their calls were
+    /// dropped or have ended in a timeout. None if there are none.
+    #[must_use]
+    pub fn silent_for(&self) -> Option<Duration> {
+        self.link.connection().shared.read(|_, routes| routes.links.get(&self.link.id)?.silent_for())
     }
 
     /// Returns why the link has ended, and `None` while it is attached.

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use consign_amqp::{
@@ -49,9 +49,11 @@ struct Open {
 }
 
 impl Open {
-    fn is_over(&self) -> bool {
+    /// Whether the link has ended, or the broker has answered nothing on it for the timeout of a call.
+    fn is_over(&self, timeout: Duration) -> bool {
+        let is_silent = self.link.silent_for().is_some_and(|time| time >= timeout);
         let is_unguarded = self.guard.as_ref().is_some_and(|guard| guard.ended().is_some());
-        self.connection.is_closed() || self.link.ended().is_some() || is_unguarded
+        self.connection.is_closed() || self.link.ended().is_some() || is_unguarded || is_silent
     }
 }
 
@@ -106,7 +108,7 @@ impl Amqp10Sender {
 impl Shared {
     async fn open(&self) -> Result<Arc<Open>, Failure> {
         let mut slot = self.open.lock().await;
-        if let Some(open) = slot.as_ref().filter(|open| !open.is_over()) {
+        if let Some(open) = slot.as_ref().filter(|open| !open.is_over(self.core.options.timeout)) {
             return Ok(Arc::clone(open));
         }
         *slot = None;

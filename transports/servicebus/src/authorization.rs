@@ -104,12 +104,27 @@ impl Wire {
         *self.progress.lock()
     }
 
+    /// Attaches a pair of links to a node. A session in which that is not answered is left: in a task, as the deadline of a caller
+    /// may be sooner.
+    async fn open(self: &Arc<Self>, session: &Session, address: &str, name: String) -> Result<Requests, Failure> {
+        let (wire, session, address) = (Arc::clone(self), session.clone(), address.to_owned());
+        let opening = tokio::spawn(async move {
+            let opened = Requests::open(&session, &address, name, wire.timeout).await;
+            if opened.as_ref().is_err_and(|failure| failure.kind() == ErrorKind::ServiceTimeout) {
+                *wire.nodes.lock().await = None;
+            }
+            opened
+        });
+        let ended = |_| Failure::new(ErrorKind::General, "the task of the links to a node has ended");
+        opening.await.map_err(ended)?
+    }
+
     /// Attaches a pair of links to a node, in the session that all of them share.
-    async fn node(&self, address: &str) -> Result<Requests, Failure> {
+    async fn node(self: &Arc<Self>, address: &str) -> Result<Requests, Failure> {
         let number = self.last_link.fetch_add(1, Ordering::Relaxed);
         let name = format!("{address}-{}-{number:x}-{:08x}", self.container, fastrand::u32(..));
         let session = self.session().await?;
-        match Requests::open(&session, address, name.clone(), self.timeout).await {
+        match self.open(&session, address, name.clone()).await {
             // The session of the nodes has ended. A condition of a link is a refusal.
             Err(failure)
                 if (failure.is_end_of_session() || failure.has_ended() && failure.condition().is_none())
@@ -117,7 +132,7 @@ impl Wire {
             {
                 *self.locked(&self.nodes).await? = None;
                 let session = self.session().await?;
-                Requests::open(&session, address, format!("{name}-again"), self.timeout).await
+                self.open(&session, address, format!("{name}-again")).await
             }
             opened => opened,
         }
@@ -141,10 +156,13 @@ impl Wire {
         tokio::time::timeout(self.timeout, slot.lock()).await.map_err(late)
     }
 
-    async fn cbs(&self) -> Result<Arc<Requests>, Failure> {
+    async fn cbs(self: &Arc<Self>) -> Result<Arc<Requests>, Failure> {
         let mut cbs = self.locked(&self.cbs).await?;
         if let Some(requests) = cbs.as_ref().filter(|requests| !requests.is_over()) {
             return Ok(Arc::clone(requests));
+        }
+        if cbs.take().is_some_and(|requests| requests.is_silent()) {
+            *self.locked(&self.nodes).await? = None;
         }
         let requests = Arc::new(self.node(CBS).await?);
         *cbs = Some(Arc::clone(&requests));
@@ -201,7 +219,7 @@ impl Wire {
     }
 
     /// Sends a token for an audience.
-    async fn put(&self, audience: &str, token: AccessToken) -> Result<(), Failure> {
+    async fn put(self: &Arc<Self>, audience: &str, token: AccessToken) -> Result<(), Failure> {
         let AccessToken { token_type, token, expires_at } = token;
         let mut properties = ApplicationProperties::default();
         properties.push("operation", "put-token");
@@ -299,7 +317,7 @@ impl Renewal {
     }
 
     /// Sends another token, unless it is the one that expires at `expires_at`.
-    async fn renew(&self, wire: &Wire, expires_at: Timestamp) -> Result<Renewed, Failure> {
+    async fn renew(&self, wire: &Arc<Wire>, expires_at: Timestamp) -> Result<Renewed, Failure> {
         let token = wire.token(&self.audience).await?;
         let until = token.expires_at;
         if until.is_some_and(|at| at <= expires_at) {

@@ -19,7 +19,7 @@ use consign_amqp::{
 };
 use consign_core::transport::ErrorKind;
 use parking_lot::Mutex;
-use tokio::{sync::oneshot, task::JoinHandle};
+use tokio::{sync::oneshot, task::JoinHandle, time::Instant};
 
 use crate::error::Failure;
 
@@ -41,6 +41,16 @@ pub(crate) struct Requests {
 struct Waiting {
     calls: HashMap<u64, oneshot::Sender<Result<Reply, Failure>>>,
     is_over: bool,
+    /// Since when the server has answered nothing, while it owes an answer.
+    silent_since: Option<Instant>,
+}
+
+impl Waiting {
+    fn answered(&mut self, id: u64) -> Option<oneshot::Sender<Result<Reply, Failure>>> {
+        let call = self.calls.remove(&id);
+        self.silent_since = (!self.calls.is_empty()).then(Instant::now);
+        call
+    }
 }
 
 /// A request.
@@ -100,9 +110,13 @@ impl Requests {
         Ok(Self { sender, waiting, reader, reply_to, next_id: AtomicU64::new(1), timeout })
     }
 
-    /// Whether a link has ended.
+    /// Whether a link has ended, or the server has answered nothing for the timeout of a call.
     pub(crate) fn is_over(&self) -> bool {
-        self.waiting.lock().is_over || self.sender.ended().is_some()
+        self.waiting.lock().is_over || self.is_silent() || self.sender.ended().is_some()
+    }
+
+    pub(crate) fn is_silent(&self) -> bool {
+        self.waiting.lock().silent_since.is_some_and(|since| since.elapsed() >= self.timeout)
     }
 
     /// Sends a request, and waits for its answer: one with a status of success.
@@ -115,6 +129,7 @@ impl Requests {
                 return Err(Failure::no_answer().without_effect());
             }
             waiting.calls.insert(id, answer);
+            waiting.silent_since.get_or_insert_with(Instant::now);
         }
         let _call = Call(self, id);
         let calling = async {
@@ -147,13 +162,15 @@ impl Requests {
             txn_id.map(|txn_id| DeliveryState::Transactional(Box::new(TransactionalState { txn_id, outcome: None })));
         let delivery = OutboundDelivery { state, ..OutboundDelivery::default() };
         let sending = self.sender.begin_with(delivery, &[codec::encode(&sections)?]).await.map_err(Failure::unsent)?;
-        match sending.wait().await.map_err(Failure::unanswered)? {
-            Some(DeliveryState::Rejected(rejected)) => Err(Failure::rejected(rejected.error.as_ref())),
+        let refused = match sending.wait().await.map_err(Failure::unanswered)? {
+            Some(DeliveryState::Rejected(rejected)) => Failure::rejected(rejected.error.as_ref()),
             Some(DeliveryState::Released(_) | DeliveryState::Modified(_)) => {
-                Err(Failure::new(ErrorKind::ServiceBusy, "the server released the request"))
+                Failure::new(ErrorKind::ServiceBusy, "the server released the request")
             }
-            _ => Ok(()),
-        }
+            _ => return Ok(()),
+        };
+        self.waiting.lock().answered(id);
+        Err(refused)
     }
 }
 
@@ -172,9 +189,8 @@ async fn read(mut receiver: ReceiverLink, waiting: Arc<Mutex<Waiting>>) {
                     // The server needs no confirmation.
                     let _ = receiver.settle([delivery.id], &Accepted {}.into());
                 }
-                if let Some((id, reply)) = decode(delivery)
-                    && let Some(call) = waiting.lock().calls.remove(&id)
-                {
+                let Some((id, reply)) = decode(delivery) else { continue };
+                if let Some(call) = waiting.lock().answered(id) {
                     let _ = call.send(reply);
                 }
             }

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use consign_amqp::{
@@ -78,8 +78,10 @@ impl Open {
         Ok(Self { link, wire, claims })
     }
 
-    fn is_over(&self) -> bool {
-        self.wire.connection.is_closed() || self.link.ended().is_some()
+    /// Whether the link has ended, or the server has answered nothing on it for the timeout of a call.
+    fn is_over(&self, timeout: Duration) -> bool {
+        let is_silent = self.link.silent_for().is_some_and(|time| time >= timeout);
+        self.wire.connection.is_closed() || self.link.ended().is_some() || is_silent
     }
 
     /// Has the next attach send other tokens if it is for the lack of one that the link has ended.
@@ -197,7 +199,7 @@ impl ServiceBusSender {
 impl Shared {
     async fn open(&self) -> Result<Arc<Open>, Failure> {
         let mut slot = self.open.lock().await;
-        if let Some(open) = slot.as_ref().filter(|open| !open.is_over()) {
+        if let Some(open) = slot.as_ref().filter(|open| !open.is_over(self.core.options.timeout)) {
             return Ok(Arc::clone(open));
         }
         if let Some(open) = slot.take() {

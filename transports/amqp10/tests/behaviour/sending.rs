@@ -1,6 +1,9 @@
 //! Sends.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use consign::{
     Message,
@@ -9,7 +12,7 @@ use consign::{
 use consign_amqp::{
     engine::{self, Delivery, Event, LinkId},
     server::{Commands, Connection},
-    types::{Attach, DeliveryState, Error, Open, Rejected, Role, SaslCode, condition},
+    types::{Accepted, Attach, DeliveryState, Error, Open, Rejected, Role, SaslCode, condition},
     value::Symbol,
 };
 use consign_amqp10::Amqp10;
@@ -187,4 +190,31 @@ async fn a_transfer_that_was_not_answered_has_an_unknown_outcome_whatever_ended_
         let error = sent(100, |_, _| {}, detach).await;
         assert_eq!((error.kind(), error.is_outcome_unknown()), (ErrorKind::CommunicationProblem, true), "{error:?}");
     }
+}
+
+/// Rules: K-272.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_on_which_no_transfer_is_answered_is_left() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("amqp10://{}", listener.local_addr().unwrap());
+    let first = Arc::new(OnceLock::new());
+    let attached = Arc::clone(&first);
+    let on_attach = move |_: &Commands, link: LinkId| {
+        attached.get_or_init(|| link);
+    };
+    tokio::spawn(serve(listener, 2, on_attach, move |engine, delivery| {
+        if first.get() == Some(&delivery.link) {
+            return Ok(());
+        }
+        engine.settle(delivery.link, [delivery.id], Some(&Accepted {}.into()), true).map(drop)
+    }));
+    let amqp = Amqp10::options().timeout(Duration::from_millis(500)).connect(&url).await.unwrap();
+    let sender = amqp.sender(&super::EntityPath::new("orders").unwrap()).await.unwrap();
+    let mut failures = 0;
+    while let Err(error) = timeout(SOON, sender.send(Message::new("a"))).await.unwrap() {
+        assert!(matches!(error.kind(), ErrorKind::ServiceTimeout | ErrorKind::ServiceBusy), "{error:?}");
+        failures += 1;
+        assert!(failures < 5, "the link is not left");
+    }
+    assert!(failures > 0);
 }

@@ -3,26 +3,30 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use consign::{
     Message,
-    transport::{ErrorKind, Sender, Transport},
+    message::SequenceNumber,
+    transport::{ErrorKind, PeekMessages, Sender, Transport},
 };
 use consign_amqp::{
     engine::Event,
     types::{Attach, Error, Role},
-    value::Symbol,
+    value::{List, Map, Symbol, Value},
 };
 use consign_servicebus::ServiceBus;
 use futures_util::future::join_all;
-use tokio::time::Instant;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    time::Instant,
+};
 
 use super::path;
-use crate::support::stub;
+use crate::support::{ANY_KEY, TokioClock, stub};
 
 /// Whether an event is the attach of a sender to `orders`.
 fn is_sender(event: &Event) -> bool {
@@ -92,4 +96,105 @@ async fn a_connection_that_ends_before_a_session_begins_is_followed_by_a_pause()
         assert!(sender.send(Message::new("a")).await.is_err());
     }
     assert!(began.elapsed() > Duration::from_secs(60), "{} connections at once", dials.load(Ordering::Relaxed));
+}
+
+/// Rules: K-304.
+#[tokio::test(start_paused = true)]
+async fn a_link_on_which_no_transfer_is_answered_is_left() {
+    let service_bus = stub::connect(ServiceBus::options(), |_| {
+        let mut first = None;
+        move |commands, event| match event {
+            Event::AttachRequested { link, ref attach } if is_sender(&event) && first.is_none() => {
+                first = Some(link);
+                let answer =
+                    Attach { source: attach.source.clone(), target: attach.target.clone(), ..Attach::default() };
+                commands.run(|engine| engine.accept(link, answer).and_then(|()| engine.credit(link, 2))).unwrap();
+                None
+            }
+            Event::Delivery(ref delivery) if Some(delivery.link) == first => None,
+            event => Some(event),
+        }
+    });
+    let sender = service_bus.await.sender(&path("orders")).await.unwrap();
+    for sent in join_all((0..2).map(|_| sender.send(Message::new("a")))).await {
+        let error = sent.unwrap_err();
+        assert_eq!((error.kind(), error.is_outcome_unknown()), (ErrorKind::ServiceTimeout, true), "{error}");
+    }
+    sender.send(Message::new("a")).await.unwrap();
+}
+
+/// Rules: K-304.
+#[tokio::test(start_paused = true)]
+async fn links_to_a_node_on_which_no_request_is_answered_are_left() {
+    let service_bus = stub::connect(ServiceBus::options(), |_| {
+        let (mut links, mut requests) = (Vec::new(), 0);
+        move |commands, event| match event {
+            Event::AttachRequested { link, ref attach } => {
+                links.push((attach.role == Role::Receiver, link));
+                Some(event)
+            }
+            Event::Delivery(request) => {
+                requests += 1;
+                if requests > 1 {
+                    let (_, answers) = links.iter().rev().find(|(is_receiver, _)| *is_receiver).unwrap();
+                    let body = Map::from_iter([("messages".into(), Value::List(List::default()))]);
+                    commands.run(|engine| {
+                        assert!(Some(&(false, request.link)) != links.first(), "the first pair");
+                        stub::answer(engine, request, *answers, Value::Map(body));
+                    });
+                }
+                None
+            }
+            event => Some(event),
+        }
+    });
+    let service_bus = service_bus.await;
+    let peek = async || service_bus.peek(&path("orders"), SequenceNumber::new(0), 1).await;
+    assert_eq!(peek().await.unwrap_err().kind(), ErrorKind::ServiceTimeout);
+    assert!(peek().await.unwrap().is_empty());
+}
+
+/// A server that is there and answers nothing, from some time on.
+/// Rules: K-301.
+#[tokio::test(start_paused = true)]
+async fn a_connection_on_which_nothing_is_answered_is_left() {
+    let is_deaf = Arc::new(AtomicBool::new(false));
+    let (deaf, dials) = (Arc::clone(&is_deaf), AtomicUsize::new(0));
+    let options = ServiceBus::options().dial_with(move |_, _| {
+        let (client, mut relay) = tokio::io::duplex(1 << 16);
+        let (mut server, of_server) = tokio::io::duplex(1 << 16);
+        tokio::spawn(stub::serve(of_server, Duration::ZERO, |_, event| Some(event)));
+        let deaf = (dials.fetch_add(1, Ordering::Relaxed) == 0).then(|| Arc::clone(&deaf));
+        tokio::spawn(async move {
+            let (mut read, mut written) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+            loop {
+                tokio::select! {
+                    Ok(count @ 1..) = relay.read(&mut read) => {
+                        if deaf.as_ref().is_none_or(|deaf| !deaf.load(Ordering::Relaxed)) {
+                            server.write_all(&read[..count]).await.unwrap();
+                        }
+                    }
+                    Ok(count @ 1..) = server.read(&mut written) => {
+                        if relay.write_all(&written[..count]).await.is_err() {
+                            return;
+                        }
+                    }
+                    else => return,
+                }
+            }
+        });
+        async move { Ok(client) }
+    });
+    let service_bus = options.clock(TokioClock::new()).connect(ANY_KEY).await.unwrap();
+    let sender = service_bus.sender(&path("orders")).await.unwrap();
+    sender.send(Message::new("a")).await.unwrap();
+    is_deaf.store(true, Ordering::Relaxed);
+    let mut sent = sender.send(Message::new("b")).await;
+    for _ in 0..4 {
+        if sent.is_ok() {
+            break;
+        }
+        sent = sender.send(Message::new("b")).await;
+    }
+    sent.unwrap();
 }
