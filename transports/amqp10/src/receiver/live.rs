@@ -3,6 +3,7 @@
 use std::{
     sync::Arc,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use consign_amqp::{
@@ -33,6 +34,7 @@ pub(super) struct Live {
     origin: Arc<Origin>,
     /// The deliveries that may still be received: those that wait in the link, and those that may still arrive.
     credit: u32,
+    since: Instant,
 }
 
 impl Source {
@@ -88,7 +90,7 @@ impl Source {
         }
         let origin =
             Arc::new(Origin { settler: link.settler(), source: Arc::clone(self), waiting: Waiting::default() });
-        Ok(Live { link, session, origin, credit: 0 })
+        Ok(Live { link, session, origin, credit: 0, since: Instant::now() })
     }
 
     /// Attaches and detaches a link without credit. The broker answers after everything that it did before for the session.
@@ -103,6 +105,11 @@ impl Live {
     pub(super) fn dynamic_address(&self) -> Option<String> {
         let source = self.link.peer().source.as_ref()?;
         source.address.as_ref().map(|address| address.as_str().to_owned())
+    }
+
+    /// How long the link has been attached.
+    pub(super) fn age(&self) -> Duration {
+        self.since.elapsed()
     }
 
     /// Whether a delivery may still be received.

@@ -46,7 +46,7 @@ pub struct Amqp10Receiver {
     spare: VecDeque<Delivery<Amqp10Lease>>,
     /// Releases that are not answered.
     releases: FuturesUnordered<BoxFuture<Result<(), SettleError>>>,
-    /// Attaches since the last delivery.
+    /// Attaches since the last delivery, or since a link that lasted.
     attaches: u32,
 }
 
@@ -164,6 +164,9 @@ impl Receiver for Amqp10Receiver {
                         return Poll::Ready(Ok(count));
                     }
                     Poll::Ready(Err(failure)) => {
+                        if live.age() > self.source.core.options.backoff.1 {
+                            self.attaches = 0;
+                        }
                         self.state = State::Idle(None);
                         if !self.source.attaches_again(&failure) {
                             return Poll::Ready(Err(self.source.last_error(failure).into()));

@@ -18,6 +18,7 @@ use consign_core::{
     time::Timestamp,
     transport::{Delivery, ErrorKind},
 };
+use tokio::time::Instant;
 
 use super::{
     lease::ServiceBusLease,
@@ -46,6 +47,7 @@ pub(crate) struct Live {
     origin: Arc<Origin>,
     /// The deliveries that may still be received: those that wait in the link, and those that may still arrive.
     credit: u32,
+    since: Instant,
 }
 
 /// A link that was attached, before it has a source.
@@ -168,7 +170,12 @@ impl Live {
     pub(crate) fn new(attached: Attached, source: Arc<Source>) -> Self {
         let Attached { link, name, wire, claim } = attached;
         let origin = Arc::new(Origin { settler: link.settler(), source, name, wire, claim });
-        Self { link, origin, credit: 0 }
+        Self { link, origin, credit: 0, since: Instant::now() }
+    }
+
+    /// How long the link has been attached.
+    pub(super) fn age(&self) -> Duration {
+        self.since.elapsed()
     }
 
     /// Whether a delivery may still be received.

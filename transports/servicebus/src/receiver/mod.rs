@@ -55,7 +55,7 @@ pub struct ServiceBusReceiver {
     spare: VecDeque<Delivery<ServiceBusLease>>,
     /// Releases that are not answered.
     releases: FuturesUnordered<BoxFuture<Result<(), SettleError>>>,
-    /// Attaches since the last delivery.
+    /// Attaches since the last delivery, or since a link that lasted.
     attaches: u32,
 }
 
@@ -198,6 +198,9 @@ impl Receiver for ServiceBusReceiver {
                         return Poll::Ready(Ok(count));
                     }
                     Poll::Ready(Err(failure)) => {
+                        if live.age() > self.source.core.options.backoff.1 {
+                            self.attaches = 0;
+                        }
                         live.has_failed(&failure);
                         self.state = State::Idle(None);
                         if !self.source.attaches_again(&failure) {

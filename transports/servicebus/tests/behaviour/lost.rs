@@ -219,3 +219,23 @@ async fn a_lock_outlives_a_connection_that_is_being_closed() {
     disconnecting.await.unwrap();
     assert_eq!(counts(&server, &orders).await, (0, 0));
 }
+
+/// Rules: K-301.
+#[tokio::test(start_paused = true)]
+async fn links_that_are_lost_after_a_long_time_are_attached_again_at_once() {
+    let day = Duration::from_secs(86_400);
+    let timeouts = Timeouts::default().idle_link(day).idle_connection(day).new_connection(day).authorization(day);
+    let server = InMemory::with(|_, builder| builder.timeouts(timeouts));
+    let orders = create(&server, QueueSettings::default()).await;
+    let (service_bus, sending) = (server.connect().await, server.connect().await);
+    let mut receiver = receiver(&service_bus, &orders).await;
+    let receiving =
+        tokio::spawn(async move { receiver.receive().await.map(|delivery| text(&delivery.message).to_owned()) });
+    for _ in 0..10 {
+        tokio::time::sleep(Duration::from_secs(3_600)).await;
+        service_bus.disconnect().await.unwrap();
+    }
+    send(&sending, &orders, &["a"]).await;
+    let received = timeout(Duration::from_secs(10), receiving).await;
+    assert_eq!(received.unwrap().unwrap().unwrap(), "a");
+}
