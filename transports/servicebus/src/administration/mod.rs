@@ -3,7 +3,7 @@
 mod http;
 mod settings;
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use ::http::Method;
 use consign_core::{
@@ -40,7 +40,7 @@ async fn get(core: &Arc<Core>, path: &EntityPath) -> Result<Description, Failure
 
 /// Reads all pages of a list.
 async fn list(core: &Arc<Core>, of: &str) -> Result<Vec<Entry>, Failure> {
-    let mut all = Vec::new();
+    let (mut all, mut seen) = (Vec::new(), HashSet::new());
     loop {
         let skip = all.len();
         let page = retry(core, Effect::Repeatable, || {
@@ -50,9 +50,14 @@ async fn list(core: &Arc<Core>, of: &str) -> Result<Vec<Entry>, Failure> {
             return Err(Failure::new(ErrorKind::General, "the answer is not a list").for_good());
         };
         let count = entries.len();
+        let before = seen.len();
+        seen.extend(entries.iter().map(|entry| entry.title.clone()));
         all.extend(entries);
         if count < PAGE {
             return Ok(all);
+        }
+        if seen.len() == before {
+            return Err(Failure::new(ErrorKind::General, "the server has sent a page of a list again").for_good());
         }
     }
 }

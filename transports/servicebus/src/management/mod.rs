@@ -3,7 +3,7 @@
 mod disposition;
 mod messages;
 mod rules;
-mod sessions;
+pub(crate) mod sessions;
 
 use std::{sync::Arc, time::Duration};
 

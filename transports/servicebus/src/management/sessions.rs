@@ -8,7 +8,7 @@ use super::{Management, missing};
 use crate::{error::Failure, requests::Reply};
 
 /// The sessions of a page.
-const PAGE: i32 = 100;
+pub(crate) const PAGE: u16 = 100;
 
 /// Without a filter: the latest instant of .NET.
 const NO_FILTER: i64 = 253_402_300_799_999;
@@ -67,7 +67,7 @@ impl Management {
         let mut body = Map::default();
         body.push("last-updated-time", WireTimestamp(NO_FILTER));
         body.push("skip", i32::try_from(skip).unwrap_or(i32::MAX));
-        body.push("top", PAGE);
+        body.push("top", i32::from(PAGE));
         let reply = self.call("com.microsoft:get-message-sessions", body).await?;
         if reply.status == 204 {
             return Ok(Vec::new());

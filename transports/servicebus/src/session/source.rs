@@ -1,4 +1,5 @@
 use std::{
+    collections::HashSet,
     future::poll_fn,
     sync::{
         Arc,
@@ -18,6 +19,7 @@ use crate::{
     capabilities::CAPABILITIES,
     core::Core,
     error::Failure,
+    management::sessions,
     receiver::{Live, Mode, Source, Wanted, attach},
     retry::{Effect, repeat, retry},
 };
@@ -78,18 +80,42 @@ impl ServiceBusSessions {
     ///
     /// Those of the connection.
     pub async fn list(&self) -> Result<Vec<String>, ReceiveError> {
-        let mut all = Vec::new();
+        let mut all = Pages::default();
         loop {
-            let skip = all.len();
+            let skip = all.read;
             let page = self
                 .core
                 .manage(&self.path, Effect::Repeatable, |management| async move { management.sessions(skip).await });
             let page = page.await?;
-            if page.is_empty() {
-                return Ok(all);
+            let is_last = page.len() < usize::from(sessions::PAGE);
+            let is_new = all.add(page);
+            if is_last {
+                return Ok(all.ids);
             }
-            all.extend(page);
+            if !is_new {
+                let failure = Failure::new(ErrorKind::General, "the server has sent a page of sessions again");
+                return Err(failure.for_good().into());
+            }
         }
+    }
+}
+
+/// The sessions of the pages so far.
+#[derive(Default)]
+struct Pages {
+    ids: Vec<String>,
+    seen: HashSet<String>,
+    /// Those that were there before are among them.
+    read: usize,
+}
+
+impl Pages {
+    /// Adds a page. Returns whether it has a session that was not there before.
+    fn add(&mut self, page: Vec<String>) -> bool {
+        let before = self.ids.len();
+        self.read += page.len();
+        self.ids.extend(page.into_iter().filter(|id| self.seen.insert(id.clone())));
+        self.ids.len() > before
     }
 }
 

@@ -80,3 +80,20 @@ async fn an_audience_is_that_of_links_of_the_administration_or_of_its_lists() {
     assert_eq!(service_bus.list().await.unwrap_err().kind(), ErrorKind::EntityNotFound);
     assert_eq!(*audiences.lock(), ["sb://localhost/orders", "https://localhost/orders", "https://localhost/"]);
 }
+
+/// Rules: K-312.
+#[tokio::test(start_paused = true)]
+async fn listing_fails_if_the_server_repeats_its_page() {
+    let entry = |name: usize| {
+        let description =
+            r#"<QueueDescription xmlns="http://schemas.microsoft.com/netservices/2010/10/servicebus/connect"/>"#;
+        format!(r#"<entry><title>{name:03}</title><content type="application/xml">{description}</content></entry>"#)
+    };
+    let page: String = (0..100).map(entry).collect();
+    let page: &str = format!(r#"<feed xmlns="http://www.w3.org/2005/Atom">{page}</feed>"#).leak();
+    let server = InMemory::new();
+    let (service_bus, requests, _) = connect(&server, [("200 OK", page), ("200 OK", page)]).await;
+    let error = service_bus.list().await.unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::General, false), "{error}");
+    assert_eq!(requests.lock().len(), 2);
+}

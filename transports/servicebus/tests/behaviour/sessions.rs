@@ -1,18 +1,33 @@
 //! Accepting and listing sessions.
 
-use std::{future::poll_fn, time::Duration};
+use std::{
+    future::poll_fn,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use consign::{
     Disposition, Message,
     administration::QueueSettings,
     broker::{Broker, Quirks},
     settlement::Changes,
-    transport::{AcceptSession, ErrorKind, Lease, Receiver, ReceiverExt, Sender, Session, Sessions, Transport},
+    transport::{
+        AcceptSession, ErrorKind, Lease, ReceiveError, Receiver, ReceiverExt, Sender, Session, Sessions, Transport,
+    },
 };
+use consign_amqp::{
+    engine::Event,
+    types::{Error, Role},
+    value::{List, Map, Symbol, Value},
+};
+use consign_servicebus::ServiceBus;
 use futures_util::future::join;
 
-use super::{InMemory, WHILE, counts, create, text};
-use crate::support::ANY_KEY;
+use super::{InMemory, WHILE, counts, create, path, text};
+use crate::support::{ANY_KEY, stub};
 
 /// Rules: G-29.
 #[tokio::test(start_paused = true)]
@@ -161,4 +176,49 @@ async fn a_connection_has_a_thousand_links() {
         held.push(sessions.accept(&id.to_string()).await.unwrap());
     }
     assert_eq!(server.server.connections(), 1);
+}
+
+/// Lists the sessions of a server that always sends the same page. Returns how many pages it has sent.
+async fn list(page: usize) -> (Result<Vec<String>, ReceiveError>, usize) {
+    let pages = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&pages);
+    let service_bus = stub::connect(ServiceBus::options(), move |_| {
+        let (counted, mut answers) = (Arc::clone(&counted), None);
+        move |commands, event| match event {
+            Event::AttachRequested { link, ref attach } => {
+                if attach.role == Role::Receiver {
+                    answers = Some(link);
+                }
+                Some(event)
+            }
+            Event::Delivery(request) => {
+                // It ends at some time.
+                let ids = if counted.fetch_add(1, Ordering::Relaxed) < 20 { page } else { 0 };
+                let ids = (0..ids).map(|id| Value::from(format!("{id:03}"))).collect();
+                let body = Map::from_iter([("sessions-ids".into(), Value::List(List(ids)))]);
+                commands.run(|engine| stub::answer(engine, request, answers.unwrap(), Value::Map(body)));
+                None
+            }
+            event => Some(event),
+        }
+    });
+    let sessions = service_bus.await.sessions(&path("orders")).await.unwrap();
+    let before = pages.load(Ordering::Relaxed);
+    let listed = sessions.list().await;
+    (listed, pages.load(Ordering::Relaxed) - before)
+}
+
+/// Rules: G-29.
+#[tokio::test(start_paused = true)]
+async fn listing_the_sessions_fails_if_the_server_repeats_its_page() {
+    let (listed, pages) = list(100).await;
+    let error = listed.unwrap_err();
+    assert_eq!((error.kind(), pages), (ErrorKind::General, 2), "{error}");
+}
+
+/// Rules: G-29.
+#[tokio::test(start_paused = true)]
+async fn a_short_page_is_the_end_of_the_list_of_sessions() {
+    let (listed, pages) = list(3).await;
+    assert_eq!((listed.unwrap().len(), pages), (3, 1));
 }
