@@ -13,6 +13,7 @@ use consign_core::{
     message::EntityPath,
     transport::{AcceptSession, BoxFuture, Capabilities, EntityInfo, ErrorKind, ReceiveError, SessionSource},
 };
+use tokio::time::Instant;
 
 use super::ServiceBusSession;
 use crate::{
@@ -140,12 +141,18 @@ async fn accept(core: &Arc<Core>, path: &EntityPath, wanted: Wanted) -> Result<S
     Ok(ServiceBusSession::new(source, live))
 }
 
+/// A server that does not wait as long as requested may have a session at any time: the pauses double so often at most.
+const MOST_EARLY: u32 = 3;
+
 /// Waits until a session is free. The server waits for a part of the timeout of a call at a time.
 async fn accept_next(core: Arc<Core>, path: EntityPath) -> Result<ServiceBusSession, Failure> {
     let wait = core.options.timeout * 3 / 4;
     // Whether the last link was refused, or has ended, for the lack of a token.
     let was_unauthorized = AtomicBool::new(false);
+    // How often in a row the server has not waited.
+    let mut early = 0_u32;
     loop {
+        let began = Instant::now();
         let attempt = || async {
             match accept(&core, &path, Wanted::Next(wait)).await {
                 // There was none: it is no failure.
@@ -167,6 +174,10 @@ async fn accept_next(core: Arc<Core>, path: EntityPath) -> Result<ServiceBusSess
         // Each step of an attempt has its timeout. The time that the server waits is none of them.
         if let Some(session) = repeat(&core, Effect::Repeatable, attempt, drop).await? {
             return Ok(session);
+        }
+        early = if began.elapsed() < wait / 2 { early + 1 } else { 0 };
+        if early > 0 {
+            tokio::time::sleep(core.pause((early - 1).min(MOST_EARLY))).await;
         }
     }
 }

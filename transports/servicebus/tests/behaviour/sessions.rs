@@ -222,3 +222,29 @@ async fn a_short_page_is_the_end_of_the_list_of_sessions() {
     let (listed, pages) = list(3).await;
     assert_eq!((listed.unwrap().len(), pages), (3, 1));
 }
+
+/// Rules: K-309.
+#[tokio::test(start_paused = true)]
+async fn an_accept_that_the_server_ends_early_is_repeated_after_a_pause() {
+    let attaches = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&attaches);
+    let service_bus = stub::connect(ServiceBus::options(), move |_| {
+        let counted = Arc::clone(&counted);
+        move |commands, event| match event {
+            Event::AttachRequested { link, ref attach } if stub::address(attach) == "orders" => {
+                // It ends at some time.
+                if counted.fetch_add(1, Ordering::Relaxed) < 100 {
+                    let error = Error::new(Symbol::from_static("com.microsoft:timeout"), "there is no session");
+                    commands.run(|engine| engine.refuse(link, error)).unwrap();
+                }
+                None
+            }
+            event => Some(event),
+        }
+    });
+    let mut sessions = service_bus.await.sessions(&path("orders")).await.unwrap();
+    let error = sessions.accept_next_within(Duration::from_secs(30)).await.unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::ServiceTimeout, true), "{error}");
+    let attaches = attaches.load(Ordering::Relaxed);
+    assert!((5..=20).contains(&attaches), "{attaches}");
+}
