@@ -13,7 +13,6 @@ use consign_amqp::{
     value::{Map, Symbol, Value},
 };
 use consign_core::transport::ErrorKind;
-use tokio::net::TcpStream;
 
 use crate::{core::Core, endpoint::Endpoint, error::Failure, options::Io};
 
@@ -57,9 +56,9 @@ async fn dial(core: &Core, endpoint: &Endpoint) -> io::Result<Box<dyn Io>> {
     let stream: Box<dyn Io> = if let Some(dial) = &core.options.dial {
         dial(to.clone(), at).await?
     } else {
-        let stream = TcpStream::connect((to.as_str(), at)).await?;
-        stream.set_nodelay(true)?;
-        Box::new(stream)
+        // Each address of the proxy has a share of the time.
+        let connector = Connector::new(to.as_str(), at).timeout(core.options.timeout);
+        Box::new(connector.connect().await.map_err(io::Error::other)?)
     };
     match &core.proxy {
         Some(proxy) => proxy.connect(stream, host, *port).await,
