@@ -4,7 +4,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpStream, ToSocketAddrs},
     sync::Notify,
-    time::timeout,
+    time::{Instant, timeout, timeout_at},
 };
 
 use super::{Error, Options, Session, routes::Routes};
@@ -25,6 +25,9 @@ pub(super) struct Inner {
     pub(super) shared: Arc<Shared<Routes>>,
     timeout: Duration,
 }
+
+/// Longer than any call takes.
+const FAR: Duration = Duration::from_secs(30 * 365 * 86_400);
 
 impl Connection {
     /// Connects over TCP, without TLS and with `TCP_NODELAY`, and opens a connection.
@@ -131,7 +134,34 @@ impl Inner {
         changed: &Notify,
         check: impl FnMut(&mut Engine, &mut Routes) -> Option<Result<T, Error>>,
     ) -> Result<T, Error> {
-        within(self.timeout, waiting_for, self.wait_for_ever(changed, check)).await?
+        self.wait_until(self.deadline(), waiting_for, changed, check).await
+    }
+
+    /// Waits like [`Inner::wait`], until a deadline.
+    pub(super) async fn wait_until<T>(
+        &self,
+        deadline: Instant,
+        waiting_for: &'static str,
+        changed: &Notify,
+        check: impl FnMut(&mut Engine, &mut Routes) -> Option<Result<T, Error>>,
+    ) -> Result<T, Error> {
+        self.until(deadline, waiting_for, self.wait_for_ever(changed, check)).await?
+    }
+
+    /// Returns when a call that begins now has to end.
+    pub(super) fn deadline(&self) -> Instant {
+        let now = Instant::now();
+        now.checked_add(self.timeout).unwrap_or_else(|| now + FAR)
+    }
+
+    /// Ends a wait of a call at its deadline.
+    pub(super) async fn until<T>(
+        &self,
+        deadline: Instant,
+        waiting_for: &'static str,
+        future: impl Future<Output = T>,
+    ) -> Result<T, Error> {
+        timeout_at(deadline, future).await.map_err(|_| Error::TimedOut { waiting_for, after: self.timeout })
     }
 
     async fn wait_for_ever<T>(

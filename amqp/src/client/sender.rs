@@ -7,7 +7,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::sync::{Mutex, oneshot};
+use tokio::{
+    sync::{Mutex, oneshot},
+    time::Instant,
+};
 
 use super::{Error, session::Link};
 use crate::{
@@ -31,6 +34,7 @@ pub struct Sending<'l> {
     sender: &'l SenderLink,
     /// None of a delivery that is sent settled.
     outcome: Option<oneshot::Receiver<Option<DeliveryState>>>,
+    deadline: Instant,
 }
 
 /// A send that has not handed over its message.
@@ -68,7 +72,7 @@ impl SenderLink {
     }
 
     /// Waits for credit and hands over a delivery, as [`SenderLink::send_with`] does, whose outcome is waited for separately. If it
-    /// fails, nothing was sent.
+    /// fails, nothing was sent. Both waits together end after [`Options::timeout`](super::Options::timeout).
     ///
     /// # Errors
     /// - [`Error::TimedOut`]: the receiver gave no credit.
@@ -79,20 +83,22 @@ impl SenderLink {
             let tag = self.next_tag.fetch_add(1, Ordering::Relaxed).to_be_bytes();
             delivery.tag = tag.to_vec().into();
         }
-        let outcome = self.hand_over(delivery, payload).await?;
-        Ok(Sending { sender: self, outcome })
+        let deadline = self.link.connection().deadline();
+        let outcome = self.hand_over(deadline, delivery, payload).await?;
+        Ok(Sending { sender: self, outcome, deadline })
     }
 
     /// Waits for credit and appends the delivery to the output. Returns what its outcome goes to.
     async fn hand_over(
         &self,
+        deadline: Instant,
         delivery: OutboundDelivery,
         payload: &[Bytes],
     ) -> Result<Option<oneshot::Receiver<Option<DeliveryState>>>, Error> {
         let pending = Pending::new(&self.link)?;
-        let _turn = self.link.connection().within("credit", self.turn.lock()).await?;
+        let _turn = self.link.connection().until(deadline, "credit", self.turn.lock()).await?;
         let connection = self.link.connection();
-        let sent = connection.wait("credit", &self.link.changed, |engine, routes| {
+        let sent = connection.wait_until(deadline, "credit", &self.link.changed, |engine, routes| {
             let id = self.link.id;
             let outcome = self.link.run(engine, routes, |engine, route| {
                 let sent = engine.send(id, delivery.clone(), payload)?;
@@ -120,20 +126,21 @@ impl SenderLink {
     }
 
     /// Waits until no rest of a delivery is left.
-    async fn sent(&self) -> Result<Option<DeliveryState>, Error> {
+    async fn sent(&self, deadline: Instant) -> Result<Option<DeliveryState>, Error> {
         let id = self.link.id;
-        let sent = self.link.connection().wait("end of the transfer", &self.link.changed, |engine, routes| {
-            if let Some(error) = routes.link_error(id) {
-                return Some(Err(error));
-            }
-            if !engine.has_rest(id) {
-                return Some(Ok(None));
-            }
-            if !routes.stalled.contains(&id) {
-                routes.stalled.push(id);
-            }
-            None
-        });
+        let sent =
+            self.link.connection().wait_until(deadline, "end of the transfer", &self.link.changed, |engine, routes| {
+                if let Some(error) = routes.link_error(id) {
+                    return Some(Err(error));
+                }
+                if !engine.has_rest(id) {
+                    return Some(Ok(None));
+                }
+                if !routes.stalled.contains(&id) {
+                    routes.stalled.push(id);
+                }
+                None
+            });
         sent.await
     }
 
@@ -172,9 +179,9 @@ impl Sending<'_> {
     /// - [`Error::TimedOut`]: the receiver sent no outcome, and the message may have been processed.
     /// - [`Error::Detached`], [`Error::Ended`], [`Error::Closed`]: before the outcome, so that the message may have been processed.
     pub async fn wait(self) -> Result<Option<DeliveryState>, Error> {
-        let Self { sender, outcome } = self;
-        let Some(outcome) = outcome else { return sender.sent().await };
-        let outcome = sender.link.connection().within("outcome", outcome).await?;
+        let Self { sender, outcome, deadline } = self;
+        let Some(outcome) = outcome else { return sender.sent(deadline).await };
+        let outcome = sender.link.connection().until(deadline, "outcome", outcome).await?;
         outcome.map_err(|_| sender.ended().unwrap_or(Error::Detached(crate::engine::Reason::Local(None))))
     }
 }

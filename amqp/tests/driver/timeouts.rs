@@ -54,6 +54,25 @@ async fn a_send_without_credit_or_without_an_outcome_ends_in_a_timeout() {
     }
 }
 
+/// The time that it waits for the sends before it is a part of the timeout.
+/// Rules: A-62.
+#[tokio::test(start_paused = true)]
+async fn a_send_behind_others_ends_after_its_timeout() {
+    let (client, server) = tokio::io::duplex(4_096);
+    tokio::spawn(attach_only(server, 0));
+    let session = Connection::open(client, options()).await.unwrap().begin().await.unwrap();
+    let sender = session.attach_sender("s", "orders").await.unwrap();
+    let began = Instant::now();
+    let second = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let error = sender.send(message("2")).await.unwrap_err();
+        (error.to_string(), began.elapsed())
+    };
+    let (first, second) = tokio::join!(sender.send(message("1")), second);
+    assert_eq!(first.unwrap_err().to_string(), "no credit within 5s");
+    assert_eq!(second, ("no credit within 5s".to_owned(), Duration::from_secs(6)), "of the paused clock");
+}
+
 /// Rules: A-62.
 #[tokio::test(start_paused = true)]
 async fn a_drain_without_an_answer_ends_in_a_timeout() {
