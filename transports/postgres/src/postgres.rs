@@ -132,8 +132,8 @@ impl Postgres {
     ///
     /// # Errors
     ///
+    /// [`Throttled`](ErrorKind::Throttled) if [`Options::max_deliveries`] are unsettled for as long as [`Options::timeout`].
     /// [`SessionCannotBeLocked`](ErrorKind::SessionCannotBeLocked) while another holds it,
-    /// [`Throttled`](ErrorKind::Throttled) if [`Options::max_deliveries`] are unsettled for as long as [`Options::timeout`],
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for an id of more than 128 UTF-16 code units,
     /// [`InvalidOperation`](ErrorKind::InvalidOperation) on an entity without sessions or a sub-queue.
     pub async fn accept_session(&self, path: &str, id: &str) -> Result<PostgresSession, ReceiveError> {
