@@ -134,6 +134,9 @@ where
     /// Sets how long a session without a message is kept: by default 1 s. It is closed earlier, after 20 ms, if all sessions
     /// that are worked on at once are taken and another session has a message. Both are locked until the first one is
     /// closed.
+    ///
+    /// The first message of a session is awaited for longer: for at least a second before another session can take its place,
+    /// and otherwise for at least the [`operation_timeout`](Self::operation_timeout).
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
         self.idle = timeout.min(LONGEST);
         self

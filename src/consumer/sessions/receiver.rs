@@ -22,6 +22,8 @@ use crate::{
 /// How long a session stays without a message before it can be closed for one that waits. The next message may be on its
 /// way: several transports have to request it.
 const LINGER: Duration = Duration::from_millis(20);
+/// How long a session stays at least for its first message, which the source has seen and the transport has to request.
+const FIRST: Duration = Duration::from_secs(1);
 
 /// A session as a consumer receives from it: its lock is renewed between messages, and it is done when it stays empty.
 pub(super) struct SessionReceiver<Q: Session> {
@@ -66,6 +68,17 @@ impl<Q: Session> SessionReceiver<Q> {
         &self.shared
     }
 
+    /// How long the session is kept without a message. The first one is awaited as long as any answer of the transport:
+    /// a session that is closed before it comes would be accepted again, for ever.
+    fn kept(&self) -> Duration {
+        if self.has_received { self.idle } else { self.idle.max(self.operation).max(FIRST) }
+    }
+
+    /// From when on a session without a message can be closed for one that waits.
+    fn lingers(&self) -> Duration {
+        if self.has_received { LINGER } else { self.idle.max(FIRST) }
+    }
+
     /// Nothing more is received from this session.
     fn finish(&mut self, cx: &Context<'_>) {
         self.stop();
@@ -103,15 +116,12 @@ impl<Q: Session> SessionReceiver<Q> {
                 let half = locked.at + locked.lock / 2;
                 drop(locked);
                 let since = *self.empty_since.get_or_insert(now);
-                let mut due = half.min(since + self.idle);
-                // A session that was just accepted has a message that may be on its way.
-                if self.has_received {
-                    let spare_from = since + LINGER;
-                    if now < spare_from {
-                        due = due.min(spare_from);
-                    } else {
-                        drop(self.shared.set_spare(Some((since, cx.waker().clone()))));
-                    }
+                let mut due = half.min(since + self.kept());
+                let spare_from = since + self.lingers();
+                if now < spare_from {
+                    due = due.min(spare_from);
+                } else {
+                    drop(self.shared.set_spare(Some((since, cx.waker().clone()))));
                 }
                 self.shared.waits.register(cx.waker());
                 if self.shared.is_closing() {
@@ -176,7 +186,7 @@ impl<Q: Session> Receiver for SessionReceiver<Q> {
                 }
             }
             let now = Instant::now();
-            if self.empty_since.is_some_and(|since| now >= since + self.idle) {
+            if self.empty_since.is_some_and(|since| now >= since + self.kept()) {
                 self.finish(cx);
                 continue;
             }
