@@ -22,6 +22,8 @@ use crate::{
     },
 };
 
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
 /// A receiver with a batch of received messages, which are released before their locks are lost.
 pub(super) struct BufferedReceiver<R: Receiver> {
     pub(super) receiver: R,
@@ -37,6 +39,8 @@ pub(super) struct BufferedReceiver<R: Receiver> {
     failures: u32,
     /// Whether the last receive has failed.
     has_failed: bool,
+    /// How many dead-letterings or deferrals in a row were refused, with until when receiving was paused for the last one.
+    refused: Option<(u32, Instant)>,
     stopping: Stopping,
 }
 
@@ -67,6 +71,7 @@ impl<R: Receiver> BufferedReceiver<R> {
             pause: None,
             failures: 0,
             has_failed: false,
+            refused: None,
             stopping: Stopping::No,
         }
     }
@@ -218,11 +223,35 @@ impl<R: Receiver> BufferedReceiver<R> {
     /// when.
     pub(super) fn pause(&mut self) -> (Duration, Instant) {
         self.receiver.stop();
-        let pause = Duration::from_millis(100 << self.failures.min(7)).min(Duration::from_secs(10));
+        let pause = pause_after(self.failures);
         self.failures += 1;
         let until = Instant::now() + pause;
         self.pause = Some(Pause::Until(until));
         (pause, until)
+    }
+
+    /// Receives nothing for a while after a refused settlement, as [`pause`](Self::pause) does. Returns until when, unless
+    /// receiving is paused already.
+    #[cold]
+    pub(super) fn refused(&mut self) -> Option<Instant> {
+        if self.pause.is_some() || !matches!(self.stopping, Stopping::No) {
+            return None;
+        }
+        let now = Instant::now();
+        // A refusal long after the last one is the first of others.
+        let last = self.refused.filter(|(_, until)| now.saturating_duration_since(*until) < LONGEST_PAUSE);
+        let refusals = last.map_or(0, |(refusals, _)| refusals);
+        self.receiver.stop();
+        let until = now + pause_after(refusals);
+        self.refused = Some((refusals.saturating_add(1), until));
+        self.pause = Some(Pause::Until(until));
+        Some(until)
+    }
+
+    /// A settlement of a kind that may be refused was not.
+    #[cold]
+    pub(super) fn not_refused(&mut self) {
+        self.refused = None;
     }
 
     /// Whether the age of the batch is to be looked at before one more message is dispatched.
@@ -257,6 +286,10 @@ impl<R: Receiver> BufferedReceiver<R> {
         let at = *self.received_at.get_or_insert_with(|| turn.now());
         self.batch.last().and_then(|oldest| lock_of(&oldest.lease)).map(|lock| at + lock / 2)
     }
+}
+
+fn pause_after(failures: u32) -> Duration {
+    Duration::from_millis(100 << failures.min(7)).min(LONGEST_PAUSE)
 }
 
 #[inline]

@@ -90,12 +90,12 @@ where
         self.settle_by(slot, message, Settling::Abandon, lease.settle(Disposition::Abandon(changes)), within);
     }
 
-    fn capabilities(&self) -> Capabilities {
+    pub(super) fn capabilities(&self) -> Capabilities {
         self.incoming.receiver.capabilities()
     }
 
-    /// Whether a dead letter can be deferred.
-    fn defers(&self) -> bool {
+    /// Whether the transport reports that a message can be deferred.
+    pub(super) fn defers(&self) -> bool {
         self.capabilities().supports(Capability::Deferral)
     }
 }

@@ -23,7 +23,7 @@ use super::{
 use crate::{
     Disposition, Message,
     settlement::Changes,
-    transport::{Delivery, Lease, Receiver, SettleError, deadline::Timed},
+    transport::{Capabilities, Delivery, Lease, Receiver, SettleError, deadline::Timed},
 };
 
 /// What becomes of a message that is not completed.
@@ -210,6 +210,13 @@ where
                 dead_letter.fit(message.properties());
                 return Otherwise::Settled(Disposition::DeadLetter(dead_letter));
             }
+            // A receiver that reports nothing may defer.
+            Disposition::Defer(_) if is_locked && !self.defers() && self.capabilities() != Capabilities::none() => {
+                let (disposition, cause) =
+                    self.abandon(message, Changes::because("the transport cannot defer a message"));
+                self.slots[slot].cause = cause.map(Box::new);
+                return Otherwise::Settled(disposition);
+            }
             Disposition::Abandon(changes) if is_locked => {
                 let (disposition, cause) = self.abandon(message, changes);
                 self.slots[slot].cause = cause.map(Box::new);
@@ -280,6 +287,16 @@ where
         message: Option<&Message>,
     ) {
         let cause = self.slots[slot].cause.take();
+        match (settling, &result) {
+            (Settling::DeadLetter | Settling::Defer, Ok(())) => self.incoming.not_refused(),
+            // The message may be redelivered at once, and refused again.
+            (Settling::DeadLetter | Settling::Defer, Err(error)) if !error.is_lock_lost() => {
+                if let Some(until) = self.incoming.refused() {
+                    self.timers.include(until);
+                }
+            }
+            _ => {}
+        }
         self.report().settled(settling, result, message, cause.as_deref());
     }
 

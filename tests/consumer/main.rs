@@ -17,6 +17,7 @@ mod log;
 mod partition;
 mod prefetch;
 mod receiving;
+mod refused;
 mod renewal;
 #[cfg(all(feature = "json", feature = "testing"))]
 mod reported;
