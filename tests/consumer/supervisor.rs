@@ -5,7 +5,7 @@ use std::{
     future::pending,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -15,7 +15,7 @@ use consign::{
     consumer::{Consumer, ConsumerState},
     middleware::retry::{Backoff, Jitter},
     supervisor::{PartState, RestartPolicy, Supervisor, SupervisorErrorKind},
-    transport::ErrorKind,
+    transport::{AsyncReceiver, Delivery, ErrorKind, FromAsync, ReceiveError, ReceiverExt, Stop},
 };
 use tokio::{
     sync::oneshot,
@@ -25,7 +25,7 @@ use tower::{BoxError, service_fn};
 
 use crate::{
     assert_empty,
-    fake::{Fake, Step},
+    fake::{Fake, FakeLease, FakeReceiver, Script, Step},
     fill, hush, panic_on_purpose, queue_with_lock, seconds, until, within,
 };
 
@@ -312,4 +312,38 @@ async fn a_shutdown_before_the_start_starts_nothing() {
     let health = supervisor.health();
     supervisor.run_until(std::future::ready(())).await.unwrap();
     assert_eq!((health.part("first").unwrap().state, starts.load(Ordering::Relaxed)), (PartState::Ended, 0));
+}
+
+/// Its first receive panics if `panics` is set.
+struct PanicsOnce {
+    panics: Arc<AtomicBool>,
+    receiver: FakeReceiver,
+}
+
+impl AsyncReceiver for PanicsOnce {
+    type Lease = FakeLease;
+
+    async fn receive(&mut self, max: usize, _: Stop) -> Result<Vec<Delivery<FakeLease>>, ReceiveError> {
+        if self.panics.swap(false, Ordering::Relaxed) {
+            panic_on_purpose();
+        }
+        self.receiver.receive_batch(max).await
+    }
+}
+
+/// Rules: J-261.
+#[tokio::test(start_paused = true)]
+async fn a_consumer_whose_receiver_has_panicked_is_restarted_with_another_one() {
+    hush();
+    let (fake, panics) = (Fake::new([Step::Deliver(Script::default())]), Arc::new(AtomicBool::new(true)));
+    let supervisor = Supervisor::new().consumer("orders", move || {
+        let receiver = PanicsOnce { panics: Arc::clone(&panics), receiver: fake.receiver() };
+        Consumer::new(FromAsync::new(receiver), complete)
+    });
+    let health = supervisor.health();
+    let run = tokio::spawn(supervisor.run_until(pending::<()>()));
+    sleep(seconds(60)).await;
+    let part = health.part("orders").unwrap();
+    assert_eq!((part.state, part.restarts, part.consumer.unwrap().completed), (PartState::Running, 1, 1));
+    run.abort();
 }

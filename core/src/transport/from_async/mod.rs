@@ -178,7 +178,7 @@ impl<R: AsyncReceiver> Receiver for FromAsync<R> {
             match &mut self.state {
                 State::Idle(receiver) => {
                     let Some(mut receiver) = receiver.take() else {
-                        let gone = ReceiveError::new(ErrorKind::General);
+                        let gone = ReceiveError::new(ErrorKind::General).with_retryable(false);
                         return Poll::Ready(Err(gone.with_detail("the receiver panicked")));
                     };
                     let (stop, stopped) = oneshot::channel();
