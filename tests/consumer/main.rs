@@ -24,6 +24,7 @@ mod reported;
 mod session_control;
 mod session_handle;
 mod sessions;
+mod sessions_lost;
 mod sessions_slow;
 mod settle_once;
 mod slots;

@@ -13,14 +13,28 @@ use super::super::{
 };
 use crate::transport::{ReceiveError, SessionSource};
 
-/// Accepting, with a pause after a failure that may pass: 100 ms, doubled each time up to 10 s.
+/// Accepting, with a pause after a failure that may pass, and after a session that was lost before its first message: 100 ms,
+/// doubled each time up to 10 s.
 #[derive(Default)]
 pub(super) struct Accepting {
     failures: u32,
+    /// Sessions in a row that were lost before their first message.
+    lost: u32,
     pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl Accepting {
+    /// A session has ended. One that is lost before its first message could be accepted and lost again, for ever.
+    pub(super) fn ended<A: SessionSource>(&mut self, source: &mut A, is_lost_unused: bool) {
+        if !is_lost_unused {
+            self.lost = 0;
+        } else if self.pause.is_none() {
+            source.stop();
+            self.pause = Some(Box::pin(tokio::time::sleep_until(Instant::now() + pause_after(self.lost))));
+            self.lost = self.lost.saturating_add(1);
+        }
+    }
+
     pub(super) fn poll<A: SessionSource>(
         &mut self,
         source: &mut A,
@@ -36,7 +50,7 @@ impl Accepting {
             match std::task::ready!(source.poll_accept(cx)) {
                 Err(error) if error.is_retryable() => {
                     source.stop();
-                    let pause = Duration::from_millis(100 << self.failures.min(7)).min(Duration::from_secs(10));
+                    let pause = pause_after(self.failures);
                     self.failures += 1;
                     health.failed(ConsumerFailure::Receive(error.kind()));
                     log.receive_failed(&source.entity_info(), Receiving::Sessions, &error, Some(pause));
@@ -51,4 +65,8 @@ impl Accepting {
             }
         }
     }
+}
+
+fn pause_after(failures: u32) -> Duration {
+    Duration::from_millis(100 << failures.min(7)).min(Duration::from_secs(10))
 }

@@ -111,7 +111,12 @@ impl<Q: Session> SessionReceiver<Q> {
                 }));
                 Poll::Ready(Some(Ok(count)))
             }
-            Poll::Ready(Err(error)) => Poll::Ready(Some(Err(error))),
+            Poll::Ready(Err(error)) => {
+                if !self.has_received && error.kind() == ErrorKind::SessionLockLost {
+                    self.shared.lost_unused();
+                }
+                Poll::Ready(Some(Err(error)))
+            }
             Poll::Pending => {
                 let half = locked.at + locked.lock / 2;
                 drop(locked);
@@ -174,6 +179,9 @@ impl<Q: Session> Receiver for SessionReceiver<Q> {
                 match renewed {
                     Ok(_) => {}
                     Err(error) if error.is_lock_lost() => {
+                        if !self.has_received {
+                            self.shared.lost_unused();
+                        }
                         return Poll::Ready(Err(ReceiveError::new(ErrorKind::SessionLockLost).with_source(error)));
                     }
                     Err(error) => {

@@ -131,7 +131,11 @@ where
                     sessions.push(work(session, self.service.clone(), options, stop.subscribe()));
                     continue;
                 }
-                Next::Changed | Next::Ended(Ok(())) => continue,
+                Next::Ended(Ok(ended)) => {
+                    accepting.ended(&mut self.source, matches!(ended, SessionEnd::LostUnused));
+                    continue;
+                }
+                Next::Changed => continue,
                 Next::Shutdown => {}
                 Next::Ended(Err(error)) => failure = failure.or(Some(error)),
                 Next::Accepted(Err(error)) => {
@@ -194,8 +198,15 @@ enum Next<Q> {
     Drained,
     /// A session is not closed.
     Overdue,
-    Ended(Result<(), ConsumeError>),
+    Ended(Result<SessionEnd, ConsumeError>),
     Accepted(Result<Q, ReceiveError>),
+}
+
+/// How the work on a session has ended.
+enum SessionEnd {
+    Used,
+    /// Its lock was lost before a message was delivered.
+    LostUnused,
 }
 
 /// Handles the messages of one session until it stays empty, its lock is lost, or all stop.
@@ -204,7 +215,7 @@ async fn work<Q, S>(
     service: S,
     mut options: Options,
     mut stopped: watch::Receiver<bool>,
-) -> Result<(), ConsumeError>
+) -> Result<SessionEnd, ConsumeError>
 where
     Q: Session,
     S: Service<Message, Response = Disposition> + Clone,
@@ -220,6 +231,7 @@ where
         poll_fn(move |cx| if shared.is_done() { Poll::Ready(true) } else { stop.as_mut().poll(cx) })
     };
     let ended = ConsumerRun::new(session, service, Some(S::clone), options, ends).await;
+    let end = if shared.is_lost_unused() { SessionEnd::LostUnused } else { SessionEnd::Used };
     if let Some(shared) = Arc::into_inner(shared) {
         let closed = Timed::new(shared.into_session().close(), operation).await.unwrap_or_else(|unanswered| {
             stats.count_timed_out();
@@ -234,6 +246,6 @@ where
     }
     match ended {
         Err(error) if !error.is_session_lost() => Err(error),
-        _ => Ok(()),
+        _ => Ok(end),
     }
 }

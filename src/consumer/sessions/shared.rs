@@ -21,6 +21,8 @@ pub(super) struct Shared<Q> {
     /// How handlers find it.
     pub(super) registered: Registered,
     is_done: AtomicBool,
+    /// Whether its lock was lost before a message was delivered.
+    is_lost_unused: AtomicBool,
     /// Whether it is done when no handler runs.
     is_closing: AtomicBool,
     /// Wakes the receiver while it waits for messages.
@@ -68,6 +70,7 @@ impl<Q: Session> Shared<Q> {
             id,
             registered,
             is_done: AtomicBool::new(false),
+            is_lost_unused: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
             waits: AtomicWaker::new(),
             spare: Mutex::new(None),
@@ -87,6 +90,15 @@ impl<Q: Session> Shared<Q> {
     /// The lock was renewed by a request that was sent then.
     pub(super) fn renewed(&self, asked_at: Instant) {
         self.locked().at = asked_at;
+    }
+
+    #[cold]
+    pub(super) fn lost_unused(&self) {
+        self.is_lost_unused.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_lost_unused(&self) -> bool {
+        self.is_lost_unused.load(Ordering::Relaxed)
     }
 
     pub(super) fn is_done(&self) -> bool {
