@@ -143,6 +143,8 @@ where
 
     /// Looks for what is due.
     pub(super) fn held_due(&mut self, now: Instant, cx: &mut Context<'_>) {
+        // What is answered by now is not late.
+        self.poll_held(cx);
         for at in (0..self.settlements.held.len()).rev() {
             let held = &mut self.settlements.held;
             self.timers.include_some(held.look(at, now));

@@ -51,10 +51,15 @@ impl<F: Future, L: Lease> Slots<F, L> {
                 if now < by {
                     deadline.include(by);
                 } else {
-                    self.give_settlement_up(slot, report);
+                    self.end_settlement(slot, report);
                 }
                 continue;
             }
+            if place.renewing.as_ref().is_some_and(|renewing| now >= renewing.due && renewing.asked.is_some()) {
+                // The answer may be there, if the task was not polled since.
+                self.poll_renewal(slot, deadline, report);
+            }
+            let place = &mut self[slot];
             let (Some(renewing), Some(unsettled)) = (&mut place.renewing, &place.held) else { continue };
             if now < renewing.due {
                 deadline.include(renewing.due);
@@ -108,11 +113,18 @@ impl<F: Future, L: Lease> Slots<F, L> {
         self.set_free(slot);
     }
 
+    /// Counts a settlement that is answered by now, and gives it up otherwise.
     #[cold]
-    fn give_settlement_up<R: Receiver>(&mut self, slot: usize, report: &mut Report<'_, R>) {
-        let message = self[slot].settled.take();
-        report.unanswered(1, message.as_ref());
-        self[slot].forget_settling();
+    fn end_settlement<R: Receiver>(&mut self, slot: usize, report: &mut Report<'_, R>) {
+        let place = &mut self[slot];
+        let answered = place.poll_settle();
+        let (message, cause) = (place.settled.take(), place.cause.take());
+        if let Poll::Ready((settling, result)) = answered {
+            report.settled(settling, result, message.as_ref(), cause.as_deref());
+        } else {
+            report.unanswered(1, message.as_ref());
+            place.forget_settling();
+        }
         self.set_free(slot);
     }
 }

@@ -7,7 +7,7 @@ use consign::{
     consumer::{Consumer, Stats},
     transport::{ErrorKind, ReceiverExt},
 };
-use tokio::time::{Duration, Instant, sleep};
+use tokio::time::{Duration, Instant, advance, sleep};
 use tower::service_fn;
 
 use crate::{
@@ -204,4 +204,56 @@ async fn a_lock_of_any_length_is_no_overflow() {
         let stats = within(3_600, consumer.run_until(until(move || stats.completed() == 4))).await.unwrap();
         assert_eq!((stats.handled(), stats.lock_lost()), (4, 0));
     }
+}
+
+/// The task is polled again when the lock would have ended without the answer, which has come in time.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_came_while_the_task_was_not_polled_is_not_lost() {
+    let script = Script { renew: vec![Answer::Later(seconds(1)), Answer::Never], ..Script::default() };
+    let (fake, gauge) = (Fake::new([Step::Deliver(script)]), Gauge::default());
+    let consumer = Consumer::new(fake.receiver(), gauge.hanging());
+    let stats = consumer.stats();
+    let mut run = tokio_test::task::spawn(consumer.run());
+    assert!(run.poll().is_pending());
+    advance(seconds(30)).await;
+    assert!(run.poll().is_pending());
+    assert_eq!(fake.asked(), [Asked::Renew(1)]);
+    advance(seconds(31)).await;
+    assert!(run.poll().is_pending());
+    assert_eq!((stats.renewed(), stats.lock_lost(), gauge.now()), (1, 0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_settlement_that_was_answered_while_the_task_was_not_polled_counts() {
+    let script = Script { settle: Answer::Later(seconds(1)), ..Script::default() };
+    let fake = Fake::new([Step::Deliver(script)]);
+    let handler = service_fn(|_: Message| async { Ok::<_, Infallible>(Disposition::Complete) });
+    let consumer = Consumer::new(fake.receiver(), handler);
+    let stats = consumer.stats();
+    let mut run = tokio_test::task::spawn(consumer.run());
+    assert!(run.poll().is_pending());
+    advance(seconds(61)).await;
+    assert!(run.poll().is_pending());
+    assert_eq!((stats.completed(), stats.timed_out()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_held_message_whose_renewal_was_answered_while_the_task_was_not_polled_is_kept() {
+    let script = Script { renew: vec![Answer::Now, Answer::Later(seconds(1)), Answer::Never], ..Script::default() };
+    let fake = Fake::new([Step::Deliver(script)]);
+    let handler = service_fn(|_: Message| async { Ok::<_, Infallible>(Disposition::abandon_after(seconds(80))) });
+    let consumer = Consumer::new(fake.receiver(), handler);
+    let stats = consumer.stats();
+    let mut run = tokio_test::task::spawn(consumer.run());
+    // Its lock is renewed at once, and when half of it has passed.
+    for _ in 0..2 {
+        assert!(run.poll().is_pending());
+        advance(Duration::from_millis(1)).await;
+    }
+    advance(seconds(30)).await;
+    assert!(run.poll().is_pending());
+    assert_eq!((fake.asked().len(), stats.renewed()), (2, 1));
+    advance(seconds(31)).await;
+    assert!(run.poll().is_pending());
+    assert_eq!((stats.renewed(), stats.lock_lost()), (2, 0));
 }
