@@ -1,4 +1,4 @@
-//! Sessions of a transport that takes long to deliver their first message.
+//! Sessions of a transport that takes long to deliver their first message, or whose locks have no duration.
 
 use std::{
     convert::Infallible,
@@ -6,7 +6,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
     task::{Context, Poll},
     time::Duration,
@@ -117,4 +117,66 @@ async fn a_session_is_held_until_its_first_message_can_come() {
         let stats = within(3_600, consumer.run_until(sleep(seconds(60)))).await.unwrap();
         assert_eq!((stats.completed(), stats.sessions()), (1, 1), "{takes}");
     }
+}
+
+/// A source of one session whose lock has no duration.
+struct NoLock {
+    session: Option<NoLockSession>,
+}
+
+struct NoLockSession {
+    receiver: FakeReceiver,
+    renewals: AtomicUsize,
+}
+
+impl SessionSource for NoLock {
+    type Session = NoLockSession;
+
+    fn poll_accept(&mut self, _: &mut Context<'_>) -> Poll<Result<NoLockSession, ReceiveError>> {
+        self.session.take().map_or(Poll::Pending, |session| Poll::Ready(Ok(session)))
+    }
+}
+
+impl Receiver for NoLockSession {
+    type Lease = FakeLease;
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<FakeLease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        self.receiver.poll_receive(cx, max, out)
+    }
+}
+
+impl Session for NoLockSession {
+    type Renew = BoxFuture<Result<Timestamp, SettleError>>;
+    type Close = BoxFuture<Result<(), SettleError>>;
+
+    fn session_id(&self) -> &'static str {
+        "a"
+    }
+
+    fn lock_duration(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn renew(&self) -> Self::Renew {
+        assert!(self.renewals.fetch_add(1, Relaxed) < 10_000, "it is renewed without an end");
+        Box::pin(async { Ok(Timestamp::MAX) })
+    }
+
+    fn close(self) -> Self::Close {
+        Answer::Now.future()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_whose_lock_has_no_duration_is_received_from() {
+    let fake = Fake::new([Step::Deliver(Script::default())]);
+    let session = NoLockSession { receiver: fake.receiver(), renewals: AtomicUsize::new(0) };
+    let consumer = SessionConsumer::new(NoLock { session: Some(session) }, completed);
+    let stats = within(3_600, consumer.run_until(sleep(seconds(10)))).await.unwrap();
+    assert_eq!((stats.completed(), stats.sessions()), (1, 1));
 }

@@ -16,7 +16,9 @@ use super::{
 };
 use crate::{
     consumer::{Health, Stats, health::ConsumerFailure, options::Options},
-    transport::{Delivery, EntityInfo, ErrorKind, ReceiveError, Receiver, Session, appended, deadline::Timed},
+    transport::{
+        Delivery, EntityInfo, ErrorKind, ReceiveError, Receiver, Session, SettleError, appended, deadline::Timed,
+    },
 };
 
 /// How long a session stays without a message before it can be closed for one that waits. The next message may be on its
@@ -85,6 +87,20 @@ impl<Q: Session> SessionReceiver<Q> {
         self.shared.finish();
         // The driver looks at it when it is polled the next time.
         cx.waker().wake_by_ref();
+    }
+
+    /// Whether half of the lock has passed.
+    fn is_old(&self, now: Instant) -> bool {
+        let locked = self.shared.locked();
+        now >= locked.at + locked.lock / 2
+    }
+
+    #[cold]
+    fn not_renewed(&mut self, error: &SettleError, cx: &Context<'_>) {
+        self.health.failed(ConsumerFailure::Renew(error.kind()));
+        let info = self.entity_info();
+        self.log.session_not_renewed(&info, error);
+        self.finish(cx);
     }
 
     /// Waits for messages, or until something is due. `Ready(None)` if it was.
@@ -177,6 +193,13 @@ impl<Q: Session> Receiver for SessionReceiver<Q> {
                     Err(unanswered.into())
                 });
                 match renewed {
+                    // An answer that takes half of the lock leaves no time for a message.
+                    Ok(_) if self.is_old(Instant::now()) => {
+                        let slow = SettleError::new(ErrorKind::ServiceTimeout);
+                        let error = slow.with_detail("the renewal took more than half of the lock");
+                        self.not_renewed(&error, cx);
+                        continue;
+                    }
                     Ok(_) => {}
                     Err(error) if error.is_lock_lost() => {
                         if !self.has_received {
@@ -185,10 +208,7 @@ impl<Q: Session> Receiver for SessionReceiver<Q> {
                         return Poll::Ready(Err(ReceiveError::new(ErrorKind::SessionLockLost).with_source(error)));
                     }
                     Err(error) => {
-                        self.health.failed(ConsumerFailure::Renew(error.kind()));
-                        let info = self.entity_info();
-                        self.log.session_not_renewed(&info, &error);
-                        self.finish(cx);
+                        self.not_renewed(&error, cx);
                         continue;
                     }
                 }

@@ -14,6 +14,9 @@ use tokio::time::Instant;
 use super::registry::{HeldSession, Registered};
 use crate::transport::{BoxFuture, Session, SettleError};
 
+/// A lock that is shorter would be old whenever it is looked at.
+const SHORTEST_LOCK: Duration = Duration::from_millis(10);
+
 /// What the receiver and the leases of one session have in common.
 pub(super) struct Shared<Q> {
     locked: Mutex<Locked<Q>>,
@@ -63,7 +66,7 @@ pub(super) struct Locked<Q> {
 impl<Q: Session> Shared<Q> {
     /// A session that was just accepted.
     pub(super) fn new(session: Q, registered: Registered, operation: Duration, spares: Arc<AtomicUsize>) -> Self {
-        let lock = session.lock_duration().min(super::LONGEST);
+        let lock = session.lock_duration().clamp(SHORTEST_LOCK, super::LONGEST);
         let id = session.session_id().into();
         Self {
             locked: Mutex::new(Locked { session, lock, at: Instant::now() }),
