@@ -5,6 +5,7 @@
 
 mod calls;
 mod direct;
+mod failing;
 mod faults;
 mod formats;
 mod gather;

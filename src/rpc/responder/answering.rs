@@ -151,7 +151,9 @@ where
                         let sending = sender.call(letter.reply.clone());
                         State::Sending { sending, letter: letter.clone() }
                     }
-                    Poll::Ready(Err(error)) => not_sent(letter.clone(), &error.into(), this.request, this.replying, cx),
+                    Poll::Ready(Err(error)) => {
+                        not_ready(letter.clone(), &error.into(), this.request, this.replying, cx)
+                    }
                     Poll::Pending => {
                         let unanswered = ready!(this.countdown.poll(this.replying.operation, cx));
                         settled(this.replying.unanswered(this.request, unanswered))
@@ -191,21 +193,51 @@ fn settled<F, P: ReplySenders>(disposition: Disposition) -> State<F, P> {
 /// Sends a reply as far as it goes at once.
 #[inline]
 fn post<F, P: ReplySenders>(
+    letter: Letter,
+    request: &Message,
+    replying: &Replying<P>,
+    cx: &mut TaskContext<'_>,
+) -> State<F, P> {
+    let found = replying.senders.find(&letter.address);
+    post_by(found, letter, request, replying, cx)
+}
+
+#[inline]
+fn post_by<F, P: ReplySenders>(
+    found: Result<Found<P::Sender>, SendError>,
     mut letter: Letter,
     request: &Message,
     replying: &Replying<P>,
     cx: &mut TaskContext<'_>,
 ) -> State<F, P> {
-    let Found { mut sender, is_kept } = match replying.senders.find(&letter.address) {
+    let Found { mut sender, is_kept } = match found {
         Ok(found) => found,
         Err(error) => return settled(replying.refused(request, &error)),
     };
     letter.is_kept = is_kept;
     match sender.poll_ready(cx) {
         Poll::Ready(Ok(())) => State::Sending { sending: sender.call(letter.reply.clone()), letter },
-        Poll::Ready(Err(error)) => not_sent(letter, &error.into(), request, replying, cx),
+        Poll::Ready(Err(error)) => not_ready(letter, &error.into(), request, replying, cx),
         Poll::Pending => State::Readying { sender, letter },
     }
+}
+
+/// What follows an error of `poll_ready`: a service that has returned one is not used again. Nothing was sent, so a kept
+/// sender is replaced.
+#[cold]
+fn not_ready<F, P: ReplySenders>(
+    letter: Letter,
+    error: &SendError,
+    request: &Message,
+    replying: &Replying<P>,
+    cx: &mut TaskContext<'_>,
+) -> State<F, P> {
+    replying.senders.forget(&letter.address);
+    if letter.is_kept {
+        let made = replying.senders.make(&letter.address);
+        return post_by(made, letter, request, replying, cx);
+    }
+    settled(replying.refused(request, error))
 }
 
 /// What follows an error of a sender. If it was kept and its entity is gone, there may be another entity in its place.
