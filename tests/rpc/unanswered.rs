@@ -15,17 +15,17 @@ use consign::{
     message::EntityPath,
     middleware::dedup::{DedupKey, StoreError},
     routing::Body,
-    rpc::{RecordedReplies, RecordedReply, Reply, ReplySession, ReplyStore, Responder},
+    rpc::{CallErrorKind, RecordedReplies, RecordedReply, Reply, ReplySession, ReplyStore, Responder},
     time::Timestamp,
     transport::{
         AcceptSession, BoxFuture, Delivery, ErrorKind, ReceiveError, Receiver, ReceiverExt, SendError, Sender, Session,
         SettleError,
     },
 };
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tower::{Service, ServiceExt};
 
-use crate::{Bench, seconds, within};
+use crate::{Bench, request_builder, seconds, within};
 
 /// Is not ready, or does not answer.
 #[derive(Clone, Copy)]
@@ -194,4 +194,31 @@ async fn the_session_of_the_replies_is_locked_anew_when_its_renewals_are_not_ans
     assert!(waiting.is_err(), "no reply has come");
     let accepted: Vec<_> = accepted.lock().unwrap().iter().map(|at| at.duration_since(started).as_secs()).collect();
     assert_eq!(accepted, [0, 20], "when the lock has ended");
+}
+
+/// Fails once, and is not answered after that.
+struct FailsOnce(bool);
+
+impl AcceptSession for FailsOnce {
+    type Session = SilentSession;
+    type Accept = BoxFuture<Result<SilentSession, ReceiveError>>;
+
+    fn accept(&mut self, _: &str) -> Self::Accept {
+        if std::mem::replace(&mut self.0, true) {
+            Box::pin(pending())
+        } else {
+            Box::pin(ready(Err(ReceiveError::new(ErrorKind::CommunicationProblem))))
+        }
+    }
+}
+
+/// Rules: R-32.
+#[tokio::test(start_paused = true)]
+async fn no_request_is_sent_while_the_session_of_the_replies_is_not_locked_again() {
+    let bench = Bench::new();
+    let (requester, replies) = request_builder(&bench).build(ReplySession::new("replies", FailsOnce(false))).unwrap();
+    tokio::spawn(replies.run());
+    sleep(seconds(1)).await;
+    let error = within(requester.oneshot(Message::new("ask"))).await.unwrap_err();
+    assert_eq!((error.kind(), bench.requests.counts().active), (CallErrorKind::Disconnected, 0));
 }

@@ -10,4 +10,11 @@ pub trait ReplySource: Receiver + 'static {
 
     /// Returns whether there is no other receiver at this address.
     fn is_exclusive(&self) -> bool;
+
+    /// Returns whether a reply can arrive while [`poll_receive`](Receiver::poll_receive) is pending. A source that has to
+    /// lock something first cannot receive before that.
+    #[doc(hidden)]
+    fn is_receiving(&self) -> bool {
+        true
+    }
 }

@@ -240,6 +240,10 @@ impl<A: AcceptSession> ReplySource for ReplySession<A> {
     fn is_exclusive(&self) -> bool {
         true
     }
+
+    fn is_receiving(&self) -> bool {
+        matches!(self.state, State::Held(_))
+    }
 }
 
 impl<A: AcceptSession> fmt::Debug for ReplySession<A> {

@@ -5,7 +5,7 @@ use std::{
 
 use crate::{
     rpc::pending::Pending,
-    transport::{Capabilities, Delivery, EntityInfo, ReceiveError, Receiver},
+    transport::{Capabilities, Delivery, EntityInfo, ReceiveError, Receiver, ReplySource},
 };
 
 /// A receiver whose failure fails the calls that wait for what it would have received.
@@ -22,7 +22,18 @@ impl<R> Watched<R> {
     }
 }
 
-impl<R: Receiver> Receiver for Watched<R> {
+impl<R: ReplySource> Watched<R> {
+    /// It waits again, or has received: something can arrive again, unless the source is not that far yet.
+    #[cold]
+    fn waits(&mut self, has_received: bool) {
+        if has_received || self.receiver.is_receiving() {
+            self.failed = false;
+            self.pending.open();
+        }
+    }
+}
+
+impl<R: ReplySource> Receiver for Watched<R> {
     type Lease = R::Lease;
 
     fn poll_receive(
@@ -37,11 +48,7 @@ impl<R: Receiver> Receiver for Watched<R> {
                 self.failed = true;
                 self.pending.disconnect();
             }
-            // It waits again, so something can arrive again.
-            Poll::Ready(Ok(_)) | Poll::Pending if self.failed => {
-                self.failed = false;
-                self.pending.open();
-            }
+            Poll::Ready(Ok(_)) | Poll::Pending if self.failed => self.waits(polled.is_ready()),
             Poll::Ready(Ok(_)) | Poll::Pending => {}
         }
         polled
