@@ -190,3 +190,18 @@ async fn a_gather_over_the_limit_is_refused() {
     assert_eq!(refused.kind(), CallErrorKind::TooManyRequests);
     assert_eq!(bench.requests.counts().active, 0);
 }
+
+/// Rules: R-32.
+#[tokio::test(start_paused = true)]
+async fn a_gather_whose_request_is_being_sent_fails_when_the_requester_is_closed() {
+    let bench = Bench::new();
+    let sender = service_fn(|_: Message| std::future::pending::<Result<(), SendError>>());
+    let (requester, replies) = Requester::builder(sender).build(bench.reply_queue()).unwrap();
+    tokio::spawn(replies.run());
+    let gathering = tokio::spawn(requester.clone().oneshot(gather(2)));
+    settle().await;
+    requester.close();
+    settle().await;
+    assert!(gathering.is_finished(), "it waits for its deadline");
+    assert_eq!(gathering.await.unwrap().unwrap_err().kind(), CallErrorKind::Closed);
+}

@@ -246,6 +246,19 @@ impl Pending {
         Poll::Pending
     }
 
+    /// Why no reply can come any more to a call that takes several, if none can.
+    pub(super) fn poll_failed(&self, call: Key, cx: &mut Context<'_>) -> Poll<CallErrorKind> {
+        let mut table = self.table();
+        let Some(slot) = table.slots.get_mut(&call) else { return Poll::Ready(CallErrorKind::Closed) };
+        if let Some(failed) = slot.failed {
+            return Poll::Ready(failed);
+        }
+        let replaced = slot.watch(cx);
+        drop(table);
+        drop(replaced);
+        Poll::Pending
+    }
+
     /// Whether a call that takes several replies has one that it has not got yet.
     pub(super) fn has_replies(&self, call: Key) -> bool {
         let table = self.table();

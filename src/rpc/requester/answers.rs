@@ -126,10 +126,13 @@ where
                 let (place, deadline, _) = call.as_ref().expect("a future is not polled after it was ready");
                 let failed = match poll_sent(send, cx) {
                     Poll::Ready(sent) => sent.err(),
-                    Poll::Pending => {
-                        ready!(poll_deadline(timer, *deadline, cx));
-                        Some(CallError::new(CallErrorKind::Timeout))
-                    }
+                    Poll::Pending => match place.poll_failed(cx) {
+                        Poll::Ready(failed) => Some(CallError::new(failed)),
+                        Poll::Pending => {
+                            ready!(poll_deadline(timer, *deadline, cx));
+                            Some(CallError::new(CallErrorKind::Timeout))
+                        }
+                    },
                 };
                 // Replies that have overtaken the broker's answer are worth more than its loss.
                 if let Some(error) = failed.filter(|_| !place.has_replies()) {

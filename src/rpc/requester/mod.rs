@@ -88,6 +88,10 @@ impl Place {
         self.handle.pending.poll_next(self.call, cx)
     }
 
+    fn poll_failed(&self, cx: &mut Context<'_>) -> Poll<CallErrorKind> {
+        self.handle.pending.poll_failed(self.call, cx)
+    }
+
     fn has_replies(&self) -> bool {
         self.handle.pending.has_replies(self.call)
     }
