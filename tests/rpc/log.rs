@@ -1,6 +1,7 @@
 //! What a responder logs.
 
 use std::{
+    future::pending,
     io,
     sync::{Arc, Mutex},
 };
@@ -8,14 +9,15 @@ use std::{
 use consign::{
     Disposition, Message,
     codecs::Codecs,
-    message::{Received, SequenceNumber},
+    message::{EntityPath, Received, SequenceNumber},
     routing::Body,
     rpc::{Reply, Responder},
     time::{Clock, SystemClock},
+    transport::SendError,
 };
-use tower::ServiceExt;
+use tower::{ServiceExt, service_fn};
 
-use crate::{Bench, seconds};
+use crate::{Bench, seconds, within};
 
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
@@ -52,6 +54,25 @@ async fn requests_past_their_deadline_are_logged_with_how_late_they_are() {
     assert_eq!(settled, Disposition::Complete);
     let lines = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
     for text in ["WARN", "a request was past its deadline", "by=3594s", "suppressed=0"] {
+        assert!(lines.contains(text), "{text} is missing: {lines}");
+    }
+}
+
+/// Rules: R-34.
+#[tokio::test(start_paused = true)]
+async fn a_fault_that_is_not_accepted_in_time_is_logged() {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let stalled = |_: &EntityPath| Ok(service_fn(|_: Message| pending::<Result<(), SendError>>()));
+    let answer = async |Body(number): Body<u32>| Reply(number);
+    let responder = Responder::builder(stalled).codecs(Codecs::json()).answer("double", answer).build().unwrap();
+    let poison = Message::builder().subject("double").message_id("7").reply_to("replies").build("{").unwrap();
+    let settled = within(responder.oneshot(poison)).await.unwrap();
+    assert!(matches!(settled, Disposition::DeadLetter(_)), "{settled:?}");
+    let lines = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    for text in ["WARN", "a reply could not be sent to the address in ReplyTo", "no answer within 5s"] {
         assert!(lines.contains(text), "{text} is missing: {lines}");
     }
 }

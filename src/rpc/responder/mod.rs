@@ -47,7 +47,7 @@ use crate::{
         private::{BuiltRouter, RouteList},
     },
     settlement::{DeadLetter, DeadLetterReason},
-    transport::BoxFuture,
+    transport::{BoxFuture, deadline::Unanswered},
 };
 
 /// Dispatches requests to handlers by subject, sends what they return to the reply address, then returns the
@@ -206,13 +206,11 @@ impl<P: ReplySenders> Faulted<P> {
         let replying = Arc::clone(&self.replying);
         Some(Box::pin(async move {
             let sent = timeout(LONGEST_FAULT, replying.send_anew(&address, reply)).await;
-            if matches!(sent, Ok(Ok(()))) {
+            let Err(error) = sent.unwrap_or_else(|_| Err(Unanswered::after(LONGEST_FAULT).into())) else {
                 return replying.stats.count_fault();
-            }
+            };
             replying.stats.count_undelivered();
-            if let Ok(Err(error)) = sent {
-                Replying::<P>::log_undelivered(address.as_str(), &error);
-            }
+            Replying::<P>::log_undelivered(address.as_str(), &error);
         }))
     }
 }
