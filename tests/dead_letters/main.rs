@@ -10,6 +10,7 @@ mod order;
 mod peek;
 mod resubmit;
 mod resubmit_to;
+mod slow;
 mod support;
 mod transcode;
 mod unanswered;

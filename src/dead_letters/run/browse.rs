@@ -1,6 +1,6 @@
 //! Listing under locks, where nothing can be peeked.
 
-use std::time::Duration;
+use std::{future::poll_fn, time::Duration};
 
 use tokio::time::timeout;
 
@@ -10,9 +10,11 @@ use super::{
 };
 use crate::{
     message::SequenceNumber,
-    transport::{ReceiveError, Receiver, ReceiverExt},
+    transport::{ReceiveError, Receiver, ReceiverExt, deadline::Unanswered},
 };
 
+/// How long the first one may take to arrive. The transport may have to open a link, and to request it.
+pub(super) const FIRST_ARRIVAL: Duration = Duration::from_secs(5);
 /// How long the next one may take to arrive.
 const ARRIVAL: Duration = Duration::from_secs(1);
 
@@ -26,14 +28,15 @@ impl<Q: DeadLetterQueue> DeadLetters<Q> {
         let mut receiver = self.queue.receiver().await?;
         let mut held = Held::new(self.operation, receiver.entity_info());
         let mut found = Vec::new();
-        let (mut listed, mut is_cut) = (Ok(()), false);
+        let (mut listed, mut is_cut, mut is_silent) = (Ok(()), false, false);
         while listed.is_ok() && !is_cut && found.len() < max {
             // One more shows that the list is not complete.
             let most = Self::PAGE.min(max - found.len()).min(ListLimit::MAX + 1 - held.taken());
+            let arrival = if held.taken() == 0 { FIRST_ARRIVAL } else { ARRIVAL };
             let received = tokio::select! {
                 biased;
                 never = held.keep() => match never {},
-                received = timeout(ARRIVAL, receiver.receive_batch(most)) => received,
+                received = timeout(arrival, receiver.receive_batch(most)) => received,
             };
             let deliveries = match received {
                 Ok(Ok(deliveries)) => deliveries,
@@ -41,7 +44,10 @@ impl<Q: DeadLetterQueue> DeadLetters<Q> {
                     listed = Err(error);
                     break;
                 }
-                Err(_) => break,
+                Err(_) => {
+                    is_silent = true;
+                    break;
+                }
             };
             let now = self.clock.now().utc;
             for mut delivery in deliveries {
@@ -61,6 +67,17 @@ impl<Q: DeadLetterQueue> DeadLetters<Q> {
             }
         }
         receiver.stop();
+        if is_silent {
+            // A transport that does not end the request either may have been silent about more than the end.
+            let stopped = tokio::select! {
+                biased;
+                never = held.keep() => match never {},
+                stopped = timeout(self.operation, poll_fn(|cx| receiver.poll_stopped(cx))) => stopped,
+            };
+            if stopped.is_err() {
+                listed = Err(Unanswered::after(self.operation).into());
+            }
+        }
         held.release().await;
         listed?;
         if is_cut { Err(ListLimit::error(found)) } else { Ok(found) }

@@ -13,7 +13,7 @@ use std::{fmt, time::Duration};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::timeout;
 
-use self::{finish::finish, held::Held, pace::Pace, pass::Pass};
+use self::{browse::FIRST_ARRIVAL, finish::finish, held::Held, pace::Pace, pass::Pass};
 pub(super) use self::{held::Kept, numbers::IdHash};
 use super::{DeadLetterFilter, DeadLetterQueue, DeadLetters, Explained, Report, RunError, RunOutcome, action::Action};
 use crate::{
@@ -57,6 +57,7 @@ impl<'d, Q, A> Run<'d, Q, A> {
     }
 
     /// Sets how long the run waits for dead letters that should be there and that others may have locked: 1 s unless set.
+    /// On a transport without peek, the first dead letter is awaited for at least 5 s.
     pub fn lock_wait(mut self, lock_wait: Duration) -> Self {
         self.lock_wait = lock_wait;
         self
@@ -115,6 +116,8 @@ where
         let mut pass = Pass::new(last, report, Held::new(operation, receiver.entity_info()));
         let mut pace = Pace::new(self.rate);
         let mut failed = None;
+        // What was peeked is there. Without a peek, a first one that is slow to arrive would be taken for the end.
+        let mut wait = if last.is_some() { self.lock_wait } else { self.lock_wait.max(FIRST_ARRIVAL) };
         loop {
             let free =
                 pass.free_places(self.max_held, in_flight.len()).min(self.concurrency).saturating_sub(in_flight.len());
@@ -124,7 +127,7 @@ where
             let (most, permitted) = (pace.step().min(free).min(pass.most_received()), pace.permitted());
             let received = async {
                 permitted.await;
-                timeout(self.lock_wait, receiver.receive_batch(most)).await
+                timeout(wait, receiver.receive_batch(most)).await
             };
             tokio::select! {
                 biased;
@@ -133,6 +136,7 @@ where
                 received = received, if free > 0 && !pass.is_over => {
                     match received {
                         Ok(Ok(deliveries)) => {
+                            wait = self.lock_wait;
                             let now = self.dead.clock.now().utc;
                             let before = in_flight.len();
                             for delivery in deliveries {
