@@ -1,12 +1,13 @@
 mod deadlines;
 #[cfg(all(test, shuttle))]
 mod explored;
+mod several;
 #[cfg(test)]
 mod tests;
 mod timer;
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque, hash_map::Entry},
+    collections::{HashMap, hash_map::Entry},
     hash::{BuildHasherDefault, Hasher},
     sync::PoisonError,
     task::{Context, Poll, Waker},
@@ -14,8 +15,8 @@ use std::{
 
 use tokio::time::Instant;
 
-use self::deadlines::Deadlines;
 pub(super) use self::timer::DeadlineTimer;
+use self::{deadlines::Deadlines, several::Several};
 use super::{CallErrorKind, address::ReplyAddress};
 use crate::{
     Message,
@@ -68,16 +69,6 @@ struct Slot {
     waker: Option<Waker>,
 }
 
-/// What is known of a call that takes several replies.
-struct Several {
-    deadline: Instant,
-    /// Replies that may still come.
-    wanted: usize,
-    replies: VecDeque<Message>,
-    /// The ids of the replies, as many as are wanted at most.
-    seen: HashSet<Box<str>>,
-}
-
 impl Slot {
     /// Whether the call has not got all that it waits for.
     fn takes(&self) -> bool {
@@ -99,18 +90,6 @@ impl Slot {
                 Ok(())
             }
         }
-    }
-}
-
-impl Several {
-    fn take(&mut self, reply: Message) -> Result<(), Message> {
-        let is_over = self.wanted == 0 || Instant::now() >= self.deadline;
-        if is_over || reply.message_id().is_some_and(|id| !self.seen.insert(id.into())) {
-            return Err(reply);
-        }
-        self.wanted -= 1;
-        self.replies.push_back(reply);
-        Ok(())
     }
 }
 
@@ -167,7 +146,7 @@ impl Pending {
         wanted: usize,
         deadline: Instant,
     ) -> Result<(Key, Token, ReplyAddress), CallErrorKind> {
-        let several = Several { deadline, wanted, replies: VecDeque::new(), seen: HashSet::new() };
+        let several = Several::new(wanted, deadline);
         let mut table = self.table();
         let (key, id) = table.insert(self.limit, Some(Box::new(several)))?;
         Ok((key, id, table.address.clone()))
