@@ -44,3 +44,11 @@ pub(crate) fn disconnected(error: &impl fmt::Display, pause: Duration) {
         tracing::warn!(target: TARGET, error, retry_in_ms, suppressed, "the database of the outbox failed: the relay connects again after a pause");
     }
 }
+
+/// Another connection has the lock of the table, and does nothing.
+pub(crate) fn locked(holder: i32, idle: Duration) {
+    if let Some(suppressed) = log_limit("outbox", "OutboxLocked") {
+        let idle_for_s = idle.as_secs();
+        tracing::warn!(target: TARGET, holder, idle_for_s, suppressed, "messages of the outbox wait, and the connection that has its lock does nothing: end that process of the server if its relay is gone");
+    }
+}

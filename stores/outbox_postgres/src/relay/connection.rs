@@ -9,12 +9,26 @@ use tokio_postgres::{
     tls::{MakeTlsConnect, TlsConnect},
 };
 
+use super::holder::Backend;
 use crate::{Outbox, OutboxError, OutboxErrorKind, outbox::CHANNEL};
 
+/// The lock of the table `$1`. It has the table's number, so that its name in another schema or search path makes no difference.
+pub(super) const KEY: &str = "hashtextextended('consign outbox ' || $1::text::regclass::oid::text, 0)";
+
+/// The server closes a connection that does not answer for 30 s, and its lock ends: the process of a relay may have lost its
+/// network, or its machine.
+const SESSION: &str = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 4; \
+    SET tcp_user_timeout = '30s'";
+
 /// Opens connections.
-pub(super) struct Connector(
-    Box<dyn Fn() -> BoxFuture<'static, Result<Connection, tokio_postgres::Error>> + Send + Sync>,
-);
+pub(super) struct Connector(Box<dyn Fn() -> BoxFuture<'static, Result<Opened, tokio_postgres::Error>> + Send + Sync>);
+
+/// A connection that is not prepared.
+struct Opened {
+    client: Client,
+    arrived: Arc<Notify>,
+    driver: Driver,
+}
 
 impl Connector {
     pub(super) fn new<T>(config: Config, tls: T) -> Self
@@ -40,7 +54,7 @@ impl Connector {
                     // The waiting relay finds the connection closed.
                     notified.notify_one();
                 });
-                Ok(Connection { client, arrived, driver })
+                Ok(Opened { client, arrived, driver: Driver(driver) })
             })
         }))
     }
@@ -49,11 +63,12 @@ impl Connector {
     /// otherwise leave it running, and the lock of its connection taken, until it ends.
     pub(super) async fn connect(&self, outbox: &Outbox, limit: Duration) -> Result<Connection, OutboxError> {
         within(limit, async {
-            let connection = (self.0)().await?;
-            outbox.check_version(&connection.client).await?;
+            let Opened { client, arrived, driver } = (self.0)().await?;
+            outbox.check_version(&client).await?;
             let limit = limit.as_millis();
-            connection.client.batch_execute(&format!("SET statement_timeout = {limit}; LISTEN {CHANNEL}")).await?;
-            Ok(connection)
+            client.batch_execute(&format!("SET statement_timeout = {limit}; {SESSION}; LISTEN {CHANNEL}")).await?;
+            let backend = Backend::of(&client).await?;
+            Ok(Connection { client, arrived, backend, _driver: driver })
         })
         .await
     }
@@ -63,24 +78,27 @@ pub(super) struct Connection {
     pub(super) client: Client,
     /// A message may have been added.
     pub(super) arrived: Arc<Notify>,
-    driver: JoinHandle<()>,
+    /// The process of the server.
+    pub(super) backend: Backend,
+    _driver: Driver,
 }
 
 impl Connection {
     /// Locks the table for this relay, as long as the connection lasts. `false` if another relay has the lock.
     pub(super) async fn lock(&self, outbox: &Outbox, limit: Duration) -> Result<bool, OutboxError> {
-        // The table's number, so that its name in another schema or search path makes no difference.
-        let sql =
-            "SELECT pg_try_advisory_lock(hashtextextended('consign outbox ' || $1::text::regclass::oid::text, 0))";
-        let row = within(limit, async { Ok(self.client.query_one(sql, &[&outbox.table.quoted()]).await?) }).await?;
+        let sql = format!("SELECT pg_try_advisory_lock({KEY})");
+        let row = within(limit, async { Ok(self.client.query_one(&sql, &[&outbox.table.quoted()]).await?) }).await?;
         Ok(row.try_get(0)?)
     }
 }
 
-impl Drop for Connection {
+/// The task of a connection.
+struct Driver(JoinHandle<()>);
+
+impl Drop for Driver {
     /// Closes the connection at once. The lock ends with it.
     fn drop(&mut self) {
-        self.driver.abort();
+        self.0.abort();
     }
 }
 

@@ -1,4 +1,5 @@
 mod connection;
+mod holder;
 mod pauses;
 mod rows;
 #[cfg(feature = "postgres")]
@@ -26,6 +27,7 @@ pub use self::same_database::SameDatabase;
 pub use self::senders::Senders;
 use self::{
     connection::{Connection, Connector, within},
+    holder::{Backend, WaitingForLock},
     pauses::{Pauses, Selection},
     rows::{Outcome, Report, Waiting},
 };
@@ -34,10 +36,14 @@ use crate::{Destinations, Outbox, OutboxError, OutboxErrorKind, log};
 /// PostgreSQL counts the milliseconds of a statement in 31 bits.
 const LONGEST_SEND: Duration = Duration::from_secs(24 * 24 * 3_600);
 
+/// A relay that has the lock, and asks the database for nothing for as long, may have lost its connection.
+const IDLE: Duration = Duration::from_secs(60);
+
 /// Sends the messages of an [`Outbox`], in the order of their rows for each destination and session.
 ///
 /// Run one in each process of the application: a lock in the database lets one of them send. If its process ends, or its
-/// connection breaks, the next one continues within the [poll interval](Relay::poll_interval).
+/// connection is closed, the next one continues within the [poll interval](Relay::poll_interval). A connection that breaks without a
+/// word is closed by the server after 30 s; the relay that had it replaces it after 10 s.
 pub struct Relay<M> {
     mode: M,
     connector: Connector,
@@ -184,6 +190,7 @@ impl<M: RelayMode> Relay<M> {
     pub async fn run_until(mut self, shutdown: impl Future<Output = ()> + Send) -> Result<Relayed, OutboxError> {
         let mut shutdown = pin!(shutdown);
         let mut failures = 0_u32;
+        let mut before = None;
         loop {
             let mut is_waiting = false;
             let connecting = self.connector.connect(&self.to.outbox, self.to.timeout);
@@ -194,7 +201,8 @@ impl<M: RelayMode> Relay<M> {
             };
             let ended = match connected {
                 Ok(mut connection) => {
-                    self.serve(&mut connection, shutdown.as_mut(), &mut failures, &mut is_waiting).await
+                    let last = before.replace(connection.backend.clone());
+                    self.serve(&mut connection, last, shutdown.as_mut(), (&mut failures, &mut is_waiting)).await
                 }
                 Err(error) => Err(error),
             };
@@ -221,15 +229,17 @@ impl<M: RelayMode> Relay<M> {
     async fn serve<S>(
         &mut self,
         connection: &mut Connection,
+        before: Option<Backend>,
         mut shutdown: Pin<&mut S>,
-        failures: &mut u32,
-        is_waiting: &mut bool,
+        (failures, is_waiting): (&mut u32, &mut bool),
     ) -> Result<(), OutboxError>
     where
         S: Future<Output = ()> + Send,
     {
+        let mut waiting = WaitingForLock::new(before, IDLE.max(self.poll).saturating_add(self.to.send_timeout));
         while !connection.lock(&self.to.outbox, self.to.timeout).await? {
             *is_waiting = true;
+            waiting.refused(connection, &self.to.outbox, self.to.timeout).await?;
             tokio::select! {
                 biased;
                 () = &mut shutdown => return Ok(()),

@@ -6,4 +6,5 @@ mod failing;
 mod kills;
 mod relays;
 mod same_database;
+mod silent;
 mod support;
