@@ -6,7 +6,8 @@ use std::{
 
 use consign::middleware::dedup::{StoreError, StoreErrorKind};
 use deadpool_postgres::{
-    ClientWrapper, Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod,
+    ClientWrapper, ConfigConnectImpl, Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError,
+    RecyclingMethod,
 };
 use tokio::time::{Instant, timeout};
 use tokio_postgres::{
@@ -15,6 +16,8 @@ use tokio_postgres::{
     tls::{MakeTlsConnect, TlsConnect},
     types::ToSql,
 };
+
+use crate::hosts::Hosts;
 
 pub(crate) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
@@ -51,7 +54,8 @@ impl Connections {
         let prepare = Hook::async_fn(|client: &mut ClientWrapper, _| {
             Box::pin(async move { client.batch_execute(Self::SESSION).await.map_err(HookError::Backend) })
         });
-        let pool = Pool::builder(Manager::from_config(config, tls, recycling));
+        let hosts = Hosts { connect: Box::new(ConfigConnectImpl { tls }), timeout };
+        let pool = Pool::builder(Manager::from_connect(config, hosts, recycling));
         let pool = pool.max_size(connections).post_create(prepare).pre_recycle(check(timeout / 5)).build();
         let pool = pool.map_err(|error| StoreError::new(StoreErrorKind::Unavailable).with_source(error))?;
         Ok(Self { pool, timeout })

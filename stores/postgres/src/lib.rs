@@ -81,6 +81,10 @@
 //!
 //! # Connections
 //!
+//! Several hosts are tried in their order, and so are the addresses of a name. One that does not accept the connection and answer
+//! on it is left for the next one after `connect_timeout`, or otherwise after an equal part of what is left of
+//! [`timeout`](Builder::timeout).
+//!
 //! A store has connections of its own, [4](Builder::CONNECTIONS) at most by default, and waits for no lock longer than a
 //! second. `commit_in` is a statement in a transaction of your own, and waits as long as yours do. The crate requires
 //! PostgreSQL 13 or later, and a tokio runtime with I/O and time.
@@ -88,6 +92,7 @@
 
 mod builder;
 mod connections;
+mod hosts;
 mod statements;
 mod store;
 mod table;

@@ -97,6 +97,27 @@ async fn an_unreported_reservation_is_forgotten() {
     panic!("it is still reserved");
 }
 
+async fn server() -> SocketAddr {
+    let config = support::config();
+    let (Some(Host::Tcp(host)), Some(port)) = (config.get_hosts().first(), config.get_ports().first()) else {
+        panic!("CONSIGN_POSTGRES names a host and a port")
+    };
+    lookup_host((host.as_str(), *port)).await.unwrap().next().unwrap()
+}
+
+/// The configuration of a store over the table, with other servers.
+fn through(bench: &Bench, ports: &[u16]) -> Config {
+    let (config, mut through) = (support::config(), Config::new());
+    for port in ports {
+        through.host("127.0.0.1").port(*port);
+    }
+    through.application_name(&bench.name).user(config.get_user().unwrap()).dbname(config.get_dbname().unwrap());
+    if let Some(password) = config.get_password() {
+        through.password(password);
+    }
+    through
+}
+
 /// A firewall before the database: it forgets the connections that there are, and does not tell the two ends.
 struct Firewall {
     port: u16,
@@ -133,18 +154,8 @@ impl Firewall {
 #[tokio::test]
 async fn idle_connections_that_a_firewall_has_dropped_silently_are_replaced() {
     let bench = Bench::new().await;
-    let config = support::config();
-    let (Some(Host::Tcp(host)), Some(port)) = (config.get_hosts().first(), config.get_ports().first()) else {
-        panic!("CONSIGN_POSTGRES names a host and a port")
-    };
-    let to = lookup_host((host.as_str(), *port)).await.unwrap().next().unwrap();
-    let firewall = Firewall::new(to).await;
-    let mut through = Config::new();
-    through.host("127.0.0.1").port(firewall.port).application_name(&bench.name);
-    through.user(config.get_user().unwrap()).dbname(config.get_dbname().unwrap());
-    if let Some(password) = config.get_password() {
-        through.password(password);
-    }
+    let firewall = Firewall::new(server().await).await;
+    let through = through(&bench, &[firewall.port]);
     let table = Table::new(&bench.name).unwrap();
     let store = PostgresStore::builder(WINDOW).table(table).connect(through, NoTls).await.unwrap();
     let ids: Vec<_> = (0..8_u8).map(|id| [id]).collect();
@@ -160,6 +171,18 @@ async fn idle_connections_that_a_firewall_has_dropped_silently_are_replaced() {
     for id in &ids {
         assert!(is_committed(bench.store(), id).await);
     }
+}
+
+/// Rules: W-35.
+#[tokio::test]
+async fn a_host_that_accepts_connections_and_does_not_answer_is_left_for_the_next_one() {
+    let bench = Bench::new().await;
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let ports = [silent.local_addr().unwrap().port(), server().await.port()];
+    let builder = PostgresStore::builder(WINDOW).table(Table::new(&bench.name).unwrap()).timeout(Duration::from_secs(2));
+    let store = builder.connect(through(&bench, &ports), NoTls).await.unwrap();
+    store.commit(&reserve(&store, b"a").await).await.unwrap();
+    assert!(is_committed(bench.store(), b"a").await);
 }
 
 async fn connect(port: u16) -> StoreError {
