@@ -12,7 +12,7 @@ use deadpool_postgres::{
 use tokio::time::{Instant, timeout};
 use tokio_postgres::{
     Config, Error, Row, Socket,
-    error::SqlState,
+    error::{DbError, Severity, SqlState},
     tls::{MakeTlsConnect, TlsConnect},
     types::ToSql,
 };
@@ -141,9 +141,8 @@ fn check(limit: Duration) -> Hook {
 impl Failure {
     /// Returns whether the connection is lost, or unusable.
     fn is_of_connection(&self) -> bool {
-        let ends = [&SqlState::ADMIN_SHUTDOWN, &SqlState::CRASH_SHUTDOWN, &SqlState::IDLE_SESSION_TIMEOUT];
         match self {
-            Self::Database(error) => error.as_db_error().is_none_or(|error| ends.contains(&error.code())),
+            Self::Database(error) => error.as_db_error().is_none_or(is_end),
             Self::NoAnswer(missing) => *missing == NoAnswer::TooLate,
             Self::Pool(_) => false,
         }
@@ -153,6 +152,24 @@ impl Failure {
     pub(crate) fn is_locked(&self) -> bool {
         matches!(self, Self::Database(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE))
     }
+}
+
+/// Returns whether the server has ended the connection, or refuses it for now.
+fn is_end(error: &DbError) -> bool {
+    let state = error.code();
+    let ends = [
+        // The server is no longer the primary: another connection may lead to that.
+        &SqlState::READ_ONLY_SQL_TRANSACTION,
+        &SqlState::ADMIN_SHUTDOWN,
+        &SqlState::CRASH_SHUTDOWN,
+        &SqlState::CANNOT_CONNECT_NOW,
+        &SqlState::IDLE_SESSION_TIMEOUT,
+        &SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+    ];
+    // The server refuses a user, a database, a right or an option of the configuration in the same way.
+    let is_refused = ["0A", "22", "28", "3D", "42"].iter().any(|class| state.code().starts_with(class));
+    let is_fatal = matches!(error.parsed_severity(), Some(Severity::Fatal | Severity::Panic)) && !is_refused;
+    is_fatal || ends.contains(&state) || state.code().starts_with("08")
 }
 
 impl From<Error> for Failure {

@@ -7,7 +7,7 @@ use consign_postgres::Postgres;
 use tokio::time::timeout;
 use tokio_postgres::{
     Client,
-    error::SqlState,
+    error::{Severity, SqlState},
     types::{ToSql, Type},
 };
 
@@ -113,8 +113,13 @@ impl SameDatabase {
 
 /// Returns whether the server refused a statement, and the connection is still usable.
 fn is_of_statement(error: &tokio_postgres::Error) -> bool {
-    // Class 08 is a lost connection, and 57P01 and the like the end of the server.
-    error.code().is_some_and(|code| !["08", "57P"].iter().any(|class| code.code().starts_with(class)))
+    // Class 08 is a lost connection, and 57P01 and the like the end of the server. 25006 is that of a server that is no longer the
+    // primary, to which another connection may lead. 25P03 has ended the connection, as each fatal error.
+    let ends = ["08", "57P", "25006", "25P03"];
+    error.as_db_error().is_some_and(|error| {
+        let is_fatal = matches!(error.parsed_severity(), Some(Severity::Fatal | Severity::Panic));
+        !is_fatal && !ends.iter().any(|end| error.code().code().starts_with(end))
+    })
 }
 
 /// Records that a message is refused, or has failed. Returns `false` if the server refuses that: the destination pauses, so that

@@ -198,3 +198,32 @@ async fn a_result_that_cannot_be_recorded_delays_no_other_destination() {
         queues.end().await;
     }
 }
+
+/// As after a failover that has left the old primary running.
+///
+/// Rules: X-45.
+#[tokio::test]
+async fn a_connection_to_a_server_that_is_read_only_is_replaced() {
+    let mut queues = Queues::new().await;
+    queues.postgres.create_queue("orders", QueueSettings::default()).await.unwrap();
+    let running = Running::start(queues.relay());
+    queues.bench.add("orders", [message("a")]).await;
+    assert_eq!(queues.receive("orders").await, "a");
+    let name = queues.bench.name.clone();
+    let read_only = format!(
+        "CREATE FUNCTION {name}_read_only() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+           IF (SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()) < TG_ARGV[0]::timestamptz THEN \
+             RAISE EXCEPTION USING ERRCODE = '25006'; \
+           END IF; RETURN NULL; \
+         END $$; \
+         DO $$ BEGIN EXECUTE format('CREATE TRIGGER read_only BEFORE UPDATE OR DELETE ON {name} \
+           EXECUTE FUNCTION {name}_read_only(%L)', clock_timestamp()); END $$"
+    );
+    queues.bench.client.batch_execute(&read_only).await.unwrap();
+    queues.bench.add("orders", [message("b")]).await;
+    assert_eq!(queues.receive("orders").await, "b");
+    queues.bench.until_sent().await;
+    assert_eq!(running.stop().await.sent, 2);
+    queues.bench.client.batch_execute(&format!("DROP FUNCTION {name}_read_only CASCADE")).await.unwrap();
+    queues.end().await;
+}

@@ -185,6 +185,33 @@ async fn a_host_that_accepts_connections_and_does_not_answer_is_left_for_the_nex
     assert!(is_committed(bench.store(), b"a").await);
 }
 
+/// The statements that refuse writes by the connections that there are now.
+fn read_only(name: &str) -> String {
+    format!(
+        "CREATE FUNCTION {name}_read_only() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+           IF (SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()) < TG_ARGV[0]::timestamptz THEN \
+             RAISE EXCEPTION USING ERRCODE = '25006'; \
+           END IF; RETURN NULL; \
+         END $$; \
+         DO $$ BEGIN EXECUTE format('CREATE TRIGGER read_only BEFORE INSERT OR UPDATE OR DELETE ON {name} \
+           EXECUTE FUNCTION {name}_read_only(%L)', clock_timestamp()); END $$"
+    )
+}
+
+/// As after a failover that has left the old primary running.
+///
+/// Rules: W-35.
+#[tokio::test]
+async fn a_connection_to_a_server_that_is_read_only_is_replaced() {
+    let bench = Bench::new().await;
+    let store = bench.open(|builder| builder.connections(1)).await;
+    // The first store over the table has its connection too.
+    bench.client.batch_execute(&read_only(&bench.name)).await.unwrap();
+    let begun = begin(&store, b"a").await;
+    bench.client.batch_execute(&format!("DROP FUNCTION {}_read_only CASCADE", bench.name)).await.unwrap();
+    assert!(matches!(begun, Begin::New(_)));
+}
+
 async fn connect(port: u16) -> StoreError {
     let mut config = Config::new();
     config.host("127.0.0.1").port(port).user("nobody");
