@@ -9,7 +9,7 @@ use deadpool_postgres::{
     ClientWrapper, ConfigConnectImpl, Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError,
     RecyclingMethod,
 };
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_postgres::{
     Config, Error, Row, Socket,
     error::{DbError, Severity, SqlState},
@@ -31,6 +31,8 @@ pub(crate) struct Connections {
 #[derive(Debug)]
 pub(crate) enum Failure {
     Database(Error),
+    /// No connection was opened, so nothing was executed.
+    NotConnected(Error),
     Pool(PoolError),
     NoAnswer(NoAnswer),
 }
@@ -42,6 +44,9 @@ impl Connections {
 
     /// A connection that was not used for as long is checked before its next use.
     const IDLE: Duration = Duration::from_secs(1);
+
+    /// The first and the longest pause after a connection could not be opened.
+    const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
 
     pub(crate) fn new<T>(config: Config, tls: T, connections: usize, timeout: Duration) -> Result<Self, StoreError>
     where
@@ -84,7 +89,7 @@ impl Connections {
     }
 
     async fn try_once(&self, statement: &str, parameters: Parameters<'_>) -> Result<Option<Row>, Failure> {
-        let client = self.client().await?;
+        let (began, client) = (std::time::Instant::now(), self.client().await?);
         let asked = async {
             let prepared = client.prepare_cached(statement).await?;
             client.query_opt(&prepared, parameters).await
@@ -96,6 +101,8 @@ impl Connections {
         if answer.as_ref().is_err_and(Failure::is_of_connection) {
             // The next user would fail too: the loss is not detected at once.
             drop(Object::take(client));
+            // Idle ones may have been lost with it. What was in use meanwhile shows that itself.
+            drop(self.pool.retain(|_, metrics| metrics.recycled.unwrap_or(metrics.created) >= began));
         }
         answer
     }
@@ -107,8 +114,25 @@ impl Connections {
         Ok(ran.map_err(|_| Failure::NoAnswer(NoAnswer::TooLate))??)
     }
 
+    /// Returns a connection. One that cannot be opened for now is tried again: the database may be restarting.
     async fn client(&self) -> Result<Object, Failure> {
-        Ok(timeout(self.timeout, self.pool.get()).await.map_err(|_| Failure::NoAnswer(NoAnswer::TooLate))??)
+        let deadline = Instant::now() + self.timeout;
+        let (mut pause, longest) = Self::PAUSES;
+        let mut failed = None;
+        loop {
+            match timeout_at(deadline, self.pool.get()).await.map(|client| client.map_err(Failure::from)) {
+                Ok(Err(failure)) if failure.may_open_later() => {
+                    if Instant::now() + pause >= deadline {
+                        return Err(failure);
+                    }
+                    failed = Some(failure);
+                }
+                Ok(client) => return client,
+                Err(_) => return Err(failed.unwrap_or(Failure::NoAnswer(NoAnswer::TooLate))),
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(longest);
+        }
     }
 }
 
@@ -144,8 +168,13 @@ impl Failure {
         match self {
             Self::Database(error) => error.as_db_error().is_none_or(is_end),
             Self::NoAnswer(missing) => *missing == NoAnswer::TooLate,
-            Self::Pool(_) => false,
+            Self::NotConnected(_) | Self::Pool(_) => false,
         }
+    }
+
+    /// Returns whether a connection could not be opened, and the next one may be.
+    fn may_open_later(&self) -> bool {
+        matches!(self, Self::NotConnected(error) if error.as_db_error().is_none_or(is_end))
     }
 
     /// Returns whether another transaction had a row locked for too long.
@@ -181,7 +210,9 @@ impl From<Error> for Failure {
 impl From<PoolError> for Failure {
     fn from(error: PoolError) -> Self {
         match error {
-            PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => Self::Database(error),
+            PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => {
+                Self::NotConnected(error)
+            }
             error => Self::Pool(error),
         }
     }
@@ -191,7 +222,7 @@ impl From<Failure> for StoreError {
     fn from(failure: Failure) -> Self {
         let unavailable = Self::new(StoreErrorKind::Unavailable);
         match failure {
-            Failure::Database(error) => unavailable.with_source(error),
+            Failure::Database(error) | Failure::NotConnected(error) => unavailable.with_source(error),
             Failure::Pool(error) => unavailable.with_source(error),
             Failure::NoAnswer(error) => unavailable.with_source(error),
         }

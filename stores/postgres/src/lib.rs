@@ -73,9 +73,10 @@
 //! A failure is a [`StoreError`](consign::middleware::dedup::StoreError) whose source is tokio-postgres's error, [`NoAnswer`],
 //! or that of the pool. A statement whose connection was lost is run once more on another one. A connection that was idle for a
 //! second is checked first, by an empty statement, and replaced if it does not answer within a fifth of
-//! [`timeout`](Builder::timeout). So a restart of the database, or a firewall that ends idle connections, with or without a
-//! word, causes no failure. Each request has a time limit. A connection that becomes silent during a statement is a failure of
-//! that request.
+//! [`timeout`](Builder::timeout). A connection that cannot be opened is tried again, after pauses of 50 to 500 ms, until
+//! `timeout` is over. So a restart of the database that takes less than that, or a firewall that ends idle connections, with or
+//! without a word, causes no failure. Each request has a time limit. A connection that becomes silent during a statement is a
+//! failure of that request.
 //!
 //! A reservation whose answer was lost, or whose call was dropped, is forgotten in the background.
 //!

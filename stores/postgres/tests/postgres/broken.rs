@@ -9,6 +9,7 @@ use std::{
 };
 
 use consign::middleware::dedup::{Begin, DedupStore, StoreError, StoreErrorKind};
+use consign_conformance::faults::Proxy;
 use consign_store_postgres::{
     NoAnswer, PostgresStore, Table,
     tokio_postgres::{Config, NoTls, config::Host},
@@ -182,6 +183,24 @@ async fn a_host_that_accepts_connections_and_does_not_answer_is_left_for_the_nex
     let builder = PostgresStore::builder(WINDOW).table(Table::new(&bench.name).unwrap()).timeout(Duration::from_secs(2));
     let store = builder.connect(through(&bench, &ports), NoTls).await.unwrap();
     store.commit(&reserve(&store, b"a").await).await.unwrap();
+    assert!(is_committed(bench.store(), b"a").await);
+}
+
+/// Rules: W-35.
+#[tokio::test]
+async fn a_commit_during_a_restart_of_the_database_waits_for_its_end() {
+    let bench = Bench::new().await;
+    let proxy = Proxy::to(server().await).await.unwrap();
+    let builder = PostgresStore::builder(WINDOW).table(Table::new(&bench.name).unwrap());
+    let store = builder.connect(through(&bench, &[proxy.address().port()]), NoTls).await.unwrap();
+    let token = reserve(&store, b"a").await;
+    proxy.refuse(true);
+    proxy.cut();
+    let (committed, ()) = tokio::join!(store.commit(&token), async {
+        sleep(Duration::from_secs(2)).await;
+        proxy.refuse(false);
+    });
+    committed.unwrap();
     assert!(is_committed(bench.store(), b"a").await);
 }
 
