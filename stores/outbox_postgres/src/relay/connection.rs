@@ -9,7 +9,7 @@ use tokio_postgres::{
     tls::{MakeTlsConnect, TlsConnect},
 };
 
-use super::holder::Backend;
+use super::{holder::Backend, hosts::first};
 use crate::{Outbox, OutboxError, OutboxErrorKind, outbox::CHANNEL};
 
 /// The lock of the table `$1`. It has the table's number, so that its name in another schema or search path makes no difference.
@@ -21,7 +21,10 @@ const SESSION: &str = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval
     SET tcp_user_timeout = '30s'";
 
 /// Opens connections.
-pub(super) struct Connector(Box<dyn Fn() -> BoxFuture<'static, Result<Opened, tokio_postgres::Error>> + Send + Sync>);
+pub(super) struct Connector {
+    config: Config,
+    open: Box<dyn Fn(Config) -> BoxFuture<'static, Result<Opened, tokio_postgres::Error>> + Send + Sync>,
+}
 
 /// A connection that is not prepared.
 struct Opened {
@@ -38,8 +41,8 @@ impl Connector {
         T::TlsConnect: Send + Sync,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
-        Self(Box::new(move || {
-            let (config, tls) = (config.clone(), tls.clone());
+        let open = Box::new(move |config: Config| -> BoxFuture<'static, _> {
+            let tls = tls.clone();
             Box::pin(async move {
                 let (client, mut connection) = config.connect(tls).await?;
                 let arrived = Arc::new(Notify::new());
@@ -56,14 +59,15 @@ impl Connector {
                 });
                 Ok(Opened { client, arrived, driver: Driver(driver) })
             })
-        }))
+        });
+        Self { config, open }
     }
 
     /// Opens a connection that listens. The server ends a statement that takes longer than the limit: a relay that gives up would
     /// otherwise leave it running, and the lock of its connection taken, until it ends.
     pub(super) async fn connect(&self, outbox: &Outbox, limit: Duration) -> Result<Connection, OutboxError> {
         within(limit, async {
-            let Opened { client, arrived, driver } = (self.0)().await?;
+            let Opened { client, arrived, driver } = first(&self.config, limit, &self.open).await?;
             outbox.check_version(&client).await?;
             let limit = limit.as_millis();
             client.batch_execute(&format!("SET statement_timeout = {limit}; {SESSION}; LISTEN {CHANNEL}")).await?;

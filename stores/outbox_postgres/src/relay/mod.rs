@@ -1,5 +1,6 @@
 mod connection;
 mod holder;
+mod hosts;
 mod pauses;
 mod rows;
 #[cfg(feature = "postgres")]
@@ -91,7 +92,9 @@ const MOST_UNDELETED: usize = 10_000;
 
 impl<D: Destinations> Relay<Senders<D>> {
     /// Creates a relay that sends by a transport, by one sender, or by one stack: at least once. It connects to the database of
-    /// `config` when it is run; `tls` is [`NoTls`](tokio_postgres::NoTls) or a TLS connector.
+    /// `config` when it is run; `tls` is [`NoTls`](tokio_postgres::NoTls) or a TLS connector. Several hosts are tried in their
+    /// order. One that does not accept the connection and answer on it is left for the next one after `connect_timeout`, or
+    /// otherwise after an equal part of 10 s.
     pub fn new<T>(outbox: Outbox, config: Config, tls: T, destinations: D) -> Self
     where
         T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,

@@ -94,3 +94,15 @@ async fn a_relay_ends_its_connection_that_was_lost_silently() {
     assert_eq!(running.stop().await.sent, 1);
     bench.end().await;
 }
+
+/// Rules: X-41.
+#[tokio::test]
+async fn a_host_that_accepts_connections_and_does_not_answer_is_left_for_the_next_one() {
+    let mut bench = Bench::new().await;
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let running = start(&bench, &[silent.local_addr().unwrap().port(), server().await.port()]).await;
+    bench.add("orders", [message("a")]).await;
+    bench.until_sent().await;
+    running.stop().await;
+    bench.end().await;
+}
