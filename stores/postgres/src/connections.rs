@@ -17,7 +17,7 @@ use tokio_postgres::{
     types::ToSql,
 };
 
-use crate::hosts::Hosts;
+use crate::{cancel::Canceller, hosts::Hosts};
 
 pub(crate) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
@@ -25,6 +25,7 @@ pub(crate) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 pub(crate) struct Connections {
     pool: Pool,
     timeout: Duration,
+    canceller: Canceller,
 }
 
 /// Why there is no answer.
@@ -45,25 +46,33 @@ impl Connections {
     /// A connection that was not used for as long is checked before its next use.
     const IDLE: Duration = Duration::from_secs(1);
 
+    /// How much longer than a store waits for it, a statement may take.
+    const GRACE: Duration = Duration::from_millis(500);
+
     /// The first and the longest pause after a connection could not be opened.
     const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(500));
 
     pub(crate) fn new<T>(config: Config, tls: T, connections: usize, timeout: Duration) -> Result<Self, StoreError>
     where
         T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
-        T::Stream: Send + Sync,
+        T::Stream: Send + Sync + 'static,
         T::TlsConnect: Send + Sync,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let prepare = Hook::async_fn(|client: &mut ClientWrapper, _| {
-            Box::pin(async move { client.batch_execute(Self::SESSION).await.map_err(HookError::Backend) })
+        // The server ends a statement that is given up, also if the request to cancel it is lost.
+        let limit = timeout.saturating_add(Self::GRACE).as_millis().min(i32::MAX.cast_unsigned().into());
+        let session = Arc::new(format!("{}; SET statement_timeout = {limit}", Self::SESSION));
+        let prepare = Hook::async_fn(move |client: &mut ClientWrapper, _| {
+            let session = Arc::clone(&session);
+            Box::pin(async move { client.batch_execute(&session).await.map_err(HookError::Backend) })
         });
+        let canceller = Canceller::new(tls.clone());
         let hosts = Hosts { connect: Box::new(ConfigConnectImpl { tls }), timeout };
         let pool = Pool::builder(Manager::from_connect(config, hosts, recycling));
         let pool = pool.max_size(connections).post_create(prepare).pre_recycle(check(timeout / 5)).build();
         let pool = pool.map_err(|error| StoreError::new(StoreErrorKind::Unavailable).with_source(error))?;
-        Ok(Self { pool, timeout })
+        Ok(Self { pool, timeout, canceller })
     }
 
     /// Returns the row of a statement.
@@ -98,20 +107,34 @@ impl Connections {
             Ok(answer) => answer.map_err(Failure::Database),
             Err(_) => Err(Failure::NoAnswer(NoAnswer::TooLate)),
         };
+        self.release(client, began, answer)
+    }
+
+    /// Runs several statements without parameters in one transaction.
+    pub(crate) async fn run(&self, statements: &str) -> Result<(), Failure> {
+        let (began, client) = (std::time::Instant::now(), self.client().await?);
+        let ran = timeout(self.timeout, client.batch_execute(statements)).await;
+        let answer = ran.map_or(Err(Failure::NoAnswer(NoAnswer::TooLate)), |ran| ran.map_err(Failure::Database));
+        self.release(client, began, answer)
+    }
+
+    /// Returns a connection to the pool, unless it is lost.
+    fn release<T>(
+        &self,
+        client: Object,
+        began: std::time::Instant,
+        answer: Result<T, Failure>,
+    ) -> Result<T, Failure> {
         if answer.as_ref().is_err_and(Failure::is_of_connection) {
+            if matches!(answer, Err(Failure::NoAnswer(_))) {
+                self.canceller.cancel(client.cancel_token());
+            }
             // The next user would fail too: the loss is not detected at once.
             drop(Object::take(client));
             // Idle ones may have been lost with it. What was in use meanwhile shows that itself.
             drop(self.pool.retain(|_, metrics| metrics.recycled.unwrap_or(metrics.created) >= began));
         }
         answer
-    }
-
-    /// Runs several statements without parameters in one transaction.
-    pub(crate) async fn run(&self, statements: &str) -> Result<(), Failure> {
-        let client = self.client().await?;
-        let ran = timeout(self.timeout, client.batch_execute(statements)).await;
-        Ok(ran.map_err(|_| Failure::NoAnswer(NoAnswer::TooLate))??)
     }
 
     /// Returns a connection. One that cannot be opened for now is tried again: the database may be restarting.

@@ -66,7 +66,7 @@
 //!
 //! Leases and windows use the database's clock, to the microsecond. Only the disk limits the number of ids, and no id is
 //! forgotten before its window ends. One in 16 reservations, and one in 16 calls of `commit_in`, deletes at most 64 expired ids,
-//! the oldest first. `commit_in` does it in the background, outside of your transaction.
+//! the oldest first, in the background and outside of your transaction.
 //!
 //! # Failure
 //!
@@ -75,8 +75,8 @@
 //! second is checked first, by an empty statement, and replaced if it does not answer within a fifth of
 //! [`timeout`](Builder::timeout). A connection that cannot be opened is tried again, after pauses of 50 to 500 ms, until
 //! `timeout` is over. So a restart of the database that takes less than that, or a firewall that ends idle connections, with or
-//! without a word, causes no failure. Each request has a time limit. A connection that becomes silent during a statement is a
-//! failure of that request.
+//! without a word, causes no failure. Each request has a time limit, and its statement is cancelled at
+//! the server. A connection that becomes silent during a statement is a failure of that request.
 //!
 //! A reservation whose answer was lost, or whose call was dropped, is forgotten in the background.
 //!
@@ -92,6 +92,7 @@
 #![forbid(unsafe_code)]
 
 mod builder;
+mod cancel;
 mod connections;
 mod hosts;
 mod statements;

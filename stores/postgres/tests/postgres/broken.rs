@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use consign::middleware::dedup::{Begin, DedupStore, StoreError, StoreErrorKind};
+use consign::middleware::dedup::{Begin, DedupKey, DedupStore, StoreError, StoreErrorKind};
 use consign_conformance::faults::Proxy;
 use consign_store_postgres::{
     NoAnswer, PostgresStore, Table,
@@ -19,11 +19,11 @@ use tokio::{
     io::copy_bidirectional,
     net::{TcpListener, TcpStream, lookup_host},
     sync::watch,
-    time::{Instant, sleep},
+    time::{Instant, sleep, timeout},
 };
 
 use crate::{
-    cases::{WINDOW, begin, is_committed, reserve},
+    cases::{LEASE, WINDOW, begin, is_committed, reserve},
     support::{self, Bench},
 };
 
@@ -264,4 +264,31 @@ async fn a_request_that_waits_too_long_is_unavailable_and_the_next_one_has_anoth
     .await;
     while impatient.commit(&token).await.is_err() {}
     assert!(is_committed(bench.store(), b"a").await);
+}
+
+/// Rules: W-09.
+#[tokio::test]
+async fn the_server_ends_a_statement_that_is_given_up() {
+    let bench = Bench::new().await;
+    let name = &bench.name;
+    let store = bench.open(|builder| builder.timeout(Duration::from_millis(200))).await;
+    let slow = format!(
+        "CREATE FUNCTION {name}_slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(60); RETURN NULL; END $$; \
+         CREATE TRIGGER slow BEFORE INSERT ON {name} EXECUTE FUNCTION {name}_slow()"
+    );
+    bench.client.batch_execute(&slow).await.unwrap();
+    for id in 0..10_u8 {
+        let begun = store.begin(DedupKey::new("orders", &[id]), LEASE).await;
+        assert_eq!(begun.unwrap_err().kind(), StoreErrorKind::Unavailable);
+    }
+    let active = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND state = 'active'";
+    let ended = async {
+        while bench.client.query_one(active, &[name]).await.unwrap().get::<_, i64>(0) > 0 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let is_in_time = timeout(Duration::from_secs(20), ended).await.is_ok();
+    bench.end_connections_of_stores().await;
+    bench.client.batch_execute(&format!("DROP FUNCTION {name}_slow CASCADE")).await.unwrap();
+    assert!(is_in_time, "statements go on");
 }
