@@ -72,7 +72,8 @@
 //! # Threads
 //!
 //! A store has one thread of its own, which does all reading and writing. At most 1,024 requests wait for it; a further call
-//! waits until one is done. Dropping the store waits for the write in progress.
+//! waits until one is done. Each call ends at [`Builder::timeout`], 5 s by default, so it requires a tokio runtime with time.
+//! Dropping the store waits for the write in progress.
 #![forbid(unsafe_code)]
 
 mod file;
@@ -88,7 +89,10 @@ use consign::{
     rpc::{RecordedReply, ReplyStore},
     time::{Clock, SystemClock},
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::timeout,
+};
 
 use crate::{
     file::File,
@@ -102,6 +106,7 @@ pub use crate::{file::UnknownFormat, request::RedbToken};
 pub struct RedbStore<C = SystemClock> {
     secret: [u8; 16],
     clock: C,
+    timeout: Duration,
     requests: Option<mpsc::Sender<Request>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -113,6 +118,7 @@ pub struct Builder<C = SystemClock> {
     window: Duration,
     max_ids: u64,
     max_reply_bytes: u64,
+    timeout: Duration,
     clock: C,
 }
 
@@ -126,6 +132,9 @@ impl RedbStore {
     /// The maximum of reserved ids. A further one is refused as [`Full`](StoreErrorKind::Full).
     pub const MAX_RESERVED: usize = reserved::Reserved::MOST;
 
+    /// How long a request waits for the disk by default.
+    pub const TIMEOUT: Duration = Duration::from_secs(5);
+
     /// Opens a file, or creates it. An id is known for `window` after its commit, and a reply is kept for as long, in whole
     /// milliseconds. It reads and writes, and so blocks for a few milliseconds.
     ///
@@ -138,7 +147,7 @@ impl RedbStore {
     /// Returns a builder, for other settings.
     pub fn builder(window: Duration) -> Builder {
         let (max_ids, max_reply_bytes) = (Self::MAX_IDS, Self::MAX_REPLY_BYTES);
-        Builder { window, max_ids, max_reply_bytes, clock: SystemClock::new() }
+        Builder { window, max_ids, max_reply_bytes, timeout: Self::TIMEOUT, clock: SystemClock::new() }
     }
 }
 
@@ -146,15 +155,17 @@ impl<C: Clock> RedbStore<C> {
     const WAITING: usize = 1_024;
 
     async fn ask<T>(&self, request: impl FnOnce(Answer<T>) -> Request) -> Result<T, StoreError> {
-        let (answer, answered) = oneshot::channel();
-        if let Some(requests) = &self.requests
-            && requests.send(request(answer)).await.is_ok()
-            && let Ok(answer) = answered.await
-        {
-            return answer;
+        let asked = async {
+            let (answer, answered) = oneshot::channel();
+            self.requests.as_ref()?.send(request(answer)).await.ok()?;
+            answered.await.ok()
+        };
+        match timeout(self.timeout, asked).await {
+            Ok(Some(answer)) => answer,
+            // Its thread has ended, for example by a panic.
+            Ok(None) => Err(StoreError::new(StoreErrorKind::Unavailable)),
+            Err(late) => Err(StoreError::new(StoreErrorKind::Unavailable).with_source(late)),
         }
-        // Its thread has ended, for example by a panic.
-        Err(StoreError::new(StoreErrorKind::Unavailable))
     }
 }
 
@@ -173,10 +184,18 @@ impl<C: Clock> Builder<C> {
         self
     }
 
+    /// Sets how long a request waits, at least a millisecond; [5 s](RedbStore::TIMEOUT). Then it fails as
+    /// [`Unavailable`](StoreErrorKind::Unavailable): the disk does not answer, or is too slow. A commit that was given up may be
+    /// written later.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout.max(Duration::from_millis(1));
+        self
+    }
+
     /// Sets the clock.
     pub fn clock<N: Clock>(self, clock: N) -> Builder<N> {
-        let Self { window, max_ids, max_reply_bytes, .. } = self;
-        Builder { window, max_ids, max_reply_bytes, clock }
+        let Self { window, max_ids, max_reply_bytes, timeout, .. } = self;
+        Builder { window, max_ids, max_reply_bytes, timeout, clock }
     }
 
     /// Opens a file, or creates it, as [`RedbStore::open`] does.
@@ -187,7 +206,8 @@ impl<C: Clock> Builder<C> {
         let worker = Worker::new(file, incoming);
         let thread = std::thread::Builder::new().name("consign-store-redb".into()).spawn(move || worker.run());
         let thread = thread.map_err(|error| StoreError::new(StoreErrorKind::Unavailable).with_source(error))?;
-        Ok(RedbStore { secret, clock: self.clock, requests: Some(requests), thread: Some(thread) })
+        let (clock, timeout) = (self.clock, self.timeout);
+        Ok(RedbStore { secret, clock, timeout, requests: Some(requests), thread: Some(thread) })
     }
 }
 
@@ -245,5 +265,27 @@ impl<C> Drop for RedbStore<C> {
 impl<C> fmt::Debug for RedbStore<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedbStore").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rules: W-09.
+    #[tokio::test(start_paused = true)]
+    async fn a_store_whose_disk_does_not_answer_is_unavailable() {
+        const LIMIT: Duration = Duration::from_secs(7);
+        let (requests, waiting) = mpsc::channel(1);
+        let clock = SystemClock::new();
+        let store = RedbStore { secret: [0; 16], clock, timeout: LIMIT, requests: Some(requests), thread: None };
+        let began = tokio::time::Instant::now();
+        // The first one waits for its answer, and the second one for a place in the queue.
+        for id in [b"a", b"b"] {
+            let begun = store.begin(DedupKey::new("orders", id), LIMIT).await;
+            assert_eq!(begun.unwrap_err().kind(), StoreErrorKind::Unavailable);
+        }
+        assert_eq!(began.elapsed(), 2 * LIMIT);
+        drop(waiting);
     }
 }

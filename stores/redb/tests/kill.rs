@@ -139,7 +139,7 @@ fn a_process_that_is_killed_loses_no_commit() {
     for (round, commits) in [1, 100, 1_000, 3_000].into_iter().enumerate() {
         let first = u32::try_from(round).unwrap() * OPERATIONS;
         run_and_kill(&path, first, commits, &mut said);
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let store = open(&path);
         runtime.block_on(async {
             for id in 0..first + OPERATIONS {
