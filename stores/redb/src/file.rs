@@ -19,9 +19,14 @@ const META: TableDefinition<&str, u128> = TableDefinition::new("meta");
 
 const FORMAT: u128 = 1;
 
+/// Opens the database.
+type Open = Box<dyn Fn() -> Result<Database, DatabaseError> + Send>;
+
 /// The committed ids.
 pub(crate) struct File {
-    database: Database,
+    open: Open,
+    /// `None` after a failed write.
+    database: Option<Database>,
     secret: u128,
     window: Duration,
     max: u64,
@@ -38,9 +43,39 @@ impl File {
     const CACHE: usize = 64 << 20;
 
     pub(crate) fn open(path: &Path, window: Duration, max: u64, max_reply_bytes: u64) -> Result<Self, StoreError> {
-        let database = Database::builder().set_cache_size(Self::CACHE).create(path).map_err(not_opened)?;
+        let path = path.to_owned();
+        let open = move || Database::builder().set_cache_size(Self::CACHE).create(&path);
+        Self::open_by(Box::new(open), window, max, max_reply_bytes)
+    }
+
+    pub(crate) fn open_by(open: Open, window: Duration, max: u64, max_reply_bytes: u64) -> Result<Self, StoreError> {
+        let database = open().map_err(not_opened)?;
         let secret = secret(&database)?;
-        Ok(Self { database, secret, window, max, max_reply_bytes })
+        Ok(Self { open, database: Some(database), secret, window, max, max_reply_bytes })
+    }
+
+    fn database(&self) -> Result<&Database, redb::Error> {
+        self.database.as_ref().ok_or(redb::Error::DatabaseClosed)
+    }
+
+    /// Ends the use of the file. After a failed write redb refuses all later ones.
+    pub(crate) fn close(&mut self) {
+        self.database = None;
+    }
+
+    /// Opens a file that was closed, and writes to it.
+    pub(crate) fn open_again(&mut self) -> Result<(), StoreError> {
+        let database = (self.open)().map_err(not_opened)?;
+        // The digests of another file have another key.
+        if secret(&database)? != self.secret {
+            return Err(unavailable(UnknownFormat(())));
+        }
+        self.database = Some(database);
+        let written = self.commit(&[], [].iter());
+        written.map(drop).map_err(|error| {
+            self.close();
+            unavailable(error)
+        })
     }
 
     pub(crate) fn secret(&self) -> [u8; 16] {
@@ -48,7 +83,7 @@ impl File {
     }
 
     pub(crate) fn view(&self) -> Result<View, redb::Error> {
-        Ok(View(self.database.begin_read()?.open_table(IDS)?))
+        Ok(View(self.database()?.begin_read()?.open_table(IDS)?))
     }
 
     /// Adds ids from these instants on, and replies, which are on the disk when this returns. `false` is for an id above the
@@ -58,7 +93,7 @@ impl File {
         added: &[(u128, Timestamp)],
         replies: impl ExactSizeIterator<Item = &'r NewReply>,
     ) -> Result<Vec<bool>, redb::Error> {
-        let mut transaction = self.database.begin_write()?;
+        let mut transaction = self.database()?.begin_write()?;
         // After a kill the file opens in the same time, whatever its size.
         transaction.set_quick_repair(true);
         let mut answers = Vec::with_capacity(added.len());
@@ -91,14 +126,14 @@ impl File {
     }
 
     pub(crate) fn reply(&self, digest: u128, now: Timestamp) -> Result<Option<RecordedReply>, redb::Error> {
-        replies::find(&self.database, digest, now)
+        replies::find(self.database()?, digest, now)
     }
 
     /// Returns whether an unknown id could not be added after `pending` others.
     pub(crate) fn is_full(&self, view: &View, now: Timestamp, pending: usize) -> Result<bool, redb::Error> {
         let ids = view.0.len()?.saturating_add(pending as u64);
         let Some(above) = ids.checked_sub(self.max) else { return Ok(false) };
-        let order = self.database.begin_read()?.open_table(ORDER)?;
+        let order = self.database()?.begin_read()?.open_table(ORDER)?;
         let over = order.range(..=(now.as_millis(), u128::MAX))?;
         // So many have to be forgotten first.
         let wanted = above + 1;

@@ -66,8 +66,9 @@
 //!
 //! # Failure
 //!
-//! A failure is a [`StoreError`] whose source is redb's error. After an error of input or output redb refuses further writes,
-//! and the store has to be opened again. A process that is killed loses no commit that was answered.
+//! A failure is a [`StoreError`] whose source is redb's error. After a write that failed, as on a full disk, the store closes the
+//! file and opens it again, with pauses of 100 ms to 10 s. Until a write has succeeded, no id is reserved. A process that is
+//! killed loses no commit that was answered.
 //!
 //! # Threads
 //!

@@ -33,14 +33,28 @@ pub(crate) struct Worker {
     view: Option<View>,
     commits: Vec<Commit>,
     puts: Vec<Put>,
+    /// By the monotonic clock of the latest request.
+    now: Duration,
+    failed: Option<Failed>,
+}
+
+/// A write has failed: no id is reserved until one succeeds, as it could not be committed.
+struct Failed {
+    /// When the file is opened again.
+    next: Duration,
+    pause: Duration,
 }
 
 impl Worker {
+    /// The first and the longest pause before the file is opened again.
+    const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
+
     /// How many commits, and how many replies, are written together.
     const TOGETHER: usize = 256;
 
     pub(crate) fn new(file: File, incoming: mpsc::Receiver<Request>) -> Self {
-        Self { file, incoming, reserved: Reserved::default(), view: None, commits: Vec::new(), puts: Vec::new() }
+        let (reserved, now) = (Reserved::default(), Duration::ZERO);
+        Self { file, incoming, reserved, view: None, commits: Vec::new(), puts: Vec::new(), now, failed: None }
     }
 
     pub(crate) fn run(mut self) {
@@ -69,8 +83,8 @@ impl Worker {
                 let superseded = || StoreError::new(StoreErrorKind::Superseded);
                 drop(answer.send(is_renewed.then_some(()).ok_or_else(superseded)));
             }
-            Request::Commit { token, now: Moment { utc: now, .. }, answer } => match self.may_commit(token, now) {
-                Ok(true) => self.commits.push(Commit { token, now, answer }),
+            Request::Commit { token, now, answer } => match self.may_commit(token, now) {
+                Ok(true) => self.commits.push(Commit { token, now: now.utc, answer }),
                 Ok(false) => drop(answer.send(Ok(()))),
                 Err(error) => drop(answer.send(Err(error))),
             },
@@ -85,7 +99,23 @@ impl Worker {
         }
     }
 
+    /// Opens the file again if a write has failed and the pause is over.
+    fn recover(&mut self, now: Duration) -> Result<(), StoreError> {
+        self.now = now;
+        let Some(Failed { next, pause }) = self.failed else { return Ok(()) };
+        if now < next {
+            return Err(unavailable(redb::Error::PreviousIo));
+        }
+        let opened = self.file.open_again();
+        self.failed = opened.is_err().then(|| {
+            let pause = (pause * 2).min(Self::PAUSES.1);
+            Failed { next: now.saturating_add(pause), pause }
+        });
+        opened
+    }
+
     fn begin(&mut self, digest: u128, now: Moment, lease: Duration) -> Result<Begin<RedbToken>, StoreError> {
+        self.recover(now.elapsed)?;
         if let Some(left) = self.reserved.left(digest, now.elapsed) {
             return Ok(Begin::InProgress { left });
         }
@@ -122,10 +152,11 @@ impl Worker {
     }
 
     /// `false` if there is nothing to do.
-    fn may_commit(&mut self, token: Holder, now: Timestamp) -> Result<bool, StoreError> {
+    fn may_commit(&mut self, token: Holder, now: Moment) -> Result<bool, StoreError> {
+        self.recover(now.elapsed)?;
         match self.reserved.held(token) {
             Held::Yes => Ok(true),
-            Held::Gone => Ok(!self.is_known(token.digest, now)?),
+            Held::Gone => Ok(!self.is_known(token.digest, now.utc)?),
             Held::BySomebodyElse => Err(StoreError::new(StoreErrorKind::Superseded)),
         }
     }
@@ -147,7 +178,10 @@ impl Worker {
         }
         self.view = None;
         let added: Vec<_> = self.commits.iter().map(|commit| (commit.token.digest, commit.now)).collect();
-        let written = self.file.commit(&added, self.puts.iter().map(|put| &put.reply));
+        let written = match &self.failed {
+            Some(_) => Err(redb::Error::PreviousIo),
+            None => self.file.commit(&added, self.puts.iter().map(|put| &put.reply)),
+        };
         let (commits, puts) = (self.commits.drain(..), self.puts.drain(..).map(|put| put.answer));
         match written {
             Ok(added) => {
@@ -159,7 +193,12 @@ impl Worker {
                 puts.for_each(|answer| drop(answer.send(Ok(()))));
             }
             Err(error) => {
-                tracing::warn!(%error, "ids or replies could not be stored: handled messages may be handled again");
+                if self.failed.is_none() {
+                    tracing::warn!(%error, "ids or replies could not be stored: handled messages may be handled again");
+                    self.file.close();
+                    let pause = Self::PAUSES.0;
+                    self.failed = Some(Failed { next: self.now.saturating_add(pause), pause });
+                }
                 let error = Arc::new(error);
                 for answer in commits.map(|commit| commit.answer).chain(puts) {
                     drop(answer.send(Err(unavailable(Arc::clone(&error)))));
@@ -171,6 +210,12 @@ impl Worker {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        fs, io,
+        sync::atomic::{AtomicBool, Ordering},
+    };
+
+    use redb::{StorageBackend, backends::FileBackend};
     use tempfile::TempDir;
     use tokio::sync::oneshot;
 
@@ -185,6 +230,78 @@ mod tests {
 
     fn at(elapsed: Duration) -> Moment {
         Moment { elapsed, utc: Timestamp::EPOCH.saturating_add(elapsed) }
+    }
+
+    /// A file on a disk that is full now and then.
+    #[derive(Debug)]
+    struct Disk {
+        file: FileBackend,
+        is_full: Arc<AtomicBool>,
+    }
+
+    impl Disk {
+        fn check(&self) -> io::Result<()> {
+            if self.is_full.load(Ordering::Relaxed) { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+        }
+    }
+
+    impl StorageBackend for Disk {
+        fn len(&self) -> io::Result<u64> {
+            self.file.len()
+        }
+
+        fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+            self.file.read(offset, out)
+        }
+
+        fn set_len(&self, len: u64) -> io::Result<()> {
+            self.check()?;
+            self.file.set_len(len)
+        }
+
+        fn sync_data(&self) -> io::Result<()> {
+            self.file.sync_data()
+        }
+
+        fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+            self.check()?;
+            self.file.write(offset, data)
+        }
+    }
+
+    /// Rules: W-09.
+    #[test]
+    fn ids_are_reserved_and_committed_again_after_the_disk_was_full() {
+        let (folder, is_full) = (tempfile::tempdir().expect("a folder"), Arc::new(AtomicBool::new(false)));
+        let (path, shared) = (folder.path().join("ids.redb"), Arc::clone(&is_full));
+        let open = move || {
+            let file = fs::File::options().read(true).write(true).create(true).truncate(false).open(&path)?;
+            let disk = Disk { file: FileBackend::new(file)?, is_full: Arc::clone(&shared) };
+            redb::Database::builder().create_with_backend(disk)
+        };
+        let file = File::open_by(Box::new(open), 10 * LEASE, 10, 0).expect("a file");
+        let mut worker = Worker::new(file, mpsc::channel(1).1);
+        let commit = |worker: &mut Worker, token: &RedbToken, now| {
+            let (answer, mut answered) = oneshot::channel();
+            worker.take(Request::Commit { token: *token.inner(), now, answer });
+            worker.write();
+            answered.try_recv().expect("an answer").is_ok()
+        };
+        let Ok(Begin::New(token)) = worker.begin(7, at(Duration::ZERO), LEASE) else { panic!("unknown") };
+        is_full.store(true, Ordering::Relaxed);
+        assert!(!commit(&mut worker, &token, at(Duration::ZERO)));
+        let mut now = Duration::ZERO;
+        for _ in 0..10 {
+            assert!(worker.begin(8, at(now), LEASE).is_err(), "it could not be committed");
+            now += Duration::from_millis(100);
+        }
+        is_full.store(false, Ordering::Relaxed);
+        now += Worker::PAUSES.1;
+        let Ok(Begin::New(other)) = worker.begin(8, at(now), LEASE) else { panic!("unknown") };
+        assert!(commit(&mut worker, &other, at(now)) && commit(&mut worker, &token, at(now)));
+        for digest in [7, 8] {
+            assert!(matches!(worker.begin(digest, at(now), LEASE), Ok(Begin::Committed)));
+        }
     }
 
     #[test]
