@@ -117,7 +117,7 @@ impl Nats {
 
     /// Closes the connection: jobs of dropped deliveries are finished, and a client that was connected here is drained. If a receiver was
     /// dropped or stopped while it waited, this takes up to 200 ms: messages that arrive for it are released. Later
-    /// calls fail as [`InvalidOperation`](ErrorKind::InvalidOperation). A client that was wrapped stays open.
+    /// calls fail as [`CommunicationProblem`](ErrorKind::CommunicationProblem), which is not retryable. A client that was wrapped stays open.
     pub async fn close(&self) -> Result<(), ManageError> {
         if self.inner.is_closed() {
             return Ok(());

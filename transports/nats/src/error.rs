@@ -18,11 +18,12 @@ pub(crate) struct Fault {
     pub(crate) code: Option<ErrorCode>,
     detail: String,
     is_no_responders: bool,
+    retryable: Option<bool>,
 }
 
 impl Fault {
     pub(crate) fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
-        Self { kind, code: None, detail: detail.into(), is_no_responders: false }
+        Self { kind, code: None, detail: detail.into(), is_no_responders: false, retryable: None }
     }
 
     /// Returns whether another message of the subject was stored since, or, in a cluster, is being stored.
@@ -74,8 +75,10 @@ impl Fault {
         Self::new(ErrorKind::CommunicationProblem, error.to_string())
     }
 
+    /// It is the state of this client, and says nothing about the message or the entity.
     pub(crate) fn closed() -> Self {
-        Self::new(ErrorKind::InvalidOperation, "the connection was closed by this process")
+        let closed = Self::new(ErrorKind::CommunicationProblem, "the connection was closed by this process");
+        Self { retryable: Some(false), ..closed }
     }
 }
 
@@ -167,7 +170,10 @@ macro_rules! into_operation_error {
         impl From<Fault> for $error {
             #[cold]
             fn from(fault: Fault) -> Self {
-                let error = Self::new(fault.kind).with_detail(fault.detail);
+                let mut error = Self::new(fault.kind).with_detail(fault.detail);
+                if let Some(retryable) = fault.retryable {
+                    error = error.with_retryable(retryable);
+                }
                 match fault.code {
                     Some(ErrorCode(code)) => error.with_condition(format!("nats:{code}")),
                     None => error,

@@ -33,6 +33,10 @@ impl Failure {
         self.kind == ErrorKind::InvalidOperation && self.source.is_some()
     }
 
+    pub(crate) fn of_kind(self, kind: ErrorKind) -> Self {
+        Self { kind, ..self }
+    }
+
     pub(crate) fn kind(&self) -> ErrorKind {
         self.kind
     }

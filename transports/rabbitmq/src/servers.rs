@@ -242,6 +242,37 @@ fn closed() -> Failure {
 fn refused(failure: Failure) -> Failure {
     match failure.kind() {
         ErrorKind::SessionCannotBeLocked => Failure::new(ErrorKind::Unauthorized, "the login was refused"),
+        // 530, of a virtual host that is missing or not permitted, or whose connections or those of the user are too many.
+        ErrorKind::InvalidOperation if failure.to_string().contains("limit") => failure.of_kind(ErrorKind::ServiceBusy),
+        ErrorKind::InvalidOperation => failure.of_kind(ErrorKind::Unauthorized),
         _ => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lapin::protocol::{AMQPError, AMQPErrorKind, AMQPHardError};
+
+    use super::*;
+
+    /// The texts of RabbitMQ 4.
+    #[test]
+    fn a_refusal_of_a_connection_is_not_one_of_what_it_is_for() {
+        for (text, kind) in [
+            (
+                "NOT_ALLOWED - access to vhost 'shop' refused for user 'u': connection limit (1) is reached",
+                ErrorKind::ServiceBusy,
+            ),
+            (
+                "NOT_ALLOWED - connection refused for user 'u': user connection limit (1) is reached",
+                ErrorKind::ServiceBusy,
+            ),
+            ("NOT_ALLOWED - access to vhost 'shop' refused for user 'u'", ErrorKind::Unauthorized),
+            ("NOT_ALLOWED - vhost shop not found", ErrorKind::Unauthorized),
+        ] {
+            let error = AMQPError::new(AMQPErrorKind::Hard(AMQPHardError::NOTALLOWED), text.into());
+            let failure = refused(lapin::Error::from(lapin::ErrorKind::ProtocolError(error)).into());
+            assert_eq!(failure.kind(), kind, "{text}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 #![cfg(feature = "postgres")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+mod closed;
 mod failing;
 mod kills;
 mod relays;

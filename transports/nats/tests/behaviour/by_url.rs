@@ -55,7 +55,7 @@ async fn a_closed_transport_refuses_operations() {
     let Some(transport) = connect().await else { return };
     transport.close().await.unwrap();
     let error = transport.list().await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidOperation, "{error}");
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::CommunicationProblem, false), "{error}");
 }
 
 #[tokio::test]

@@ -75,7 +75,7 @@ async fn closing_releases_what_was_dropped_before() {
     other.accept_session(&sessions, "a").await.unwrap().close().await.unwrap();
     let mut dead = other.receiver(&format!("{single}/$DeadLetterQueue")).await.unwrap();
     dead.receive_within(Duration::from_secs(5)).await.unwrap().complete().await.unwrap();
-    assert_eq!(nats.delete(&single).await.unwrap_err().kind(), ErrorKind::InvalidOperation);
+    assert_eq!(nats.delete(&single).await.unwrap_err().kind(), ErrorKind::CommunicationProblem);
     other.delete(&single).await.unwrap();
     other.delete(&sessions).await.unwrap();
 }
