@@ -10,7 +10,10 @@ use std::{
 use tokio::{runtime::Handle, time::sleep};
 
 use super::{DedupStats, DedupStore, StoreError, StoreErrorKind};
-use crate::transport::{Escaped, log_limit};
+use crate::{
+    settlement::cause_of,
+    transport::{Escaped, log_limit},
+};
 
 /// An id that is reserved. Dropped before its end, it ends all the same.
 pub(super) struct Reservation<'a, St: DedupStore> {
@@ -100,8 +103,8 @@ pub(super) fn failed_renewal(stats: &DedupStats, error: &StoreError) {
 #[cold]
 pub(super) fn failed_reservation(scope: &str, stats: &DedupStats, error: &StoreError) {
     if let Some(suppressed) = log_limit(scope, "ReservationFailed") {
-        let scope = Escaped(scope);
-        tracing::warn!(%scope, %error, suppressed, "the id of a message was not reserved: the message waits");
+        let (scope, cause) = (Escaped(scope), cause_of(error));
+        tracing::warn!(%scope, error = %Escaped(&cause), suppressed, "the id of a message was not reserved: the message waits");
     }
     stats.count_store_failed();
 }
@@ -109,7 +112,8 @@ pub(super) fn failed_reservation(scope: &str, stats: &DedupStats, error: &StoreE
 #[cold]
 fn failed(stats: &DedupStats, count: fn(&DedupStats), error: &StoreError) {
     if let Some(suppressed) = log_limit("dedup", "StoreFailed") {
-        tracing::warn!(%error, suppressed, "the store of handled ids failed: a message may be handled twice, or later");
+        let cause = cause_of(error);
+        tracing::warn!(error = %Escaped(&cause), suppressed, "the store of handled ids failed: a message may be handled twice, or later");
     }
     count(stats);
 }

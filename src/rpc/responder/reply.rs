@@ -197,7 +197,8 @@ impl<P: ReplySenders> Replying<P> {
     #[cold]
     pub(super) fn not_recorded(&self, error: &StoreError) {
         if let Some(suppressed) = log_limit("rpc", "RepliesNotRecorded") {
-            tracing::warn!(%error, suppressed, "a reply was not recorded: a duplicate of its request gets no reply");
+            let cause = cause_of(error);
+            tracing::warn!(error = %Escaped(&cause), suppressed, "a reply was not recorded: a duplicate of its request gets no reply");
         }
         self.stats.count_record_failed();
     }
@@ -205,7 +206,8 @@ impl<P: ReplySenders> Replying<P> {
     #[cold]
     pub(super) fn not_replayed(&self, error: &StoreError) {
         if let Some(suppressed) = log_limit("rpc", "RepliesNotRead") {
-            tracing::warn!(%error, suppressed, "a recorded reply was not read: the duplicate request is abandoned");
+            let cause = cause_of(error);
+            tracing::warn!(error = %Escaped(&cause), suppressed, "a recorded reply was not read: the duplicate request is abandoned");
         }
         self.stats.count_record_failed();
     }

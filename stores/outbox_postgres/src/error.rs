@@ -1,4 +1,4 @@
-use std::{borrow::Cow, error, fmt};
+use std::{borrow::Cow, error, fmt, iter::successors};
 
 use consign_core::{message::InvalidArgument, transport::SendError};
 
@@ -61,9 +61,17 @@ impl error::Error for OutboxError {
 impl From<tokio_postgres::Error> for OutboxError {
     fn from(error: tokio_postgres::Error) -> Self {
         // The message of the server may quote a value: the code and the source have what is needed.
-        let detail = error.code().map_or_else(String::new, |code| format!("SQLSTATE {}", code.code()));
+        let detail = match error.code() {
+            Some(code) => format!("SQLSTATE {}", code.code()),
+            None => causes(&error),
+        };
         Self { kind: OutboxErrorKind::Database, detail: detail.into(), source: Some(error.into()) }
     }
+}
+
+/// Returns the texts of an error and its causes.
+fn causes(error: &(dyn error::Error + 'static)) -> String {
+    successors(Some(error), |error| error.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 impl From<InvalidArgument> for OutboxError {

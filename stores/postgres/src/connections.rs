@@ -1,13 +1,13 @@
 use std::{
     error, fmt,
+    iter::successors,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use consign::middleware::dedup::{StoreError, StoreErrorKind};
 use deadpool_postgres::{
-    ClientWrapper, ConfigConnectImpl, Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError,
-    RecyclingMethod,
+    ClientWrapper, ConfigConnectImpl, Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod,
 };
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_postgres::{
@@ -98,7 +98,7 @@ impl Connections {
     }
 
     async fn try_once(&self, statement: &str, parameters: Parameters<'_>) -> Result<Option<Row>, Failure> {
-        let (began, client) = (std::time::Instant::now(), self.client().await?);
+        let (began, client) = (Instant::now(), self.client().await?);
         let asked = async {
             let prepared = client.prepare_cached(statement).await?;
             client.query_opt(&prepared, parameters).await
@@ -112,19 +112,14 @@ impl Connections {
 
     /// Runs several statements without parameters in one transaction.
     pub(crate) async fn run(&self, statements: &str) -> Result<(), Failure> {
-        let (began, client) = (std::time::Instant::now(), self.client().await?);
+        let (began, client) = (Instant::now(), self.client().await?);
         let ran = timeout(self.timeout, client.batch_execute(statements)).await;
         let answer = ran.map_or(Err(Failure::NoAnswer(NoAnswer::TooLate)), |ran| ran.map_err(Failure::Database));
         self.release(client, began, answer)
     }
 
     /// Returns a connection to the pool, unless it is lost.
-    fn release<T>(
-        &self,
-        client: Object,
-        began: std::time::Instant,
-        answer: Result<T, Failure>,
-    ) -> Result<T, Failure> {
+    fn release<T>(&self, client: Object, began: Instant, answer: Result<T, Failure>) -> Result<T, Failure> {
         if answer.as_ref().is_err_and(Failure::is_of_connection) {
             if matches!(answer, Err(Failure::NoAnswer(_))) {
                 self.canceller.cancel(client.cancel_token());
@@ -132,6 +127,7 @@ impl Connections {
             // The next user would fail too: the loss is not detected at once.
             drop(Object::take(client));
             // Idle ones may have been lost with it. What was in use meanwhile shows that itself.
+            let began = began.into_std();
             drop(self.pool.retain(|_, metrics| metrics.recycled.unwrap_or(metrics.created) >= began));
         }
         answer
@@ -198,6 +194,21 @@ impl Failure {
     /// Returns whether a connection could not be opened, and the next one may be.
     fn may_open_later(&self) -> bool {
         matches!(self, Self::NotConnected(error) if error.as_db_error().is_none_or(is_end))
+    }
+
+    /// Returns the text of the error with those of its causes. Of an error that the server reports it is the code: its text may
+    /// quote values.
+    pub(crate) fn cause(&self) -> String {
+        let error: &(dyn error::Error + 'static) = match self {
+            Self::Database(error) | Self::NotConnected(error) => match error.code() {
+                Some(code) => return format!("SQLSTATE {}", code.code()),
+                None => error,
+            },
+            Self::Pool(error) => error,
+            Self::NoAnswer(error) => error,
+        };
+        let causes = successors(Some(error), |error| error.source()).map(ToString::to_string);
+        causes.collect::<Vec<_>>().join(": ")
     }
 
     /// Returns whether another transaction had a row locked for too long.

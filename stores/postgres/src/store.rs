@@ -119,7 +119,7 @@ impl PostgresStore {
     async fn clean(&self) {
         let Inner { connections, statements, .. } = &*self.0;
         if let Err(failure) = connections.tell(&statements.clean, &[&Self::CLEAN]).await {
-            tracing::warn!(error = %StoreError::from(failure), "expired ids could not be deleted from the table");
+            tracing::warn!(error = %failure.cause(), "expired ids could not be deleted from the table");
         }
     }
 }

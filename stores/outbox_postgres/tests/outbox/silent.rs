@@ -1,8 +1,9 @@
 //! Connections that break without a word.
 
-use std::{future::pending, net::SocketAddr};
+use std::{future::pending, net::SocketAddr, time::Duration};
 
 use consign::{administration::QueueSettings, broker::Broker};
+use consign_conformance::log::Lines;
 use consign_outbox_postgres::{
     Relay,
     tokio_postgres::{Config, NoTls, config::Host},
@@ -11,6 +12,7 @@ use tokio::{
     io::copy_bidirectional,
     net::{TcpListener, TcpStream, lookup_host},
     sync::watch,
+    time::sleep,
 };
 
 use crate::support::{self, Bench, Running, message};
@@ -104,5 +106,23 @@ async fn a_host_that_accepts_connections_and_does_not_answer_is_left_for_the_nex
     bench.add("orders", [message("a")]).await;
     bench.until_sent().await;
     running.stop().await;
+    bench.end().await;
+}
+
+/// Rules: X-47.
+#[tokio::test]
+async fn the_log_says_why_there_is_no_connection() {
+    let (lines, _guard) = Lines::capture();
+    let bench = Bench::new().await;
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    let relay = Relay::new(bench.outbox.clone(), through(&bench, &[closed]), NoTls, Broker::new());
+    let logged = async {
+        while lines.of("consign::outbox").is_empty() {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    relay.run_until(logged).await.unwrap();
+    let lines = lines.of("consign::outbox");
+    assert!(lines[0].contains("efused"), "{lines:?}");
     bench.end().await;
 }

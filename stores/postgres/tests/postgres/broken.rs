@@ -8,8 +8,11 @@ use std::{
     time::Duration,
 };
 
-use consign::middleware::dedup::{Begin, DedupKey, DedupStore, StoreError, StoreErrorKind};
-use consign_conformance::faults::Proxy;
+use consign::{
+    Disposition, Message,
+    middleware::dedup::{Begin, DedupKey, DedupLayer, DedupStore, StoreError, StoreErrorKind},
+};
+use consign_conformance::{faults::Proxy, log::Lines};
 use consign_store_postgres::{
     NoAnswer, PostgresStore, Table,
     tokio_postgres::{Config, NoTls, config::Host},
@@ -21,6 +24,7 @@ use tokio::{
     sync::watch,
     time::{Instant, sleep, timeout},
 };
+use tower::{BoxError, Layer, ServiceExt, service_fn};
 
 use crate::{
     cases::{LEASE, WINDOW, begin, is_committed, reserve},
@@ -180,7 +184,8 @@ async fn a_host_that_accepts_connections_and_does_not_answer_is_left_for_the_nex
     let bench = Bench::new().await;
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let ports = [silent.local_addr().unwrap().port(), server().await.port()];
-    let builder = PostgresStore::builder(WINDOW).table(Table::new(&bench.name).unwrap()).timeout(Duration::from_secs(2));
+    let builder =
+        PostgresStore::builder(WINDOW).table(Table::new(&bench.name).unwrap()).timeout(Duration::from_secs(2));
     let store = builder.connect(through(&bench, &ports), NoTls).await.unwrap();
     store.commit(&reserve(&store, b"a").await).await.unwrap();
     assert!(is_committed(bench.store(), b"a").await);
@@ -291,4 +296,29 @@ async fn the_server_ends_a_statement_that_is_given_up() {
     bench.end_connections_of_stores().await;
     bench.client.batch_execute(&format!("DROP FUNCTION {name}_slow CASCADE")).await.unwrap();
     assert!(is_in_time, "statements go on");
+}
+
+/// Rules: W-09.
+#[tokio::test]
+async fn the_log_says_why_an_id_is_not_reserved() {
+    let (lines, _guard) = Lines::capture();
+    let bench = Bench::new().await;
+    let proxy = Proxy::to(server().await).await.unwrap();
+    let builder = PostgresStore::builder(WINDOW).table(Table::new(&bench.name).unwrap());
+    let builder = builder.timeout(Duration::from_millis(200));
+    let store = builder.connect(through(&bench, &[proxy.address().port()]), NoTls).await.unwrap();
+    proxy.freeze(true);
+    let layer = DedupLayer::new(store, "orders");
+    let stack = layer.layer(service_fn(async |_: Message| Ok::<_, BoxError>(Disposition::Complete)));
+    let message = Message::builder().message_id("a").build("body").unwrap();
+    let logged = async {
+        while lines.all().is_empty() {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::select! {
+        _ = stack.oneshot(message) => panic!("it waits"),
+        logged = timeout(Duration::from_secs(20), logged) => logged.unwrap(),
+    }
+    assert!(lines.all()[0].contains("the database did not answer in time"), "{:?}", lines.all());
 }
