@@ -35,11 +35,12 @@
 //!
 //! # Errors
 //!
-//! Not found is [`Missing`](BlobErrorKind::Missing); a missing permission is [`Denied`](BlobErrorKind::Denied); everything else
+//! Not found is [`Missing`](BlobErrorKind::Missing), unless the store reports that the bucket or container is missing; a missing
+//! permission is [`Denied`](BlobErrorKind::Denied); everything else
 //! is [`Unavailable`](BlobErrorKind::Unavailable), which is retryable. The store's own error is the source.
 #![forbid(unsafe_code)]
 
-use std::{fmt, sync::Arc};
+use std::{fmt, iter::successors, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
 use consign::{
@@ -165,11 +166,21 @@ impl BlobStore for ObjectBlobs {
 
 fn error(error: Error) -> BlobError {
     let kind = match error {
+        Error::NotFound { ref source, .. } if is_of_bucket(&**source) => BlobErrorKind::Unavailable,
         Error::NotFound { .. } => BlobErrorKind::Missing,
         Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => BlobErrorKind::Denied,
         _ => BlobErrorKind::Unavailable,
     };
     BlobError::new(kind).with_source(error)
+}
+
+/// Whether a store has reported that the bucket or container is missing. `object_store` has one error for each status 404, and the
+/// body of the response is in the text of its source.
+fn is_of_bucket(source: &(dyn std::error::Error + 'static)) -> bool {
+    successors(Some(source), |error| error.source()).any(|error| {
+        let text = error.to_string();
+        ["<Code>NoSuchBucket</Code>", "<Code>ContainerNotFound</Code>"].iter().any(|code| text.contains(code))
+    })
 }
 
 /// A prefix that is not a path.
@@ -185,5 +196,30 @@ impl fmt::Display for InvalidPrefix {
 impl std::error::Error for InvalidPrefix {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_bucket_is_not_a_missing_blob() {
+        let xml = |code: &str| {
+            let body = format!(
+                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>{code}</Code><Message>gone</Message></Error>"
+            );
+            format!("Server returned non-2xx status code: 404 Not Found: {body}")
+        };
+        for (text, kind) in [
+            (xml("NoSuchBucket"), BlobErrorKind::Unavailable),
+            (xml("ContainerNotFound"), BlobErrorKind::Unavailable),
+            (xml("NoSuchKey"), BlobErrorKind::Missing),
+            (xml("BlobNotFound"), BlobErrorKind::Missing),
+            ("Server returned non-2xx status code: 404 Not Found: ".into(), BlobErrorKind::Missing),
+        ] {
+            let source = text.clone().into();
+            assert_eq!(error(Error::NotFound { path: "claims/a".into(), source }).kind(), kind, "{text}");
+        }
     }
 }
