@@ -24,7 +24,7 @@ pub(super) struct Accepting {
 }
 
 impl Accepting {
-    /// A session has ended. One that is lost before its first message could be accepted and lost again, for ever.
+    /// A session has ended. One that is lost before its first message could be accepted and lost again, without an end.
     pub(super) fn ended<A: SessionSource>(&mut self, source: &mut A, is_lost_unused: bool) {
         if !is_lost_unused {
             self.lost = 0;

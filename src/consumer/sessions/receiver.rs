@@ -71,7 +71,7 @@ impl<Q: Session> SessionReceiver<Q> {
     }
 
     /// How long the session is kept without a message. The first one is awaited as long as any answer of the transport:
-    /// a session that is closed before it comes would be accepted again, for ever.
+    /// a session that is closed before it comes would be accepted again, without an end.
     fn kept(&self) -> Duration {
         if self.has_received { self.idle } else { self.idle.max(self.operation).max(FIRST) }
     }

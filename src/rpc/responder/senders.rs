@@ -10,9 +10,10 @@ pub trait ReplySenders: Send + Sync + 'static {
     type Sender: Service<Message, Response = (), Error: Into<SendError> + Send, Future: Send> + Clone + Send + 'static;
 
     /// Returns the stack that sends to the entity at `address`. It is kept and cloned for further replies to this
-    /// address, while it is among the last [`KEPT`](super::ResponderBuilder::KEPT) in use, becomes ready, and does not
-    /// answer that the entity is gone. Replies that are sent at the same time, faults, and replies to duplicates may each make one. Put a timeout into a stack that may wait long: until it is ready, the request
-    /// keeps its slot in the consumer.
+    /// address while it is among the last [`KEPT`](super::ResponderBuilder::KEPT) in use. One that fails to become ready is
+    /// replaced, and so is one that answers that the entity is gone. Replies that are sent at the same time, faults, and
+    /// replies to duplicates may each make one. Put a timeout into a stack that may wait long: until it is ready, the
+    /// request keeps its slot in the consumer.
     fn sender(&self, address: &EntityPath) -> Result<Self::Sender, SendError>;
 }
 

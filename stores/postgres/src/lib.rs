@@ -83,7 +83,7 @@
 //! # Connections
 //!
 //! Several hosts are tried in their order, and so are the addresses of a name. One that does not accept the connection and answer
-//! on it is left for the next one after `connect_timeout`, or otherwise after an equal part of what is left of
+//! on it is left for the next one. That takes `connect_timeout`, or otherwise an equal part of what is left of
 //! [`timeout`](Builder::timeout).
 //!
 //! A store has connections of its own, [4](Builder::CONNECTIONS) at most by default, and waits for no lock longer than a

@@ -11,7 +11,7 @@ const FLOORS: [&str; 2] = ["mpsc", "arithmetic"];
 /// Scenarios whose peers are no libraries but other ways to use this one.
 const OWN: [&str; 2] = ["driver_", "pipelining_"];
 const RIVAL: &str = "RustStream";
-/// What the rate of messages is to be at least, by that of RustStream: on one thread, and on two.
+/// What the rate of messages is to be at least, by that of `RustStream`: on one thread, and on two.
 const GOALS: [(&str, f64); 2] = [("_one", 1.05), ("_two", 0.95)];
 /// And by that of the floor, on one thread.
 const OF_FLOOR: f64 = 0.72;
