@@ -35,7 +35,7 @@ const GROUPS: &[&[&str]] = &[
     &["derive"],
     &["tls-ring", "tls-aws-lc", "tls"],
     &["config", "program", "cli"],
-    &["postgres"],
+    &["postgres", "deadpool"],
     &["azure-core"],
 ];
 /// Features that stand for others.

@@ -6,9 +6,8 @@ use std::{
 };
 
 use consign::middleware::dedup::{StoreError, StoreErrorKind};
-use deadpool_postgres::{
-    ClientWrapper, ConfigConnectImpl, Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod,
-};
+use consign_postgres_connect::{Canceller, manager};
+use deadpool_postgres::{ClientWrapper, Hook, HookError, Object, Pool, PoolError};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_postgres::{
     Config, Error, Row, Socket,
@@ -16,8 +15,6 @@ use tokio_postgres::{
     tls::{MakeTlsConnect, TlsConnect},
     types::ToSql,
 };
-
-use crate::{cancel::Canceller, hosts::Hosts};
 
 pub(crate) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
@@ -59,7 +56,6 @@ impl Connections {
         T::TlsConnect: Send + Sync,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
-        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         // The server ends a statement that is given up, also if the request to cancel it is lost.
         let limit = timeout.saturating_add(Self::GRACE).as_millis().min(i32::MAX.cast_unsigned().into());
         let session = Arc::new(format!("{}; SET statement_timeout = {limit}", Self::SESSION));
@@ -68,8 +64,7 @@ impl Connections {
             Box::pin(async move { client.batch_execute(&session).await.map_err(HookError::Backend) })
         });
         let canceller = Canceller::new(tls.clone());
-        let hosts = Hosts { connect: Box::new(ConfigConnectImpl { tls }), timeout };
-        let pool = Pool::builder(Manager::from_connect(config, hosts, recycling));
+        let pool = Pool::builder(manager(config, tls, timeout));
         let pool = pool.max_size(connections).post_create(prepare).pre_recycle(check(timeout / 5)).build();
         let pool = pool.map_err(|error| StoreError::new(StoreErrorKind::Unavailable).with_source(error))?;
         Ok(Self { pool, timeout, canceller })

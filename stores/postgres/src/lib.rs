@@ -92,9 +92,7 @@
 #![forbid(unsafe_code)]
 
 mod builder;
-mod cancel;
 mod connections;
-mod hosts;
 mod statements;
 mod store;
 mod table;

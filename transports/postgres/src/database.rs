@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use consign_postgres_connect::Canceller;
 use deadpool_postgres::{Object, Pool, PoolError, TimeoutType};
 use tokio::{
     sync::Notify,
@@ -17,10 +18,7 @@ use tokio_postgres::{
     types::{ToSql, Type},
 };
 
-use crate::{
-    cancel::Canceller,
-    failure::{Failure, TooLate},
-};
+use crate::failure::{Failure, TooLate};
 
 /// A parameter with its type. With it a statement that is not prepared takes one round trip.
 pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);

@@ -1,7 +1,6 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
-mod cancel;
 mod capabilities;
 mod chores;
 mod codec;
@@ -14,7 +13,6 @@ mod entity;
 mod failure;
 mod fetch;
 mod forward;
-mod hosts;
 mod hub;
 mod idle;
 mod inner;

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use consign_postgres_connect::connect_first;
 use futures_util::{
     FutureExt, StreamExt,
     future::BoxFuture,
@@ -22,7 +23,7 @@ use tokio_postgres::{
 use crate::{
     Inner,
     failure::{Failure, TooLate},
-    hosts, log,
+    log,
     pump::pump_soon,
 };
 
@@ -57,7 +58,7 @@ impl Connector {
                     let tls = tls.clone();
                     async move { config.connect(tls).await }.boxed()
                 };
-                let (client, mut connection) = hosts::first(&config, timeout, connect).await?;
+                let (client, mut connection) = connect_first(&config, timeout, connect).await?;
                 let messages = poll_fn(move |cx| Pin::new(&mut connection).poll_message(cx));
                 Ok((client, messages.boxed() as Messages))
             })

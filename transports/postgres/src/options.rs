@@ -1,7 +1,8 @@
 use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 
 use consign_core::transport::{ErrorKind, ManageError, ServerAddress};
-use deadpool_postgres::{ConfigConnectImpl, Hook, HookError, Manager, ManagerConfig, Pool, QueueMode, RecyclingMethod};
+use consign_postgres_connect::{Canceller, manager};
+use deadpool_postgres::{Hook, HookError, Pool, QueueMode};
 use tokio_postgres::{
     Config, Socket,
     config::Host,
@@ -10,10 +11,8 @@ use tokio_postgres::{
 
 use crate::{
     Postgres,
-    cancel::Canceller,
     database::{Database, Prepares},
     failure::Failure,
-    hosts::Hosts,
     listener::Connector,
     schema::Schema,
 };
@@ -192,15 +191,13 @@ impl Options {
     {
         self.server = server_of(&config);
         let connector = Connector::new(config.clone(), tls.clone(), self.timeout);
-        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let settings: Arc<str> = crate::listener::settings(self.timeout).into();
         let prepare = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
             let settings = Arc::clone(&settings);
             Box::pin(async move { client.batch_execute(&settings).await.map_err(HookError::Backend) })
         });
         let canceller = Canceller::new(tls.clone());
-        let hosts = Hosts { connect: Box::new(ConfigConnectImpl { tls }), timeout: self.timeout };
-        let pool = Pool::builder(Manager::from_connect(config, hosts, recycling));
+        let pool = Pool::builder(manager(config, tls, self.timeout));
         // The connection that was used last has its plans and pages cached.
         let pool = pool.max_size(self.connections).queue_mode(QueueMode::Lifo).post_create(prepare).build();
         let pool = pool

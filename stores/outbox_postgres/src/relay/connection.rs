@@ -2,6 +2,7 @@
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
+use consign_postgres_connect::connect_first;
 use futures_util::{StreamExt, future::BoxFuture, stream::poll_fn};
 use tokio::{sync::Notify, task::JoinHandle, time::timeout};
 use tokio_postgres::{
@@ -9,7 +10,7 @@ use tokio_postgres::{
     tls::{MakeTlsConnect, TlsConnect},
 };
 
-use super::{holder::Backend, hosts::first};
+use super::holder::Backend;
 use crate::{Outbox, OutboxError, OutboxErrorKind, outbox::CHANNEL};
 
 /// The lock of the table `$1`. It has the table's number, so that its name in another schema or search path makes no difference.
@@ -67,7 +68,7 @@ impl Connector {
     /// otherwise leave it running, and the lock of its connection taken, until it ends.
     pub(super) async fn connect(&self, outbox: &Outbox, limit: Duration) -> Result<Connection, OutboxError> {
         within(limit, async {
-            let Opened { client, arrived, driver } = first(&self.config, limit, &self.open).await?;
+            let Opened { client, arrived, driver } = connect_first(&self.config, limit, &self.open).await?;
             outbox.check_version(&client).await?;
             let limit = limit.as_millis();
             client.batch_execute(&format!("SET statement_timeout = {limit}; {SESSION}; LISTEN {CHANNEL}")).await?;

@@ -1,6 +1,5 @@
 mod connection;
 mod holder;
-mod hosts;
 mod pauses;
 mod rows;
 #[cfg(feature = "postgres")]

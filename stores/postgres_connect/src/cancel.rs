@@ -1,7 +1,7 @@
 //! Ends statements whose answer is not waited for any more.
 //!
 //! The server does not notice that the connection is closed while the statement waits, as for a standby or for its storage. Each
-//! such request would leave one more connection there.
+//! such call would leave one more connection there.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -17,10 +17,11 @@ const LONGEST: Duration = Duration::from_secs(5);
 
 /// Sends requests to cancel statements, with the TLS of their connections.
 #[derive(Clone)]
-pub(crate) struct Canceller(Arc<dyn Fn(CancelToken) -> BoxFuture<'static, ()> + Send + Sync>);
+pub struct Canceller(Arc<dyn Fn(CancelToken) -> BoxFuture<'static, ()> + Send + Sync>);
 
 impl Canceller {
-    pub(crate) fn new<T>(tls: T) -> Self
+    /// Creates a canceller that connects with this TLS.
+    pub fn new<T>(tls: T) -> Self
     where
         T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
         T::Stream: Send + Sync + 'static,
@@ -36,8 +37,8 @@ impl Canceller {
         }))
     }
 
-    /// Cancels in the background what a connection executes.
-    pub(crate) fn cancel(&self, token: CancelToken) {
+    /// Cancels in the background what a connection executes. It must be called within a runtime.
+    pub fn cancel(&self, token: CancelToken) {
         tokio::spawn((self.0)(token));
     }
 }

@@ -1,4 +1,4 @@
-//! Connects to the first of several servers that answers.
+//! Opens connections to the first of several servers that answers.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -12,9 +12,17 @@ use tokio_postgres::{
     config::{Host, LoadBalanceHosts},
 };
 
-/// Connects to the first server of a configuration that answers. The driver limits how long a server takes to accept a connection,
-/// and not how long it takes to answer on it. The last server has no limit here.
-pub(super) async fn first<'c, T: Send>(
+/// Connects to the first server of a configuration that answers, by `connect`, which gets the configuration with one server and one
+/// address.
+///
+/// Several hosts are tried in their order, and so are the addresses of a name; `load_balance_hosts=random` shuffles both. An attempt
+/// ends after `connect_timeout`, or otherwise after an equal part of what is left of `timeout`. The last attempt has no limit: the
+/// caller limits the whole.
+///
+/// # Errors
+///
+/// That of the last attempt that has failed. The driver has that of a configuration without a server.
+pub async fn connect_first<'c, T: Send>(
     config: &Config,
     timeout: Duration,
     connect: impl Fn(Config) -> BoxFuture<'c, Result<T, Error>> + Send + Sync,
@@ -166,7 +174,7 @@ mod tests {
             tried.lock().push((format!("{:?}:{port}", config.get_hostaddrs()[0]), began.elapsed()));
             if port == 9 { Box::pin(async { Ok(()) }) } else { Box::pin(pending()) }
         };
-        first(&url.parse().unwrap(), Duration::from_secs(10), connect).await.unwrap();
+        connect_first(&url.parse().unwrap(), Duration::from_secs(10), connect).await.unwrap();
         tried.into_inner()
     }
 
