@@ -7,7 +7,7 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-use super::{Error, Options, Session, routes::Routes};
+use super::{Error, Options, Session, progress::Reached, routes::Routes};
 use crate::{
     driver::Shared,
     engine::{CommandError, Connection as Engine},
@@ -23,6 +23,7 @@ pub struct Connection {
 /// Closes the connection when the last handle is dropped.
 pub(super) struct Inner {
     pub(super) shared: Arc<Shared<Routes>>,
+    pub(super) reached: Reached,
     timeout: Duration,
 }
 
@@ -67,7 +68,7 @@ impl Connection {
             opened = connection.open(open);
             connection
         });
-        let this = Self { inner: Arc::new(Inner { shared, timeout }) };
+        let this = Self { inner: Arc::new(Inner { shared, reached: Reached::default(), timeout }) };
         opened?;
         let changed = this.inner.shared.read(|_, routes| Arc::clone(&routes.changed));
         this.inner

@@ -45,6 +45,7 @@ mod connection;
 mod connector;
 mod error;
 mod options;
+mod progress;
 mod receiver;
 mod routes;
 mod sender;
@@ -56,6 +57,7 @@ pub use self::{
     connector::Connector,
     error::Error,
     options::Options,
+    progress::Progress,
     receiver::{Confirmations, ReceiverLink, Settler},
     sender::{SenderLink, Sending},
     session::Session,

@@ -36,6 +36,7 @@ pub(super) struct Link {
 
 impl Session {
     pub(super) async fn begin(connection: &Connection, begin: Begin) -> Result<Self, Error> {
+        connection.inner.reached.begun();
         let changed = Arc::new(Notify::new());
         let id = connection.inner.shared.command(|engine, routes| {
             if let Some(reason) = &routes.closed {
@@ -111,6 +112,7 @@ impl Session {
         })?;
         let mut link = Link { session: self.clone(), id, changed, peer: Arc::default() };
         link.peer = link.wait("attach", |_, route| route.attached.clone().map(Ok)).await?;
+        self.inner.connection.reached.attached();
         Ok(link)
     }
 

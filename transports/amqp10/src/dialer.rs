@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use consign_amqp::client::{self, Connection, Session};
+use consign_amqp::client::{self, Connection, Progress, Session};
 use consign_core::transport::{BoxFuture, ErrorKind};
 use futures_util::FutureExt;
 use parking_lot::Mutex;
@@ -17,7 +17,6 @@ use crate::{
     error::Failure,
     log,
     options::Options,
-    progress::{self, Progress},
     servers::Servers,
     slot::{Opening, Slot},
 };
@@ -52,25 +51,20 @@ impl Dialer {
     /// Begins a session on the connection.
     pub(crate) async fn begin(&self) -> Result<(Connection, Session), Failure> {
         let connection = self.connection().await?;
-        let progress = Arc::clone(&self.slot.lock().progress);
-        let session = progress::begin(&connection, &progress).await.inspect_err(|_| self.not_attached())?;
+        let session = connection.begin_or_close().await.inspect_err(|_| self.not_attached())?;
         Ok((connection, session))
     }
 
-    /// Takes note of whether a link was attached.
+    /// Takes note of a link that was not attached.
     pub(crate) fn attached<T>(&self, attached: Result<T, client::Error>) -> Result<T, Failure> {
-        match &attached {
-            Ok(_) => *self.slot.lock().progress.lock() = Progress::Useful,
-            Err(_) => self.not_attached(),
-        }
-        Ok(attached?)
+        Ok(attached.inspect_err(|_| self.not_attached())?)
     }
 
     /// This may be the last call.
     fn not_attached(&self) {
         let mut slot = self.slot.lock();
-        if slot.connection.take_if(|connection| connection.is_closed()).is_some() {
-            self.ended(&mut slot);
+        if let Some(connection) = slot.connection.take_if(|connection| connection.is_closed()) {
+            self.ended(&mut slot, connection.progress());
         }
     }
 
@@ -85,8 +79,8 @@ impl Dialer {
             if let Some(connection) = slot.connection.as_ref().filter(|connection| !connection.is_closed()) {
                 return Ok(connection.clone());
             }
-            if slot.connection.take().is_some() {
-                self.ended(&mut slot);
+            if let Some(connection) = slot.connection.take() {
+                self.ended(&mut slot, connection.progress());
             }
             // One that has panicked is not kept.
             if slot.opening.as_ref().is_some_and(|opening| opening.task.is_finished()) {
@@ -131,7 +125,6 @@ impl Dialer {
                     log::connected(&self.core.servers.all[server], slot.failures);
                 }
                 slot.connection = Some(connection.clone());
-                slot.progress = Arc::default();
                 (slot.server, slot.has_connected) = (server, true);
                 Ok(connection)
             }
@@ -143,11 +136,10 @@ impl Dialer {
     }
 
     /// A connection has ended. One without a link counts as an attempt that has failed, and the next server is tried.
-    fn ended(&self, slot: &mut Slot) {
-        let progress = *slot.progress.lock();
+    fn ended(&self, slot: &mut Slot, progress: Progress) {
         match progress {
-            Progress::Useful => (slot.failures, slot.not_before) = (0, None),
-            Progress::Tried => {
+            Progress::Attached => (slot.failures, slot.not_before) = (0, None),
+            Progress::Begun => {
                 let server = slot.server;
                 let detail = "the connection ended before a link was attached";
                 self.failed(slot, server, &Failure::new(ErrorKind::CommunicationProblem, detail));
@@ -155,7 +147,7 @@ impl Dialer {
                 self.core.first_server.store(slot.server, Ordering::Relaxed);
             }
             // The broker has closed it since it was idle.
-            Progress::Unused => {}
+            _ => {}
         }
     }
 

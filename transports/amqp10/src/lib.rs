@@ -11,7 +11,6 @@ mod error;
 mod log;
 mod numbers;
 mod options;
-mod progress;
 mod receiver;
 mod replies;
 mod sender;

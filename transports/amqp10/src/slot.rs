@@ -1,4 +1,4 @@
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 
 use consign_amqp::client::Connection;
 use consign_core::transport::BoxFuture;
@@ -6,14 +6,12 @@ use futures_util::future::Shared;
 use parking_lot::Mutex;
 use tokio::{task::AbortHandle, time::Instant};
 
-use crate::{error::Failure, progress::Progress};
+use crate::error::Failure;
 
 /// The connection of a dialer, and how it was reached.
 #[derive(Default)]
 pub(crate) struct Slot {
     pub(crate) connection: Option<Connection>,
-    /// How far the connection has come.
-    pub(crate) progress: Arc<Mutex<Progress>>,
     /// The attempt that is under way, for all callers.
     pub(crate) opening: Option<Opening>,
     /// The server that was connected last, or the one after it if that connection was of no use.

@@ -30,7 +30,6 @@ use crate::{
     error::Failure,
     log,
     management::Management,
-    progress::{self, Progress},
     requests::{Request, Requests},
 };
 
@@ -63,7 +62,6 @@ pub(crate) struct Wire {
     container: String,
     last_link: AtomicU64,
     timeout: Duration,
-    progress: Mutex<Progress>,
 }
 
 impl Wire {
@@ -90,18 +88,12 @@ impl Wire {
             container,
             last_link: AtomicU64::new(0),
             timeout,
-            progress: Mutex::default(),
         })
     }
 
     /// Begins a session.
     pub(crate) async fn begin(&self) -> Result<Session, Failure> {
-        progress::begin(&self.connection, &self.progress).await
-    }
-
-    /// How far it has come.
-    pub(crate) fn progress(&self) -> Progress {
-        *self.progress.lock()
+        Ok(self.connection.begin_or_close().await?)
     }
 
     /// Attaches a pair of links to a node. A session in which that is not answered is left: in a task, as the deadline of a caller
@@ -136,8 +128,6 @@ impl Wire {
             }
             opened => opened,
         }
-        // Each entity needs the links to a node first.
-        .inspect(|_| *self.progress.lock() = Progress::Useful)
     }
 
     async fn session(&self) -> Result<Session, Failure> {

@@ -20,7 +20,6 @@ mod log;
 mod manage;
 mod management;
 mod options;
-mod progress;
 mod proxy;
 mod receiver;
 mod reconnect;

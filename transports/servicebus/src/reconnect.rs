@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use consign_amqp::client::Progress;
 use consign_core::transport::{BoxFuture, ErrorKind};
 use futures_util::FutureExt;
 use tokio::time::Instant;
@@ -12,7 +13,6 @@ use crate::{
     core::{Core, Opening, Slot},
     error::Failure,
     log,
-    progress::Progress,
 };
 
 impl Core {
@@ -94,14 +94,14 @@ impl Core {
 
     /// A connection has ended. One without a link counts as an attempt that has failed.
     pub(crate) fn ended(&self, slot: &mut Slot, wire: &Wire) {
-        match wire.progress() {
-            Progress::Useful => (slot.failures, slot.not_before) = (0, None),
-            Progress::Tried if wire.connection.is_closed() => {
+        match wire.connection.progress() {
+            Progress::Attached => (slot.failures, slot.not_before) = (0, None),
+            Progress::Begun if wire.connection.is_closed() => {
                 let detail = "the connection ended before a link was attached";
                 self.failed(slot, &Failure::new(ErrorKind::CommunicationProblem, detail));
             }
             // The application has closed it, or the server since it was idle.
-            Progress::Tried | Progress::Unused => {}
+            _ => {}
         }
     }
 
