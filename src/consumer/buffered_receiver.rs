@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// A receiver with a batch of received messages, which are released before their locks are lost.
 pub(super) struct BufferedReceiver<R: Receiver> {
@@ -233,7 +233,7 @@ impl<R: Receiver> BufferedReceiver<R> {
     /// Receives nothing for a while after a refused settlement, as [`pause`](Self::pause) does. Returns until when, unless
     /// receiving is paused already.
     #[cold]
-    pub(super) fn refused(&mut self) -> Option<Instant> {
+    pub(super) fn refused(&mut self, longest: Duration) -> Option<Instant> {
         if self.pause.is_some() || !matches!(self.stopping, Stopping::No) {
             return None;
         }
@@ -242,7 +242,7 @@ impl<R: Receiver> BufferedReceiver<R> {
         let last = self.refused.filter(|(_, until)| now.saturating_duration_since(*until) < LONGEST_PAUSE);
         let refusals = last.map_or(0, |(refusals, _)| refusals);
         self.receiver.stop();
-        let until = now + pause_after(refusals);
+        let until = now + pause_after(refusals).min(longest);
         self.refused = Some((refusals.saturating_add(1), until));
         self.pause = Some(Pause::Until(until));
         Some(until)

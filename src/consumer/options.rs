@@ -18,6 +18,8 @@ pub(super) struct Options {
     pub(super) drain: Duration,
     pub(super) max_held: usize,
     pub(super) operation: Duration,
+    /// How long nothing is received after a refused settlement, at most.
+    pub(super) longest_refusal: Duration,
     pub(super) stats: Stats,
     pub(super) health: Health,
     pub(super) control: Control,

@@ -11,14 +11,23 @@ use tokio::time::Instant;
 use super::{
     deadline::Deadline,
     report::Report,
-    slot::{Renewing, lock_of},
+    slot::{Renewing, Settling, lock_of},
     slots::Slots,
     turn::Turn,
 };
 use crate::{
+    Message,
     middleware::renewal::Renewal,
-    transport::{Lease, Receiver},
+    transport::{Lease, Receiver, SettleError},
 };
+
+/// A settlement that was answered just before its deadline.
+pub(super) struct Answered {
+    pub(super) slot: usize,
+    pub(super) settling: Settling,
+    pub(super) result: Result<(), SettleError>,
+    pub(super) message: Option<Message>,
+}
 
 impl<F: Future, L: Lease> Slots<F, L> {
     /// A handler was polled and goes on. The first time, its lock is put under renewal.
@@ -43,15 +52,22 @@ impl<F: Future, L: Lease> Slots<F, L> {
         self[slot].renewing = Some(renewing);
     }
 
-    /// Renews what is due, and ends handlers whose lock has run out and settlements without an answer.
-    pub(super) fn renew_due<R: Receiver>(&mut self, now: Instant, deadline: &mut Deadline, report: &mut Report<'_, R>) {
+    /// Renews what is due, and ends handlers whose lock has run out and settlements without an answer. Returns the settlements that
+    /// are answered by now.
+    pub(super) fn renew_due<R: Receiver>(
+        &mut self,
+        now: Instant,
+        deadline: &mut Deadline,
+        report: &mut Report<'_, R>,
+    ) -> Vec<Answered> {
+        let mut answered = Vec::new();
         for slot in 0..self.len() {
             let place = &mut self[slot];
             if let Some(by) = place.settle_by {
                 if now < by {
                     deadline.include(by);
                 } else {
-                    self.end_settlement(slot, report);
+                    answered.extend(self.end_settlement(slot, report));
                 }
                 continue;
             }
@@ -78,6 +94,7 @@ impl<F: Future, L: Lease> Slots<F, L> {
                 report.renewal_unanswered(Some(&unsettled.message));
             }
         }
+        answered
     }
 
     fn poll_renewal<R: Receiver>(&mut self, slot: usize, deadline: &mut Deadline, report: &mut Report<'_, R>) {
@@ -113,19 +130,19 @@ impl<F: Future, L: Lease> Slots<F, L> {
         self.set_free(slot);
     }
 
-    /// Counts a settlement that is answered by now, and gives it up otherwise.
+    /// Returns a settlement that is answered by now, and gives it up otherwise.
     #[cold]
-    fn end_settlement<R: Receiver>(&mut self, slot: usize, report: &mut Report<'_, R>) {
+    fn end_settlement<R: Receiver>(&mut self, slot: usize, report: &mut Report<'_, R>) -> Option<Answered> {
         let place = &mut self[slot];
         let answered = place.poll_settle();
-        let (message, cause) = (place.settled.take(), place.cause.take());
+        let message = place.settled.take();
         if let Poll::Ready((settling, result)) = answered {
-            report.settled(settling, result, message.as_ref(), cause.as_deref());
-        } else {
-            report.unanswered(1, message.as_ref());
-            place.forget_settling();
+            return Some(Answered { slot, settling, result, message });
         }
+        report.unanswered(1, message.as_ref());
+        place.forget_settling();
         self.set_free(slot);
+        None
     }
 }
 

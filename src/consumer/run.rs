@@ -16,6 +16,7 @@ use super::{
     health::{ConsumerState, Share},
     held::{HeldMessage, HeldMessages, Next},
     options::Options,
+    renewal::Answered,
     report::Report,
     settlements::Settlements,
     slot::Unsettled,
@@ -197,7 +198,10 @@ where
             self.options.log.summaries();
         }
         let mut report = Report { options: &mut self.options, receiver: &self.incoming.receiver };
-        self.slots.renew_due(now, &mut self.timers.deadline, &mut report);
+        for answered in self.slots.renew_due(now, &mut self.timers.deadline, &mut report) {
+            let Answered { slot, settling, result, message } = answered;
+            self.settled(slot, settling, result, message.as_ref());
+        }
         self.held_due(now, cx);
         while self.release_if_old() {}
         if !self.incoming.is_empty() {

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::{
     Consumer,
+    buffered_receiver::LONGEST_PAUSE,
     control::{CONCURRENCY, Control, MAX_CONCURRENCY, check_concurrency},
     health::Health,
     log::Log,
@@ -143,6 +144,7 @@ impl Settings {
             drain: self.drain_timeout,
             max_held: self.max_held,
             operation: self.operation_timeout,
+            longest_refusal: LONGEST_PAUSE,
             health,
             stats,
             undeliverable: None,

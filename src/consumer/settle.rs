@@ -270,7 +270,13 @@ where
 
     /// A settlement is answered.
     #[inline]
-    fn settled(&mut self, slot: usize, settling: Settling, result: Result<(), SettleError>, message: Option<&Message>) {
+    pub(super) fn settled(
+        &mut self,
+        slot: usize,
+        settling: Settling,
+        result: Result<(), SettleError>,
+        message: Option<&Message>,
+    ) {
         match (settling, result) {
             (Settling::Complete, Ok(())) => self.options.stats.count_completed(),
             (settling, result) => self.settled_otherwise(slot, settling, result, message),
@@ -291,7 +297,7 @@ where
             (Settling::DeadLetter | Settling::Defer, Ok(())) => self.incoming.not_refused(),
             // The message may be redelivered at once, and refused again.
             (Settling::DeadLetter | Settling::Defer, Err(error)) if !error.is_lock_lost() => {
-                if let Some(until) = self.incoming.refused() {
+                if let Some(until) = self.incoming.refused(self.options.longest_refusal) {
                     self.timers.include(until);
                 }
             }

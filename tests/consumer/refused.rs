@@ -11,13 +11,15 @@ use std::{
 
 use consign::{
     Disposition, Message,
-    consumer::Consumer,
+    administration::QueueSettings,
+    broker::{Broker, QueueLease, SessionAcceptor, SessionReceiver},
+    consumer::{Consumer, SessionConsumer},
     message::{Received, SequenceNumber},
     settlement::DeadLetterReason,
     time::Timestamp,
     transport::{
         BoxFuture, Capabilities, Capability, Delivery, EntityInfo, ErrorKind, Lease, Level, ReceiveError, Receiver,
-        SettleError,
+        Sender, Session, SessionSource, SettleError,
     },
 };
 use tokio::time::{Sleep, sleep};
@@ -167,4 +169,79 @@ async fn a_message_that_cannot_be_deferred_is_dead_lettered_after_its_last_deliv
     assert_eq!((queue.deliveries(), stats.abandoned(), stats.dead_lettered()), (3, 2, 1));
     let [Disposition::DeadLetter(dead_letter)] = &queue.settled()[..] else { panic!("{:?}", queue.settled()) };
     assert!(dead_letter.description.contains("the transport cannot defer a message"), "{dead_letter:?}");
+}
+
+/// Sessions of a transport that cannot defer.
+struct NoDeferral<T>(T);
+
+impl SessionSource for NoDeferral<SessionAcceptor> {
+    type Session = NoDeferral<SessionReceiver>;
+
+    fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<Result<Self::Session, ReceiveError>> {
+        self.0.poll_accept(cx).map_ok(NoDeferral)
+    }
+
+    fn stop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl Receiver for NoDeferral<SessionReceiver> {
+    type Lease = QueueLease;
+
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+        out: &mut Vec<Delivery<QueueLease>>,
+    ) -> Poll<Result<usize, ReceiveError>> {
+        self.0.poll_receive(cx, max, out)
+    }
+
+    fn stop(&mut self) {
+        self.0.stop();
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::none().with(Capability::PeekLock, Level::Native)
+    }
+
+    fn entity_info(&self) -> EntityInfo {
+        self.0.entity_info()
+    }
+}
+
+impl Session for NoDeferral<SessionReceiver> {
+    type Renew = <SessionReceiver as Session>::Renew;
+    type Close = <SessionReceiver as Session>::Close;
+
+    fn session_id(&self) -> &str {
+        self.0.session_id()
+    }
+
+    fn lock_duration(&self) -> Duration {
+        Session::lock_duration(&self.0)
+    }
+
+    fn renew(&self) -> Self::Renew {
+        Session::renew(&self.0)
+    }
+
+    fn close(self) -> Self::Close {
+        Session::close(self.0)
+    }
+}
+
+/// Rules: J-235.
+#[tokio::test(start_paused = true)]
+async fn a_message_of_a_session_that_cannot_be_deferred_is_dead_lettered_after_its_last_delivery() {
+    let settings = QueueSettings::default().requires_session(true).max_delivery_count(3);
+    let queue = Broker::new().create_queue("orders", settings).unwrap();
+    let message = Message::builder().session_id("s").build("a").unwrap();
+    queue.sender().unwrap().send(message).await.unwrap();
+    let handler = service_fn(|_: Message| async { Ok::<_, Infallible>(Disposition::DEFER) });
+    let consumer = SessionConsumer::new(NoDeferral(queue.session_acceptor().unwrap()), handler);
+    let stats = within(3_600, consumer.run_until(sleep(seconds(60)))).await.unwrap();
+    assert_eq!((stats.abandoned(), stats.dead_lettered(), stats.deferred()), (2, 1, 0));
+    assert_eq!(queue.counts().dead_lettered, 1);
 }

@@ -17,7 +17,8 @@ use super::{
 use crate::{
     consumer::{Health, Stats, health::ConsumerFailure, options::Options},
     transport::{
-        Delivery, EntityInfo, ErrorKind, ReceiveError, Receiver, Session, SettleError, appended, deadline::Timed,
+        Capabilities, Delivery, EntityInfo, ErrorKind, ReceiveError, Receiver, Session, SettleError, appended,
+        deadline::Timed,
     },
 };
 
@@ -100,6 +101,9 @@ impl<Q: Session> SessionReceiver<Q> {
         self.health.failed(ConsumerFailure::Renew(error.kind()));
         let info = self.entity_info();
         self.log.session_not_renewed(&info, error);
+        if !self.has_received {
+            self.shared.lost_unused();
+        }
         self.finish(cx);
     }
 
@@ -242,6 +246,10 @@ impl<Q: Session> Receiver for SessionReceiver<Q> {
 
     fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.shared.locked().session.poll_stopped(cx)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.shared.locked().session.capabilities()
     }
 
     fn entity_info(&self) -> EntityInfo {

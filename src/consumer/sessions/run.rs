@@ -21,6 +21,7 @@ use tower::BoxError;
 use tower_service::Service;
 
 use super::{
+    super::buffered_receiver::LONGEST_PAUSE,
     SessionConsumer,
     accepted::{close_surplus, spare, working},
     accepting::Accepting,
@@ -164,6 +165,7 @@ where
             // The messages behind one of a session do not pass it.
             max_held: 0,
             operation: self.operation,
+            longest_refusal: LONGEST_PAUSE,
             stats: self.stats.clone(),
             health: self.health.of_part(),
             control: Control::new(1),
@@ -225,6 +227,8 @@ where
     let (shared, info) = (Arc::clone(session.shared()), session.entity_info());
     let mut log = options.log.of_part(Some(shared.id()));
     options.log = options.log.of_part(Some(shared.id()));
+    // Its lock is renewed where it receives.
+    options.longest_refusal = options.longest_refusal.min(shared.locked().lock / 8);
     let ends = {
         let shared = Arc::clone(&shared);
         let mut stop = Box::pin(async move { stopped.wait_for(|stopped| *stopped).await.is_ok() });
