@@ -59,8 +59,8 @@ impl Connection {
         let beginning = tokio::spawn(async move {
             let begun = connection.begin().await;
             if let Err(Error::TimedOut { .. }) = &begun {
-                // No later call uses it, whether or not the server confirms the close.
-                tokio::spawn(connection.close());
+                // No later call uses it, whether or not the server confirms that.
+                let _ = connection.inner.shared.command(|engine, _| engine.close(None));
             }
             begun
         });

@@ -17,7 +17,7 @@ use consign_amqp::{
 };
 use consign_amqp10::Amqp10;
 use consign_conformance::log::Lines;
-use tokio::{net::TcpListener, time::timeout};
+use tokio::{net::TcpListener, sync::Notify, time::timeout};
 
 use super::{Bench, SOON, text};
 
@@ -154,27 +154,41 @@ async fn sent(
     on_attach: impl FnMut(&Commands, LinkId) + Send + 'static,
     on_delivery: impl FnMut(&mut engine::Connection, Delivery) -> Result<(), engine::CommandError> + Send + 'static,
 ) -> SendError {
+    sent_by(credit, on_attach, on_delivery, || {}).await
+}
+
+/// As `sent`, and calls `before` just before it sends.
+async fn sent_by(
+    credit: u32,
+    on_attach: impl FnMut(&Commands, LinkId) + Send + 'static,
+    on_delivery: impl FnMut(&mut engine::Connection, Delivery) -> Result<(), engine::CommandError> + Send + 'static,
+    before: impl FnOnce(),
+) -> SendError {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("amqp10://{}", listener.local_addr().unwrap());
     tokio::spawn(serve(listener, credit, on_attach, on_delivery));
     let amqp = Amqp10::connect(&url).await.unwrap();
     let sender = amqp.sender(&super::EntityPath::new("orders").unwrap()).await.unwrap();
+    before();
     timeout(SOON, sender.send(Message::new("a"))).await.unwrap().unwrap_err()
 }
 
 /// Rules: K-272.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_send_that_waits_for_credit_when_its_link_ends_is_certainly_not_sent() {
-    let detach = |commands: &Commands, link: LinkId| {
-        let commands = commands.clone();
+    let is_sending = Arc::new(Notify::new());
+    let begun = Arc::clone(&is_sending);
+    let detach = move |commands: &Commands, link: LinkId| {
+        let (commands, begun) = (commands.clone(), Arc::clone(&begun));
         tokio::spawn(async move {
+            begun.notified().await;
             // The send waits by then, or finds that the link has ended.
             tokio::time::sleep(Duration::from_millis(200)).await;
             let forced = Error::new(Symbol::from_static("amqp:link:detach-forced"), "maintenance");
             commands.run(|engine| engine.detach(link, true, Some(forced))).unwrap();
         });
     };
-    let error = sent(0, detach, |_, _| Ok(())).await;
+    let error = sent_by(0, detach, |_, _| Ok(()), || is_sending.notify_one()).await;
     assert_eq!((error.kind(), error.is_outcome_unknown()), (ErrorKind::ServiceBusy, false), "{error:?}");
     assert!(error.is_retryable(), "{error:?}");
 }
@@ -208,7 +222,7 @@ async fn a_link_on_which_no_transfer_is_answered_is_left() {
         }
         engine.settle(delivery.link, [delivery.id], Some(&Accepted {}.into()), true).map(drop)
     }));
-    let amqp = Amqp10::options().timeout(Duration::from_millis(500)).connect(&url).await.unwrap();
+    let amqp = Amqp10::options().timeout(Duration::from_secs(2)).connect(&url).await.unwrap();
     let sender = amqp.sender(&super::EntityPath::new("orders").unwrap()).await.unwrap();
     let mut failures = 0;
     while let Err(error) = timeout(SOON, sender.send(Message::new("a"))).await.unwrap() {
