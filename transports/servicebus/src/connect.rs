@@ -43,7 +43,11 @@ pub(crate) async fn stream(core: &Core, endpoint: &Endpoint, web_socket: bool) -
     } else {
         let late = |_| Failure::new(ErrorKind::ServiceTimeout, "no stream in time");
         let dialed = tokio::time::timeout(core.options.timeout, dial(core, endpoint)).await.map_err(late)?;
-        let failed = |error| Failure::new(ErrorKind::CommunicationProblem, format!("cannot connect: {error}"));
+        let failed = |error: io::Error| {
+            let is_late = error.kind() == io::ErrorKind::TimedOut;
+            let kind = if is_late { ErrorKind::ServiceTimeout } else { ErrorKind::CommunicationProblem };
+            Failure::new(kind, format!("cannot connect: {error}"))
+        };
         connector.handshake(dialed.map_err(failed)?).await
     };
     stream.map_err(|error| unreachable(&error))
@@ -58,7 +62,13 @@ async fn dial(core: &Core, endpoint: &Endpoint) -> io::Result<Box<dyn Io>> {
     } else {
         // Each address of the proxy has a share of the time.
         let connector = Connector::new(to.as_str(), at).timeout(core.options.timeout);
-        Box::new(connector.connect().await.map_err(io::Error::other)?)
+        Box::new(connector.connect().await.map_err(|error| {
+            let kind = match error.kind() {
+                stream::ErrorKind::TimedOut { .. } => io::ErrorKind::TimedOut,
+                _ => io::ErrorKind::Other,
+            };
+            io::Error::new(kind, text(&error))
+        })?)
     };
     match &core.proxy {
         Some(proxy) => proxy.connect(stream, host, *port).await,
@@ -72,8 +82,14 @@ fn unreachable(error: &stream::Error) -> Failure {
         stream::ErrorKind::ServerName => ErrorKind::InvalidArgument,
         _ => ErrorKind::CommunicationProblem,
     };
-    let cause = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
-    Failure::new(kind, format!("{error}{cause}"))
+    Failure::new(kind, text(error))
+}
+
+fn text(error: &stream::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
 }
 
 /// Links of one connection, each in a session of its own. A server may allow fewer.

@@ -46,6 +46,13 @@ struct Waiting {
 }
 
 impl Waiting {
+    /// The server owes an answer, unless it has come already.
+    fn handed_over(&mut self, id: u64) {
+        if self.calls.contains_key(&id) {
+            self.silent_since.get_or_insert_with(Instant::now);
+        }
+    }
+
     fn answered(&mut self, id: u64) -> Option<oneshot::Sender<Result<Reply, Failure>>> {
         let call = self.calls.remove(&id);
         self.silent_since = (!self.calls.is_empty()).then(Instant::now);
@@ -129,7 +136,6 @@ impl Requests {
                 return Err(Failure::no_answer().without_effect());
             }
             waiting.calls.insert(id, answer);
-            waiting.silent_since.get_or_insert_with(Instant::now);
         }
         let _call = Call(self, id);
         let calling = async {
@@ -162,6 +168,7 @@ impl Requests {
             txn_id.map(|txn_id| DeliveryState::Transactional(Box::new(TransactionalState { txn_id, outcome: None })));
         let delivery = OutboundDelivery { state, ..OutboundDelivery::default() };
         let sending = self.sender.begin_with(delivery, &[codec::encode(&sections)?]).await.map_err(Failure::unsent)?;
+        self.waiting.lock().handed_over(id);
         let refused = match sending.wait().await.map_err(Failure::unanswered)? {
             Some(DeliveryState::Rejected(rejected)) => Failure::rejected(rejected.error.as_ref()),
             Some(DeliveryState::Released(_) | DeliveryState::Modified(_)) => {

@@ -19,7 +19,7 @@ use std::{
 };
 
 use consign_core::transport::{
-    BoxFuture, Capabilities, Delivery, EntityInfo, Lease, ReceiveError, Receiver, SettleError,
+    BoxFuture, Capabilities, Delivery, EntityInfo, ErrorKind, Lease, ReceiveError, Receiver, SettleError,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use tokio::{runtime::Handle, sync::oneshot};
@@ -57,6 +57,8 @@ pub struct ServiceBusReceiver {
     releases: FuturesUnordered<BoxFuture<Result<(), SettleError>>>,
     /// Attaches since the last delivery, or since a link that lasted.
     attaches: u32,
+    /// Whether the last link has ended for the lack of a token, before a delivery and before it had lasted.
+    was_unauthorized: bool,
 }
 
 enum State {
@@ -88,6 +90,7 @@ impl ServiceBusReceiver {
             spare: VecDeque::new(),
             releases: FuturesUnordered::new(),
             attaches: 1,
+            was_unauthorized: false,
         }
     }
 
@@ -194,16 +197,19 @@ impl Receiver for ServiceBusReceiver {
                 }
                 State::Receiving(live) => match Self::take(live, cx, max, out) {
                     Poll::Ready(Ok(count)) => {
-                        self.attaches = 0;
+                        (self.attaches, self.was_unauthorized) = (0, false);
                         return Poll::Ready(Ok(count));
                     }
                     Poll::Ready(Err(failure)) => {
                         if live.age() > self.source.core.options.backoff.1 {
-                            self.attaches = 0;
+                            (self.attaches, self.was_unauthorized) = (0, false);
                         }
                         live.has_failed(&failure);
                         self.state = State::Idle(None);
-                        if !self.source.attaches_again(&failure) {
+                        let is_unauthorized = failure.kind() == ErrorKind::Unauthorized;
+                        let is_repeated =
+                            std::mem::replace(&mut self.was_unauthorized, is_unauthorized) && is_unauthorized;
+                        if is_repeated || !self.source.attaches_again(&failure) {
                             return Poll::Ready(Err(self.source.last_error(failure).into()));
                         }
                         log::failed(&self.source.path, "the link was lost: it is attached again", &failure);
