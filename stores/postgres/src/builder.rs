@@ -59,10 +59,10 @@ impl Builder {
         self
     }
 
-    /// Sets how long a request waits for a connection, and again for an answer, at least a millisecond: then it fails as
-    /// [`Unavailable`](consign::middleware::dedup::StoreErrorKind::Unavailable).
+    /// Sets how long a request waits for a connection, and again for an answer, from a millisecond to a day: then it fails
+    /// as [`Unavailable`](consign::middleware::dedup::StoreErrorKind::Unavailable).
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout.max(Duration::from_millis(1));
+        self.timeout = timeout.clamp(Duration::from_millis(1), Duration::from_secs(86_400));
         self
     }
 

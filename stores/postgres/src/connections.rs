@@ -8,7 +8,10 @@ use std::{
 use consign::middleware::dedup::{StoreError, StoreErrorKind};
 use consign_postgres_connect::{Canceller, manager};
 use deadpool_postgres::{ClientWrapper, Hook, HookError, Object, Pool, PoolError};
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::{
+    sync::Mutex as AsyncMutex,
+    time::{Instant, sleep, timeout, timeout_at},
+};
 use tokio_postgres::{
     Config, Error, Row, Socket,
     error::{DbError, Severity, SqlState},
@@ -23,6 +26,8 @@ pub(crate) struct Connections {
     pool: Pool,
     timeout: Duration,
     canceller: Canceller,
+    /// One call at a time tries again to open a connection: the database may refuse them because it has too many.
+    retrying: AsyncMutex<()>,
 }
 
 /// Why there is no answer.
@@ -67,7 +72,7 @@ impl Connections {
         let pool = Pool::builder(manager(config, tls, timeout));
         let pool = pool.max_size(connections).post_create(prepare).pre_recycle(check(timeout / 5)).build();
         let pool = pool.map_err(|error| StoreError::new(StoreErrorKind::Unavailable).with_source(error))?;
-        Ok(Self { pool, timeout, canceller })
+        Ok(Self { pool, timeout, canceller, retrying: AsyncMutex::default() })
     }
 
     /// Returns the row of a statement.
@@ -132,7 +137,7 @@ impl Connections {
     async fn client(&self) -> Result<Object, Failure> {
         let deadline = Instant::now() + self.timeout;
         let (mut pause, longest) = Self::PAUSES;
-        let mut failed = None;
+        let (mut failed, mut turn) = (None, None);
         loop {
             match timeout_at(deadline, self.pool.get()).await.map(|client| client.map_err(Failure::from)) {
                 Ok(Err(failure)) if failure.may_open_later() => {
@@ -144,8 +149,13 @@ impl Connections {
                 Ok(client) => return client,
                 Err(_) => return Err(failed.unwrap_or(Failure::NoAnswer(NoAnswer::TooLate))),
             }
-            sleep(pause).await;
-            pause = (pause * 2).min(longest);
+            if turn.is_none() {
+                // Another call may have opened one by then.
+                turn = timeout_at(deadline, self.retrying.lock()).await.ok();
+            } else {
+                sleep(pause).await;
+                pause = (pause * 2).min(longest);
+            }
         }
     }
 }

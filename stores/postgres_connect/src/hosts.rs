@@ -16,8 +16,8 @@ use tokio_postgres::{
 /// address.
 ///
 /// Several hosts are tried in their order, and so are the addresses of a name; `load_balance_hosts=random` shuffles both. An attempt
-/// ends after `connect_timeout`, or otherwise after an equal part of what is left of `timeout`. The last attempt has no limit: the
-/// caller limits the whole.
+/// to an address ends after `connect_timeout`, or otherwise after an equal part of what is left of `timeout`. The last attempt has no
+/// limit: the caller limits the whole.
 ///
 /// # Errors
 ///
@@ -27,7 +27,8 @@ pub async fn connect_first<'c, T: Send>(
     timeout: Duration,
     connect: impl Fn(Config) -> BoxFuture<'c, Result<T, Error>> + Send + Sync,
 ) -> Result<T, Error> {
-    let end = Instant::now() + timeout;
+    let end = after(timeout);
+    let each = config.get_connect_timeout().copied();
     let is_random = config.get_load_balance_hosts() == LoadBalanceHosts::Random;
     let Some(mut servers) = Server::all(config) else { return connect(config.clone()).await };
     if is_random {
@@ -35,8 +36,9 @@ pub async fn connect_first<'c, T: Send>(
     }
     let count = servers.len();
     let mut failed = None;
-    for (server, left) in servers.into_iter().zip((1..=count).rev()) {
-        let limit = limit(config, end, left);
+    for (server, servers_left) in servers.into_iter().zip((1..=count).rev()) {
+        // `connect_timeout` is that of each address.
+        let limit = if each.is_some() { None } else { part(end, servers_left) };
         let attempt = async {
             let mut addresses = server.addresses().await;
             if is_random {
@@ -46,7 +48,11 @@ pub async fn connect_first<'c, T: Send>(
             let mut failed = None;
             for (address, left) in addresses.into_iter().zip((1..=count).rev()) {
                 let one = server.config(config, address);
-                match until(self::limit(config, limit.unwrap_or(end), left), connect(one)).await {
+                let limit = match each {
+                    Some(each) => (servers_left > 1 || left > 1).then(|| after(each)),
+                    None => part(limit.unwrap_or(end), left),
+                };
+                match until(limit, connect(one)).await {
                     Some(Err(error)) => failed = Some(error),
                     Some(Ok(connected)) => return Ok(connected),
                     None => {}
@@ -68,10 +74,16 @@ pub async fn connect_first<'c, T: Send>(
 }
 
 /// Returns when an attempt ends that is the first of `left`: not at all if it is the only one.
-fn limit(config: &Config, end: Instant, left: usize) -> Option<Instant> {
+fn part(end: Instant, left: usize) -> Option<Instant> {
     let now = Instant::now();
-    let share = || (end - now) / u32::try_from(left).unwrap_or(u32::MAX);
-    (left > 1).then(|| now + config.get_connect_timeout().copied().unwrap_or_else(share))
+    (left > 1).then(|| now + (end - now) / u32::try_from(left).unwrap_or(u32::MAX))
+}
+
+/// A duration may be longer than any clock counts.
+fn after(duration: Duration) -> Instant {
+    const FAR: Duration = Duration::from_secs(30 * 365 * 86_400);
+    let now = Instant::now();
+    now.checked_add(duration).unwrap_or_else(|| now + FAR)
 }
 
 async fn until<T>(limit: Option<Instant>, work: impl Future<Output = T>) -> Option<T> {

@@ -21,9 +21,9 @@ pub(super) struct Backend {
 }
 
 impl Backend {
+    /// A role that is not that of the login does not see when its own process began. Such a process is never ended from here.
     pub(super) async fn of(client: &Client) -> Result<Self, OutboxError> {
-        let sql =
-            "SELECT pid, extract(epoch FROM backend_start)::text FROM pg_stat_activity WHERE pid = pg_backend_pid()";
+        let sql = "SELECT pid, coalesce(extract(epoch FROM backend_start)::text, '') FROM pg_stat_activity WHERE pid = pg_backend_pid()";
         let row = client.query_one(sql, &[]).await?;
         Ok(Self { process: row.try_get(0)?, began: row.try_get(1)? })
     }
