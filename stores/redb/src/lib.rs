@@ -242,13 +242,13 @@ impl<C: Clock> DedupStore for RedbStore<C> {
 
 impl<C: Clock> ReplyStore for RedbStore<C> {
     fn put(&self, key: DedupKey<'_>, reply: RecordedReply) -> impl Future<Output = Result<(), StoreError>> + Send {
-        let (digest, now) = (u128::from_le_bytes(key.digest(&self.secret)), self.clock.now().utc);
-        let reply = NewReply { digest, now, bytes: reply.to_bytes() };
-        self.ask(move |answer| Request::PutReply { reply, answer })
+        let (digest, now) = (u128::from_le_bytes(key.digest(&self.secret)), self.clock.now());
+        let reply = NewReply { digest, now: now.utc, bytes: reply.to_bytes() };
+        self.ask(move |answer| Request::PutReply { reply, now, answer })
     }
 
     fn find(&self, key: DedupKey<'_>) -> impl Future<Output = Result<Option<RecordedReply>, StoreError>> + Send {
-        let (digest, now) = (u128::from_le_bytes(key.digest(&self.secret)), self.clock.now().utc);
+        let (digest, now) = (u128::from_le_bytes(key.digest(&self.secret)), self.clock.now());
         self.ask(move |answer| Request::FindReply { digest, now, answer })
     }
 }

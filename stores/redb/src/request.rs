@@ -3,7 +3,7 @@ use std::time::Duration;
 use consign::{
     middleware::dedup::{Begin, StoreError},
     rpc::RecordedReply,
-    time::{Moment, Timestamp},
+    time::Moment,
 };
 use tokio::sync::oneshot;
 
@@ -18,8 +18,8 @@ pub(crate) enum Request {
     Renew { token: Holder, now: Moment, lease: Duration, answer: Answer<()> },
     Commit { token: Holder, now: Moment, answer: Answer<()> },
     Forget { token: Holder, answer: Answer<()> },
-    PutReply { reply: NewReply, answer: Answer<()> },
-    FindReply { digest: u128, now: Timestamp, answer: Answer<Option<RecordedReply>> },
+    PutReply { reply: NewReply, now: Moment, answer: Answer<()> },
+    FindReply { digest: u128, now: Moment, answer: Answer<Option<RecordedReply>> },
 }
 
 /// The right to end a reservation in a [`RedbStore`](crate::RedbStore).

@@ -92,9 +92,14 @@ impl Worker {
                 self.reserved.remove(token);
                 drop(answer.send(Ok(())));
             }
-            Request::PutReply { reply, answer } => self.puts.push(Put { reply, answer }),
+            Request::PutReply { reply, now, answer } => match self.recover(now.elapsed) {
+                Ok(()) => self.puts.push(Put { reply, answer }),
+                Err(error) => drop(answer.send(Err(error))),
+            },
             Request::FindReply { digest, now, answer } => {
-                drop(answer.send(self.file.reply(digest, now).map_err(unavailable)));
+                let found = self.recover(now.elapsed);
+                let found = found.and_then(|()| self.file.reply(digest, now.utc).map_err(unavailable));
+                drop(answer.send(found));
             }
         }
     }
