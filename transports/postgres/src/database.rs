@@ -158,17 +158,22 @@ impl Database {
         })?;
         let answer = timeout_at(deadline, work(&mut client)).await.unwrap_or(Err(Failure::TooLate(TooLate)));
         if answer.as_ref().is_err_and(Failure::is_of_connection) {
-            if let (Err(Failure::TooLate(_)), Some(canceller)) = (&answer, &self.canceller) {
-                canceller.cancel(client.cancel_token());
-            }
-            // The next user would fail too: the loss is not detected at once.
-            drop(Object::take(client));
+            self.give_up(client, matches!(answer, Err(Failure::TooLate(_))));
             // Idle ones may have been lost with it. What was in use meanwhile shows that itself.
             let took = began.elapsed();
             drop(self.pool.retain(|_, metrics| metrics.last_used() <= took));
             self.suspected.notify_one();
         }
         answer
+    }
+
+    /// Closes a connection that is lost: its next user would fail too, as the loss is not detected at once. A statement that is
+    /// still executed is cancelled.
+    pub(crate) fn give_up(&self, client: Object, is_executing: bool) {
+        if let Some(canceller) = self.canceller.as_ref().filter(|_| is_executing) {
+            canceller.cancel(client.cancel_token());
+        }
+        drop(Object::take(client));
     }
 
     /// Returns the rows of a statement.

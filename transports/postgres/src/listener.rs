@@ -68,8 +68,8 @@ impl Connector {
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
-/// How long a loss of the connection may go unnoticed, and how long another one may take. All together is less than the grace, after
-/// which other processes release what this one has locked.
+/// How long a loss of the connection may go unnoticed, and how long another one may take. All together is less than a grace of 5 s or
+/// more, after which other processes release what this one has locked. A shorter grace does not make a server answer faster.
 #[derive(Clone, Copy)]
 struct Pace {
     /// Between two checks of the connection.
@@ -84,7 +84,11 @@ impl Pace {
     fn new(grace: Duration, timeout: Duration) -> Self {
         let (least, most) = (Duration::from_millis(500), Duration::from_secs(10));
         let part = (grace / 3).clamp(least, most);
-        Self { ping: part, answer: timeout.min(part), pause: (grace / 4).clamp(FIRST_PAUSE, most / 2) }
+        Self {
+            ping: part,
+            answer: timeout.min(part.max(Duration::from_secs(2))),
+            pause: (grace / 4).clamp(least, most / 2),
+        }
     }
 }
 

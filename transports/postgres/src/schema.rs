@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use consign_core::transport::{ErrorKind, ManageError};
-use deadpool_postgres::Object;
 use tokio_postgres::types::Type;
 
 use crate::{
@@ -146,7 +145,7 @@ impl Schema {
         let migrated: Result<Result<(), ManageError>, Failure> = within(database.timeout.max(LONGEST), migrating).await;
         if migrated.as_ref().is_err_and(Failure::is_of_connection) {
             // Its transaction ends with it.
-            drop(Object::take(client));
+            database.give_up(client, matches!(migrated, Err(Failure::TooLate(_))));
         }
         migrated?
     }

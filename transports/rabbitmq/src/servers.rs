@@ -243,7 +243,12 @@ fn refused(failure: Failure) -> Failure {
     match failure.kind() {
         ErrorKind::SessionCannotBeLocked => Failure::new(ErrorKind::Unauthorized, "the login was refused"),
         // 530, of a virtual host that is missing or not permitted, or whose connections or those of the user are too many.
-        ErrorKind::InvalidOperation if failure.to_string().contains("limit") => failure.of_kind(ErrorKind::ServiceBusy),
+        // The names of both are in the text, and may have a part of this.
+        ErrorKind::InvalidOperation
+            if failure.to_string().contains(" limit (") && failure.to_string().contains(") is reached") =>
+        {
+            failure.of_kind(ErrorKind::ServiceBusy)
+        }
         ErrorKind::InvalidOperation => failure.of_kind(ErrorKind::Unauthorized),
         _ => failure,
     }
@@ -269,6 +274,7 @@ mod tests {
             ),
             ("NOT_ALLOWED - access to vhost 'shop' refused for user 'u'", ErrorKind::Unauthorized),
             ("NOT_ALLOWED - vhost shop not found", ErrorKind::Unauthorized),
+            ("NOT_ALLOWED - access to vhost 'unlimited' refused for user 'u'", ErrorKind::Unauthorized),
         ] {
             let error = AMQPError::new(AMQPErrorKind::Hard(AMQPHardError::NOTALLOWED), text.into());
             let failure = refused(lapin::Error::from(lapin::ErrorKind::ProtocolError(error)).into());

@@ -32,21 +32,22 @@ async fn a_sender_does_not_send_to_another_entity_of_its_id() {
 async fn a_new_process_does_not_get_the_holder_of_another() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let client = fixture.postgres.pool().get().await.unwrap();
-    let holder = async || {
-        let sql = format!("SELECT max(id) FROM {}.holders", fixture.schema);
-        client.query_one(&sql, &[]).await.unwrap().get::<_, Option<i32>>(0)
+    let holders = async || {
+        let sql = format!("SELECT id FROM {}.holders", fixture.schema);
+        let rows = client.query(&sql, &[]).await.unwrap();
+        rows.iter().map(|row| row.get(0)).collect::<Vec<i32>>()
     };
     let mut ids = Vec::new();
     for _ in 0..2 {
+        // The database is as it was at first.
+        fixture.run("DELETE FROM {s}.holders; ALTER TABLE {s}.holders ALTER COLUMN id RESTART").await;
+        let known = holders().await;
         let process = fixture.other().await;
         let receiver = process.receiver(QUEUE).await.unwrap();
-        until(async || holder().await.is_some()).await;
-        let id = holder().await.unwrap();
-        ids.push(id);
+        let others = async || holders().await.into_iter().find(|id| !known.contains(id));
+        until(async || others().await.is_some()).await;
+        ids.extend(others().await);
         drop((receiver, process));
-        // The database is as it was before.
-        let before = "DELETE FROM {s}.holders; ALTER TABLE {s}.holders ALTER COLUMN id RESTART";
-        fixture.run(before).await;
     }
     assert_ne!(ids[0], ids[1]);
     drop(client);
