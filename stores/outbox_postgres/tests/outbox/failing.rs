@@ -293,7 +293,7 @@ async fn a_relay_that_waits_for_the_lock_of_another_connects_again_after_a_short
     for _ in 0..9 {
         let standby = format!(
             "pg_stat_activity WHERE application_name = '{{t}}' AND pid NOT IN ({holder}, {ended}) \
-             AND query LIKE 'SELECT pg_try_advisory_lock%'"
+             AND (query LIKE 'SELECT pg_try_advisory_lock%' OR query LIKE 'WITH lock AS%')"
         );
         bench.until(&format!("EXISTS (SELECT FROM {standby} AND state = 'idle')")).await;
         let sql = format!("SELECT pid, pg_terminate_backend(pid) FROM {standby}").replace("{t}", &bench.name);
