@@ -41,18 +41,12 @@ const FILTER: Symbol = Symbol::from_static("com.microsoft:session-filter");
 const TIMEOUT: Symbol = Symbol::from_static("com.microsoft:timeout");
 const LOCKED_UNTIL: &str = "com.microsoft:locked-until-utc";
 
-/// How many deliveries may arrive without credit: fewer than the 256 after which the link is detached.
-const OVERRUN: u32 = 200;
-
 /// An attached link.
 pub(crate) struct Live {
     link: ReceiverLink,
     origin: Arc<Origin>,
-    /// The deliveries that were requested and not received.
+    /// The deliveries that may still be received: those that wait in the link, and those that may still arrive.
     credit: u32,
-    /// The deliveries that may still be received: those that wait in the link, and those that may still arrive, as an earlier and
-    /// larger request has them.
-    outstanding: u32,
     since: Instant,
 }
 
@@ -176,7 +170,7 @@ impl Live {
     pub(crate) fn new(attached: Attached, source: Arc<Source>) -> Self {
         let Attached { link, name, wire, claim } = attached;
         let origin = Arc::new(Origin { settler: link.settler(), source, name, wire, claim });
-        Self { link, origin, credit: 0, outstanding: 0, since: Instant::now() }
+        Self { link, origin, credit: 0, since: Instant::now() }
     }
 
     /// How long the link has been attached.
@@ -186,7 +180,7 @@ impl Live {
 
     /// Whether a delivery may still be received.
     pub(super) fn may_receive(&self) -> bool {
-        self.outstanding > 0
+        self.credit > 0
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -205,10 +199,9 @@ impl Live {
     /// Has the server send `max` messages, and `ahead` more.
     pub(super) fn ask_for(&mut self, max: usize, ahead: u32) -> Result<(), Failure> {
         let credit = u32::try_from(max).unwrap_or(u32::MAX).saturating_add(ahead).min(MOST_CREDIT);
-        // If the credit is lowered by more, as many may be on their way as a link is ended for.
-        if self.credit < credit || self.credit > credit && self.outstanding - credit <= OVERRUN {
+        // Less than the server has already is not requested: what is on its way would not be counted.
+        if self.credit < credit {
             self.credit = self.link.request(credit)?;
-            self.outstanding = self.outstanding.max(self.credit);
         }
         Ok(())
     }
@@ -216,7 +209,7 @@ impl Live {
     /// Gives no more credit, and waits until no delivery can arrive any longer.
     pub(super) async fn take_credit_back(&mut self) -> Result<(), Failure> {
         self.link.drain().await?;
-        (self.credit, self.outstanding) = (0, 0);
+        self.credit = 0;
         Ok(())
     }
 
@@ -236,7 +229,6 @@ impl Live {
                 }
             };
             self.credit = self.credit.saturating_sub(1);
-            self.outstanding = self.outstanding.saturating_sub(1);
             if let Some(delivery) = self.origin.deliver(raw) {
                 return Poll::Ready(Ok(delivery));
             }
