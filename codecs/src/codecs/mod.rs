@@ -112,8 +112,8 @@ impl JsonCodecs {
 impl<S: CodecSet> Codecs<S> {
     /// Reads one value. `content_type` is the declared text, unchanged; absent and blank are the same.
     ///
-    /// A type that implements [`Deserialize`] is read by a codec of the set, and may borrow from `body`; a type with a format
-    /// of its own reads itself (see [`Decode`]). The failure contains every attempt.
+    /// A type that implements [`Deserialize`](serde::Deserialize) is read by a codec of the set, and may borrow from `body`. A type
+    /// with a format of its own reads itself (see [`Decode`]). The failure contains every attempt.
     #[inline]
     pub fn decode<'de, T: Decode<'de>>(&self, content_type: Option<&str>, body: &'de [u8]) -> Result<T, DecodeFailure> {
         T::decode_value(self, content_type, body)
