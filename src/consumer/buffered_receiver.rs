@@ -288,7 +288,8 @@ impl<R: Receiver> BufferedReceiver<R> {
     }
 }
 
-fn pause_after(failures: u32) -> Duration {
+/// The pause after so many failures before this one.
+pub(super) fn pause_after(failures: u32) -> Duration {
     Duration::from_millis(100 << failures.min(7)).min(LONGEST_PAUSE)
 }
 

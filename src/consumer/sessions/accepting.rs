@@ -2,12 +2,12 @@ use std::{
     future::Future,
     pin::Pin,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use tokio::time::{Instant, Sleep};
 
 use super::super::{
+    buffered_receiver::pause_after,
     health::{ConsumerFailure, Health},
     log::{Log, Receiving},
 };
@@ -65,8 +65,4 @@ impl Accepting {
             }
         }
     }
-}
-
-fn pause_after(failures: u32) -> Duration {
-    Duration::from_millis(100 << failures.min(7)).min(Duration::from_secs(10))
 }

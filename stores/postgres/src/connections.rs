@@ -6,7 +6,7 @@ use std::{
 };
 
 use consign::middleware::dedup::{StoreError, StoreErrorKind};
-use consign_postgres_connect::{Canceller, manager};
+use consign_postgres_connect::{Canceller, ends_connection, manager};
 use deadpool_postgres::{ClientWrapper, Hook, HookError, Object, Pool, PoolError};
 use tokio::{
     sync::Mutex as AsyncMutex,
@@ -14,7 +14,7 @@ use tokio::{
 };
 use tokio_postgres::{
     Config, Error, Row, Socket,
-    error::{DbError, Severity, SqlState},
+    error::SqlState,
     tls::{MakeTlsConnect, TlsConnect},
     types::ToSql,
 };
@@ -190,7 +190,7 @@ impl Failure {
     /// Returns whether the connection is lost, or unusable.
     fn is_of_connection(&self) -> bool {
         match self {
-            Self::Database(error) => error.as_db_error().is_none_or(is_end),
+            Self::Database(error) => error.as_db_error().is_none_or(ends_connection),
             Self::NoAnswer(missing) => *missing == NoAnswer::TooLate,
             Self::NotConnected(_) | Self::Pool(_) => false,
         }
@@ -198,7 +198,7 @@ impl Failure {
 
     /// Returns whether a connection could not be opened, and the next one may be.
     fn may_open_later(&self) -> bool {
-        matches!(self, Self::NotConnected(error) if error.as_db_error().is_none_or(is_end))
+        matches!(self, Self::NotConnected(error) if error.as_db_error().is_none_or(ends_connection))
     }
 
     /// Returns the text of the error with those of its causes. Of an error that the server reports it is the code: its text may
@@ -220,24 +220,6 @@ impl Failure {
     pub(crate) fn is_locked(&self) -> bool {
         matches!(self, Self::Database(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE))
     }
-}
-
-/// Returns whether the server has ended the connection, or refuses it for now.
-fn is_end(error: &DbError) -> bool {
-    let state = error.code();
-    let ends = [
-        // The server is no longer the primary: another connection may lead to that.
-        &SqlState::READ_ONLY_SQL_TRANSACTION,
-        &SqlState::ADMIN_SHUTDOWN,
-        &SqlState::CRASH_SHUTDOWN,
-        &SqlState::CANNOT_CONNECT_NOW,
-        &SqlState::IDLE_SESSION_TIMEOUT,
-        &SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
-    ];
-    // The server refuses a user, a database, a right or an option of the configuration in the same way.
-    let is_refused = ["0A", "22", "28", "3D", "42"].iter().any(|class| state.code().starts_with(class));
-    let is_fatal = matches!(error.parsed_severity(), Some(Severity::Fatal | Severity::Panic)) && !is_refused;
-    is_fatal || ends.contains(&state) || state.code().starts_with("08")
 }
 
 impl From<Error> for Failure {

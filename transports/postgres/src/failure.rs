@@ -1,10 +1,11 @@
 use std::{error, fmt};
 
 use consign_core::transport::{ErrorKind, ManageError, ReceiveError, SendError, SettleError};
+use consign_postgres_connect::ends_connection;
 use deadpool_postgres::{HookError, PoolError};
 use tokio_postgres::{
     Error,
-    error::{DbError, Severity, SqlState},
+    error::{DbError, SqlState},
 };
 
 /// Why a call of the database failed.
@@ -33,7 +34,7 @@ impl Failure {
     /// Returns whether the connection is lost, or unusable.
     pub(crate) fn is_of_connection(&self) -> bool {
         match self {
-            Self::Database(error) | Self::NotConnected(error) => error.as_db_error().is_none_or(is_end),
+            Self::Database(error) | Self::NotConnected(error) => error.as_db_error().is_none_or(ends_connection),
             Self::TooLate(_) => true,
             Self::Pool(_) => false,
         }
@@ -99,24 +100,6 @@ impl Failure {
     }
 }
 
-/// Whether the server has ended the connection, or refuses it for now.
-fn is_end(error: &DbError) -> bool {
-    let state = error.code();
-    let ends = [
-        // The server is no longer the primary: another connection may lead to that.
-        &SqlState::READ_ONLY_SQL_TRANSACTION,
-        &SqlState::ADMIN_SHUTDOWN,
-        &SqlState::CRASH_SHUTDOWN,
-        &SqlState::CANNOT_CONNECT_NOW,
-        &SqlState::IDLE_SESSION_TIMEOUT,
-        &SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
-    ];
-    // The server refuses a user, a database, a right or an option of the configuration in the same way.
-    let is_refused = ["0A", "22", "28", "3D", "42"].iter().any(|class| state.code().starts_with(class));
-    let is_fatal = matches!(error.parsed_severity(), Some(Severity::Fatal | Severity::Panic)) && !is_refused;
-    is_fatal || ends.contains(&state) || state.code().starts_with("08")
-}
-
 /// Whether resources are short, or the server cannot read or write its files.
 fn is_short(state: &str) -> bool {
     state.starts_with("53") || state.starts_with("58")
@@ -141,7 +124,7 @@ fn of_error(error: &DbError) -> (ErrorKind, Option<bool>) {
         // the next attempt may succeed.
         "40001" | "40P01" | "55P03" => ErrorKind::ServiceBusy,
         code if code.starts_with("53") => ErrorKind::ServiceBusy,
-        _ if is_end(error) => ErrorKind::CommunicationProblem,
+        _ if ends_connection(error) => ErrorKind::CommunicationProblem,
         code if is_short(code) => ErrorKind::ServiceBusy,
         "57014" => ErrorKind::ServiceTimeout,
         "23505" => ErrorKind::AlreadyExists,

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// The settings of a connection of the pool. A statement that waits for a row of another transaction would block its connection for
-/// others. There is no limit of a whole statement: the application has these connections too.
+/// others. Statements are not limited as a whole, as the application uses these connections too.
 pub(crate) fn settings(timeout: Duration) -> String {
     format!("{SESSION}; SET lock_timeout = {}", (timeout.as_millis() / 2).clamp(1, 5_000))
 }

@@ -56,7 +56,7 @@ async fn an_entity_that_cannot_forward_for_long_is_logged() {
     fixture.end().await;
 }
 
-/// Each failure may pass, and is no line of its own.
+/// A single failure may pass, and is not logged as a warning.
 #[tokio::test]
 async fn sweeps_that_fail_for_long_are_logged() {
     let (lines, _guard) = Lines::capture();
