@@ -83,7 +83,13 @@ impl PostgresStore {
         if changed == 0 {
             return Ok(Claim::Duplicate);
         }
-        self.clean_if_due();
+        if self.is_clean_due()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            let store = self.clone();
+            // On a connection of the store: the transaction locks no other id, and does not wait for this.
+            runtime.spawn(async move { store.clean().await });
+        }
         Ok(Claim::New)
     }
 
@@ -104,15 +110,9 @@ impl PostgresStore {
         })
     }
 
-    /// Counts an id that was added, and now and then forgets expired ones in the background. That has a connection of the store:
-    /// a transaction of the user locks no other id, and neither it nor a handler waits for this.
-    fn clean_if_due(&self) {
-        if self.0.added.fetch_add(1, Ordering::Relaxed).is_multiple_of(Self::CLEAN_EACH)
-            && let Ok(runtime) = Handle::try_current()
-        {
-            let store = self.clone();
-            runtime.spawn(async move { store.clean().await });
-        }
+    /// Counts an id that was added.
+    fn is_clean_due(&self) -> bool {
+        self.0.added.fetch_add(1, Ordering::Relaxed).is_multiple_of(Self::CLEAN_EACH)
     }
 
     /// Forgets some expired ids. A failure is retried later.
@@ -131,10 +131,10 @@ impl DedupStore for PostgresStore {
         let token = PostgresToken { digest: self.digest(key), holder: random()? };
         let unanswered = Unanswered { store: self, token: Some(token.clone()) };
         let begun = self.reserve(&token, lease).await?;
-        unanswered.answer();
-        if matches!(begun, Begin::New(_)) {
-            self.clean_if_due();
+        if matches!(begun, Begin::New(_)) && self.is_clean_due() {
+            self.clean().await;
         }
+        unanswered.answer();
         Ok(begun)
     }
 
