@@ -66,7 +66,7 @@
 //!
 //! Leases and windows use the database's clock, to the microsecond. Only the disk limits the number of ids, and no id is
 //! forgotten before its window ends. One in 16 reservations, and one in 16 calls of `commit_in`, deletes at most 64 expired ids,
-//! the oldest first, in the background and outside of your transaction.
+//! the oldest first. `commit_in` does it in the background, outside of your transaction.
 //!
 //! # Failure
 //!
