@@ -136,7 +136,8 @@ fn method(results: &Results) -> String {
 /// The unit, if it is that of all.
 fn unit(figures: &[Figure]) -> Option<&str> {
     let first = figures.first().map(|figure| &*figure.unit)?;
-    figures.iter().all(|figure| figure.unit == first).then_some(first)
+    // A row that has its unit in its last column has none here.
+    (!first.is_empty() && figures.iter().all(|figure| figure.unit == first)).then_some(first)
 }
 
 /// What misses its goal, or is behind a peer, by the reason why.
