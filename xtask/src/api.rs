@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::error::Error;
 use crate::options::Output;
 use crate::package::manifest::{Manifest, published};
-use crate::workspace::{cargo, output, read, root, run as run_command, write};
+use crate::workspace::{metadata, read, root, run as run_command, write};
 
 /// A folder with a file for each crate.
 const FOLDER: &str = "docs/api";
@@ -34,8 +34,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options) -> Result<(), Error> {
-    let metadata = output(&mut cargo(["metadata", "--no-deps", "--format-version", "1"]))?;
-    let metadata: Value = serde_json::from_str(&metadata).map_err(Error::Metadata)?;
+    let metadata = metadata()?;
     let target = PathBuf::from(metadata["target_directory"].as_str().unwrap_or("target")).join("api");
     prepare()?;
     let (mut changed, mut counts) = (Vec::new(), serde_json::Map::new());

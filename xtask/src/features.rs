@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::options::Output;
-use crate::workspace::{cargo, output, run as run_command};
+use crate::workspace::{cargo, metadata, run as run_command};
 
 /// Features of one kind, whose code takes part in the same modules. The first is checked alone too.
 const GROUPS: &[&[&str]] = &[
@@ -53,8 +53,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options) -> Result<(), Error> {
-    let metadata = output(&mut cargo(["metadata", "--no-deps", "--format-version", "1"]))?;
-    let metadata: Value = serde_json::from_str(&metadata).map_err(Error::Metadata)?;
+    let metadata = metadata()?;
     let packages = packages(&metadata);
     if !packages.iter().any(|package| package.name == LIBRARY) {
         return Err(Error::NoPackage(LIBRARY));

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::workspace::{cargo, output};
+use crate::workspace::metadata;
 
 /// A package, and the packages of the workspace that it may depend on. Those that are not named here may depend on all.
 const ALLOWED: &[(&str, &[&str])] = &[
@@ -29,8 +29,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 
 /// Checks the normal and the build dependencies of every package against [`ALLOWED`].
 pub(crate) fn check() -> Result<(), Error> {
-    let metadata = output(&mut cargo(["metadata", "--no-deps", "--format-version", "1"]))?;
-    let metadata: Value = serde_json::from_str(&metadata).map_err(Error::Metadata)?;
+    let metadata = metadata()?;
     let refused = refused(&metadata);
     if refused.is_empty() {
         println!("dependencies between the packages of the workspace: ok");

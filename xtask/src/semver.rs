@@ -3,11 +3,10 @@
 use std::process::{Command, Stdio};
 
 use clap::Args;
-use serde_json::Value;
 
 use crate::error::Error;
 use crate::package::manifest::published;
-use crate::workspace::{cargo, output, root, run as run_command};
+use crate::workspace::{cargo, metadata, output, root, run as run_command};
 
 /// A version that is known to build with the toolchain in use; a newer one may not.
 const VERSION: &str = "0.51.0";
@@ -33,8 +32,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
         eprintln!("cargo-semver-checks is missing: installing {VERSION}");
         run_command(&mut cargo(["install", "cargo-semver-checks", "--locked", "--debug", "--version", VERSION]))?;
     }
-    let metadata = output(&mut cargo(["metadata", "--no-deps", "--format-version", "1"]))?;
-    let metadata: Value = serde_json::from_str(&metadata).map_err(Error::Metadata)?;
+    let metadata = metadata()?;
     let mut names: Vec<_> = published(&metadata).into_iter().filter(|package| !package.is_macro).collect();
     names.retain(|package| options.only.is_empty() || options.only.contains(&package.name));
     // A crate that is newer than the baseline has nothing to compare with.

@@ -6,6 +6,8 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
+
 use crate::error::Error;
 
 /// The folder of the workspace's own `Cargo.toml`.
@@ -55,6 +57,12 @@ pub(crate) fn cargo<const N: usize>(arguments: [&str; N]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(root()).stdin(Stdio::null());
     command
+}
+
+/// What `cargo metadata` says of the packages of the workspace, without what they depend on.
+pub(crate) fn metadata() -> Result<Value, Error> {
+    let metadata = output(&mut cargo(["metadata", "--no-deps", "--format-version", "1"]))?;
+    serde_json::from_str(&metadata).map_err(Error::Metadata)
 }
 
 /// Runs a command to its end. What it prints goes to the standard error, which leaves the standard output to the subcommand.

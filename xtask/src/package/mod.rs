@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::options::Output;
-use crate::workspace::{cargo, output, read, run as run_command};
+use crate::workspace::{cargo, metadata, output, read, run as run_command};
 use manifest::{Manifest, published};
 
 /// The page with the table of crates.
@@ -31,8 +31,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options) -> Result<(), Error> {
-    let metadata = output(&mut cargo(["metadata", "--no-deps", "--format-version", "1"]))?;
-    let metadata: Value = serde_json::from_str(&metadata).map_err(Error::Metadata)?;
+    let metadata = metadata()?;
     let published = published(&metadata);
     let mut problems = manifest::problems(&metadata);
     problems.extend(needs::problems()?);
