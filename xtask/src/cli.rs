@@ -33,7 +33,7 @@ By purpose:
 enum Subcommand {
     /// Compare the public items of the published crates with the lists of docs/api (requires a nightly toolchain)
     Api(api::Options),
-    /// Check that each input of docs/attacks.toml has a test, and that docs/attacks.md lists them
+    /// Check that each input of docs/attacks.toml has a test, that docs/attacks.md lists them, and with `--run` that they pass
     Attacks(attacks::Options),
     /// Measure this library beside others and write docs/benchmarks.md (requires valgrind)
     Bench(bench::Options),

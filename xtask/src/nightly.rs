@@ -34,6 +34,7 @@ const fn part(name: &'static str, call: &'static [&'static str]) -> Part {
 /// Short ones first, so that a night that is cut off has most of them.
 const PARTS: &[Part] = &[
     part("random", &["random", "--long"]),
+    part("attacks", &["attacks", "--run"]),
     part("fuzz", &["fuzz", "--seconds", "300"]),
     part("power-loss", &["power-loss"]),
     part("kill", &["kill", "--cycles", "200"]),

@@ -4,6 +4,7 @@
 
 mod page;
 pub(crate) mod problem;
+mod run;
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::json;
 
-use self::problem::Problem;
+use self::{problem::Problem, run::Passed};
 use crate::error::Error;
 use crate::options::Output;
 use crate::source::Source;
@@ -25,6 +26,9 @@ pub(crate) struct Options {
     /// Write docs/attacks.md again
     #[arg(long)]
     write: bool,
+    /// Run the tests too, in the profiles dev and release (requires scripts/brokers)
+    #[arg(long, conflicts_with = "write")]
+    run: bool,
     #[command(flatten)]
     output: Output,
 }
@@ -78,14 +82,22 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let all = || groups.iter().flat_map(|group| &group.attack);
     let missing: Vec<_> = all().filter(|attack| attack.missing.is_some()).map(|attack| attack.number).collect();
     let total = all().count();
+    let passed = if options.run && problems.is_empty() { run::run(&tests)? } else { Vec::new() };
     if options.output.json {
-        println!("{}", json!({ "attacks": total, "missing": missing, "problems": problems.len() }));
+        let passed = passed.iter().map(
+            |Passed { profile, attacks, tests }| json!({ "profile": profile, "attacks": attacks, "tests": tests }),
+        );
+        let passed: Vec<_> = passed.collect();
+        println!("{}", json!({ "attacks": total, "missing": missing, "problems": problems.len(), "passed": passed }));
     } else {
         println!("{total} attacks: {} with a test, {} without", total - missing.len(), missing.len());
         for attack in all() {
             if let Some(reason) = &attack.missing {
                 println!("  {}: {reason}", attack.number);
             }
+        }
+        for Passed { profile, attacks, tests } in &passed {
+            println!("{profile}: {attacks} attacks, {tests} tests passed");
         }
     }
     if problems.is_empty() { Ok(()) } else { Err(Error::Attacks(problems)) }

@@ -17,6 +17,8 @@ pub(crate) enum Problem {
     NotAnAttack(u32, String),
     /// A line of a file that begins as an `Attacks:` line and is not one.
     Malformed(String, usize),
+    /// A test that no program of tests has, as one behind a feature that is off.
+    NotRun(u32, String),
     /// The page is not what would be written.
     PageOutdated,
 }
@@ -30,6 +32,7 @@ impl std::fmt::Display for Problem {
             Self::TestedAndMissing(number) => write!(f, "attack {number} has a test: remove `missing` from {LIST}"),
             Self::NotAnAttack(number, test) => write!(f, "{test} names attack {number}, which {LIST} does not have"),
             Self::Malformed(file, line) => write!(f, "{file}:{line}: not of the form `Attacks: 7, 12.`"),
+            Self::NotRun(number, test) => write!(f, "{test}, a test of attack {number}, is in no program of tests"),
             Self::PageOutdated => write!(f, "{PAGE} is outdated: cargo xtask attacks --write"),
         }
     }
