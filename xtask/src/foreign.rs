@@ -25,12 +25,13 @@ struct Suite {
     script: Option<&'static str>,
 }
 
+/// A member is built with the features of `scripts/test`, so that nothing is built again.
 const SUITES: [Suite; 9] = [
     Suite {
         name: "amqp",
         builds: &[
             &["--manifest-path", "tests/foreign/fe2o3/Cargo.toml"],
-            &["--package", "foreign-amqp", "--example", "foreign-amqp"],
+            &["--workspace", "--features", "full", "--example", "foreign-amqp"],
         ],
         all_builds: &[],
         program: "examples/foreign-amqp",
@@ -50,7 +51,6 @@ const SUITES: [Suite; 9] = [
         program: "foreign-convert",
         script: None,
     },
-    // With the features of `scripts/test`, so that nothing is built again.
     Suite {
         name: "formats",
         builds: &[&["--workspace", "--features", "full", "--example", "foreign-formats"]],
