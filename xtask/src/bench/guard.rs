@@ -10,6 +10,7 @@ use serde_json::json;
 use super::callgrind::{self, Cost};
 use super::counted::Counter;
 use super::figure::number;
+use super::programs::{self, Package};
 use super::results::toolchain;
 use super::scenarios::SCENARIOS;
 use super::table;
@@ -136,8 +137,9 @@ pub(crate) fn rebaseline() -> Result<(), Error> {
 
 fn counts() -> Result<BTreeMap<String, Counts>, Error> {
     let mut counter = Counter::together();
-    let guarded = SCENARIOS.iter().filter(|scenario| scenario.is_guarded);
-    guarded.map(|scenario| Ok((scenario.name.to_owned(), counter.ours(scenario)?.into()))).collect()
+    let guarded = || SCENARIOS.iter().filter(|scenario| scenario.is_guarded);
+    programs::build_together(Package::Own, &guarded().map(|scenario| scenario.program.name).collect())?;
+    guarded().map(|scenario| Ok((scenario.name.to_owned(), counter.ours(scenario)?.into()))).collect()
 }
 
 #[cfg(test)]

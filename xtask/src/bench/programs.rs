@@ -1,11 +1,12 @@
 //! The programs that are measured, and how each is built.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::workspace::{cargo, output};
+use crate::workspace::{cargo, output, run as run_command};
 
 /// What a program may be built with one scenario of, alone: see `benches/scenario`.
 const ALONE: &str = "CONSIGN_BENCH_ALONE";
@@ -89,6 +90,13 @@ pub(crate) fn build_all() -> Result<usize, Error> {
         program.build_with("dev", None)?;
     }
     Ok(ALL.len())
+}
+
+/// Builds benches of one member as they are measured, at once: the last steps of each take one processor.
+pub(crate) fn build_together(package: Package, programs: &BTreeSet<&str>) -> Result<(), Error> {
+    eprintln!("building {} (lto)", programs.iter().copied().collect::<Vec<_>>().join(", "));
+    let mut build = cargo(["bench", "--no-run", "--quiet", "--profile", "lto", "--package", package.name()]);
+    run_command(build.args(programs.iter().flat_map(|name| ["--bench", name])).env_remove(ALONE))
 }
 
 impl Program {
