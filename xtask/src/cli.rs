@@ -42,7 +42,7 @@ enum Subcommand {
     /// Run the conformance suite on one transport and write its column of docs/conformance.md
     Conformance(conformance::Options),
     /// Check bans, licences and sources of the dependencies, and advisories if their database is present
-    Deny,
+    Deny(deny::Options),
     /// Inject faults around a handler or a transport with a real server (requires scripts/brokers)
     Faults(faults::Options),
     /// Run clippy with one feature of each group alone
@@ -104,7 +104,7 @@ impl CommandLine {
             Subcommand::Bench(options) => bench::run(options),
             Subcommand::Clusters(options) => clusters::run(options),
             Subcommand::Conformance(options) => conformance::run(options),
-            Subcommand::Deny => deny::run(),
+            Subcommand::Deny(options) => deny::run(options),
             Subcommand::Faults(options) => faults::run(options),
             Subcommand::Features(options) => features::run(options),
             Subcommand::Foreign(options) => foreign::run(options),
