@@ -9,7 +9,10 @@ use redb::{
     Database, DatabaseError, ReadOnlyTable, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition,
 };
 
-use crate::replies::{self, Bounds, NewReply};
+use crate::{
+    new_file,
+    replies::{self, Bounds, NewReply},
+};
 
 /// Until when each id is known, in milliseconds of UTC.
 const IDS: TableDefinition<u128, i64> = TableDefinition::new("ids");
@@ -44,7 +47,11 @@ impl File {
 
     pub(crate) fn open(path: &Path, window: Duration, max: u64, max_reply_bytes: u64) -> Result<Self, StoreError> {
         let path = path.to_owned();
-        let open = move || Database::builder().set_cache_size(Self::CACHE).create(&path);
+        let open = move || {
+            let open = |path: &Path| Database::builder().set_cache_size(Self::CACHE).create(path);
+            new_file::create_whole(&path, open)?;
+            open(&path)
+        };
         Self::open_by(Box::new(open), window, max, max_reply_bytes)
     }
 

@@ -78,6 +78,7 @@
 #![forbid(unsafe_code)]
 
 mod file;
+mod new_file;
 mod replies;
 mod request;
 mod reserved;
@@ -137,7 +138,8 @@ impl RedbStore {
     pub const TIMEOUT: Duration = Duration::from_secs(5);
 
     /// Opens a file, or creates it. An id is known for `window` after its commit, and a reply is kept for as long, in whole
-    /// milliseconds. It reads and writes, and so blocks for a few milliseconds.
+    /// milliseconds. It reads and writes, and so blocks for a few milliseconds. A new file is created beside its place, as
+    /// `NAME.RANDOM.part`, and gets its name when it is whole: an interrupted creation leaves at most such a file.
     ///
     /// Fails as [`InUse`](StoreErrorKind::InUse) if the file is open already, in this process or in another one, and as
     /// [`Unavailable`](StoreErrorKind::Unavailable) if it cannot be opened or is [not of this kind](UnknownFormat).
