@@ -64,14 +64,19 @@ impl Connector {
         Self { config, open }
     }
 
-    /// Opens a connection that listens. The server ends a statement that takes longer than the limit: a relay that gives up would
+    /// Opens a connection that listens. The server ends a statement that takes longer than `statement`: a relay that gives up would
     /// otherwise leave it running, and the lock of its connection taken, until it ends.
-    pub(super) async fn connect(&self, outbox: &Outbox, limit: Duration) -> Result<Connection, OutboxError> {
+    pub(super) async fn connect(
+        &self,
+        outbox: &Outbox,
+        limit: Duration,
+        statement: Duration,
+    ) -> Result<Connection, OutboxError> {
         within(limit, async {
             let Opened { client, arrived, driver } = connect_first(&self.config, limit, &self.open).await?;
             outbox.check_version(&client).await?;
-            let limit = limit.as_millis();
-            client.batch_execute(&format!("SET statement_timeout = {limit}; {SESSION}; LISTEN {CHANNEL}")).await?;
+            let statement = statement.as_millis();
+            client.batch_execute(&format!("SET statement_timeout = {statement}; {SESSION}; LISTEN {CHANNEL}")).await?;
             let backend = Backend::of(&client).await?;
             Ok(Connection { client, arrived, backend, _driver: driver })
         })

@@ -1,6 +1,7 @@
 mod connection;
 mod holder;
 mod pauses;
+mod reads;
 mod rows;
 #[cfg(feature = "postgres")]
 mod same_database;
@@ -29,12 +30,13 @@ use self::{
     connection::{Connection, Connector, within},
     holder::{Backend, WaitingForLock},
     pauses::{Pauses, Selection},
+    reads::Reads,
     rows::{Outcome, Report, Waiting},
 };
 use crate::{Destinations, Outbox, OutboxError, OutboxErrorKind, log};
 
 /// PostgreSQL counts the milliseconds of a statement in 31 bits.
-const LONGEST_SEND: Duration = Duration::from_secs(24 * 24 * 3_600);
+const LONGEST_STATEMENT: Duration = Duration::from_secs(24 * 24 * 3_600);
 
 /// A relay that has the lock, and asks the database for nothing for as long, may have lost its connection.
 const IDLE: Duration = Duration::from_secs(60);
@@ -169,10 +171,18 @@ impl<M: RelayMode> Relay<M> {
         self
     }
 
+    /// Sets how long a statement of the relay may take: 10 s. After it, the relay connects again. The read after one that took
+    /// longer has half as many messages, and twice as long, up to 10 minutes. At least a millisecond, and at most 24 days.
+    #[must_use]
+    pub fn database_timeout(mut self, timeout: Duration) -> Self {
+        self.to.timeout = deadline::clamped(timeout).min(LONGEST_STATEMENT);
+        self
+    }
+
     /// Sets how long a send may take: 30 s. After it, the message is sent again. At least a millisecond, and at most 24 days.
     #[must_use]
     pub fn send_timeout(mut self, timeout: Duration) -> Self {
-        self.to.send_timeout = deadline::clamped(timeout).min(LONGEST_SEND);
+        self.to.send_timeout = deadline::clamped(timeout).min(LONGEST_STATEMENT);
         self
     }
 
@@ -193,9 +203,10 @@ impl<M: RelayMode> Relay<M> {
         let mut shutdown = pin!(shutdown);
         let mut failures = 0_u32;
         let mut before = None;
+        let mut reads = Reads::new(self.batch, self.to.timeout);
         loop {
             let mut is_waiting = false;
-            let connecting = self.connector.connect(&self.to.outbox, self.to.timeout);
+            let connecting = self.connector.connect(&self.to.outbox, self.to.timeout, reads.limit());
             let connected = tokio::select! {
                 biased;
                 () = &mut shutdown => return Ok(self.to.relayed),
@@ -204,7 +215,8 @@ impl<M: RelayMode> Relay<M> {
             let ended = match connected {
                 Ok(mut connection) => {
                     let last = before.replace(connection.backend.clone());
-                    self.serve(&mut connection, last, shutdown.as_mut(), (&mut failures, &mut is_waiting)).await
+                    let counts = (&mut failures, &mut is_waiting);
+                    self.serve(&mut connection, last, shutdown.as_mut(), &mut reads, counts).await
                 }
                 Err(error) => Err(error),
             };
@@ -233,6 +245,7 @@ impl<M: RelayMode> Relay<M> {
         connection: &mut Connection,
         before: Option<Backend>,
         mut shutdown: Pin<&mut S>,
+        reads: &mut Reads,
         (failures, is_waiting): (&mut u32, &mut bool),
     ) -> Result<(), OutboxError>
     where
@@ -250,7 +263,7 @@ impl<M: RelayMode> Relay<M> {
         }
         *is_waiting = false;
         loop {
-            let next = self.relay_some(connection, failures).await?;
+            let next = self.relay_some(connection, reads, failures).await?;
             tokio::select! {
                 biased;
                 () = &mut shutdown => return Ok(()),
@@ -261,14 +274,24 @@ impl<M: RelayMode> Relay<M> {
     }
 
     /// Reads some rows and sends their messages. Returns when to read more without a notification.
-    async fn relay_some(&mut self, connection: &mut Connection, failures: &mut u32) -> Result<Instant, OutboxError> {
+    async fn relay_some(
+        &mut self,
+        connection: &mut Connection,
+        reads: &mut Reads,
+        failures: &mut u32,
+    ) -> Result<Instant, OutboxError> {
         let now = Instant::now();
-        let selection = match self.to.pauses.select(self.batch as usize, now) {
+        let selection = match self.to.pauses.select(reads.rows(), now) {
             Ok(selection) => selection,
             Err(next) => return Ok(next),
         };
         let is_lap = matches!(selection, Selection::Lap(_));
-        let (some, is_end) = self.read(&connection.client, selection, now).await?;
+        let read = self.read(&connection.client, selection, reads, now).await;
+        match &read {
+            Ok(_) => reads.succeeded_after(now.elapsed()),
+            Err(_) => reads.failed_after(now.elapsed()),
+        }
+        let (some, is_end) = read?;
         if !some.is_empty() {
             self.to.pauses.sending();
             let relayed = self.mode.relay(&mut connection.client, some, &mut self.to).await;
@@ -296,22 +319,24 @@ impl<M: RelayMode> Relay<M> {
         &mut self,
         client: &Client,
         selection: Selection,
+        reads: &Reads,
         now: Instant,
     ) -> Result<(Vec<Waiting>, bool), OutboxError> {
-        let Progress { outbox, pauses, timeout, .. } = &mut self.to;
+        let Progress { outbox, pauses, .. } = &mut self.to;
+        let limit = reads.limit();
         let step = match selection {
             Selection::Oldest => {
-                let some = within(*timeout, rows::read_oldest(client, outbox, self.batch.into())).await?;
+                let some = within(limit, rows::read_oldest(client, outbox, reads)).await?;
                 return Ok((some, true));
             }
             Selection::Lap(step) => step,
         };
-        let found = within(*timeout, rows::groups_after(client, outbox, &step)).await?;
-        let (chosen, is_end) = pauses.choose(&step, found, self.batch as usize, now);
+        let found = within(limit, rows::groups_after(client, outbox, &step)).await?;
+        let (chosen, is_end) = pauses.choose(&step, found, reads.rows(), now);
         if chosen.is_empty() {
             return Ok((Vec::new(), is_end));
         }
-        let some = within(*timeout, rows::read_groups(client, outbox, &chosen)).await?;
+        let some = within(limit, rows::read_groups(client, outbox, &chosen, reads.bytes())).await?;
         let read = some.iter().map(|row| pauses::name(&row.destination, row.session.as_deref())).collect();
         let are_left = pauses.chosen_were_read(&chosen, &read);
         Ok((some, is_end && !are_left))

@@ -6,11 +6,11 @@ use tokio_postgres::{
     types::{ToSql, Type},
 };
 
-use super::pauses::{Found, Step};
+use super::{
+    pauses::{Found, Step},
+    reads::Reads,
+};
 use crate::{Outbox, OutboxError, encoding};
-
-/// How many bytes of messages are read at once. A batch that takes too long to arrive would be read again and again.
-const MOST_BYTES: i64 = 8 << 20;
 
 /// A message that waits.
 #[derive(Debug)]
@@ -106,8 +106,8 @@ impl Waiting {
     }
 }
 
-/// Returns the oldest rows: the first one, and others as far as [`MOST_BYTES`] allow.
-pub(super) async fn read_oldest(client: &Client, outbox: &Outbox, max: i64) -> Result<Vec<Waiting>, OutboxError> {
+/// Returns the oldest rows: the first one, and others as far as the limits allow.
+pub(super) async fn read_oldest(client: &Client, outbox: &Outbox, reads: &Reads) -> Result<Vec<Waiting>, OutboxError> {
     let sql = format!(
         "SELECT id, destination, session, message_id, message FROM (\
            SELECT *, sum(octet_length(message)) OVER (ORDER BY id) AS bytes FROM (\
@@ -116,7 +116,8 @@ pub(super) async fn read_oldest(client: &Client, outbox: &Outbox, max: i64) -> R
          WHERE bytes <= $2 OR bytes = octet_length(message) ORDER BY id",
         outbox.table.quoted()
     );
-    let parameters: [(&(dyn ToSql + Sync), Type); 2] = [(&max, Type::INT8), (&MOST_BYTES, Type::INT8)];
+    let (rows, bytes) = (i64::try_from(reads.rows()).unwrap_or(i64::MAX), reads.bytes());
+    let parameters: [(&(dyn ToSql + Sync), Type); 2] = [(&rows, Type::INT8), (&bytes, Type::INT8)];
     client.query_typed(&sql, &parameters).await?.iter().map(waiting).collect()
 }
 
@@ -157,12 +158,13 @@ pub(super) async fn groups_after(client: &Client, outbox: &Outbox, step: &Step) 
     client.query_typed(&sql, &parameters).await?.into_iter().map(read).collect()
 }
 
-/// Returns the first rows of groups, as far as [`MOST_BYTES`] allow: always the first row of the first group. The last groups may
+/// Returns the first rows of groups, as far as `bytes` of messages allow: always the first row of the first group. The last groups may
 /// be left out.
 pub(super) async fn read_groups(
     client: &Client,
     outbox: &Outbox,
     groups: &[Found],
+    bytes: i64,
 ) -> Result<Vec<Waiting>, OutboxError> {
     let sql = format!(
         "SELECT id, destination, session, message_id, message FROM (\
@@ -181,7 +183,7 @@ pub(super) async fn read_groups(
         (&destinations, Type::TEXT_ARRAY),
         (&sessions, Type::TEXT_ARRAY),
         (&most, Type::INT8_ARRAY),
-        (&MOST_BYTES, Type::INT8),
+        (&bytes, Type::INT8),
     ];
     client.query_typed(&sql, &parameters).await?.iter().map(waiting).collect()
 }

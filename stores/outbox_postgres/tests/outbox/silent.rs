@@ -2,14 +2,14 @@
 
 use std::{future::pending, net::SocketAddr, time::Duration};
 
-use consign::{administration::QueueSettings, broker::Broker};
+use consign::{Message, administration::QueueSettings, broker::Broker};
 use consign_conformance::log::Lines;
 use consign_outbox_postgres::{
     Relay,
     tokio_postgres::{Config, NoTls, config::Host},
 };
 use tokio::{
-    io::copy_bidirectional,
+    io::{AsyncReadExt, AsyncWriteExt, copy, copy_bidirectional},
     net::{TcpListener, TcpStream, lookup_host},
     sync::watch,
     time::sleep,
@@ -106,6 +106,46 @@ async fn a_host_that_accepts_connections_and_does_not_answer_is_left_for_the_nex
     bench.add("orders", [message("a")]).await;
     bench.until_sent().await;
     running.stop().await;
+    bench.end().await;
+}
+
+/// A connection that takes 10 ms for 16 KiB of what the server says. Returns its port.
+async fn slow(to: SocketAddr) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let (mut client, mut to_client) = client.into_split();
+            let (mut server, mut to_server) = TcpStream::connect(to).await.unwrap().into_split();
+            tokio::spawn(async move { copy(&mut client, &mut to_server).await });
+            tokio::spawn(async move {
+                let mut bytes = vec![0; 16 << 10];
+                while let Ok(read @ 1..) = server.read(&mut bytes).await {
+                    sleep(Duration::from_millis(10)).await;
+                    if to_client.write_all(&bytes[..read]).await.is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+    });
+    port
+}
+
+/// Rules: X-41.
+#[tokio::test]
+async fn messages_that_take_longer_to_read_than_a_statement_may_are_sent() {
+    let mut bench = Bench::new().await;
+    let port = slow(server().await).await;
+    let broker = Broker::new();
+    broker.create_queue("orders", QueueSettings::default()).unwrap();
+    let relay = Relay::new(bench.outbox.clone(), through(&bench, &[port]), NoTls, broker);
+    let large = |id: u32| Message::builder().message_id(id.to_string()).build(vec![7; 200_000]).unwrap();
+    // A tenth of a second for each of them.
+    bench.add("orders", (0..10).map(large)).await;
+    let running = Running::start(relay.database_timeout(Duration::from_millis(400)));
+    bench.until_sent().await;
+    assert_eq!(running.stop().await.sent, 10);
     bench.end().await;
 }
 
