@@ -39,6 +39,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let mut properties = Vec::new();
     let mut outcome = Ok(());
     for tests in TESTS {
+        let before = properties.len();
         let mut command = cargo(["test", "--target-dir", "target/shuttle"]);
         // Few schedules take less time than optimising what runs them.
         command.args(["--profile", if options.long { "checked" } else { "dev" }]).args(tests);
@@ -50,15 +51,20 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
             Some(property) => properties.push(property),
             None => eprintln!("{line}"),
         });
-        outcome = outcome.and(ran);
+        outcome = outcome.and(ran).and(explored(tests, properties.len() - before));
     }
     if options.output.json {
         println!("{}", json!({ "properties": properties.iter().map(Property::json).collect::<Vec<_>>() }));
     } else {
         properties.iter().for_each(Property::print);
     }
-    outcome?;
-    if properties.is_empty() { Err(Error::NoTest { filter: "shuttle" }) } else { Ok(()) }
+    outcome
+}
+
+/// Fails if a command that passed explored nothing: its filter matches no test.
+fn explored(tests: &[&'static str], properties: usize) -> Result<(), Error> {
+    let filter = tests.last().copied().unwrap_or_default();
+    if properties == 0 { Err(Error::NoTest { filter }) } else { Ok(()) }
 }
 
 /// What a test says of one property.
@@ -96,6 +102,13 @@ impl Property {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_command_explores_something() {
+        assert!(explored(TESTS[4], 1).is_ok());
+        let error = explored(TESTS[4], 0).unwrap_err();
+        assert!(error.to_string().contains("`dedup::explored`"), "{error}");
+    }
 
     #[test]
     fn a_property_is_a_line() {
