@@ -72,6 +72,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
         }
         command.args(["--", "--nocapture"]).env("SEED", seed.to_string());
         command.env("CONSIGN_CYCLES", cycles.div_ceil(share).to_string());
+        // Without a server.
+        command.env("CONSIGN_LEAVE_NOTHING_OUT", "1");
         if let Some(transport) = &options.transport {
             command.env("CONSIGN_TRANSPORT", transport);
         }
@@ -89,6 +91,9 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
         if said.is_empty() {
             return Err(Error::NoTest { filter });
         }
+        if options.outbox {
+            all_said(&said, options.transport.as_deref())?;
+        }
         for said in said {
             if options.output.json {
                 object.extend(figures(&said));
@@ -102,6 +107,13 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
         println!("{}", Value::Object(object));
     }
     Ok(())
+}
+
+/// Fails unless there is a line for each transport, or for the one that is named.
+fn all_said(said: &[String], only: Option<&str>) -> Result<(), Error> {
+    let mut expected = TRANSPORTS.iter().filter(|name| only.is_none_or(|only| only == **name));
+    let missing = expected.find(|name| !said.iter().any(|said| said.contains(&format!(" on {name}: "))));
+    missing.map_or(Ok(()), |name| Err(Error::NoCount { command: format!("kill --outbox --transport {name}") }))
 }
 
 /// `30 killed: 7 acknowledged, 0 lost, seed 1` as an object, under the name of what was done.
@@ -122,6 +134,16 @@ fn figures(line: &str) -> Option<(String, Value)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_transport_says_what_was_killed() {
+        let said = |names: &[&str]| names.iter().map(|name| format!("9 killed on {name}: 0 lost")).collect::<Vec<_>>();
+        assert!(all_said(&said(&TRANSPORTS), None).is_ok());
+        assert!(all_said(&said(&["nats"]), Some("nats")).is_ok());
+        for (names, only) in [(&["postgres", "nats"][..], None), (&["nats"], Some("rabbitmq")), (&[], None)] {
+            assert!(all_said(&said(names), only).is_err(), "{names:?}");
+        }
+    }
 
     #[test]
     fn the_figures_are_read_from_what_the_test_says() {
