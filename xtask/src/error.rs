@@ -62,6 +62,8 @@ pub(crate) enum Error {
     Space { over: u64, goal: u64 },
     /// Features that break the library and that no test notices.
     Unnoticed(Vec<&'static str>),
+    /// A test that has to notice a defect fails without one, too.
+    FailsAnyway(&'static str),
     /// Tests catch this percentage of the mutants, and have to catch more.
     Survived { percent: u64, least: u64 },
     /// What is wrong with the rules, their tests or the exceptions.
@@ -123,6 +125,7 @@ impl std::fmt::Display for Error {
                 write!(f, "a store took {over} MiB beside twice what it holds, and may take {goal} MiB")
             }
             Self::Unnoticed(features) => write!(f, "no test notices {}", features.join(", ")),
+            Self::FailsAnyway(test) => write!(f, "`{test}` fails without a defect, too"),
             Self::Survived { percent, least } => {
                 write!(f, "the tests catch {percent} % of the mutants, and have to catch {least} %")
             }
@@ -191,6 +194,7 @@ impl std::error::Error for Error {
             | Self::Memory { .. }
             | Self::Space { .. }
             | Self::Unnoticed(_)
+            | Self::FailsAnyway(_)
             | Self::Survived { .. }
             | Self::NoReport(_)
             | Self::NoPackage(_)

@@ -1,8 +1,9 @@
-//! `cargo xtask sabotage`: tests a library that has one defect at a time, and expects a test to fail.
+//! `cargo xtask sabotage`: tests a library that has one defect at a time, and expects a test to fail, which passes without.
 //!
 //! It is built once, with `--cfg sabotage`, in a folder of its own so that other builds stay warm. The environment chooses the
 //! defect: `broker/src/sabotage.rs` and `core/src/sabotage.rs`.
 
+use std::collections::BTreeSet;
 use std::env;
 
 use serde_json::json;
@@ -10,6 +11,9 @@ use serde_json::json;
 use crate::error::Error;
 use crate::options::Output;
 use crate::workspace::{cargo, for_each_line};
+
+/// Chooses the defect.
+const DEFECT: &str = "CONSIGN_SABOTAGE";
 
 /// A defect, and the test that has to notice it.
 struct Sabotage {
@@ -142,8 +146,16 @@ const SABOTAGES: &[Sabotage] = &[
 
 pub(crate) fn run(output: &Output) -> Result<(), Error> {
     let mut missed = Vec::new();
+    // A test that fails anyway notices nothing.
+    for test in tests() {
+        let by = test.last().copied().unwrap_or_default();
+        eprintln!("without a defect: {by}");
+        if fails(test, None)? {
+            return Err(Error::FailsAnyway(by));
+        }
+    }
     for sabotage in SABOTAGES {
-        let is_noticed = sabotage.is_noticed()?;
+        let is_noticed = fails(sabotage.test, Some(sabotage.defect))?;
         let by = sabotage.test.last().copied().unwrap_or_default();
         eprintln!("{}: {} by {by}", sabotage.defect, if is_noticed { "caught" } else { "SURVIVED, not caught" });
         if !is_noticed {
@@ -158,26 +170,34 @@ pub(crate) fn run(output: &Output) -> Result<(), Error> {
     if missed.is_empty() { Ok(()) } else { Err(Error::Unnoticed(missed)) }
 }
 
-impl Sabotage {
-    fn is_noticed(&self) -> Result<bool, Error> {
-        let flags = env::var("RUSTFLAGS").unwrap_or_default() + " --cfg sabotage";
-        let mut command = cargo(["test", "--quiet", "--target-dir", "target/sabotage"]);
-        command.args(["--profile", "checked"]);
-        command.env("RUSTFLAGS", flags.trim_start()).env("CONSIGN_SABOTAGE", self.defect);
-        let (mut passed, mut failed) = (0, 0);
-        let outcome = for_each_line(command.args(self.test), |line| {
-            if let Some((more_passed, more_failed)) = summary(line) {
-                passed += more_passed;
-                failed += more_failed;
-            }
-        });
-        match outcome {
-            Ok(()) if passed > 0 => Ok(false),
-            Ok(()) => Err(Error::NoTest { filter: self.test.last().copied().unwrap_or_default() }),
-            // Not because it does not build.
-            Err(Error::Failed { .. }) if failed > 0 => Ok(true),
-            Err(error) => Err(error),
+/// Each test of the table once.
+fn tests() -> BTreeSet<&'static [&'static str]> {
+    SABOTAGES.iter().map(|sabotage| sabotage.test).collect()
+}
+
+/// Whether a test fails, with a defect or without.
+fn fails(test: &'static [&'static str], defect: Option<&str>) -> Result<bool, Error> {
+    let flags = env::var("RUSTFLAGS").unwrap_or_default() + " --cfg sabotage";
+    let mut command = cargo(["test", "--quiet", "--target-dir", "target/sabotage"]);
+    command.args(["--profile", "checked"]).env("RUSTFLAGS", flags.trim_start()).env_remove(DEFECT);
+    // Without strace a test would pass that has done nothing.
+    command.env("CONSIGN_LEAVE_NOTHING_OUT", "1");
+    if let Some(defect) = defect {
+        command.env(DEFECT, defect);
+    }
+    let (mut passed, mut failed) = (0, 0);
+    let outcome = for_each_line(command.args(test), |line| {
+        if let Some((more_passed, more_failed)) = summary(line) {
+            passed += more_passed;
+            failed += more_failed;
         }
+    });
+    match outcome {
+        Ok(()) if passed > 0 => Ok(false),
+        Ok(()) => Err(Error::NoTest { filter: test.last().copied().unwrap_or_default() }),
+        // Not because it does not build.
+        Err(Error::Failed { .. }) if failed > 0 => Ok(true),
+        Err(error) => Err(error),
     }
 }
 
