@@ -4,7 +4,7 @@
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-use crate::bench::callgrind::figures;
+use crate::bench::callgrind::{expected, figures};
 use crate::bench::programs::STORE;
 use crate::error::Error;
 use crate::folder::Scratch;
@@ -32,13 +32,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let built = STORE.build_with("release", None)?;
     let folder = Scratch::new("space")?;
     let printed = folder.printed(&built, "space", &[messages.to_string(), cycles.to_string()])?;
-    let of = |what: &str| -> Vec<u64> {
-        let cycles = (1..=*cycles).map(|cycle| format!("cycle_{cycle}_{what}_bytes"));
-        cycles
-            .filter_map(|wanted| figures(&printed).find(|(name, _)| *name == wanted).map(|(_, bytes)| bytes))
-            .collect()
-    };
-    let over = of("over").into_iter().max().unwrap_or(0);
+    let [full, most, empty, over] = ["full", "most", "empty", "over"].map(|what| of_cycles(&printed, what, *cycles));
+    let (full, most, empty, over) = (full?, most?, empty?, over?);
     if options.output.json {
         let figures: Map<String, Value> = figures(&printed).map(|(name, value)| (name.into(), json!(value))).collect();
         println!("{}", Value::Object(figures));
@@ -46,12 +41,32 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
         println!(
             "{messages} messages of 1 KiB, MiB of the store\n\n cycle   full   most  empty  over twice what it holds"
         );
-        let (full, most, empty, over) = (of("full"), of("most"), of("empty"), of("over"));
         let cycles = full.iter().zip(&most).zip(&empty).zip(&over).zip(1_u64..);
         for ((((full, most), empty), over), cycle) in cycles {
             let [full, most, empty, over] = [full, most, empty, over].map(|bytes| bytes >> 20);
             println!("{cycle:>6} {full:>6} {most:>6} {empty:>6} {over:>6}");
         }
     }
-    if over > SPARE { Err(Error::Space { over, goal: SPARE }) } else { Ok(()) }
+    let too_much = over.into_iter().filter(|&over| over > SPARE).max();
+    too_much.map_or(Ok(()), |over| Err(Error::Space { over, goal: SPARE }))
+}
+
+/// A figure of each cycle.
+fn of_cycles(printed: &str, what: &str, cycles: u64) -> Result<Vec<u64>, Error> {
+    (1..=cycles).map(|cycle| expected(printed, &format!("cycle_{cycle}_{what}_bytes"), "store space")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cycle_has_a_figure() {
+        let printed = "cycle_1_over_bytes 7\ncycle_2_over_bytes 9\n";
+        assert_eq!(of_cycles(printed, "over", 2).unwrap(), [7, 9]);
+        for (what, cycles) in [("over", 3), ("full", 1)] {
+            let error = of_cycles(printed, what, cycles).unwrap_err();
+            assert!(error.to_string().contains("cycle_"), "{error}");
+        }
+    }
 }

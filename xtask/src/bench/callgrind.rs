@@ -94,6 +94,11 @@ pub(crate) fn figure(printed: &str, name: &str) -> Option<u64> {
     figures(printed).find(|&(other, _)| other == name).map(|(_, number)| number)
 }
 
+/// The number on the line that begins with this name. A program that does not print it has not measured it.
+pub(crate) fn expected(printed: &str, name: &str, command: &str) -> Result<u64, Error> {
+    figure(printed, name).ok_or_else(|| Error::NoCount { command: format!("{command}: {name}") })
+}
+
 /// The lines of a name and a number.
 pub(crate) fn figures(printed: &str) -> impl Iterator<Item = (&str, u64)> {
     let pairs = printed.lines().filter_map(|line| line.split_once(' '));
