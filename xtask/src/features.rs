@@ -1,8 +1,9 @@
 //! `cargo xtask features`: the members with some of their features, warnings denied.
 //!
 //! Each package is checked without a feature, and with the first of each group of features alone. `--long` checks each
-//! group together and each feature alone as well. Clippy instead of a plain check because it can deny warnings without building
-//! the dependencies anew.
+//! group together and each feature alone as well, and a package apart from those that enable features of it: cargo builds a
+//! package once, with all features that are enabled. Clippy instead of a plain check because it can deny warnings without
+//! building the dependencies anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -109,6 +110,8 @@ struct Package {
     features: BTreeSet<String>,
     /// It enables features of the library, which would then not be checked alone beside it.
     is_on_top: bool,
+    /// Packages of which it enables features, whatever its own are.
+    enables: BTreeSet<String>,
 }
 
 fn packages(metadata: &Value) -> Vec<Package> {
@@ -117,28 +120,50 @@ fn packages(metadata: &Value) -> Vec<Package> {
         .filter_map(|package| Some((package, package["name"].as_str()?, package["features"].as_object()?)))
         .filter(|(.., features)| !features.is_empty())
         .map(|(package, name, features)| {
-            let dependencies = package["dependencies"].as_array();
+            let dependencies = package["dependencies"].as_array().into_iter().flatten();
+            let dependencies: Vec<_> = dependencies.filter(|dependency| dependency["kind"].is_null()).collect();
+            let has_features =
+                |dependency: &Value| dependency["features"].as_array().is_some_and(|all| !all.is_empty());
+            let enables = dependencies
+                .iter()
+                .filter(|dependency| dependency["optional"] != Value::Bool(true) && has_features(dependency));
             Package {
                 name: name.into(),
                 features: features.keys().cloned().collect(),
-                is_on_top: dependencies
-                    .into_iter()
-                    .flatten()
-                    .any(|dependency| dependency["name"] == LIBRARY && dependency["kind"].is_null()),
+                is_on_top: dependencies.iter().any(|dependency| dependency["name"] == LIBRARY),
+                enables: enables.filter_map(|dependency| Some(dependency["name"].as_str()?.to_owned())).collect(),
             }
         })
         .collect()
 }
 
-/// One build for each set of features, of all packages that have it.
+/// One build for each set of features, of all packages that have it. Where `long` is set, packages that enable features of another
+/// have a build of their own.
 fn builds(packages: &[Package], long: bool) -> Vec<Build> {
-    let mut builds = BTreeMap::<_, Vec<String>>::new();
+    let mut builds = BTreeMap::<_, Vec<&Package>>::new();
     for package in packages {
         for features in package.sets(long) {
-            builds.entry((package.is_on_top, features)).or_default().push(package.name.clone());
+            builds.entry((package.is_on_top, features)).or_default().push(package);
         }
     }
-    builds.into_iter().map(|((_, features), packages)| Build { packages, features }).collect()
+    let builds = builds.into_iter().flat_map(|((_, features), packages)| {
+        let parts = if long { apart(packages) } else { vec![packages] };
+        parts.into_iter().map(move |packages| Build {
+            packages: packages.into_iter().map(|package| package.name.clone()).collect(),
+            features: features.clone(),
+        })
+    });
+    builds.collect()
+}
+
+/// The packages in parts, in none of which one enables features of another.
+fn apart(packages: Vec<&Package>) -> Vec<Vec<&Package>> {
+    let enabled: BTreeSet<_> = packages.iter().flat_map(|package| &package.enables).cloned().collect();
+    let (beneath, rest): (Vec<_>, Vec<_>) = packages.into_iter().partition(|package| enabled.contains(&package.name));
+    // Packages do not depend on each other in a circle, so `rest` has one of them.
+    let mut parts = if beneath.is_empty() { Vec::new() } else { apart(beneath) };
+    parts.push(rest);
+    parts
 }
 
 impl Package {
@@ -174,7 +199,7 @@ mod tests {
 
     fn package(features: &[&str]) -> Package {
         let features = features.iter().copied().map(String::from).collect();
-        Package { name: "a".into(), features, is_on_top: false }
+        Package { name: "a".into(), features, is_on_top: false, enables: BTreeSet::new() }
     }
 
     #[test]
@@ -189,6 +214,23 @@ mod tests {
         assert_eq!(names(false), ["a+c/(none)", "a/gzip", "a+c/json", "d/(none)", "d/json"]);
         let long = names(true);
         assert_eq!(long[..6], ["a+c/(none)", "a+c/cbor", "a/default", "a/gzip", "a+c/json", "a+c/json,cbor"]);
+    }
+
+    #[test]
+    fn with_long_no_package_enables_features_of_another_in_its_build() {
+        let on = |name, features: &[&str], optional| json!({ "name": name, "features": features, "optional": optional, "kind": null });
+        let package =
+            |name, dependencies| json!({ "name": name, "features": { "json": [] }, "dependencies": dependencies });
+        let metadata = json!({ "packages": [
+            package("a", json!([])),
+            package("b", json!([on("a", &["json"], false)])),
+            package("c", json!([on("b", &["json"], false), on("d", &["json"], true), on("e", &[], false)])),
+            package("d", json!([])),
+            package("e", json!([])),
+        ]});
+        let names = |long| builds(&packages(&metadata), long).iter().map(Build::name).collect::<Vec<_>>();
+        assert_eq!(names(true), ["a/(none)", "b/(none)", "c+d+e/(none)", "a/json", "b/json", "c+d+e/json"]);
+        assert_eq!(names(false), ["a+b+c+d+e/(none)", "a+b+c+d+e/json"]);
     }
 
     #[test]
