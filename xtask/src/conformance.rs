@@ -56,9 +56,15 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     } else {
         print(&report);
     }
+    as_declared(&report)?;
+    ran
+}
+
+fn as_declared(report: &Value) -> Result<(), Error> {
     match report["failed"].as_u64() {
-        Some(0) => ran,
-        failed => Err(Error::Conformance(failed.unwrap_or_default())),
+        Some(0) => Ok(()),
+        Some(failed) => Err(Error::Conformance(failed)),
+        None => Err(Error::NoNumber("failed")),
     }
 }
 
@@ -96,7 +102,18 @@ fn print(report: &Value) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn a_report_counts_what_failed() {
+        assert!(as_declared(&json!({ "failed": 0 })).is_ok());
+        for (report, said) in [(json!({ "failed": 2 }), "2 case(s)"), (json!({ "passed": 3 }), "no number `failed`")] {
+            let error = as_declared(&report).unwrap_err().to_string();
+            assert!(error.contains(said), "{error}");
+        }
+    }
 
     #[test]
     fn a_transport_has_a_package() {

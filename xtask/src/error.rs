@@ -48,10 +48,12 @@ pub(crate) enum Error {
     Worse(usize),
     /// Dependencies between packages of the workspace that are not allowed, each as `package -> dependency`.
     Layers(Vec<String>),
-    /// A filter matched no test, so nothing was checked.
+    /// A filter matched no test, or the test was left out, so nothing was checked.
     NoTest { filter: &'static str },
     /// The report of a run of the suite is not JSON.
     Report(serde_json::Error),
+    /// The report of a run of the suite has no number under this name.
+    NoNumber(&'static str),
     /// A transport fails so many cases of the suite, or declares them wrongly.
     Conformance(u64),
     /// In so many cases a message costs more while the broker holds more.
@@ -113,8 +115,14 @@ impl std::fmt::Display for Error {
             Self::Plot(source) => write!(f, "cannot draw a plot: {source}"),
             Self::Worse(scenarios) => write!(f, "a message costs more than it did in {scenarios} scenario(s)"),
             Self::Layers(refused) => write!(f, "not allowed, see xtask/src/layers.rs: {}", refused.join(", ")),
-            Self::NoTest { filter } => write!(f, "no test has `{filter}` in its name"),
+            Self::NoTest { filter } => {
+                write!(
+                    f,
+                    "no test with `{filter}` in its name said what it did: is a server missing? See CONTRIBUTING.md"
+                )
+            }
             Self::Report(source) => write!(f, "cannot read the report of the suite: {source}"),
+            Self::NoNumber(name) => write!(f, "the report of the suite has no number `{name}`"),
             Self::Conformance(cases) => write!(f, "{cases} case(s) are not as the transport declares them"),
             Self::Growth(cases) => write!(f, "the cost grows in {cases} case(s)"),
             Self::Memory { peak, goal } => {
@@ -189,6 +197,7 @@ impl std::error::Error for Error {
             | Self::Worse(_)
             | Self::Layers(_)
             | Self::NoTest { .. }
+            | Self::NoNumber(_)
             | Self::Conformance(_)
             | Self::Growth(_)
             | Self::Memory { .. }
