@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::options::Output;
-use crate::package::manifest::{Manifest, published};
+use crate::package::manifest::{Manifest, libraries};
 use crate::workspace::{metadata, read, root, run as run_command, write};
 
 /// A folder with a file for each crate.
@@ -36,13 +36,11 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let metadata = metadata()?;
     let target = PathBuf::from(metadata["target_directory"].as_str().unwrap_or("target")).join("api");
+    let libraries = libraries(&metadata, &options.only)?;
     prepare()?;
     let (mut changed, mut counts) = (Vec::new(), serde_json::Map::new());
-    for package in published(&metadata) {
-        // The attributes of a procedural macro are in the API of the crate that re-exports it.
-        if package.is_macro || !(options.only.is_empty() || options.only.contains(&package.name)) {
-            continue;
-        }
+    // The attributes of a procedural macro are in the API of the crate that re-exports it.
+    for package in libraries {
         let items = items(&package, &target)?;
         let path = format!("{FOLDER}/{}.txt", package.name);
         if options.write {

@@ -80,6 +80,10 @@ pub(crate) enum Error {
     NoReport(String),
     /// `cargo metadata` does not have this package.
     NoPackage(&'static str),
+    /// No crate with this name is published that is not a macro.
+    NoCrate(String),
+    /// git has no commit of this name.
+    NoCommit(String),
     /// Parts of the nightly checks that failed.
     Parts(Vec<&'static str>),
     /// There is no such toolchain of rustup.
@@ -141,6 +145,8 @@ impl std::fmt::Display for Error {
                 write!(f, "the suite was not run on {name}: is there a server? See CONTRIBUTING.md")
             }
             Self::NoPackage(name) => write!(f, "`cargo metadata` names no package `{name}` with features"),
+            Self::NoCrate(name) => write!(f, "no library with the name `{name}` is published"),
+            Self::NoCommit(name) => write!(f, "git has no commit `{name}`"),
             Self::Parts(failed) => write!(f, "failed: {}", failed.join(", ")),
             Self::Ungrouped(features) => write!(f, "these features are in no group: {}", features.join(", ")),
             Self::Package(problems) => write!(f, "not ready to be published:\n  {}", problems.join("\n  ")),
@@ -207,6 +213,8 @@ impl std::error::Error for Error {
             | Self::Survived { .. }
             | Self::NoReport(_)
             | Self::NoPackage(_)
+            | Self::NoCrate(_)
+            | Self::NoCommit(_)
             | Self::Parts(_)
             | Self::Ungrouped(_)
             | Self::Package(_)

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use clap::Args;
 
 use crate::error::Error;
-use crate::package::manifest::published;
+use crate::package::manifest::libraries;
 use crate::workspace::{cargo, metadata, output, root, run as run_command};
 
 /// A version that is known to build with the toolchain in use; a newer one may not.
@@ -24,6 +24,10 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options) -> Result<(), Error> {
+    let mut names = libraries(&metadata()?, &options.only)?;
+    if let Some(baseline) = &options.baseline {
+        exists(baseline)?;
+    }
     let Some(baseline) = options.baseline.clone().or_else(last_tag) else {
         println!("LEFT OUT: there is no tag {TAGS} to compare with");
         return Ok(());
@@ -32,9 +36,6 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
         eprintln!("cargo-semver-checks is missing: installing {VERSION}");
         run_command(&mut cargo(["install", "cargo-semver-checks", "--locked", "--debug", "--version", VERSION]))?;
     }
-    let metadata = metadata()?;
-    let mut names: Vec<_> = published(&metadata).into_iter().filter(|package| !package.is_macro).collect();
-    names.retain(|package| options.only.is_empty() || options.only.contains(&package.name));
     // A crate that is newer than the baseline has nothing to compare with.
     names.retain(|package| is_in(&baseline, &package.name));
     if names.is_empty() {
@@ -54,6 +55,13 @@ fn last_tag() -> Option<String> {
     Some(tag.trim().to_owned())
 }
 
+/// Fails unless this is the name of a commit.
+fn exists(revision: &str) -> Result<(), Error> {
+    let commit = format!("{revision}^{{commit}}");
+    let found = output(&mut git(["rev-parse", "--verify", "--quiet", "--end-of-options", &commit]));
+    found.map(drop).map_err(|_| Error::NoCommit(revision.into()))
+}
+
 /// Whether a commit has a crate of this name.
 fn is_in(revision: &str, name: &str) -> bool {
     let line = format!("name = \"{name}\"");
@@ -69,6 +77,14 @@ fn git<const N: usize>(arguments: [&str; N]) -> Command {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_baseline_is_a_commit() {
+        assert!(exists("HEAD").is_ok());
+        for wrong in ["nonsense", "", "HEAD:Cargo.toml", "--all"] {
+            assert!(exists(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_crate_is_compared_if_the_baseline_has_it() {

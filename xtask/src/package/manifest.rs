@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::error::Error;
+
 /// The registry takes at most so many keywords, and so many categories.
 const MOST: usize = 5;
 /// Bytes of a keyword.
@@ -127,6 +129,17 @@ fn manifest(package: &Value) -> Manifest {
     }
 }
 
+/// The published crates of these names, or all if there is no name, without procedural macros.
+pub(crate) fn libraries(metadata: &Value, only: &[String]) -> Result<Vec<Manifest>, Error> {
+    let mut libraries = published(metadata);
+    libraries.retain(|package| !package.is_macro);
+    if let Some(unknown) = only.iter().find(|name| libraries.iter().all(|package| package.name != **name)) {
+        return Err(Error::NoCrate(unknown.clone()));
+    }
+    libraries.retain(|package| only.is_empty() || only.contains(&package.name));
+    Ok(libraries)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -152,6 +165,24 @@ mod tests {
         let metadata = json!({ "packages": [package("b", &depends("a", &Value::Null, "^0.1")), package("a", &dev)] });
         let names: Vec<_> = published(&metadata).into_iter().map(|package| package.name).collect();
         assert_eq!((names, problems(&metadata)), (vec!["a".into(), "b".into()], vec![]));
+    }
+
+    #[test]
+    fn each_name_has_to_be_that_of_a_library() {
+        let mut derive = package("derive", &json!([]));
+        derive["targets"] = json!([{ "kind": ["proc-macro"] }]);
+        let metadata = json!({ "packages": [package("a", &json!([])), package("b", &json!([])), derive] });
+        let names = |only: &[&str]| {
+            let only: Vec<_> = only.iter().map(ToString::to_string).collect();
+            let found = libraries(&metadata, &only).map_err(|error| error.to_string())?;
+            Ok(found.into_iter().map(|package| package.name).collect::<Vec<_>>())
+        };
+        assert_eq!(names(&[]).unwrap(), ["a", "b"]);
+        assert_eq!(names(&["b"]).unwrap(), ["b"]);
+        for wrong in [&["c"][..], &["a", "c"], &["derive"]] {
+            let error: String = names(wrong).unwrap_err();
+            assert!(error.contains(wrong[wrong.len() - 1]), "{error}");
+        }
     }
 
     #[test]
