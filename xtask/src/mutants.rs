@@ -61,8 +61,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     eprintln!("replay: cargo xtask mutants --package {package} --sample {sample} --seed {seed}");
     let tree = copy_workspace()?;
     let mutants = |arguments: &[&str]| {
-        let mut command = cargo(["mutants", "--package", package]);
-        command.args(arguments).current_dir(&tree).env("CARGO_INCREMENTAL", "1").env("CARGO_PROFILE_DEV_DEBUG", "0");
+        let mut command = built_as_mutants(cargo(["mutants", "--package", package]));
+        command.args(arguments).current_dir(&tree);
         command
     };
     let listed: Vec<Value> =
@@ -100,13 +100,15 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
         let mut command = mutants(&["--iterate", "--in-place", "--all-features", "--test-tool", "nextest"]);
         command.args(["--timeout", "200", "--build-timeout", "600", "--cap-lints", "true", "--output"]);
         command.arg(root().join(&folder));
-        if let Tests::Programs(_) = tests {
-            command.args(["--test-package", "consign"]);
-        }
-        command.args(["--", "--fail-fast"]);
+        let mut selected = Vec::new();
         if let Tests::Programs(programs) = tests {
-            command.args(programs.iter().flat_map(|program| ["--test", program]));
+            selected.extend(programs.iter().flat_map(|program| ["--test", program]));
+            // Without a mutant, cargo-mutants 27.1 looks for the programs in the crate that is changed.
+            let mut unchanged = built_as_mutants(cargo(["nextest", "run", "--package", "consign", "--all-features"]));
+            run_command(unchanged.args(&selected).current_dir(&tree))?;
+            command.args(["--baseline", "skip", "--test-package", "consign"]);
         }
+        command.args(["--", "--fail-fast"]).args(selected);
         // A survivor or a timeout is a failure of cargo-mutants too, and in its report, as a failure without a mutant is.
         failed = run_command(&mut command).err();
         add_outcomes(&mut results, &report)?;
@@ -116,6 +118,12 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
         Some(error) if results.len() < chosen.len() => Err(error),
         _ => summary(options, seed, listed.len(), &results),
     }
+}
+
+/// One environment for all builds of the copy, so that none of them builds again what another one has built.
+fn built_as_mutants(mut command: Command) -> Command {
+    command.env("CARGO_INCREMENTAL", "1").env("CARGO_PROFILE_DEV_DEBUG", "0");
+    command
 }
 
 /// What a mutant is tested by.
