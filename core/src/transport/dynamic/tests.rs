@@ -1,3 +1,5 @@
+mod forwards;
+
 use std::{
     future::{Ready, ready},
     task::{Context, Poll},
