@@ -176,11 +176,13 @@ mod tests {
     #[test]
     fn try_add_refuses_a_message_over_the_limit_and_returns_it() {
         let mut batch = Batch::with_max_size(100);
+        assert_eq!((batch.is_empty(), batch.max_size()), (true, Some(100)));
         batch.try_add(bytes(40)).unwrap();
+        assert!(!batch.is_empty());
         batch.try_add(bytes(60)).unwrap();
         let error = batch.try_add(bytes(1)).unwrap_err();
         assert_eq!(error.to_string(), "the batch would have 101 bytes, the limit is 100");
-        assert_eq!(error.clone().into_message().size(), 1);
+        assert_eq!((error.message().size(), error.clone().into_message().size()), (1, 1));
         assert_eq!(SendError::from(error).kind(), ErrorKind::MessageSizeExceeded);
         assert_eq!((batch.len(), batch.size()), (2, 100));
         // It is not full for a message without bytes.

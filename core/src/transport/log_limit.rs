@@ -318,6 +318,21 @@ mod tests {
     }
 
     /// Rules: O-270.
+    /// However many lines the others have had in between.
+    #[tokio::test(start_paused = true)]
+    async fn the_row_whose_last_line_is_the_oldest_gives_its_place_up_first() {
+        let mut rows = Vec::new();
+        for number in 0..ROWS + 4 {
+            let (at, _) = place(&mut rows, &format!("oldest-{number}"), "Kind", summarise);
+            assert_eq!(at, number % ROWS);
+            for _ in 0..if number % 2 == 0 { 1 } else { LINES } {
+                advance(Duration::from_millis(1)).await;
+                assert_eq!(rows[at].admit(Instant::now()), Ok(0));
+            }
+        }
+    }
+
+    /// Rules: O-270.
     #[tokio::test(start_paused = true)]
     async fn any_number_of_names_takes_the_memory_of_256() {
         let _alone = ALONE.lock().await;

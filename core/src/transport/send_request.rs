@@ -117,3 +117,29 @@ impl SendRequest for Batch {
         self.into_messages().into_iter().map(f).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::ErrorKind;
+
+    /// A layer may change the properties and the bodies, and reads what it has changed.
+    fn changed<R: SendRequest<Item = Message> + Clone>(mut request: R, count: usize) {
+        for (nth, properties) in request.all_properties_mut().enumerate() {
+            properties.set_subject(format!("{nth}"));
+        }
+        let subjects: Vec<_> = request.all_properties().map(|it| it.subject().unwrap().to_owned()).collect();
+        assert_eq!(subjects, (0..count).map(|nth| nth.to_string()).collect::<Vec<_>>());
+        let request = request.try_map(|message| Ok(message.with_body("changed"))).unwrap();
+        let items: Vec<_> = request.items().iter().map(|it| (it.subject().unwrap(), it.payload().unwrap())).collect();
+        assert_eq!(items, subjects.iter().map(|subject| (&**subject, &b"changed"[..])).collect::<Vec<_>>());
+        let refused = request.try_map(|_| Err(SendError::new(ErrorKind::InvalidArgument))).err().unwrap();
+        assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+    }
+
+    #[test]
+    fn a_layer_changes_every_message_of_a_request() {
+        changed(Message::new("one"), 1);
+        changed(Batch::from(vec![Message::new("one"); 3]), 3);
+    }
+}
