@@ -314,6 +314,24 @@ mod tests {
         assert!((0..1_000).any(|_| is_read()));
     }
 
+    /// Without a server, nothing else would notice a clock that is years off.
+    #[test]
+    fn utc_is_after_the_release_of_this_crate() {
+        assert!(SystemClock::new().now().utc > Timestamp::from_millis(1_750_000_000_000));
+    }
+
+    #[test]
+    fn a_shared_clock_answers_as_the_one_inside() {
+        let manual = ManualClock::new(Timestamp::from_millis(7));
+        manual.advance(Duration::from_millis(3));
+        let moment = Moment { elapsed: Duration::from_millis(3), utc: Timestamp::from_millis(10) };
+        let clocks: [(Arc<dyn Clock>, bool); 2] = [(Arc::new(manual), false), (Arc::new(SystemClock::new()), true)];
+        assert_eq!(Arc::new(Arc::clone(&clocks[0].0)).now(), moment);
+        for (clock, follows) in clocks {
+            assert_eq!((clock.follows_tokio(), Arc::new(clock).follows_tokio()), (follows, follows));
+        }
+    }
+
     #[test]
     fn a_manual_clock_stands_still_at_its_end() {
         let clock = ManualClock::new(Timestamp::from_millis(1));

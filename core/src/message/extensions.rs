@@ -74,12 +74,12 @@ mod tests {
     #[test]
     fn one_value_of_each_type_is_kept() {
         let mut extensions = Extensions::new();
-        assert_eq!(extensions.get::<u32>(), None);
+        assert_eq!((extensions.is_empty(), extensions.get::<u32>()), (true, None));
         extensions.insert(1_u32);
         extensions.insert("text");
         extensions.insert(2_u32);
         assert_eq!((extensions.get::<u32>(), extensions.get::<&str>()), (Some(&2), Some(&"text")));
-        assert_eq!(extensions.get::<u64>(), None);
+        assert_eq!((extensions.is_empty(), extensions.get::<u64>()), (false, None));
         assert_eq!(format!("{extensions:?}"), r#"["u32", "&str"]"#);
     }
 

@@ -383,6 +383,32 @@ mod tests {
         assert_eq!((first.subject(), second.subject()), (Some("a"), Some("b")));
     }
 
+    /// What a consumer notes on a delivery. There is no delivery of a message that was not received.
+    #[test]
+    fn what_is_noted_on_a_delivery_is_not_noted_on_another_message() {
+        let received = Received::new(SequenceNumber::new(1), Timestamp::from_millis(5), 0);
+        let mut message = Message::new("").with_received(Received { locked_until: Some(Timestamp::MAX), ..received });
+        assert!(matches!(message.holding(), Holding::No) && !message.is_counted());
+        assert!(message.set_counted() && !message.set_counted() && message.is_counted());
+        assert!(message.hand_out(Holding::May) && matches!(message.holding(), Holding::May));
+        message.set_holding(Holding::Was);
+        assert!(!message.hand_out(Holding::May) && matches!(message.holding(), Holding::Was));
+        message.set_session_key(SessionKey(3));
+        message.set_locked_until(Timestamp::from_millis(9));
+        let noted = message.received().unwrap();
+        assert_eq!((noted.session.0, noted.locked_until), (3, Some(Timestamp::from_millis(9))));
+
+        let mut unlocked = Message::new("").with_received(received);
+        unlocked.set_locked_until(Timestamp::from_millis(9));
+        assert_eq!(unlocked.received().unwrap().locked_until, None);
+
+        let mut sent = Message::new("");
+        sent.set_holding(Holding::Was);
+        sent.set_locked_until(Timestamp::from_millis(9));
+        assert!(sent.hand_out(Holding::May) && matches!(sent.holding(), Holding::No));
+        assert!(!sent.set_counted() && !sent.is_counted() && sent.received().is_none());
+    }
+
     #[test]
     fn the_source_of_a_dead_letter_is_kept_without_what_was_received() {
         let message = Message::new("body").with_dead_letter_source("orders/$deadletterqueue");

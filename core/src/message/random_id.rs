@@ -136,6 +136,14 @@ mod tests {
         assert_eq!(fixed, 6);
     }
 
+    #[test]
+    fn an_id_as_text_is_a_random_uuid_in_lower_case() {
+        let text = random_uuid_text();
+        let uuid = Uuid::parse_str(&text).unwrap();
+        assert_eq!((uuid.get_version_num(), uuid.hyphenated().to_string()), (4, text.clone()));
+        assert_ne!(random_uuid_text(), text);
+    }
+
     /// Two pools of one generator, as a process and its fork have them.
     #[test]
     fn a_generator_is_seeded_again_after_its_fills_and_in_another_process() {

@@ -213,3 +213,15 @@ impl Received {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_enqueued_time_of_zero_is_not_known() {
+        for (time, known) in [(Timestamp::EPOCH, None), (Timestamp::from_millis(5), Some(Timestamp::from_millis(5)))] {
+            assert_eq!(Received::new(SequenceNumber::new(1), time, 0).known_enqueued_time(), known);
+        }
+    }
+}

@@ -292,6 +292,40 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_a_string_has_text() {
+        for (value, text) in [
+            (Value::from("abc"), Some("abc")),
+            (Value::from(""), Some("")),
+            (Value::from(7_u32), None),
+            (Value::Symbol("abc".into()), None),
+            (Value::List(vec!["abc".into()]), None),
+        ] {
+            assert_eq!(value.as_str(), text, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn a_container_is_one_level_more_than_the_deepest_value_in_it() {
+        let (one, two) = (Value::from("abc"), Value::List(vec!["abc".into()]));
+        for (value, levels) in [
+            (one.clone(), 1),
+            (Value::Symbol("abc".into()), 1),
+            (Value::List(vec![]), 1),
+            (Value::Array(vec![one.clone()]), 2),
+            (Value::List(vec![one.clone(), two.clone()]), 3),
+            (Value::List(vec![two.clone(), one.clone()]), 3),
+            (Value::Map(vec![(one.clone(), one.clone())]), 2),
+            (Value::Map(vec![(one.clone(), two.clone())]), 3),
+            (Value::Map(vec![(two.clone(), one.clone())]), 3),
+            (Value::Described(Box::new((one.clone(), one.clone()))), 2),
+            (Value::Described(Box::new((one.clone(), two.clone()))), 3),
+            (Value::Described(Box::new((two, one))), 3),
+        ] {
+            assert_eq!((value.is_within(levels - 1), value.is_within(levels)), (false, true), "{value:?} {levels}");
+        }
+    }
+
+    #[test]
     fn a_container_counts_its_values_and_one_more_for_each() {
         let (text, number, flag) = (Value::from("abc"), Value::from(7_u32), Value::from(true));
         for (value, size) in [

@@ -306,6 +306,34 @@ mod tests {
             + dead_letter.changes.properties().map_or(0, ApplicationProperties::size)
     }
 
+    #[test]
+    fn a_reason_of_the_application_has_no_code_of_the_list() {
+        for (reason, text, code) in [
+            (DeadLetterReason::TtlExpired, "TTLExpiredException", Some("TTLExpiredException")),
+            (DeadLetterReason::SessionIdIsNull, "Session ID is null.", Some("Session ID is null.")),
+            (DeadLetterReason::HandlerPermanent, "HandlerPermanent", Some("HandlerPermanent")),
+            (DeadLetterReason::Application("no-stock".into()), "no-stock", None),
+        ] {
+            assert_eq!((reason.as_str(), &*reason.to_string(), reason.code()), (text, text, code));
+        }
+    }
+
+    #[test]
+    fn what_dead_lettering_has_written_is_removed_for_another_send() {
+        let names = [DeadLetter::REASON, DeadLetter::DESCRIPTION, DeadLetter::TRAIL, "kept"];
+        let message = names.iter().fold(Message::builder(), |message, &name| message.property(name, "text"));
+        let message = message.build("").unwrap();
+        let removed: [(fn(&mut Message), [bool; 4]); 2] = [
+            (DeadLetter::remove_from, [false, false, false, true]),
+            (DeadLetter::remove_reason, [false, false, true, true]),
+        ];
+        for (remove, left) in removed {
+            let mut message = message.clone();
+            remove(&mut message);
+            assert_eq!(names.map(|name| message.application_properties().get(name).is_some()), left);
+        }
+    }
+
     /// Rules: P-44.
     #[test]
     fn a_description_is_cut_on_a_character() {

@@ -183,7 +183,11 @@ fn each_property_counts_with_its_length_and_a_time_with_8_bytes() {
     let mut properties = message.properties().clone();
     properties.set_scheduled_enqueue_time(crate::time::Timestamp::EPOCH);
     properties.set_transaction_partition_key("999999999").unwrap();
-    assert_eq!(properties.size(), size + 8 + 9);
+    properties.set_partition_key("55555").unwrap();
+    properties.pass_through_mut().annotations.push(("key".into(), Value::from("seven")));
+    let pass_through = properties.pass_through().unwrap().size();
+    assert!(pass_through >= 8);
+    assert_eq!(properties.size(), size + 8 + 9 + 5 + pass_through);
 }
 
 #[test]
@@ -211,6 +215,14 @@ fn the_original_message_id_is_the_property_or_else_the_message_id() {
         properties.application_properties_mut().insert(key, value);
         assert_eq!(properties.original_message_id(), Some(expected), "{key}: {value}");
     }
+}
+
+#[test]
+fn a_shared_text_is_a_text() {
+    let mut properties = Properties::new();
+    properties.set_shared_subject("order".into());
+    properties.set_shared_reply_to("replies".into());
+    assert_eq!((properties.subject(), properties.reply_to()), (Some("order"), Some("replies")));
 }
 
 #[test]
