@@ -60,7 +60,6 @@ pub(super) fn release<R: AsyncReceiver>(deliveries: &mut Vec<Delivery<R::Lease>>
 fn not_ended(info: &EntityInfo) {
     let (entity, reason) = (name(info), "ReceiveNotEnded");
     if let Some(suppressed) = log_limit(&entity, reason) {
-        let suppressed = Some(suppressed).filter(|suppressed| *suppressed > 0);
         tracing::warn!(target: TARGET, entity, reason, suppressed,
             "a receive did not end after it was stopped: its messages stay locked until their locks end");
     }
@@ -70,7 +69,6 @@ fn not_ended(info: &EntityInfo) {
 pub(super) fn lost(info: &EntityInfo, messages: usize) {
     let (entity, reason) = (name(info), "MessagesLost");
     if let Some(suppressed) = log_limit(&entity, reason) {
-        let suppressed = Some(suppressed).filter(|suppressed| *suppressed > 0);
         tracing::warn!(target: TARGET, entity, reason, messages, suppressed,
             "messages of receive-and-delete mode are lost: their receiver was dropped");
     }

@@ -211,9 +211,13 @@ async fn a_receive_that_never_ends_is_dropped_with_its_receiver() {
     assert!(task::spawn(receiver.receive()).poll().is_pending());
     sleep(Duration::from_secs(3_600)).await;
     assert_eq!(Arc::strong_count(&alive), 2, "it may be received from again");
+    let lines = Lines::default();
+    let _guard = tracing::subscriber::set_default(lines.clone());
     drop(receiver);
     sleep(Duration::from_secs(61)).await;
     assert_eq!(Arc::strong_count(&alive), 1);
+    let lines = lines.0.lock().unwrap();
+    assert!(lines.len() == 1 && lines[0].contains(r#" reason="ReceiveNotEnded""#), "{lines:?}");
 }
 
 /// The lines of this thread: the target, the entity and the text of each.
@@ -264,5 +268,6 @@ async fn messages_that_are_lost_are_a_limited_line_with_a_target() {
     }
     let lines = lines.0.lock().unwrap();
     assert_eq!(lines.len(), 10, "{lines:?}");
-    assert!(lines[0].starts_with("consign::transport ") && lines[0].contains("entity=\"unknown\""), "{lines:?}");
+    let fields = r#" entity="unknown" reason="MessagesLost" messages=1 suppressed=0"#;
+    assert!(lines[0].starts_with("consign::transport ") && lines[0].ends_with(fields), "{lines:?}");
 }
