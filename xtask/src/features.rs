@@ -1,9 +1,9 @@
 //! `cargo xtask features`: the members with some of their features, warnings denied.
 //!
-//! Each package is checked without a feature, and with the first of each group of features alone. `--long` checks each
-//! group together and each feature alone as well, and a package apart from those that enable features of it: cargo builds a
-//! package once, with all features that are enabled. Clippy instead of a plain check because it can deny warnings without
-//! building the dependencies anew.
+//! Each package is checked without a feature, and in rounds with the first features of several groups: of each two, one round has
+//! the one without the other, so that code which needs both is noticed. `--long` checks each feature and each group alone, and a
+//! package apart from those that enable features of it: cargo builds a package once, with all features that are enabled. Clippy
+//! instead of a plain check because it can deny warnings without building the dependencies anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,12 +41,14 @@ const GROUPS: &[&[&str]] = &[
 ];
 /// Features that stand for others.
 const COMPOSED: &[&str] = &["default", "full"];
+/// How many builds there are of a package with several features, where `--long` is not set: enough for 35 groups.
+const ROUNDS: u32 = 7;
 /// What has to be among the packages, or cargo says something else than this reads.
 const LIBRARY: &str = "consign";
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Check each group of features and each feature alone, too
+    /// Check each feature and each group of features alone
     #[arg(long)]
     long: bool,
     #[command(flatten)]
@@ -63,7 +65,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     if !ungrouped.is_empty() {
         return Err(Error::Ungrouped(ungrouped));
     }
-    let builds = builds(&packages, options.long);
+    let builds = if options.long { alone(&packages) } else { rounds(&packages) };
     let mut failed = Vec::new();
     for build in &builds {
         eprintln!("{}", build.name());
@@ -82,23 +84,27 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
 }
 
 /// Members with some of their features, or with none.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 struct Build {
     packages: Vec<String>,
-    features: Vec<String>,
+    features: BTreeSet<String>,
 }
 
 impl Build {
     fn name(&self) -> String {
-        let features = if self.features.is_empty() { "(none)".to_owned() } else { self.features.join(",") };
+        let features = if self.features.is_empty() { "(none)".to_owned() } else { self.list() };
         format!("{}/{features}", self.packages.join("+"))
+    }
+
+    fn list(&self) -> String {
+        self.features.iter().map(String::as_str).collect::<Vec<_>>().join(",")
     }
 
     fn check(&self) -> Result<(), Error> {
         let mut command = cargo(["clippy", "--quiet", "--no-default-features"]);
         command.args(self.packages.iter().flat_map(|package| ["--package", package]));
         if !self.features.is_empty() {
-            command.args(["--features", &self.features.join(",")]);
+            command.args(["--features", &self.list()]);
         }
         run_command(command.args(["--", "--deny", "warnings"]))
     }
@@ -137,20 +143,40 @@ fn packages(metadata: &Value) -> Vec<Package> {
         .collect()
 }
 
-/// One build for each set of features, of all packages that have it. Where `long` is set, packages that enable features of another
-/// have a build of their own.
-fn builds(packages: &[Package], long: bool) -> Vec<Build> {
+/// One build for each round, of all packages that have features of it.
+fn rounds(packages: &[Package]) -> Vec<Build> {
+    let mut rounds = BTreeMap::<_, Build>::new();
+    for package in packages {
+        for round in 0..=ROUNDS {
+            let features = package.of_round(round);
+            if round == 0 || !features.is_empty() {
+                let build = rounds.entry((package.is_on_top, round)).or_default();
+                build.packages.push(package.name.clone());
+                build.features.extend(features);
+            }
+        }
+    }
+    let mut builds = Vec::new();
+    for build in rounds.into_values() {
+        if !builds.contains(&build) {
+            builds.push(build);
+        }
+    }
+    builds
+}
+
+/// One build for each set of features of `--long`, of all packages that have it and enable no features of each other.
+fn alone(packages: &[Package]) -> Vec<Build> {
     let mut builds = BTreeMap::<_, Vec<&Package>>::new();
     for package in packages {
-        for features in package.sets(long) {
+        for features in package.sets() {
             builds.entry((package.is_on_top, features)).or_default().push(package);
         }
     }
     let builds = builds.into_iter().flat_map(|((_, features), packages)| {
-        let parts = if long { apart(packages) } else { vec![packages] };
-        parts.into_iter().map(move |packages| Build {
+        apart(packages).into_iter().map(move |packages| Build {
             packages: packages.into_iter().map(|package| package.name.clone()).collect(),
-            features: features.clone(),
+            features: features.iter().cloned().collect(),
         })
     });
     builds.collect()
@@ -175,22 +201,33 @@ impl Package {
         unknown.map(|feature| format!("{}/{feature}", self.name)).collect()
     }
 
-    /// None, and the first of each group; where `long` is set, each group and each feature too.
-    fn sets(&self, long: bool) -> BTreeSet<Vec<String>> {
+    /// The first feature of each group that takes part in a round; none in round 0.
+    fn of_round(&self, round: u32) -> BTreeSet<String> {
+        let groups = GROUPS.iter().zip(codes()).filter(|(_, code)| code & (1 << round) != 0);
+        groups.filter_map(|(group, _)| self.own(group).next()).collect()
+    }
+
+    /// Those of its features that are in a group.
+    fn own(&self, group: &'static [&'static str]) -> impl Iterator<Item = String> {
+        group.iter().filter(|feature| self.features.contains(**feature)).map(ToString::to_string)
+    }
+
+    /// None, the first of each group, each group, and each feature.
+    fn sets(&self) -> BTreeSet<Vec<String>> {
         let mut sets = BTreeSet::from([Vec::new()]);
         for group in GROUPS {
-            let own: Vec<String> =
-                group.iter().filter(|feature| self.features.contains(**feature)).map(ToString::to_string).collect();
-            sets.extend(own.first().map(|first| vec![first.clone()]));
-            if long {
-                sets.insert(own);
-            }
+            sets.extend(self.own(group).next().map(|first| vec![first]));
+            sets.insert(self.own(group).collect());
         }
-        if long {
-            sets.extend(self.features.iter().map(|feature| vec![feature.clone()]));
-        }
+        sets.extend(self.features.iter().map(|feature| vec![feature.clone()]));
         sets
     }
+}
+
+/// The rounds of each group, as bits from 1 on. Each has three, and no two the same: of two groups, each has a round without the
+/// other.
+fn codes() -> impl Iterator<Item = u32> {
+    (0..1 << ROUNDS).filter(|code: &u32| code.count_ones() == 3).map(|code| code << 1)
 }
 
 #[cfg(test)]
@@ -202,18 +239,40 @@ mod tests {
         Package { name: "a".into(), features, is_on_top: false, enables: BTreeSet::new() }
     }
 
+    fn names(builds: &[Build]) -> Vec<String> {
+        builds.iter().map(Build::name).collect()
+    }
+
     #[test]
-    fn none_and_the_first_of_each_group_but_only_where_there_are_features() {
+    fn of_two_groups_each_has_a_round_without_the_other() {
+        let codes: Vec<_> = codes().take(GROUPS.len()).collect();
+        assert_eq!(codes.len(), GROUPS.len(), "there are more groups than codes");
+        for (at, one) in codes.iter().enumerate() {
+            assert_eq!(one & 1, 0, "round 0 is without features");
+            assert!(codes[..at].iter().all(|other| one & !other != 0 && other & !one != 0), "{one:b}");
+        }
+    }
+
+    #[test]
+    fn rounds_have_the_first_features_of_their_groups_but_only_where_there_are_features() {
         let metadata = json!({ "packages": [
-            { "name": "a", "features": { "default": ["json"], "json": [], "cbor": [], "gzip": [] } },
+            { "name": "a", "features": { "default": ["json"], "json": [], "cbor": [], "bincode": [] } },
             { "name": "b", "features": {} },
             { "name": "c", "features": { "json": [], "cbor": [] }, "dependencies": [{ "name": "bytes" }] },
             { "name": "d", "features": { "json": [] }, "dependencies": [{ "name": "consign" }] },
         ]});
-        let names = |long| builds(&packages(&metadata), long).iter().map(Build::name).collect::<Vec<_>>();
-        assert_eq!(names(false), ["a+c/(none)", "a/gzip", "a+c/json", "d/(none)", "d/json"]);
-        let long = names(true);
-        assert_eq!(long[..6], ["a+c/(none)", "a+c/cbor", "a/default", "a/gzip", "a+c/json", "a+c/json,cbor"]);
+        let rounds = names(&rounds(&packages(&metadata)));
+        assert_eq!(rounds, ["a+c/(none)", "a+c/bincode,json", "a+c/json", "a/bincode", "d/(none)", "d/json"]);
+    }
+
+    #[test]
+    fn with_long_each_feature_and_each_group_is_alone() {
+        let metadata = json!({ "packages": [
+            { "name": "a", "features": { "default": ["json"], "json": [], "cbor": [], "gzip": [] } },
+            { "name": "c", "features": { "json": [], "cbor": [] } },
+        ]});
+        let expected = ["a+c/(none)", "a+c/cbor", "a/default", "a/gzip", "a+c/json", "a+c/cbor,json"];
+        assert_eq!(names(&alone(&packages(&metadata))), expected);
     }
 
     #[test]
@@ -228,9 +287,10 @@ mod tests {
             package("d", json!([])),
             package("e", json!([])),
         ]});
-        let names = |long| builds(&packages(&metadata), long).iter().map(Build::name).collect::<Vec<_>>();
-        assert_eq!(names(true), ["a/(none)", "b/(none)", "c+d+e/(none)", "a/json", "b/json", "c+d+e/json"]);
-        assert_eq!(names(false), ["a+b+c+d+e/(none)", "a+b+c+d+e/json"]);
+        let packages = packages(&metadata);
+        let expected = ["a/(none)", "b/(none)", "c+d+e/(none)", "a/json", "b/json", "c+d+e/json"];
+        assert_eq!(names(&alone(&packages)), expected);
+        assert_eq!(names(&rounds(&packages)), ["a+b+c+d+e/(none)", "a+b+c+d+e/json"]);
     }
 
     #[test]
