@@ -21,7 +21,7 @@ pub(crate) struct Allowed {
     /// The server may acknowledge a message and not store it. It is told from a message that is stored and does not come by the
     /// sequence numbers, which have no gaps.
     pub(crate) unstored_sends: bool,
-    /// The server may store a message twice although it detects duplicates, when its leader changes.
+    /// The server may store a message twice although it detects duplicates, if it was completed before the server was restarted.
     pub(crate) undetected_duplicates: bool,
     /// The servers may refuse a session until they are restarted.
     pub(crate) stuck_sessions: bool,

@@ -71,7 +71,7 @@ impl Servers {
         Allowed {
             // No README says so: it is a violation until plain clients of the server show it.
             unstored_sends: false,
-            undetected_duplicates: false,
+            undetected_duplicates: self == Self::Nats,
             stuck_sessions: self == Self::Nats,
             redelivery_after_completion: self != Self::Postgres,
             unanswered_completions: self == Self::RabbitMq,

@@ -73,6 +73,16 @@ impl OwnServer {
         panic!("the server does not listen");
     }
 
+    /// Ends the server as an operator does: what it has confirmed is in its files.
+    #[allow(dead_code, reason = "one of two test binaries needs it")]
+    pub(crate) fn stop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let status = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+            assert!(status.expect("kill").success());
+            child.wait().expect("it ends");
+        }
+    }
+
     /// Kills the server.
     pub(crate) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {

@@ -4,7 +4,9 @@ use std::{collections::BTreeSet, time::Duration};
 
 use consign::{
     Disposition, Message,
+    administration::Administration,
     consumer::Consumer,
+    message::EntityPath,
     transport::{ErrorKind, ReceiveError, ReceiverExt, Sender},
 };
 use consign_nats::{Nats, QueueSettings, async_nats::ConnectOptions};
@@ -65,6 +67,38 @@ async fn requests_and_inboxes_end_at_the_time_limit_while_the_server_is_gone() {
     assert!(failed.is_outcome_unknown() && failed.is_retryable(), "{failed}");
     let error = timeout(LONG, nats.inbox()).await.expect("an inbox has a time limit").unwrap_err();
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::ServiceTimeout, true), "{error}");
+}
+
+/// A server reads the ids of a stream from its messages when it starts, and a completed message is not there any more. Plain clients
+/// of the server observe the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restart_of_the_server_forgets_the_ids_of_completed_messages_alone() {
+    let Some(mut server) = OwnServer::start().await else { return };
+    let nats = Nats::options().timeout(Duration::from_secs(5)).connect(&server.url()).await.unwrap();
+    let mut settings = QueueSettings::default();
+    settings.duplicate_detection = Some(LONG);
+    nats.create_queue("orders", settings).await.unwrap();
+    let path = EntityPath::new("orders").unwrap();
+    let active = async || nats.counts(&path).await.unwrap().active;
+    let sender = nats.sender("orders").await.unwrap();
+    let send = async |id: &'static str| {
+        let message = || Message::builder().message_id(id).build(id.to_owned()).unwrap();
+        while let Err(error) = sender.send(message()).await {
+            assert!(error.is_retryable(), "{error}");
+        }
+    };
+    send("completed").await;
+    send("waiting").await;
+    let mut receiver = nats.receiver("orders").await.unwrap();
+    receiver.receive().await.unwrap().complete().await.unwrap();
+    send("completed").await;
+    assert_eq!(active().await, 1, "it was known");
+
+    server.stop();
+    server.run().await;
+    send("completed").await;
+    send("waiting").await;
+    assert_eq!(active().await, 2, "one of them was known");
 }
 
 /// The client's queue of commands is full.
