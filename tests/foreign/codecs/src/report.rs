@@ -4,8 +4,13 @@ use std::{collections::BTreeMap, fmt::Write};
 
 use serde_json::{Value, json};
 
-use crate::check::{FORMATS, Outcome};
+use crate::{
+    check::{FORMATS, Outcome},
+    peers::PEERS,
+};
 
+/// Each has an encoder and a decoder of every format.
+const LANGUAGES: [&str; 3] = ["Python", "Node", "Rust"];
 /// Of a hundred bodies that hold their values so many have to be read.
 const NEEDED: usize = 99;
 /// It writes fields and variants as numbers, by their order in the type of the sender. The codec refuses them (P-104), so they do not
@@ -104,11 +109,23 @@ impl Table {
         })
     }
 
-    fn passes(&self) -> bool {
-        let enough = |(read, all)| read * 100 >= all * NEEDED;
+    fn passes(&self, peers: &[&str]) -> bool {
+        let enough = |(read, all)| read > 0 && read * 100 >= all * NEEDED;
         let formats = FORMATS.iter().all(|(format, _)| enough(self.share(format)));
         let refused = |row: &Row| row.name != NUMBERED || !row.refused.is_empty();
-        formats && self.0.iter().all(|row| row.differing.is_empty() && refused(row))
+        formats && self.missing(peers).is_empty() && self.0.iter().all(|row| row.differing.is_empty() && refused(row))
+    }
+
+    /// The languages, each with a format, and the peers of Rust of which no body was read.
+    fn missing(&self, peers: &[&str]) -> Vec<String> {
+        let is_read = |is: &dyn Fn(&Row) -> bool| self.0.iter().any(|row| row.read > 0 && is(row));
+        let languages = LANGUAGES.iter().flat_map(|language| FORMATS.map(|(format, _)| (*language, format)));
+        let languages = languages
+            .filter(|(language, format)| !is_read(&|row| row.language == *language && row.format == *format))
+            .map(|(language, format)| format!("{language}, {format}"));
+        let named = peers.iter().filter(|name| !is_read(&|row| row.name == **name)).map(ToString::to_string);
+        let unread = self.0.iter().filter(|row| row.read == 0).map(|row| format!("{}, {}", row.language, row.name));
+        languages.chain(named).chain(unread).collect()
     }
 
     fn text(&self, who: &str, what: &str) -> String {
@@ -170,6 +187,15 @@ fn percent(part: usize, all: usize) -> f64 {
     if all == 0 { 0.0 } else { part as f64 * 100.0 / all as f64 }
 }
 
+/// The encoders and the decoders of Rust.
+fn peers() -> [Vec<&'static str>; 2] {
+    [false, true].map(|reads| PEERS.iter().filter(|peer| peer.reads || !reads).map(|peer| peer.name).collect())
+}
+
+fn missing(names: &[String]) -> String {
+    if names.is_empty() { String::new() } else { format!("\nNo body was read of:\n  {}\n", names.join("\n  ")) }
+}
+
 /// Bodies of others, and ours.
 #[derive(Default)]
 pub(crate) struct Report {
@@ -180,19 +206,23 @@ pub(crate) struct Report {
 impl Report {
     /// Whether every format is read well enough both ways, and nothing as another value.
     pub(crate) fn passes(&self) -> bool {
-        self.encoders.passes() && self.decoders.passes()
+        let [encoders, decoders] = peers();
+        self.encoders.passes(&encoders) && self.decoders.passes(&decoders)
     }
 
     pub(crate) fn text(&self) -> String {
         let Self { encoders, decoders } = self;
+        let [all_encoders, all_decoders] = peers();
         [
             "Bodies of others, read by this library\n\n".into(),
             encoders.text("encoder", "read"),
+            missing(&encoders.missing(&all_encoders)),
             encoders.reasons("Lost by the encoder", |row| &row.lost),
             encoders.reasons("Refused", |row| &row.refused),
             encoders.reasons("Read as another value", |row| &row.differing),
             "\nBodies of this library, read by others\n\n".into(),
             decoders.text("decoder", "read"),
+            missing(&decoders.missing(&all_decoders)),
             decoders.reasons("Lost by the decoder", |row| &row.lost),
             decoders.reasons("Refused", |row| &row.refused),
             decoders.reasons("Read as another value", |row| &row.differing),

@@ -6,6 +6,7 @@ version. Each part runs beside a server of its own, most of the time asleep. `le
 
 import concurrent.futures
 import datetime
+import fnmatch
 import os
 import pathlib
 import re
@@ -37,6 +38,8 @@ PARTS = [
     ("unittests test_batch_sizing.py test_connection_string_parser.py test_dictmixin_amqp.py test_mgmt_client_kwargs.py "
      "test_tracing.py", 1),
 ]
+# What tests say that skip themselves, by their authors. Any other test that is skipped lacks something here.
+BY_AUTHORS = ("start_idx and max_count are currently removed", "uamqp", "hard to test")
 
 
 def install(folder):
@@ -108,12 +111,22 @@ def run(part, tests, server, work):
                 return [("failed", f"{paths} {number}/{count}", ["the server does not start"])]
             options = "-p consign_upstream -p no:cacheprovider -o asyncio_mode=auto --timeout 700 -q".split()
             pytest = [sys.executable, "-m", "pytest", *options, f"--junit-xml={results}", *paths.split()]
-            subprocess.run(pytest, cwd=tests, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            status = subprocess.run(pytest, cwd=tests, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
         finally:
             process.terminate()
     if not results.exists():
         return [("failed", f"{paths} {number}/{count}", ["pytest did not run to its end"])]
-    return [outcome(case) for case in ElementTree.parse(results).getroot().iter("testcase")]
+    outcomes = [outcome(case) for case in ElementTree.parse(results).getroot().iter("testcase")]
+    kinds = {kind for kind, *_ in outcomes}
+    # pytest ends with 1 if a test failed.
+    if status not in (0, 1) or (status == 1 and "failed" not in kinds) or "passed" not in kinds:
+        outcomes.append(("failed", f"{paths} {number}/{count}", [f"pytest ended with {status} after {len(outcomes)} test(s)"]))
+    return outcomes
+
+
+def left_out(case):
+    """The patterns of left-out.txt that leave a test out, or that its authors do."""
+    return {each.get("value") for each in case.iter("property") if each.get("name") == "left out"}
 
 
 def outcome(case):
@@ -121,8 +134,19 @@ def outcome(case):
     for kind, tags in (("failed", ("failure", "error")), ("left out", ("skipped",))):
         found = next((child for child in case if child.tag in tags), None)
         if found is not None:
-            return kind, name, (found.get("message") or "").splitlines()[:1]
+            text = (found.get("message") or "").splitlines()[:1]
+            if kind == "left out" and not left_out(case) and not any(part in "".join(text) for part in BY_AUTHORS):
+                return "failed", name, ["skipped", *text]
+            return kind, name, text
     return "passed", name, []
+
+
+def unused(outcomes):
+    """The patterns of left-out.txt that leave out nothing."""
+    lines = (HERE / "left-out.txt").read_text().splitlines()
+    patterns = [line.split()[0] for line in lines if line and not line.startswith("#")]
+    names = [name.split("::")[-1].split("[")[0] for kind, name, _ in outcomes if kind == "left out"]
+    return [pattern for pattern in patterns if not fnmatch.filter(names, pattern)]
 
 
 def main():
@@ -139,6 +163,7 @@ def main():
         parts = [(paths, number, count) for paths, count in PARTS for number in range(count)]
         with concurrent.futures.ThreadPoolExecutor(len(parts)) as pool:
             outcomes = [each for part in pool.map(lambda part: run(part, tests, server, work), parts) for each in part]
+    outcomes += [("failed", pattern, ["left-out.txt has it, and it leaves out no test"]) for pattern in unused(outcomes)]
     for kind, name, text in sorted(outcomes):
         if kind != "passed":
             print(kind, name, *text, sep=": " if text else "")
