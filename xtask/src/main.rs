@@ -19,6 +19,7 @@ mod guide;
 mod kill;
 mod latency;
 mod layers;
+mod limited;
 mod load;
 mod markdown;
 mod model;

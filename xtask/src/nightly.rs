@@ -1,7 +1,7 @@
 //! `cargo xtask nightly`: the checks that take too long for every change, one after another, and a page of their results.
 //!
 //! A part is a call of another subcommand. Its output goes to `target/nightly/NAME.log`, what it prints on the standard
-//! output to the page, `target/nightly/page.md`.
+//! output to `NAME.out` beside it and to the page, `target/nightly/page.md`. A part that takes too long is ended, and has failed.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -13,12 +13,15 @@ use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
 use crate::error::Error;
+use crate::limited;
 use crate::options::Output;
 use crate::workspace::{root, write};
 
 const FOLDER: &str = "target/nightly";
 /// Lines of a part's output that the page shows: the last ones.
 const SHOWN_LINES: usize = 24;
+/// Several times as long as any part takes.
+const LIMIT: Duration = Duration::from_secs(6 * 60 * 60);
 
 /// One check of the night.
 struct Part {
@@ -92,7 +95,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     } else {
         print!("{}", page(&results));
     }
-    let failed: Vec<_> = results.iter().filter(|outcome| !outcome.passed).map(|outcome| outcome.name).collect();
+    let failed: Vec<_> =
+        results.iter().filter(|outcome| outcome.verdict.is_failure()).map(|outcome| outcome.name).collect();
     if failed.is_empty() { Ok(()) } else { Err(Error::Parts(failed)) }
 }
 
@@ -106,24 +110,27 @@ impl Part {
     fn run(&self) -> Result<Outcome, Error> {
         let command = format!("xtask {}", self.call.join(" "));
         let start = |source| Error::Start { command: command.clone(), source };
-        let path = root().join(FOLDER).join(format!("{}.log", self.name));
-        let log = File::create(&path).map_err(|source| Error::Write { path, source })?;
+        let create = |kind: &str| {
+            let path = root().join(FOLDER).join(format!("{}.{kind}", self.name));
+            File::create(&path).map_err(|source| Error::Write { path, source })
+        };
+        let mut program = Command::new(std::env::current_exe().map_err(start)?);
+        program.args(self.call).current_dir(root()).stdin(Stdio::null());
+        program.stdout(create("out")?).stderr(create("log")?);
         let began = now();
-        let output = Command::new(std::env::current_exe().map_err(start)?)
-            .args(self.call)
-            .current_dir(root())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(log)
-            .output()
-            .map_err(start)?;
-        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let status = limited::run(&mut program, LIMIT).map_err(start)?;
+        let path = root().join(FOLDER).join(format!("{}.out", self.name));
+        let printed = fs::read(&path).map_err(|source| Error::Read { path, source })?;
         Ok(Outcome {
             name: self.name,
             call: self.call,
             took: began.elapsed(),
-            passed: output.status.success(),
-            printed,
+            verdict: match status {
+                Some(status) if status.success() => Verdict::Passed,
+                Some(_) => Verdict::Failed,
+                None => Verdict::TookTooLong,
+            },
+            printed: String::from_utf8_lossy(&printed).into_owned(),
         })
     }
 }
@@ -133,23 +140,42 @@ fn now() -> Instant {
     Instant::now()
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Passed,
+    Failed,
+    /// It was ended.
+    TookTooLong,
+}
+
+impl Verdict {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Failed => "FAILED",
+            Self::TookTooLong => "FAILED: took too long",
+        }
+    }
+
+    fn is_failure(self) -> bool {
+        matches!(self, Self::Failed | Self::TookTooLong)
+    }
+}
+
 /// How one part ended.
 struct Outcome {
     name: &'static str,
     call: &'static [&'static str],
     took: Duration,
-    passed: bool,
+    verdict: Verdict,
     printed: String,
 }
 
 impl Outcome {
-    fn verdict(&self) -> &'static str {
-        if self.passed { "passed" } else { "FAILED" }
-    }
-
     fn json(&self) -> Value {
         json!({
-            "part": self.name, "passed": self.passed, "seconds": self.took.as_secs(), "printed": self.printed,
+            "part": self.name, "passed": !self.verdict.is_failure(), "verdict": self.verdict.text(),
+            "seconds": self.took.as_secs(), "printed": self.printed,
         })
     }
 }
@@ -157,12 +183,12 @@ impl Outcome {
 /// The results as Markdown: a table of the parts, then what each one printed last.
 fn page(results: &[Outcome]) -> String {
     let seconds: u64 = results.iter().map(|outcome| outcome.took.as_secs()).sum();
-    let failed = results.iter().filter(|outcome| !outcome.passed).count();
+    let failed = results.iter().filter(|outcome| outcome.verdict.is_failure()).count();
     let mut page = format!("# Nightly checks\n\n{} parts, {failed} failed, {seconds} s\n\n", results.len());
     page.push_str("| part | command | seconds | result |\n|---|---|---|---|\n");
     for outcome in results {
         let (name, call, took) = (outcome.name, outcome.call.join(" "), outcome.took.as_secs());
-        let _ = writeln!(page, "| {name} | `cargo xtask {call}` | {took} | {} |", outcome.verdict());
+        let _ = writeln!(page, "| {name} | `cargo xtask {call}` | {took} | {} |", outcome.verdict.text());
     }
     for outcome in results {
         let lines: Vec<&str> = outcome.printed.lines().collect();
@@ -185,15 +211,20 @@ mod tests {
         options: Options,
     }
 
-    fn outcome(name: &'static str, passed: bool, printed: &str) -> Outcome {
-        Outcome { name, call: &["kill"], took: Duration::from_secs(3), passed, printed: printed.into() }
+    fn outcome(name: &'static str, verdict: Verdict, printed: &str) -> Outcome {
+        Outcome { name, call: &["kill"], took: Duration::from_secs(3), verdict, printed: printed.into() }
     }
 
     #[test]
     fn the_page_counts_failures_and_shows_the_last_lines() {
         let long = (0..100).map(|line| format!("line {line}")).collect::<Vec<_>>().join("\n");
-        let page = page(&[outcome("kill", true, "0 lost\n"), outcome("model", false, &long)]);
-        assert!(page.contains("2 parts, 1 failed, 6 s"), "{page}");
+        let page = page(&[
+            outcome("kill", Verdict::Passed, "0 lost\n"),
+            outcome("model", Verdict::Failed, &long),
+            outcome("load", Verdict::TookTooLong, ""),
+        ]);
+        assert!(page.contains("3 parts, 2 failed, 9 s"), "{page}");
+        assert!(page.contains("| load | `cargo xtask kill` | 3 | FAILED: took too long |"), "{page}");
         assert!(page.contains("| kill | `cargo xtask kill` | 3 | passed |"), "{page}");
         assert!(page.contains("| model | `cargo xtask kill` | 3 | FAILED |"), "{page}");
         assert!(page.contains("0 lost") && page.contains("line 99") && !page.contains("line 75\n"), "{page}");
