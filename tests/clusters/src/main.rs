@@ -70,7 +70,8 @@ async fn run(options: &[String]) -> Result<ExitCode, BoxError> {
     } else {
         print!("{}", report.page(transport));
     }
-    Ok(if report.violations().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let passes = report.violations().is_empty() && report.faults() >= run.faults;
+    Ok(if passes { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn client(options: &[String]) -> Result<ExitCode, BoxError> {

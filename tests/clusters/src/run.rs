@@ -69,7 +69,12 @@ impl Run {
             let plans: Vec<_> = (0..left).map(|_| Plan::random(&mut random, &faults, self.servers.nodes())).collect();
             let round = self.round(&cluster, number, plans, &mut random).await?;
             eprintln!("round {number}: violations {:?}, {:?}", round.violations, round.counts);
+            let is_stuck = round.faults.is_empty();
             report.add(&self.folder, round)?;
+            if is_stuck {
+                // Neither would the next round begin to work.
+                break;
+            }
         }
         Ok(report)
     }
