@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use crate::error::Error;
 use crate::folder::remove;
 use crate::options::{Output, positive};
-use crate::workspace::{cargo, for_each_line, root};
+use crate::workspace::{cargo, code, for_each_line, root};
 
 const TRANSPORTS: [&str; 3] = ["nats", "rabbitmq", "postgres"];
 const FAULTS: u64 = 40;
@@ -28,6 +28,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", value_parser = positive)]
     seed: Option<u64>,
     /// Keep results and histories in this folder, and count the faults that it has too: a run that was interrupted continues
+    /// with the same code and --seed
     #[arg(long, value_name = "DIR")]
     history: Option<PathBuf>,
     #[command(flatten)]
@@ -36,7 +37,7 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let seed = options.seed.unwrap_or_else(|| RandomState::new().build_hasher().finish().max(1));
-    let faults = options.faults;
+    let (faults, code) = (options.faults, code()?);
     let mut object = Map::new();
     let mut failed = None;
     for transport in TRANSPORTS.iter().filter(|name| options.transport.as_ref().is_none_or(|only| only == *name)) {
@@ -52,7 +53,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
         let folder = std::path::absolute(&folder).map_err(|source| Error::Read { path: folder.clone(), source })?;
         let mut command = cargo(["run", "--package", "cluster-tests", "--example", "clusters", "--", "run"]);
         command.args(["--transport", transport, "--faults", &faults.to_string(), "--seed", &seed.to_string()]);
-        command.arg("--history").arg(folder);
+        command.arg("--history").arg(folder).args(["--code", &code]);
         if options.output.json {
             command.arg("--json");
         }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::Error;
 use crate::options::{Output, positive};
-use crate::workspace::{cargo, for_each_line};
+use crate::workspace::{cargo, code, for_each_line};
 
 /// What kills, and what tells to end, with one run of the latter for so many of the former.
 const FILTERS: [(&str, u64); 2] = [
@@ -41,6 +41,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NAME", requires = "outbox", value_parser = TRANSPORTS)]
     transport: Option<String>,
     /// With --outbox, count the kills that this file has too, and add those of this run to it: a run that was interrupted continues
+    /// with the same code and --seed
     #[arg(long, value_name = "FILE", requires = "outbox")]
     resume: Option<PathBuf>,
     /// Choose what each process does by this seed [default: a random one]
@@ -80,7 +81,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
         if let Some(file) = &options.resume {
             // A test runs in the folder of its package.
             let file = std::path::absolute(file).map_err(|source| Error::Read { path: file.clone(), source })?;
-            command.env("CONSIGN_RECORD", file);
+            command.env("CONSIGN_RECORD", file).env("CONSIGN_CODE", code()?);
         }
         // The outbox has a line for each transport.
         let mut said = Vec::new();

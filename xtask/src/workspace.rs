@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -92,6 +93,20 @@ pub(crate) fn for_each_line(command: &mut Command, mut line: impl FnMut(&str)) -
     }
     let status = child.wait().map_err(start)?;
     if status.success() { Ok(()) } else { Err(Error::Failed { command: name, status }) }
+}
+
+/// The commit of the workspace and, if files differ from it, a hash of the differences.
+pub(crate) fn code() -> Result<String, Error> {
+    let git = |arguments: &[&str]| output(Command::new("git").args(arguments).current_dir(root()).stdin(Stdio::null()));
+    let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
+    let commit = commit.trim();
+    let differences = git(&["diff", "HEAD"])?;
+    if differences.is_empty() {
+        return Ok(commit.into());
+    }
+    let mut hasher = DefaultHasher::new();
+    differences.hash(&mut hasher);
+    Ok(format!("{commit}+{:016x}", hasher.finish()))
 }
 
 fn describe(command: &Command) -> String {

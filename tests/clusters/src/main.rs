@@ -1,4 +1,4 @@
-//! `clusters run --transport NAME --faults N [--seed S] [--history DIR] [--json]`: faults of a cluster under a workload.
+//! `clusters run --transport NAME --faults N --seed S --code COMMIT --history DIR [--json]`: faults of a cluster.
 //!
 //! `cargo xtask clusters` calls it. A run consists of rounds with queues of their own. After the faults of a round its history
 //! is checked, and its results are added to a file of DIR. `clusters client ...` is the process of one client.
@@ -31,7 +31,7 @@ async fn main() -> ExitCode {
     let ended = match arguments.split_first() {
         Some((word, options)) if word == "run" => run(options).await,
         Some((word, options)) if word == "client" => client(options).await,
-        _ => Err("clusters run --transport NAME --faults N --seed S --history DIR [--json]".into()),
+        _ => Err("clusters run --transport NAME --faults N --seed S --code COMMIT --history DIR [--json]".into()),
     };
     match ended {
         Ok(code) => code,
@@ -56,6 +56,7 @@ async fn run(options: &[String]) -> Result<ExitCode, BoxError> {
         servers: servers.ok_or("a transport is nats, rabbitmq or postgres")?,
         faults: value(options, "--faults")?.parse()?,
         seed: value(options, "--seed")?.parse()?,
+        code: value(options, "--code")?.into(),
         folder: PathBuf::from(value(options, "--history")?),
     };
     let mut terminated = signal(SignalKind::terminate())?;

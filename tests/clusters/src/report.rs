@@ -34,6 +34,14 @@ pub(crate) struct Round {
     pub(crate) counts: Counts,
 }
 
+/// What the rounds of a folder have in common. It is the first line of the file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Origin {
+    /// The commit, as `cargo xtask clusters` names it.
+    pub(crate) code: String,
+    pub(crate) seed: u64,
+}
+
 /// All rounds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Report {
@@ -43,15 +51,28 @@ pub(crate) struct Report {
 impl Report {
     const FILE: &'static str = "rounds.jsonl";
 
-    pub(crate) fn read(folder: &Path) -> io::Result<Self> {
+    /// Fails if the folder has rounds of another origin, which tell nothing about this one.
+    pub(crate) fn open(folder: &Path, origin: &Origin) -> io::Result<Self> {
         let path = folder.join(Self::FILE);
-        let text = if path.exists() { fs::read_to_string(path)? } else { String::new() };
-        let rounds = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+        if !path.exists() {
+            fs::write(path, format!("{}\n", serde_json::to_string(origin)?))?;
+            return Ok(Self::default());
+        }
+        let text = fs::read_to_string(&path)?;
+        let (first, rounds) = text.split_once('\n').unwrap_or((&text, ""));
+        if serde_json::from_str::<Origin>(first).ok().as_ref() != Some(origin) {
+            let (path, now) = (path.display(), serde_json::to_string(origin)?);
+            let other = format!(
+                "{path} begins with {first}, and this run has {now}: repeat its seed and code, or name another folder"
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidData, other));
+        }
+        let rounds = rounds.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
         Ok(Self { rounds })
     }
 
     pub(crate) fn add(&mut self, folder: &Path, round: Round) -> io::Result<()> {
-        let mut file = OpenOptions::new().create(true).append(true).open(folder.join(Self::FILE))?;
+        let mut file = OpenOptions::new().append(true).open(folder.join(Self::FILE))?;
         file.write_all(format!("{}\n", serde_json::to_string(&round)?).as_bytes())?;
         self.rounds.push(round);
         Ok(())
@@ -134,8 +155,13 @@ mod tests {
             violations: BTreeMap::from([(Kind::Lost, 2)]),
             counts: Counts::from([("calls".into(), 5)]),
         };
-        Report::read(&folder).unwrap().add(&folder, round.clone()).unwrap();
-        let mut report = Report::read(&folder).unwrap();
+        let origin = Origin { code: "0123abc".into(), seed: 7 };
+        Report::open(&folder, &origin).unwrap().add(&folder, round.clone()).unwrap();
+        for other in [Origin { seed: 8, ..origin.clone() }, Origin { code: "0123abd".into(), seed: 7 }] {
+            let error = Report::open(&folder, &other).unwrap_err().to_string();
+            assert!(error.contains(r#"begins with {"code":"0123abc","seed":7}"#), "{error}");
+        }
+        let mut report = Report::open(&folder, &origin).unwrap();
         report.add(&folder, round).unwrap();
         fs::remove_dir_all(&folder).unwrap();
         assert_eq!(report.faults(), 4);

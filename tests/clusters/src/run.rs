@@ -25,7 +25,7 @@ use crate::{
     history::{self, Queue},
     pauses,
     progress::Progress,
-    report::{Injected, Report, Round},
+    report::{Injected, Origin, Report, Round},
     servers::Servers,
     workload::{path, replies, requests, tables, transports},
 };
@@ -44,6 +44,8 @@ pub(crate) struct Run {
     pub(crate) servers: Servers,
     pub(crate) faults: usize,
     pub(crate) seed: u64,
+    /// The commit.
+    pub(crate) code: String,
     /// Of the histories and the results.
     pub(crate) folder: PathBuf,
 }
@@ -51,7 +53,8 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) async fn run(&self) -> Result<Report, BoxError> {
         fs::create_dir_all(&self.folder)?;
-        let mut report = Report::read(&self.folder)?;
+        let origin = Origin { code: self.code.clone(), seed: self.seed };
+        let mut report = Report::open(&self.folder, &origin)?;
         if report.faults() >= self.faults {
             return Ok(report);
         }

@@ -2,7 +2,8 @@
 //! `CONSIGN_TRANSPORT` names.
 //!
 //! They are killed in rounds of [`ROUND`], each with a queue and a table of its own. With `CONSIGN_RECORD`, the path of a file, each
-//! round that was checked is added to it, and those that it has count, so that a run that was interrupted can be continued.
+//! round that was checked is added to it, and those that it has count, so that a run that was interrupted can be continued: with
+//! the same `SEED`, and the same code, which `CONSIGN_CODE` names.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -174,12 +175,30 @@ impl fmt::Display for Counts {
     }
 }
 
-/// The rounds of a file that were checked: one a line, the transport and the counts.
+/// The rounds of a file that were checked: one a line, the transport and the counts. The first line has the code and the seed.
 struct Record(Option<String>);
 
 impl Record {
+    /// Fails if the rounds of the file are of other code, or of another seed.
+    fn open(path: Option<String>, seed: u64) -> Self {
+        if let Some(path) = &path {
+            let code = env::var("CONSIGN_CODE").unwrap_or_else(|_| "unknown".into());
+            let head = format!("code {code}, seed {seed}");
+            let text = fs::read_to_string(path).unwrap_or_default();
+            if let Some(first) = text.lines().next() {
+                assert_eq!(
+                    first, head,
+                    "{path} has the kills of another run: repeat its seed and code, or name another file"
+                );
+            } else {
+                fs::write(path, format!("{head}\n")).unwrap();
+            }
+        }
+        Self(path)
+    }
+
     fn total(&self, kind: Kind) -> Counts {
-        let text = self.0.as_ref().and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+        let text = self.0.as_ref().map(|path| fs::read_to_string(path).unwrap()).unwrap_or_default();
         let mut total = Counts::default();
         for line in text.lines() {
             let Some(numbers) = line.strip_prefix(&format!("{kind} ")) else { continue };
@@ -195,7 +214,7 @@ impl Record {
     fn add(&self, kind: Kind, round: Counts) {
         let Some(path) = &self.0 else { return };
         let Counts { killed, connected, committed, received, doubled, left } = round;
-        let mut file = fs::File::options().create(true).append(true).open(path).unwrap();
+        let mut file = fs::File::options().append(true).open(path).unwrap();
         writeln!(file, "{kind} {killed} {connected} {committed} {received} {doubled} {left}").unwrap();
     }
 }
@@ -213,7 +232,7 @@ async fn a_killed_relay_loses_nothing() {
     let kinds: Vec<_> =
         Kind::ALL.into_iter().filter(|kind| only.as_ref().is_none_or(|only| *only == kind.to_string())).collect();
     assert!(!kinds.is_empty(), "CONSIGN_TRANSPORT names none of {:?}", Kind::ALL.map(|kind| kind.to_string()));
-    let record = Record(env::var("CONSIGN_RECORD").ok());
+    let record = Record::open(env::var("CONSIGN_RECORD").ok(), seed);
     for kind in kinds {
         let mut total = record.total(kind);
         // A round has the seed of its place, whether it follows an interruption or not.
