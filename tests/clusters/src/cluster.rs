@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     fs,
     io::{Error, Result},
-    net::{Ipv4Addr, SocketAddr},
+    net::{Ipv4Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -22,6 +22,11 @@ use crate::{epmd::Epmd, servers::Servers};
 /// The names of the nodes; PostgreSQL has the first two.
 pub(crate) const NODES: [&str; 3] = ["a", "b", "c"];
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/cluster");
+/// The ports of a cluster beside its base: for clients, for other nodes, and of epmd.
+const PORTS: [u16; 7] = [1, 2, 3, 11, 12, 13, 20];
+/// So many bases are tried, each this far from the one before.
+const BASES: u16 = 10;
+const STEP: u16 = 300;
 /// How long a node may take to end by itself.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -40,12 +45,12 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     pub(crate) async fn start(servers: Servers) -> Result<Self> {
-        let base = servers.base();
+        let base = free_base(servers.base())?;
         let nodes = servers.nodes();
         let mut proxies = HashMap::new();
         for from in 0..nodes {
             for to in (0..nodes).filter(|&to| to != from) {
-                proxies.insert((from, to), Proxy::to(local(servers.peer_port(to))).await?);
+                proxies.insert((from, to), Proxy::to(local(servers.peer_port(base, to))).await?);
             }
         }
         let mut epmds = Vec::new();
@@ -53,7 +58,8 @@ impl Cluster {
         if servers == Servers::RabbitMq {
             for (node, name) in NODES.iter().enumerate() {
                 let ports = (0..nodes).map(|to| {
-                    let port = proxies.get(&(node, to)).map_or(servers.peer_port(to), |proxy| proxy.address().port());
+                    let port =
+                        proxies.get(&(node, to)).map_or(servers.peer_port(base, to), |proxy| proxy.address().port());
                     (NODES[to].to_owned(), port)
                 });
                 let epmd = Epmd::start(ports.collect()).await?;
@@ -162,6 +168,15 @@ impl Drop for Cluster {
     }
 }
 
+/// The first base whose ports no other cluster has.
+fn free_base(first: u16) -> Result<u16> {
+    let is_free = |base: &u16| PORTS.iter().all(|port| TcpListener::bind(local(base + port)).is_ok());
+    let mut bases = (0..BASES).map(|number| first + number * STEP);
+    bases.find(is_free).ok_or_else(|| {
+        Error::other(format!("each of {BASES} ranges of ports from {first} on is taken: scripts/cluster --stop FOLDER"))
+    })
+}
+
 pub(crate) fn local(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
@@ -201,4 +216,19 @@ fn state(folder: &Path) -> Option<(char, u32)> {
     let stat = fs::read_to_string(folder.join("stat")).ok()?;
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_has_ports_that_are_free() {
+        for offset in PORTS {
+            let taken = TcpListener::bind(local(0)).unwrap();
+            let first = taken.local_addr().unwrap().port() - offset;
+            let base = free_base(first).unwrap();
+            assert!(base > first && (base - first).is_multiple_of(STEP), "{first} {base}");
+        }
+    }
 }

@@ -38,6 +38,7 @@ impl Servers {
         if self == Self::Postgres { 2 } else { 3 }
     }
 
+    /// The first of the ports, if they are free.
     pub(crate) fn base(self) -> u16 {
         match self {
             Self::Nats => 24_400,
@@ -47,9 +48,9 @@ impl Servers {
     }
 
     /// The port at which other nodes reach one.
-    pub(crate) fn peer_port(self, node: usize) -> u16 {
+    pub(crate) fn peer_port(self, base: u16, node: usize) -> u16 {
         let first = if self == Self::Postgres { 1 } else { 11 };
-        self.base() + first + u16::try_from(node).expect("a node of three")
+        base + first + u16::try_from(node).expect("a node of three")
     }
 
     /// The URL for clients, with what differs from the defaults.
