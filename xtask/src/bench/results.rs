@@ -80,6 +80,19 @@ fn merged(mut before: Vec<Figure>, now: Vec<Figure>) -> Vec<Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::scenarios::SCENARIOS;
+
+    #[test]
+    fn each_scenario_has_its_figures_and_nothing_else_has_one() {
+        let results = Results::read().unwrap();
+        for (part, suffix) in [(Part::Counted, ""), (Part::Allocations, "/allocations")] {
+            let mut names: Vec<_> = results.part(part).into_iter().map(|figure| figure.name).collect();
+            let mut expected: Vec<_> = SCENARIOS.iter().map(|scenario| format!("{}{suffix}", scenario.name)).collect();
+            names.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(names, expected);
+        }
+    }
 
     #[test]
     fn a_new_figure_takes_the_place_of_the_old() {

@@ -22,14 +22,14 @@ pub(crate) const SECTIONS: &[Section] = &[
                RustStream one, its default; in `json_one` and `bytes_one` this library runs one too. The clock of this \
                library does not advance except in `json_real_clock`, because callgrind counts no instructions of a system \
                call. The floor is `serde_json::from_slice` into the same type.",
-        command: "cargo xtask bench --only json",
+        command: "cargo xtask bench --only counted",
     },
     Section {
         part: Part::Allocations,
         title: "Allocations per message",
         text: "The number of allocations, in the same runs. If a table grows with the number of messages, each message has \
                a fraction of an allocation.",
-        command: "cargo xtask bench --only json",
+        command: "cargo xtask bench --only counted",
     },
     Section {
         part: Part::Release,
