@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -56,6 +56,7 @@ const PARTS: &[Part] = &[
     part("growth", &["growth"]),
     part("memory", &["memory"]),
     part("recovery", &["recovery"]),
+    part("space", &["space"]),
     part("faults", &["faults"]),
     part("faults-amqp10", &["faults", "--transport", "amqp10"]),
     part("faults-amqp10-rabbitmq", &["faults", "--transport", "amqp10-rabbitmq"]),
@@ -121,16 +122,13 @@ impl Part {
         let status = limited::run(&mut program, LIMIT).map_err(start)?;
         let path = root().join(FOLDER).join(format!("{}.out", self.name));
         let printed = fs::read(&path).map_err(|source| Error::Read { path, source })?;
+        let printed = String::from_utf8_lossy(&printed).into_owned();
         Ok(Outcome {
             name: self.name,
             call: self.call,
             took: began.elapsed(),
-            verdict: match status {
-                Some(status) if status.success() => Verdict::Passed,
-                Some(_) => Verdict::Failed,
-                None => Verdict::TookTooLong,
-            },
-            printed: String::from_utf8_lossy(&printed).into_owned(),
+            verdict: Verdict::of(status, &printed),
+            printed,
         })
     }
 }
@@ -143,15 +141,28 @@ fn now() -> Instant {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Passed,
+    /// It had nothing to check, or could not.
+    LeftOut,
     Failed,
     /// It was ended.
     TookTooLong,
 }
 
 impl Verdict {
+    /// By the status, if there is one, and by what was printed.
+    fn of(status: Option<ExitStatus>, printed: &str) -> Self {
+        match status {
+            Some(status) if !status.success() => Self::Failed,
+            Some(_) if printed.lines().any(|line| line.starts_with("LEFT OUT")) => Self::LeftOut,
+            Some(_) => Self::Passed,
+            None => Self::TookTooLong,
+        }
+    }
+
     fn text(self) -> &'static str {
         match self {
             Self::Passed => "passed",
+            Self::LeftOut => "left out",
             Self::Failed => "FAILED",
             Self::TookTooLong => "FAILED: took too long",
         }
@@ -184,7 +195,9 @@ impl Outcome {
 fn page(results: &[Outcome]) -> String {
     let seconds: u64 = results.iter().map(|outcome| outcome.took.as_secs()).sum();
     let failed = results.iter().filter(|outcome| outcome.verdict.is_failure()).count();
-    let mut page = format!("# Nightly checks\n\n{} parts, {failed} failed, {seconds} s\n\n", results.len());
+    let left_out = results.iter().filter(|outcome| outcome.verdict == Verdict::LeftOut).count();
+    let parts = results.len();
+    let mut page = format!("# Nightly checks\n\n{parts} parts, {failed} failed, {left_out} left out, {seconds} s\n\n");
     page.push_str("| part | command | seconds | result |\n|---|---|---|---|\n");
     for outcome in results {
         let (name, call, took) = (outcome.name, outcome.call.join(" "), outcome.took.as_secs());
@@ -222,12 +235,23 @@ mod tests {
             outcome("kill", Verdict::Passed, "0 lost\n"),
             outcome("model", Verdict::Failed, &long),
             outcome("load", Verdict::TookTooLong, ""),
+            outcome("msrv", Verdict::LeftOut, "LEFT OUT: rustup is missing"),
         ]);
-        assert!(page.contains("3 parts, 2 failed, 9 s"), "{page}");
+        assert!(page.contains("4 parts, 2 failed, 1 left out, 12 s"), "{page}");
+        assert!(page.contains("| msrv | `cargo xtask kill` | 3 | left out |"), "{page}");
         assert!(page.contains("| load | `cargo xtask kill` | 3 | FAILED: took too long |"), "{page}");
         assert!(page.contains("| kill | `cargo xtask kill` | 3 | passed |"), "{page}");
         assert!(page.contains("| model | `cargo xtask kill` | 3 | FAILED |"), "{page}");
         assert!(page.contains("0 lost") && page.contains("line 99") && !page.contains("line 75\n"), "{page}");
+    }
+
+    #[test]
+    fn a_part_that_left_everything_out_did_not_pass() {
+        let ended = |program: &str| Some(Command::new(program).status().unwrap());
+        assert_eq!(Verdict::of(ended("true"), "3 crates break nothing"), Verdict::Passed);
+        assert_eq!(Verdict::of(ended("true"), "LEFT OUT: there is no tag v*"), Verdict::LeftOut);
+        assert_eq!(Verdict::of(ended("false"), "LEFT OUT: there is no tag v*"), Verdict::Failed);
+        assert_eq!(Verdict::of(None, ""), Verdict::TookTooLong);
     }
 
     #[test]
