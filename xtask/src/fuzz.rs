@@ -171,3 +171,21 @@ fn replay(target: Option<&str>, input: Option<&Path>) -> Result<(), Error> {
     })?;
     if passed == 0 { Err(Error::NoTest { filter: REPLAY }) } else { Ok(()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::read;
+
+    #[test]
+    fn each_target_has_a_function_and_a_program() {
+        let names = TARGETS.map(|(name, _)| name).to_vec();
+        let source = read("fuzz/targets/src/lib.rs").unwrap();
+        let (_, listed) = source.split_once("pub const TARGETS").unwrap();
+        let listed = listed.lines().skip(1).map_while(|line| line.trim().strip_prefix("(\"")?.split_once('"'));
+        assert_eq!(listed.map(|(name, _)| name).collect::<Vec<_>>(), names);
+        let manifest: toml::Table = toml::from_str(&read("fuzz/Cargo.toml").unwrap()).unwrap();
+        let programs = manifest["bin"].as_array().unwrap().iter().map(|program| program["name"].as_str().unwrap());
+        assert_eq!(programs.collect::<Vec<_>>(), names);
+    }
+}

@@ -126,6 +126,17 @@ mod tests {
     }
 
     #[test]
+    fn each_test_is_in_one_of_the_profiles_of_scripts_test() {
+        let settings: toml::Table = toml::from_str(&read(".config/nextest.toml").unwrap()).unwrap();
+        let filter = |profile: &str| settings["profile"][profile]["default-filter"].as_str().unwrap();
+        assert_eq!(filter("processors"), format!("not ({})", filter("servers")));
+        let script = read("scripts/test").unwrap();
+        for profile in ["servers", "processors"] {
+            assert!(script.contains(&format!("--profile {profile}")), "{profile}");
+        }
+    }
+
+    #[test]
     fn the_walk_finds_this_file_and_nothing_cargo_built() {
         let files = rust_files().unwrap();
         assert!(files.contains(&root().join("xtask/src/workspace.rs")));
