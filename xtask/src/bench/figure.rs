@@ -59,6 +59,9 @@ pub(crate) struct Figure {
     /// The figure at several sizes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) curve: Vec<(u64, f64)>,
+    /// The commit at which it was measured.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) commit: String,
 }
 
 impl Figure {
@@ -76,6 +79,7 @@ impl Figure {
             goal: None,
             more_is_better: false,
             curve: Vec::new(),
+            commit: String::new(),
         }
     }
 

@@ -1,14 +1,14 @@
 //! What the last full run measured, and with what: `docs/benchmarks/results.json`, from which the page is written.
 
-use std::collections::BTreeMap;
-use std::process::Command;
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
 use super::callgrind;
 use super::figure::{Figure, Part};
 use crate::error::Error;
-use crate::workspace::{output, read, write};
+use crate::workspace::{output, read, root, write};
 
 const FILE: &str = "docs/benchmarks/results.json";
 
@@ -17,7 +17,7 @@ pub(crate) struct Results {
     pub(crate) toolchain: String,
     pub(crate) valgrind: String,
     pub(crate) machine: String,
-    /// The commit at which each part was measured last.
+    /// The oldest commit of the figures of each part.
     #[serde(default)]
     pub(crate) commits: BTreeMap<Part, String>,
     pub(crate) figures: Vec<Figure>,
@@ -31,9 +31,10 @@ impl Results {
 
     /// These results, and in the place of each figure that was measured again the new one.
     pub(crate) fn with(self, measured: Vec<Figure>) -> Result<Self, Error> {
-        let (commit, mut commits) = (commit()?, self.commits);
-        commits.extend(measured.iter().map(|figure| (figure.part, commit.clone())));
+        let commit = commit()?;
+        let measured = measured.into_iter().map(|figure| Figure { commit: commit.clone(), ..figure }).collect();
         let figures = merged(self.figures, measured);
+        let commits = oldest(&figures, &self.commits, commits_since);
         Ok(Self { toolchain: toolchain()?, valgrind: callgrind::present()?, machine: machine(), commits, figures })
     }
 
@@ -57,6 +58,32 @@ pub(crate) fn toolchain() -> Result<String, Error> {
 fn commit() -> Result<String, Error> {
     let id = output(Command::new("git").args(["describe", "--always", "--dirty", "--abbrev=9", "--exclude=*"]))?;
     Ok(id.trim().to_owned())
+}
+
+/// How many commits came after this one. A clone without the history does not know.
+fn commits_since(commit: &str) -> Option<u64> {
+    let range = format!("{}..HEAD", commit.trim_end_matches("-dirty"));
+    let mut count = Command::new("git");
+    count.args(["rev-list", "--count", &range]).current_dir(root()).stderr(Stdio::null());
+    output(&mut count).ok()?.trim().parse().ok()
+}
+
+/// The oldest commit of each part. One whose age is not known counts as older than the others.
+fn oldest(
+    figures: &[Figure],
+    before: &BTreeMap<Part, String>,
+    age: impl Fn(&str) -> Option<u64>,
+) -> BTreeMap<Part, String> {
+    let mut commits: BTreeMap<Part, BTreeSet<&str>> = BTreeMap::new();
+    for figure in figures {
+        let commit = if figure.commit.is_empty() { before.get(&figure.part) } else { Some(&figure.commit) };
+        commits.entry(figure.part).or_default().extend(commit.map(String::as_str));
+    }
+    let oldest = commits.into_iter().filter_map(|(part, commits)| {
+        let oldest = commits.into_iter().max_by_key(|commit| age(commit).unwrap_or(u64::MAX))?;
+        Some((part, oldest.to_owned()))
+    });
+    oldest.collect()
 }
 
 /// The properties of this machine that a reader of the page needs.
@@ -91,6 +118,36 @@ mod tests {
             names.sort_unstable();
             expected.sort_unstable();
             assert_eq!(names, expected);
+        }
+    }
+
+    #[test]
+    fn a_part_is_as_old_as_its_oldest_figure() {
+        let figure = |part, commit: &str| Figure { commit: commit.into(), ..Figure::new(part, "a", "", 1.0) };
+        let age =
+            |commit: &str| [("new", 0), ("old", 7)].into_iter().find(|(name, _)| *name == commit).map(|(_, age)| age);
+        let before = BTreeMap::from([(Part::Wall, "old".to_owned())]);
+        let figures = [
+            figure(Part::Counted, "old"),
+            figure(Part::Counted, "new"),
+            figure(Part::Growth, "new"),
+            figure(Part::Wall, ""),
+            figure(Part::Wall, "new"),
+            figure(Part::Rest, "old"),
+            figure(Part::Rest, "unknown"),
+        ];
+        let expected = [(Part::Counted, "old"), (Part::Growth, "new"), (Part::Wall, "old"), (Part::Rest, "unknown")];
+        assert_eq!(oldest(&figures, &before, age), expected.map(|(part, commit)| (part, commit.to_owned())).into());
+    }
+
+    #[test]
+    fn the_stored_commit_of_a_part_is_one_of_its_figures() {
+        let results = Results::read().unwrap();
+        for figure in &results.figures {
+            assert!(!figure.commit.is_empty(), "{}", figure.name);
+        }
+        for (part, commit) in &results.commits {
+            assert!(results.part(*part).iter().any(|figure| figure.commit == *commit), "{part:?}");
         }
     }
 
