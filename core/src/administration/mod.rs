@@ -66,3 +66,20 @@ macro_rules! setters {
     )*};
 }
 use setters;
+
+#[cfg(test)]
+mod tests {
+    use super::Status;
+
+    #[test]
+    fn each_status_closes_its_directions() {
+        for (status, sends, receives) in [
+            (Status::Active, true, true),
+            (Status::Disabled, false, false),
+            (Status::SendDisabled, false, true),
+            (Status::ReceiveDisabled, true, false),
+        ] {
+            assert_eq!((status.allows_send(), status.allows_receive()), (sends, receives), "{status:?}");
+        }
+    }
+}

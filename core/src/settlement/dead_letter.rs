@@ -345,6 +345,24 @@ mod tests {
     }
 
     #[test]
+    fn a_text_that_is_cut_has_a_mark_where_there_is_space_for_it() {
+        for (text, units, bytes, expected) in [
+            ("abcd", 4, 4, "abcd"),
+            ("abcde", 4, 9, "abc…"),
+            ("abcde", 9, 4, "a…"),
+            ("abcde", 9, 3, "…"),
+            ("abcde", 9, 2, ""),
+            ("語語語", 9, 6, "語…"),
+            ("語語語", 9, 5, "…"),
+            ("🦀🦀🦀", 4, 99, "🦀…"),
+        ] {
+            let mut cut = Cow::Borrowed(text);
+            super::cut(&mut cut, units, bytes);
+            assert_eq!(cut, expected, "{text} to {units} units and {bytes} bytes");
+        }
+    }
+
+    #[test]
     fn the_least_important_part_is_cut_first() {
         let full = || {
             let mut dead_letter = DeadLetter::new(DeadLetterReason::DeserializationFailed, "d".repeat(4_000));
@@ -360,7 +378,8 @@ mod tests {
             assert_eq!(has("more"), present <= 60_000, "{present}");
             assert_eq!(has(DeadLetter::TRAIL), present <= 65_000, "{present}");
         }
-        assert_eq!(fitted(full(), 0), full());
+        let left = limits::ALL_PROPERTIES_BYTES - size(&full());
+        assert_eq!((fitted(full(), left), fitted(full(), left + 1) == full()), (full(), false));
     }
 
     #[test]

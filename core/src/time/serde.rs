@@ -132,6 +132,22 @@ mod tests {
         }
     }
 
+    /// Rules: P-110.
+    /// A codec that marks extensions reads one as a sequence of its kind and its bytes, which are text here.
+    #[test]
+    fn an_extension_of_another_kind_or_length_is_no_instant() {
+        for (extension, millis) in [
+            (r#"[-1,"\u0000\u0000\u0000\u0007"]"#, Some(7_000)),
+            (r#"[-2,"\u0000\u0000\u0000\u0007"]"#, None),
+            (r#"[-1,"\u0000"]"#, None),
+            ("[-1]", None),
+            ("[]", None),
+        ] {
+            let read = serde_json::from_str::<Timestamp>(extension);
+            assert_eq!(read.ok().map(Timestamp::as_millis), millis, "{extension}");
+        }
+    }
+
     /// Rules: P-112.
     #[test]
     fn an_instant_before_the_year_0000_is_milliseconds_in_json() {

@@ -115,6 +115,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_timeout_is_a_millisecond_to_a_year() {
+        let (least, most) = (Duration::from_millis(1), Duration::from_secs(365 * 86_400));
+        for (timeout, expected) in [
+            (Duration::ZERO, least),
+            (least, least),
+            (most, most),
+            (Duration::MAX, most),
+            (OPERATION_TIMEOUT, OPERATION_TIMEOUT),
+        ] {
+            assert_eq!(clamped(timeout), expected, "{timeout:?}");
+        }
+    }
+
+    #[test]
     fn an_operation_that_answers_at_once_has_no_timer() {
         // There is no runtime, so a timer would panic.
         let mut operation = task::spawn(Timed::new(ready(1), OPERATION_TIMEOUT));

@@ -166,10 +166,14 @@ fn a_correlation_id_has_the_type_of_the_message_id_it_is_copied_from() {
 }
 
 #[test]
-fn the_description_of_a_dead_letter_is_an_application_property() {
-    let message = Message::builder().property(Properties::DEAD_LETTER_DESCRIPTION, "no stock").build("").unwrap();
-    assert_eq!(message.properties().dead_letter_description(), Some("no stock"));
-    assert_eq!(Message::new("").properties().dead_letter_description(), None);
+fn the_reason_and_the_description_of_a_dead_letter_are_application_properties() {
+    let message = Message::builder().property(Properties::DEAD_LETTER_DESCRIPTION, "no stock");
+    let message = message.property(Properties::DEAD_LETTER_REASON, "refused").build("").unwrap();
+    for (message, reason, description) in [(message, Some("refused"), Some("no stock")), (Message::new(""), None, None)]
+    {
+        let properties = message.properties();
+        assert_eq!((properties.dead_letter_reason(), properties.dead_letter_description()), (reason, description));
+    }
 }
 
 #[test]
