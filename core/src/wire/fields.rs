@@ -157,3 +157,71 @@ impl<'a> Rest<'a> {
         Ok(rest)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Message;
+
+    #[test]
+    fn texts_are_set_as_they_were_written() {
+        let message = Message::builder().content_type("a/b").subject("s").message_id("m").correlation_id("c");
+        let message = message.reply_to("r").session_id("g").reply_to_session_id("h").partition_key("g").to("t");
+        let mut properties = message.build("").unwrap().properties().clone();
+        properties.set_transaction_partition_key("v").unwrap();
+        let written: Vec<_> = texts(&properties).collect();
+        assert_eq!(written.len(), 10);
+        let mut read = Properties::new();
+        for (name, value) in &written {
+            assert_eq!(set(&mut read, name, value), Ok(()));
+        }
+        assert_eq!(set(&mut read, "Sb-Unknown", "text"), Ok(()));
+        assert_eq!(texts(&read).collect::<Vec<_>>(), written);
+        stamp(&mut read);
+        assert!(read.is_message_id_stamped() && texts(&read).any(|text| text == (MESSAGE_ID_STAMPED, "1")));
+    }
+
+    #[test]
+    fn a_text_that_is_no_id_is_refused() {
+        let long = "x".repeat(129);
+        for (name, value, expected) in [
+            ("Sb-Message-Id", "", "a text of 1 to 128 characters"),
+            ("Sb-Message-Id", &*long, "a text of 1 to 128 characters"),
+            ("Sb-Session-Id", &*long, "a text of at most 128 characters"),
+            ("Sb-Reply-To-Session-Id", &*long, "a text of at most 128 characters"),
+            ("Sb-Transaction-Partition-Key", &*long, "a text of at most 128 characters"),
+            ("Sb-Partition-Key", &*long, "a text of at most 128 characters, which is the SessionId if there is one"),
+        ] {
+            let mut properties = Properties::new();
+            assert_eq!(set(&mut properties, name, value), Err(expected), "{name}");
+            assert_eq!(texts(&properties).count(), 0);
+        }
+        let mut properties = Properties::new();
+        assert_eq!(set_property(&mut properties, "k", "u8:256"), Err("TYPE:VALUE, a type and a value of it"));
+        assert_eq!(set_property(&mut properties, "k", "u8:255"), Ok(()));
+        assert_eq!(properties.application_properties().get("k"), Some(&255_u8.into()));
+    }
+
+    #[test]
+    fn what_is_passed_through_is_read_as_it_was_written() {
+        let all = PassThrough {
+            user_id: Some(Bytes::from_static(&[0, 255])),
+            content_encoding: Some("gzip".into()),
+            group_sequence: Some(7),
+            creation_time: Some(Timestamp::from_millis(8)),
+            durable: Some(true),
+            priority: Some(9),
+            first_acquirer: Some(false),
+            force_persistence: true,
+            annotations: vec![("a".into(), 1_u8.into()), ("b".into(), Value::Symbol("s".into()))],
+            footer: vec![("c".into(), Value::List(vec!["text".into()]))],
+        };
+        for rest in [PassThrough::default(), all] {
+            let json = serde_json::to_string(&Rest::new(&rest)).unwrap();
+            assert_eq!(Rest::read(&mut serde_json::Deserializer::from_str(&json)).unwrap(), rest, "{json}");
+        }
+        for bad in [r#"{"user_id":"0"}"#, r#"{"user_id":"xy"}"#, r#"{"annotations":[["a"]]}"#, "[1]"] {
+            assert!(Rest::read(&mut serde_json::Deserializer::from_str(bad)).is_err(), "{bad}");
+        }
+    }
+}

@@ -132,6 +132,32 @@ mod tests {
     }
 
     /// Rules: K-104.
+    #[test]
+    fn of_what_is_passed_through_numbers_and_times_stay() {
+        use crate::{message::PassThrough, time::Timestamp};
+
+        let stays = PassThrough {
+            content_encoding: Some("gzip".into()),
+            group_sequence: Some(7),
+            creation_time: Some(Timestamp::from_millis(8)),
+            durable: Some(true),
+            priority: Some(9),
+            ..PassThrough::default()
+        };
+        let mut properties = Properties::new();
+        *properties.pass_through_mut() = PassThrough {
+            user_id: Some("user".into()),
+            first_acquirer: Some(true),
+            force_persistence: true,
+            annotations: vec![("key".into(), "x".repeat(70_000).into())],
+            footer: vec![("hash".into(), "text".into())],
+            ..stays.clone()
+        };
+        assert!(properties.fit());
+        assert_eq!(properties.pass_through(), Some(&stays));
+    }
+
+    /// Rules: K-104.
     /// Without it, a codec would read a compressed body.
     #[test]
     fn a_short_content_encoding_stays() {
