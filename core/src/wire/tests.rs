@@ -5,6 +5,7 @@ use serde::de::DeserializeOwned;
 use super::{
     Problem, Type,
     binary::{self, Reader},
+    from_hex,
     json::{As, Form, Natural, Tagged, Text},
     text,
 };
@@ -234,6 +235,75 @@ fn an_error_has_its_place_and_what_was_expected() {
     assert_eq!(reader.finish().unwrap_err().to_string(), "bytes follow the value, at byte 1");
 }
 
+/// The table of the module, which other programs rely on.
+#[test]
+fn each_form_is_written_as_documented() {
+    let decimal = "00".repeat(15) + "ff";
+    let simple = |value: PropertyValue| Value::Simple(value);
+    let text = || Value::from("a");
+    for (value, as_text, tagged, natural) in [
+        (simple(PropertyValue::Null), r#""null:""#, r#"{"simple":"null"}"#, "null"),
+        (true.into(), r#""bool:true""#, r#"{"simple":{"bool":true}}"#, "true"),
+        (5_i64.into(), r#""i64:5""#, r#"{"simple":{"i64":5}}"#, "5"),
+        (5_u8.into(), r#""u8:5""#, r#"{"simple":{"u8":5}}"#, r#"{"u8":5}"#),
+        (1.5_f32.into(), r#""f32:1.5""#, r#"{"simple":{"f32":1069547520}}"#, r#"{"f32":"1.5"}"#),
+        (1.5_f64.into(), r#""f64:1.5""#, r#"{"simple":{"f64":4609434218613702656}}"#, r#"{"f64":"1.5"}"#),
+        (f64::NEG_INFINITY.into(), r#""f64:-inf""#, r#"{"simple":{"f64":18442240474082181120}}"#, r#"{"f64":"-inf"}"#),
+        ('a'.into(), r#""char:a""#, r#"{"simple":{"char":"a"}}"#, r#"{"char":"a"}"#),
+        (text(), r#""s:a""#, r#"{"simple":{"string":"a"}}"#, r#""a""#),
+        (
+            simple(PropertyValue::Decimal(from_hex(&decimal).unwrap().try_into().unwrap())),
+            &format!("\"decimal:{}\"", decimal.to_uppercase()),
+            &format!(r#"{{"simple":{{"decimal":"{decimal}"}}}}"#),
+            r#"{"decimal":"AAAAAAAAAAAAAAAAAAAA/w=="}"#,
+        ),
+        (
+            simple(PropertyValue::Uuid([0; 16])),
+            &format!("\"uuid:{}\"", "00".repeat(16)),
+            &format!(r#"{{"simple":{{"uuid":"{}"}}}}"#, "00".repeat(16)),
+            r#"{"uuid":"00000000-0000-0000-0000-000000000000"}"#,
+        ),
+        (Timestamp::from_millis(5).into(), r#""time:5""#, r#"{"simple":{"date_time":5}}"#, r#"{"date_time":5}"#),
+        (Bytes::from_static(&[255]).into(), r#""bytes:FF""#, r#"{"simple":{"bytes":"ff"}}"#, r#"{"bytes":"/w=="}"#),
+        (Value::Symbol("a".into()), r#"{"symbol":"a"}"#, r#"{"symbol":"a"}"#, r#"{"symbol":"a"}"#),
+        (
+            Value::List(vec![text()]),
+            r#"{"list":["s:a"]}"#,
+            r#"{"list":[{"simple":{"string":"a"}}]}"#,
+            r#"["list","a"]"#,
+        ),
+        (Value::Array(vec![]), r#"{"array":[]}"#, r#"{"array":[]}"#, r#"["array"]"#),
+        (
+            Value::Map(vec![(text(), 5_i64.into())]),
+            r#"{"map":[["s:a","i64:5"]]}"#,
+            r#"{"map":[[{"simple":{"string":"a"}},{"simple":{"i64":5}}]]}"#,
+            r#"["map","a",5]"#,
+        ),
+        (
+            Value::Described(Box::new((text(), 5_i64.into()))),
+            r#"{"described":["s:a","i64:5"]}"#,
+            r#"{"described":[{"simple":{"string":"a"}},{"simple":{"i64":5}}]}"#,
+            r#"["described","a",5]"#,
+        ),
+    ] {
+        let written = (json::<Text>(&value), json::<Tagged>(&value), json::<Natural>(&value));
+        assert_eq!((&*written.0, &*written.1, &*written.2), (as_text, tagged, natural));
+        for read in [from_json::<Text>(as_text), from_json::<Tagged>(tagged), from_json::<Natural>(natural)] {
+            assert_eq!(read.unwrap(), value);
+        }
+    }
+}
+
+#[test]
+fn digits_that_are_none_are_named() {
+    let tagged = from_json::<Tagged>(r#"{"simple":{"bytes":"/w=="}}"#).unwrap_err().to_string();
+    let natural = from_json::<Natural>(r#"{"bytes":"ff"}"#).unwrap_err().to_string();
+    assert!(
+        tagged.starts_with("expected hexadecimal digits") && natural.starts_with("expected base64"),
+        "{tagged} {natural}"
+    );
+}
+
 #[test]
 fn output_of_another_form_is_refused() {
     for bad in [r#"{"u8":1}"#, "1", "null", r#"{"list":["u8:256"]}"#, r#"{"list":[],"array":[]}"#, r#"["list"]"#, "{}"]
@@ -245,7 +315,16 @@ fn output_of_another_form_is_refused() {
     {
         assert!(from_json::<Tagged>(bad).is_err(), "{bad}");
     }
-    for bad in [r#"{"string":"a"}"#, r#"{"list":[]}"#, r#"{"simple":1}"#, r#"{"f32":"0x100000000"}"#, r#"["map",1]"#] {
+    for bad in [
+        r#"{"string":"a"}"#,
+        r#"{"list":[]}"#,
+        r#"{"array":[]}"#,
+        r#"{"map":[]}"#,
+        r#"{"described":["a","b"]}"#,
+        r#"{"simple":1}"#,
+        r#"{"f32":"0x100000000"}"#,
+        r#"["map",1]"#,
+    ] {
         assert!(from_json::<Natural>(bad).is_err(), "{bad}");
     }
     // An error shows nothing of the contents.
