@@ -19,7 +19,6 @@ mod guide;
 mod kill;
 mod latency;
 mod layers;
-mod limited;
 mod load;
 mod markdown;
 mod model;

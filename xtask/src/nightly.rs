@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -13,7 +13,6 @@ use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::limited;
 use crate::options::Output;
 use crate::workspace::{root, write};
 
@@ -21,7 +20,7 @@ const FOLDER: &str = "target/nightly";
 /// Lines of a part's output that the page shows: the last ones.
 const SHOWN_LINES: usize = 24;
 /// Several times as long as any part takes.
-const LIMIT: Duration = Duration::from_secs(6 * 60 * 60);
+const LIMIT: &str = "6h";
 
 /// One check of the night.
 struct Part {
@@ -115,11 +114,13 @@ impl Part {
             let path = root().join(FOLDER).join(format!("{}.{kind}", self.name));
             File::create(&path).map_err(|source| Error::Write { path, source })
         };
-        let mut program = Command::new(std::env::current_exe().map_err(start)?);
+        // A program of the GNU core utilities. It ends what the part has started too.
+        let mut program = Command::new("timeout");
+        program.args(["--kill-after=60s", LIMIT]).arg(std::env::current_exe().map_err(start)?);
         program.args(self.call).current_dir(root()).stdin(Stdio::null());
         program.stdout(create("out")?).stderr(create("log")?);
         let began = now();
-        let status = limited::run(&mut program, LIMIT).map_err(start)?;
+        let status = program.status().map_err(start)?;
         let path = root().join(FOLDER).join(format!("{}.out", self.name));
         let printed = fs::read(&path).map_err(|source| Error::Read { path, source })?;
         let printed = String::from_utf8_lossy(&printed).into_owned();
@@ -127,7 +128,7 @@ impl Part {
             name: self.name,
             call: self.call,
             took: began.elapsed(),
-            verdict: Verdict::of(status, &printed),
+            verdict: Verdict::of(status.code(), &printed),
             printed,
         })
     }
@@ -149,13 +150,13 @@ enum Verdict {
 }
 
 impl Verdict {
-    /// By the status, if there is one, and by what was printed.
-    fn of(status: Option<ExitStatus>, printed: &str) -> Self {
+    /// By the status of `timeout`, and by what was printed.
+    fn of(status: Option<i32>, printed: &str) -> Self {
         match status {
-            Some(status) if !status.success() => Self::Failed,
-            Some(_) if printed.lines().any(|line| line.starts_with("LEFT OUT")) => Self::LeftOut,
-            Some(_) => Self::Passed,
-            None => Self::TookTooLong,
+            Some(0) if printed.lines().any(|line| line.starts_with("LEFT OUT")) => Self::LeftOut,
+            Some(0) => Self::Passed,
+            Some(124 | 137) => Self::TookTooLong,
+            _ => Self::Failed,
         }
     }
 
@@ -247,11 +248,17 @@ mod tests {
 
     #[test]
     fn a_part_that_left_everything_out_did_not_pass() {
-        let ended = |program: &str| Some(Command::new(program).status().unwrap());
-        assert_eq!(Verdict::of(ended("true"), "3 crates break nothing"), Verdict::Passed);
-        assert_eq!(Verdict::of(ended("true"), "LEFT OUT: there is no tag v*"), Verdict::LeftOut);
-        assert_eq!(Verdict::of(ended("false"), "LEFT OUT: there is no tag v*"), Verdict::Failed);
-        assert_eq!(Verdict::of(None, ""), Verdict::TookTooLong);
+        assert_eq!(Verdict::of(Some(0), "3 crates break nothing"), Verdict::Passed);
+        assert_eq!(Verdict::of(Some(0), "LEFT OUT: there is no tag v*"), Verdict::LeftOut);
+        for status in [Some(1), None] {
+            assert_eq!(Verdict::of(status, "LEFT OUT: there is no tag v*"), Verdict::Failed);
+        }
+    }
+
+    #[test]
+    fn a_part_that_timeout_has_ended_took_too_long() {
+        let ended = Command::new("timeout").args(["0.01s", "sleep", "100"]).status().unwrap();
+        assert_eq!(Verdict::of(ended.code(), ""), Verdict::TookTooLong);
     }
 
     #[test]
